@@ -1,0 +1,1 @@
+"""Records, held as batches of clients."""

@@ -1,0 +1,310 @@
+"""A batch of clients: scores and labels in one flat array each, cut by offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+@dataclass(frozen=True)
+class Ragged(Generic[Scalar]):
+    """Values of several clients in one array: client ``k`` holds ``offsets[k]:offsets[k+1]``.
+
+    The client axis is the last one; an optional leading axis holds replicates.
+    """
+
+    values: NDArray[Scalar]
+    offsets: NDArray[np.int64]
+
+    @property
+    def clients(self) -> int:
+        """The number of clients."""
+        return self.offsets.size - 1
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """The number of values of each client, shape (K,)."""
+        return np.diff(self.offsets)
+
+    def sum(self) -> NDArray[Any]:
+        """The sum of each client's values, shape (..., K)."""
+        return np.add.reduceat(self.values, self.offsets[:-1], axis=-1)
+
+    def minimum(self) -> NDArray[Scalar]:
+        """The smallest value of each client, shape (..., K)."""
+        return np.minimum.reduceat(self.values, self.offsets[:-1], axis=-1)
+
+    def maximum(self) -> NDArray[Scalar]:
+        """The largest value of each client, shape (..., K)."""
+        return np.maximum.reduceat(self.values, self.offsets[:-1], axis=-1)
+
+    def part(self, start: int, stop: int) -> Ragged[Scalar]:
+        """The clients ``start`` to ``stop - 1``."""
+        low, high = int(self.offsets[start]), int(self.offsets[stop])
+        return Ragged(self.values[..., low:high], self.offsets[start : stop + 1] - low)
+
+
+class DataError(ValueError):
+    """Records that cannot be evaluated; the message names the place and the value."""
+
+
+@dataclass(frozen=True, eq=False)
+class Clients:
+    """One or more clients' scored and labelled records.
+
+    Parameters
+    ----------
+    scores : float64, shape (M,). Finite; higher means more likely positive.
+    labels : int8, shape (M,). 0 or 1.
+    offsets : int64, shape (K+1,). Client ``k`` holds records ``offsets[k]:offsets[k+1]``; no client
+        is empty.
+    names : one name a client, or empty for clients that are only numbered.
+    simulated : True when one holder's records were split into clients that do not exist.
+
+    Raises
+    ------
+    DataError : naming client, row and value, for a score that is not finite, a label other than
+        0 and 1, an empty client, duplicate names, or lengths that do not agree. Row 17 is a
+        client's 17th record.
+
+    Examples
+    --------
+    >>> clients = Clients.from_arrays([0.1, 0.7, 0.4], [0, 1, 1], ["a", "b", "a"])
+    >>> clients.count, clients.records, clients.names
+    (2, 3, ('a', 'b'))
+    """
+
+    scores: NDArray[np.float64]
+    labels: NDArray[np.int8]
+    offsets: NDArray[np.int64]
+    names: tuple[str, ...] = ()
+    simulated: bool = False
+    _checked: bool = field(default=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self._checked:
+            _validate(self)
+
+    @classmethod
+    def from_arrays(
+        cls, scores: ArrayLike, labels: ArrayLike, client_ids: ArrayLike | None = None
+    ) -> Clients:
+        """Clients from parallel arrays; without ``client_ids`` there is one client.
+
+        Parameters
+        ----------
+        scores : shape (M,), numbers.
+        labels : shape (M,), 0/1 or booleans.
+        client_ids : shape (M,), integers or strings; clients are numbered in order of their ids,
+            and records keep their order within a client.
+        """
+        flat_scores, flat_labels = as_scores(scores), as_labels(labels)
+        if client_ids is None:
+            offsets = np.array([0, flat_scores.size], dtype=np.int64)
+            return cls(flat_scores, flat_labels, offsets)
+        ids = as_ids(client_ids)
+        if not ids.shape == flat_scores.shape == flat_labels.shape:
+            raise DataError(
+                "scores, labels and client ids must have one length, "
+                f"got {flat_scores.shape}, {flat_labels.shape} and {ids.shape}"
+            )
+        try:
+            names, index = np.unique(ids, return_inverse=True)
+        except TypeError:
+            raise DataError("client ids must be all integers or all strings") from None
+        order = np.argsort(index, kind="stable")
+        offsets = np.concatenate(([0], np.cumsum(np.bincount(index, minlength=names.size))))
+        return cls(
+            flat_scores[order],
+            flat_labels[order],
+            offsets.astype(np.int64),
+            tuple(str(name) for name in names),
+        )
+
+    @classmethod
+    def from_frame(
+        cls, frame: Any, score: str = "score", label: str = "label", client: str | None = None
+    ) -> Clients:
+        """Clients from a pandas, polars or Arrow table (anything with an Arrow stream).
+
+        Parameters
+        ----------
+        frame : the table.
+        score, label : the names of the score and label columns.
+        client : the column that names each record's client; without it there is one client.
+        """
+        from tacit.data.reading import columns_of_frame  # noqa: PLC0415 -- it imports this module
+
+        return cls.from_arrays(*columns_of_frame(frame, score, label, client))
+
+    @classmethod
+    def split(
+        cls,
+        scores: ArrayLike,
+        labels: ArrayLike,
+        clients: int,
+        by: Literal["uniform", "score"] = "uniform",
+        seed: int | None = None,
+    ) -> Clients:
+        """Split one holder's records into simulated clients of nearly equal size.
+
+        ``by="uniform"`` deals records out at random (the papers' IID setting); ``by="score"`` gives
+        records of similar score to the same client (their non-IID setting).
+        """
+        from tacit.data.splitting import split_records  # noqa: PLC0415 -- it imports this module
+
+        return split_records(as_scores(scores), as_labels(labels), clients, by, seed)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Clients]) -> Clients:
+        """All clients of several batches as one batch, in order."""
+        if not parts:
+            raise DataError("no clients were given")
+        ends = np.cumsum([part.records for part in parts])
+        shifted = [
+            part.offsets[1:] + end - part.records for part, end in zip(parts, ends, strict=True)
+        ]
+        return cls(
+            np.concatenate([part.scores for part in parts]),
+            np.concatenate([part.labels for part in parts]),
+            np.concatenate([np.zeros(1, dtype=np.int64), *shifted]),
+            tuple(name for part in parts for name in part.names),
+            any(part.simulated for part in parts),
+        )
+
+    @property
+    def count(self) -> int:
+        """K, the number of clients."""
+        return self.offsets.size - 1
+
+    @property
+    def records(self) -> int:
+        """M, the number of records of all clients."""
+        return self.scores.size
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """The number of records of each client, shape (K,)."""
+        return np.diff(self.offsets)
+
+    @property
+    def positives(self) -> int:
+        """P, the number of records with label 1."""
+        return int(np.count_nonzero(self.labels))
+
+    @cached_property
+    def client_of_record(self) -> NDArray[np.int64]:
+        """The index of the client that holds each record, shape (M,)."""
+        return np.repeat(np.arange(self.count, dtype=np.int64), self.sizes)
+
+    @cached_property
+    def ascending(self) -> NDArray[np.int64]:
+        """Indices of the records in ascending order of score within each client, shape (M,)."""
+        if self.count == self.records:
+            return np.arange(self.records, dtype=np.int64)
+        if self.count == 1:
+            return np.argsort(self.scores, kind="stable")
+        return np.lexsort((self.scores, self.client_of_record))
+
+    def ragged(self, values: NDArray[Scalar]) -> Ragged[Scalar]:
+        """Values of shape (..., M), cut like these clients' records."""
+        return Ragged(values, self.offsets)
+
+    def part(self, start: int, stop: int) -> Clients:
+        """The batch of the clients ``start`` to ``stop - 1``."""
+        low, high = int(self.offsets[start]), int(self.offsets[stop])
+        return Clients(
+            self.scores[low:high],
+            self.labels[low:high],
+            self.offsets[start : stop + 1] - low,
+            self.names[start:stop],
+            self.simulated,
+            _checked=True,
+        )
+
+    def chunks(self, size: int) -> Iterator[Clients]:
+        """Batches of at most ``size`` clients, in order."""
+        for start in range(0, self.count, size):
+            yield self.part(start, min(start + size, self.count))
+
+    def name(self, index: int) -> str:
+        """What to call a client in a message."""
+        return self.names[index] if self.names else f"client {index}"
+
+
+def as_scores(values: ArrayLike) -> NDArray[np.float64]:
+    """Scores as a flat float64 array; raises DataError when they are not numbers."""
+    try:
+        scores = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"scores must be numbers: {error}") from None
+    if scores.ndim != 1:
+        raise DataError(f"scores must have one axis, got shape {scores.shape}")
+    return scores
+
+
+def as_labels(values: ArrayLike) -> NDArray[np.int8]:
+    """Labels as a flat int8 array; raises DataError naming the first that is not 0 or 1."""
+    raw = np.asarray(values)
+    if raw.ndim != 1:
+        raise DataError(f"labels must have one axis, got shape {raw.shape}")
+    if raw.dtype == np.bool_:
+        return raw.astype(np.int8)
+    if raw.dtype.kind not in "iuf":
+        raise DataError(f"labels must be 0 or 1, got values of type {raw.dtype}")
+    wrong = np.flatnonzero(~((raw == 0) | (raw == 1)))
+    if wrong.size:
+        raise DataError(f"labels must be 0 or 1, got {raw[wrong[0]]} in row {wrong[0] + 1}")
+    return np.ascontiguousarray(raw, dtype=np.int8)
+
+
+def as_ids(values: ArrayLike) -> NDArray[Any]:
+    """Client ids as an array; raises DataError when they are neither integers nor strings."""
+    ids = np.asarray(values)
+    if ids.dtype.kind not in "iuUTO":
+        raise DataError(f"client ids must be integers or strings, got values of type {ids.dtype}")
+    return ids
+
+
+def _validate(clients: Clients) -> None:
+    offsets, records = clients.offsets, clients.scores.size
+    if clients.labels.size != records:
+        raise DataError(f"{records} scores but {clients.labels.size} labels")
+    if offsets.size < 2:
+        raise DataError("at least one client is needed, got none")
+    if offsets[0] != 0 or offsets[-1] != records:
+        raise DataError(f"offsets must run from 0 to {records}, got {offsets[0]} to {offsets[-1]}")
+    empty = np.flatnonzero(np.diff(offsets) <= 0)
+    if empty.size:
+        raise DataError(f"{clients.name(int(empty[0]))} has no records")
+    if clients.names and len(clients.names) != clients.count:
+        raise DataError(f"{clients.count} clients but {len(clients.names)} names")
+    _refuse_duplicates(clients.names)
+    wrong = np.flatnonzero(~np.isfinite(clients.scores))
+    if wrong.size:
+        client, row = _place(clients, int(wrong[0]))
+        raise DataError(f"scores must be finite, got {clients.scores[wrong[0]]} in {client}, {row}")
+    wrong = np.flatnonzero((clients.labels != 0) & (clients.labels != 1))
+    if wrong.size:
+        client, row = _place(clients, int(wrong[0]))
+        raise DataError(f"labels must be 0 or 1, got {clients.labels[wrong[0]]} in {client}, {row}")
+
+
+def _refuse_duplicates(names: tuple[str, ...]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise DataError(f"client names must be unique, got {name!r} twice")
+        seen.add(name)
+
+
+def _place(clients: Clients, record: int) -> tuple[str, str]:
+    client = int(np.searchsorted(clients.offsets, record, side="right")) - 1
+    return clients.name(client), f"row {record - int(clients.offsets[client]) + 1}"

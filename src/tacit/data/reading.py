@@ -1,0 +1,438 @@
+"""Reading clients from CSV and Parquet files and from data frames, through Arrow."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from tacit.data.clients import Clients, DataError
+
+FilePath = str | os.PathLike[str]
+
+_SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+_EXTENSIONS = (*_SEPARATORS, ".parquet", ".pq")
+_PARQUET_BATCH_ROWS = 1 << 16
+_PARQUET_BUFFER_BYTES = 1 << 20
+_CSV_BLOCK_BYTES = 1 << 20
+_MALFORMED_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
+_READ_ERRORS = (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    score: str
+    label: str
+    client: str | None
+
+    @property
+    def names(self) -> list[str]:
+        wanted = [self.score, self.label]
+        return list(dict.fromkeys(wanted if self.client is None else [*wanted, self.client]))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A batch's place in its source: after ``before`` earlier records."""
+
+    source: str
+    before: int = 0
+
+    def row(self, index: int) -> str:
+        return f"{self.source}, row {self.before + int(index) + 1}"
+
+
+@dataclass(frozen=True, eq=False)
+class _Records:
+    scores: NDArray[np.float64]
+    labels: NDArray[np.int8]
+    ids: Any
+
+
+def read(
+    paths: FilePath | Sequence[FilePath],
+    score: str = "score",
+    label: str = "label",
+    client: str | None = None,
+) -> Clients:
+    """Read clients from CSV or Parquet files.
+
+    Only the needed columns are read, batch by batch: memory grows with those columns' records, and
+    not with the other columns a file has.
+
+    Parameters
+    ----------
+    paths : one file or several; the format follows the extension, which is .csv, .tsv (both also
+        with .gz), .parquet or .pq.
+    score : the column of scores, finite numbers; higher means more likely positive.
+    label : the column of labels, 0/1 or true/false.
+    client : the column of client ids, integers or strings; CSV ids are strings, as written. Clients
+        come in order of file and then of id. Without it each file is one client, named by its stem,
+        or by its path as given where several files have that stem.
+
+    Raises
+    ------
+    DataError : when a file is missing, unreadable, without records, given twice, or changed while
+        it was being read; when it lacks a column; when a score is not a finite number, a label not
+        0 or 1, or a value missing, naming file, row and value; when two files hold the same client.
+        Row 17 is a file's 17th record, the header not counted.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "clinic.csv")
+    ...     _ = path.write_text("score,label\\n0.2,0\\n0.9,1\\n")
+    ...     clients = read(path)
+    >>> clients.names, clients.scores
+    (('clinic',), array([0.2, 0.9]))
+    """
+    columns = _Columns(score, label, client)
+    sources = _distinct_sources(paths)
+    records = (_read_file(source, columns) for source in sources)
+    if client is None:
+        names = _file_names(sources)
+        parts = [_one_client(part, name) for part, name in zip(records, names, strict=True)]
+    else:
+        parts = [_grouped(part) for part in records]
+        _refuse_shared_clients(sources, parts)
+    return parts[0] if len(parts) == 1 else Clients.concatenate(parts)
+
+
+def columns_of_frame(
+    frame: Any, score: str, label: str, client: str | None
+) -> tuple[NDArray[np.float64], NDArray[np.int8], NDArray[Any] | None]:
+    """The scores, labels and client ids of a pandas, polars or Arrow table.
+
+    Parameters
+    ----------
+    frame : M rows, anything with an Arrow stream.
+    score, label : the names of the score and label columns.
+    client : the name of the column of client ids, integers or strings; without it ids are None.
+
+    Returns
+    -------
+    float64, int8 and integers or strings, each of shape (M,).
+
+    Raises
+    ------
+    DataError : when the frame has no Arrow stream or lacks a column, or a column has the wrong
+        type, a missing value, a score that is not finite or a label other than 0 and 1. Row 17 is
+        the frame's 17th.
+
+    Examples
+    --------
+    >>> table = pa.table({"score": [0.2, 0.9], "label": [False, True]})
+    >>> columns_of_frame(table, "score", "label", None)
+    (array([0.2, 0.9]), array([0, 1], dtype=int8), None)
+    """
+    source, columns = "the table", _Columns(score, label, client)
+    if not hasattr(frame, "__arrow_c_stream__"):
+        raise DataError(
+            "a table must have an Arrow stream, as pandas 2.2, polars and Arrow tables do, "
+            f"got {type(frame).__name__}"
+        )
+    try:
+        table = pa.table(frame)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise DataError(f"{source} cannot be read as Arrow: {_reason(error)}") from None
+    _require_columns(table.column_names, columns, source)
+    _require_types(table.schema, columns, source)
+    records = _collect(table.select(columns.names).to_batches(), columns, source)
+    ids = None if client is None else records.ids.to_numpy()
+    return records.scores, records.labels, ids
+
+
+def _distinct_sources(paths: FilePath | Sequence[FilePath]) -> list[str]:
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if not given:
+        raise DataError("at least one file is needed, got none")
+    sources = [os.fspath(path) for path in given]
+    seen: set[Path] = set()
+    for source in sources:
+        path = Path(source).resolve()
+        if path in seen:
+            raise DataError(f"duplicate file {source}")
+        seen.add(path)
+        _extension(source)
+    return sources
+
+
+def _extension(source: str) -> str:
+    name = Path(source).name.lower()
+    for extension in _EXTENSIONS:
+        if name.endswith(extension):
+            return extension
+    raise DataError(f"files must end in {', '.join(_EXTENSIONS)}, got {source}")
+
+
+def _file_names(sources: list[str]) -> list[str]:
+    stems = [Path(source).name[: -len(_extension(source))] for source in sources]
+    shared = Counter(stems)
+    return [
+        source if shared[stem] > 1 else stem for source, stem in zip(sources, stems, strict=True)
+    ]
+
+
+def _read_file(source: str, columns: _Columns) -> _Records:
+    extension = _extension(source)
+    with _unchanging(source) as handle:
+        return _collect(_batches(handle, extension, columns, source), columns, source)
+
+
+def _collect(batches: Iterable[pa.RecordBatch], columns: _Columns, source: str) -> _Records:
+    """Decode batches one after the other and join what is kept of them."""
+    parts: list[_Records] = []
+    before = 0
+    for batch in batches:
+        parts.append(_decode(batch, columns, _Place(source, before)))
+        before += batch.num_rows
+    if not before:
+        raise DataError(f"{source} has no records")
+    return _Records(
+        np.concatenate([part.scores for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+        None if columns.client is None else pa.chunked_array([part.ids for part in parts]),
+    )
+
+
+@contextmanager
+def _unchanging(source: str) -> Iterator[IO[bytes]]:
+    """Open a file, and refuse it when it cannot be read or changes before it is closed."""
+    try:
+        with Path(source).open("rb") as handle:
+            opened = _stamp(os.fstat(handle.fileno()))
+            try:
+                yield handle
+            finally:
+                if _stamp(Path(source).stat()) != opened:
+                    raise DataError(f"{source} changed while it was being read") from None
+    except FileNotFoundError:
+        raise DataError(f"{source} does not exist") from None
+    except _READ_ERRORS as error:
+        raise DataError(f"{source} cannot be read: {_reason(error)}") from None
+
+
+def _stamp(status: os.stat_result) -> tuple[int, int]:
+    return status.st_size, status.st_mtime_ns
+
+
+def _reason(error: BaseException) -> str:
+    """The first line of an error's message, without its full stop."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return (text.splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def _batches(
+    handle: IO[bytes], extension: str, columns: _Columns, source: str
+) -> Iterator[pa.RecordBatch]:
+    if extension not in _SEPARATORS:
+        return _parquet_batches(handle, columns, source)
+    stream: Any = gzip.GzipFile(fileobj=handle) if extension.endswith(".gz") else handle
+    return _csv_batches(stream, _SEPARATORS[extension], columns, source)
+
+
+def _parquet_batches(handle: IO[bytes], columns: _Columns, source: str) -> Iterator[pa.RecordBatch]:
+    file = pq.ParquetFile(handle, buffer_size=_PARQUET_BUFFER_BYTES)
+    _require_columns(file.schema_arrow.names, columns, source)
+    _require_types(file.schema_arrow, columns, source)
+    for batch in file.iter_batches(_PARQUET_BATCH_ROWS, columns=columns.names):
+        batch.validate(full=True)
+        yield batch
+
+
+def _csv_batches(
+    stream: IO[bytes], separator: str, columns: _Columns, source: str
+) -> Iterator[pa.RecordBatch]:
+    header = _csv_header(stream, separator)
+    if not header:
+        return
+    _require_columns(header, columns, source)
+    try:
+        yield from _open_csv(stream, separator, columns)
+    except pa.ArrowInvalid as error:
+        malformed = _MALFORMED_ROW.search(str(error))
+        if malformed is None:
+            raise
+        row, fields, found = map(int, malformed.groups())
+        raise DataError(
+            f"a record must have {fields} fields, got {found} in {source}, row {row - 1}"
+        ) from None
+
+
+def _csv_header(stream: IO[bytes], separator: str) -> list[str]:
+    """The names in the first line; none when nothing follows it."""
+    line = stream.readline(_CSV_BLOCK_BYTES).decode("utf-8-sig")
+    followed = stream.read(1)
+    stream.seek(0)
+    return next(csv.reader([line], delimiter=separator), []) if followed else []
+
+
+def _open_csv(stream: IO[bytes], separator: str, columns: _Columns) -> pa_csv.CSVStreamingReader:
+    """A reader of the needed columns as text; its errors count rows, as it has no threads."""
+    return pa_csv.open_csv(
+        stream,
+        read_options=pa_csv.ReadOptions(use_threads=False, block_size=_CSV_BLOCK_BYTES),
+        parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+        convert_options=pa_csv.ConvertOptions(
+            include_columns=columns.names,
+            column_types={name: pa.string() for name in columns.names},
+            strings_can_be_null=True,
+            null_values=[""],
+        ),
+    )
+
+
+def _require_columns(found: list[str], columns: _Columns, source: str) -> None:
+    for name in columns.names:
+        if found.count(name) > 1:
+            raise DataError(f"{source} has {found.count(name)} columns named {name!r}")
+        if name not in found:
+            listed = ", ".join(repr(other) for other in found) or "none"
+            raise DataError(f"{source} has no column {name!r}, its columns are {listed}")
+
+
+def _require_types(schema: pa.Schema, columns: _Columns, source: str) -> None:
+    wanted: list[tuple[str, Callable[[Any], bool], str]] = [
+        (columns.score, _is_number, "numbers"),
+        (columns.label, _is_label, "0/1 or booleans"),
+    ]
+    if columns.client is not None:
+        wanted.append((columns.client, _is_id, "integers or strings"))
+    for name, accepts, description in wanted:
+        kind = schema.field(name).type
+        values = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if not (accepts(values) or pa.types.is_null(values)):
+            raise DataError(f"column {name!r} of {source} must hold {description}, got type {kind}")
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+
+def _is_label(kind: pa.DataType) -> bool:
+    return _is_number(kind) or bool(pa.types.is_boolean(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return str(kind) in {"string", "large_string", "string_view"}
+
+
+def _is_id(kind: pa.DataType) -> bool:
+    return _is_text(kind) or bool(pa.types.is_integer(kind))
+
+
+def _decode(batch: pa.RecordBatch, columns: _Columns, place: _Place) -> _Records:
+    return _Records(
+        _scores(_column(batch, columns.score, place), place),
+        _labels(_column(batch, columns.label, place), place),
+        None if columns.client is None else _as_large_text(_column(batch, columns.client, place)),
+    )
+
+
+def _column(batch: pa.RecordBatch, name: str, place: _Place) -> Any:
+    """A column as one array without missing values; dictionaries are replaced by their values."""
+    column = batch.column(name)
+    if pa.types.is_dictionary(column.type):
+        column = _as_large_text(column.dictionary).take(column.indices)
+    if column.null_count:
+        first = pc.index(column.is_null(), True).as_py()
+        raise DataError(f"column {name!r} has no value in {place.row(first)}")
+    return column
+
+
+def _scores(column: Any, place: _Place) -> NDArray[np.float64]:
+    scores = _as_float64(column, "scores must be numbers", place)
+    _refuse_first(~np.isfinite(scores), "scores must be finite", column, place)
+    return scores
+
+
+def _labels(column: Any, place: _Place) -> NDArray[np.int8]:
+    must = "labels must be 0 or 1"
+    values = _as_float64(_truth_as_digit(column), must, place)
+    _refuse_first((values != 0) & (values != 1), must, column, place)
+    return values.astype(np.int8)
+
+
+def _truth_as_digit(column: Any) -> Any:
+    """The labels with the words true and false as 1 and 0."""
+    if not _is_text(column.type):
+        return column
+    word = pc.ascii_lower(pc.ascii_trim_whitespace(column))
+    digit = pc.if_else(pc.equal(word, "true"), "1", column)
+    return pc.if_else(pc.equal(word, "false"), "0", digit)
+
+
+def _as_large_text(column: Any) -> Any:
+    """Text with 64-bit offsets, which every kernel takes; other columns as they are."""
+    return column.cast(pa.large_string()) if _is_text(column.type) else column
+
+
+def _as_float64(column: Any, must: str, place: _Place) -> NDArray[np.float64]:
+    text = pc.ascii_trim_whitespace(column) if _is_text(column.type) else column
+    try:
+        numbers: NDArray[np.float64] = text.cast(pa.float64(), safe=False).to_numpy(
+            zero_copy_only=False
+        )
+    except pa.ArrowInvalid:
+        first = _first_that_is_no_number(text)
+        raise DataError(f"{must}, got {column[first].as_py()!r} in {place.row(first)}") from None
+    return numbers
+
+
+def _first_that_is_no_number(text: Any) -> int:
+    """The index of the first text that is no number, by bisection; one such text exists."""
+    low, high = 0, len(text)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            text[low:middle].cast(pa.float64(), safe=False)
+            low = middle
+        except pa.ArrowInvalid:
+            high = middle
+    return low
+
+
+def _refuse_first(wrong: NDArray[np.bool_], must: str, column: Any, place: _Place) -> None:
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise DataError(f"{must}, got {column[first]} in {place.row(first)}")
+
+
+def _one_client(records: _Records, name: str) -> Clients:
+    return replace(Clients.from_arrays(records.scores, records.labels), names=(name,))
+
+
+def _grouped(records: _Records) -> Clients:
+    """The records' clients in order of their ids."""
+    encoded = records.ids.combine_chunks().dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    rank = np.empty(order.size, dtype=np.int64)
+    rank[order] = np.arange(order.size)
+    numbered = Clients.from_arrays(records.scores, records.labels, rank[encoded.indices.to_numpy()])
+    return replace(numbered, names=tuple(map(str, encoded.dictionary.take(order).to_pylist())))
+
+
+def _refuse_shared_clients(sources: list[str], parts: list[Clients]) -> None:
+    holder: dict[str, str] = {}
+    for source, part in zip(sources, parts, strict=True):
+        for name in part.names:
+            first = holder.setdefault(name, source)
+            if first != source:
+                raise DataError(f"duplicate client {name!r}, found in both {first} and {source}")

@@ -1,0 +1,186 @@
+"""ROC and precision-recall curves, areas and errors from counts.
+
+Cells are score ranges in ascending order: ``positives[..., j]`` and ``negatives[..., j]`` count the
+records of each class in cell ``j``. Counts may be noisy: nothing here clips or rounds them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Counts = NDArray[Any]
+
+
+def counts_from_thresholds(cells: Counts) -> Counts:
+    """How many records reach each cell's lower edge: the sum of this and all higher cells."""
+    return np.flip(np.cumsum(np.flip(cells, axis=-1), axis=-1), axis=-1)
+
+
+def rates(
+    true_positives: Counts, false_positives: Counts, true_negatives: Counts, false_negatives: Counts
+) -> tuple[Floats, Floats]:
+    """False- and true-positive rate at every threshold; 0 where a class is empty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rates(np.array([4, 3]), np.array([5, 1]), np.array([0, 4]), np.array([0, 1]))
+    (array([1. , 0.2]), array([1.  , 0.75]))
+    """
+    return (
+        _ratio(false_positives, false_positives + true_negatives),
+        _ratio(true_positives, true_positives + false_negatives),
+    )
+
+
+def precision_recall(
+    true_positives: Counts, false_positives: Counts, false_negatives: Counts
+) -> tuple[Floats, Floats]:
+    """Precision and recall at every threshold; 0 where undefined."""
+    return (
+        _ratio(true_positives, true_positives + false_positives),
+        _ratio(true_positives, true_positives + false_negatives),
+    )
+
+
+def trapezoid_area(false_positive_rate: Floats, true_positive_rate: Floats) -> Floats:
+    """The area under the points in order of threshold, closed at (1, 1) and (0, 0).
+
+    Parameters
+    ----------
+    false_positive_rate, true_positive_rate : shape (..., T), thresholds ascending.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(trapezoid_area(np.array([1.0, 0.0]), np.array([1.0, 1.0])))
+    1.0
+    """
+    across, up = closed(false_positive_rate), closed(true_positive_rate)
+    twice = (up[..., :-1] + up[..., 1:]) * (across[..., :-1] - across[..., 1:])
+    area: Floats = twice.sum(axis=-1) / 2
+    return area
+
+
+def closed(rate: Floats) -> Floats:
+    """A rate at ascending thresholds with the 1 before the first and the 0 after the last."""
+    edge = np.zeros_like(rate[..., :1])
+    return np.concatenate([edge + 1, rate, edge], axis=-1)
+
+
+def area_variance(
+    false_positive_rate: Floats,
+    true_positive_rate: Floats,
+    false_positive_variance: Floats,
+    true_positive_variance: Floats,
+) -> Floats:
+    """Variance of the trapezoid area of points whose coordinates have independent errors.
+
+    The area's derivative by a coordinate is half the distance of the neighbours along the other
+    axis; products of two errors add a quarter of the products of their variances.
+    """
+    up_reach = (closed(true_positive_rate)[..., :-2] - closed(true_positive_rate)[..., 2:]) / 2
+    reach = (closed(false_positive_rate)[..., :-2] - closed(false_positive_rate)[..., 2:]) / 2
+    linear = true_positive_variance * reach**2 + false_positive_variance * up_reach**2
+    ahead = true_positive_variance[..., 1:] * false_positive_variance[..., :-1]
+    behind = true_positive_variance[..., :-1] * false_positive_variance[..., 1:]
+    variance: Floats = linear.sum(axis=-1) + (ahead + behind).sum(axis=-1) / 4
+    return variance
+
+
+def cell_area(positives: Counts, negatives: Counts) -> Floats:
+    """The AUC of cells, pairs within a cell counted one half; the trapezoid area of their ROC.
+
+    NaN where the product of the class totals is not positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(cell_area(np.array([1, 3]), np.array([3, 1])))
+    0.75
+    """
+    below = np.cumsum(negatives, axis=-1) - negatives / 2
+    return _over_pairs(np.sum(positives * below, axis=-1), positives, negatives)
+
+
+def density_correction(positives: Counts, negatives: Counts) -> Floats:
+    """What to add to ``cell_area`` when densities are linear, not constant, inside a cell.
+
+    With slopes from the neighbouring cells a pair inside cell j is won with probability
+    ``1/2 + (a - b) / 12``, ``a`` and ``b`` the classes' relative slopes; times ``p_j n_j`` that is
+    ``(n_j (p_{j+1} - p_{j-1}) - p_j (n_{j+1} - n_{j-1})) / 24``: bilinear, so independent noise on
+    the counts leaves it unbiased. Assumes cells of equal width.
+    """
+    pairs = negatives * _slopes(positives) - positives * _slopes(negatives)
+    return _over_pairs(np.sum(pairs, axis=-1) / 24, positives, negatives)
+
+
+def density_correction_variance(
+    positives: Counts, negatives: Counts, positive_variance: float, negative_variance: float
+) -> Floats:
+    """The noise variance of ``density_correction`` when cells carry noise of these variances."""
+    spread = positive_variance * np.sum(_slopes(negatives) ** 2, axis=-1)
+    spread = spread + negative_variance * np.sum(_slopes(positives) ** 2, axis=-1)
+    pairs = positives.sum(axis=-1) * negatives.sum(axis=-1)
+    return spread / 144 / np.maximum(pairs.astype(np.float64), 1.0) ** 2
+
+
+def cell_influences(positives: Counts, negatives: Counts) -> tuple[Floats, Floats]:
+    """How the AUC of cells changes with one more positive, and one more negative, in each cell.
+
+    ``(F_j - A) / P`` with F the negatives' mid-distribution, and ``(1 - G_j - A) / N`` with G the
+    positives'. Shapes (..., B).
+    """
+    ours = positives.sum(axis=-1, keepdims=True, dtype=np.float64)
+    theirs = negatives.sum(axis=-1, keepdims=True, dtype=np.float64)
+    area = cell_area(positives, negatives)[..., np.newaxis]
+    beaten = (np.cumsum(negatives, axis=-1) - negatives / 2) / theirs
+    beating = 1 - (np.cumsum(positives, axis=-1) - positives / 2) / ours
+    return (beaten - area) / ours, (beating - area) / theirs
+
+
+def placement_variance(positives: Counts, negatives: Counts) -> Floats:
+    """The error of not knowing where in its cell a record lies, as a variance of the AUC.
+
+    A cell's own AUC, of p positives and n negatives placed at random, has variance about
+    ``(1/p + 1/n) / 12``; it enters weighted by the cell's share of pairs, ``p n / (P N)``.
+    """
+    ours, theirs = np.maximum(positives, 0), np.maximum(negatives, 0)
+    spread = np.sum(ours * theirs * (ours + theirs), axis=-1, dtype=np.float64) / 12
+    pairs = positives.sum(axis=-1, dtype=np.float64) * negatives.sum(axis=-1, dtype=np.float64)
+    return np.where(pairs > 0, spread / np.where(pairs > 0, pairs, 1.0) ** 2, 0.0)
+
+
+def cell_sampling_variance(positives: Counts, negatives: Counts) -> Floats:
+    """DeLong's sampling variance of the AUC with each record at the middle of its cell."""
+    by_positive, by_negative = cell_influences(positives, negatives)
+    spread = np.sum(positives * by_positive**2, axis=-1)
+    return np.maximum(spread + np.sum(negatives * by_negative**2, axis=-1), 0.0)
+
+
+def merge_pairs(cells: Counts) -> Counts:
+    """Cells of twice the width; an odd last cell stays alone."""
+    return np.add.reduceat(cells, np.arange(0, cells.shape[-1], 2), axis=-1)
+
+
+def _slopes(cells: Counts) -> Counts:
+    """Differences of the two neighbours; at the ends, twice the one-sided difference."""
+    if cells.shape[-1] < 2:
+        return np.zeros_like(cells)
+    return 2 * np.gradient(cells.astype(np.float64), axis=-1)
+
+
+def _ratio(part: Counts, whole: Counts) -> Floats:
+    known = whole != 0
+    return np.where(known, part / np.where(known, whole, 1), 0.0)
+
+
+def _over_pairs(won: Floats, positives: Counts, negatives: Counts) -> Floats:
+    ours = positives.sum(axis=-1, dtype=np.float64)
+    theirs = negatives.sum(axis=-1, dtype=np.float64)
+    known = (ours > 0) & (theirs > 0)
+    return np.where(known, won / np.where(known, ours * theirs, 1.0), np.nan)

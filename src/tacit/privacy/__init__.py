@@ -1,0 +1,1 @@
+"""Privacy: noise with stated distributions, randomised response, and what they cost."""

@@ -1,0 +1,85 @@
+"""Exact draws from operating-system entropy: words, integers, discrete Laplace and Gaussian."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+Bits = NDArray[np.bool_]
+Sampler = Callable[[float, int], Integers]
+
+SCALE_SLACK = 1.0 + 2.0**-50
+"""Scales computed in floating point are raised by this factor, so rounding never costs privacy."""
+
+
+def words(size: int) -> Words:
+    """Independent uniform 64-bit words."""
+    return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+
+
+def coins(size: int) -> Bits:
+    """Independent fair bits."""
+    return words(size) < np.uint64(2**63)
+
+
+def uniform_below(bounds: Words) -> Words:
+    """Independent integers, each uniform on ``0..bound-1``, without modulo bias.
+
+    Words from the last, incomplete run of ``bound`` values are drawn again.
+    """
+    highest = np.uint64(2**64 - 1)
+    incomplete = (highest % bounds + np.uint64(1)) % bounds
+    draws = words(bounds.size).copy()
+    todo = np.flatnonzero(draws > highest - incomplete)
+    while todo.size:
+        draws[todo] = words(todo.size)
+        todo = todo[draws[todo] > highest - incomplete[todo]]
+    return draws % bounds
+
+
+def by_parameter(parameters: Floats, sampler: Sampler) -> Integers:
+    """Draws with a parameter each, by one call of the sampler for each value; zero gives zero."""
+    flat = parameters.ravel()
+    draws = np.zeros(flat.size, dtype=np.int64)
+    order = np.argsort(flat, kind="stable")
+    values, starts = np.unique(flat[order], return_index=True)
+    for value, places in zip(values, np.split(order, starts)[1:], strict=True):
+        if value > 0:
+            draws[places] = sampler(float(value) * SCALE_SLACK, places.size)
+    return draws.reshape(parameters.shape)
+
+
+def geometric(rate: Floats) -> Integers:
+    """Draws of k >= 0 with probability proportional to ``exp(-rate k)``.
+
+    A discrete Laplace draw is folded in two: ``k = 0, 1, ...`` on the one side and ``-1-k`` on the
+    other both have probabilities proportional to ``exp(-rate k)``.
+    """
+    laplace = by_parameter(1 / rate, discrete_laplace)
+    return np.where(laplace < 0, -1 - laplace, laplace)
+
+
+def discrete_laplace(scale: float, size: int) -> Integers:
+    """Integers with probability proportional to ``exp(-|z| / scale)``."""
+    return _noisy_zeros("make_laplace", scale, "l1_distance", "i64", size)
+
+
+def discrete_gaussian(sigma: float, size: int) -> Integers:
+    """Integers with probability proportional to ``exp(-z**2 / (2 sigma**2))``."""
+    return _noisy_zeros("make_gaussian", sigma, "l2_distance", "f64", size)
+
+
+def _noisy_zeros(make: str, scale: float, distance: str, number: str, size: int) -> Integers:
+    import opendp.prelude as dp  # noqa: PLC0415 -- it takes seconds
+
+    dp.enable_features("contrib")
+    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    measurement: Any = getattr(dp.m, make)(domain, getattr(dp, distance)(T=number), scale=scale)
+    return np.array(measurement([0] * size), dtype=np.int64)

@@ -1,0 +1,405 @@
+"""Additive noise: two sources that draw it, and one that draws none.
+
+Every additive mechanism here perturbs a statistic that takes integer values (a count, or twice a
+rank sum) of size below 2**53. ``SimulatedNoise`` draws fast, seeded floating-point samples for
+experiments. ``SystemNoise`` draws exact samples from operating-system entropy (OpenDP for the
+discrete Laplace and Gaussian distributions); what it calls ``laplace`` and ``gaussian`` lives on a
+fine power-of-two grid that contains the integers, so that no low bit of a floating-point sample can
+betray the statistic (Mironov 2012).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.privacy import exact
+from tacit.privacy.distributions import (
+    staircase_gamma,
+    staircase_inner_width,
+    whole_sensitivity,
+)
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Bits = NDArray[np.bool_]
+Shape = tuple[int, ...]
+
+SHARE_SLACK = 1.0 + 2.0**-40
+"""The staircase's outer share is raised by this factor, more than its rounding error."""
+
+MAX_SCALE = 2.0**44
+"""Noise of this scale exceeds 2**53 with probability ``exp(-2**9)``, so a float64 holds it."""
+
+MIN_STAIRCASE_EPSILON = 2.0**-30
+"""Below it the raised outer share could pass the inner one."""
+
+GRID_BITS = 20
+"""Continuous noise of scale b is drawn on a power-of-two grid at most ``b / 2**GRID_BITS`` wide."""
+
+GAUSSIAN_GRID_BITS = 40
+"""The same for Gaussian noise, where the grid enters the guarantee through a tiny delta."""
+
+GAUSSIAN_DELTA_SLACK = 1.0 - 2.0**-20
+"""Gaussian noise is calibrated at this share of delta; the rest covers the grid of the sampler.
+
+The sampler's distance from a rounded normal is at most ``2**-82`` a coordinate, and enters delta
+``1 + exp(epsilon)`` times. For ``epsilon <= 8`` and 1,000 coordinates that is below ``1e-18``, less
+than the rest of every ``delta >= 1e-12``.
+"""
+
+
+class NoiseSource(ABC):
+    """Draws noise of a given shape; with ``replicates`` set, a leading axis holds that many draws.
+
+    In every method ``shape`` excludes the replicate axis, and parameters broadcast against the
+    full shape ``(replicates, *shape)`` or ``shape``.
+    """
+
+    replicates: int | None = None
+
+    def full_shape(self, shape: Shape) -> Shape:
+        """The shape of a draw: ``shape``, after the replicate axis if there is one."""
+        return shape if self.replicates is None else (self.replicates, *shape)
+
+    @abstractmethod
+    def laplace(self, scale: ArrayLike, shape: Shape) -> Floats:
+        """Laplace noise of variance ``2 scale**2``; zero where the scale is zero."""
+
+    @abstractmethod
+    def gaussian(self, sigma: ArrayLike, shape: Shape) -> Floats:
+        """Normal noise of standard deviation ``sigma``; zero where it is zero."""
+
+    @abstractmethod
+    def discrete_laplace(self, scale: ArrayLike, shape: Shape) -> Integers:
+        """Integer noise with probability proportional to ``exp(-|z| / scale)``."""
+
+    @abstractmethod
+    def discrete_gaussian(self, sigma: ArrayLike, shape: Shape) -> Integers:
+        """Integer noise with probability proportional to ``exp(-z**2 / (2 sigma**2))``."""
+
+    @abstractmethod
+    def discrete_staircase(
+        self, sensitivity: ArrayLike, epsilon: ArrayLike, shape: Shape
+    ) -> Integers:
+        """Staircase noise on the integers for an integer sensitivity; zero where that is zero."""
+
+    @abstractmethod
+    def bernoulli(self, probability: float, size: int) -> Bits:
+        """Independent bits that are True with ``probability``, shape ``full_shape((size,))``."""
+
+
+class SimulatedNoise(NoiseSource):
+    """Fast floating-point noise for experiments; never for a release.
+
+    Parameters
+    ----------
+    seed : makes the draws repeatable; None takes fresh entropy.
+    replicates : the length of the leading axis of every draw, for repeated experiments.
+    """
+
+    def __init__(self, seed: int | None = None, replicates: int | None = None) -> None:
+        if replicates is not None and replicates < 1:
+            raise ValueError(f"replicates must be at least 1, got {replicates}")
+        self.replicates = replicates
+        self._rng = np.random.default_rng(seed)
+
+    def laplace(self, scale: ArrayLike, shape: Shape) -> Floats:
+        """Laplace noise, as an exponential with a random sign."""
+        scales = _checked(scale, "scale")
+        full = self.full_shape(shape)
+        draws = self._rng.standard_exponential(full)
+        np.negative(draws, out=draws, where=self._coins(full))
+        draws *= scales
+        return draws
+
+    def gaussian(self, sigma: ArrayLike, shape: Shape) -> Floats:
+        """Normal noise."""
+        sigmas = _checked(sigma, "sigma")
+        draws = self._rng.standard_normal(self.full_shape(shape))
+        draws *= sigmas
+        return draws
+
+    def staircase(self, sensitivity: ArrayLike, epsilon: ArrayLike, shape: Shape) -> Floats:
+        """Continuous staircase noise (Geng and Viswanath 2014, Alg. 1), for comparison only."""
+        widths = _checked(sensitivity, "sensitivity")
+        epsilons = _checked_epsilon(epsilon, widths)
+        full = self.full_shape(shape)
+        inner = staircase_gamma(epsilons)
+        step = self._geometric(epsilons, full)
+        outer = self._rng.random(full) < _outer_share(np.float64(1), inner, epsilons)
+        place = self._rng.random(full)
+        place = np.where(outer, inner + (1 - inner) * place, inner * place)
+        magnitude = (step + place) * widths
+        return np.where(self._coins(full), -magnitude, magnitude)
+
+    def discrete_laplace(self, scale: ArrayLike, shape: Shape) -> Integers:
+        """Discrete Laplace noise, as the difference of two geometric draws."""
+        full = self.full_shape(shape)
+        with np.errstate(divide="ignore", over="ignore"):
+            rate = 1 / _checked(scale, "scale")
+        return self._geometric(rate, full) - self._geometric(rate, full)
+
+    def discrete_gaussian(self, sigma: ArrayLike, shape: Shape) -> Integers:
+        """Discrete Gaussian noise, by rejection (Canonne, Kamath and Steinke 2020, Alg. 3)."""
+        full = self.full_shape(shape)
+        sigmas = np.broadcast_to(_checked(sigma, "sigma"), full).ravel()
+        draws = np.zeros(sigmas.size, dtype=np.int64)
+        todo = np.flatnonzero(sigmas > 0)
+        while todo.size:
+            own = sigmas[todo]
+            envelope = np.floor(own) + 1
+            proposed = self._geometric(1 / envelope, own.shape)
+            proposed -= self._geometric(1 / envelope, own.shape)
+            with np.errstate(over="ignore"):
+                excess = (np.abs(proposed) / own - own / envelope) ** 2 / 2
+            taken = self._rng.standard_exponential(todo.size) >= excess
+            draws[todo[taken]] = proposed[taken]
+            todo = todo[~taken]
+        return draws.reshape(full)
+
+    def discrete_staircase(
+        self, sensitivity: ArrayLike, epsilon: ArrayLike, shape: Shape
+    ) -> Integers:
+        """Integer staircase noise: a geometric step, a place within it, a sign."""
+        full = self.full_shape(shape)
+        stairs = _Stairs.broadcast(sensitivity, epsilon, full)
+        return stairs.signed(self._staircase_magnitude, lambda size: self._coins((size,)), full)
+
+    def bernoulli(self, probability: float, size: int) -> Bits:
+        """Bits from 32-bit integers: the probability is rounded to a multiple of 2**-32."""
+        _check_probability(probability)
+        full = self.full_shape((size,))
+        threshold = round(probability * 2**32)
+        if threshold == 2**32:
+            return np.ones(full, dtype=np.bool_)
+        draws = self._rng.integers(0, 2**32, full, dtype=np.uint32)
+        return draws < np.uint32(threshold)
+
+    def _coins(self, full: Shape) -> Bits:
+        return self._rng.integers(0, 2, full, dtype=np.bool_)
+
+    def _geometric(self, rate: Floats, full: Shape) -> Integers:
+        """Draws of k >= 0 with probability proportional to ``exp(-rate k)``, by inversion."""
+        return np.floor(self._rng.standard_exponential(full) / rate).astype(np.int64)
+
+    def _staircase_magnitude(self, stairs: _Stairs) -> Integers:
+        step = self._geometric(stairs.epsilon, stairs.width.shape)
+        outer = self._rng.random(step.size) < stairs.outer_share
+        uniform = self._rng.random(step.size)
+        place = np.where(
+            outer,
+            stairs.inner + np.floor(uniform * (stairs.width - stairs.inner)),
+            np.floor(uniform * stairs.inner),
+        )
+        return step * stairs.width + place.astype(np.int64)
+
+
+class SystemNoise(NoiseSource):
+    """Exact noise from operating-system entropy, for releases. It takes no seed."""
+
+    def laplace(self, scale: ArrayLike, shape: Shape) -> Floats:
+        """Laplace noise on a grid ``g = min(1, 2**(floor(log2(scale)) - 20))``.
+
+        A statistic that takes integer values lies on that grid, so value plus noise is an exact
+        discrete Laplace release with ratio ``exp(-g/scale)`` a grid step: epsilon is
+        ``sensitivity / scale``, as for the continuous distribution, and the variance agrees with
+        it to one part in 10**12. The noise is exact as a float64; adding it to an integer below
+        2**53 rounds the exact sum once, which is post-processing.
+        """
+        return self._on_grid(_checked(scale, "scale"), shape, GRID_BITS, exact.discrete_laplace)
+
+    def gaussian(self, sigma: ArrayLike, shape: Shape) -> Floats:
+        """Normal noise on a grid ``g = min(1, 2**(floor(log2(sigma)) - 40))``.
+
+        A continuous normal draw rounded to the grid is post-processing of the Gaussian mechanism
+        (the statistic lies on the grid). The discrete Gaussian drawn here is within total variation
+        ``(g/sigma)**2 / 4 <= 2**-82`` of it, which ``GAUSSIAN_DELTA_SLACK`` covers.
+        """
+        return self._on_grid(
+            _checked(sigma, "sigma"), shape, GAUSSIAN_GRID_BITS, exact.discrete_gaussian
+        )
+
+    def discrete_laplace(self, scale: ArrayLike, shape: Shape) -> Integers:
+        """Discrete Laplace noise (Canonne, Kamath and Steinke 2020), from OpenDP."""
+        scales = np.broadcast_to(_checked(scale, "scale"), shape)
+        return exact.by_parameter(scales, exact.discrete_laplace)
+
+    def discrete_gaussian(self, sigma: ArrayLike, shape: Shape) -> Integers:
+        """Discrete Gaussian noise (Canonne, Kamath and Steinke 2020), from OpenDP."""
+        sigmas = np.broadcast_to(_checked(sigma, "sigma"), shape)
+        return exact.by_parameter(sigmas, exact.discrete_gaussian)
+
+    def discrete_staircase(
+        self, sensitivity: ArrayLike, epsilon: ArrayLike, shape: Shape
+    ) -> Integers:
+        """Integer staircase noise from a geometric step, a part, a place in it and a sign.
+
+        Each is exact but the choice of the outer part, whose probability is rounded up. That leaves
+        the guarantee untouched: with any weight of the outer part between ``exp(-epsilon)`` and 1
+        the probabilities fall away from zero, and fall ``exp(-epsilon)``-fold over every
+        ``sensitivity`` integers, which is all that epsilon-privacy needs.
+        """
+        stairs = _Stairs.broadcast(sensitivity, epsilon, shape)
+        return stairs.signed(_system_magnitude, exact.coins, shape)
+
+    def bernoulli(self, probability: float, size: int) -> Bits:
+        """Bits from 64-bit words; the probability is rounded to a multiple of 2**-64.
+
+        The rounding is towards one half, where a flipped bit says least, and never past it.
+        """
+        _check_probability(probability)
+        if probability > 0.5:
+            return ~self.bernoulli(1.0 - probability, size)
+        threshold = min(math.ceil(probability * exact.SCALE_SLACK * 2.0**64), 2**63)
+        return exact.words(size) < np.uint64(threshold)
+
+    def _on_grid(self, scale: Floats, shape: Shape, bits: int, sampler: exact.Sampler) -> Floats:
+        grid = power_of_two_grid(scale, bits)
+        steps = exact.by_parameter(np.broadcast_to(scale / grid, shape), sampler)
+        return steps * grid
+
+
+class NoNoise(NoiseSource):
+    """No noise at all: to check a protocol's arithmetic, never to release anything."""
+
+    def __init__(self, replicates: int | None = None) -> None:
+        self.replicates = replicates
+
+    def laplace(self, scale: ArrayLike, shape: Shape) -> Floats:
+        """Zeros."""
+        return np.zeros(self.full_shape(shape))
+
+    def gaussian(self, sigma: ArrayLike, shape: Shape) -> Floats:
+        """Zeros."""
+        return np.zeros(self.full_shape(shape))
+
+    def discrete_laplace(self, scale: ArrayLike, shape: Shape) -> Integers:
+        """Zeros."""
+        return np.zeros(self.full_shape(shape), dtype=np.int64)
+
+    def discrete_gaussian(self, sigma: ArrayLike, shape: Shape) -> Integers:
+        """Zeros."""
+        return np.zeros(self.full_shape(shape), dtype=np.int64)
+
+    def discrete_staircase(
+        self, sensitivity: ArrayLike, epsilon: ArrayLike, shape: Shape
+    ) -> Integers:
+        """Zeros."""
+        return np.zeros(self.full_shape(shape), dtype=np.int64)
+
+    def bernoulli(self, probability: float, size: int) -> Bits:
+        """All False."""
+        return np.zeros(self.full_shape((size,)), dtype=np.bool_)
+
+
+def power_of_two_grid(scale: ArrayLike, bits: int = GRID_BITS) -> Floats:
+    """The grid that ``SystemNoise`` uses for noise of this scale: at most 1, and a power of two.
+
+    Examples
+    --------
+    >>> float(power_of_two_grid(1.5)) == 2.0**-20
+    True
+    """
+    scales = np.asarray(scale, dtype=np.float64)
+    exponent = np.frexp(scales)[1] - 1 - bits
+    return np.where(scales > 0, np.ldexp(1.0, np.clip(exponent, -1022, 0)), 1.0)
+
+
+@dataclass(frozen=True)
+class _Stairs:
+    """The staircases of positive sensitivity in a broadcast draw, flattened.
+
+    Parameters
+    ----------
+    places : where each stands in the flattened draw.
+    width : the sensitivity, which is the width of a step.
+    inner : the width of the inner part of a step.
+    """
+
+    places: NDArray[np.intp]
+    width: Integers
+    inner: Integers
+    epsilon: Floats
+
+    @classmethod
+    def broadcast(cls, sensitivity: ArrayLike, epsilon: ArrayLike, shape: Shape) -> _Stairs:
+        """The staircases of these parameters, after checking them."""
+        width = whole_sensitivity(sensitivity)
+        epsilons = _checked_epsilon(epsilon, width)
+        inner = np.broadcast_to(staircase_inner_width(width, epsilons), shape)
+        width, epsilons = np.broadcast_to(width, shape), np.broadcast_to(epsilons, shape)
+        places = np.flatnonzero(width)
+        return cls(places, width.ravel()[places], inner.ravel()[places], epsilons.ravel()[places])
+
+    @property
+    def outer_share(self) -> Floats:
+        """The probability of the outer part of a step."""
+        return _outer_share(self.width, self.inner, self.epsilon)
+
+    def signed(
+        self, magnitude: Callable[[_Stairs], Integers], coins: Callable[[int], Bits], shape: Shape
+    ) -> Integers:
+        """Magnitudes with fair signs; minus zero is drawn again, so that zero counts once."""
+        draws = np.zeros(math.prod(shape), dtype=np.int64)
+        stairs = self
+        while stairs.places.size:
+            size, negative = magnitude(stairs), coins(stairs.places.size)
+            draws[stairs.places] = np.where(negative, -size, size)
+            stairs = stairs.only(negative & (size == 0))
+        return draws.reshape(shape)
+
+    def only(self, kept: Bits) -> _Stairs:
+        """Some of the staircases."""
+        return _Stairs(self.places[kept], self.width[kept], self.inner[kept], self.epsilon[kept])
+
+
+def _outer_share(width: ArrayLike, inner: ArrayLike, epsilon: ArrayLike) -> Floats:
+    outer = np.exp(np.negative(epsilon)) * np.subtract(width, inner)
+    return np.asarray(outer / (outer + inner), dtype=np.float64)
+
+
+def _checked(values: ArrayLike, name: str) -> Floats:
+    numbers = np.asarray(values, dtype=np.float64)
+    wrong = ~((numbers >= 0) & (numbers <= MAX_SCALE))
+    if np.any(wrong):
+        raise ValueError(f"{name} must be from 0 to 2**44, got {numbers[wrong].flat[0]}")
+    return numbers
+
+
+def _checked_epsilon(epsilon: ArrayLike, sensitivity: Integers | Floats) -> Floats:
+    """Epsilon, refused out of range where the sensitivity is positive, and 1 where that is 0."""
+    numbers, widths = np.broadcast_arrays(np.asarray(epsilon, dtype=np.float64), sensitivity)
+    inside = np.isfinite(numbers) & (numbers >= MIN_STAIRCASE_EPSILON)
+    wrong = (widths > 0) & ~inside
+    if np.any(wrong):
+        raise ValueError(
+            f"epsilon must be finite and at least 2**-30, got {numbers[wrong].flat[0]}"
+        )
+    allowed = np.where(widths > 0, numbers, 1.0)
+    _checked(widths / allowed, "sensitivity / epsilon")
+    return allowed
+
+
+def _check_probability(probability: float) -> None:
+    if not 0 <= probability <= 1:
+        raise ValueError(f"probability must be from 0 to 1, got {probability}")
+
+
+def _outer_threshold(stairs: _Stairs) -> NDArray[np.uint64]:
+    """Of 2**64 words, how many choose the outer part: rounded up, none where it has no place."""
+    threshold = np.ceil(stairs.outer_share * SHARE_SLACK * 2.0**64)
+    return np.where(stairs.width > stairs.inner, np.maximum(threshold, 1), 0).astype(np.uint64)
+
+
+def _system_magnitude(stairs: _Stairs) -> Integers:
+    outer = exact.words(stairs.width.size) < _outer_threshold(stairs)
+    count = np.where(outer, stairs.width - stairs.inner, stairs.inner)
+    place = exact.uniform_below(count.astype(np.uint64)).astype(np.int64)
+    step = exact.geometric(stairs.epsilon)
+    return step * stairs.width + np.where(outer, stairs.inner, 0) + place

@@ -1,0 +1,167 @@
+"""How a protocol is written: a server that asks, client steps that answer.
+
+A protocol's server is a generator. It yields an ``Ask`` and receives the clients' reply; it never
+sees a socket or a record. A client step is a pure function of a batch of clients: the same function
+answers for one hospital and simulates a million phones. Whoever runs the conversation only carries
+messages, and shows the server what the ask's ``View`` allows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data.clients import Clients, Ragged
+from tacit.privacy.cost import NOTHING, Cost
+from tacit.privacy.noise import NoiseSource
+from tacit.results.findings import Findings
+
+Field = NDArray[Any] | Ragged[Any]
+Reply = Mapping[str, Field]
+"""Named fields. Arrays have the client axis last; ragged fields hold several values a client."""
+
+
+class View(Enum):
+    """What the server sees of the replies to an ask."""
+
+    EACH = "each"
+    """Every client's reply."""
+    SUM = "sum"
+    """The sum over clients only, as secure aggregation gives it."""
+
+
+class Memory:
+    """A batch of clients' private notebook, kept between steps and evaluations."""
+
+    def __init__(self) -> None:
+        self._notes: dict[tuple[Any, ...], Any] = {}
+        self._parts: dict[tuple[int, int], Memory] = {}
+
+    def recall(self, key: tuple[Any, ...]) -> Any:
+        """The note under ``key``, or None."""
+        return self._notes.get(key)
+
+    def keep(self, key: tuple[Any, ...], note: Any) -> None:
+        """Write a note."""
+        self._notes[key] = note
+
+    def part(self, start: int, stop: int) -> Memory:
+        """The notebook of the clients ``start`` to ``stop - 1`` of the batch."""
+        return self._parts.setdefault((start, stop), Memory())
+
+
+StepFunction = Callable[[Clients, "Ask", NoiseSource, Memory], Reply]
+Spending = Callable[[Clients, "Ask", Memory], Cost]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A client's part of a conversation, with what it spends.
+
+    ``spends`` is asked before the step runs; it returns the most that any client of the batch
+    spends, so that a client can refuse, or write the debit down, before it answers.
+    """
+
+    name: str
+    answer: StepFunction
+    spends: Spending
+
+
+def step(spends: Spending | None = None) -> Callable[[StepFunction], Step]:
+    """Declare a function to be a client step; without ``spends`` it costs nothing."""
+
+    def declare(function: StepFunction) -> Step:
+        return Step(function.__name__, function, spends or (lambda clients, ask, memory: NOTHING))
+
+    return declare
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What the server asks of every client.
+
+    Parameters
+    ----------
+    step : the client step that answers.
+    settings : the protocol, whose fields are public and agreed beforehand.
+    shared : values that are the same for every client.
+    each : values of which a client receives its own part; client axis last, or ragged.
+    view : what the server sees of the replies.
+    """
+
+    step: Step
+    settings: Any
+    shared: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    each: Mapping[str, Field] = field(default_factory=lambda: MappingProxyType({}))
+    view: View = View.EACH
+
+    def part(self, start: int, stop: int) -> Ask:
+        """The ask as the clients ``start`` to ``stop - 1`` receive it."""
+        each = {name: field_part(value, start, stop) for name, value in self.each.items()}
+        return Ask(self.step, self.settings, self.shared, each, self.view)
+
+
+Conversation = Generator[Ask, Reply, Findings]
+
+
+class Protocol(ABC):
+    """A protocol's settings, its server side, and its declared guarantee."""
+
+    name: str
+
+    @abstractmethod
+    def conversation(self) -> Conversation:
+        """The server side, from the first ask to the findings."""
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Cost:
+        """What one evaluation costs each client at most."""
+
+    @abstractmethod
+    def draws(self, clients: Clients) -> int:
+        """How many numbers one replicate holds in memory at once, for choosing chunks."""
+
+    @property
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """The settings by name, for a result."""
+
+
+def field_part(value: Field, start: int, stop: int) -> Field:
+    """The clients ``start`` to ``stop - 1`` of a field."""
+    if isinstance(value, Ragged):
+        return value.part(start, stop)
+    return value[..., start:stop]
+
+
+def stack(replies: list[Reply]) -> Reply:
+    """Replies of consecutive batches as one reply."""
+    return {name: _join([reply[name] for reply in replies]) for name in replies[0]}
+
+
+def _join(parts: list[Field]) -> Field:
+    ragged = [part for part in parts if isinstance(part, Ragged)]
+    if not ragged:
+        return np.concatenate([part for part in parts if not isinstance(part, Ragged)], axis=-1)
+    sizes = np.concatenate([part.sizes for part in ragged])
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    return Ragged(np.concatenate([part.values for part in ragged], axis=-1), offsets)
+
+
+def total(reply: Reply) -> Reply:
+    """The sum over clients of every field, as ``View.SUM`` shows it."""
+    return {name: _sum_field(name, value) for name, value in reply.items()}
+
+
+def _sum_field(name: str, value: Field) -> NDArray[Any]:
+    if isinstance(value, Ragged):
+        raise TypeError(f"field {name!r} is ragged and has no sum over clients")
+    return value.sum(axis=-1)

@@ -1,0 +1,441 @@
+"""DPAUC: labels and scores stay at the clients (paper 2; spec sections 2a to 2c).
+
+The score range [0, 1] is cut at public thresholds. Clients release noisy counts, and the server
+forms the ROC curve and its area. The server sees every client's noisy counts and nothing else,
+except that label adjacency treats the scores, and so each cell's number of records, as public.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data.clients import Clients, DataError
+from tacit.metrics.curves import (
+    area_variance,
+    cell_area,
+    cell_influences,
+    cell_sampling_variance,
+    counts_from_thresholds,
+    density_correction,
+    density_correction_variance,
+    merge_pairs,
+    placement_variance,
+    rates,
+    trapezoid_area,
+)
+from tacit.metrics.ranking import plug_in_variance
+from tacit.privacy.cost import Adjacency, Cost, analytic_gaussian_sigma, check_epsilon
+from tacit.privacy.distributions import discrete_laplace_variance
+from tacit.privacy.noise import GAUSSIAN_DELTA_SLACK, NoiseSource
+from tacit.privacy.response import flip_probability, response_variance
+from tacit.protocols.conversation import Ask, Conversation, Memory, Protocol, Reply, step
+from tacit.protocols.flipped import flipped_labels, flipping_cost
+from tacit.protocols.fedauc import RESPONSE
+from tacit.results.findings import Curve, Findings
+
+Floats = NDArray[np.float64]
+
+MECHANISMS = ("histogram", "laplace", "gaussian", RESPONSE)
+
+
+def _full_cost(clients: Clients, ask: Ask, memory: Memory) -> Cost:
+    guarantee: Cost = ask.settings.guarantee
+    return guarantee
+
+
+def _response_cost(clients: Clients, ask: Ask, memory: Memory) -> Cost:
+    return flipping_cost(clients, ask.settings.epsilon, memory)
+
+
+@step(spends=_full_cost)
+def noisy_confusion_counts(
+    clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory
+) -> Reply:
+    """Send TP, FP, TN and FN at every threshold, each with noise (paper 2, Methods).
+
+    At a threshold a record counts in exactly one of the four. One label flip therefore changes two
+    of them by one, a replaced record at most two, an added or removed record one: over T thresholds
+    the L1 distance is 2T, 2T and T, and the squared L2 distance the same. Laplace noise of scale
+    ``distance / epsilon``, or Gaussian noise of the analytic calibration for the L2 distance, gives
+    the declared guarantee; the paper's accounting charges 4T, which bounds all three.
+
+    The server learns the 4T noisy counts of each client.
+    """
+    settings: DPAUC = ask.settings
+    positives, records = cell_counts(clients, ask.shared["thresholds"], clients.labels)
+    reached = counts_from_thresholds(np.stack([positives, records - positives]).swapaxes(1, 2))
+    totals = reached[..., :1]
+    four = np.stack([reached[0], reached[1], (totals - reached)[1], (totals - reached)[0]])
+    four = four.swapaxes(1, 2)
+    if settings.mechanism == "laplace":
+        return {"counts": four + noise.laplace(settings.count_scale, four.shape)}
+    return {"counts": four + noise.gaussian(settings.count_scale, four.shape)}
+
+
+@step(spends=_full_cost)
+def noisy_histograms(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+    """Send the numbers of positives and negatives in every cell, with discrete Laplace noise.
+
+    A record sits in one cell of one class: adding or removing it changes one count by one, and
+    replacing it at most two. Noise of scale ``sensitivity / epsilon`` on every count gives epsilon
+    by the Laplace mechanism on the integers. At label adjacency the number of records in a cell is
+    public and sent as it is; a label flip changes one positive count by one.
+
+    The server learns the noisy counts of each client's cells.
+    """
+    settings: DPAUC = ask.settings
+    positives, records = cell_counts(clients, ask.shared["thresholds"], clients.labels)
+    if settings.adjacency == "label":
+        drawn = noise.discrete_laplace(settings.count_scale, positives.shape)
+        return {"positives": positives + drawn, "records": records}
+    both = np.stack([positives, records - positives])
+    noisy = both + noise.discrete_laplace(settings.count_scale, both.shape)
+    return {"positives": noisy[..., 0, :, :], "negatives": noisy[..., 1, :, :]}
+
+
+@step(spends=_response_cost)
+def flipped_histograms(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+    """Send the exact cell counts of labels flipped once by randomised response.
+
+    Epsilon at label adjacency, spent when the labels were flipped; the counts are post-processing.
+    As paper 2 warns, the number of records in a cell is exact: the server learns each client's
+    score histogram, which label adjacency does not protect.
+    """
+    flipped = flipped_labels(clients, ask.settings.epsilon, noise, memory)
+    positives, records = cell_counts(clients, ask.shared["thresholds"], flipped)
+    return {"positives": positives, "records": records}
+
+
+@dataclass(frozen=True)
+class DPAUC(Protocol):
+    """The AUC and ROC curve with private labels and scores.
+
+    Parameters
+    ----------
+    epsilon : the privacy budget of one evaluation, for every record.
+    thresholds : the number of thresholds of the paper's forms, spaced evenly over [0, 1] with both
+        ends, or the number of equal cells of the histogram.
+    mechanism : ``"histogram"`` (noisy cells), or the paper's ``"laplace"``, ``"gaussian"`` and
+        ``"randomised-response"``.
+    accounting : ``"tight"``, or ``"paper"``, which charges every count of the paper's forms apart.
+    adjacency : ``"record"`` (added or removed), ``"label"`` or ``"replace"``.
+    delta : for Gaussian noise only.
+    clamp : the paper's forms clamp noisy counts at 0 and order the points, which biases the area
+        downwards when noise is large; False leaves both out and pools the class totals.
+
+    Raises
+    ------
+    ValueError : for a setting outside its range; the message names the bound and the value.
+
+    Examples
+    --------
+    >>> DPAUC(epsilon=1.0).guarantee
+    Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.RECORD: 'record'>, rho=None)
+    """
+
+    epsilon: float
+    thresholds: int = 100
+    mechanism: str = "histogram"
+    accounting: Literal["tight", "paper"] = "tight"
+    adjacency: Literal["record", "label", "replace"] = "record"
+    delta: float = 0.0
+    clamp: bool = True
+
+    name = "dpauc"
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        spelled = self.mechanism.lower().replace("_", "-").replace("randomized", "randomised")
+        object.__setattr__(self, "mechanism", RESPONSE if spelled == "rr" else spelled)
+        if self.mechanism not in MECHANISMS:
+            raise ValueError(f"mechanism must be one of {MECHANISMS}, got {self.mechanism!r}")
+        if not 2 <= self.thresholds <= 2**20:
+            raise ValueError(f"thresholds must be between 2 and 2**20, got {self.thresholds}")
+        if self.accounting not in ("tight", "paper"):
+            raise ValueError(f"accounting must be 'tight' or 'paper', got {self.accounting!r}")
+        if self.adjacency not in ("record", "label", "replace"):
+            raise ValueError(
+                f"adjacency must be 'record', 'label' or 'replace', got {self.adjacency!r}"
+            )
+        if self.mechanism == RESPONSE and self.adjacency != "label":
+            raise ValueError(
+                "randomised response protects labels only: adjacency must be 'label', "
+                f"got {self.adjacency!r}"
+            )
+        if self.mechanism == "gaussian" and not 0 < self.delta < 1:
+            raise ValueError(f"gaussian noise needs a delta between 0 and 1, got {self.delta}")
+        if self.mechanism != "gaussian" and self.delta != 0:
+            raise ValueError(f"delta belongs to gaussian noise, got {self.delta}")
+
+    @property
+    def guarantee(self) -> Cost:
+        """What one evaluation costs each client at most."""
+        adjacency = Adjacency(self.adjacency)
+        if self.mechanism == "gaussian":
+            rho = self._distance / (2 * self.count_scale**2)
+            return Cost(self.epsilon, self.delta, adjacency, rho)
+        return Cost(self.epsilon, adjacency=adjacency)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that this combination uses."""
+        used: dict[str, Any] = {
+            "epsilon": self.epsilon,
+            "thresholds": self.thresholds,
+            "mechanism": self.mechanism,
+            "adjacency": self.adjacency,
+        }
+        if self.mechanism in ("laplace", "gaussian"):
+            used |= {"accounting": self.accounting, "clamp": self.clamp}
+        if self.mechanism == "gaussian":
+            used["delta"] = self.delta
+        return used
+
+    @property
+    def count_scale(self) -> float:
+        """The scale of the noise on one count: a Laplace scale, or a standard deviation."""
+        if self.mechanism == "histogram":
+            return (2.0 if self.adjacency == "replace" else 1.0) / self.epsilon
+        if self.mechanism == "gaussian":
+            delta = self.delta * GAUSSIAN_DELTA_SLACK
+            return analytic_gaussian_sigma(self.epsilon, delta, math.sqrt(self._distance))
+        return self._distance / self.epsilon
+
+    @property
+    def edges(self) -> Floats:
+        """The lower edges of the cells, which are the thresholds."""
+        if self.mechanism == "histogram":
+            return np.linspace(0.0, 1.0, self.thresholds + 1)[:-1]
+        return np.linspace(0.0, 1.0, self.thresholds)
+
+    @property
+    def _distance(self) -> int:
+        """The L1 distance of the confusion counts between neighbours; also their squared L2."""
+        if self.accounting == "paper":
+            return 4 * self.thresholds
+        return (1 if self.adjacency == "record" else 2) * self.thresholds
+
+    def draws(self, clients: Clients) -> int:
+        """Numbers a replicate holds: its noisy counts, and a bit a record for flipped labels."""
+        counts = 8 * self.thresholds * clients.count
+        return counts + (2 * clients.records if self.mechanism == RESPONSE else 0)
+
+    def conversation(self) -> Conversation:
+        """One round: noisy counts up."""
+        shared = {"thresholds": self.edges}
+        if self.mechanism in ("laplace", "gaussian"):
+            reply = yield Ask(noisy_confusion_counts, self, shared=shared)
+            counts = np.asarray(reply["counts"])
+            return self._from_confusion(counts.sum(axis=-1), counts.shape[-1])
+        asked = noisy_histograms if self.mechanism == "histogram" else flipped_histograms
+        reply = yield Ask(asked, self, shared=shared)
+        clients = np.asarray(reply["positives"]).shape[-1]
+        totals = {name: np.asarray(field).sum(axis=-1) for name, field in reply.items()}
+        if self.mechanism == RESPONSE:
+            flip = flip_probability(self.epsilon)
+            totals["positives"] = (totals["positives"] - flip * totals["records"]) / (1 - 2 * flip)
+        if "records" in totals:
+            return self._from_labelled(totals["positives"], totals["records"], clients)
+        return self._from_histograms(totals["positives"], totals["negatives"], clients)
+
+    def _from_histograms(self, positives: Floats, negatives: Floats, clients: int) -> Findings:
+        """Independent noise on both classes' cells."""
+        one = clients * float(discrete_laplace_variance(self.count_scale))
+        by_positive, by_negative = cell_influences(positives, negatives)
+        spread = one * np.sum(by_positive**2 + by_negative**2, axis=-1)
+        pairs = positives.sum(axis=-1) * negatives.sum(axis=-1)
+        spread = spread + one**2 * self.thresholds**2 / 2 / np.maximum(pairs, 1.0) ** 2
+        noise = np.full(self.thresholds, one)
+        return self._conclude(positives, negatives, spread, noise, noise)
+
+    def _from_labelled(self, positives: Floats, records: Floats, clients: int) -> Findings:
+        """Noise that moves a record from one class to the other; cell totals are exact."""
+        negatives = records - positives
+        if self.mechanism == RESPONSE:
+            noise = response_variance(self.epsilon) * records
+        else:
+            one = clients * float(discrete_laplace_variance(self.count_scale))
+            noise = np.full(self.thresholds, one)
+        by_positive, by_negative = cell_influences(positives, negatives)
+        spread = np.sum(noise * (by_positive - by_negative) ** 2, axis=-1)
+        return self._conclude(positives, negatives, spread, noise, noise)
+
+    def _conclude(
+        self,
+        positives: Floats,
+        negatives: Floats,
+        variance: Floats,
+        positive_noise: Floats,
+        negative_noise: Floats,
+    ) -> Findings:
+        """The area of noisy cells, with densities that are linear inside a cell.
+
+        What the cells hide is the place of a record in its cell, and the curvature of the
+        densities, for which an eighth of the change from cells of twice the width stands.
+        """
+        value = cell_area(positives, negatives) + density_correction(positives, negatives)
+        coarse = merge_pairs(positives), merge_pairs(negatives)
+        change = value - cell_area(*coarse) - density_correction(*coarse)
+        hidden = placement_variance(positives, negatives) + (change / 8) ** 2
+        curve = self._curve(positives, negatives, positive_noise, negative_noise)
+        return self._findings(value, variance, np.sqrt(hidden), positives, negatives, curve)
+
+    def _from_confusion(self, counts: Floats, clients: int) -> Findings:
+        """The paper's area of noisy confusion counts, with a linearised variance."""
+        scale = self.count_scale
+        one = clients * (2 * scale**2 if self.mechanism == "laplace" else scale**2)
+        across, up = _points(counts, self.clamp)
+        positives = (counts[..., 0, :] + counts[..., 3, :]).mean(axis=-1)
+        negatives = (counts[..., 1, :] + counts[..., 2, :]).mean(axis=-1)
+        known = (positives > 0) & (negatives > 0)
+        value = np.where(known, trapezoid_area(across, up), np.nan)
+        up_variance, across_variance = (
+            self._rate_variance(rate, total, one)
+            for rate, total in ((up, positives), (across, negatives))
+        )
+        spread = area_variance(across, up, across_variance, up_variance)
+        cells = [-np.diff(counts[..., row, :], axis=-1, append=0.0) for row in (0, 1)]
+        doubt = density_correction_variance(cells[0], cells[1], 2 * one, 2 * one)
+        correction = np.nan_to_num(density_correction(cells[0], cells[1]))
+        hidden = np.maximum(correction**2 - doubt, 0.0) + placement_variance(*cells)
+        curve = Curve(self.edges, across, up, np.sqrt(across_variance), np.sqrt(up_variance))
+        plain = trapezoid_area(*_points(counts, clamp=False))
+        return self._findings(
+            value,
+            spread,
+            np.sqrt(hidden),
+            positives[..., np.newaxis],
+            negatives[..., np.newaxis],
+            curve,
+            plain,
+        )
+
+    def _rate_variance(self, rate: Floats, total: Floats, one: float) -> Floats:
+        whole = np.maximum(total, 1.0)[..., np.newaxis]
+        if self.clamp:
+            return one * ((1 - rate) ** 2 + rate**2) / whole**2
+        return one / whole**2 + 0 * rate
+
+    def _findings(
+        self,
+        value: Floats,
+        variance: Floats,
+        approximation: Floats,
+        positives: Floats,
+        negatives: Floats,
+        curve: Curve,
+        plain: Floats | None = None,
+    ) -> Findings:
+        ours, theirs = positives.sum(axis=-1), negatives.sum(axis=-1)
+        error = np.sqrt(np.maximum(variance, 0.0))
+        return Findings(
+            value=value,
+            privacy_error=error,
+            sampling_error=np.sqrt(_sampling_variance(value, positives, negatives)),
+            positives=ours,
+            negatives=theirs,
+            approximation_error=np.nan_to_num(approximation),
+            roc=curve if np.ndim(value) == 0 else None,
+            warnings=_warnings(value, error, ours, theirs, plain) if np.ndim(value) == 0 else (),
+        )
+
+    def _curve(
+        self, positives: Floats, negatives: Floats, positive_noise: Floats, negative_noise: Floats
+    ) -> Curve:
+        ours = np.maximum(positives.sum(axis=-1, keepdims=True), 1.0)
+        theirs = np.maximum(negatives.sum(axis=-1, keepdims=True), 1.0)
+        up = counts_from_thresholds(positives) / ours
+        across = counts_from_thresholds(negatives) / theirs
+        errors = []
+        for rate, noise, total in ((across, negative_noise, theirs), (up, positive_noise, ours)):
+            above = counts_from_thresholds(noise)
+            below = noise.sum(axis=-1, keepdims=True) - above
+            variance = (1 - rate) ** 2 * above + rate**2 * below
+            errors.append(np.sqrt(np.maximum(variance, 0.0)) / total)
+        return Curve(self.edges, across, up, errors[0], errors[1])
+
+
+def cell_counts(
+    clients: Clients, thresholds: Floats, labels: NDArray[np.int8]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Positives and records of every client in every cell, shapes (..., T, K) and (T, K).
+
+    Cell ``j`` holds the scores from ``thresholds[j]`` up to the next threshold.
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1], naming the client and the score.
+    """
+    _check_scores(clients)
+    cells = thresholds.size
+    cell = np.searchsorted(thresholds, clients.scores, side="right") - 1
+    place = cell * clients.count + clients.client_of_record
+    shape = (cells, clients.count)
+    records = np.bincount(place, minlength=cells * clients.count).reshape(shape)
+    if labels.ndim == 1:
+        positives = np.bincount(place[labels == 1], minlength=cells * clients.count)
+        return positives.reshape(shape).astype(np.int64), records.astype(np.int64)
+    order = np.argsort(place, kind="stable")
+    filled = np.flatnonzero(records.ravel())
+    starts = np.concatenate(([0], np.cumsum(records.ravel()[filled])[:-1]))
+    replicated = np.zeros((*labels.shape[:-1], cells * clients.count), dtype=np.int64)
+    replicated[..., filled] = np.add.reduceat(labels[..., order], starts, axis=-1, dtype=np.int64)
+    return replicated.reshape(*labels.shape[:-1], *shape), records.astype(np.int64)
+
+
+def _check_scores(clients: Clients) -> None:
+    wrong = np.flatnonzero((clients.scores < 0) | (clients.scores > 1))
+    if wrong.size:
+        client = int(clients.client_of_record[wrong[0]])
+        row = int(wrong[0] - clients.offsets[client]) + 1
+        raise DataError(
+            "scores must be in [0, 1] where thresholds cut that range, "
+            f"got {clients.scores[wrong[0]]} in {clients.name(client)}, row {row}"
+        )
+
+
+def _points(counts: Floats, clamp: bool) -> tuple[Floats, Floats]:
+    """ROC points of noisy confusion counts, thresholds ascending."""
+    if not clamp:
+        positives = (counts[..., 0, :] + counts[..., 3, :]).mean(axis=-1, keepdims=True)
+        negatives = (counts[..., 1, :] + counts[..., 2, :]).mean(axis=-1, keepdims=True)
+        up = counts[..., 0, :] / np.where(positives != 0, positives, 1.0)
+        return counts[..., 1, :] / np.where(negatives != 0, negatives, 1.0), up
+    kept = np.maximum(counts, 0.0)
+    across, up = rates(*(kept[..., row, :] for row in range(4)))
+    order = np.argsort(-across, axis=-1, kind="stable")
+    return np.take_along_axis(across, order, axis=-1), np.take_along_axis(up, order, axis=-1)
+
+
+def _sampling_variance(value: Floats, positives: Floats, negatives: Floats) -> Floats:
+    if positives.shape[-1] > 1:
+        return cell_sampling_variance(positives, negatives)
+    ours, theirs = np.maximum(positives[..., 0], 1.0), np.maximum(negatives[..., 0], 1.0)
+    return np.vectorize(plug_in_variance)(np.nan_to_num(value, nan=0.5), ours, theirs)
+
+
+def _warnings(
+    value: Floats, error: Floats, positives: Floats, negatives: Floats, plain: Floats | None
+) -> tuple[str, ...]:
+    if not np.isfinite(value):
+        return (
+            "not enough signal at this epsilon: the noisy class totals are "
+            f"{float(positives):.1f} and {float(negatives):.1f}; no estimate is given",
+        )
+    found = []
+    if plain is not None and abs(float(plain) - float(value)) > 0.5 * float(error):
+        found.append(
+            "clamping and ordering noisy counts moved the area by "
+            f"{float(value) - float(plain):+.4f}; the estimate is biased and its interval too "
+            "narrow: use the histogram mechanism, fewer thresholds, or a larger epsilon"
+        )
+    if not 0 <= float(value) <= 1:
+        found.append(
+            f"the estimate {float(value):.4f} lies outside [0, 1]; it is reported as it came"
+        )
+    return tuple(found)

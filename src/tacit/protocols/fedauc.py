@@ -1,0 +1,414 @@
+"""FedAUC: labels are private, scores are known to the server (paper 1; spec sections 1a to 1f).
+
+The server ranks everybody's scores; each client returns a noisy count of its positives and a noisy
+rank sum. Adjacency: one record's label flips. The server sees every client's scores in ascending
+order within the client (so that positions tell nothing), and every client's noisy pair.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data.clients import Clients, Ragged
+from tacit.metrics.ranking import doubled_mid_ranks, plug_in_variance
+from tacit.privacy.cost import Adjacency, Cost, check_epsilon
+from tacit.privacy.noise import NoiseSource
+from tacit.privacy.response import flip_probability
+from tacit.protocols.allocation import (
+    Allocation,
+    RankGeometry,
+    Release,
+    adaptive_allocation,
+    fixed_allocation,
+    first_round_fraction,
+    influence_allocation,
+    influence_centre,
+    orthogonal_allocation,
+    predicted_variance,
+    release_from,
+    vague_release,
+)
+from tacit.protocols.conversation import (
+    Ask,
+    Conversation,
+    Memory,
+    Protocol,
+    Reply,
+    step,
+)
+from tacit.protocols.flipped import flipped_labels, flipping_cost
+from tacit.protocols.rank_noise import PURE_MECHANISMS, RankNoise
+from tacit.results.findings import Findings
+
+Floats = NDArray[np.float64]
+
+RESPONSE = "randomised-response"
+MECHANISMS = (*PURE_MECHANISMS, "gaussian", RESPONSE)
+ALLOCATIONS = ("influence", "adaptive", "orthogonal", "fixed")
+
+
+@step()
+def share_scores(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+    """Send the scores, ascending within each client.
+
+    Spends nothing at label adjacency, where scores are public. The server learns each client's
+    multiset of scores; the order says nothing about records, as shuffling would (paper 1, Alg. 2).
+    """
+    return {"scores": clients.ragged(clients.scores[clients.ascending])}
+
+
+def _pair_cost(clients: Clients, ask: Ask, memory: Memory) -> Cost:
+    mechanism: RankNoise = ask.shared["noise"]
+    respond = np.asarray(ask.each["respond"])
+    return flipping_cost(clients, mechanism.epsilon, memory) if respond.all() else mechanism.cost
+
+
+@step(spends=_pair_cost)
+def noisy_rank_sums(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+    """Send a noisy count of positives and a noisy residual rank sum.
+
+    Spends (epsilon, delta) of ``ask.shared["noise"]`` at label adjacency: flipping one label moves
+    the count by 1 and ``2 * sum((rank - pivot) * label)`` by at most ``max |2 rank - 2 pivot|``,
+    which the client computes from the ranks and pivot it uses, so the guarantee does not rest on
+    the server's choice. A client told to respond flips every label once at epsilon and sends the
+    exact sums of the flipped labels, which is post-processing; it keeps the flipped labels, and
+    later sums of the same labels cost nothing. Source: paper 1, Algorithms 1 and 4, section 5.
+
+    The server learns the two noisy numbers of each client.
+    """
+    mechanism: RankNoise = ask.shared["noise"]
+    ranks = ask.each["ranks"]
+    pivot, share, respond = (np.asarray(ask.each[k]) for k in ("pivot", "share", "respond"))
+    if not isinstance(ranks, Ragged):
+        raise TypeError("ranks must be ragged")
+    _check_division(ranks, pivot, share, respond)
+    count, residual = _pair(ranks, clients.labels[clients.ascending], pivot)
+    shape = (clients.count,)
+    if not respond.all():
+        sensitivity = _largest_distance(ranks, pivot)
+        if ask.shared.get("sensitivity", 0):
+            sensitivity = np.maximum(sensitivity, ask.shared["sensitivity"])
+        noisy_count = mechanism.noisy_count(noise, count, share, shape)
+        noisy_residual = mechanism.noisy_residual(noise, residual, sensitivity, share, shape)
+        if not respond.any():
+            return {"positives": noisy_count, "residuals": noisy_residual}
+    flipped = flipped_labels(clients, mechanism.epsilon, noise, memory)
+    answered = _pair(ranks, flipped[..., clients.ascending], pivot)
+    if respond.all():
+        return {"positives": answered[0], "residuals": answered[1]}
+    return {
+        "positives": np.where(respond, answered[0], noisy_count),
+        "residuals": np.where(respond, answered[1], noisy_residual),
+    }
+
+
+@dataclass(frozen=True)
+class FedAUC(Protocol):
+    """The AUC with private labels and scores that the server knows.
+
+    Parameters
+    ----------
+    epsilon : the privacy budget of one evaluation, for every label.
+    mechanism : ``"staircase"`` (integer staircase noise), ``"discrete-laplace"``, ``"laplace"``
+        (the paper's), ``"gaussian"``, or ``"randomised-response"``.
+    allocation : how a client divides its budget between count and rank sum: ``"influence"``
+        (minimises the AUC's variance, lets a client answer by randomised response, and pays for
+        its own first round), or the paper's ``"adaptive"``, ``"orthogonal"``, ``"fixed"``.
+    sensitivity : with the fixed allocation, ``"local"`` (the client's largest rank) or ``"global"``
+        (M - 1).
+    alpha : with the fixed allocation, the share of epsilon for the rank sum.
+    beta : with the orthogonal allocation, the share of epsilon for the count.
+    delta : for Gaussian noise only.
+    previous : an earlier release from which the influence allocation starts, instead of a first
+        round.
+
+    Raises
+    ------
+    ValueError : for a setting outside its range; the message names the bound and the value.
+
+    Examples
+    --------
+    >>> FedAUC(epsilon=1.0).guarantee
+    Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.LABEL: 'label'>, rho=None)
+    """
+
+    epsilon: float
+    mechanism: str = "staircase"
+    allocation: Literal["influence", "adaptive", "orthogonal", "fixed"] = "influence"
+    sensitivity: Literal["local", "global"] = "local"
+    alpha: float = 0.5
+    beta: float = 0.5
+    delta: float = 0.0
+    previous: Release | None = None
+
+    name = "fedauc"
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        object.__setattr__(self, "mechanism", _mechanism_name(self.mechanism))
+        if self.allocation not in ALLOCATIONS:
+            raise ValueError(f"allocation must be one of {ALLOCATIONS}, got {self.allocation!r}")
+        if self.sensitivity not in ("local", "global"):
+            raise ValueError(f"sensitivity must be 'local' or 'global', got {self.sensitivity!r}")
+        for name in ("alpha", "beta"):
+            value = getattr(self, name)
+            if not 0 < value < 1:
+                raise ValueError(f"{name} must be between 0 and 1, both excluded, got {value}")
+        if self.mechanism == "gaussian" and not 0 < self.delta < 1:
+            raise ValueError(f"gaussian noise needs a delta between 0 and 1, got {self.delta}")
+        if self.mechanism != "gaussian" and self.delta != 0:
+            raise ValueError(f"delta belongs to gaussian noise, got {self.delta}")
+
+    @property
+    def guarantee(self) -> Cost:
+        """What one evaluation costs each client at most."""
+        return Cost(self.epsilon, self.delta, Adjacency.LABEL)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that this combination uses."""
+        used: dict[str, Any] = {"epsilon": self.epsilon, "mechanism": self.mechanism}
+        if self.mechanism != RESPONSE:
+            used["allocation"] = self.allocation
+        if self.mechanism == "gaussian":
+            used["delta"] = self.delta
+        if self.mechanism != RESPONSE and self.allocation == "fixed":
+            used |= {"sensitivity": self.sensitivity, "alpha": self.alpha}
+        if self.mechanism != RESPONSE and self.allocation == "orthogonal":
+            used["beta"] = self.beta
+        if self.previous is not None:
+            used["previous"] = asdict(self.previous)
+        return used
+
+    def draws(self, clients: Clients) -> int:
+        """Numbers a replicate holds: a bit and an integer a record when labels are flipped."""
+        if self.mechanism == RESPONSE or self.allocation == "influence":
+            return 2 * clients.records + 16 * clients.count
+        return 8 * clients.count
+
+    def conversation(self) -> Conversation:
+        """Scores up, ranks down, noisy pairs up; with a first round where it pays."""
+        scores = yield Ask(share_scores, self)
+        sent = scores["scores"]
+        if not isinstance(sent, Ragged):
+            raise TypeError("scores must be ragged")
+        ranks = Ragged(doubled_mid_ranks(sent.values), sent.offsets)
+        if ranks.values.size < 2:
+            raise ValueError(f"an AUC needs at least two records, got {ranks.values.size}")
+        geometry = RankGeometry.of(ranks)
+        if self.mechanism == RESPONSE or self.allocation != "influence":
+            noise = RankNoise(self.mechanism, self.epsilon, self.delta)
+            pairs = yield from self._ask_pairs(ranks, geometry, noise, self._plain(geometry, noise))
+            return self._conclude(geometry, noise, *pairs)
+        noise, allocation = yield from self._influence(ranks, geometry)
+        pairs = yield from self._ask_pairs(ranks, geometry, noise, allocation)
+        return self._conclude(geometry, noise, *pairs)
+
+    def _plain(self, geometry: RankGeometry, noise: RankNoise) -> Allocation:
+        clients = geometry.sizes.size
+        if self.mechanism == RESPONSE:
+            pivot = np.zeros(clients, dtype=np.int64)
+            return Allocation(pivot, np.ones(clients), np.ones(clients, dtype=np.bool_))
+        if self.allocation == "fixed":
+            return fixed_allocation(geometry, 1.0 - self.alpha)
+        if self.allocation == "orthogonal":
+            return orthogonal_allocation(geometry, self.beta)
+        return adaptive_allocation(geometry, noise)
+
+    def _influence(
+        self, ranks: Ragged[np.int64], geometry: RankGeometry
+    ) -> Generator[Ask, Reply, tuple[RankNoise, Allocation]]:
+        """The allocation of the main round, after a first round if one is worth its price."""
+        release, fraction = self.previous, 0.0
+        if release is None:
+            fraction = first_round_fraction(geometry, self.mechanism, self.epsilon, self.delta)
+            release = vague_release(geometry.records)
+        if fraction:
+            first = RankNoise(self.mechanism, fraction * self.epsilon, fraction * self.delta)
+            opening = adaptive_allocation(geometry, first)
+            _, sums = yield from self._ask_pairs(ranks, geometry, first, opening)
+            positives, area = _rates(geometry.records, *sums)
+            release = release_from(geometry, first, opening, positives, np.nan_to_num(area, nan=0.5))
+        noise = RankNoise(
+            self.mechanism, self.epsilon - fraction * self.epsilon, self.delta * (1 - fraction)
+        )
+        return noise, influence_allocation(geometry, noise, release)
+
+    def _ask_pairs(
+        self,
+        ranks: Ragged[np.int64],
+        geometry: RankGeometry,
+        noise: RankNoise,
+        allocation: Allocation,
+    ) -> Generator[Ask, Reply, tuple[Allocation, tuple[Floats, Floats]]]:
+        """Noisy totals of the positives and of their ranks, measured from the middle rank."""
+        largest = 2 * (geometry.records - 1) if self.sensitivity == "global" else 0
+        reply = yield Ask(
+            noisy_rank_sums,
+            self,
+            shared={"noise": noise, "sensitivity": largest if self.allocation == "fixed" else 0},
+            each={
+                "ranks": ranks,
+                "pivot": allocation.doubled_pivot,
+                "share": allocation.share,
+                "respond": allocation.respond,
+            },
+        )
+        return allocation, _totals(geometry, noise, allocation, reply)
+
+    def _conclude(
+        self,
+        geometry: RankGeometry,
+        noise: RankNoise,
+        allocation: Allocation,
+        sums: tuple[Floats, Floats],
+    ) -> Findings:
+        positives, value = _rates(geometry.records, *sums)
+        return findings_from_pairs(
+            geometry.records, positives, value, *self._variances(geometry, noise, allocation, positives, value)
+        )
+
+    def _variances(
+        self,
+        geometry: RankGeometry,
+        noise: RankNoise,
+        allocation: Allocation,
+        positives: Floats,
+        value: Floats,
+    ) -> tuple[Floats, Floats]:
+        """Variances of the AUC's numerator about its influence centre, and of the count."""
+        inside = np.clip(positives, 1.0, geometry.records - 1.0)
+        area = np.clip(np.nan_to_num(value, nan=0.5), 0.0, 1.0)
+        centre = np.asarray(influence_centre(geometry.records, inside, area))[..., np.newaxis]
+        if self.allocation == "fixed" and self.sensitivity == "global":
+            geometry = RankGeometry(
+                geometry.records,
+                geometry.low,
+                np.full_like(geometry.high, geometry.records - 1),
+                geometry.mean,
+                geometry.scatter,
+                geometry.sizes,
+            )
+        numerator, count, _ = predicted_variance(geometry, noise, allocation, centre)
+        return numerator.sum(axis=-1), count.sum(axis=-1)
+
+
+def findings_from_pairs(
+    records: int, positives: Floats, value: Floats, numerator: Floats, count: Floats
+) -> Findings:
+    """The AUC with its errors, from the noisy totals and the variances of their noise.
+
+    The first-order variance is ``Var(numerator) / (P N)^2``. The second order adds the spread of
+    the squared count error, ``2 (AUC - 1/2)^2 Var(count)^2``, and the product of both errors,
+    ``Var(numerator) Var(count) ((N - P) / (P N))^2``, each over ``(P N)^2``.
+    """
+    inside = np.clip(positives, 1.0, records - 1.0)
+    negatives = records - inside
+    pairs = inside * negatives
+    area = np.clip(np.nan_to_num(value, nan=0.5), 0.0, 1.0)
+    second = 2 * ((area - 0.5) * count) ** 2
+    second = second + numerator * count * ((negatives - inside) / pairs) ** 2
+    error = np.sqrt(numerator + second) / pairs
+    sampling = np.sqrt(np.vectorize(plug_in_variance)(area, inside, negatives))
+    warnings: tuple[str, ...] = ()
+    if np.ndim(value) == 0:
+        warnings = _warnings(records, float(positives), float(value), float(error), float(count))
+    return Findings(
+        value=value,
+        privacy_error=error,
+        sampling_error=sampling,
+        positives=positives,
+        negatives=records - positives,
+        warnings=warnings,
+    )
+
+
+def _warnings(
+    records: int, positives: float, value: float, error: float, count: float
+) -> tuple[str, ...]:
+    smaller = min(positives, records - positives)
+    if math.isnan(value):
+        return (
+            "not enough signal at this epsilon: the noisy number of positives is "
+            f"{positives:.1f} of {records} records, with a standard error of {math.sqrt(count):.1f}; "
+            f"predicted error of the AUC about {error:.2g}",
+        )
+    found = []
+    if count and smaller < 5 * math.sqrt(count):
+        found.append(
+            f"the smaller class is estimated at {smaller:.0f} records with a standard error of "
+            f"{math.sqrt(count):.0f}; the errors are linearised and too small here"
+        )
+    if not 0 <= value <= 1:
+        found.append(f"the estimate {value:.4f} lies outside [0, 1]; it is reported as it came")
+    return tuple(found)
+
+
+def _rates(records: int, positives: Floats, centred: Floats) -> tuple[Floats, Floats]:
+    """Class size and AUC: ``1/2 + centred rank sum / (P (M - P))``; NaN without both classes."""
+    pairs = positives * (records - positives)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.where(pairs > 0, 0.5 + centred / pairs, np.nan)
+    return positives, value
+
+
+def _totals(
+    geometry: RankGeometry, noise: RankNoise, allocation: Allocation, reply: Reply
+) -> tuple[Floats, Floats]:
+    """Unbiased totals of the positives and of ``(rank - (M-1)/2) * label``.
+
+    The pooled form of both estimators: for flipped labels it equals the debiasing of the AUC in
+    spec section 1a, ``(AUC_noisy - (alpha+beta)/2) / (1-alpha-beta)``, term by term.
+    """
+    positives, residuals = np.asarray(reply["positives"]), np.asarray(reply["residuals"])
+    if allocation.respond.any():
+        flip = flip_probability(noise.epsilon)
+        doubled_mean = 2 * geometry.mean - allocation.doubled_pivot
+        spread = 1 - 2 * flip
+        unflipped = (positives - flip * geometry.sizes) / spread
+        unturned = (residuals - flip * geometry.sizes * doubled_mean) / spread
+        positives = np.where(allocation.respond, unflipped, positives)
+        residuals = np.where(allocation.respond, unturned, residuals)
+    shift = allocation.doubled_pivot - (geometry.records - 1)
+    centred = (residuals + shift * positives) / 2
+    return positives.sum(axis=-1, dtype=np.float64), centred.sum(axis=-1, dtype=np.float64)
+
+
+def _pair(
+    ranks: Ragged[np.int64], labels: NDArray[np.int8], pivot: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Counts of positives and doubled residual rank sums of every client, shape (..., K)."""
+    count = np.add.reduceat(labels, ranks.offsets[:-1], axis=-1, dtype=np.int64)
+    rank_sum = np.add.reduceat(ranks.values * labels, ranks.offsets[:-1], axis=-1)
+    return count, rank_sum - pivot * count
+
+
+def _largest_distance(ranks: Ragged[np.int64], pivot: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.maximum(np.abs(ranks.maximum() - pivot), np.abs(ranks.minimum() - pivot))
+
+
+def _check_division(
+    ranks: Ragged[np.int64],
+    pivot: NDArray[np.int64],
+    share: Floats,
+    respond: NDArray[np.bool_],
+) -> None:
+    if not ((share > 0) & (share <= 1)).all():
+        raise ValueError("the count's share of the budget must be above 0 and at most 1")
+    unpaid = ~respond & (share == 1) & (_largest_distance(ranks, pivot) > 0)
+    if unpaid.any():
+        raise ValueError("no budget is left for a rank sum that depends on the labels")
+
+
+def _mechanism_name(mechanism: str) -> str:
+    spelled = mechanism.lower().replace("_", "-").replace("randomized", "randomised")
+    spelled = RESPONSE if spelled == "rr" else spelled
+    if spelled not in MECHANISMS:
+        raise ValueError(f"mechanism must be one of {MECHANISMS}, got {mechanism!r}")
+    return spelled

@@ -1,0 +1,1 @@
+"""Results: what a protocol found, how wrong it may be, and what it cost."""

@@ -1,0 +1,197 @@
+"""The result of one evaluation: the AUC with its errors, what it cost, and how it was run."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.privacy.cost import Cost
+from tacit.results.estimate import Estimate
+from tacit.results.findings import Curve
+
+SCHEMA = "tacit.evaluation/1"
+
+
+@dataclass(frozen=True, eq=False)
+class Traffic:
+    """What the conversation sent.
+
+    Parameters
+    ----------
+    rounds : the number of times the server asked.
+    bytes_sent : bytes sent by each client, shape (K,).
+    """
+
+    rounds: int
+    bytes_sent: NDArray[np.int64]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ``traffic`` entry of a result."""
+        return {
+            "rounds": self.rounds,
+            "bytes_sent_per_client": {
+                "median": float(np.median(self.bytes_sent)),
+                "max": int(self.bytes_sent.max()),
+            },
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What ``evaluate`` returns.
+
+    Parameters
+    ----------
+    protocol : the protocol's name and settings.
+    auc : the estimated AUC with its errors.
+    roc : the ROC curve, where the server's view allows one; else None.
+    spent : the privacy that each client spent, at its most.
+    traffic : rounds and bytes.
+    clients : K, the number of clients.
+    positives : the estimated number of positive records.
+    noise : where the noise came from, ``"system"``, ``"simulated"`` or ``"none"``.
+    exact : the exact AUC, where every record could be read; it is not private.
+    warnings : what the reader must know about this result.
+    release : what the influence allocation of a later evaluation may start from, as
+        ``FedAUC(previous=...)`` takes it; None for other protocols.
+    """
+
+    protocol: Mapping[str, Any]
+    auc: Estimate
+    roc: Curve | None
+    spent: Cost
+    traffic: Traffic
+    clients: int
+    positives: float
+    noise: str
+    exact: float | None = None
+    warnings: tuple[str, ...] = ()
+    release: Any = field(default=None, repr=False)
+
+    @property
+    def has_signal(self) -> bool:
+        """Whether there is an estimate at all; False when the noise left none."""
+        return math.isfinite(self.auc.value)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as the command's JSON: plain numbers, strings, lists; absent figures null."""
+        made: dict[str, Any] = {
+            "schema": SCHEMA,
+            "protocol": dict(self.protocol),
+            "auc": self.auc.to_dict(),
+            "spent": self.spent.to_dict(),
+            "traffic": self.traffic.to_dict(),
+            "clients": self.clients,
+            "noise": self.noise,
+            "warnings": list(self.warnings),
+        }
+        if self.exact is not None:
+            made["exact"] = self.exact
+        if self.roc is not None:
+            made["roc"] = self.roc.to_dict()
+        return made
+
+    def to_rows(self) -> list[tuple[str, str]]:
+        """The result as labelled lines for a person."""
+        interval = self.auc.interval(0.95)
+        rows = [("protocol", _protocol_line(self.protocol))]
+        if self.has_signal:
+            rows.append(("AUC", f"{self.auc.value:.6f}"))
+        else:
+            rows.append(("AUC", "not enough signal"))
+        if self.has_signal and math.isfinite(self.auc.standard_error):
+            rows.append(("95 % interval", f"{interval.low:.6f} to {interval.high:.6f}"))
+        if math.isfinite(self.auc.standard_error):
+            rows.append(("standard error", f"{self.auc.standard_error:.2e}"))
+        if self.exact is not None:
+            rows.append(("exact AUC", f"{self.exact:.6f} (computed here, not private)"))
+        rows.append(("privacy spent", _spent_line(self.spent)))
+        sent = self.traffic.to_dict()["bytes_sent_per_client"]
+        rows.append(
+            (
+                "sent by a client",
+                f"{sent['median']:,.0f} bytes (median), {sent['max']:,} (most), "
+                f"{self.traffic.rounds} rounds",
+            )
+        )
+        rows.append(("clients", f"{self.clients:,}"))
+        rows.append(("noise", self.noise))
+        return rows
+
+    def to_frame(self) -> Any:
+        """The result as a pandas frame of one row.
+
+        Raises
+        ------
+        ImportError : when pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ImportError(
+                "to_frame needs pandas; install it with: pip install pandas"
+            ) from None
+        figures = self.auc.to_dict()
+        low, high = self.auc.interval(0.95)
+        return pd.DataFrame(
+            [
+                {
+                    "protocol": self.protocol["name"],
+                    "auc": figures["value"],
+                    "standard_error": figures["standard_error"],
+                    "privacy_error": figures["privacy_error"],
+                    "sampling_error": figures["sampling_error"],
+                    "low": low,
+                    "high": high,
+                    "exact": self.exact,
+                    **self.spent.to_dict(),
+                    "rounds": self.traffic.rounds,
+                    "bytes_sent": float(np.median(self.traffic.bytes_sent)),
+                    "clients": self.clients,
+                }
+            ]
+        )
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the ROC curve with its 95 % band, or the AUC with its interval where there is none.
+
+        Parameters
+        ----------
+        axes : matplotlib axes to draw on; None makes a new figure.
+
+        Raises
+        ------
+        ImportError : when matplotlib is not installed.
+        """
+        from tacit.results.picture import draw_evaluation
+
+        return draw_evaluation(self, axes)
+
+    def _repr_html_(self) -> str:
+        lines = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+            f"<td>{html.escape(value)}</td></tr>"
+            for name, value in self.to_rows()
+        )
+        notes = "".join(f"<li>{html.escape(warning)}</li>" for warning in self.warnings)
+        return f"<table>{lines}</table>" + (f"<ul>{notes}</ul>" if notes else "")
+
+
+def _protocol_line(protocol: Mapping[str, Any]) -> str:
+    settings = ", ".join(f"{k} {v}" for k, v in protocol.items() if k != "name")
+    return f"{protocol['name']} ({settings})" if settings else str(protocol["name"])
+
+
+def _spent_line(spent: Cost) -> str:
+    if math.isinf(spent.epsilon):
+        return "unlimited: nothing is protected"
+    if spent.adjacency is None:
+        return "nothing"
+    delta = f", delta {spent.delta:g}" if spent.delta else ""
+    return f"epsilon {spent.epsilon:g}{delta} a client, {spent.adjacency.value} adjacency"

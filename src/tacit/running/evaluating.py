@@ -1,0 +1,141 @@
+"""Evaluate a classifier on clients' data: one evaluation, or many repetitions."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data.clients import Clients, DataError
+from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
+from tacit.protocols.allocation import Release
+from tacit.protocols.baselines import ExactAUC
+from tacit.protocols.conversation import Memory, Protocol
+from tacit.protocols.fedauc import FedAUC
+from tacit.results.evaluation import Evaluation, Traffic
+from tacit.results.findings import Findings
+from tacit.running.simulation import replicate, simulate
+
+
+def evaluate(
+    clients: Clients,
+    protocol: Protocol,
+    seed: int | None = None,
+    *,
+    memory: Memory | None = None,
+    noise: NoiseSource | None = None,
+    exact: bool = False,
+) -> Evaluation:
+    """Run one evaluation and return the estimate with its errors and its costs.
+
+    Parameters
+    ----------
+    clients : the clients' records.
+    protocol : which protocol to run, with its settings.
+    seed : draws simulated noise from this seed. Without one, noise is simulated from fresh entropy
+        for clients that were split from one holder's records, and comes exact from the operating
+        system for real clients.
+    memory : the clients' notebook, kept by the caller between evaluations: labels flipped once are
+        then reused, at no further cost.
+    noise : a noise source to use instead.
+    exact : also compute the exact AUC, which is not private.
+
+    Raises
+    ------
+    DataError : when the records cannot be evaluated: fewer than two, or a class absent where the
+        protocol can tell.
+    ValueError : for a seed together with a noise source.
+
+    Examples
+    --------
+    >>> import numpy as np, tacit
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(0, 2, 20000)
+    >>> scores = np.clip(rng.normal(0.4 + 0.2 * labels, 0.2), 0, 1)
+    >>> clients = tacit.Clients.split(scores, labels, clients=20, by="uniform", seed=0)
+    >>> result = tacit.evaluate(clients, tacit.FedAUC(epsilon=1.0), seed=1, exact=True)
+    >>> low, high = result.auc.interval(0.95)
+    >>> low < result.exact < high
+    True
+    """
+    if seed is not None and noise is not None:
+        raise ValueError("give a seed or a noise source, not both")
+    _check_records(clients)
+    source = _noise_source(clients, seed) if noise is None else noise
+    run = simulate(clients, protocol, source, memory)
+    findings = run.findings
+    return Evaluation(
+        protocol={"name": protocol.name, **protocol.settings},
+        auc=findings.estimate(),
+        roc=findings.roc,
+        spent=run.spent,
+        traffic=Traffic(run.rounds, run.bytes_sent),
+        clients=clients.count,
+        positives=float(findings.positives),
+        noise=_noise_name(source),
+        exact=exact_auc(clients) if exact else None,
+        warnings=findings.warnings,
+        release=_release(clients.records, protocol, findings),
+    )
+
+
+def repeat(
+    clients: Clients, protocol: Protocol, times: int, seed: int | None = None
+) -> NDArray[np.float64]:
+    """The estimates of many independent simulated evaluations, shape (times,).
+
+    Noise is drawn vectorised and ranks are computed once; NaN where the noise left no signal.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> scores, labels = tacit.binormal_scores(500, 1500, 0.8, seed=0)
+    >>> clients = tacit.Clients.split(scores, labels, clients=10, seed=0)
+    >>> tacit.repeat(clients, tacit.FedAUC(epsilon=1.0), times=100, seed=1).shape
+    (100,)
+    """
+    return repeat_findings(clients, protocol, times, seed).value
+
+
+def repeat_findings(
+    clients: Clients, protocol: Protocol, times: int, seed: int | None = None
+) -> Findings:
+    """As ``repeat``, with every repetition's own errors and class sizes."""
+    _check_records(clients)
+    found = replicate(clients, protocol, times, seed)
+    if found.value.shape == (times,):
+        return found
+    raise ValueError(f"expected {times} estimates, got shape {found.value.shape}")
+
+
+def exact_auc(clients: Clients) -> float:
+    """The exact AUC of all clients' records, which is not private."""
+    return float(simulate(clients, ExactAUC(), NoNoise()).findings.value)
+
+
+def _check_records(clients: Clients) -> None:
+    if clients.records < 2:
+        raise DataError(f"an AUC needs at least two records, got {clients.records}")
+
+
+def _noise_source(clients: Clients, seed: int | None) -> NoiseSource:
+    return SimulatedNoise(seed) if seed is not None or clients.simulated else SystemNoise()
+
+
+def _noise_name(source: NoiseSource) -> str:
+    if isinstance(source, SystemNoise):
+        return "system"
+    return "simulated" if isinstance(source, SimulatedNoise) else "none"
+
+
+def _release(records: int, protocol: Protocol, findings: Findings) -> Release | None:
+    """A starting point for a later influence allocation, from an estimate with signal."""
+    value = float(findings.value)
+    if not isinstance(protocol, FedAUC) or not np.isfinite(value):
+        return None
+    positives = float(findings.positives)
+    return Release(
+        positives,
+        value,
+        float("nan"),
+        abs(records - 2 * positives) * float(findings.privacy_error),
+    )

@@ -1,0 +1,286 @@
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.data.clients import Clients, DataError
+
+FRAMES = [pd.DataFrame, pl.DataFrame, pa.table]
+
+
+def refused(message):
+    return pytest.raises(DataError, match=f"^{re.escape(message)}$")
+
+
+def three():
+    return Clients.from_arrays(
+        [0.1, 0.2, 0.3, 0.4, 0.5], [0, 1, 1, 0, 1], ["b", "a", "b", "c", "b"]
+    )
+
+
+def test_records_are_grouped_by_client_and_keep_their_order():
+    clients = three()
+    assert clients.names == ("a", "b", "c")
+    np.testing.assert_array_equal(clients.scores, [0.2, 0.1, 0.3, 0.5, 0.4])
+    np.testing.assert_array_equal(clients.labels, [1, 0, 1, 1, 0])
+    np.testing.assert_array_equal(clients.offsets, [0, 1, 4, 5])
+    np.testing.assert_array_equal(clients.client_of_record, [0, 1, 1, 1, 2])
+    assert (clients.count, clients.records, clients.positives) == (3, 5, 3)
+
+
+def test_without_ids_there_is_one_unnamed_client():
+    clients = Clients.from_arrays([0.1, 0.2], [True, False])
+    assert (clients.count, clients.names, clients.name(0)) == (1, (), "client 0")
+    assert clients.labels.dtype == np.int8
+
+
+def test_integer_ids_are_ordered_as_numbers():
+    assert Clients.from_arrays([0.1, 0.2], [0, 1], [10, 9]).names == ("9", "10")
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=30))
+def test_grouping_is_that_of_a_naive_loop(ids):
+    scores = np.arange(len(ids)) / len(ids)
+    clients = Clients.from_arrays(scores, np.zeros(len(ids)), ids)
+    for index, name in enumerate(sorted(set(ids))):
+        expected = [score for score, own in zip(scores, ids, strict=True) if own == name]
+        np.testing.assert_array_equal(clients.part(index, index + 1).scores, expected)
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=12), st.integers(1, 5))
+def test_chunks_join_to_the_whole(sizes, chunk):
+    ids = np.repeat(np.arange(len(sizes)), sizes)
+    clients = Clients.from_arrays(np.arange(ids.size), ids % 2, ids)
+    chunks = list(clients.chunks(chunk))
+    joined = Clients.concatenate(chunks)
+    assert max(part.count for part in chunks) <= chunk
+    np.testing.assert_array_equal(joined.scores, clients.scores)
+    np.testing.assert_array_equal(joined.offsets, clients.offsets)
+    assert joined.names == clients.names
+
+
+def test_concatenation_keeps_that_clients_are_simulated():
+    split = Clients.split([0.1, 0.2], [0, 1], 2)
+    assert Clients.concatenate([split, split]).simulated
+    assert not Clients.concatenate([three()]).simulated
+
+
+def test_concatenation_of_nothing_is_refused():
+    with refused("no clients were given"):
+        Clients.concatenate([])
+
+
+def test_concatenation_refuses_a_client_in_two_batches():
+    with refused("client names must be unique, got 'a' twice"):
+        Clients.concatenate([three(), three()])
+
+
+def test_ragged_sums_and_extremes_are_those_of_each_client():
+    ragged = three().ragged(np.array([[2, 1, 3, 5, 4], [0, 0, 1, 0, -1]]))
+    np.testing.assert_array_equal(ragged.sum(), [[2, 9, 4], [0, 1, -1]])
+    np.testing.assert_array_equal(ragged.minimum(), [[2, 1, 4], [0, 0, -1]])
+    np.testing.assert_array_equal(ragged.maximum(), [[2, 5, 4], [0, 1, -1]])
+    np.testing.assert_array_equal(ragged.sizes, [1, 3, 1])
+    assert ragged.part(1, 3).clients == 2
+    np.testing.assert_array_equal(ragged.part(1, 3).sum(), [[9, 4], [1, -1]])
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+def test_a_score_that_is_not_finite_is_refused_with_its_place(value):
+    with refused(f"scores must be finite, got {value} in b, row 2"):
+        Clients.from_arrays([0.1, 0.2, float(value)], [0, 1, 0], ["b", "a", "b"])
+
+
+def test_a_place_without_names_is_the_client_number():
+    with refused("scores must be finite, got nan in client 0, row 2"):
+        Clients.from_arrays([0.1, float("nan")], [0, 1])
+
+
+@pytest.mark.parametrize("value", [2, -1, 0.5, float("nan")])
+def test_a_label_other_than_zero_and_one_is_refused(value):
+    with pytest.raises(DataError, match=rf"^labels must be 0 or 1, got {value}(\.0)? in row 3$"):
+        Clients.from_arrays([0.1, 0.2, 0.3], [0, 1, value])
+
+
+def test_a_wrong_label_of_finished_arrays_is_refused_with_its_place():
+    offsets = np.array([0, 1, 3])
+    with refused("labels must be 0 or 1, got 7 in y, row 2"):
+        Clients(np.zeros(3), np.array([0, 1, 7], dtype=np.int8), offsets, ("x", "y"))
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "message"),
+    [
+        (["high"], [0], "scores must be numbers: could not convert string to float: 'high'"),
+        ([[0.1]], [0], "scores must have one axis, got shape (1, 1)"),
+        ([0.1], [[0]], "labels must have one axis, got shape (1, 1)"),
+        ([0.1], ["yes"], "labels must be 0 or 1, got values of type <U3"),
+        ([0.1, 0.2], [0], "2 scores but 1 labels"),
+        ([], [], "client 0 has no records"),
+    ],
+)
+def test_unfit_arrays_are_refused(scores, labels, message):
+    with refused(message):
+        Clients.from_arrays(scores, np.array(labels, dtype=None if labels else int))
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ([1], "scores, labels and client ids must have one length, got (2,), (2,) and (1,)"),
+        ([1.5, 2.0], "client ids must be integers or strings, got values of type float64"),
+        (np.array(["a", None]), "client ids must be all integers or all strings"),
+        (np.array(["a", 1], dtype=object), "client ids must be all integers or all strings"),
+    ],
+)
+def test_unfit_client_ids_are_refused(ids, message):
+    with refused(message):
+        Clients.from_arrays([0.1, 0.2], [0, 1], ids)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "names", "message"),
+    [
+        ([0], (), "at least one client is needed, got none"),
+        ([0, 1], (), "offsets must run from 0 to 2, got 0 to 1"),
+        ([1, 2], (), "offsets must run from 0 to 2, got 1 to 2"),
+        ([0, 2, 2], (), "client 1 has no records"),
+        ([0, 2], ("a", "b"), "1 clients but 2 names"),
+        ([0, 1, 2], ("a", "a"), "client names must be unique, got 'a' twice"),
+    ],
+)
+def test_unfit_offsets_and_names_are_refused(offsets, names, message):
+    with refused(message):
+        Clients(np.zeros(2), np.zeros(2, dtype=np.int8), np.array(offsets), names)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_a_frame_gives_the_clients_of_its_columns(frame):
+    table = frame({"site": ["b", "a", "b"], "p": [0.1, 0.2, 0.3], "y": [0, 1, 1], "x": [7, 8, 9]})
+    clients = Clients.from_frame(table, score="p", label="y", client="site")
+    assert clients.names == ("a", "b")
+    np.testing.assert_array_equal(clients.scores, [0.2, 0.1, 0.3])
+    np.testing.assert_array_equal(clients.labels, [1, 0, 1])
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_a_frame_without_a_client_column_is_one_client(frame):
+    clients = Clients.from_frame(frame({"score": [1, 2], "label": [True, False]}))
+    assert (clients.count, clients.names) == (1, ())
+    np.testing.assert_array_equal(clients.labels, [1, 0])
+
+
+@pytest.mark.parametrize(
+    "sites",
+    [
+        pd.Series(["b", "a"], dtype="category"),
+        pd.Series([12, 3], dtype="category"),
+        pl.Series(["b", "a"], dtype=pl.Categorical),
+    ],
+)
+def test_a_frame_may_hold_clients_as_categories(sites):
+    frame = pd.DataFrame if isinstance(sites, pd.Series) else pl.DataFrame
+    table = frame({"score": [0.1, 0.2], "label": [0, 1], "site": sites})
+    clients = Clients.from_frame(table, client="site")
+    assert clients.names == tuple(str(name) for name in sorted(sites))
+    np.testing.assert_array_equal(clients.scores, [0.2, 0.1])
+
+
+def test_an_arrow_table_of_several_chunks_keeps_its_rows():
+    part = pa.table({"score": [0.1, 0.2], "label": [0, 1]})
+    clients = Clients.from_frame(pa.concat_tables([part, part]))
+    np.testing.assert_array_equal(clients.scores, [0.1, 0.2, 0.1, 0.2])
+
+
+def test_a_row_is_counted_over_all_chunks():
+    good, bad = (pa.table({"score": [0.1, 0.2], "label": [0, label]}) for label in (1, 3))
+    with refused("labels must be 0 or 1, got 3 in the table, row 4"):
+        Clients.from_frame(pa.concat_tables([good, bad]))
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"score": [0.1]}, "the table has no column 'label', its columns are 'score'"),
+        (
+            {"score": [0.1], "label": [0], "x": [1]},
+            "the table has no column 'site', its columns are 'score', 'label', 'x'",
+        ),
+        (
+            {"score": [0.1, None], "label": [0, 1], "site": [1, 2]},
+            "column 'score' has no value in the table, row 2",
+        ),
+        (
+            {"score": [0.1, 0.2], "label": [None, 1], "site": [1, 2]},
+            "column 'label' has no value in the table, row 1",
+        ),
+        (
+            {"score": [0.1, 0.2, 0.3], "label": [0, 1, 1], "site": ["a", "b", None]},
+            "column 'site' has no value in the table, row 3",
+        ),
+        (
+            {"score": [0.1, float("inf")], "label": [0, 1], "site": [1, 2]},
+            "scores must be finite, got inf in the table, row 2",
+        ),
+        (
+            {"score": [0.1, 0.2], "label": [0, 2], "site": [1, 2]},
+            "labels must be 0 or 1, got 2 in the table, row 2",
+        ),
+        (
+            {"score": [0.1], "label": [0], "site": [1.5]},
+            "column 'site' of the table must hold integers or strings, got type double",
+        ),
+        (
+            {"score": [True], "label": [0], "site": [1]},
+            "column 'score' of the table must hold numbers, got type bool",
+        ),
+    ],
+)
+def test_an_unfit_frame_is_refused(frame, columns, message):
+    with refused(message):
+        Clients.from_frame(frame(columns), client="site" if len(columns) > 1 else None)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize(("column", "wanted"), [("score", "numbers"), ("label", "0/1 or booleans")])
+def test_a_column_of_words_is_refused(frame, column, wanted):
+    table = frame({"score": [0.1], "label": [0]} | {column: ["high"]})
+    with pytest.raises(
+        DataError, match=f"column '{column}' of the table must hold {wanted}, got type .*string"
+    ):
+        Clients.from_frame(table)
+
+
+def test_a_polars_score_that_is_no_number_is_refused():
+    table = pl.DataFrame({"score": [0.1, float("nan")], "label": [0, 1]})
+    with refused("scores must be finite, got nan in the table, row 2"):
+        Clients.from_frame(table)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_a_frame_without_rows_is_refused(frame):
+    with refused("the table has no records"):
+        Clients.from_frame(frame({"score": [0.1], "label": [0]})[:0])
+
+
+def test_a_repeated_column_is_refused():
+    table = pa.table([pa.array([0.1]), pa.array([0]), pa.array([1])], ["score", "label", "label"])
+    with refused("the table has 2 columns named 'label'"):
+        Clients.from_frame(table)
+
+
+def test_a_frame_that_arrow_cannot_hold_is_refused():
+    table = pd.DataFrame({"score": [0.1, 0.2], "label": [0, 1], "x": [1, "a"]})
+    with pytest.raises(DataError, match=r"the table cannot be read as Arrow: .*column x"):
+        Clients.from_frame(table)
+
+
+def test_something_that_is_no_frame_is_refused():
+    with pytest.raises(DataError, match=r"must have an Arrow stream, .*, got dict$"):
+        Clients.from_frame({"score": [0.1], "label": [0]})

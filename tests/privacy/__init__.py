@@ -1,0 +1,1 @@
+"""Tests of noise, randomised response and costs."""

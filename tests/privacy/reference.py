@@ -1,0 +1,126 @@
+"""Distributions written out from their definitions, and tests of draws against them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+UNSEEDED_LEVEL = 1e-8
+"""Nominal level of tests on unseeded draws; with 25 expected draws a cell the approximation keeps
+the false-alarm probability of each below 1e-6."""
+
+SEEDED_LEVEL = 1e-4
+"""False-alarm probability of tests on seeded draws, over the choice of the seed."""
+
+
+class Discrete:
+    """Probabilities proportional to the weights on the integers ``-reach..reach``."""
+
+    def __init__(self, reach: int, weight: Callable[[Integers], Floats]) -> None:
+        self.support = np.arange(-reach, reach + 1)
+        self.weight = weight(self.support)
+        self.pmf = self.weight / self.weight.sum()
+
+    @property
+    def variance(self) -> float:
+        return float(np.sum(self.support.astype(np.float64) ** 2 * self.pmf))
+
+    def p_value(self, draws: Integers) -> float:
+        """The chi-square test on runs of integers of at least 25 expected draws each."""
+        cell, count = self._cells(draws.size)
+        low = int(self.support[0])
+        places = np.clip(draws.ravel() - low, 0, self.support.size - 1)
+        observed = np.bincount(cell[places], minlength=count)
+        expected = np.bincount(cell, weights=self.pmf, minlength=count) * draws.size
+        return float(stats.chisquare(observed, expected).pvalue)
+
+    def _cells(self, size: int) -> tuple[Integers, int]:
+        enough = max(25 / size, 1 / 40)
+        if np.max(self.pmf) > 0.5:
+            enough = 25 / size
+        cell, current, mass = np.zeros(self.pmf.size, dtype=np.int64), 0, 0.0
+        for place, probability in enumerate(self.pmf.tolist()):
+            cell[place] = current
+            mass += probability
+            if mass >= enough:
+                current, mass = current + 1, 0.0
+        return np.minimum(cell, current - 1), current
+
+
+def discrete_laplace(scale: float) -> Discrete:
+    return Discrete(int(40 * scale) + 2, lambda z: np.exp(-np.abs(z) / scale))
+
+
+def discrete_gaussian(sigma: float) -> Discrete:
+    return Discrete(int(9 * sigma) + 2, lambda z: np.exp(-(z**2) / (2 * sigma**2)))
+
+
+def discrete_staircase(width: int, inner: int, epsilon: float) -> Discrete:
+    """Weight ``exp(-epsilon)`` to the power of the number of drops before ``|z|``.
+
+    The weight drops at ``inner``, ``inner + width``, ``inner + 2 width``, ... or, where the inner
+    part fills the step, at ``width``, ``2 width``, ...
+    """
+    reach = width * (int(36 / epsilon) + 2)
+    return Discrete(
+        reach, lambda z: np.exp(-epsilon * ((np.abs(z) - inner) // width + 1).astype(np.float64))
+    )
+
+
+def best_staircase(width: int, epsilon: float) -> Discrete:
+    """The staircase of least variance, by trying every inner width."""
+    tried = [discrete_staircase(width, inner, epsilon) for inner in _inner_widths(width, epsilon)]
+    return min(tried, key=lambda distribution: distribution.variance)
+
+
+def _inner_widths(width: int, epsilon: float) -> range:
+    if width <= 60:
+        return range(1, width + 1)
+    centre = inner_by_bisection(width, epsilon)
+    return range(max(centre - 3, 1), min(centre + 4, width + 1))
+
+
+def inner_by_bisection(width: int, epsilon: float) -> int:
+    """The inner width of least variance, by bisection on the (single-dipped) brute-force sums."""
+    low, high = 1, width
+    while low < high:
+        middle = (low + high) // 2
+        here, further = (
+            discrete_staircase(width, inner, epsilon).variance for inner in (middle, middle + 1)
+        )
+        low, high = (low, middle) if here <= further else (middle + 1, high)
+    return low
+
+
+def continuous_p_value(draws: Floats, cdf: Callable[[Floats], Floats]) -> float:
+    """The chi-square test of ``cdf(draws)`` against the uniform distribution, on 20 cells."""
+    observed = np.histogram(cdf(draws.ravel()), bins=20, range=(0, 1))[0]
+    return float(stats.chisquare(observed).pvalue)
+
+
+def laplace_cdf(scale: float) -> Callable[[Floats], Floats]:
+    return stats.laplace(scale=scale).cdf  # type: ignore[no-any-return]
+
+
+def gaussian_cdf(sigma: float) -> Callable[[Floats], Floats]:
+    return stats.norm(scale=sigma).cdf  # type: ignore[no-any-return]
+
+
+def staircase_cdf(width: float, gamma: float, epsilon: float) -> Callable[[Floats], Floats]:
+    """The integral of a density that drops by ``exp(-epsilon)`` at ``(k + gamma) width``."""
+    b = np.exp(-epsilon)
+
+    def cdf(x: Floats) -> Floats:
+        step, part = np.divmod(np.abs(x) / width, 1.0)
+        within = np.minimum(part, gamma) + b * np.maximum(part - gamma, 0.0)
+        full = gamma + b * (1 - gamma)
+        upper = 1 - b**step + b**step * within * (1 - b) / full
+        return np.asarray(0.5 + np.sign(x) * upper / 2)
+
+    return cdf
