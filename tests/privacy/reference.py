@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 UNSEEDED_LEVEL = 1e-8
-"""Nominal level of tests on unseeded draws; with 25 expected draws a cell the approximation keeps
+"""Nominal level of tests on unseeded draws; with 40 expected draws a cell the approximation keeps
 the false-alarm probability of each below 1e-6."""
 
 SEEDED_LEVEL = 1e-4
@@ -32,7 +32,7 @@ class Discrete:
         return float(np.sum(self.support.astype(np.float64) ** 2 * self.pmf))
 
     def p_value(self, draws: Integers) -> float:
-        """The chi-square test on runs of integers of at least 25 expected draws each."""
+        """The chi-square test on runs of integers of at least 40 expected draws each."""
         cell, count = self._cells(draws.size)
         low = int(self.support[0])
         places = np.clip(draws.ravel() - low, 0, self.support.size - 1)
@@ -41,9 +41,7 @@ class Discrete:
         return float(stats.chisquare(observed, expected).pvalue)
 
     def _cells(self, size: int) -> tuple[Integers, int]:
-        enough = max(25 / size, 1 / 40)
-        if np.max(self.pmf) > 0.5:
-            enough = 25 / size
+        enough = 40 / size
         cell, current, mass = np.zeros(self.pmf.size, dtype=np.int64), 0, 0.0
         for place, probability in enumerate(self.pmf.tolist()):
             cell[place] = current
@@ -74,16 +72,8 @@ def discrete_staircase(width: int, inner: int, epsilon: float) -> Discrete:
 
 
 def best_staircase(width: int, epsilon: float) -> Discrete:
-    """The staircase of least variance, by trying every inner width."""
-    tried = [discrete_staircase(width, inner, epsilon) for inner in _inner_widths(width, epsilon)]
-    return min(tried, key=lambda distribution: distribution.variance)
-
-
-def _inner_widths(width: int, epsilon: float) -> range:
-    if width <= 60:
-        return range(1, width + 1)
-    centre = inner_by_bisection(width, epsilon)
-    return range(max(centre - 3, 1), min(centre + 4, width + 1))
+    """The staircase of least variance."""
+    return discrete_staircase(width, inner_by_bisection(width, epsilon), epsilon)
 
 
 def inner_by_bisection(width: int, epsilon: float) -> int:

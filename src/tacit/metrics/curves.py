@@ -72,26 +72,6 @@ def closed(rate: Floats) -> Floats:
     return np.concatenate([edge + 1, rate, edge], axis=-1)
 
 
-def area_variance(
-    false_positive_rate: Floats,
-    true_positive_rate: Floats,
-    false_positive_variance: Floats,
-    true_positive_variance: Floats,
-) -> Floats:
-    """Variance of the trapezoid area of points whose coordinates have independent errors.
-
-    The area's derivative by a coordinate is half the distance of the neighbours along the other
-    axis; products of two errors add a quarter of the products of their variances.
-    """
-    up_reach = (closed(true_positive_rate)[..., :-2] - closed(true_positive_rate)[..., 2:]) / 2
-    reach = (closed(false_positive_rate)[..., :-2] - closed(false_positive_rate)[..., 2:]) / 2
-    linear = true_positive_variance * reach**2 + false_positive_variance * up_reach**2
-    ahead = true_positive_variance[..., 1:] * false_positive_variance[..., :-1]
-    behind = true_positive_variance[..., :-1] * false_positive_variance[..., 1:]
-    variance: Floats = linear.sum(axis=-1) + (ahead + behind).sum(axis=-1) / 4
-    return variance
-
-
 def cell_area(positives: Counts, negatives: Counts) -> Floats:
     """The AUC of cells, pairs within a cell counted one half; the trapezoid area of their ROC.
 

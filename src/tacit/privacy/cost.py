@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Literal
 
 from dp_accounting import DpEvent, ZCDpEvent, get_sigma_gaussian

@@ -26,6 +26,9 @@ SHARE_GRID = 1 / (1 + np.exp(-np.linspace(np.log(1e-3 / 0.999), np.log(0.98 / 0.
 FIRST_ROUND_FRACTIONS = (0.0, 0.01, 0.015, 0.02, 0.03, 0.045, 0.065, 0.1)
 """Parts of epsilon that the influence allocation may spend on a first round."""
 
+NEGLIGIBLE = 1e-12
+"""A variance of the numerator, in squared ranks, that is as good as none."""
+
 PLANNING_CLIENTS = 1024
 """The choice of the first round looks at no more clients than this, evenly spaced."""
 
@@ -174,9 +177,7 @@ def influence_allocation(
     response = response_variance(noise.epsilon)
     second_order: Floats = np.zeros_like(extra)
     for _ in range(rounds):
-        pivot, share, spread = _best_pivot_and_share(
-            geometry, noise, centre, extra + second_order
-        )
+        pivot, share, spread = _best_pivot_and_share(geometry, noise, centre, extra + second_order)
         answered = response * (
             geometry.response_spread(centre) + geometry.sizes * (extra + second_order)
         )
@@ -245,7 +246,9 @@ def release_from(
     )
 
 
-def first_round_fraction(geometry: RankGeometry, mechanism: str, epsilon: float, delta: float) -> float:
+def first_round_fraction(
+    geometry: RankGeometry, mechanism: str, epsilon: float, delta: float
+) -> float:
     """The part of epsilon worth spending on a first round that locates the influence centre.
 
     For each plausible base rate and AUC, the variance after a first round of each size is predicted
@@ -289,7 +292,8 @@ def _first_round_losses(
         chosen = influence_allocation(geometry, rest, known)
         numerator, count, _ = predicted_variance(geometry, rest, chosen, centres)
         wrong = np.asarray(known.centre_error) ** 2 if fraction else 0.0
-        losses.append(float(np.mean(np.log(numerator.sum(-1) + wrong * count.sum(-1)))))
+        spread = numerator.sum(-1) + wrong * count.sum(-1)
+        losses.append(float(np.mean(np.log(np.maximum(spread, NEGLIGIBLE)))))
     return losses
 
 
@@ -308,8 +312,8 @@ def _best_pivot_and_share(
     distance = np.abs(middle - centre)
     best = np.full(distance.shape, np.inf)
     reach, share = np.zeros_like(best), np.zeros_like(best)
-    for tried in SHARE_GRID:
-        count, unit = float(noise.count_variance(tried)), float(noise.unit_variance(tried))
+    counts, units = noise.count_variance(SHARE_GRID), noise.unit_variance(SHARE_GRID)
+    for tried, count, unit in zip(SHARE_GRID, counts, units, strict=True):
         moved = np.clip((distance * count - half * unit) / (count + unit), 0.0, distance)
         spread = ((distance - moved) ** 2 + extra) * count + (half + moved) ** 2 * unit
         better = spread < best

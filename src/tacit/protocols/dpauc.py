@@ -16,29 +16,28 @@ from numpy.typing import NDArray
 
 from tacit.data.clients import Clients, DataError
 from tacit.metrics.curves import (
-    area_variance,
     cell_area,
     cell_influences,
     cell_sampling_variance,
     counts_from_thresholds,
     density_correction,
-    density_correction_variance,
     merge_pairs,
     placement_variance,
-    rates,
-    trapezoid_area,
 )
 from tacit.metrics.ranking import plug_in_variance
 from tacit.privacy.cost import Adjacency, Cost, analytic_gaussian_sigma, check_epsilon
 from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.privacy.noise import GAUSSIAN_DELTA_SLACK, NoiseSource
 from tacit.privacy.response import flip_probability, response_variance
+from tacit.protocols.confusion import CountNoise, estimate_from_confusion
 from tacit.protocols.conversation import Ask, Conversation, Memory, Protocol, Reply, step
-from tacit.protocols.flipped import flipped_labels, flipping_cost
 from tacit.protocols.fedauc import RESPONSE
+from tacit.protocols.flipped import flipped_labels, flipping_cost
 from tacit.results.findings import Curve, Findings
 
 Floats = NDArray[np.float64]
+
+BIAS_CAUSES = ("clamping and ordering of noisy counts", "straight lines between thresholds")
 
 MECHANISMS = ("histogram", "laplace", "gaussian", RESPONSE)
 
@@ -53,9 +52,7 @@ def _response_cost(clients: Clients, ask: Ask, memory: Memory) -> Cost:
 
 
 @step(spends=_full_cost)
-def noisy_confusion_counts(
-    clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory
-) -> Reply:
+def noisy_confusion_counts(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
     """Send TP, FP, TN and FN at every threshold, each with noise (paper 2, Methods).
 
     At a threshold a record counts in exactly one of the four. One label flip therefore changes two
@@ -283,65 +280,48 @@ class DPAUC(Protocol):
         change = value - cell_area(*coarse) - density_correction(*coarse)
         hidden = placement_variance(positives, negatives) + (change / 8) ** 2
         curve = self._curve(positives, negatives, positive_noise, negative_noise)
-        return self._findings(value, variance, np.sqrt(hidden), positives, negatives, curve)
+        return self._findings(value, variance, np.sqrt(hidden), (positives, negatives), curve)
 
     def _from_confusion(self, counts: Floats, clients: int) -> Findings:
-        """The paper's area of noisy confusion counts, with a linearised variance."""
-        scale = self.count_scale
-        one = clients * (2 * scale**2 if self.mechanism == "laplace" else scale**2)
-        across, up = _points(counts, self.clamp)
-        positives = (counts[..., 0, :] + counts[..., 3, :]).mean(axis=-1)
-        negatives = (counts[..., 1, :] + counts[..., 2, :]).mean(axis=-1)
-        known = (positives > 0) & (negatives > 0)
-        value = np.where(known, trapezoid_area(across, up), np.nan)
-        up_variance, across_variance = (
-            self._rate_variance(rate, total, one)
-            for rate, total in ((up, positives), (across, negatives))
+        """The paper's area of noisy confusion counts."""
+        noise = CountNoise(clients, self.count_scale, self.mechanism == "gaussian")
+        found = estimate_from_confusion(counts, noise, self.clamp)
+        up, across = found.true_positive_rate, found.false_positive_rate
+        up_error, across_error = (
+            np.sqrt(noise.variance * ((1 - rate) ** 2 + rate**2))
+            / np.maximum(total, 1.0)[..., np.newaxis]
+            for rate, total in ((up, found.positives), (across, found.negatives))
         )
-        spread = area_variance(across, up, across_variance, up_variance)
-        cells = [-np.diff(counts[..., row, :], axis=-1, append=0.0) for row in (0, 1)]
-        doubt = density_correction_variance(cells[0], cells[1], 2 * one, 2 * one)
-        correction = np.nan_to_num(density_correction(cells[0], cells[1]))
-        hidden = np.maximum(correction**2 - doubt, 0.0) + placement_variance(*cells)
-        curve = Curve(self.edges, across, up, np.sqrt(across_variance), np.sqrt(up_variance))
-        plain = trapezoid_area(*_points(counts, clamp=False))
         return self._findings(
-            value,
-            spread,
-            np.sqrt(hidden),
-            positives[..., np.newaxis],
-            negatives[..., np.newaxis],
-            curve,
-            plain,
+            found.value,
+            found.privacy_variance,
+            np.sqrt(found.approximation_variance),
+            (found.positives[..., np.newaxis], found.negatives[..., np.newaxis]),
+            Curve(self.edges, across, up, across_error, up_error),
+            (found.clamping_bias, found.threshold_bias),
         )
-
-    def _rate_variance(self, rate: Floats, total: Floats, one: float) -> Floats:
-        whole = np.maximum(total, 1.0)[..., np.newaxis]
-        if self.clamp:
-            return one * ((1 - rate) ** 2 + rate**2) / whole**2
-        return one / whole**2 + 0 * rate
 
     def _findings(
         self,
         value: Floats,
         variance: Floats,
         approximation: Floats,
-        positives: Floats,
-        negatives: Floats,
+        classes: tuple[Floats, Floats],
         curve: Curve,
-        plain: Floats | None = None,
+        biases: tuple[Floats, Floats] | None = None,
     ) -> Findings:
-        ours, theirs = positives.sum(axis=-1), negatives.sum(axis=-1)
+        ours, theirs = classes[0].sum(axis=-1), classes[1].sum(axis=-1)
         error = np.sqrt(np.maximum(variance, 0.0))
         return Findings(
             value=value,
             privacy_error=error,
-            sampling_error=np.sqrt(_sampling_variance(value, positives, negatives)),
+            sampling_error=np.sqrt(_sampling_variance(value, *classes)),
             positives=ours,
             negatives=theirs,
             approximation_error=np.nan_to_num(approximation),
+            bias=biases[0] + biases[1] if biases else np.zeros_like(value),
             roc=curve if np.ndim(value) == 0 else None,
-            warnings=_warnings(value, error, ours, theirs, plain) if np.ndim(value) == 0 else (),
+            warnings=_warnings(value, error, ours, theirs, biases) if np.ndim(value) == 0 else (),
         )
 
     def _curve(
@@ -399,19 +379,6 @@ def _check_scores(clients: Clients) -> None:
         )
 
 
-def _points(counts: Floats, clamp: bool) -> tuple[Floats, Floats]:
-    """ROC points of noisy confusion counts, thresholds ascending."""
-    if not clamp:
-        positives = (counts[..., 0, :] + counts[..., 3, :]).mean(axis=-1, keepdims=True)
-        negatives = (counts[..., 1, :] + counts[..., 2, :]).mean(axis=-1, keepdims=True)
-        up = counts[..., 0, :] / np.where(positives != 0, positives, 1.0)
-        return counts[..., 1, :] / np.where(negatives != 0, negatives, 1.0), up
-    kept = np.maximum(counts, 0.0)
-    across, up = rates(*(kept[..., row, :] for row in range(4)))
-    order = np.argsort(-across, axis=-1, kind="stable")
-    return np.take_along_axis(across, order, axis=-1), np.take_along_axis(up, order, axis=-1)
-
-
 def _sampling_variance(value: Floats, positives: Floats, negatives: Floats) -> Floats:
     if positives.shape[-1] > 1:
         return cell_sampling_variance(positives, negatives)
@@ -420,7 +387,11 @@ def _sampling_variance(value: Floats, positives: Floats, negatives: Floats) -> F
 
 
 def _warnings(
-    value: Floats, error: Floats, positives: Floats, negatives: Floats, plain: Floats | None
+    value: Floats,
+    error: Floats,
+    positives: Floats,
+    negatives: Floats,
+    biases: tuple[Floats, Floats] | None,
 ) -> tuple[str, ...]:
     if not np.isfinite(value):
         return (
@@ -428,12 +399,12 @@ def _warnings(
             f"{float(positives):.1f} and {float(negatives):.1f}; no estimate is given",
         )
     found = []
-    if plain is not None and abs(float(plain) - float(value)) > 0.5 * float(error):
-        found.append(
-            "clamping and ordering noisy counts moved the area by "
-            f"{float(value) - float(plain):+.4f}; the estimate is biased and its interval too "
-            "narrow: use the histogram mechanism, fewer thresholds, or a larger epsilon"
-        )
+    for cause, bias in zip(BIAS_CAUSES, biases or (), strict=False):
+        if abs(float(bias)) > 0.25 * float(error):
+            found.append(
+                f"{cause} bias this estimate by about {float(bias):+.2g}; the interval is centred "
+                "on the value less that bias"
+            )
     if not 0 <= float(value) <= 1:
         found.append(
             f"the estimate {float(value):.4f} lies outside [0, 1]; it is reported as it came"

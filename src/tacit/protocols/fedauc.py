@@ -25,8 +25,8 @@ from tacit.protocols.allocation import (
     RankGeometry,
     Release,
     adaptive_allocation,
-    fixed_allocation,
     first_round_fraction,
+    fixed_allocation,
     influence_allocation,
     influence_centre,
     orthogonal_allocation,
@@ -234,7 +234,9 @@ class FedAUC(Protocol):
             opening = adaptive_allocation(geometry, first)
             _, sums = yield from self._ask_pairs(ranks, geometry, first, opening)
             positives, area = _rates(geometry.records, *sums)
-            release = release_from(geometry, first, opening, positives, np.nan_to_num(area, nan=0.5))
+            release = release_from(
+                geometry, first, opening, positives, np.nan_to_num(area, nan=0.5)
+            )
         noise = RankNoise(
             self.mechanism, self.epsilon - fraction * self.epsilon, self.delta * (1 - fraction)
         )
@@ -271,7 +273,10 @@ class FedAUC(Protocol):
     ) -> Findings:
         positives, value = _rates(geometry.records, *sums)
         return findings_from_pairs(
-            geometry.records, positives, value, *self._variances(geometry, noise, allocation, positives, value)
+            geometry.records,
+            positives,
+            value,
+            *self._variances(geometry, noise, allocation, positives, value),
         )
 
     def _variances(
@@ -336,8 +341,8 @@ def _warnings(
     if math.isnan(value):
         return (
             "not enough signal at this epsilon: the noisy number of positives is "
-            f"{positives:.1f} of {records} records, with a standard error of {math.sqrt(count):.1f}; "
-            f"predicted error of the AUC about {error:.2g}",
+            f"{positives:.1f} of {records} records, with a standard error of "
+            f"{math.sqrt(count):.1f}; predicted error of the AUC about {error:.2g}",
         )
     found = []
     if count and smaller < 5 * math.sqrt(count):

@@ -24,6 +24,9 @@ from tacit.privacy.noise import GAUSSIAN_DELTA_SLACK, NoiseSource
 Floats = NDArray[np.float64]
 Numbers = NDArray[Any]
 
+ONE_RECORD: NDArray[np.int64] = np.array(1, dtype=np.int64)
+"""A label's flip moves the count of positives by one."""
+
 PURE_MECHANISMS = ("staircase", "discrete-laplace", "laplace")
 
 
@@ -53,7 +56,7 @@ class RankNoise:
         self, noise: NoiseSource, count: Numbers, share: ArrayLike, shape: tuple[int, ...]
     ) -> Numbers:
         """The count plus its noise."""
-        return count + self._draw(noise, np.int64(1), np.asarray(share), shape)
+        return count + self._draw(noise, ONE_RECORD, np.asarray(share), shape)
 
     def noisy_residual(
         self,
@@ -68,7 +71,7 @@ class RankNoise:
 
     def count_variance(self, share: ArrayLike) -> Floats:
         """The variance of the count's noise."""
-        return self._variance(np.int64(1), np.asarray(share, dtype=np.float64))
+        return self._variance(ONE_RECORD, np.asarray(share, dtype=np.float64))
 
     def residual_variance(self, sensitivity: Numbers, share: ArrayLike) -> Floats:
         """The variance of the residual's noise, in squared doubled ranks."""

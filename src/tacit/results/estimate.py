@@ -25,6 +25,8 @@ class Estimate:
     privacy_error : the error that the privacy noise causes, about this data set's figure.
     sampling_error : the error of this data set's own figure about its population's.
     approximation_error : the error of measuring on thresholds or buckets instead of every score.
+    bias : how far the value is expected to lie above the exact figure; intervals are centred on
+        ``value - bias``.
 
     Examples
     --------
@@ -41,6 +43,7 @@ class Estimate:
     privacy_error: float
     sampling_error: float
     approximation_error: float = 0.0
+    bias: float = 0.0
 
     @property
     def standard_error(self) -> float:
@@ -67,7 +70,8 @@ class Estimate:
         if about == "population":
             error = math.hypot(error, self.sampling_error)
         reach = NormalDist().inv_cdf((1 + level) / 2) * error
-        return Interval(self.value - reach, self.value + reach)
+        centre = self.value - self.bias
+        return Interval(centre - reach, centre + reach)
 
     def to_dict(self) -> dict[str, float | list[float | None] | None]:
         """The ``auc`` entry of a result; figures that do not exist are null."""
@@ -77,6 +81,7 @@ class Estimate:
             "privacy_error": _finite(self.privacy_error),
             "sampling_error": _finite(self.sampling_error),
             "approximation_error": _finite(self.approximation_error),
+            "bias": _finite(self.bias),
             "interval": [_finite(bound) for bound in self.interval(0.95)],
         }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,7 @@ class Findings:
     value : the estimated AUC, shape () or (R,); NaN where the noise left no signal.
     privacy_error, sampling_error, approximation_error : standard deviations, same shape.
     positives, negatives : the estimated class sizes, same shape.
+    bias : how far the value is expected to lie above the exact figure, same shape.
     roc : the ROC curve, where the server's view allows one.
     warnings : sentences about this result; only written when there is no replicate axis.
     """
@@ -56,6 +58,7 @@ class Findings:
     positives: Floats
     negatives: Floats
     approximation_error: Floats | float = 0.0
+    bias: Floats | float = 0.0
     roc: Curve | None = None
     warnings: tuple[str, ...] = ()
 
@@ -66,9 +69,15 @@ class Findings:
             float(self.privacy_error),
             float(self.sampling_error),
             float(self.approximation_error),
+            float(self.bias),
         )
 
     @property
     def standard_error(self) -> Floats:
         """Privacy and approximation error together, as in ``Estimate``."""
         return np.hypot(self.privacy_error, self.approximation_error)
+
+    def covers(self, exact: float, level: float = 0.95) -> NDArray[np.bool_]:
+        """Whether each interval of this level holds the exact figure."""
+        reach = NormalDist().inv_cdf((1 + level) / 2) * self.standard_error
+        return np.abs(self.value - self.bias - exact) <= reach

@@ -68,7 +68,9 @@ def simulate(
             return Run(end.value, spent, rounds, sent)
 
 
-def replicate(clients: Clients, protocol: Protocol, times: int, seed: int | None = None) -> Findings:
+def replicate(
+    clients: Clients, protocol: Protocol, times: int, seed: int | None = None
+) -> Findings:
     """Run a protocol ``times`` times with independent simulated noise; ranks are computed once.
 
     Returns findings whose arrays have a leading axis of length ``times``.
@@ -94,7 +96,11 @@ def _answer(
     replies, costs = [], []
     for start in range(0, clients.count, chunk):
         stop = min(start + chunk, clients.count)
-        batch, own, notes = clients.part(start, stop), ask.part(start, stop), memory.part(start, stop)
+        batch, own, notes = (
+            clients.part(start, stop),
+            ask.part(start, stop),
+            memory.part(start, stop),
+        )
         costs.append(ask.step.spends(batch, own, notes))
         replies.append(ask.step.answer(batch, own, noise, notes))
     return stack(replies), max(costs, key=lambda cost: cost.epsilon)
@@ -118,4 +124,5 @@ def _join_findings(parts: list[Findings], times: int) -> Findings:
         positives=joined("positives"),
         negatives=joined("negatives"),
         approximation_error=joined("approximation_error"),
+        bias=joined("bias"),
     )

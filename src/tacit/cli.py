@@ -1,0 +1,355 @@
+"""The command ``tacit``: evaluate files, see a demonstration, reproduce the papers' tables."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+import numpy as np
+
+import tacit
+from tacit import demonstration
+from tacit.data.clients import Clients
+from tacit.protocols.baselines import ExactAUC, NoisyScores
+from tacit.protocols.conversation import Protocol
+from tacit.protocols.dpauc import DPAUC
+from tacit.protocols.fedauc import ALLOCATIONS, FedAUC
+from tacit.results.evaluation import Evaluation
+from tacit.results.picture import new_axes
+
+FAILED, NO_SIGNAL, INTERRUPTED = 2, 3, 130
+PROTOCOLS: dict[str, Any] = {kind.name: kind for kind in (FedAUC, DPAUC, ExactAUC, NoisyScores)}
+PICTURES = (".png", ".svg", ".pdf")
+
+EVALUATE_EXAMPLES = """\b
+Examples:
+  tacit evaluate north.csv south.csv --protocol fedauc --epsilon 1
+  tacit evaluate phones.parquet --client phone --protocol dpauc --epsilon 2 --json
+  tacit evaluate north.csv --split 20 --seed 7 --protocol dpauc --epsilon 4 --plot roc.png
+
+\b
+Exit status:
+  0    there is an estimate
+  2    an error; one sentence says which
+  3    the noise left no signal: the result is printed without an estimate
+  130  interrupted
+"""
+DEMO_EXAMPLES = """\b
+Examples:
+  tacit demo
+  tacit demo --seed 7 --plot comparison.pdf
+"""
+MAIN_EXAMPLES = """\b
+Examples:
+  tacit demo
+  tacit evaluate north.csv south.csv --protocol fedauc --epsilon 1
+  tacit reproduce list
+"""
+
+
+class _Tacit(click.Group):
+    """Commands whose every error is one sentence on standard error, and never a traceback."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run as click does, with errors in this command's own form."""
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, False, **extra)
+        try:
+            code = super().main(args, prog_name, complete_var, False, **extra)
+        except (click.Abort, KeyboardInterrupt):
+            _fail("interrupted", INTERRUPTED)
+        except click.ClickException as error:
+            _fail(error.format_message())
+        except OSError as error:
+            _fail(_reason(error))
+        except (ValueError, ImportError, ArithmeticError) as error:
+            _fail(str(error))
+        except MemoryError:
+            _fail("there is not enough memory for these records and settings")
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+class _File:
+    """A file to be written, found writable beforehand: a result must not be lost to a typo."""
+
+    def __init__(self, path: str, create_parents: bool = False) -> None:
+        self.path = Path(path)
+        self._draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        try:
+            if create_parents:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self.path.is_dir():
+                raise IsADirectoryError(0, "it is a directory")
+            if self.path.exists() and not os.access(self.path, os.W_OK):
+                raise PermissionError(0, "it is write-protected")
+            self._draft.touch()
+            self._draft.unlink()
+        except OSError as error:
+            raise self._refusal(error) from None
+
+    def write(self, content: bytes) -> None:
+        """Write all of the content, or leave the path as it was."""
+        try:
+            self._draft.write_bytes(content)
+            self._draft.replace(self.path)
+        except OSError as error:
+            self._draft.unlink(missing_ok=True)
+            raise self._refusal(error) from None
+
+    def _refusal(self, error: OSError) -> click.ClickException:
+        return click.ClickException(f"{self.path} cannot be written: {error.strerror or error}")
+
+
+class _Picture(_File):
+    """A file for a matplotlib figure, in the format of its extension."""
+
+    def __init__(self, path: str) -> None:
+        if Path(path).suffix.lower() not in PICTURES:
+            raise click.UsageError(f"a picture must end in {', '.join(PICTURES)}, got {path}")
+        super().__init__(path)
+
+    def save(self, figure: Any) -> None:
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format=self.path.suffix[1:].lower())
+        self.write(drawn.getvalue())
+
+
+@click.group(
+    cls=_Tacit,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+    epilog=MAIN_EXAMPLES,
+)
+@click.version_option(tacit.__version__, prog_name="tacit")
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Measure a classifier's AUC on data that several parties may not show each other."""
+    if context.invoked_subcommand is None:
+        _print(context.get_help())
+
+
+@main.command(epilog=EVALUATE_EXAMPLES)
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.option("--protocol", required=True, type=click.Choice(list(PROTOCOLS)), help="What to run.")
+@click.option("--epsilon", type=float, help="Privacy budget; needed by every private protocol.")
+@click.option(
+    "--mechanism",
+    help="fedauc: staircase, discrete-laplace, laplace, gaussian, randomised-response. "
+    "dpauc: histogram, laplace, gaussian, randomised-response. The first is the default.",
+)
+@click.option(
+    "--allocation",
+    type=click.Choice(ALLOCATIONS),
+    help="fedauc: how a client divides epsilon; influence by default.",
+)
+@click.option(
+    "--sensitivity", type=click.Choice(("local", "global")), help="fedauc, fixed: local by default."
+)
+@click.option(
+    "--alpha", type=float, help="fedauc, fixed: the rank sum's share of epsilon, 0.5 by default."
+)
+@click.option(
+    "--beta", type=float, help="fedauc, orthogonal: the count's share of epsilon, 0.5 by default."
+)
+@click.option("--delta", type=float, help="Gaussian noise: the chance that epsilon fails.")
+@click.option("--thresholds", type=int, help="dpauc: thresholds or cells, 100 by default.")
+@click.option(
+    "--accounting",
+    type=click.Choice(("tight", "paper")),
+    help="dpauc, laplace or gaussian: tight by default.",
+)
+@click.option(
+    "--adjacency",
+    type=click.Choice(("record", "label", "replace")),
+    help="dpauc: what epsilon hides; record by default.",
+)
+@click.option("--score", default="score", show_default=True, help="The column of scores.")
+@click.option("--label", default="label", show_default=True, help="The column of labels.")
+@click.option("--client", help="The column of client ids; without it each file is a client.")
+@click.option(
+    "--split",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="Simulate: pool all records and deal them out to K clients.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(("uniform", "score")),
+    help="With --split: deal out at random (the default), or similar scores together.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    help="Simulate: fix the noise and the split. Without it, noise comes from the system, or "
+    "with --split from fresh entropy.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--plot", metavar="FILE", help="Save a picture (.png, .svg or .pdf).")
+@click.option("--exact/--no-exact", default=True, help="Also compute the exact AUC, not private.")
+@click.pass_context
+def evaluate(
+    context: click.Context,
+    /,
+    files: tuple[str, ...],
+    protocol: str,
+    score: str,
+    label: str,
+    client: str | None,
+    split: int | None,
+    by: str | None,
+    seed: int | None,
+    as_json: bool,
+    plot: str | None,
+    exact: bool,
+    **settings: Any,
+) -> None:
+    """Estimate the AUC of the records in FILES (CSV or Parquet), one client a file.
+
+    The noise is exact and comes from the operating system, unless --split or --seed ask for a
+    simulation; a simulation says so, and protects nothing.
+    """
+    chosen = _protocol(protocol, settings)
+    _refuse_idle(split, by, client)
+    picture = _picture(plot)
+    clients = tacit.read(files, score, label, client)
+    if split is not None:
+        clients = _split(clients, split, by, seed)
+    result = tacit.evaluate(clients, chosen, seed, exact=exact)
+    result = replace(result, warnings=(*_simulation(split, seed), *result.warnings))
+    _print(_as_json(result.to_dict()) if as_json else _as_lines(result))
+    if picture is not None:
+        picture.save(result.plot().figure)
+    if not result.has_signal:
+        context.exit(NO_SIGNAL)
+
+
+@main.command(epilog=DEMO_EXAMPLES)
+@click.option("--seed", type=click.IntRange(min=0), help="Make the noise repeatable.")
+@click.option(
+    "--plot",
+    metavar="FILE",
+    default="tacit-demo.png",
+    show_default=True,
+    help="Where to save the picture (.png, .svg or .pdf).",
+)
+def demo(seed: int | None, plot: str) -> None:
+    """Compare all protocols on five small hospitals and on a thousand synthetic clients.
+
+    Takes less than a minute. All noise is simulated.
+    """
+    demonstration.require_matplotlib()
+    picture = _Picture(plot)
+    comparisons = demonstration.demonstrate(seed)
+    _print(demonstration.report(comparisons))
+    picture.save(demonstration.draw(comparisons))
+    _print(f"\nPicture: {picture.path}")
+
+
+def _protocol(name: str, settings: dict[str, Any]) -> Protocol:
+    """The protocol with the settings that were given, all of which it must use."""
+    kind = PROTOCOLS[name]
+    given = {key: value for key, value in settings.items() if value is not None}
+    known = {field.name for field in fields(kind)}
+    _refuse(given.keys() - known, f"--protocol {name}")
+    if "epsilon" in known and "epsilon" not in given:
+        raise click.UsageError(f"--protocol {name} needs --epsilon")
+    protocol: Protocol = kind(**given)
+    used = protocol.settings
+    choices = [f"{key} {used[key]}" for key in ("mechanism", "allocation") if key in used]
+    _refuse(given.keys() - used.keys(), ", ".join([f"--protocol {name}", *choices]))
+    return protocol
+
+
+def _refuse(names: Iterable[str], place: str) -> None:
+    options = " and ".join(f"--{name}" for name in sorted(names))
+    if options:
+        raise click.UsageError(f"{options} cannot be used with {place}")
+
+
+def _refuse_idle(split: int | None, by: str | None, client: str | None) -> None:
+    if split is None and by is not None:
+        raise click.UsageError("--by needs --split")
+    if split is not None and client is not None:
+        raise click.UsageError("--client cannot be used with --split, which makes its own clients")
+
+
+def _picture(path: str | None) -> _Picture | None:
+    if path is None:
+        return None
+    new_axes()
+    return _Picture(path)
+
+
+def _split(clients: Clients, count: int, by: Any, seed: int | None) -> Clients:
+    """Deal the records out; the split's random numbers are not the noise's."""
+    own = None if seed is None else int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
+    return Clients.split(clients.scores, clients.labels, count, by or "uniform", own)
+
+
+def _simulation(split: int | None, seed: int | None) -> tuple[str, ...]:
+    """What the reader of a simulated result must know."""
+    if split is not None:
+        return (
+            f"this is a simulation: the records were dealt out to {split} clients that do not "
+            "exist, random numbers are simulated, and nothing is protected",
+        )
+    if seed is not None:
+        return ("this is a simulation: anyone can repeat its noise from the seed",)
+    return ()
+
+
+def _as_json(content: Any) -> str:
+    return json.dumps(content, indent=2, allow_nan=False)
+
+
+def _as_lines(result: Evaluation) -> str:
+    rows = result.to_rows()
+    width = max(len(name) for name, _ in rows)
+    lines = [f"{name:{width}}  {value}" for name, value in rows]
+    return "\n".join(lines + [f"warning: {warning}" for warning in result.warnings])
+
+
+def _print(text: str) -> None:
+    """Print to standard output; a full disk behind it is an error like any other."""
+    try:
+        click.echo(text)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise click.ClickException(
+            f"the result cannot be written to standard output: {_reason(error)}"
+        ) from None
+
+
+def _reason(error: OSError) -> str:
+    place = "" if error.filename is None else f"{error.filename}: "
+    return f"{place}{error.strerror or error}"
+
+
+def _fail(sentence: str, code: int = FAILED) -> NoReturn:
+    line = " ".join(sentence.split()).rstrip(".")
+    click.echo(f"tacit: {line or 'failed without a reason'}", err=True)
+    _settle_standard_output()
+    sys.exit(code)
+
+
+def _settle_standard_output() -> None:
+    """Drop what standard output does not take, or the interpreter fails again as it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,34 @@
+"""Measures every table and figure of papers 1 and 2 again, beside the printed numbers.
+
+Examples
+--------
+>>> rows = TABLES["fedauc-figure-8"].measure(Scores(), seed=0)
+>>> rows[0].row, rows[0].column, rows[0].paper
+('IID', 'percentile 0', None)
+"""
+
+from tacit.reproducing.measuring import Table
+from tacit.reproducing.registry import TABLES
+from tacit.reproducing.rows import (
+    Measured,
+    Row,
+    Summary,
+    Target,
+    format_rows,
+    summary,
+    summary_lines,
+)
+from tacit.reproducing.sources import Scores
+
+__all__ = [
+    "TABLES",
+    "Measured",
+    "Row",
+    "Scores",
+    "Summary",
+    "Table",
+    "Target",
+    "format_rows",
+    "summary",
+    "summary_lines",
+]

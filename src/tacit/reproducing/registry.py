@@ -1,0 +1,181 @@
+"""Every table and figure that can be measured, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from tacit.reproducing import dpauc_tables, fedauc_tables, figures, targets
+from tacit.reproducing import reference_fedauc as paper
+from tacit.reproducing.measuring import IID, NON_IID, Job, Table
+
+INFLUENCE_REPEATS = 400
+"""A ratio of two deviations is then known to about 5 %."""
+
+COVERAGE_REPEATS = 1_000
+"""A coverage is then known to about 0.7 points."""
+
+
+def _table(
+    name: str,
+    description: str,
+    jobs: Callable[..., list[Job]],
+    *settings: Any,
+    repeats: int = 100,
+) -> Table:
+    return Table(name, description, partial(jobs, name, *settings), repeats)
+
+
+_FEDAUC_TABLES = (
+    _table(
+        "fedauc-table-1",
+        "std of the AUC: randomised response, global, local and adaptive Laplace noise",
+        fedauc_tables.deviations,
+        paper.TABLE_1,
+        paper.TABLE_1_CLIENTS,
+    ),
+    _table(
+        "fedauc-table-2",
+        "std of the AUC when class sizes are exact and only rank sums are noisy",
+        fedauc_tables.deviations_with_class_sizes,
+    ),
+    _table(
+        "fedauc-table-3",
+        "AUC of labels flipped by randomised response, without debiasing",
+        fedauc_tables.without_debiasing,
+    ),
+    _table(
+        "fedauc-table-5",
+        "mean and std of randomised response, small evaluation set",
+        fedauc_tables.response_estimates,
+        paper.TABLE_5,
+        False,
+    ),
+    _table(
+        "fedauc-table-6",
+        "mean and std of randomised response, large evaluation set (slow)",
+        fedauc_tables.response_estimates,
+        paper.TABLE_6,
+        True,
+    ),
+    _table(
+        "fedauc-table-7",
+        "table 1 with three more numbers of clients",
+        fedauc_tables.deviations,
+        paper.TABLE_7,
+        paper.TABLE_7_CLIENTS,
+    ),
+    _table(
+        "fedauc-table-8",
+        "labels guessed from the highest scores: precision and recall",
+        fedauc_tables.label_guessing,
+    ),
+    _table(
+        "fedauc-table-9",
+        "AUC of scores with Laplace noise",
+        fedauc_tables.noise_on_scores,
+    ),
+)
+
+_FEDAUC_FIGURES = (
+    _table(
+        "fedauc-figure-1a",
+        "std of randomised response on the small and the large set (slow)",
+        figures.data_size,
+    ),
+    _table(
+        "fedauc-figure-1b",
+        "std of local Laplace noise over alpha, 1,000 IID clients",
+        figures.alpha_curves,
+        (IID,),
+    ),
+    _table(
+        "fedauc-figure-1c",
+        "std of naive, orthogonal and adaptive allocation, non-IID",
+        figures.allocations,
+        NON_IID,
+    ),
+    _table(
+        "fedauc-figure-4",
+        "std of local Laplace noise over alpha, 1,000 non-IID clients",
+        figures.alpha_curves,
+        (NON_IID,),
+    ),
+    _table(
+        "fedauc-figure-5",
+        "std of local Laplace noise over alpha at epsilon 4, IID and non-IID",
+        figures.alpha_curves,
+        (NON_IID, IID),
+        (4.0,),
+    ),
+    _table(
+        "fedauc-figure-6",
+        "std of naive, orthogonal and adaptive allocation, IID",
+        figures.allocations,
+        IID,
+    ),
+    _table(
+        "fedauc-figure-8",
+        "distribution of the adaptive allocation's beta over the clients",
+        figures.adaptive_shares,
+    ),
+)
+
+_DPAUC_TABLES = (
+    _table(
+        "dpauc-table-1",
+        "mean and std of randomised response with 200 thresholds",
+        dpauc_tables.response_estimates,
+    ),
+    _table(
+        "dpauc-table-2",
+        "labels guessed from the highest scores (as fedauc-table-8)",
+        fedauc_tables.label_guessing,
+    ),
+    _table(
+        "dpauc-table-3",
+        "AUC of scores with Laplace noise (as fedauc-table-9)",
+        fedauc_tables.noise_on_scores,
+    ),
+    _table(
+        "dpauc-table-4",
+        "mean and std of Laplace noise on counts: IID and non-IID, 10 and 1,000 clients",
+        dpauc_tables.by_setting,
+    ),
+    _table(
+        "dpauc-table-5",
+        "mean and std of Laplace noise on counts, by number of thresholds",
+        dpauc_tables.by_thresholds,
+    ),
+    _table(
+        "dpauc-figure-3",
+        "how both classes' scores are distributed",
+        figures.score_densities,
+    ),
+)
+
+_TARGETS = (
+    _table(
+        "fedauc-influence",
+        "our target: the influence allocation against the paper's methods",
+        targets.influence,
+        repeats=INFLUENCE_REPEATS,
+    ),
+    _table(
+        "dpauc-histogram",
+        "our target: the noisy histogram against noisy confusion counts",
+        targets.histogram,
+    ),
+    _table(
+        "coverage",
+        "our target: predicted errors and 95 % intervals against repeated runs (slow)",
+        targets.coverage,
+        repeats=COVERAGE_REPEATS,
+    ),
+)
+
+TABLES: dict[str, Table] = {
+    table.name: table for table in (*_FEDAUC_TABLES, *_FEDAUC_FIGURES, *_DPAUC_TABLES, *_TARGETS)
+}
+"""Every table and figure, in the papers' order, then our own targets."""

@@ -1,0 +1,255 @@
+"""Costs, how they compose, and the calibration of Gaussian noise."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize, special
+
+from tacit.privacy.cost import (
+    NOTHING,
+    UNPROTECTED,
+    Adjacency,
+    Cost,
+    analytic_gaussian_sigma,
+    check_epsilon,
+    compose,
+)
+
+LABEL = Adjacency.LABEL
+Method = Literal["tightest", "basic", "zcdp", "pld"]
+budgets = st.floats(0.001, 5.0)
+deltas = st.floats(0.0, 0.1)
+costs = st.builds(Cost, budgets, deltas, st.just(LABEL))
+
+
+def pure(epsilon: float) -> Cost:
+    return Cost(epsilon, adjacency=LABEL)
+
+
+def composed_delta(times: int, each: float, epsilon: float) -> float:
+    """The least delta at ``epsilon`` of ``times`` pure releases (Kairouz, Oh, Viswanath 2015).
+
+    The worst case is that many randomised responses, of which ``kept`` come out true: a privacy
+    loss of ``(2 kept - times) each``.
+    """
+    kept = np.arange(times + 1)
+    log_choices = special.gammaln(times + 1) - special.gammaln(kept + 1)
+    log_choices -= special.gammaln(times - kept + 1)
+    log_here = log_choices + kept * each - times * np.logaddexp(0.0, each)
+    excess = -np.expm1(epsilon - (2 * kept - times) * each)
+    return float(np.sum(np.exp(log_here) * np.maximum(excess, 0.0)))
+
+
+def gaussian_delta(epsilon: float, sigma: float) -> float:
+    """``Phi(1/(2 sigma) - epsilon sigma) - e^epsilon Phi(-1/(2 sigma) - epsilon sigma)``."""
+    half = 1 / (2 * sigma)
+    upper = special.log_ndtr(half - epsilon * sigma)
+    lower = epsilon + special.log_ndtr(-half - epsilon * sigma)
+    return float(np.exp(upper) * -np.expm1(lower - upper))
+
+
+class TestCost:
+    """A single guarantee, and basic sums."""
+
+    @pytest.mark.parametrize("epsilon", [-0.1, -math.inf, math.nan])
+    def test_epsilon_is_at_least_zero(self, epsilon: float) -> None:
+        with pytest.raises(ValueError, match=f"epsilon must be at least 0, got {epsilon}"):
+            Cost(epsilon)
+
+    @pytest.mark.parametrize("delta", [-1e-9, 1.0, 1.5, math.nan])
+    def test_delta_is_a_probability_below_one(self, delta: float) -> None:
+        with pytest.raises(ValueError, match=f"at least 0 and below 1, got {delta}"):
+            Cost(1.0, delta, LABEL)
+        with pytest.raises(ValueError, match=f"at least 0 and below 1, got {delta}"):
+            compose([pure(1.0)], delta)
+
+    @settings(max_examples=50, deadline=None)
+    @given(first=costs, second=costs, third=costs)
+    def test_sums_add_both_parts_in_any_order(self, first: Cost, second: Cost, third: Cost) -> None:
+        total = first + second
+        assert (total.epsilon, total.delta) == (
+            first.epsilon + second.epsilon,
+            first.delta + second.delta,
+        )
+        assert total == second + first
+        left, right = (first + second) + third, first + (second + third)
+        assert left.epsilon == pytest.approx(right.epsilon)
+        assert left.delta == pytest.approx(right.delta)
+
+    @given(cost=costs)
+    def test_nothing_adds_nothing(self, cost: Cost) -> None:
+        assert cost + NOTHING == cost == NOTHING + cost
+
+    def test_rho_adds_only_where_both_have_one(self) -> None:
+        gaussian = Cost(1.0, 1e-6, LABEL, 0.1)
+        assert (gaussian + gaussian).rho == pytest.approx(0.2)
+        assert (gaussian + pure(1.0)).rho is None
+
+    def test_mixed_adjacencies_are_refused(self) -> None:
+        mixed = [pure(1.0), Cost(1.0, adjacency=Adjacency.RECORD)]
+        with pytest.raises(ValueError, match="different adjacencies do not add up: label and rec"):
+            mixed[0] + mixed[1]
+        for method in ("tightest", "basic", "zcdp", "pld"):
+            with pytest.raises(ValueError, match="different adjacencies do not add up"):
+                compose(mixed, method=method)
+
+    def test_what_is_shown_stays_shown(self) -> None:
+        assert (UNPROTECTED + pure(1.0)).epsilon == math.inf
+        for method in ("tightest", "basic", "zcdp", "pld"):
+            assert compose([UNPROTECTED, pure(1.0)], method=method).epsilon == math.inf
+
+    def test_as_a_dictionary(self) -> None:
+        assert Cost(1.0, 1e-6, LABEL).to_dict() == {
+            "epsilon": 1.0,
+            "delta": 1e-6,
+            "adjacency": "label",
+        }
+        assert UNPROTECTED.to_dict() == {"epsilon": None, "delta": 0.0, "adjacency": "none"}
+
+
+class TestCompose:
+    """Composition against the exact results for pure and Gaussian releases."""
+
+    @pytest.mark.parametrize("method", ["pld", "zcdp", "tightest"])
+    @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9, 1e-12])
+    @pytest.mark.parametrize(
+        ("times", "each"),
+        [(1, 1.0), (10, 0.5), (30, 0.3333), (1000, 0.01), (20, 3.0)],
+    )
+    def test_never_below_the_exact_composition(
+        self, times: int, each: float, delta: float, method: Method
+    ) -> None:
+        spent = compose([pure(each)] * times, delta, method)
+        assert spent.delta <= delta
+        assert composed_delta(times, each, spent.epsilon) <= spent.delta * (1 + 1e-9) + 1e-17
+
+    @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
+    @pytest.mark.parametrize(("times", "each"), [(10, 0.5), (30, 0.3333), (100, 0.1), (20, 3.0)])
+    def test_the_privacy_loss_is_within_one_percent_of_exact(
+        self, times: int, each: float, delta: float
+    ) -> None:
+        exact = optimize.brentq(
+            lambda epsilon: composed_delta(times, each, epsilon) - delta, 0.0, times * each
+        )
+        spent = compose([pure(each)] * times, delta, "pld")
+        assert exact <= spent.epsilon * (1 + 1e-9) <= exact * 1.01
+
+    @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
+    @pytest.mark.parametrize(("times", "rho"), [(1, 0.5), (10, 0.028), (100, 1e-3)])
+    def test_gaussian_releases_between_the_exact_and_the_textbook_figure(
+        self, times: int, rho: float, delta: float
+    ) -> None:
+        """Their sum is one Gaussian release; ``rho + 2 sqrt(rho ln(1/delta))`` bounds it."""
+        each = Cost(50.0, 1e-12, LABEL, rho)
+        spent = compose([each] * times, delta, "zcdp")
+        total = times * rho
+        assert spent.rho == pytest.approx(total)
+        assert spent.delta == delta
+        assert gaussian_delta(spent.epsilon, (2 * total) ** -0.5) <= delta
+        assert spent.epsilon <= total + 2 * math.sqrt(total * math.log(1 / delta))
+
+    def test_pure_releases_are_concentrated_at_half_the_square(self) -> None:
+        assert compose([pure(0.3)] * 4, method="zcdp").rho == pytest.approx(4 * 0.3**2 / 2)
+
+    @settings(max_examples=30, deadline=None)
+    @given(
+        budget=st.lists(st.floats(0.01, 2.0), min_size=1, max_size=6),
+        delta=st.sampled_from([0.0, 1e-9, 1e-6, 1e-3]),
+    )
+    def test_tightest_is_at_most_every_other(self, budget: list[float], delta: float) -> None:
+        releases = [pure(epsilon) for epsilon in budget]
+        tightest = compose(releases, delta)
+        assert tightest.delta <= delta
+        for method in ("basic", "zcdp", "pld"):
+            other = compose(releases, delta, method)
+            assert tightest.epsilon <= other.epsilon * (1 + 1e-12)
+
+    @settings(max_examples=30, deadline=None)
+    @given(spent=st.lists(costs, min_size=1, max_size=5))
+    def test_basic_adds_epsilons_and_deltas(self, spent: list[Cost]) -> None:
+        total = compose(spent, method="basic")
+        assert total.epsilon == pytest.approx(sum(cost.epsilon for cost in spent))
+        assert total.delta == pytest.approx(sum(cost.delta for cost in spent))
+        assert total.adjacency is LABEL
+
+    @settings(max_examples=20, deadline=None)
+    @given(
+        budget=st.lists(st.floats(0.05, 1.0), min_size=1, max_size=4), extra=st.floats(0.05, 1.0)
+    )
+    def test_one_more_release_never_costs_less(self, budget: list[float], extra: float) -> None:
+        releases = [pure(epsilon) for epsilon in budget]
+        for method in ("tightest", "basic", "zcdp", "pld"):
+            before = compose(releases, method=method).epsilon
+            after = compose([*releases, pure(extra)], method=method).epsilon
+            assert after >= before
+
+    @pytest.mark.parametrize("method", ["pld", "tightest"])
+    def test_a_delta_of_the_releases_counts(self, method: Method) -> None:
+        """``1 - (1-delta)^2 (1-delta')``, with delta' that of the pure parts (the same paper)."""
+        failing = [Cost(1.0, 4e-7, LABEL)] * 2
+        spent = compose(failing, 1e-6, method)
+        pure_part = composed_delta(2, 1.0, spent.epsilon)
+        total = -math.expm1(2 * math.log1p(-4e-7) + math.log1p(-pure_part))
+        assert 0.999e-6 < total <= 1e-6 * (1 + 1e-9)
+        assert compose(failing, 7e-7, "pld").epsilon == math.inf
+
+    def test_deltas_that_reach_one_leave_nothing_protected(self) -> None:
+        assert compose([Cost(1.0, 0.6, LABEL)] * 2, method="basic").epsilon == math.inf
+
+    def test_zcdp_needs_every_rho(self) -> None:
+        with pytest.raises(ValueError, match="pure or state their rho"):
+            compose([Cost(1.0, 1e-6, LABEL), pure(1.0)], method="zcdp")
+
+    def test_a_pure_guarantee_needs_a_delta_to_become_smaller(self) -> None:
+        assert compose([pure(1.0)] * 3, delta=0.0) == Cost(3.0, 0.0, LABEL)
+
+    def test_nothing_composes_to_nothing(self) -> None:
+        assert compose([]) == NOTHING
+        assert compose([NOTHING, NOTHING]) == NOTHING
+        assert compose([NOTHING, pure(1.0)], method="basic") == pure(1.0)
+
+    def test_releases_come_from_any_iterable(self) -> None:
+        assert compose(pure(0.5) for _ in range(3)) == compose([pure(0.5)] * 3)
+
+
+class TestGaussian:
+    """The analytic calibration."""
+
+    @settings(max_examples=150, deadline=None)
+    @given(epsilon=st.floats(0.01, 20.0), log_delta=st.floats(-12.0, -0.5))
+    def test_sigma_is_private_and_tight(self, epsilon: float, log_delta: float) -> None:
+        """Evaluating delta loses about 1e-13 / delta of its digits for small epsilon."""
+        delta = 10.0**log_delta
+        sigma = analytic_gaussian_sigma(epsilon, delta)
+        assert gaussian_delta(epsilon, sigma) <= delta * (1 + 1e-11)
+        assert gaussian_delta(epsilon, sigma * (1 - 1e-6)) > delta
+
+    @pytest.mark.parametrize("sensitivity", [0.5, 1.0, 40.0])
+    def test_sigma_is_proportional_to_the_sensitivity(self, sensitivity: float) -> None:
+        sigma = analytic_gaussian_sigma(1.0, 1e-6, sensitivity)
+        assert sigma == pytest.approx(sensitivity * analytic_gaussian_sigma(1.0, 1e-6), rel=1e-15)
+
+    def test_rho_of_the_calibrated_noise_implies_its_delta(self) -> None:
+        """``rho = 1 / (2 sigma^2)``, and converting it back cannot beat the exact epsilon."""
+        sigma = analytic_gaussian_sigma(1.0, 1e-6)
+        spent = compose([Cost(1.0, 1e-6, LABEL, 0.5 / sigma**2)], 1e-6, "zcdp")
+        assert 1.0 <= spent.epsilon < 1.2
+
+    @pytest.mark.parametrize("delta", [0.0, 1.0, -0.1, math.nan])
+    def test_delta_is_strictly_between_zero_and_one(self, delta: float) -> None:
+        with pytest.raises(ValueError, match=f"both excluded, got {delta}"):
+            analytic_gaussian_sigma(1.0, delta)
+
+    @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
+    def test_epsilon_is_positive_and_finite(self, epsilon: float) -> None:
+        message = f"epsilon must be positive and finite, got {epsilon}"
+        with pytest.raises(ValueError, match=message):
+            analytic_gaussian_sigma(epsilon, 1e-6)
+        with pytest.raises(ValueError, match=message):
+            check_epsilon(epsilon)
