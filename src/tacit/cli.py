@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -21,6 +23,7 @@ from tacit.protocols.baselines import ExactAUC, NoisyScores
 from tacit.protocols.conversation import Protocol
 from tacit.protocols.dpauc import DPAUC
 from tacit.protocols.fedauc import ALLOCATIONS, FedAUC
+from tacit.reproducing import TABLES, Measured, Scores, Table, format_rows, summary_lines
 from tacit.results.evaluation import Evaluation
 from tacit.results.picture import new_axes
 
@@ -45,6 +48,12 @@ DEMO_EXAMPLES = """\b
 Examples:
   tacit demo
   tacit demo --seed 7 --plot comparison.pdf
+"""
+REPRODUCE_EXAMPLES = """\b
+Examples:
+  tacit reproduce list
+  tacit reproduce fedauc-figure-8
+  tacit reproduce fedauc-table-3 --repeats 2 --json results/table-3.json
 """
 MAIN_EXAMPLES = """\b
 Examples:
@@ -257,6 +266,87 @@ def demo(seed: int | None, plot: str) -> None:
     _print(demonstration.report(comparisons))
     picture.save(demonstration.draw(comparisons))
     _print(f"\nPicture: {picture.path}")
+
+
+@main.command(epilog=REPRODUCE_EXAMPLES)
+@click.argument("table", metavar="list|TABLE")
+@click.option("--scores", metavar="FILE", help="Real scores (CSV or Parquet) to resample.")
+@click.option("--score", default="score", show_default=True, help="The column of scores.")
+@click.option("--label", default="label", show_default=True, help="The column of labels.")
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    help="How often each setting is measured; the table's own number by default.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed.")
+@click.option("--json", "json_file", metavar="FILE", help="Also write the rows to FILE as JSON.")
+def reproduce(
+    table: str,
+    scores: str | None,
+    score: str,
+    label: str,
+    repeats: int | None,
+    seed: int,
+    json_file: str | None,
+) -> None:
+    """Measure a table or figure of the papers again, beside the printed numbers.
+
+    `list` prints the names of all tables. Without --scores, the records are synthetic: binormal
+    scores of the papers' numbers of records and AUCs. All noise is simulated.
+    """
+    if table == "list":
+        _print(_list_of_tables())
+        return
+    if table not in TABLES:
+        raise click.UsageError(f"there is no table {table!r}; see: tacit reproduce list")
+    file = None if json_file is None else _File(json_file, create_parents=True)
+    source = Scores() if scores is None else Scores.from_file(scores, score, label)
+    rows = _measure(TABLES[table], source, repeats, seed)
+    heading = f"{table}: {TABLES[table].description}"
+    origin = "synthetic scores" if scores is None else f"scores resampled from {scores}"
+    _print("\n".join([heading, origin, "", format_rows(rows), "", *summary_lines(rows)]))
+    if file is not None:
+        file.write(f"{_as_json([row.to_dict() for row in rows])}\n".encode())
+
+
+def _measure(table: Table, source: Scores, repeats: int | None, seed: int) -> list[Measured]:
+    """The table's rows, with a progress bar on a terminal."""
+    with _prompt_interrupt():
+        if not sys.stderr.isatty():
+            return table.measure(source, repeats, seed)
+        steps = 1000
+        with click.progressbar(length=steps, label=table.name, file=sys.stderr) as bar:
+            return table.measure(
+                source, repeats, seed, lambda share: bar.update(round(share * steps) - bar.pos)
+            )
+
+
+@contextmanager
+def _prompt_interrupt() -> Iterator[None]:
+    """End at once when interrupted: threads at work would be waited for, and have nothing to save.
+
+    An interrupt that the caller ignores stays ignored.
+    """
+
+    def end(number: int, frame: object) -> NoReturn:
+        cursor = "\033[?25h\n" if sys.stderr.isatty() else ""
+        click.echo(f"{cursor}tacit: interrupted", err=True)
+        os._exit(INTERRUPTED)
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _list_of_tables() -> str:
+    width = max(map(len, TABLES))
+    return "\n".join(f"{name:{width}}  {table.description}" for name, table in TABLES.items())
 
 
 def _protocol(name: str, settings: dict[str, Any]) -> Protocol:

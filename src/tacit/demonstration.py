@@ -245,10 +245,11 @@ def _draw_estimates(comparison: Comparison, axes: Any) -> None:
     names = []
     for place, (name, result) in enumerate(comparison.results):
         names.append(f"{name}\n{_summary(result)}")
+        low, high = result.auc.interval(0.95)
+        if math.isfinite(high - low):
+            axes.plot([low, high], [place, place], color="C0", marker="|")
         if result.has_signal:
-            error = result.auc.standard_error
-            reach = [1.96 * error] if math.isfinite(error) else None
-            axes.errorbar([result.auc.value], [place], xerr=reach, fmt="o", color="C0", capsize=4)
+            axes.plot([result.auc.value], [place], color="C0", marker="o")
     axes.axvline(comparison.exact, color="grey", linestyle="--", label="exact AUC")
     axes.set(xlim=(0, 1), xlabel="AUC, with 95 % intervals", yticks=range(len(names)))
     axes.set_yticklabels(names, fontsize="small")
@@ -260,7 +261,8 @@ def _draw_estimates(comparison: Comparison, axes: Any) -> None:
 def _summary(result: Evaluation) -> str:
     if not result.has_signal:
         return "no signal"
-    error = result.auc.standard_error
-    if not math.isfinite(error):
+    low, high = result.auc.interval(0.95)
+    if not math.isfinite(high - low):
         return f"{result.auc.value:.4f}, no interval"
-    return f"{result.auc.value:.4f} ± {1.96 * error:.4f}" if error else f"{result.auc.value:.4f}"
+    bounds = f" ({low:.4f} to {high:.4f})" if high > low else ""
+    return f"{result.auc.value:.4f}{bounds}"

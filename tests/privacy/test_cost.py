@@ -187,7 +187,7 @@ class TestCompose:
         for method in ("tightest", "basic", "zcdp", "pld"):
             before = compose(releases, method=method).epsilon
             after = compose([*releases, pure(extra)], method=method).epsilon
-            assert after >= before
+            assert after >= before * (1 - 1e-9)
 
     @pytest.mark.parametrize("method", ["pld", "tightest"])
     def test_a_delta_of_the_releases_counts(self, method: Method) -> None:
@@ -224,7 +224,6 @@ class TestGaussian:
     @settings(max_examples=150, deadline=None)
     @given(epsilon=st.floats(0.01, 20.0), log_delta=st.floats(-12.0, -0.5))
     def test_sigma_is_private_and_tight(self, epsilon: float, log_delta: float) -> None:
-        """Evaluating delta loses about 1e-13 / delta of its digits for small epsilon."""
         delta = 10.0**log_delta
         sigma = analytic_gaussian_sigma(epsilon, delta)
         assert gaussian_delta(epsilon, sigma) <= delta * (1 + 1e-11)

@@ -79,7 +79,7 @@ def test_labels_flip_as_often_as_they_should(
     source: NoiseSource, label: int, epsilon: float
 ) -> None:
     """Exact binomial test, which rejects frequencies 30 % off; false alarm: 1e-8."""
-    labels = np.full(100_000, label, dtype=np.int8)
+    labels = np.full(500_000, label, dtype=np.int8)
     flipped = int(np.sum(flip_labels(labels, epsilon, source) != labels))
     probability = flip_probability(epsilon)
     assert stats.binomtest(flipped, labels.size, probability).pvalue > 1e-8
@@ -89,7 +89,7 @@ def test_labels_flip_as_often_as_they_should(
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
 def test_variance_of_debiased_labels(epsilon: float) -> None:
-    """Mean squared error of 200,000 debiased labels; false alarm: 1e-6 over the seed."""
+    """Mean squared error of 210,000 debiased labels; false alarm: 1e-6 over the seed."""
     labels = np.tile(np.array([0, 1, 1], dtype=np.int8), 70_000)
     flip = flip_probability(epsilon)
     reported = flip_labels(labels, epsilon, SimulatedNoise(22))

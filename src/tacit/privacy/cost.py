@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from numbers import Real
 from typing import Literal
 
 from dp_accounting import DpEvent, ZCDpEvent, get_sigma_gaussian
@@ -103,7 +104,8 @@ def compose(
     ``basic`` adds epsilons and deltas. ``zcdp`` adds zero-concentrated guarantees (epsilon^2/2 for
     a pure one: Bun and Steinke 2016, Prop. 1.4) and converts at ``delta``. ``pld`` composes
     dominating privacy-loss distributions, rounded pessimistically (dp-accounting), at ``delta``.
-    ``tightest`` takes the smallest epsilon of those that apply; each is a valid guarantee.
+    ``tightest`` takes the smallest epsilon of those that apply, each a valid guarantee; a single
+    release is returned as it is.
 
     Raises
     ------
@@ -124,6 +126,8 @@ def compose(
     if not spent:
         return NOTHING
     adjacency = _one_adjacency(spent)
+    if method == "tightest" and len(spent) == 1:
+        return spent[0]
     if method == "basic" or any(math.isinf(cost.epsilon) for cost in spent):
         return _basic(spent, adjacency)
     if method == "zcdp":
@@ -155,12 +159,17 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
     check_epsilon(epsilon)
     if not 0 < delta < 1:
         raise ValueError(f"delta must be between 0 and 1, both excluded, got {delta}")
-    return float(get_sigma_gaussian(epsilon, delta)) * SIGMA_SLACK * sensitivity
+    return _unit_sigma(epsilon, delta) * SIGMA_SLACK * sensitivity
+
+
+@lru_cache(maxsize=256)
+def _unit_sigma(epsilon: float, delta: float) -> float:
+    return float(get_sigma_gaussian(epsilon, delta))
 
 
 def check_epsilon(epsilon: float) -> None:
     """Refuse an epsilon that is not a positive finite number."""
-    if not (isinstance(epsilon, int | float) and math.isfinite(epsilon) and epsilon > 0):
+    if not (isinstance(epsilon, Real) and math.isfinite(epsilon) and epsilon > 0):
         raise ValueError(f"epsilon must be positive and finite, got {epsilon}")
 
 

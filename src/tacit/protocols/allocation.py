@@ -23,6 +23,9 @@ Floats = NDArray[np.float64]
 SHARE_GRID = 1 / (1 + np.exp(-np.linspace(np.log(1e-3 / 0.999), np.log(0.98 / 0.02), 48)))
 """Shares of the budget that the influence allocation tries."""
 
+USUAL_SHARE = 0.05
+"""The share of the count from which the search for the second-order terms starts."""
+
 FIRST_ROUND_FRACTIONS = (0.0, 0.01, 0.015, 0.02, 0.03, 0.045, 0.065, 0.1)
 """Parts of epsilon that the influence allocation may spend on a first round."""
 
@@ -164,7 +167,9 @@ def influence_allocation(
     between the middle of its rank range and c, and its share minimises ``((pivot - c)^2 + e^2)
     Var(count) + max|rank - pivot|^2 Var(unit residual)``. Here ``e^2`` holds the uncertainty of c
     and the second-order terms that a large count noise brings: its square's own error, and its
-    product with the residual's noise. A client whose randomised response has the smaller variance
+    product with the residual's noise. Those terms and the shares depend on each other: the terms
+    are taken as the geometric mean of a guess and what they cause, which is close to the fixed
+    point, as doubling a guess changes what it causes by about ``2**(-2/3)``. A client whose randomised response has the smaller variance
     answers that way.
     """
     records = geometry.records
@@ -175,17 +180,17 @@ def influence_allocation(
     negatives = records - positives
     imbalance = ((negatives - positives) / (positives * negatives)) ** 2
     response = response_variance(noise.epsilon)
-    second_order: Floats = np.zeros_like(extra)
+    tilt = 6 * (area - 0.5) ** 2
+    second_order = tilt * geometry.sizes.size * float(noise.count_variance(USUAL_SHARE))
     for _ in range(rounds):
-        pivot, share, spread = _best_pivot_and_share(geometry, noise, centre, extra + second_order)
-        answered = response * (
-            geometry.response_spread(centre) + geometry.sizes * (extra + second_order)
-        )
+        uncertainty = extra + second_order
+        pivot, share, spread = _best_pivot_and_share(geometry, noise, centre, uncertainty)
+        answered = response * (geometry.response_spread(centre) + geometry.sizes * uncertainty)
         respond = answered < spread
         count = np.where(respond, response * geometry.sizes, noise.count_variance(share))
-        count_total = count.sum(axis=-1, keepdims=True)
         spread_total = np.minimum(answered, spread).sum(axis=-1, keepdims=True)
-        second_order = 6 * (area - 0.5) ** 2 * count_total + imbalance * spread_total
+        caused = tilt * count.sum(axis=-1, keepdims=True) + imbalance * spread_total
+        second_order = np.sqrt(second_order * caused)
     return Allocation(np.rint(2 * pivot).astype(np.int64), share, respond)
 
 
@@ -198,6 +203,11 @@ def predicted_variance(
     numerators' sum divided by ``P N``. Shapes (..., K).
     """
     pivot = allocation.doubled_pivot / 2
+    if allocation.respond.all():
+        response = response_variance(noise.epsilon)
+        offset = geometry.mean - centre
+        count = response * geometry.sizes
+        return offset**2 * count + response * geometry.scatter, count, offset * count
     sensitivity = doubled_sensitivity(geometry, allocation.doubled_pivot)
     count = noise.count_variance(allocation.share)
     residual = noise.residual_variance(sensitivity, allocation.share) / 4
@@ -306,10 +316,30 @@ def _scaled(release: Release, weight: float, records: int) -> Release:
 def _best_pivot_and_share(
     geometry: RankGeometry, noise: RankNoise, centre: Floats, extra: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Minimise over a grid of shares; for each, the best pivot has a closed form."""
+    """The best pivot, share and resulting variance of every client, were it to add noise.
+
+    A client whose records share one rank needs no residual: its count takes the whole budget.
+    """
     middle = (geometry.low + geometry.high) / 2
-    half = (geometry.high - geometry.low) / 2
     distance = np.abs(middle - centre)
+    spread = (distance**2 + extra) * float(noise.count_variance(1.0))
+    reach, share = np.zeros_like(spread), np.ones_like(spread)
+    wide = np.flatnonzero(geometry.high > geometry.low)
+    if wide.size:
+        half = (geometry.high - geometry.low)[wide] / 2
+        found = _search_shares(noise, distance[..., wide], half, extra)
+        reach[..., wide], share[..., wide], spread[..., wide] = found
+    return middle + reach * np.sign(centre - middle), share, spread
+
+
+def _search_shares(
+    noise: RankNoise, distance: Floats, half: Floats, extra: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Minimise over the grid of shares; for each, the best way to move the pivot is in closed form.
+
+    With the count's variance C and the residual's unit variance U, moving the pivot by t towards
+    the centre gives ``(d - t)^2 C + (h + t)^2 U``, least at ``t = (d C - h U) / (C + U)``.
+    """
     best = np.full(distance.shape, np.inf)
     reach, share = np.zeros_like(best), np.zeros_like(best)
     counts, units = noise.count_variance(SHARE_GRID), noise.unit_variance(SHARE_GRID)
@@ -317,13 +347,10 @@ def _best_pivot_and_share(
         moved = np.clip((distance * count - half * unit) / (count + unit), 0.0, distance)
         spread = ((distance - moved) ** 2 + extra) * count + (half + moved) ** 2 * unit
         better = spread < best
-        best = np.where(better, spread, best)
-        reach = np.where(better, moved, reach)
-        share = np.where(better, tried, share)
-    whole = (distance**2 + extra) * float(noise.count_variance(1.0))
-    single = (half == 0) & (whole <= best)
-    pivot = middle + np.where(single, 0.0, reach) * np.sign(centre - middle)
-    return pivot, np.where(single, 1.0, share), np.where(single, whole, best)
+        np.copyto(best, spread, where=better)
+        np.copyto(reach, moved, where=better)
+        np.copyto(share, tried, where=better)
+    return reach, share, best
 
 
 def _mean_pivot(geometry: RankGeometry) -> tuple[NDArray[np.int64], Floats]:

@@ -199,6 +199,7 @@ def _standing_out(cells: Floats, noise: CountNoise) -> tuple[Floats, Floats]:
     two = 2 * noise.variance
     doubt = density_correction_variance(positives, negatives, two, two)
     correction = np.nan_to_num(density_correction(positives, negatives))
-    square = np.maximum(correction**2, np.finfo(np.float64).tiny)
-    kept = np.maximum(1 - doubt / square, 0.0)
+    square = correction**2
+    clear = square > doubt
+    kept = np.where(clear, 1 - doubt / np.where(clear, square, 1.0), 0.0)
     return kept * correction, kept * (1 - kept) * square

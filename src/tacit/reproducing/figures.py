@@ -18,7 +18,7 @@ from tacit.protocols.fedauc import RESPONSE, FedAUC
 from tacit.protocols.rank_noise import RankNoise
 from tacit.reproducing import reference_fedauc as paper
 from tacit.reproducing.fedauc_tables import ADAPTIVE
-from tacit.reproducing.measuring import IID, NON_IID, Bench, Job, Setting, Split, spread
+from tacit.reproducing.measuring import IID, NON_IID, Bench, Job, Setting, Split, quotient, spread
 from tacit.reproducing.rows import Row
 
 SHARES = tuple(round(0.05 * step, 2) for step in range(1, 20))
@@ -54,7 +54,13 @@ def _data_size(table: str, epsilon: float, bench: Bench) -> list[Row]:
     return [
         Row(table, row, "small set", None, small),
         Row(table, row, "large set", None, large),
-        Row(table, row, "claim: large/small = 1/sqrt(10)", paper.LARGE_TO_SMALL, large / small),
+        Row(
+            table,
+            row,
+            "claim: large/small = 1/sqrt(10)",
+            paper.LARGE_TO_SMALL,
+            quotient(large, small),
+        ),
     ]
 
 
@@ -89,8 +95,8 @@ def _allocations(table: str, by: Setting, bench: Bench) -> list[Row]:
     orthogonal = _curve(bench, split, _orthogonal, table)
     adaptive = spread(bench.estimates(ADAPTIVE(1.0), split, draws=table))
     claimed = (
-        ("claim: best orthogonal/best naive < 1", min(orthogonal) / min(naive)),
-        ("claim: adaptive/best orthogonal < 1", adaptive / min(orthogonal)),
+        ("claim: best orthogonal/best naive < 1", quotient(min(orthogonal), min(naive))),
+        ("claim: adaptive/best orthogonal < 1", quotient(adaptive, min(orthogonal))),
     )
     return [
         *_points(table, "naive", "alpha", naive),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import zlib
 from collections.abc import Callable, Hashable, Sequence
@@ -170,3 +171,8 @@ def spread(estimates: NDArray[np.float64]) -> float:
 def centre(estimates: NDArray[np.float64]) -> float:
     """The mean over repetitions; NaN when one of them found no signal."""
     return float(np.mean(estimates))
+
+
+def quotient(ours: float, theirs: float) -> float:
+    """``ours / theirs``; NaN when nothing is there to divide by."""
+    return ours / theirs if theirs else math.nan

@@ -10,7 +10,7 @@ from tacit.reproducing import dpauc_tables, fedauc_tables, figures, targets
 from tacit.reproducing import reference_fedauc as paper
 from tacit.reproducing.measuring import IID, NON_IID, Job, Table
 
-INFLUENCE_REPEATS = 400
+RATIO_REPEATS = 400
 """A ratio of two deviations is then known to about 5 %."""
 
 COVERAGE_REPEATS = 1_000
@@ -160,12 +160,13 @@ _TARGETS = (
         "fedauc-influence",
         "our target: the influence allocation against the paper's methods",
         targets.influence,
-        repeats=INFLUENCE_REPEATS,
+        repeats=RATIO_REPEATS,
     ),
     _table(
         "dpauc-histogram",
         "our target: the noisy histogram against noisy confusion counts",
         targets.histogram,
+        repeats=RATIO_REPEATS,
     ),
     _table(
         "coverage",

@@ -16,7 +16,7 @@ from tacit.protocols.fedauc import RESPONSE, FedAUC
 from tacit.reproducing.dpauc_tables import LAPLACE_THRESHOLDS, paper_laplace
 from tacit.reproducing.fedauc_tables import ADAPTIVE
 from tacit.reproducing.figures import NAMES
-from tacit.reproducing.measuring import IID, NON_IID, Bench, Job, Split, centre, spread
+from tacit.reproducing.measuring import IID, NON_IID, Bench, Job, Split, centre, quotient, spread
 from tacit.reproducing.rows import Target
 from tacit.running.evaluating import repeat_findings
 from tacit.running.simulation import simulate
@@ -63,18 +63,18 @@ def _influence(table: str, epsilon: float, split: Split, bench: Bench) -> list[T
     row = f"eps={epsilon:g} {NAMES[split.by]} K={split.clients}"
     adaptive, response = deviation(ADAPTIVE(epsilon)), deviation(FedAUC(epsilon, RESPONSE))
     staircase = deviation(FedAUC(epsilon))
-    better = staircase / min(adaptive, response)
+    better = quotient(staircase, min(adaptive, response))
     column = "influence staircase / better of RR and adaptive Laplace"
     found = [Target(table, row, column, better, at_most=AGAINST_BETTER)]
     if split.by != IID:
         return found
     setting = (epsilon, split.clients)
     if setting in AGAINST_ADAPTIVE_STAIRCASE:
-        bound, ours = AGAINST_ADAPTIVE_STAIRCASE[setting], staircase / adaptive
+        bound, ours = AGAINST_ADAPTIVE_STAIRCASE[setting], quotient(staircase, adaptive)
         column = "influence staircase / adaptive Laplace"
         found.append(Target(table, row, column, ours, at_most=bound))
     if setting in AGAINST_ADAPTIVE:
-        ours = deviation(FedAUC(epsilon, "laplace")) / adaptive
+        ours = quotient(deviation(FedAUC(epsilon, "laplace")), adaptive)
         column = "influence Laplace / adaptive Laplace"
         found.append(Target(table, row, column, ours, at_most=AGAINST_ADAPTIVE[setting]))
     return found
@@ -98,12 +98,12 @@ def _histogram(table: str, split: Split, bench: Bench) -> list[Target]:
         estimates = bench.estimates(ours, split)
         deviation = spread(estimates)
         plain = float(simulate(bench.clients(split), ours, NoNoise()).findings.value)
-        bias = abs(centre(estimates) - plain) / deviation
+        bias = quotient(abs(centre(estimates) - plain), deviation)
         if adjacency == "record":
             column = "std of Laplace, paper accounting (label) / histogram (record)"
-            found.append(Target(table, row, column, printed / deviation, at_least=10))
+            found.append(Target(table, row, column, quotient(printed, deviation), at_least=10))
         column = f"std of Laplace, tight accounting ({adjacency}) / histogram ({adjacency})"
-        gain = spread(bench.estimates(tight, split)) / deviation
+        gain = quotient(spread(bench.estimates(tight, split)), deviation)
         found.append(Target(table, row, column, gain, at_least=3))
         column = f"|mean - noiseless area| / std of histogram ({adjacency})"
         found.append(Target(table, row, column, bias, at_most=0.3))
@@ -161,7 +161,7 @@ def _coverage(
     found = repeat_findings(
         bench.clients(split), protocol, bench.repeats, bench.seed(protocol, split)
     )
-    predicted = float(np.sqrt(np.mean(found.privacy_error**2))) / spread(found.value)
+    predicted = quotient(float(np.sqrt(np.mean(found.privacy_error**2))), spread(found.value))
     inside = np.abs(found.value - bench.exact(split)) <= NORMAL_95 * found.standard_error
     row = f"{name} K={split.clients}"
     return [

@@ -1,0 +1,137 @@
+"""Run every benchmark: ``python -m benchmarks [--scores FILE] [--quick]``."""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tacit
+
+RECORDS, POSITIVES = 458_407, 117_317
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--scores", type=Path, help="a file of real scores and labels")
+    parser.add_argument("--only-simulation", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    scores, labels = load(options.scores)
+    if options.only_simulation:
+        one_record_clients(scores, labels)
+        return
+    print(f"{scores.size:,} records; times in seconds, medians of paired runs")
+    exact_against_scikit_learn(scores, labels)
+    in_its_own_process(options.scores)
+    repetitions(scores, labels)
+    exact_samplers()
+
+
+def load(path: Path | None) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+    if path is not None:
+        clients = tacit.read(path)
+        return clients.scores, clients.labels
+    return tacit.binormal_scores(POSITIVES, RECORDS - POSITIVES, auc=0.75, seed=0)
+
+
+def exact_against_scikit_learn(scores: NDArray[np.float64], labels: NDArray[np.int8]) -> None:
+    """The whole conversation, from arrays to the estimate, against ``roc_auc_score``."""
+    from sklearn.metrics import roc_auc_score
+
+    def ours() -> float:
+        clients = tacit.Clients.from_arrays(scores, labels)
+        return tacit.evaluate(clients, tacit.ExactAUC()).auc.value
+
+    def theirs() -> float:
+        return float(roc_auc_score(labels, scores))
+
+    difference = abs(ours() - theirs())
+    mine, peer, ratio = paired(ours, theirs, times=15)
+    report("ExactAUC, arrays to result", mine, f"roc_auc_score {peer:.3f}, ratio {ratio:.2f}")
+    print(f"  values differ by {difference:.1e}; target ratio at most 1.0")
+
+
+def in_its_own_process(scores: Path | None) -> None:
+    """One-record clients, apart from the rest so that peak memory is its own."""
+    command = [sys.executable, "-m", "benchmarks", "--only-simulation"]
+    subprocess.run(command + (["--scores", str(scores)] if scores else []), check=True)
+
+
+def one_record_clients(scores: NDArray[np.float64], labels: NDArray[np.int8]) -> None:
+    """One simulated evaluation in which every record is a client."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    clients = tacit.Clients.split(scores, labels, clients=scores.size, seed=0)
+    start = time.perf_counter()
+    result = tacit.evaluate(clients, tacit.FedAUC(epsilon=1.0), seed=1)
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    note = f"{clients.count:,} clients; peak {peak:.0f} MiB, of which {before:.0f} before"
+    report("FedAUC, one record a client", seconds, note)
+    sort = median(lambda: np.argsort(scores, kind="stable"), 5)
+    print(f"  {seconds / sort:.1f} times one argsort; estimate {result.auc.value:.4f}")
+
+
+def repetitions(scores: NDArray[np.float64], labels: NDArray[np.int8]) -> None:
+    """100 repetitions of adaptive Laplace at 45,840 clients, against its noise draws alone."""
+    clients = tacit.Clients.split(scores, labels, clients=45_840, seed=0)
+    protocol = tacit.FedAUC(1.0, mechanism="laplace", allocation="adaptive")
+    rng = np.random.default_rng(0)
+    mine, bare, ratio = paired(
+        lambda: tacit.repeat(clients, protocol, times=100, seed=1),
+        lambda: rng.laplace(size=(100, 2 * clients.count)),
+        times=3,
+    )
+    note = f"NumPy's Laplace draws alone {bare:.3f}, ratio {ratio:.2f}"
+    report("100 x adaptive Laplace, 45,840 clients", mine, note)
+
+
+def exact_samplers() -> None:
+    """Exact noise from the operating system against simulated noise of the same distribution."""
+    from tacit.privacy.noise import SimulatedNoise, SystemNoise
+
+    shape = (10_000,)
+    system, simulated = SystemNoise(), SimulatedNoise(0)
+    for name, arguments in (("discrete_laplace", (2.0,)), ("discrete_staircase", (1000, 1.0))):
+        mine, peer, ratio = paired(
+            lambda name=name, arguments=arguments: getattr(system, name)(*arguments, shape),
+            lambda name=name, arguments=arguments: getattr(simulated, name)(*arguments, shape),
+            times=3,
+        )
+        report(f"10,000 exact {name} draws", mine, f"simulated {peer:.4f}, ratio {ratio:.0f}")
+
+
+def paired(
+    ours: Callable[[], object], theirs: Callable[[], object], times: int
+) -> tuple[float, float, float]:
+    """Medians of both, run in turn, and the median of the ratios pair by pair."""
+    ours(), theirs()
+    pairs = [(clock(ours), clock(theirs)) for _ in range(times)]
+    mine, peer = zip(*pairs, strict=True)
+    ratios = [a / b for a, b in pairs]
+    return statistics.median(mine), statistics.median(peer), statistics.median(ratios)
+
+
+def median(work: Callable[[], object], times: int) -> float:
+    return statistics.median(clock(work) for _ in range(times))
+
+
+def clock(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def report(name: str, seconds: float, note: str) -> None:
+    print(f"{name:42s} {seconds:8.3f}   {note}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""Areas and curves from counts, against scikit-learn and naive sums."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import auc as sklearn_area
+from sklearn.metrics import precision_recall_curve, roc_curve
+
+from tacit.metrics.curves import (
+    cell_area,
+    cell_influences,
+    cell_sampling_variance,
+    counts_from_thresholds,
+    density_correction,
+    merge_pairs,
+    placement_variance,
+    precision_recall,
+    rates,
+    trapezoid_area,
+)
+from tacit.metrics.ranking import auc, delong_variance
+
+CELLS = st.lists(st.integers(0, 20), min_size=4, max_size=4)
+
+
+def naive_area(positives: list[int], negatives: list[int]) -> float:
+    won = sum(
+        p * n * (1.0 if i > j else 0.5 if i == j else 0.0)
+        for i, p in enumerate(positives)
+        for j, n in enumerate(negatives)
+    )
+    return won / (sum(positives) * sum(negatives))
+
+
+@given(CELLS.filter(any), CELLS.filter(any))
+def test_the_area_of_cells_is_the_share_of_pairs_won(ours: list[int], theirs: list[int]) -> None:
+    positives, negatives = np.array(ours), np.array(theirs)
+    expected = naive_area(ours, theirs)
+    assert float(cell_area(positives, negatives)) == pytest.approx(expected)
+    across, up = rates(
+        *(counts_from_thresholds(positives), counts_from_thresholds(negatives)),
+        negatives.sum() - counts_from_thresholds(negatives),
+        positives.sum() - counts_from_thresholds(positives),
+    )
+    assert float(trapezoid_area(across, up)) == pytest.approx(expected)
+
+
+def test_curves_agree_with_scikit_learn() -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 500).astype(np.int8)
+    scores = np.round(rng.random(500) + 0.3 * labels, 2)
+    thresholds = np.unique(scores)
+    reached = (scores >= thresholds[:, None]).astype(int)
+    tp, fp = (reached * labels).sum(1), (reached * (1 - labels)).sum(1)
+    fn, tn = labels.sum() - tp, (1 - labels).sum() - fp
+    across, up = rates(tp, fp, tn, fn)
+    fpr, tpr, _ = roc_curve(labels, scores, drop_intermediate=False)
+    np.testing.assert_allclose(across[::-1], fpr[1:])
+    np.testing.assert_allclose(up[::-1], tpr[1:])
+    assert float(trapezoid_area(across, up)) == pytest.approx(sklearn_area(fpr, tpr), abs=1e-12)
+    precision, recall = precision_recall(tp, fp, fn)
+    theirs = precision_recall_curve(labels, scores)
+    np.testing.assert_allclose(precision, theirs[0][:-1])
+    np.testing.assert_allclose(recall, theirs[1][:-1])
+
+
+@given(CELLS.filter(any), CELLS.filter(any), st.integers(0, 3))
+def test_influences_are_the_derivatives_of_the_area(
+    ours: list[int], theirs: list[int], cell: int
+) -> None:
+    positives, negatives = np.array(ours, dtype=float), np.array(theirs, dtype=float)
+    step = np.zeros(4)
+    step[cell] = 1e-5
+    by_positive, by_negative = cell_influences(positives, negatives)
+    plain = float(cell_area(positives, negatives))
+    more = float(cell_area(positives + step, negatives))
+    assert (more - plain) / 1e-5 == pytest.approx(float(by_positive[cell]), abs=1e-3)
+    more = float(cell_area(positives, negatives + step))
+    assert (more - plain) / 1e-5 == pytest.approx(float(by_negative[cell]), abs=1e-3)
+
+
+def test_the_density_correction_is_exact_for_linear_densities() -> None:
+    """Density 2x against 2(1-x) on [0, 1]: the AUC is 5/6; the correction leaves under 1 %."""
+    edges = np.linspace(0, 1, 21)
+    positives = np.diff(edges**2)
+    negatives = positives[::-1]
+    plain = float(cell_area(positives, negatives))
+    corrected = plain + float(density_correction(positives, negatives))
+    assert abs(corrected - 5 / 6) < 0.01 * abs(plain - 5 / 6)
+
+
+def test_the_placement_variance_is_that_of_records_thrown_into_their_cells() -> None:
+    """3,000 throws: the variance's own error is 2.6 %, so 13 % is five of them."""
+    rng = np.random.default_rng(1)
+    positives, negatives = np.array([30, 60, 90]), np.array([80, 50, 40])
+    labels = np.repeat([1, 0], [180, 170]).astype(np.int8)
+    cells = np.concatenate([np.repeat([0, 1, 2], c) for c in (positives, negatives)])
+    areas = [auc(cells + rng.random(350), labels) for _ in range(3000)]
+    stated = float(placement_variance(positives, negatives))
+    assert np.var(areas) == pytest.approx(stated, rel=0.13)
+
+
+def test_the_sampling_variance_of_fine_cells_is_delongs() -> None:
+    rng = np.random.default_rng(2)
+    labels = rng.integers(0, 2, 2000).astype(np.int8)
+    scores = np.floor(50 * np.clip(rng.normal(0.4 + 0.2 * labels, 0.2), 0, 0.999))
+    positives = np.bincount(scores[labels == 1].astype(int), minlength=50)
+    negatives = np.bincount(scores[labels == 0].astype(int), minlength=50)
+    stated = float(cell_sampling_variance(positives, negatives))
+    assert stated == pytest.approx(delong_variance(scores, labels), rel=0.01)
+
+
+def test_merging_pairs_keeps_every_record() -> None:
+    np.testing.assert_array_equal(merge_pairs(np.array([1, 2, 3, 4, 5])), [3, 7, 5])
+
+
+def test_an_empty_class_has_no_area() -> None:
+    assert np.isnan(cell_area(np.zeros(3), np.ones(3)))
