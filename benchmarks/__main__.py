@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -101,8 +102,8 @@ def exact_samplers() -> None:
     system, simulated = SystemNoise(), SimulatedNoise(0)
     for name, arguments in (("discrete_laplace", (2.0,)), ("discrete_staircase", (1000, 1.0))):
         mine, peer, ratio = paired(
-            lambda name=name, arguments=arguments: getattr(system, name)(*arguments, shape),
-            lambda name=name, arguments=arguments: getattr(simulated, name)(*arguments, shape),
+            partial(getattr(system, name), *arguments, shape),
+            partial(getattr(simulated, name), *arguments, shape),
             times=3,
         )
         report(f"10,000 exact {name} draws", mine, f"simulated {peer:.4f}, ratio {ratio:.0f}")

@@ -1,4 +1,4 @@
-"""Laws that every protocol obeys. A new protocol is added to ``PROTOCOLS`` and inherits them all."""
+"""Laws that every protocol obeys. A protocol added to ``PROTOCOLS`` inherits them all."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ class Loss:
     squared_mu: float = 0.0
 
     def delta(self, epsilon: float) -> float:
-        """Delta at ``epsilon`` of the Gaussian part, after the pure part (Balle and Wang, Eq. 6)."""
+        """Delta of the Gaussian part at what the pure part leaves (Balle and Wang, Eq. 6)."""
         if self.squared_mu == 0:
             return 0.0 if self.epsilon <= epsilon * (1 + 1e-9) else 1.0
         mu, rest = math.sqrt(self.squared_mu), epsilon - self.epsilon
@@ -404,9 +404,10 @@ def _repeats(name: str) -> int:
 def test_predicted_errors_and_intervals_hold(name: str) -> None:
     """Spread within 10 % of the prediction, and 95 % intervals that cover 93 to 97 % of the time.
 
-    False alarms: with 2,500 repetitions the spread's own error is 1.4 % (up to 2.2 % for the heavier
-    tails of staircase noise) and the coverage's 0.44 %, so either bound is missed by a correct
-    protocol with probability below 1e-5; with the 1,200 of the imitated ones below 1e-2 for the coverage.
+    False alarms, over the choice of the seed: with 2,500 repetitions the spread's own error is
+    1.4 % (2.2 % for the heavier tails of staircase noise) and the coverage's 0.44 %, so a correct
+    protocol misses a bound with probability below 1e-5; with the 1,200 of the imitated errors
+    below 1e-2.
     """
     clients = binormal_clients(8000, 12000, 20, seed=5)
     findings = repeat_findings(clients, STATISTICAL[name], _repeats(name), seed=11)

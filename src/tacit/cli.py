@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -97,27 +98,39 @@ class _File:
 
     def __init__(self, path: str, create_parents: bool = False) -> None:
         self.path = Path(path)
-        self._draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        self._target = Path(os.path.realpath(path))
+        self._draft = self._target.parent / f".tacit-{os.getpid()}.part"
         try:
             if create_parents:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-            if self.path.is_dir():
-                raise IsADirectoryError(0, "it is a directory")
-            if self.path.exists() and not os.access(self.path, os.W_OK):
-                raise PermissionError(0, "it is write-protected")
-            self._draft.touch()
-            self._draft.unlink()
+                self._target.parent.mkdir(parents=True, exist_ok=True)
+            self._check()
         except OSError as error:
             raise self._refusal(error) from None
 
     def write(self, content: bytes) -> None:
-        """Write all of the content, or leave the path as it was."""
+        """Write all of the content, or leave the path as it was; a device is written directly."""
         try:
+            if self._is_device:
+                self._target.write_bytes(content)
+                return
             self._draft.write_bytes(content)
-            self._draft.replace(self.path)
+            self._draft.replace(self._target)
         except OSError as error:
             self._draft.unlink(missing_ok=True)
             raise self._refusal(error) from None
+
+    @property
+    def _is_device(self) -> bool:
+        return self._target.exists() and not self._target.is_file()
+
+    def _check(self) -> None:
+        if self._target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if self._target.exists() and not os.access(self._target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        if not self._is_device:
+            self._draft.touch()
+            self._draft.unlink()
 
     def _refusal(self, error: OSError) -> click.ClickException:
         return click.ClickException(f"{self.path} cannot be written: {error.strerror or error}")

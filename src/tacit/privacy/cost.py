@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from numbers import Real
 from typing import Literal
 
+import numpy as np
 from dp_accounting import DpEvent, ZCDpEvent, get_sigma_gaussian
 from dp_accounting.pld import common, privacy_loss_distribution
 from dp_accounting.rdp import RdpAccountant
@@ -169,7 +169,8 @@ def _unit_sigma(epsilon: float, delta: float) -> float:
 
 def check_epsilon(epsilon: float) -> None:
     """Refuse an epsilon that is not a positive finite number."""
-    if not (isinstance(epsilon, Real) and math.isfinite(epsilon) and epsilon > 0):
+    number = isinstance(epsilon, int | float | np.integer)
+    if not (number and math.isfinite(epsilon) and epsilon > 0):
         raise ValueError(f"epsilon must be positive and finite, got {epsilon}")
 
 

@@ -169,8 +169,8 @@ def influence_allocation(
     and the second-order terms that a large count noise brings: its square's own error, and its
     product with the residual's noise. Those terms and the shares depend on each other: the terms
     are taken as the geometric mean of a guess and what they cause, which is close to the fixed
-    point, as doubling a guess changes what it causes by about ``2**(-2/3)``. A client whose randomised response has the smaller variance
-    answers that way.
+    point, as doubling a guess changes what it causes by about ``2**(-2/3)``. A client whose
+    randomised response has the smaller variance answers that way.
     """
     records = geometry.records
     positives = np.clip(release.positives, 1.0, records - 1.0)[..., np.newaxis]

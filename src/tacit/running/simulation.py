@@ -81,10 +81,11 @@ def replicate(
     seeds = np.random.SeedSequence(seed)
     found = []
     for start in range(0, times, group):
+        size = min(group, times - start)
         own = int(seeds.spawn(1)[0].generate_state(1, np.uint64)[0])
-        noise = SimulatedNoise(own, replicates=min(group, times - start))
-        found.append(simulate(clients, protocol, noise).findings)
-    return _join_findings(found, times)
+        findings = simulate(clients, protocol, SimulatedNoise(own, replicates=size)).findings
+        found.append((size, findings))
+    return _join_findings(found)
 
 
 def _answer(
@@ -106,16 +107,11 @@ def _answer(
     return stack(replies), max(costs, key=lambda cost: cost.epsilon)
 
 
-def _join_findings(parts: list[Findings], times: int) -> Findings:
+def _join_findings(parts: list[tuple[int, Findings]]) -> Findings:
+    """Groups of replicates as one; a figure that no noise touches is the same in each."""
+
     def joined(name: str) -> NDArray[np.float64]:
-        return np.concatenate(
-            [
-                np.broadcast_to(getattr(part, name), part.value.shape)
-                if part.value.ndim
-                else np.atleast_1d(getattr(part, name))
-                for part in parts
-            ]
-        )[:times]
+        return np.concatenate([np.broadcast_to(getattr(f, name), (size,)) for size, f in parts])
 
     return Findings(
         value=joined("value"),

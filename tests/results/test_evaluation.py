@@ -1,0 +1,95 @@
+"""Results: their JSON, frames, tables and pictures."""
+
+from __future__ import annotations
+
+import builtins
+import json
+from typing import Any
+
+import pytest
+
+import tacit
+from tests.federations import binormal_clients
+
+
+def result_of(protocol: tacit.Protocol, **options: Any) -> tacit.Evaluation:
+    return tacit.evaluate(binormal_clients(400, 600, 5), protocol, seed=0, **options)
+
+
+def test_the_json_has_its_schema() -> None:
+    made = json.loads(json.dumps(result_of(tacit.FedAUC(1.0)).to_dict(), allow_nan=False))
+    assert made["schema"] == "tacit.evaluation/1"
+    assert made["protocol"] == {
+        "name": "fedauc",
+        "epsilon": 1.0,
+        "mechanism": "staircase",
+        "allocation": "influence",
+    }
+    assert {"value", "standard_error", "privacy_error", "sampling_error", "interval"} <= made[
+        "auc"
+    ].keys()
+    assert made["spent"] == {"epsilon": 1.0, "delta": 0.0, "adjacency": "label"}
+    assert made["traffic"]["bytes_sent_per_client"].keys() == {"median", "max"}
+    assert made["warnings"] == []
+    assert made["noise"] == "simulated"
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [tacit.ExactAUC(), tacit.NoisyScores(1.0), tacit.DPAUC(1.0), tacit.DPAUC(0.001, 5)],
+)
+def test_every_result_is_strict_json(protocol: tacit.Protocol) -> None:
+    json.dumps(result_of(protocol, exact=True).to_dict(), allow_nan=False)
+
+
+def test_an_unprotected_result_says_so() -> None:
+    result = result_of(tacit.ExactAUC())
+    assert result.to_dict()["spent"] == {"epsilon": None, "delta": 0.0, "adjacency": "none"}
+    assert ("privacy spent", "unlimited: nothing is protected") in result.to_rows()
+
+
+def test_the_adjacency_is_always_named() -> None:
+    for protocol in (tacit.FedAUC(1.0), tacit.DPAUC(1.0), tacit.DPAUC(1.0, adjacency="label")):
+        rows = dict(result_of(protocol).to_rows())
+        assert "adjacency" in rows["privacy spent"]
+
+
+def test_a_frame_has_one_row() -> None:
+    frame = result_of(tacit.DPAUC(1.0), exact=True).to_frame()
+    assert frame.shape[0] == 1
+    assert {"auc", "standard_error", "low", "high", "epsilon", "adjacency"} <= set(frame.columns)
+
+
+def test_the_html_is_escaped_and_complete() -> None:
+    markup = result_of(tacit.NoisyScores(1.0))._repr_html_()
+    assert "noisy-scores" in markup
+    assert "biases the AUC" in markup
+    assert "<script" not in markup
+
+
+def test_a_roc_is_drawn_with_its_band() -> None:
+    axes = result_of(tacit.DPAUC(1.0)).plot()
+    assert axes.get_xlabel() == "false-positive rate"
+    assert len(axes.collections) == 1
+
+
+def test_an_estimate_without_a_curve_is_drawn_with_its_interval() -> None:
+    axes = result_of(tacit.FedAUC(1.0), exact=True).plot()
+    assert axes.get_ylabel() == "AUC"
+
+
+@pytest.mark.parametrize(("module", "method"), [("pandas", "to_frame"), ("matplotlib", "plot")])
+def test_a_missing_extra_is_one_clear_sentence(
+    module: str, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = result_of(tacit.DPAUC(1.0))
+    original = builtins.__import__
+
+    def without(name: str, *rest: Any, **options: Any) -> Any:
+        if name.split(".")[0] == module:
+            raise ImportError(name)
+        return original(name, *rest, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=f"needs? {module}; install it with: pip install"):
+        getattr(result, method)()

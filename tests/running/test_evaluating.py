@@ -1,0 +1,120 @@
+"""Evaluating: noise sources, repetitions, exact values, and the bytes that clients send."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.metrics import roc_auc_score
+
+import tacit
+from tacit.privacy.noise import NoNoise
+from tacit.protocols.messages import encode
+from tacit.running.evaluating import exact_auc, repeat_findings
+from tests.federations import binormal_clients
+
+
+def real_clients() -> tacit.Clients:
+    scores, labels = tacit.binormal_scores(200, 300, 0.8, seed=0)
+    return tacit.Clients.from_arrays(scores, labels, np.arange(500) % 3)
+
+
+def test_real_clients_get_system_noise_and_split_ones_simulated_noise() -> None:
+    assert tacit.evaluate(real_clients(), tacit.FedAUC(1.0)).noise == "system"
+    assert tacit.evaluate(real_clients(), tacit.FedAUC(1.0), seed=1).noise == "simulated"
+    assert tacit.evaluate(binormal_clients(20, 30, 3), tacit.FedAUC(1.0)).noise == "simulated"
+    assert tacit.evaluate(real_clients(), tacit.FedAUC(1.0), noise=NoNoise()).noise == "none"
+
+
+def test_fresh_noise_differs_and_seeded_noise_repeats() -> None:
+    clients, protocol = real_clients(), tacit.FedAUC(1.0)
+    fresh = {tacit.evaluate(clients, protocol).auc.value for _ in range(4)}
+    seeded = {tacit.evaluate(clients, protocol, seed=5).auc.value for _ in range(4)}
+    assert (len(fresh), len(seeded)) == (4, 1)
+
+
+def test_a_seed_and_a_noise_source_together_are_refused() -> None:
+    with pytest.raises(ValueError, match="a seed or a noise source, not both"):
+        tacit.evaluate(real_clients(), tacit.FedAUC(1.0), seed=1, noise=NoNoise())
+
+
+def test_one_record_is_not_enough() -> None:
+    clients = tacit.Clients.from_arrays([0.5], [1])
+    with pytest.raises(tacit.DataError, match="at least two records, got 1"):
+        tacit.evaluate(clients, tacit.FedAUC(1.0))
+
+
+@pytest.mark.parametrize("by", ["uniform", "score"])
+def test_the_exact_auc_is_scikit_learns_with_ties(by: str) -> None:
+    rng = np.random.default_rng(1)
+    labels = rng.integers(0, 2, 5000)
+    scores = np.round(rng.normal(0.3 * labels), 1)
+    clients = tacit.Clients.split(scores, labels, clients=37, by=by, seed=0)
+    assert exact_auc(clients) == pytest.approx(roc_auc_score(labels, scores), abs=1e-12)
+
+
+def test_the_exact_auc_holds_at_millions_of_records() -> None:
+    scores, labels = tacit.binormal_scores(1_173_981, 3_410_081, 0.75, seed=0)
+    clients = tacit.Clients.from_arrays(scores, labels)
+    assert exact_auc(clients) == pytest.approx(roc_auc_score(labels, scores), abs=1e-12)
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_five_lines_from_a_frame(library: object) -> None:
+    scores, labels = tacit.binormal_scores(200, 300, 0.8, seed=0)
+    frame = library.DataFrame(  # type: ignore[attr-defined]
+        {"p": scores, "y": labels, "site": ["north", "south"] * 250}
+    )
+    clients = tacit.Clients.from_frame(frame, score="p", label="y", client="site")
+    result = tacit.evaluate(clients, tacit.FedAUC(epsilon=2.0))
+    assert clients.names == ("north", "south")
+    low, high = result.auc.interval(0.999999)
+    assert low < exact_auc(clients) < high
+
+
+def test_repetitions_are_independent_and_repeatable() -> None:
+    clients, protocol = binormal_clients(200, 300, 5), tacit.FedAUC(1.0)
+    first = tacit.repeat(clients, protocol, times=50, seed=1)
+    assert np.unique(first).size == 50
+    np.testing.assert_array_equal(first, tacit.repeat(clients, protocol, times=50, seed=1))
+    assert not np.array_equal(first, tacit.repeat(clients, protocol, times=50, seed=2))
+
+
+def test_groups_of_repetitions_are_independent(monkeypatch: pytest.MonkeyPatch) -> None:
+    clients, protocol = binormal_clients(200, 300, 5), tacit.DPAUC(1.0)
+    monkeypatch.setattr("tacit.running.simulation.REPLICATE_NUMBERS", 2 * protocol.draws(clients))
+    values = tacit.repeat(clients, protocol, times=7, seed=1)
+    assert np.unique(values).size == 7
+
+
+@pytest.mark.parametrize(
+    "protocol", [tacit.ExactAUC(), tacit.NoisyScores(1.0), tacit.DPAUC(1.0), tacit.FedAUC(1.0)]
+)
+def test_repetitions_have_one_estimate_each(protocol: tacit.Protocol) -> None:
+    assert tacit.repeat(binormal_clients(40, 60, 5), protocol, times=3, seed=0).shape == (3,)
+
+
+@pytest.mark.parametrize("times", [0, -1])
+def test_a_number_of_repetitions_below_one_is_refused(times: int) -> None:
+    with pytest.raises(ValueError, match=f"times must be at least 1, got {times}"):
+        tacit.repeat(binormal_clients(4, 6, 2), tacit.FedAUC(1.0), times=times)
+
+
+def test_repetitions_agree_with_single_evaluations() -> None:
+    """Means of 400 estimates each; they differ by under five of their errors (alarm < 1e-6)."""
+    clients, protocol = binormal_clients(2000, 3000, 5), tacit.FedAUC(1.0)
+    several = repeat_findings(clients, protocol, 400, seed=1)
+    singles = np.array([tacit.evaluate(clients, protocol, seed=s).auc.value for s in range(400)])
+    error = np.hypot(several.value.std(), singles.std()) / 20
+    assert abs(several.value.mean() - singles.mean()) < 5 * error
+    assert singles.std() == pytest.approx(several.value.std(), rel=0.25)
+
+
+def test_the_bytes_reported_are_those_of_the_messages() -> None:
+    clients = real_clients()
+    result = tacit.evaluate(clients, tacit.FedAUC(1.0, "laplace", "adaptive"))
+    scores = [len(encode({"scores": np.zeros(size)})) for size in clients.sizes]
+    pair = len(encode({"positives": np.array(0.0), "residuals": np.array(0.0)}))
+    np.testing.assert_array_equal(result.traffic.bytes_sent, np.array(scores) + pair)
+    assert result.traffic.rounds == 2

@@ -1,0 +1,552 @@
+import errno
+import json
+import os
+import pty
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+import tacit
+from tacit.cli import main
+
+COMMAND = Path(sys.executable).parent / "tacit"
+NAMES = ("north", "south", "east", "west", "centre")
+CSV_FILES = [f"{name}.csv" for name in NAMES]
+FEDAUC = ("--protocol", "fedauc", "--epsilon", 1)
+DPAUC = ("--protocol", "dpauc", "--epsilon", 1)
+HOPELESS = ("--epsilon", 1e-4, "--seed", 3)
+PNG, PDF = b"\x89PNG", b"%PDF"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five clients as CSV and Parquet files, together in one file, and files that are wrong."""
+    folder = tmp_path_factory.mktemp("records")
+    scores, labels = tacit.binormal_scores(1500, 3500, 0.8, seed=0)
+    clients = tacit.Clients.split(scores, labels, clients=5, seed=0)
+    for index, name in enumerate(NAMES):
+        own = clients.part(index, index + 1)
+        table = pa.table({"score": own.scores, "label": own.labels})
+        pa_csv.write_csv(table, folder / f"{name}.csv")
+        pq.write_table(table, folder / f"{name}.parquet")
+    owners = [NAMES[k] for k in clients.client_of_record]
+    pooled = pa.table({"score": clients.scores, "label": clients.labels, "phone": owners})
+    pq.write_table(pooled, folder / "phones.parquet")
+    named = pooled.rename_columns({"score": "risk", "label": "died", "phone": "phone"})
+    pq.write_table(named, folder / "named.parquet")
+    texts = {
+        "nan": "score,label\n0.5,0\nnan,1\n",
+        "label2": "score,label\n0.5,0\n0.7,2\n",
+        "negatives": "score,label\n0.5,0\n0.7,0\n",
+        "outside": "score,label\n0.5,0\n1.7,1\n",
+        "empty": "score,label\n",
+        "one": "score,label\n0.5,0\n",
+        "first": "score,label,phone\n0.5,0,a\n0.7,1,b\n",
+        "second": "score,label,phone\n0.5,0,b\n0.7,1,c\n",
+    }
+    for name, text in texts.items():
+        (folder / f"{name}.csv").write_text(text)
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An own working directory with links to all files."""
+    for path in made.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: object) -> Result:
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def evaluated(*arguments: object) -> dict:
+    result = run("evaluate", *arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    return strict_json(result.stdout)
+
+
+def strict_json(text: str) -> dict:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def exact_auc(*files: str) -> float:
+    records = np.concatenate([np.loadtxt(f, delimiter=",", skiprows=1) for f in files])
+    positives, negatives = (records[records[:, 1] == label, 0] for label in (1, 0))
+    wins = (positives[:, None] > negatives).sum() + (positives[:, None] == negatives).sum() / 2
+    return float(wins / (positives.size * negatives.size))
+
+
+def assert_one_sentence(result: Result, code: int = 2) -> str:
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1, result.stderr
+    assert result.stderr.startswith("tacit: ")
+    return result.stderr[len("tacit: ") :].strip()
+
+
+# What a result holds
+
+
+def test_json_has_the_documented_keys(folder: Path) -> None:
+    found = evaluated(*CSV_FILES, *FEDAUC)
+    assert found["schema"] == "tacit.evaluation/1"
+    assert found["protocol"] == {
+        "name": "fedauc",
+        "epsilon": 1.0,
+        "mechanism": "staircase",
+        "allocation": "influence",
+    }
+    auc = found["auc"]
+    assert {"value", "standard_error", "privacy_error", "sampling_error", "interval"} <= set(auc)
+    assert auc["interval"][0] < auc["value"] < auc["interval"][1]
+    assert found["spent"] == {"epsilon": 1.0, "delta": 0.0, "adjacency": "label"}
+    assert found["traffic"]["rounds"] >= 2
+    sent = found["traffic"]["bytes_sent_per_client"]
+    assert 0 < sent["median"] <= sent["max"]
+    assert found["clients"] == 5
+    assert found["warnings"] == []
+    assert found["exact"] == pytest.approx(exact_auc(*CSV_FILES), abs=1e-12)
+    assert abs(auc["value"] - found["exact"]) < 6 * auc["standard_error"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_files_are_clients_with_noise_of_the_system(folder: Path, ending: str) -> None:
+    files = [f"{name}.{ending}" for name in NAMES]
+    first, second = (evaluated(*files, *FEDAUC) for _ in range(2))
+    assert first["noise"] == "system"
+    assert first["clients"] == 5
+    assert first["auc"]["value"] != second["auc"]["value"]
+    assert first["exact"] == second["exact"]
+
+
+def test_a_column_names_the_clients(folder: Path) -> None:
+    found = evaluated("phones.parquet", "--client", "phone", *DPAUC)
+    assert found["clients"] == 5
+    assert found["noise"] == "system"
+    assert found["spent"]["adjacency"] == "record"
+    assert len(found["roc"]["true_positive_rate"]) == 100
+
+
+def test_columns_may_have_other_names(folder: Path) -> None:
+    named = ("--score", "risk", "--label", "died", "--client", "phone")
+    found = evaluated("named.parquet", *named, "--protocol", "exact")
+    assert found["auc"]["value"] == pytest.approx(exact_auc(*CSV_FILES), abs=1e-12)
+
+
+def test_a_split_is_a_simulation_and_says_so(folder: Path) -> None:
+    first, second = (evaluated(*CSV_FILES, *FEDAUC, "--split", 20) for _ in range(2))
+    assert first["clients"] == 20
+    assert first["noise"] == "simulated"
+    assert "simulation" in first["warnings"][0]
+    assert first["auc"]["value"] != second["auc"]["value"]
+    assert first["exact"] == pytest.approx(exact_auc(*CSV_FILES), abs=1e-12)
+
+
+@pytest.mark.parametrize("by", ["uniform", "score"])
+def test_a_seed_fixes_noise_and_split(folder: Path, by: str) -> None:
+    simulated = (*CSV_FILES, *FEDAUC, "--split", 20, "--by", by)
+    first, second, other = (evaluated(*simulated, "--seed", seed) for seed in (7, 7, 8))
+    assert first == second
+    assert first["auc"]["value"] != other["auc"]["value"]
+
+
+def test_a_seed_alone_is_a_simulation_too(folder: Path) -> None:
+    found = evaluated(*CSV_FILES, *FEDAUC, "--seed", 7)
+    library = tacit.evaluate(tacit.read(CSV_FILES), tacit.FedAUC(1.0), seed=7, exact=True)
+    assert found["noise"] == "simulated"
+    assert "simulation" in found.pop("warnings")[0]
+    expected = library.to_dict()
+    expected.pop("warnings")
+    assert found == json.loads(json.dumps(expected))
+
+
+def test_exact_is_left_out_on_request(folder: Path) -> None:
+    assert "exact" not in evaluated(*CSV_FILES, *FEDAUC, "--no-exact")
+    assert "exact" not in run("evaluate", *CSV_FILES, *FEDAUC, "--no-exact").stdout
+    assert "exact AUC" in run("evaluate", *CSV_FILES, *FEDAUC).stdout
+
+
+def test_the_table_for_people(folder: Path) -> None:
+    result = run("evaluate", *CSV_FILES, *DPAUC, "--seed", 1)
+    assert result.exit_code == 0
+    for part in ("AUC  ", "95 % interval", "record adjacency", "simulated", "warning: this is a"):
+        assert part in result.stdout
+    assert result.stderr == ""
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("fedauc --mechanism laplace --allocation adaptive", {"allocation": "adaptive"}),
+        ("fedauc --mechanism gaussian --delta 1e-6", {"delta": 1e-6}),
+        ("fedauc --allocation orthogonal --beta 0.3", {"beta": 0.3}),
+        (
+            "fedauc --allocation fixed --alpha 0.2 --sensitivity global",
+            {"alpha": 0.2, "sensitivity": "global"},
+        ),
+        ("fedauc --mechanism rr", {"mechanism": "randomised-response"}),
+        ("dpauc --thresholds 50 --adjacency replace", {"thresholds": 50, "adjacency": "replace"}),
+        (
+            "dpauc --mechanism laplace --accounting paper --adjacency label",
+            {"accounting": "paper", "adjacency": "label"},
+        ),
+        ("dpauc --mechanism gaussian --delta 1e-6", {"delta": 1e-6, "accounting": "tight"}),
+        ("dpauc --mechanism rr --adjacency label", {"mechanism": "randomised-response"}),
+        ("noisy-scores", {"name": "noisy-scores"}),
+    ],
+)
+def test_settings_reach_the_protocol(folder: Path, options: str, expected: dict) -> None:
+    found = evaluated(*CSV_FILES, "--epsilon", 8, "--seed", 0, "--protocol", *options.split())
+    assert expected.items() <= found["protocol"].items()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "exact --epsilon 1",
+        "exact --mechanism laplace",
+        "noisy-scores --epsilon 1 --mechanism laplace",
+        "fedauc --epsilon 1 --thresholds 100",
+        "fedauc --epsilon 1 --accounting paper",
+        "fedauc --epsilon 1 --adjacency label",
+        "fedauc --epsilon 1 --alpha 0.5",
+        "fedauc --epsilon 1 --beta 0.5",
+        "fedauc --epsilon 1 --sensitivity global",
+        "fedauc --epsilon 1 --allocation adaptive --beta 0.5",
+        "fedauc --epsilon 1 --delta 1e-6",
+        "fedauc --epsilon 1 --mechanism rr --allocation adaptive",
+        "fedauc --epsilon 1 --mechanism histogram",
+        "dpauc --epsilon 1 --alpha 0.5",
+        "dpauc --epsilon 1 --allocation adaptive",
+        "dpauc --epsilon 1 --accounting paper",
+        "dpauc --epsilon 1 --mechanism laplace --delta 1e-6",
+        "dpauc --epsilon 1 --mechanism staircase",
+        "dpauc --epsilon 1 --mechanism rr",
+        "fedauc --epsilon 1 --by score",
+        "fedauc --epsilon 1 --split 5 --client phone",
+    ],
+)
+def test_options_that_do_not_belong_are_refused_before_reading(
+    monkeypatch: pytest.MonkeyPatch, options: str
+) -> None:
+    refuse_to_read(monkeypatch)
+    assert_one_sentence(run("evaluate", "absent.csv", "--protocol", *options.split()))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "fedauc",
+        "dpauc",
+        "noisy-scores",
+        *(
+            f"{name} --epsilon {e}"
+            for name in ("fedauc", "dpauc")
+            for e in ["0", "-1", "inf", "nan", "x"]
+        ),
+        "fedauc --epsilon 1 --allocation fixed --alpha 1",
+        "fedauc --epsilon 1 --allocation orthogonal --beta nan",
+        "fedauc --epsilon 1 --mechanism gaussian",
+        "fedauc --epsilon 1 --mechanism gaussian --delta 1",
+        "dpauc --epsilon 1 --thresholds 1",
+        "dpauc --epsilon 1 --thresholds 2.5",
+        "dpauc --epsilon 1 --adjacency records",
+        "fedauc --epsilon 1 --split 0",
+        "fedauc --epsilon 1 --seed -1",
+        "fedauc --epsilon 1 --plot nowhere/roc.png",
+        "fedauc --epsilon 1 --plot .",
+        "fedauc --epsilon 1 --plot roc.xyz",
+        "fedauc --epsilon 1 --plot roc",
+        "guess --epsilon 1",
+    ],
+)
+def test_bad_settings_are_refused_before_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str
+) -> None:
+    refuse_to_read(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    assert_one_sentence(run("evaluate", "absent.csv", "--protocol", *options.split()))
+    assert not list(tmp_path.iterdir())
+
+
+def refuse_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tacit, "read", lambda *arguments: pytest.fail("read a file"))
+
+
+# Records that cannot be evaluated
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ("absent.csv --protocol exact", "absent.csv does not exist"),
+        ("nan.csv --protocol exact", "nan.csv, row 2"),
+        ("label2.csv --protocol exact", "label2.csv, row 2"),
+        ("negatives.csv --protocol exact", "both classes"),
+        ("negatives.csv --protocol fedauc --epsilon 1", "both classes"),
+        ("outside.csv --protocol dpauc --epsilon 1", "1.7"),
+        ("outside.csv --protocol noisy-scores --epsilon 1", "1.7"),
+        ("empty.csv --protocol exact", "no records"),
+        ("one.csv --protocol exact", "two records"),
+        ("north.csv --protocol exact --score risk", "no column 'risk'"),
+        ("north.csv --protocol exact --label died", "no column 'died'"),
+        ("north.csv --protocol exact --client phone", "no column 'phone'"),
+        ("first.csv second.csv --protocol exact --client phone", "duplicate client 'b'"),
+        ("north.csv north.csv --protocol exact", "duplicate file"),
+        ("north.txt --protocol exact", "must end in"),
+        ("first.csv --protocol exact --split 3", "between 1 and 2"),
+        ("--protocol exact", "FILES"),
+        ("north.csv", "--protocol"),
+    ],
+)
+def test_bad_input_is_one_sentence(folder: Path, arguments: str, part: str) -> None:
+    assert part in assert_one_sentence(run("evaluate", *arguments.split()))
+
+
+def test_an_unknown_command_is_one_sentence() -> None:
+    assert "guess" in assert_one_sentence(run("guess"))
+    assert "--guess" in assert_one_sentence(run("--guess"))
+
+
+@pytest.mark.parametrize("protocol", ["fedauc", "dpauc"])
+def test_without_signal_there_is_no_number(folder: Path, protocol: str) -> None:
+    asked = ("evaluate", "first.csv", "--protocol", protocol, *HOPELESS, "--no-exact")
+    result = run(*asked, "--json")
+    assert result.exit_code == 3
+    found = strict_json(result.stdout)
+    assert found["auc"]["value"] is None
+    assert found["auc"]["interval"] == [None, None]
+    assert "not enough signal" in " ".join(found["warnings"])
+    printed = run(*asked)
+    assert printed.exit_code == 3
+    assert re.search(r"^AUC +not enough signal$", printed.stdout, re.MULTILINE)
+    assert "interval" not in printed.stdout.partition("warning")[0]
+
+
+# Pictures
+
+
+@pytest.mark.parametrize(("name", "start"), [("roc.png", PNG), ("ROC.PDF", PDF), ("a.svg", b"<?")])
+def test_a_picture_is_saved(folder: Path, name: str, start: bytes) -> None:
+    result = run("evaluate", *CSV_FILES, *DPAUC, "--plot", name)
+    assert result.exit_code == 0, result.stderr
+    assert Path(name).read_bytes().startswith(start)
+    assert not list(folder.glob(".*"))
+
+
+@pytest.mark.parametrize("protocol", ["fedauc", "dpauc"])
+def test_a_picture_without_signal(folder: Path, protocol: str) -> None:
+    asked = ("first.csv", "--protocol", protocol, *HOPELESS, "--plot", "roc.png")
+    assert run("evaluate", *asked).exit_code == 3
+    assert Path("roc.png").read_bytes().startswith(PNG)
+
+
+def test_a_full_disk_loses_the_picture_but_not_the_result(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("roc.png").write_bytes(b"earlier")
+
+    def fill_up(path: Path, content: bytes) -> None:
+        path.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", fill_up)
+    result = run("evaluate", *CSV_FILES, *FEDAUC, "--plot", "roc.png", "--json")
+    assert result.exit_code == 2
+    assert strict_json(result.stdout)["auc"]["value"] is not None
+    assert result.stderr == "tacit: roc.png cannot be written: No space left on device\n"
+    assert Path("roc.png").read_bytes() == b"earlier"
+    assert not list(folder.glob(".*"))
+
+
+def test_a_link_is_followed_and_a_device_is_left_in_place(folder: Path) -> None:
+    Path("link.png").symlink_to("target.png")
+    assert run("evaluate", *CSV_FILES, *DPAUC, "--plot", "link.png").exit_code == 0
+    assert Path("link.png").is_symlink()
+    assert Path("target.png").read_bytes().startswith(PNG)
+    os.mkfifo("rows.json")
+    reader = os.open("rows.json", os.O_RDONLY | os.O_NONBLOCK)
+    assert run("reproduce", "fedauc-figure-8", "--json", "rows.json").exit_code == 0
+    assert strict_json(os.read(reader, 2**16).decode())
+    os.close(reader)
+    assert Path("rows.json").is_fifo()
+
+
+def test_without_matplotlib_a_picture_is_refused_before_reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refuse_to_read(monkeypatch)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    result = run("evaluate", "absent.csv", *FEDAUC, "--plot", "roc.png")
+    assert "pip install 'tacit[plot]'" in assert_one_sentence(result)
+
+
+# The command as a process
+
+
+def process(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [str(COMMAND), *map(str, arguments)]
+    return subprocess.run(command, check=False, text=True, stderr=subprocess.PIPE, **options)
+
+
+def test_the_installed_command_prints_the_result_and_nothing_else(folder: Path) -> None:
+    found = process("evaluate", *CSV_FILES, *FEDAUC, "--json", stdout=subprocess.PIPE)
+    assert found.returncode == 0
+    assert found.stderr == ""
+    assert strict_json(found.stdout)["noise"] == "system"
+
+
+@pytest.mark.parametrize("arguments", [("evaluate", "north.csv", *FEDAUC, "--json"), ("--help",)])
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_standard_output_on_a_full_disk(folder: Path, arguments: tuple[object, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        found = process(*arguments, stdout=full)
+    assert found.returncode == 2
+    assert len(found.stderr.splitlines()) == 1
+    assert found.stderr.startswith("tacit: ")
+
+
+def test_a_reader_that_left_causes_no_traceback(folder: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    found = process("evaluate", "north.csv", *FEDAUC, stdout=writing)
+    os.close(writing)
+    assert found.returncode == 1
+    assert found.stderr == ""
+
+
+def test_an_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tacit, "read", interrupt)
+    result = run("evaluate", "absent.csv", *FEDAUC)
+    assert result.exit_code == 130
+    assert result.stderr.strip() == "tacit: interrupted"
+
+
+def test_a_table_is_interrupted_at_once() -> None:
+    script = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from tacit.cli import main; main(['reproduce', 'fedauc-table-6'])"
+    )
+    terminal, other = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.DEVNULL, stderr=other
+    ) as running:
+        os.close(other)
+        seen = b""
+        while b"fedauc-table-6" not in seen:
+            seen += os.read(terminal, 1024)
+        time.sleep(0.5)
+        sent = time.monotonic()
+        running.send_signal(signal.SIGINT)
+        assert running.wait(timeout=30) == 130
+        assert time.monotonic() - sent < 5
+    os.close(terminal)
+
+
+# Tables of the papers
+
+
+def test_the_list_of_tables() -> None:
+    result = run("reproduce", "list")
+    assert result.exit_code == 0
+    assert re.search(r"^fedauc-table-1 +\S", result.stdout, re.MULTILINE)
+    assert re.search(r"^dpauc-table-4 +\S", result.stdout, re.MULTILINE)
+
+
+def test_a_table_is_printed_and_written(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "rows.json"
+    result = run("reproduce", "fedauc-figure-8", "--repeats", 1, "--json", path)
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    assert "synthetic scores" in result.stdout
+    assert "percentile 50" in result.stdout
+    rows = strict_json(path.read_text())
+    assert {"table", "row", "column", "paper", "ours", "ratio"} == set(rows[0])
+    assert [path] == list(path.parent.iterdir())
+
+
+def test_a_table_of_real_scores(folder: Path) -> None:
+    named = ("--score", "risk", "--label", "died")
+    result = run("reproduce", "fedauc-figure-8", "--scores", "named.parquet", *named)
+    assert result.exit_code == 0
+    assert "resampled from named.parquet" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ("fedauc-table-99", "tacit reproduce list"),
+        ("fedauc-figure-8 --scores absent.csv", "does not exist"),
+        ("fedauc-figure-8 --repeats 0", "--repeats"),
+        ("fedauc-figure-8 --json .", "cannot be written"),
+        ("fedauc-figure-8 --json north.csv/rows.json", "cannot be written"),
+    ],
+)
+def test_bad_requests_for_tables(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, part: str
+) -> None:
+    monkeypatch.setattr("tacit.cli._measure", lambda *given: pytest.fail("measured"))
+    assert part in assert_one_sentence(run("reproduce", *arguments.split()))
+
+
+# Help
+
+
+def examples(command: click.Command) -> list[str]:
+    lines = (line.strip() for line in (command.epilog or "").splitlines())
+    return [line for line in lines if line.startswith("tacit ")]
+
+
+@pytest.mark.parametrize("name", ["evaluate", "demo", "reproduce"])
+def test_help_shows_its_examples_on_lines_of_their_own(name: str) -> None:
+    for option in ("-h", "--help"):
+        shown = [line.strip() for line in run(name, option).stdout.splitlines()]
+        wanted = examples(main.commands[name])
+        assert len(wanted) >= 2
+        assert set(wanted) <= set(shown)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [line for command in (main, *main.commands.values()) for line in examples(command)],
+)
+def test_the_examples_run(folder: Path, line: str) -> None:
+    result = run(*shlex.split(line)[1:])
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout
+
+
+def test_help_names_the_exit_statuses_and_the_version() -> None:
+    text = run("evaluate", "-h").stdout
+    for status in ("2    an error", "3    the noise left no signal", "130  interrupted"):
+        assert status in text
+    assert run().stdout == run("-h").stdout
+    assert tacit.__version__ in run("--version").stdout
