@@ -14,8 +14,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
 
 import tacit
+from tacit.privacy.noise import SimulatedNoise, SystemNoise
 
 RECORDS, POSITIVES = 458_407, 117_317
 
@@ -45,8 +47,6 @@ def load(path: Path | None) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
 
 def exact_against_scikit_learn(scores: NDArray[np.float64], labels: NDArray[np.int8]) -> None:
     """The whole conversation, from arrays to the estimate, against ``roc_auc_score``."""
-    from sklearn.metrics import roc_auc_score
-
     def ours() -> float:
         clients = tacit.Clients.from_arrays(scores, labels)
         return tacit.evaluate(clients, tacit.ExactAUC()).auc.value
@@ -96,8 +96,6 @@ def repetitions(scores: NDArray[np.float64], labels: NDArray[np.int8]) -> None:
 
 def exact_samplers() -> None:
     """Exact noise from the operating system against simulated noise of the same distribution."""
-    from tacit.privacy.noise import SimulatedNoise, SystemNoise
-
     shape = (10_000,)
     system, simulated = SystemNoise(), SimulatedNoise(0)
     for name, arguments in (("discrete_laplace", (2.0,)), ("discrete_staircase", (1000, 1.0))):

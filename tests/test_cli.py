@@ -386,7 +386,7 @@ def test_a_full_disk_loses_the_picture_but_not_the_result(
 
 def test_a_link_is_followed_and_a_device_is_left_in_place(folder: Path) -> None:
     Path("link.png").symlink_to("target.png")
-    assert run("evaluate", *CSV_FILES, *DPAUC, "--plot", "link.png").exit_code == 0
+    assert run("evaluate", "north.csv", *DPAUC, "--plot", "link.png").exit_code == 0
     assert Path("link.png").is_symlink()
     assert Path("target.png").read_bytes().startswith(PNG)
     os.mkfifo("rows.json")
@@ -534,10 +534,12 @@ def test_help_shows_its_examples_on_lines_of_their_own(name: str) -> None:
         assert set(wanted) <= set(shown)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [line for command in (main, *main.commands.values()) for line in examples(command)],
+ALL_EXAMPLES = dict.fromkeys(
+    line for command in (main, *main.commands.values()) for line in examples(command)
 )
+
+
+@pytest.mark.parametrize("line", ALL_EXAMPLES)
 def test_the_examples_run(folder: Path, line: str) -> None:
     result = run(*shlex.split(line)[1:])
     assert result.exit_code == 0, result.stderr

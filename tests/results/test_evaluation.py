@@ -86,7 +86,7 @@ def test_a_missing_extra_is_one_clear_sentence(
     original = builtins.__import__
 
     def without(name: str, *rest: Any, **options: Any) -> Any:
-        if name.split(".")[0] == module:
+        if name.split(".", maxsplit=1)[0] == module:
             raise ImportError(name)
         return original(name, *rest, **options)
 

@@ -103,7 +103,8 @@ def test_a_number_of_repetitions_below_one_is_refused(times: int) -> None:
 
 def test_repetitions_agree_with_single_evaluations() -> None:
     """Means of 400 estimates each; they differ by under five of their errors (alarm < 1e-6)."""
-    clients, protocol = binormal_clients(2000, 3000, 5), tacit.FedAUC(1.0)
+    clients = binormal_clients(2000, 3000, 5)
+    protocol = tacit.FedAUC(1.0, "laplace", "adaptive")
     several = repeat_findings(clients, protocol, 400, seed=1)
     singles = np.array([tacit.evaluate(clients, protocol, seed=s).auc.value for s in range(400)])
     error = np.hypot(several.value.std(), singles.std()) / 20

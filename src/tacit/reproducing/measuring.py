@@ -54,7 +54,8 @@ class Bench:
         self.source, self.repeats = source, repeats
         self._seed = seed
         self._made: dict[Hashable, Any] = {}
-        self._making = threading.RLock()
+        self._guard = threading.Lock()
+        self._locks: dict[Hashable, threading.Lock] = {}
 
     def seed(self, *names: object) -> int:
         """A seed of its own for what ``names`` describe."""
@@ -65,13 +66,13 @@ class Bench:
         """The scores and labels of an evaluation set at an epoch."""
         wanted = self.source.large if large else self.source.small
         seed = self.seed("records", large)
-        return self._once(("scored", epoch, large), lambda: self.source.draw(wanted, epoch, seed))
+        return self.once(("scored", epoch, large), lambda: self.source.draw(wanted, epoch, seed))
 
     def clients(self, split: Split) -> Clients:
         """The clients of a split."""
         scores, labels = self.scored(split.epoch, split.large)
         seed = self.seed("split", split)
-        return self._once(
+        return self.once(
             split, lambda: Clients.split(scores, labels, split.clients, split.by, seed)
         )
 
@@ -90,8 +91,11 @@ class Bench:
         seed = self.seed(draws or protocol, split)
         return repeat(self.clients(split), protocol, repeats or self.repeats, seed)
 
-    def _once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        with self._making:
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What ``make`` returns, made by the first job that asks for ``key``; others wait."""
+        with self._guard:
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:
             if key not in self._made:
                 self._made[key] = make()
             made: Made = self._made[key]
