@@ -47,6 +47,7 @@ def load(path: Path | None) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
 
 def exact_against_scikit_learn(scores: NDArray[np.float64], labels: NDArray[np.int8]) -> None:
     """The whole conversation, from arrays to the estimate, against ``roc_auc_score``."""
+
     def ours() -> float:
         clients = tacit.Clients.from_arrays(scores, labels)
         return tacit.evaluate(clients, tacit.ExactAUC()).auc.value

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import io
 import json
 import os
 import signal
@@ -11,7 +9,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -20,6 +17,7 @@ import numpy as np
 import tacit
 from tacit import demonstration
 from tacit.data.clients import Clients
+from tacit.output import OutputFile, PictureFile
 from tacit.protocols.baselines import ExactAUC, NoisyScores
 from tacit.protocols.conversation import Protocol
 from tacit.protocols.dpauc import DPAUC
@@ -30,7 +28,6 @@ from tacit.results.picture import new_axes
 
 FAILED, NO_SIGNAL, INTERRUPTED = 2, 3, 130
 PROTOCOLS: dict[str, Any] = {kind.name: kind for kind in (FedAUC, DPAUC, ExactAUC, NoisyScores)}
-PICTURES = (".png", ".svg", ".pdf")
 
 EVALUATE_EXAMPLES = """\b
 Examples:
@@ -93,63 +90,6 @@ class _Tacit(click.Group):
         sys.exit(code if isinstance(code, int) else 0)
 
 
-class _File:
-    """A file to be written, found writable beforehand: a result must not be lost to a typo."""
-
-    def __init__(self, path: str, create_parents: bool = False) -> None:
-        self.path = Path(path)
-        self._target = Path(os.path.realpath(path))
-        self._draft = self._target.parent / f".tacit-{os.getpid()}.part"
-        try:
-            if create_parents:
-                self._target.parent.mkdir(parents=True, exist_ok=True)
-            self._check()
-        except OSError as error:
-            raise self._refusal(error) from None
-
-    def write(self, content: bytes) -> None:
-        """Write all of the content, or leave the path as it was; a device is written directly."""
-        try:
-            if self._is_device:
-                self._target.write_bytes(content)
-                return
-            self._draft.write_bytes(content)
-            self._draft.replace(self._target)
-        except OSError as error:
-            self._draft.unlink(missing_ok=True)
-            raise self._refusal(error) from None
-
-    @property
-    def _is_device(self) -> bool:
-        return self._target.exists() and not self._target.is_file()
-
-    def _check(self) -> None:
-        if self._target.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if self._target.exists() and not os.access(self._target, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        if not self._is_device:
-            self._draft.touch()
-            self._draft.unlink()
-
-    def _refusal(self, error: OSError) -> click.ClickException:
-        return click.ClickException(f"{self.path} cannot be written: {error.strerror or error}")
-
-
-class _Picture(_File):
-    """A file for a matplotlib figure, in the format of its extension."""
-
-    def __init__(self, path: str) -> None:
-        if Path(path).suffix.lower() not in PICTURES:
-            raise click.UsageError(f"a picture must end in {', '.join(PICTURES)}, got {path}")
-        super().__init__(path)
-
-    def save(self, figure: Any) -> None:
-        drawn = io.BytesIO()
-        figure.savefig(drawn, format=self.path.suffix[1:].lower())
-        self.write(drawn.getvalue())
-
-
 @click.group(
     cls=_Tacit,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -198,6 +138,11 @@ def main(context: click.Context) -> None:
     "--adjacency",
     type=click.Choice(("record", "label", "replace")),
     help="dpauc: what epsilon hides; record by default.",
+)
+@click.option(
+    "--clamp/--no-clamp",
+    default=None,
+    help="dpauc, laplace or gaussian: clamp and order noisy counts, as the paper does.",
 )
 @click.option("--score", default="score", show_default=True, help="The column of scores.")
 @click.option("--label", default="label", show_default=True, help="The column of labels.")
@@ -274,7 +219,7 @@ def demo(seed: int | None, plot: str) -> None:
     Takes less than a minute. All noise is simulated.
     """
     demonstration.require_matplotlib()
-    picture = _Picture(plot)
+    picture = PictureFile(plot)
     comparisons = demonstration.demonstrate(seed)
     _print(demonstration.report(comparisons))
     picture.save(demonstration.draw(comparisons))
@@ -312,7 +257,7 @@ def reproduce(
         return
     if table not in TABLES:
         raise click.UsageError(f"there is no table {table!r}; see: tacit reproduce list")
-    file = None if json_file is None else _File(json_file, create_parents=True)
+    file = None if json_file is None else OutputFile(json_file, create_parents=True)
     source = Scores() if scores is None else Scores.from_file(scores, score, label)
     rows = _measure(TABLES[table], source, repeats, seed)
     heading = f"{table}: {TABLES[table].description}"
@@ -390,11 +335,11 @@ def _refuse_idle(split: int | None, by: str | None, client: str | None) -> None:
         raise click.UsageError("--client cannot be used with --split, which makes its own clients")
 
 
-def _picture(path: str | None) -> _Picture | None:
+def _picture(path: str | None) -> PictureFile | None:
     if path is None:
         return None
     new_axes()
-    return _Picture(path)
+    return PictureFile(path)
 
 
 def _split(clients: Clients, count: int, by: Any, seed: int | None) -> Clients:

@@ -31,7 +31,7 @@ PROTOCOLS: tuple[tuple[str, Protocol], ...] = (
         "DPAUC, laplace, paper accounting",
         DPAUC(EPSILON, mechanism="laplace", accounting="paper", adjacency="label"),
     ),
-    ("noisy scores", NoisyScores(EPSILON)),
+    ("noisy scores, exact labels", NoisyScores(EPSILON)),
 )
 
 HOSPITALS = 5
@@ -50,8 +50,8 @@ PREFACE = (
 )
 LEGEND = (
     "Adjacency says what epsilon hides. label: one record's label; the server knows the scores.\n"
-    "record: a whole record, added or removed. score: one record's score; its label is open.\n"
-    "none: nothing is hidden."
+    "record: a whole record, added or removed.\n"
+    "none: nothing is hidden; of noisy scores epsilon hides the scores, but not the labels."
 )
 HEADER = (
     "protocol",

@@ -113,10 +113,10 @@ def cell_influences(positives: Counts, negatives: Counts) -> tuple[Floats, Float
     """How the AUC of cells changes with one more positive, and one more negative, in each cell.
 
     ``(F_j - A) / P`` with F the negatives' mid-distribution, and ``(1 - G_j - A) / N`` with G the
-    positives'. Shapes (..., B).
+    positives'. Shapes (..., B); NaN where a class total is not positive.
     """
-    ours = positives.sum(axis=-1, keepdims=True, dtype=np.float64)
-    theirs = negatives.sum(axis=-1, keepdims=True, dtype=np.float64)
+    ours = _positive_or_nan(positives.sum(axis=-1, keepdims=True, dtype=np.float64))
+    theirs = _positive_or_nan(negatives.sum(axis=-1, keepdims=True, dtype=np.float64))
     area = cell_area(positives, negatives)[..., np.newaxis]
     beaten = (np.cumsum(negatives, axis=-1) - negatives / 2) / theirs
     beating = 1 - (np.cumsum(positives, axis=-1) - positives / 2) / ours
@@ -152,6 +152,10 @@ def _slopes(cells: Counts) -> Counts:
     if cells.shape[-1] < 2:
         return np.zeros_like(cells)
     return 2 * np.gradient(cells.astype(np.float64), axis=-1)
+
+
+def _positive_or_nan(total: Floats) -> Floats:
+    return np.where(total > 0, total, np.nan)
 
 
 def _ratio(part: Counts, whole: Counts) -> Floats:

@@ -10,9 +10,6 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-from dp_accounting import DpEvent, ZCDpEvent, get_sigma_gaussian
-from dp_accounting.pld import common, privacy_loss_distribution
-from dp_accounting.rdp import RdpAccountant
 
 
 class Adjacency(Enum):
@@ -58,7 +55,12 @@ class Cost:
             raise ValueError(f"delta must be at least 0 and below 1, got {self.delta}")
 
     def __add__(self, other: Cost) -> Cost:
-        """Basic composition; refuses to add guarantees at different adjacencies."""
+        """Basic composition; refuses to add guarantees at different adjacencies.
+
+        With a release that protects nothing, nothing is protected.
+        """
+        if math.inf in (self.epsilon, other.epsilon):
+            return UNPROTECTED
         if other == NOTHING:
             return self
         if self == NOTHING:
@@ -164,6 +166,8 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
 
 @lru_cache(maxsize=256)
 def _unit_sigma(epsilon: float, delta: float) -> float:
+    from dp_accounting import get_sigma_gaussian  # noqa: PLC0415 (a second to import)
+
     return float(get_sigma_gaussian(epsilon, delta))
 
 
@@ -197,16 +201,20 @@ def _rho(cost: Cost) -> float | None:
 
 
 def _zero_concentrated(costs: list[Cost], delta: float, adjacency: Adjacency | None) -> Cost:
+    from dp_accounting import ZCDpEvent  # noqa: PLC0415 (a second to import)
+    from dp_accounting.rdp import RdpAccountant  # noqa: PLC0415
+
     rhos = [_rho(cost) for cost in costs]
     if any(rho is None for rho in rhos):
         raise ValueError("zcdp composition needs costs that are pure or state their rho")
     total = math.fsum(rho for rho in rhos if rho is not None)
-    event: DpEvent = ZCDpEvent(total)
-    epsilon = float(RdpAccountant().compose(event).get_epsilon(delta))
+    epsilon = float(RdpAccountant().compose(ZCDpEvent(total)).get_epsilon(delta))
     return Cost(epsilon, delta, adjacency, total)
 
 
 def _privacy_loss(costs: list[Cost], delta: float, adjacency: Adjacency | None) -> Cost:
+    from dp_accounting.pld import common, privacy_loss_distribution  # noqa: PLC0415
+
     groups: dict[tuple[float, float], int] = {}
     for cost in costs:
         key = (cost.epsilon, cost.delta)

@@ -15,29 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.clients import Clients, DataError
-from tacit.metrics.curves import (
-    cell_area,
-    cell_influences,
-    cell_sampling_variance,
-    counts_from_thresholds,
-    density_correction,
-    merge_pairs,
-    placement_variance,
-)
-from tacit.metrics.ranking import plug_in_variance
+from tacit.metrics.curves import counts_from_thresholds
 from tacit.privacy.cost import Adjacency, Cost, analytic_gaussian_sigma, check_epsilon
 from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.privacy.noise import GAUSSIAN_DELTA_SLACK, NoiseSource
 from tacit.privacy.response import flip_probability, response_variance
-from tacit.protocols.confusion import CountNoise, estimate_from_confusion
+from tacit.protocols.cells import (
+    exchange_variance,
+    findings_from_cells,
+    findings_from_confusion,
+    independent_variance,
+)
+from tacit.protocols.confusion import CountNoise
 from tacit.protocols.conversation import Ask, Conversation, Memory, Protocol, Reply, step
 from tacit.protocols.fedauc import RESPONSE
 from tacit.protocols.flipped import flipped_labels, flipping_cost
-from tacit.results.findings import Curve, Findings
+from tacit.results.findings import Findings
 
 Floats = NDArray[np.float64]
-
-BIAS_CAUSES = ("clamping and ordering of noisy counts", "straight lines between thresholds")
 
 MECHANISMS = ("histogram", "laplace", "gaussian", RESPONSE)
 
@@ -228,7 +223,8 @@ class DPAUC(Protocol):
         if self.mechanism in ("laplace", "gaussian"):
             reply = yield Ask(noisy_confusion_counts, self, shared=shared)
             counts = np.asarray(reply["counts"])
-            return self._from_confusion(counts.sum(axis=-1), counts.shape[-1])
+            noise = CountNoise(counts.shape[-1], self.count_scale, self.mechanism == "gaussian")
+            return findings_from_confusion(self.edges, counts.sum(axis=-1), noise, self.clamp)
         asked = noisy_histograms if self.mechanism == "histogram" else flipped_histograms
         reply = yield Ask(asked, self, shared=shared)
         clients = np.asarray(reply["positives"]).shape[-1]
@@ -243,12 +239,9 @@ class DPAUC(Protocol):
     def _from_histograms(self, positives: Floats, negatives: Floats, clients: int) -> Findings:
         """Independent noise on both classes' cells."""
         one = clients * float(discrete_laplace_variance(self.count_scale))
-        by_positive, by_negative = cell_influences(positives, negatives)
-        spread = one * np.sum(by_positive**2 + by_negative**2, axis=-1)
-        pairs = positives.sum(axis=-1) * negatives.sum(axis=-1)
-        spread = spread + one**2 * self.thresholds**2 / 2 / np.maximum(pairs, 1.0) ** 2
         noise = np.full(self.thresholds, one)
-        return self._conclude(positives, negatives, spread, noise, noise)
+        spread = independent_variance(positives, negatives, one)
+        return findings_from_cells(self.edges, (positives, negatives), spread, noise)
 
     def _from_labelled(self, positives: Floats, records: Floats, clients: int) -> Findings:
         """Noise that moves a record from one class to the other; cell totals are exact."""
@@ -258,86 +251,8 @@ class DPAUC(Protocol):
         else:
             one = clients * float(discrete_laplace_variance(self.count_scale))
             noise = np.full(self.thresholds, one)
-        by_positive, by_negative = cell_influences(positives, negatives)
-        spread = np.sum(noise * (by_positive - by_negative) ** 2, axis=-1)
-        return self._conclude(positives, negatives, spread, noise, noise)
-
-    def _conclude(
-        self,
-        positives: Floats,
-        negatives: Floats,
-        variance: Floats,
-        positive_noise: Floats,
-        negative_noise: Floats,
-    ) -> Findings:
-        """The area of noisy cells, with densities that are linear inside a cell.
-
-        What the cells hide is the place of a record in its cell, and the curvature of the
-        densities, for which an eighth of the change from cells of twice the width stands.
-        """
-        value = cell_area(positives, negatives) + density_correction(positives, negatives)
-        coarse = merge_pairs(positives), merge_pairs(negatives)
-        change = value - cell_area(*coarse) - density_correction(*coarse)
-        hidden = placement_variance(positives, negatives) + (change / 8) ** 2
-        curve = self._curve(positives, negatives, positive_noise, negative_noise)
-        return self._findings(value, variance, np.sqrt(hidden), (positives, negatives), curve)
-
-    def _from_confusion(self, counts: Floats, clients: int) -> Findings:
-        """The paper's area of noisy confusion counts."""
-        noise = CountNoise(clients, self.count_scale, self.mechanism == "gaussian")
-        found = estimate_from_confusion(counts, noise, self.clamp)
-        up, across = found.true_positive_rate, found.false_positive_rate
-        up_error, across_error = (
-            np.sqrt(noise.variance * ((1 - rate) ** 2 + rate**2))
-            / np.maximum(total, 1.0)[..., np.newaxis]
-            for rate, total in ((up, found.positives), (across, found.negatives))
-        )
-        return self._findings(
-            found.value,
-            found.privacy_variance,
-            np.sqrt(found.approximation_variance),
-            (found.positives[..., np.newaxis], found.negatives[..., np.newaxis]),
-            Curve(self.edges, across, up, across_error, up_error),
-            (found.clamping_bias, found.threshold_bias),
-        )
-
-    def _findings(
-        self,
-        value: Floats,
-        variance: Floats,
-        approximation: Floats,
-        classes: tuple[Floats, Floats],
-        curve: Curve,
-        biases: tuple[Floats, Floats] | None = None,
-    ) -> Findings:
-        ours, theirs = classes[0].sum(axis=-1), classes[1].sum(axis=-1)
-        error = np.sqrt(np.maximum(variance, 0.0))
-        return Findings(
-            value=value,
-            privacy_error=error,
-            sampling_error=np.sqrt(_sampling_variance(value, *classes)),
-            positives=ours,
-            negatives=theirs,
-            approximation_error=np.nan_to_num(approximation),
-            bias=biases[0] + biases[1] if biases else np.zeros_like(value),
-            roc=curve if np.ndim(value) == 0 else None,
-            warnings=_warnings(value, error, ours, theirs, biases) if np.ndim(value) == 0 else (),
-        )
-
-    def _curve(
-        self, positives: Floats, negatives: Floats, positive_noise: Floats, negative_noise: Floats
-    ) -> Curve:
-        ours = np.maximum(positives.sum(axis=-1, keepdims=True), 1.0)
-        theirs = np.maximum(negatives.sum(axis=-1, keepdims=True), 1.0)
-        up = counts_from_thresholds(positives) / ours
-        across = counts_from_thresholds(negatives) / theirs
-        errors = []
-        for rate, noise, total in ((across, negative_noise, theirs), (up, positive_noise, ours)):
-            above = counts_from_thresholds(noise)
-            below = noise.sum(axis=-1, keepdims=True) - above
-            variance = (1 - rate) ** 2 * above + rate**2 * below
-            errors.append(np.sqrt(np.maximum(variance, 0.0)) / total)
-        return Curve(self.edges, across, up, errors[0], errors[1])
+        spread = exchange_variance(positives, negatives, noise)
+        return findings_from_cells(self.edges, (positives, negatives), spread, noise)
 
 
 def cell_counts(
@@ -377,36 +292,3 @@ def _check_scores(clients: Clients) -> None:
             "scores must be in [0, 1] where thresholds cut that range, "
             f"got {clients.scores[wrong[0]]} in {clients.name(client)}, row {row}"
         )
-
-
-def _sampling_variance(value: Floats, positives: Floats, negatives: Floats) -> Floats:
-    if positives.shape[-1] > 1:
-        return cell_sampling_variance(positives, negatives)
-    ours, theirs = np.maximum(positives[..., 0], 1.0), np.maximum(negatives[..., 0], 1.0)
-    return np.vectorize(plug_in_variance)(np.nan_to_num(value, nan=0.5), ours, theirs)
-
-
-def _warnings(
-    value: Floats,
-    error: Floats,
-    positives: Floats,
-    negatives: Floats,
-    biases: tuple[Floats, Floats] | None,
-) -> tuple[str, ...]:
-    if not np.isfinite(value):
-        return (
-            "not enough signal at this epsilon: the noisy class totals are "
-            f"{float(positives):.1f} and {float(negatives):.1f}; no estimate is given",
-        )
-    found = []
-    for cause, bias in zip(BIAS_CAUSES, biases or (), strict=False):
-        if abs(float(bias)) > 0.25 * float(error):
-            found.append(
-                f"{cause} bias this estimate by about {float(bias):+.2g}; the interval is centred "
-                "on the value less that bias"
-            )
-    if not 0 <= float(value) <= 1:
-        found.append(
-            f"the estimate {float(value):.4f} lies outside [0, 1]; it is reported as it came"
-        )
-    return tuple(found)

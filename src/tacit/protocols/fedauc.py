@@ -327,7 +327,7 @@ def findings_from_pairs(
     return Findings(
         value=value,
         privacy_error=error,
-        sampling_error=sampling,
+        sampling_error=np.where(np.isnan(value), np.nan, sampling),
         positives=positives,
         negatives=records - positives,
         warnings=warnings,

@@ -117,7 +117,7 @@ class Evaluation:
             (
                 "sent by a client",
                 f"{sent['median']:,.0f} bytes (median), {sent['max']:,} (most), "
-                f"{self.traffic.rounds} rounds",
+                f"{self.traffic.rounds} round{'s' if self.traffic.rounds > 1 else ''}",
             )
         )
         rows.append(("clients", f"{self.clients:,}"))

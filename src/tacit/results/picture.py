@@ -53,10 +53,12 @@ def draw_roc(curve: Curve, axes: Any) -> None:
 
 
 def _draw_interval(evaluation: Any, axes: Any) -> None:
-    reach = 1.96 * evaluation.auc.standard_error
-    if not math.isfinite(reach):
-        reach = 0.0
-    axes.errorbar([0], [evaluation.auc.value], yerr=[reach], fmt="o", capsize=6, label="estimate")
+    """The value as a point, and its interval, which a known bias may move off the point."""
+    value = evaluation.auc.value
+    axes.plot([0], [value], "o", label="estimate")
+    if math.isfinite(evaluation.auc.standard_error):
+        low, high = evaluation.auc.interval(0.95)
+        axes.errorbar([0], [(low + high) / 2], yerr=[(high - low) / 2], fmt="none", capsize=6)
     if evaluation.exact is not None:
         axes.axhline(evaluation.exact, color="grey", linestyle="--", label="exact (not private)")
     axes.set_xticks([])

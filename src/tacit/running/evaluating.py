@@ -71,7 +71,7 @@ def evaluate(
         traffic=Traffic(run.rounds, run.bytes_sent),
         clients=clients.count,
         positives=float(findings.positives),
-        noise=_noise_name(source),
+        noise="none" if isinstance(protocol, ExactAUC) else _noise_name(source),
         exact=exact_auc(clients) if exact else None,
         warnings=findings.warnings,
         release=_release(clients.records, protocol, findings),
