@@ -211,7 +211,7 @@ def _row(comparison: Comparison, name: str, result: Evaluation) -> tuple[str, ..
         f"{result.auc.value:.4f}" if result.has_signal else "no signal",
         _interval(result),
         "none" if spent.adjacency is None else spent.adjacency.value,
-        "unlimited" if asked is None else f"{asked:g}",
+        "unlimited" if math.isinf(spent.epsilon) else f"{asked:g}",
         f"{result.traffic.to_dict()['bytes_sent_per_client']['median']:,.0f}",
     )
 
