@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, NoReturn
 
 import click
@@ -196,7 +196,6 @@ def evaluate(
     if split is not None:
         clients = _split(clients, split, by, seed)
     result = tacit.evaluate(clients, chosen, seed, exact=exact)
-    result = replace(result, warnings=(*_simulation(split, seed), *result.warnings))
     _print(_as_json(result.to_dict()) if as_json else _as_lines(result))
     if picture is not None:
         picture.save(result.plot().figure)
@@ -346,18 +345,6 @@ def _split(clients: Clients, count: int, by: Any, seed: int | None) -> Clients:
     """Deal the records out; the split's random numbers are not the noise's."""
     own = None if seed is None else int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
     return Clients.split(clients.scores, clients.labels, count, by or "uniform", own)
-
-
-def _simulation(split: int | None, seed: int | None) -> tuple[str, ...]:
-    """What the reader of a simulated result must know."""
-    if split is not None:
-        return (
-            f"this is a simulation: the records were dealt out to {split} clients that do not "
-            "exist, random numbers are simulated, and nothing is protected",
-        )
-    if seed is not None:
-        return ("this is a simulation: anyone can repeat its noise from the seed",)
-    return ()
 
 
 def _as_json(content: Any) -> str:

@@ -18,7 +18,6 @@ from scipy import stats
 from tacit.privacy import exact
 from tacit.privacy.distributions import staircase_gamma
 from tacit.privacy.noise import (
-    GAUSSIAN_DELTA_SLACK,
     GAUSSIAN_GRID_BITS,
     GRID_BITS,
     NoiseSource,
@@ -27,6 +26,7 @@ from tacit.privacy.noise import (
     SystemNoise,
     _outer_threshold,
     _Stairs,
+    gaussian_delta,
     power_of_two_grid,
 )
 from tests.privacy import reference
@@ -319,11 +319,11 @@ class TestPrivacy:
                     assert float(value) + drawn == float(Fraction(value) + Fraction(drawn))
 
     def test_the_gaussian_grid_fits_in_the_delta_kept_back(self) -> None:
-        coarsest = 2.0**-GAUSSIAN_GRID_BITS
-        a_coordinate = coarsest**2 / 4
+        a_coordinate = (2.0**-GAUSSIAN_GRID_BITS) ** 2 / 4
         total = 1000 * (1 + np.exp(8.0)) * a_coordinate
-        assert total < 1e-18
-        assert total < 1e-12 * (1 - GAUSSIAN_DELTA_SLACK)
+        assert gaussian_delta(8.0, 1e-12, 1000) <= 1e-12 - 0.999 * total
+        with pytest.raises(ValueError, match=r"delta must be at least .* got 1e-13"):
+            gaussian_delta(8.0, 1e-13, 1000)
 
     def test_the_laplace_grid_keeps_the_variance(self) -> None:
         steps = 2.0**GRID_BITS

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit import Clients, DataError, ExactAUC, FedAUC, Memory, evaluate, repeat
+from tacit import (
+    Clients,
+    DataError,
+    ExactAUC,
+    FedAUC,
+    Memory,
+    binormal_scores,
+    evaluate,
+    repeat,
+)
 from tacit.metrics.ranking import auc
 from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.privacy.response import flip_labels, flip_probability
@@ -92,16 +101,49 @@ def test_two_later_evaluations_with_other_scores_cost_nothing() -> None:
     assert again.auc.value == first.auc.value
 
 
-def test_other_labels_are_flipped_afresh_and_cost_again() -> None:
+def test_changed_labels_need_a_new_memory() -> None:
     clients = binormal_clients(300, 700, 5)
     memory, protocol = Memory(), FedAUC(1.0, "randomised-response")
     evaluate(clients, protocol, seed=1, memory=memory)
     labels = clients.labels.copy()
     labels[0] = 1 - labels[0]
     changed = Clients(clients.scores, labels, clients.offsets)
-    assert evaluate(changed, protocol, seed=1, memory=memory).spent.epsilon == 1.0
+    with pytest.raises(DataError, match="the labels differ from those that were flipped"):
+        evaluate(changed, protocol, seed=1, memory=memory)
     other = FedAUC(2.0, "randomised-response")
     assert evaluate(clients, other, seed=1, memory=memory).spent.epsilon == 2.0
+
+
+def mixed_federation() -> Clients:
+    """One large client, which adds noise, among 1,000 one-record clients, which respond."""
+    scores, labels = binormal_scores(4000, 6000, 0.8, seed=0)
+    owner = np.where(np.arange(10000) < 9000, 0, np.arange(10000))
+    order = np.random.default_rng(0).permutation(10000)
+    return Clients.from_arrays(scores[order], labels[order], owner)
+
+
+def test_flips_that_were_never_released_are_not_free_later() -> None:
+    clients, memory = mixed_federation(), Memory()
+    first = evaluate(clients, FedAUC(1.0), seed=1, memory=memory)
+    assert first.spent.epsilon == pytest.approx(1.0)
+    later = evaluate(clients, FedAUC(1.0, "randomised-response"), seed=2, memory=memory)
+    assert later.spent.epsilon == 1.0
+    assert evaluate(clients, FedAUC(1.0, "rr"), seed=3, memory=memory).spent.epsilon == 0.0
+
+
+def test_a_batch_that_answers_in_both_ways_declares_the_larger_rho() -> None:
+    clients = mixed_federation()
+    protocol = FedAUC(1.0, "gaussian", delta=1e-6)
+    spent = evaluate(clients, protocol, seed=1).spent
+    assert spent.delta == 1e-6
+    assert spent.rho is not None
+    assert spent.rho >= 0.45
+    chunked = simulate(clients, protocol, SimulatedNoise(1), chunk=1).spent
+    assert (chunked.epsilon, chunked.delta, chunked.rho) == (
+        spent.epsilon,
+        spent.delta,
+        spent.rho,
+    )
 
 
 def test_small_clients_answer_by_randomised_response_without_a_first_round() -> None:
@@ -121,6 +163,7 @@ def test_a_previous_release_replaces_the_first_round() -> None:
     clients = binormal_clients(3000, 7000, 4)
     first = evaluate(clients, FedAUC(1.0), seed=0)
     assert first.release is not None
+    assert math.isfinite(first.release.positives_error)
     second = evaluate(clients, FedAUC(1.0, previous=first.release), seed=1)
     assert second.traffic.rounds == 2
     assert second.auc.value == pytest.approx(exact_auc(clients), abs=6 * second.auc.privacy_error)
@@ -154,8 +197,8 @@ def test_no_signal_gives_no_number() -> None:
     result = next(r for r in seeds if not r.has_signal)
     assert result.to_dict()["auc"]["value"] is None
     assert result.to_dict()["auc"]["interval"] == [None, None]
-    assert "not enough signal at this epsilon" in result.warnings[0]
-    assert "predicted error" in result.warnings[0]
+    assert "not enough signal at this epsilon" in result.warnings[-1]
+    assert "predicted error" in result.warnings[-1]
 
 
 def test_a_weak_count_is_warned_of() -> None:
@@ -177,6 +220,11 @@ def test_an_estimate_outside_the_unit_interval_is_reported_as_it_came() -> None:
 def test_epsilon_must_be_positive_and_finite(epsilon: float) -> None:
     with pytest.raises(ValueError, match=f"epsilon must be positive and finite, got {epsilon}"):
         FedAUC(epsilon)
+
+
+def test_an_epsilon_too_small_to_say_anything_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"epsilon must be at least 0\.001, got 1e-09"):
+        FedAUC(1e-9)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,8 @@ def test_the_json_has_its_schema() -> None:
     ].keys()
     assert made["spent"] == {"epsilon": 1.0, "delta": 0.0, "adjacency": "label"}
     assert made["traffic"]["bytes_sent_per_client"].keys() == {"median", "max"}
-    assert made["warnings"] == []
+    assert len(made["warnings"]) == 1
+    assert "this is a simulation" in made["warnings"][0]
     assert made["noise"] == "simulated"
 
 
@@ -93,3 +94,9 @@ def test_a_missing_extra_is_one_clear_sentence(
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match=f"needs? {module}; install it with: pip install"):
         getattr(result, method)()
+
+
+def test_a_result_from_a_previous_release_is_strict_json() -> None:
+    first = result_of(tacit.FedAUC(1.0))
+    second = result_of(tacit.FedAUC(1.0, previous=first.release))
+    json.dumps(second.to_dict(), allow_nan=False)

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Counts = NDArray[Any]
 
+CROWDED_CELL = 4.0
+"""A cell with this many times the mean number of pairs is crowded; smooth densities stay below."""
+
 
 def counts_from_thresholds(cells: Counts) -> Counts:
     """How many records reach each cell's lower edge: the sum of this and all higher cells."""
@@ -121,6 +124,35 @@ def cell_influences(positives: Counts, negatives: Counts) -> tuple[Floats, Float
     beaten = (np.cumsum(negatives, axis=-1) - negatives / 2) / theirs
     beating = 1 - (np.cumsum(positives, axis=-1) - positives / 2) / ours
     return (beaten - area) / ours, (beating - area) / theirs
+
+
+def curvature_error(positives: Counts, negatives: Counts) -> Floats:
+    """How far the density correction may be off, from cells of twice the width.
+
+    For smooth densities the uncorrected area errs by the square of the width and the corrected one
+    by its fourth power: a third of the change of the first is then the correction itself, and a
+    fifteenth of the change of the second its error. The larger of the disagreement with the one
+    and an eighth of the other stands for the error; scores that crowd into few cells make it large.
+    """
+    coarse = merge_pairs(positives), merge_pairs(negatives)
+    correction = density_correction(positives, negatives)
+    steps = cell_area(positives, negatives) - cell_area(*coarse)
+    change = steps + correction - density_correction(*coarse)
+    return np.maximum(np.abs(correction - steps / 3), np.abs(change) / 8)
+
+
+def crowding_variance(positives: Counts, negatives: Counts) -> Floats:
+    """The error of cells that hold far more pairs than others, as a variance of the AUC.
+
+    Where scores crowd into one cell its neighbours do not tell the densities inside it. The share
+    of its pairs that the positives win is then taken as uniform on [0, 1], of variance 1/12. A cell
+    counts as crowded with more than ``CROWDED_CELL`` times the mean number of pairs.
+    """
+    pairs = np.maximum(positives, 0.0) * np.maximum(negatives, 0.0)
+    usual = CROWDED_CELL * pairs.mean(axis=-1, keepdims=True)
+    crowded = np.sum(np.where(pairs > usual, pairs, 0.0) ** 2, axis=-1) / 12
+    total = positives.sum(axis=-1, dtype=np.float64) * negatives.sum(axis=-1, dtype=np.float64)
+    return np.where(total > 0, crowded / np.where(total > 0, total, 1.0) ** 2, 0.0)
 
 
 def placement_variance(positives: Counts, negatives: Counts) -> Floats:

@@ -86,6 +86,9 @@ class Cost:
 NOTHING = Cost(0.0)
 """The cost of a step that depends on nothing private."""
 
+LEAST_BUDGET = 0.001
+"""The smallest epsilon of an evaluation; its parts must stay within the samplers' range."""
+
 UNPROTECTED = Cost(math.inf)
 """The cost of a step that shows private values as they are."""
 
@@ -169,6 +172,34 @@ def _unit_sigma(epsilon: float, delta: float) -> float:
     from dp_accounting import get_sigma_gaussian  # noqa: PLC0415 (a second to import)
 
     return float(get_sigma_gaussian(epsilon, delta))
+
+
+def most(costs: Iterable[Cost]) -> Cost:
+    """A cost that covers each of these, which different clients of one batch spend.
+
+    The largest epsilon, delta and rho; a pure cost of epsilon has rho at most epsilon^2/2.
+    """
+    spent = [cost for cost in costs if cost != NOTHING]
+    if not spent:
+        return NOTHING
+    if any(math.isinf(cost.epsilon) for cost in spent):
+        return UNPROTECTED
+    rhos = [_rho(cost) for cost in spent]
+    stated = any(cost.rho is not None for cost in spent)
+    known = [rho for rho in rhos if rho is not None]
+    return Cost(
+        max(cost.epsilon for cost in spent),
+        max(cost.delta for cost in spent),
+        _one_adjacency(spent),
+        max(known) if stated and len(known) == len(spent) else None,
+    )
+
+
+def check_budget(epsilon: float) -> None:
+    """Refuse an epsilon that is no number, or so small that no protocol could say anything."""
+    check_epsilon(epsilon)
+    if epsilon < LEAST_BUDGET:
+        raise ValueError(f"epsilon must be at least {LEAST_BUDGET}, got {epsilon}")
 
 
 def check_epsilon(epsilon: float) -> None:

@@ -45,13 +45,8 @@ GRID_BITS = 20
 GAUSSIAN_GRID_BITS = 40
 """The same for Gaussian noise, where the grid enters the guarantee through a tiny delta."""
 
-GAUSSIAN_DELTA_SLACK = 1.0 - 2.0**-20
-"""Gaussian noise is calibrated at this share of delta; the rest covers the grid of the sampler.
-
-The sampler's distance from a rounded normal is at most ``2**-82`` a coordinate, and enters delta
-``1 + exp(epsilon)`` times. For ``epsilon <= 8`` and 1,000 coordinates that is below ``1e-18``, less
-than the rest of every ``delta >= 1e-12``.
-"""
+GAUSSIAN_DISTANCE = 2.0 ** (-2 * GAUSSIAN_GRID_BITS - 2)
+"""The total variation between a drawn coordinate and a normal one rounded to the grid, at most."""
 
 
 class NoiseSource(ABC):
@@ -219,7 +214,7 @@ class SystemNoise(NoiseSource):
 
         A continuous normal draw rounded to the grid is post-processing of the Gaussian mechanism
         (the statistic lies on the grid). The discrete Gaussian drawn here is within total variation
-        ``(g/sigma)**2 / 4 <= 2**-82`` of it, which ``GAUSSIAN_DELTA_SLACK`` covers.
+        ``(g/sigma)**2 / 4 <= 2**-82`` of it, which ``gaussian_delta`` covers.
         """
         return self._on_grid(
             _checked(sigma, "sigma"), shape, GAUSSIAN_GRID_BITS, exact.discrete_gaussian
@@ -296,6 +291,24 @@ class NoNoise(NoiseSource):
     def bernoulli(self, probability: float, size: int) -> Bits:
         """All False."""
         return np.zeros(self.full_shape((size,)), dtype=np.bool_)
+
+
+def gaussian_delta(epsilon: float, delta: float, coordinates: int) -> float:
+    """The delta at which to calibrate normal noise, so that its grid stays within ``delta``.
+
+    Each coordinate's distance from a rounded normal enters delta ``1 + exp(epsilon)`` times.
+
+    Raises
+    ------
+    ValueError : when that is more than a millionth of delta.
+    """
+    grid = coordinates * GAUSSIAN_DISTANCE * (1 + np.exp(min(epsilon, 700.0)))
+    if grid > delta * 1e-6:
+        raise ValueError(
+            f"delta must be at least {grid * 1e6:.1e} for gaussian noise at epsilon {epsilon} on "
+            f"{coordinates} numbers, got {delta}"
+        )
+    return float(delta - grid)
 
 
 def power_of_two_grid(scale: ArrayLike, bits: int = GRID_BITS) -> Floats:

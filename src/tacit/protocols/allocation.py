@@ -181,7 +181,9 @@ def influence_allocation(
     imbalance = ((negatives - positives) / (positives * negatives)) ** 2
     response = response_variance(noise.epsilon)
     tilt = 6 * (area - 0.5) ** 2
+    half = (geometry.high - geometry.low) / 2
     second_order = tilt * geometry.sizes.size * float(noise.count_variance(USUAL_SHARE))
+    second_order = second_order + imbalance * (half**2).sum() * noise.unit_variance(USUAL_SHARE)
     for _ in range(rounds):
         uncertainty = extra + second_order
         pivot, share, spread = _best_pivot_and_share(geometry, noise, centre, uncertainty)

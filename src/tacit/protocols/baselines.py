@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tacit.data.clients import Clients, DataError, Ragged
 from tacit.metrics.ranking import doubled_mid_ranks, plug_in_variance
-from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost, check_epsilon
+from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost, check_budget
 from tacit.privacy.noise import NoiseSource, power_of_two_grid
 from tacit.protocols.conversation import Ask, Conversation, Memory, Protocol, Reply, step
 from tacit.results.findings import Findings
@@ -106,7 +106,7 @@ class NoisyScores(Protocol):
     name = "noisy-scores"
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
+        check_budget(self.epsilon)
 
     @property
     def guarantee(self) -> Cost:

@@ -13,17 +13,27 @@ from tacit.metrics.curves import (
     cell_influences,
     cell_sampling_variance,
     counts_from_thresholds,
+    crowding_variance,
+    curvature_error,
     density_correction,
-    merge_pairs,
     placement_variance,
 )
 from tacit.metrics.ranking import plug_in_variance
-from tacit.protocols.confusion import ConfusionEstimate, CountNoise, estimate_from_confusion
+from tacit.protocols.confusion import (
+    CountNoise,
+    class_totals,
+    estimate_from_confusion,
+    pooled_points,
+)
 from tacit.results.findings import Curve, Findings
 
 Floats = NDArray[np.float64]
 
 BIAS_CAUSES = ("clamping and ordering of noisy counts", "straight lines between thresholds")
+CROWDED = (
+    "what the cells hide outweighs the privacy noise: use more cells, or map the scores by an "
+    "agreed public function so that they spread over [0, 1]"
+)
 WEAK = 5.0
 """A class total below this many of its standard errors makes linearised errors too small."""
 
@@ -52,8 +62,8 @@ def findings_from_cells(
 ) -> Findings:
     """The area of noisy cells, with densities that are linear inside a cell.
 
-    What the cells hide is the place of a record in its cell, and the curvature of the densities,
-    for which an eighth of the change from cells of twice the width stands.
+    What the cells hide is the place of a record in its cell, the curvature of the densities, and
+    the inside of crowded cells.
 
     Parameters
     ----------
@@ -63,11 +73,12 @@ def findings_from_cells(
     noise : the variance of the noise in each cell of a class, shape (B,).
     """
     value = cell_area(*cells) + density_correction(*cells)
-    coarse = merge_pairs(cells[0]), merge_pairs(cells[1])
-    change = value - cell_area(*coarse) - density_correction(*coarse)
-    hidden = placement_variance(*cells) + (change / 8) ** 2
+    hidden = placement_variance(*cells) + curvature_error(*cells) ** 2 + crowding_variance(*cells)
     classes = cells[0].sum(axis=-1, dtype=np.float64), cells[1].sum(axis=-1, dtype=np.float64)
     single = np.ndim(value) == 0
+    warnings = _warnings(value, classes, math.sqrt(noise.sum())) if single else ()
+    if single and math.sqrt(hidden) > math.sqrt(variance):
+        warnings += (CROWDED,)
     return Findings(
         value=value,
         privacy_error=np.sqrt(variance),
@@ -76,7 +87,7 @@ def findings_from_cells(
         negatives=classes[1],
         approximation_error=np.sqrt(hidden),
         roc=_curve_of_cells(edges, cells, noise) if single and np.isfinite(value) else None,
-        warnings=_warnings(value, classes, math.sqrt(noise.sum())) if single else (),
+        warnings=warnings,
     )
 
 
@@ -105,7 +116,7 @@ def findings_from_confusion(
         negatives=found.negatives,
         approximation_error=np.where(silent, np.nan, np.sqrt(found.approximation_variance)),
         bias=biases[0] + biases[1],
-        roc=_curve_of_points(edges, found, noise) if single and not silent else None,
+        roc=_curve_of_points(edges, counts, noise) if single and not silent else None,
         warnings=warnings,
     )
 
@@ -123,14 +134,15 @@ def _curve_of_cells(edges: Floats, cells: tuple[Floats, Floats], noise: Floats) 
     return Curve(edges, across, up, across_error, up_error)
 
 
-def _curve_of_points(edges: Floats, found: ConfusionEstimate, noise: CountNoise) -> Curve:
+def _curve_of_points(edges: Floats, counts: Floats, noise: CountNoise) -> Curve:
+    """Unclamped rates at their own thresholds, over pooled totals, made monotone.
+
+    A count's noise has its own variance, and the pooled total's ``2 / T`` of it.
+    """
     made = []
-    for rate, total in (
-        (found.false_positive_rate, found.negatives),
-        (found.true_positive_rate, found.positives),
-    ):
-        spread = noise.variance * ((1 - rate) ** 2 + rate**2)
-        made.append((rate, np.sqrt(spread) / max(float(total), 1.0)))
+    for rate, total in zip(pooled_points(counts), reversed(class_totals(counts)), strict=True):
+        spread = noise.variance * (1 + 2 * rate**2 / edges.size)
+        made.append((_falling(rate), np.sqrt(spread) / max(float(total), 1.0)))
     return Curve(edges, made[0][0], made[1][0], made[0][1], made[1][1])
 
 

@@ -15,6 +15,7 @@ from scipy.optimize import isotonic_regression
 
 from tacit.metrics.curves import (
     closed,
+    curvature_error,
     density_correction,
     density_correction_variance,
     placement_variance,
@@ -102,7 +103,7 @@ def estimate_from_confusion(counts: Floats, noise: CountNoise, clamp: bool) -> C
         variance, bias = _imitated_errors(counts, noise)
     else:
         variance, bias = _pooled_variance(counts, noise), np.zeros_like(value)
-    cells = -np.diff(counts[..., :2, :], axis=-1, append=0.0)
+    cells = -np.diff(counts[..., :2, :-1], axis=-1, append=0.0)
     correction, doubt = _standing_out(cells, noise)
     placement = placement_variance(cells[..., 0, :], cells[..., 1, :])
     return ConfusionEstimate(
@@ -193,7 +194,8 @@ def _standing_out(cells: Floats, noise: CountNoise) -> tuple[Floats, Floats]:
     """The density correction shrunk by the share of its square that noise explains, and its error.
 
     With w the remaining share, ``w * correction`` is the posterior mean under a normal prior whose
-    variance is the excess of the square, and ``w (1 - w) correction**2`` the posterior variance.
+    variance is the excess of the square, and ``w (1 - w) correction**2`` the posterior variance;
+    the correction's own error is added as far as it stands out.
     """
     positives, negatives = cells[..., 0, :], cells[..., 1, :]
     two = 2 * noise.variance
@@ -202,4 +204,5 @@ def _standing_out(cells: Floats, noise: CountNoise) -> tuple[Floats, Floats]:
     square = correction**2
     clear = square > doubt
     kept = np.where(clear, 1 - doubt / np.where(clear, square, 1.0), 0.0)
-    return kept * correction, kept * (1 - kept) * square
+    curved = np.nan_to_num(curvature_error(positives, negatives)) ** 2
+    return kept * correction, kept * (1 - kept) * square + np.maximum(curved - 4 * doubt, 0.0)

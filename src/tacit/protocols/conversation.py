@@ -38,7 +38,10 @@ class View(Enum):
 
 
 class Memory:
-    """A batch of clients' private notebook, kept between steps and evaluations."""
+    """A batch of clients' private notebook, kept between steps and evaluations.
+
+    It belongs to one set of records: their labels, number and order must not change.
+    """
 
     def __init__(self) -> None:
         self._notes: dict[tuple[Any, ...], Any] = {}

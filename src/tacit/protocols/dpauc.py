@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from tacit.data.clients import Clients, DataError
 from tacit.metrics.curves import counts_from_thresholds
-from tacit.privacy.cost import Adjacency, Cost, analytic_gaussian_sigma, check_epsilon
+from tacit.privacy.cost import Adjacency, Cost, analytic_gaussian_sigma, check_budget
 from tacit.privacy.distributions import discrete_laplace_variance
-from tacit.privacy.noise import GAUSSIAN_DELTA_SLACK, NoiseSource
+from tacit.privacy.noise import NoiseSource, gaussian_delta
 from tacit.privacy.response import flip_probability, response_variance
 from tacit.protocols.cells import (
     exchange_variance,
@@ -29,7 +29,7 @@ from tacit.protocols.cells import (
 from tacit.protocols.confusion import CountNoise
 from tacit.protocols.conversation import Ask, Conversation, Memory, Protocol, Reply, step
 from tacit.protocols.fedauc import RESPONSE
-from tacit.protocols.flipped import flipped_labels, flipping_cost
+from tacit.protocols.flipped import everybody, flipped_labels, flipping_cost
 from tacit.results.findings import Findings
 
 Floats = NDArray[np.float64]
@@ -43,7 +43,7 @@ def _full_cost(clients: Clients, ask: Ask, memory: Memory) -> Cost:
 
 
 def _response_cost(clients: Clients, ask: Ask, memory: Memory) -> Cost:
-    return flipping_cost(clients, ask.settings.epsilon, memory)
+    return flipping_cost(clients, ask.settings.epsilon, memory, everybody(clients))
 
 
 @step(spends=_full_cost)
@@ -98,7 +98,7 @@ def flipped_histograms(clients: Clients, ask: Ask, noise: NoiseSource, memory: M
     As paper 2 warns, the number of records in a cell is exact: the server learns each client's
     score histogram, which label adjacency does not protect.
     """
-    flipped = flipped_labels(clients, ask.settings.epsilon, noise, memory)
+    flipped = flipped_labels(clients, ask.settings.epsilon, noise, memory, everybody(clients))
     positives, records = cell_counts(clients, ask.shared["thresholds"], flipped)
     return {"positives": positives, "records": records}
 
@@ -141,7 +141,7 @@ class DPAUC(Protocol):
     name = "dpauc"
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
+        check_budget(self.epsilon)
         spelled = self.mechanism.lower().replace("_", "-").replace("randomized", "randomised")
         object.__setattr__(self, "mechanism", RESPONSE if spelled == "rr" else spelled)
         if self.mechanism not in MECHANISMS:
@@ -194,16 +194,20 @@ class DPAUC(Protocol):
         if self.mechanism == "histogram":
             return (2.0 if self.adjacency == "replace" else 1.0) / self.epsilon
         if self.mechanism == "gaussian":
-            delta = self.delta * GAUSSIAN_DELTA_SLACK
+            delta = gaussian_delta(self.epsilon, self.delta, 4 * self.thresholds)
             return analytic_gaussian_sigma(self.epsilon, delta, math.sqrt(self._distance))
         return self._distance / self.epsilon
 
     @property
     def edges(self) -> Floats:
-        """The lower edges of the cells, which are the thresholds."""
+        """The lower edges of the cells, which are the thresholds.
+
+        Flipped labels are counted in the cells between the paper's thresholds, the last one closed.
+        """
         if self.mechanism == "histogram":
             return np.linspace(0.0, 1.0, self.thresholds + 1)[:-1]
-        return np.linspace(0.0, 1.0, self.thresholds)
+        ends = np.linspace(0.0, 1.0, self.thresholds)
+        return ends[:-1] if self.mechanism == RESPONSE else ends
 
     @property
     def _distance(self) -> int:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tacit.data.clients import Clients, Ragged
 from tacit.metrics.ranking import doubled_mid_ranks, plug_in_variance
-from tacit.privacy.cost import Adjacency, Cost, check_epsilon
+from tacit.privacy.cost import Adjacency, Cost, check_budget, most
 from tacit.privacy.noise import NoiseSource
 from tacit.privacy.response import flip_probability
 from tacit.protocols.allocation import (
@@ -66,7 +66,8 @@ def share_scores(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory)
 def _pair_cost(clients: Clients, ask: Ask, memory: Memory) -> Cost:
     mechanism: RankNoise = ask.shared["noise"]
     respond = np.asarray(ask.each["respond"])
-    return flipping_cost(clients, mechanism.epsilon, memory) if respond.all() else mechanism.cost
+    costs = [] if respond.all() else [mechanism.cost]
+    return most([*costs, flipping_cost(clients, mechanism.epsilon, memory, respond)])
 
 
 @step(spends=_pair_cost)
@@ -98,7 +99,7 @@ def noisy_rank_sums(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memo
         noisy_residual = mechanism.noisy_residual(noise, residual, sensitivity, share, shape)
         if not respond.any():
             return {"positives": noisy_count, "residuals": noisy_residual}
-    flipped = flipped_labels(clients, mechanism.epsilon, noise, memory)
+    flipped = flipped_labels(clients, mechanism.epsilon, noise, memory, respond)
     answered = _pair(ranks, flipped[..., clients.ascending], pivot)
     if respond.all():
         return {"positives": answered[0], "residuals": answered[1]}
@@ -150,7 +151,7 @@ class FedAUC(Protocol):
     name = "fedauc"
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
+        check_budget(self.epsilon)
         object.__setattr__(self, "mechanism", _mechanism_name(self.mechanism))
         if self.allocation not in ALLOCATIONS:
             raise ValueError(f"allocation must be one of {ALLOCATIONS}, got {self.allocation!r}")
@@ -330,6 +331,7 @@ def findings_from_pairs(
         sampling_error=np.where(np.isnan(value), np.nan, sampling),
         positives=positives,
         negatives=records - positives,
+        positives_error=np.sqrt(count),
         warnings=warnings,
     )
 

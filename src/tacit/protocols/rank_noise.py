@@ -19,7 +19,7 @@ from tacit.privacy.distributions import (
     discrete_staircase_variance,
     staircase_variance,
 )
-from tacit.privacy.noise import GAUSSIAN_DELTA_SLACK, NoiseSource
+from tacit.privacy.noise import NoiseSource, gaussian_delta
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[Any]
@@ -87,7 +87,7 @@ class RankNoise:
 
     @property
     def _sigma(self) -> float:
-        return analytic_gaussian_sigma(self.epsilon, self.delta * GAUSSIAN_DELTA_SLACK)
+        return analytic_gaussian_sigma(self.epsilon, gaussian_delta(self.epsilon, self.delta, 2))
 
     def _draw(
         self, noise: NoiseSource, sensitivity: Numbers, part: Floats, shape: tuple[int, ...]

@@ -40,9 +40,6 @@ FEDAUC_CLIENTS = (10, 458)
 DPAUC_CLIENTS = (10, 1_000)
 DELTA = 1e-6
 
-NORMAL_95 = 1.959963984540054
-"""Standard errors on each side of a 95 % interval."""
-
 
 def influence(table: str) -> list[Job]:
     """The influence allocation against the paper's methods, by epsilon, clients and setting."""
@@ -144,14 +141,15 @@ def _fedauc_mechanisms(epsilon: float) -> dict[str, Protocol]:
 
 
 def _dpauc_mechanisms(epsilon: float) -> dict[str, Protocol]:
-    """Every mechanism; the paper's forms without clamping, which biases them."""
+    """Every mechanism; the paper's forms with clamped counts and without."""
+    gaussian = partial(DPAUC, epsilon, mechanism="gaussian", delta=DELTA)
     protocols = {
         "histogram (record)": DPAUC(epsilon),
         "histogram (label)": DPAUC(epsilon, adjacency="label"),
+        "laplace (record)": DPAUC(epsilon, mechanism="laplace"),
         "laplace (record) unclamped": DPAUC(epsilon, mechanism="laplace", clamp=False),
-        "gaussian (record) unclamped": DPAUC(
-            epsilon, mechanism="gaussian", delta=DELTA, clamp=False
-        ),
+        "gaussian (record)": gaussian(),
+        "gaussian (record) unclamped": gaussian(clamp=False),
         f"{RESPONSE} (label)": DPAUC(epsilon, mechanism=RESPONSE, adjacency="label"),
     }
     return {f"DPAUC eps={epsilon:g} {name}": own for name, own in protocols.items()}
@@ -164,7 +162,7 @@ def _coverage(
         bench.clients(split), protocol, bench.repeats, bench.seed(protocol, split)
     )
     predicted = quotient(float(np.sqrt(np.mean(found.privacy_error**2))), spread(found.value))
-    inside = np.abs(found.value - bench.exact(split)) <= NORMAL_95 * found.standard_error
+    inside = found.covers(bench.exact(split), 0.95)
     row = f"{name} K={split.clients}"
     return [
         Target(table, row, "predicted / measured std", predicted, 0.9, 1.1),

@@ -47,6 +47,7 @@ class Findings:
     value : the estimated AUC, shape () or (R,); NaN where the noise left no signal.
     privacy_error, sampling_error, approximation_error : standard deviations, same shape.
     positives, negatives : the estimated class sizes, same shape.
+    positives_error : the standard deviation of ``positives`` by privacy noise.
     bias : how far the value is expected to lie above the exact figure, same shape.
     roc : the ROC curve, where the server's view allows one.
     warnings : sentences about this result; only written when there is no replicate axis.
@@ -57,6 +58,7 @@ class Findings:
     sampling_error: Floats
     positives: Floats
     negatives: Floats
+    positives_error: Floats | float = 0.0
     approximation_error: Floats | float = 0.0
     bias: Floats | float = 0.0
     roc: Curve | None = None

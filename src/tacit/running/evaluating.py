@@ -73,7 +73,7 @@ def evaluate(
         positives=float(findings.positives),
         noise="none" if isinstance(protocol, ExactAUC) else _noise_name(source),
         exact=exact_auc(clients) if exact else None,
-        warnings=findings.warnings,
+        warnings=(*_simulation_warnings(clients, source), *findings.warnings),
         release=_release(clients.records, protocol, findings),
     )
 
@@ -124,15 +124,22 @@ def _noise_name(source: NoiseSource) -> str:
     return "simulated" if isinstance(source, SimulatedNoise) else "none"
 
 
+def _simulation_warnings(clients: Clients, source: NoiseSource) -> tuple[str, ...]:
+    if clients.simulated:
+        return (
+            f"this is a simulation: the records were dealt out to {clients.count} clients that do "
+            "not exist, and nothing is protected",
+        )
+    if not isinstance(source, SystemNoise):
+        return ("this is a simulation: its noise is not fit for a release",)
+    return ()
+
+
 def _release(records: int, protocol: Protocol, findings: Findings) -> Release | None:
     """A starting point for a later influence allocation, from an estimate with signal."""
     value = float(findings.value)
     if not isinstance(protocol, FedAUC) or not np.isfinite(value):
         return None
-    positives = float(findings.positives)
-    return Release(
-        positives,
-        value,
-        float("nan"),
-        abs(records - 2 * positives) * float(findings.privacy_error),
-    )
+    positives, error = float(findings.positives), float(findings.positives_error)
+    centre_error = abs(records - 2 * positives) * float(findings.privacy_error)
+    return Release(positives, value, error, centre_error + 2 * abs(value - 0.5) * error)

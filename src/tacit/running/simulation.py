@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.clients import Clients
-from tacit.privacy.cost import NOTHING, Cost
+from tacit.privacy.cost import NOTHING, Cost, most
 from tacit.privacy.noise import NoiseSource, SimulatedNoise
 from tacit.protocols.conversation import Ask, Memory, Protocol, Reply, View, stack, total
 from tacit.protocols.messages import sizes_by_client
@@ -104,7 +104,7 @@ def _answer(
         )
         costs.append(ask.step.spends(batch, own, notes))
         replies.append(ask.step.answer(batch, own, noise, notes))
-    return stack(replies), max(costs, key=lambda cost: cost.epsilon)
+    return stack(replies), most(costs)
 
 
 def _join_findings(parts: list[tuple[int, Findings]]) -> Findings:
@@ -119,6 +119,7 @@ def _join_findings(parts: list[tuple[int, Findings]]) -> Findings:
         sampling_error=joined("sampling_error"),
         positives=joined("positives"),
         negatives=joined("negatives"),
+        positives_error=joined("positives_error"),
         approximation_error=joined("approximation_error"),
         bias=joined("bias"),
     )
