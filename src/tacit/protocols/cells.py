@@ -25,6 +25,7 @@ from tacit.protocols.confusion import (
     estimate_from_confusion,
     pooled_points,
 )
+from tacit.protocols.levels import CellNoise
 from tacit.results.findings import Curve, Findings
 
 Floats = NDArray[np.float64]
@@ -38,27 +39,27 @@ WEAK = 5.0
 """A class total below this many of its standard errors makes linearised errors too small."""
 
 
-def independent_variance(positives: Floats, negatives: Floats, one: float) -> Floats:
-    """The AUC's variance when every cell of both classes carries noise of variance ``one``.
+def independent_variance(positives: Floats, negatives: Floats, noise: CellNoise) -> Floats:
+    """The AUC's variance when both classes' cells carry independent noise.
 
-    The first order sums squared influences. Products of a positive and a negative cell's noise add
-    ``one^2 B^2 / 2`` over ``(P N)^2``: half of all pairs of cells count fully.
+    The first order is the variance of the influences' weighted sums. Products of a positive and a
+    negative cell's noise add half the product of the totals' variances over ``(P N)^2``: half of
+    all pairs of cells count fully.
     """
     by_positive, by_negative = cell_influences(positives, negatives)
-    spread = one * np.sum(by_positive**2 + by_negative**2, axis=-1)
+    spread = noise.variance_of(by_positive) + noise.variance_of(by_negative)
     pairs = positives.sum(axis=-1, dtype=np.float64) * negatives.sum(axis=-1, dtype=np.float64)
-    products = (one * positives.shape[-1]) ** 2 / 2
-    return spread + products / np.maximum(np.abs(pairs), 1.0) ** 2
+    return spread + noise.total**2 / 2 / np.maximum(np.abs(pairs), 1.0) ** 2
 
 
-def exchange_variance(positives: Floats, negatives: Floats, noise: Floats) -> Floats:
+def exchange_variance(positives: Floats, negatives: Floats, noise: CellNoise) -> Floats:
     """The AUC's variance when noise moves records from one class to the other within a cell."""
     by_positive, by_negative = cell_influences(positives, negatives)
-    return np.sum(noise * (by_positive - by_negative) ** 2, axis=-1)
+    return noise.variance_of(by_positive - by_negative)
 
 
 def findings_from_cells(
-    edges: Floats, cells: tuple[Floats, Floats], variance: Floats, noise: Floats
+    edges: Floats, cells: tuple[Floats, Floats], variance: Floats, noise: CellNoise
 ) -> Findings:
     """The area of noisy cells, with densities that are linear inside a cell.
 
@@ -70,13 +71,13 @@ def findings_from_cells(
     edges : the lower edges of the cells, shape (B,).
     cells : positives and negatives in each cell, summed over clients, shape (..., B).
     variance : the AUC's variance by privacy noise, shape (...).
-    noise : the variance of the noise in each cell of a class, shape (B,).
+    noise : the noise in each class's cells.
     """
     value = cell_area(*cells) + density_correction(*cells)
     hidden = placement_variance(*cells) + curvature_error(*cells) ** 2 + crowding_variance(*cells)
     classes = cells[0].sum(axis=-1, dtype=np.float64), cells[1].sum(axis=-1, dtype=np.float64)
     single = np.ndim(value) == 0
-    warnings = _warnings(value, classes, math.sqrt(noise.sum())) if single else ()
+    warnings = _warnings(value, classes, math.sqrt(noise.total)) if single else ()
     if single and math.sqrt(hidden) > math.sqrt(variance):
         warnings += (CROWDED,)
     return Findings(
@@ -115,21 +116,19 @@ def findings_from_confusion(
         positives=found.positives,
         negatives=found.negatives,
         approximation_error=np.where(silent, np.nan, np.sqrt(found.approximation_variance)),
-        bias=biases[0] + biases[1],
+        bias=np.where(silent, np.nan, biases[0] + biases[1]),
         roc=_curve_of_points(edges, counts, noise) if single and not silent else None,
         warnings=warnings,
     )
 
 
-def _curve_of_cells(edges: Floats, cells: tuple[Floats, Floats], noise: Floats) -> Curve:
+def _curve_of_cells(edges: Floats, cells: tuple[Floats, Floats], noise: CellNoise) -> Curve:
     """Rates made monotone, which post-processing may; errors are those of the raw rates."""
     made = []
     for counts in cells:
         total = max(float(counts.sum()), 1.0)
         rate = counts_from_thresholds(counts) / total
-        above = counts_from_thresholds(noise)
-        spread = (1 - rate) ** 2 * above + rate**2 * (noise.sum() - above)
-        made.append((_falling(rate), np.sqrt(np.maximum(spread, 0.0)) / total))
+        made.append((_falling(rate), np.sqrt(noise.rate_variance(rate)) / total))
     (up, up_error), (across, across_error) = made
     return Curve(edges, across, up, across_error, up_error)
 

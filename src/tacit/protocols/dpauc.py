@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from tacit.data.clients import Clients, DataError
 from tacit.metrics.curves import counts_from_thresholds
 from tacit.privacy.cost import Adjacency, Cost, analytic_gaussian_sigma, check_budget
-from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.privacy.noise import NoiseSource, gaussian_delta
 from tacit.privacy.response import flip_probability, response_variance
 from tacit.protocols.cells import (
@@ -30,6 +29,7 @@ from tacit.protocols.confusion import CountNoise
 from tacit.protocols.conversation import Ask, Conversation, Memory, Protocol, Reply, step
 from tacit.protocols.fedauc import RESPONSE
 from tacit.protocols.flipped import everybody, flipped_labels, flipping_cost
+from tacit.protocols.levels import CellNoise, Levels, best_levels
 from tacit.results.findings import Findings
 
 Floats = NDArray[np.float64]
@@ -71,23 +71,32 @@ def noisy_confusion_counts(clients: Clients, ask: Ask, noise: NoiseSource, memor
 
 @step(spends=_full_cost)
 def noisy_histograms(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
-    """Send the numbers of positives and negatives in every cell, with discrete Laplace noise.
+    """Send the numbers of positives and negatives in cells and groups of cells, with noise.
 
-    A record sits in one cell of one class: adding or removing it changes one count by one, and
-    replacing it at most two. Noise of scale ``sensitivity / epsilon`` on every count gives epsilon
-    by the Laplace mechanism on the integers. At label adjacency the number of records in a cell is
-    public and sent as it is; a label flip changes one positive count by one.
+    A record sits in one cell, and its group, of one class: adding or removing it changes one count
+    of each level by one, and replacing it at most two. Discrete Laplace noise of scale
+    ``sensitivity / part`` on every count costs that level's part of epsilon, by the Laplace
+    mechanism on the integers, and both levels together epsilon. At label adjacency the number of
+    records in a cell is public and sent as it is; a label flip changes one positive count of each
+    level by one.
 
-    The server learns the noisy counts of each client's cells.
+    The server learns the noisy counts of each client's cells and groups.
     """
     settings: DPAUC = ask.settings
+    levels, labelled = settings.levels, settings.adjacency == "label"
     positives, records = cell_counts(clients, ask.shared["thresholds"], clients.labels)
-    if settings.adjacency == "label":
-        drawn = noise.discrete_laplace(settings.count_scale, positives.shape)
-        return {"positives": positives + drawn, "records": records}
-    both = np.stack([positives, records - positives])
-    noisy = both + noise.discrete_laplace(settings.count_scale, both.shape)
-    return {"positives": noisy[..., 0, :, :], "negatives": noisy[..., 1, :, :]}
+    cells = positives if labelled else np.stack([positives, records - positives])
+    noisy = {"cells": cells + _level_noise(settings, levels.cell_epsilon, cells, noise)}
+    if levels.groups:
+        groups = np.add.reduceat(cells, levels.starts, axis=-2)
+        noisy["groups"] = groups + _level_noise(settings, levels.group_epsilon, groups, noise)
+    return noisy | {"records": records} if labelled else noisy
+
+
+def _level_noise(
+    settings: DPAUC, epsilon: float, counts: NDArray[np.int64], noise: NoiseSource
+) -> NDArray[np.int64]:
+    return noise.discrete_laplace(settings.record_distance / epsilon, counts.shape)
 
 
 @step(spends=_response_cost)
@@ -112,8 +121,8 @@ class DPAUC(Protocol):
     epsilon : the privacy budget of one evaluation, for every record.
     thresholds : the number of thresholds of the paper's forms, spaced evenly over [0, 1] with both
         ends, or the number of equal cells of the histogram.
-    mechanism : ``"histogram"`` (noisy cells), or the paper's ``"laplace"``, ``"gaussian"`` and
-        ``"randomised-response"``.
+    mechanism : ``"histogram"`` (noisy cells, and groups of cells where that pays), or the paper's
+        ``"laplace"``, ``"gaussian"`` and ``"randomised-response"``.
     accounting : ``"tight"``, or ``"paper"``, which charges every count of the paper's forms apart.
     adjacency : ``"record"`` (added or removed), ``"label"`` or ``"replace"``.
     delta : for Gaussian noise only.
@@ -190,13 +199,21 @@ class DPAUC(Protocol):
 
     @property
     def count_scale(self) -> float:
-        """The scale of the noise on one count: a Laplace scale, or a standard deviation."""
-        if self.mechanism == "histogram":
-            return (2.0 if self.adjacency == "replace" else 1.0) / self.epsilon
+        """The noise on a confusion count: a Laplace scale, or a standard deviation."""
         if self.mechanism == "gaussian":
             delta = gaussian_delta(self.epsilon, self.delta, 4 * self.thresholds)
             return analytic_gaussian_sigma(self.epsilon, delta, math.sqrt(self._distance))
         return self._distance / self.epsilon
+
+    @property
+    def record_distance(self) -> float:
+        """How many counts of a histogram's level a neighbour changes by one."""
+        return 2.0 if self.adjacency == "replace" else 1.0
+
+    @property
+    def levels(self) -> Levels:
+        """How the histogram divides epsilon, chosen from public figures."""
+        return best_levels(self.thresholds, self.epsilon, self.record_distance)
 
     @property
     def edges(self) -> Floats:
@@ -229,34 +246,34 @@ class DPAUC(Protocol):
             counts = np.asarray(reply["counts"])
             noise = CountNoise(counts.shape[-1], self.count_scale, self.mechanism == "gaussian")
             return findings_from_confusion(self.edges, counts.sum(axis=-1), noise, self.clamp)
-        asked = noisy_histograms if self.mechanism == "histogram" else flipped_histograms
-        reply = yield Ask(asked, self, shared=shared)
-        clients = np.asarray(reply["positives"]).shape[-1]
-        totals = {name: np.asarray(field).sum(axis=-1) for name, field in reply.items()}
         if self.mechanism == RESPONSE:
-            flip = flip_probability(self.epsilon)
-            totals["positives"] = (totals["positives"] - flip * totals["records"]) / (1 - 2 * flip)
-        if "records" in totals:
-            return self._from_labelled(totals["positives"], totals["records"], clients)
-        return self._from_histograms(totals["positives"], totals["negatives"], clients)
+            reply = yield Ask(flipped_histograms, self, shared=shared)
+            return self._from_flipped(*(_total(reply, k) for k in ("positives", "records")))
+        reply = yield Ask(noisy_histograms, self, shared=shared)
+        drawn = self.levels.noise(np.asarray(reply["cells"]).shape[-1], self.record_distance)
+        groups = _total(reply, "groups") if "groups" in reply else np.zeros(0)
+        cells = drawn.reconciled(_total(reply, "cells"), groups)
+        if self.adjacency == "label":
+            return self._from_exchanged(cells, _total(reply, "records"), drawn)
+        positives, negatives = cells[..., 0, :], cells[..., 1, :]
+        spread = independent_variance(positives, negatives, drawn)
+        return findings_from_cells(self.edges, (positives, negatives), spread, drawn)
 
-    def _from_histograms(self, positives: Floats, negatives: Floats, clients: int) -> Findings:
-        """Independent noise on both classes' cells."""
-        one = clients * float(discrete_laplace_variance(self.count_scale))
-        noise = np.full(self.thresholds, one)
-        spread = independent_variance(positives, negatives, one)
-        return findings_from_cells(self.edges, (positives, negatives), spread, noise)
+    def _from_flipped(self, flipped: Floats, records: Floats) -> Findings:
+        flip = flip_probability(self.epsilon)
+        noise = CellNoise(response_variance(self.epsilon) * records)
+        return self._from_exchanged((flipped - flip * records) / (1 - 2 * flip), records, noise)
 
-    def _from_labelled(self, positives: Floats, records: Floats, clients: int) -> Findings:
+    def _from_exchanged(self, positives: Floats, records: Floats, noise: CellNoise) -> Findings:
         """Noise that moves a record from one class to the other; cell totals are exact."""
-        negatives = records - positives
-        if self.mechanism == RESPONSE:
-            noise = response_variance(self.epsilon) * records
-        else:
-            one = clients * float(discrete_laplace_variance(self.count_scale))
-            noise = np.full(self.thresholds, one)
-        spread = exchange_variance(positives, negatives, noise)
-        return findings_from_cells(self.edges, (positives, negatives), spread, noise)
+        cells = positives, records - positives
+        spread = exchange_variance(*cells, noise)
+        return findings_from_cells(self.edges, cells, spread, noise)
+
+
+def _total(reply: Reply, name: str) -> Floats:
+    """A field's sum over clients."""
+    return np.asarray(reply[name]).sum(axis=-1, dtype=np.float64)
 
 
 def cell_counts(

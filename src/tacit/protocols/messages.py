@@ -30,7 +30,7 @@ def encode(arrays: dict[str, NDArray[Any]]) -> bytes:
     >>> import numpy as np
     >>> message = encode({"positives": np.array(3)})
     >>> len(message), decode(message)["positives"].item()
-    (25, 3)
+    (26, 3)
     """
     parts = [MAGIC, struct.pack("<BB", VERSION, len(arrays))]
     for name, array in arrays.items():
