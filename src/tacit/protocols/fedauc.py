@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -293,14 +293,7 @@ class FedAUC(Protocol):
         area = np.clip(np.nan_to_num(value, nan=0.5), 0.0, 1.0)
         centre = np.asarray(influence_centre(geometry.records, inside, area))[..., np.newaxis]
         if self.allocation == "fixed" and self.sensitivity == "global":
-            geometry = RankGeometry(
-                geometry.records,
-                geometry.low,
-                np.full_like(geometry.high, geometry.records - 1),
-                geometry.mean,
-                geometry.scatter,
-                geometry.sizes,
-            )
+            geometry = replace(geometry, high=np.full_like(geometry.high, geometry.records - 1))
         numerator, count, _ = predicted_variance(geometry, noise, allocation, centre)
         return numerator.sum(axis=-1), count.sum(axis=-1)
 

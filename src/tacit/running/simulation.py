@@ -14,7 +14,7 @@ from tacit.protocols.conversation import Ask, Memory, Protocol, Reply, View, sta
 from tacit.protocols.messages import sizes_by_client
 from tacit.results.findings import Findings
 
-REPLICATE_NUMBERS = 2**25
+REPLICATE_NUMBERS = 2**26
 """Replicates are run in groups that hold about this many numbers at once."""
 
 
