@@ -114,6 +114,21 @@ def test_changed_labels_need_a_new_memory() -> None:
     assert evaluate(clients, other, seed=1, memory=memory).spent.epsilon == 2.0
 
 
+def test_kept_flips_do_not_stop_evaluations_that_use_none() -> None:
+    clients = binormal_clients(300, 700, 5)
+    memory = Memory()
+    evaluate(clients, FedAUC(1.0, "rr"), seed=1, memory=memory)
+    labels = 1 - clients.labels
+    changed = Clients(clients.scores, labels, clients.offsets)
+    later = evaluate(changed, FedAUC(1.0, "laplace", "adaptive"), seed=1, memory=memory)
+    assert later.spent.epsilon == 1.0
+
+
+def test_gaussian_noise_refuses_a_delta_that_its_grid_would_eat() -> None:
+    with pytest.raises(ValueError, match="delta must be at least"):
+        FedAUC(1.0, "gaussian", delta=1e-20)
+
+
 def mixed_federation() -> Clients:
     """One large client, which adds noise, among 1,000 one-record clients, which respond."""
     scores, labels = binormal_scores(4000, 6000, 0.8, seed=0)

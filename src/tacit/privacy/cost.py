@@ -130,21 +130,15 @@ def compose(
         raise ValueError(f"delta must be at least 0 and below 1, got {delta}")
     if not spent:
         return NOTHING
+    if any(math.isinf(cost.epsilon) for cost in spent):
+        return UNPROTECTED
     adjacency = _one_adjacency(spent)
-    if method == "tightest" and len(spent) == 1:
-        return spent[0]
-    if method == "basic" or any(math.isinf(cost.epsilon) for cost in spent):
-        return _basic(spent, adjacency)
-    if method == "zcdp":
-        return _zero_concentrated(spent, delta, adjacency)
-    if method == "pld":
-        return _privacy_loss(spent, delta, adjacency)
-    candidates = [_basic(spent, adjacency)]
-    if delta > sum(cost.delta for cost in spent):
-        candidates.append(_privacy_loss(spent, delta, adjacency))
-    if delta > 0 and all(_rho(cost) is not None for cost in spent):
-        candidates.append(_zero_concentrated(spent, delta, adjacency))
-    return min(candidates, key=lambda cost: cost.epsilon)
+    ways = {"basic": _basic, "zcdp": _zero_concentrated, "pld": _privacy_loss}
+    if method in ways:
+        return ways[method](spent, delta, adjacency)
+    if method != "tightest":
+        raise ValueError(f"method must be 'tightest' or one of {tuple(ways)}, got {method!r}")
+    return _tightest(spent, delta, adjacency)
 
 
 def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
@@ -217,12 +211,24 @@ def _one_adjacency(costs: Iterable[Cost]) -> Adjacency | None:
     return named.pop() if named else None
 
 
-def _basic(costs: list[Cost], adjacency: Adjacency | None) -> Cost:
+def _tightest(costs: list[Cost], delta: float, adjacency: Adjacency | None) -> Cost:
+    """The smallest epsilon of the ways that apply; one release is left as it is."""
+    if len(costs) == 1:
+        return costs[0]
+    candidates = [_basic(costs, delta, adjacency)]
+    if delta > sum(cost.delta for cost in costs):
+        candidates.append(_privacy_loss(costs, delta, adjacency))
+    if delta > 0 and all(_rho(cost) is not None for cost in costs):
+        candidates.append(_zero_concentrated(costs, delta, adjacency))
+    return min(candidates, key=lambda cost: cost.epsilon)
+
+
+def _basic(costs: list[Cost], delta: float, adjacency: Adjacency | None) -> Cost:
     """Sums of epsilons and deltas; deltas that reach 1 leave nothing protected."""
-    delta = math.fsum(cost.delta for cost in costs)
-    if delta >= 1:
-        return Cost(math.inf, adjacency=adjacency)
-    return Cost(math.fsum(cost.epsilon for cost in costs), delta, adjacency)
+    total = math.fsum(cost.delta for cost in costs)
+    if total >= 1:
+        return UNPROTECTED
+    return Cost(math.fsum(cost.epsilon for cost in costs), total, adjacency)
 
 
 def _rho(cost: Cost) -> float | None:

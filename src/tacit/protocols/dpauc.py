@@ -170,6 +170,8 @@ class DPAUC(Protocol):
             )
         if self.mechanism == "gaussian" and not 0 < self.delta < 1:
             raise ValueError(f"gaussian noise needs a delta between 0 and 1, got {self.delta}")
+        if self.mechanism == "gaussian":
+            gaussian_delta(self.epsilon, self.delta, 4 * self.thresholds)
         if self.mechanism != "gaussian" and self.delta != 0:
             raise ValueError(f"delta belongs to gaussian noise, got {self.delta}")
 

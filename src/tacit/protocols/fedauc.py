@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from tacit.data.clients import Clients, Ragged
 from tacit.metrics.ranking import doubled_mid_ranks, plug_in_variance
 from tacit.privacy.cost import Adjacency, Cost, check_budget, most
-from tacit.privacy.noise import NoiseSource
+from tacit.privacy.noise import NoiseSource, gaussian_delta
 from tacit.privacy.response import flip_probability
 from tacit.protocols.allocation import (
+    FIRST_ROUND_FRACTIONS,
     Allocation,
     RankGeometry,
     Release,
@@ -163,6 +164,8 @@ class FedAUC(Protocol):
                 raise ValueError(f"{name} must be between 0 and 1, both excluded, got {value}")
         if self.mechanism == "gaussian" and not 0 < self.delta < 1:
             raise ValueError(f"gaussian noise needs a delta between 0 and 1, got {self.delta}")
+        if self.mechanism == "gaussian":
+            gaussian_delta(self.epsilon, self.delta * min(FIRST_ROUND_FRACTIONS[1:]), 2)
         if self.mechanism != "gaussian" and self.delta != 0:
             raise ValueError(f"delta belongs to gaussian noise, got {self.delta}")
 

@@ -64,8 +64,10 @@ def flipping_cost(
     clients: Clients, epsilon: float, memory: Memory, answering: NDArray[np.bool_]
 ) -> Cost:
     """Epsilon at label adjacency, or nothing when every answering client released its flips."""
+    if not answering.any():
+        return NOTHING
     kept = _recall(clients, epsilon, memory)
-    if not answering.any() or (kept is not None and kept.released[answering].all()):
+    if kept is not None and kept.released[answering].all():
         return NOTHING
     return Cost(epsilon, adjacency=Adjacency.LABEL)
 
