@@ -53,12 +53,12 @@ def test_grouping_is_that_of_a_naive_loop(ids):
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=12), st.integers(1, 5))
-def test_chunks_join_to_the_whole(sizes, chunk):
+def test_parts_join_to_the_whole(sizes, chunk):
     ids = np.repeat(np.arange(len(sizes)), sizes)
     clients = Clients.from_arrays(np.arange(ids.size), ids % 2, ids)
-    chunks = list(clients.chunks(chunk))
-    joined = Clients.concatenate(chunks)
-    assert max(part.count for part in chunks) <= chunk
+    starts = range(0, clients.count, chunk)
+    parts = [clients.part(start, min(start + chunk, clients.count)) for start in starts]
+    joined = Clients.concatenate(parts)
     np.testing.assert_array_equal(joined.scores, clients.scores)
     np.testing.assert_array_equal(joined.offsets, clients.offsets)
     assert joined.names == clients.names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, Literal, TypeVar
@@ -228,11 +228,6 @@ class Clients:
             self.simulated,
             _checked=True,
         )
-
-    def chunks(self, size: int) -> Iterator[Clients]:
-        """Batches of at most ``size`` clients, in order."""
-        for start in range(0, self.count, size):
-            yield self.part(start, min(start + size, self.count))
 
     def name(self, index: int) -> str:
         """What to call a client in a message."""

@@ -204,19 +204,15 @@ def predicted_variance(
     The numerator is the client's part of ``sum((rank - centre) * label)``; the AUC's error is the
     numerators' sum divided by ``P N``. Shapes (..., K).
     """
-    pivot = allocation.doubled_pivot / 2
-    if allocation.respond.all():
-        response = response_variance(noise.epsilon)
-        offset = geometry.mean - centre
-        count = response * geometry.sizes
-        return offset**2 * count + response * geometry.scatter, count, offset * count
-    sensitivity = doubled_sensitivity(geometry, allocation.doubled_pivot)
-    count = noise.count_variance(allocation.share)
-    residual = noise.residual_variance(sensitivity, allocation.share) / 4
     response = response_variance(noise.epsilon)
-    offset = np.where(allocation.respond, geometry.mean - centre, pivot - centre)
-    count = np.where(allocation.respond, response * geometry.sizes, count)
-    residual = np.where(allocation.respond, response * geometry.scatter, residual)
+    offset = geometry.mean - centre
+    count, residual = response * geometry.sizes, response * geometry.scatter
+    if not allocation.respond.all():
+        sensitivity = doubled_sensitivity(geometry, allocation.doubled_pivot)
+        noisy_residual = noise.residual_variance(sensitivity, allocation.share) / 4
+        offset = np.where(allocation.respond, offset, allocation.doubled_pivot / 2 - centre)
+        count = np.where(allocation.respond, count, noise.count_variance(allocation.share))
+        residual = np.where(allocation.respond, residual, noisy_residual)
     return offset**2 * count + residual, count, offset * count
 
 
