@@ -17,9 +17,9 @@ from tacit.data.clients import Ragged
 from tacit.metrics.curves import cell_area, density_correction
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
-from tacit.protocols.conversation import Ask, Field, Reply, stack
+from tacit.protocols.conversation import Ask, Field, Reply, View, stack, total
 from tacit.protocols.dpauc import cell_counts
-from tacit.protocols.messages import decode, encode, reply_of, sizes_by_client
+from tacit.protocols.messages import decode, encode, reply_of, sizes_by_client, sum_size
 from tacit.running.evaluating import exact_auc, repeat_findings
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients, federations
@@ -62,7 +62,7 @@ def conversation_of(
     clients: Clients, protocol: Protocol, noise: NoiseSource
 ) -> Iterator[tuple[Ask, Reply]]:
     """Every ask of a conversation with the whole batch's reply."""
-    conversation = protocol.conversation()
+    conversation = protocol.conversation(clients.count)
     ask = next(conversation)
     while True:
         reply = ask.step.answer(clients, ask, noise, Memory())
@@ -94,14 +94,19 @@ def test_a_batch_answers_as_its_clients_one_at_a_time(name: str, clients: Client
             ask.step.answer(clients.part(k, k + 1), ask.part(k, k + 1), NoNoise(), Memory())
             for k in range(clients.count)
         ]
-        assert_same(whole, stack(singles))
+        assert_same(whole, total(singles) if ask.view is View.SUM else stack(singles))
 
 
 @every_protocol
 @few
 @given(clients=federations())
 def test_replies_travel_as_bytes_of_the_stated_size(name: str, clients: Clients) -> None:
-    for _, reply in conversation_of(clients, PROTOCOLS[name], NoNoise()):
+    for ask, reply in conversation_of(clients, PROTOCOLS[name], NoNoise()):
+        if ask.view is View.SUM:
+            message = encode(dict(reply))
+            assert len(message) == sum_size(reply)
+            assert_same(reply, decode(message))
+            continue
         sizes = sizes_by_client(reply, clients.count)
         for k in range(clients.count):
             own = reply_of(reply, k)

@@ -266,7 +266,7 @@ def test_randomised_response_is_understood_in_its_spellings(spelling: str) -> No
 
 def test_the_server_cannot_make_a_client_release_an_unprotected_sum() -> None:
     clients = binormal_clients(5, 5, 1)
-    conversation = FedAUC(1.0, "laplace", "adaptive").conversation()
+    conversation = FedAUC(1.0, "laplace", "adaptive").conversation(clients.count)
     first = next(conversation)
     ask = conversation.send(first.step.answer(clients, first, NoNoise(), Memory()))
     ask.each["share"][:] = 1.0

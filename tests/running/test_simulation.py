@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from tacit import Clients, Cost, Memory, Protocol
+from tacit import Adjacency, Clients, Cost, Memory, Protocol
 from tacit.privacy.noise import NoiseSource, NoNoise
 from tacit.protocols.conversation import Ask, Conversation, Reply, View, step
 from tacit.results.findings import Findings
@@ -19,6 +20,11 @@ from tests.federations import binormal_clients
 @step()
 def count_positives(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
     return {"positives": clients.ragged(clients.labels.astype(np.int64)).sum()}
+
+
+@step()
+def sum_positives(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+    return {"positives": np.asarray(clients.labels.sum(dtype=np.int64))}
 
 
 @step()
@@ -40,7 +46,7 @@ class Counting(Protocol):
     def draws(self, clients: Clients) -> int:
         return 1
 
-    def conversation(self) -> Conversation:
+    def conversation(self, clients: int) -> Conversation:
         reply = yield Ask(self.asked, self, view=self.view)
         self.seen.append(np.asarray(reply["positives"]))
         count = np.asarray(self.seen[-1].sum(), dtype=np.float64)
@@ -50,7 +56,7 @@ class Counting(Protocol):
 @pytest.mark.parametrize("chunk", [None, 1, 2, 100])
 def test_a_sum_shows_the_total_and_nothing_else(chunk: int | None) -> None:
     clients = binormal_clients(30, 40, 7)
-    protocol = Counting(View.SUM)
+    protocol = Counting(View.SUM, sum_positives)
     run = simulate(clients, protocol, NoNoise(), chunk=chunk)
     assert protocol.seen[0].shape == ()
     assert run.findings.value == 30.0
@@ -63,5 +69,54 @@ def test_each_shows_every_reply() -> None:
 
 
 def test_a_field_of_several_values_a_client_has_no_sum() -> None:
-    with pytest.raises(TypeError, match="'labels' is ragged and has no sum"):
+    with pytest.raises(TypeError, match="'labels' must be an array of 64-bit integers"):
         simulate(binormal_clients(3, 4, 2), Counting(View.SUM, send_labels), NoNoise())
+
+
+HALF = Cost(0.5, adjacency=Adjacency.LABEL)
+
+
+def _first_half(clients: Clients, ask: Ask) -> NDArray[np.bool_]:
+    return np.arange(clients.records) % 2 == ask.shared["turn"]
+
+
+@step(spends=lambda clients, ask, memory: HALF, speaks=_first_half)
+def take_turns(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+    return {"positives": clients.ragged(clients.labels.astype(np.int64)).sum()}
+
+
+@dataclass
+class Turns(Counting):
+    """Asks one half of the records, then the other, or the same half again."""
+
+    turns: tuple[int, int] = (0, 1)
+
+    def conversation(self, clients: int) -> Conversation:
+        for turn in self.turns:
+            reply = yield Ask(take_turns, self, shared={"turn": turn})
+        count = np.asarray(np.asarray(reply["positives"]).sum(), dtype=np.float64)
+        return Findings(count, count, count, count, count)
+
+
+@pytest.mark.parametrize(("turns", "spent"), [((0, 1), 0.5), ((0, 0), 1.0)])
+@pytest.mark.parametrize("chunk", [None, 2])
+def test_a_record_spends_only_where_it_speaks(
+    turns: tuple[int, int], spent: float, chunk: int | None
+) -> None:
+    clients = Clients.split(np.linspace(0, 1, 8), [0, 1] * 4, clients=4)
+    run = simulate(clients, Turns(View.EACH, turns=turns), NoNoise(), chunk=chunk)
+    assert run.spent == Cost(spent, adjacency=Adjacency.LABEL)
+
+
+def test_a_protocol_learns_how_many_clients_are_asked() -> None:
+    seen = []
+
+    class Asking(Counting):
+        def conversation(self, clients: int) -> Conversation:
+            seen.append(clients)
+            return super().conversation(clients)
+
+    clients = binormal_clients(30, 40, 7)
+    simulate(clients, Asking(View.EACH), NoNoise())
+    simulate(clients, Asking(View.EACH), NoNoise(), asked=9)
+    assert seen == [7, 9]

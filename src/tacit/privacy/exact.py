@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Callable
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +18,12 @@ Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 Bits = NDArray[np.bool_]
 Sampler = Callable[[float, int], Integers]
+
+WORD = 64
+"""Bits of a word."""
+
+MAX_SHARED_SCALE = 2.0**16
+"""Above it the table of a share of noise would hold millions of entries."""
 
 SCALE_SLACK = 1.0 + 2.0**-50
 """Scales computed in floating point are raised by this factor, so rounding never costs privacy."""
@@ -64,6 +74,51 @@ def geometric(rate: Floats) -> Integers:
     """
     laplace = by_parameter(1 / rate, discrete_laplace)
     return np.where(laplace < 0, -1 - laplace, laplace)
+
+
+def polya(scale: float, share: Fraction, size: int) -> Integers:
+    """Integers k >= 0 with probability ``C(k+r-1, k) (1-b)**r b**k``, ``b = exp(-1/scale)``.
+
+    Inversion: a uniform number is compared with the distribution function, 64 bits at first. Where
+    these leave it open on which side it lies, both get more digits until they do not.
+    """
+    if scale > MAX_SHARED_SCALE:
+        raise ValueError(f"shared noise has a scale of at most {MAX_SHARED_SCALE}, got {scale}")
+    table = np.array(_polya_table(scale, share, WORD), dtype=np.uint64)
+    drawn = words(size)
+    one = np.uint64(1)
+    found = np.searchsorted(table, np.where(drawn > 0, drawn - one, drawn), side="right")
+    upper = np.searchsorted(table, drawn + one, side="right")
+    for place in np.flatnonzero((found != upper) | (found == table.size)):
+        found[place] = _settled(scale, share, int(drawn[place]))
+    return found.astype(np.int64)
+
+
+def _settled(scale: float, share: Fraction, number: int) -> int:
+    """The draw of a uniform number whose first word leaves it open."""
+    bits = WORD
+    while True:
+        number, bits = number << WORD | int(words(1)[0]), bits + WORD
+        table = _polya_table(scale, share, bits)
+        found = bisect_right(table, number - 1)
+        if found == bisect_right(table, number + 1) < len(table):
+            return found
+
+
+@lru_cache(maxsize=256)
+def _polya_table(scale: float, share: Fraction, bits: int) -> tuple[int, ...]:
+    """The distribution function in units of ``2**-bits``, each entry less than a unit off."""
+    with localcontext() as context:
+        context.prec = 30 + bits // 3
+        base = (-1 / Decimal(scale)).exp()
+        shape = Decimal(share.numerator) / Decimal(share.denominator)
+        chance = ((1 - base).ln() * shape).exp()
+        reached, table, unit = Decimal(0), [0], Decimal(2) ** bits
+        while table[-1] < 2**bits - 1:
+            reached += chance
+            table.append(min(int(reached * unit), 2**bits - 1))
+            chance *= base * (len(table) - 2 + shape) / (len(table) - 1)
+    return tuple(table[1:])
 
 
 def discrete_laplace(scale: float, size: int) -> Integers:

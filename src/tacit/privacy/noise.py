@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -85,8 +86,28 @@ class NoiseSource(ABC):
         """Staircase noise on the integers for an integer sensitivity; zero where that is zero."""
 
     @abstractmethod
+    def polya(self, scale: ArrayLike, share: Fraction, shape: Shape) -> Integers:
+        """A share of discrete Laplace noise: the difference of two Polya draws.
+
+        Shares of independent draws add up, and shares that add up to 1 make ``discrete_laplace`` of
+        this scale (Agarwal et al. 2021; paper 5, section 2.2).
+        """
+
+    @abstractmethod
     def bernoulli(self, probability: float, size: int) -> Bits:
         """Independent bits that are True with ``probability``, shape ``full_shape((size,))``."""
+
+    @abstractmethod
+    def integers(self, bounds: ArrayLike, shape: Shape) -> Integers:
+        """Uniform integers, each from 0 to its bound less one."""
+
+    @abstractmethod
+    def choices(self, weights: Sequence[int], size: int) -> Integers:
+        """Places in ``weights``, each chosen in proportion to its weight, shape (size,).
+
+        They say who does what, not what is hidden: all replicates share them, so a protocol that
+        samples its clients asks for one replicate at a time.
+        """
 
 
 class SimulatedNoise(NoiseSource):
@@ -166,6 +187,17 @@ class SimulatedNoise(NoiseSource):
         stairs = _Stairs.broadcast(sensitivity, epsilon, full)
         return stairs.signed(self._staircase_magnitude, lambda size: self._coins((size,)), full)
 
+    def polya(self, scale: ArrayLike, share: Fraction, shape: Shape) -> Integers:
+        """A share of discrete Laplace noise, from NumPy's negative binomial."""
+        full = self.full_shape(shape)
+        with np.errstate(divide="ignore", over="ignore"):
+            rate = 1 / _checked(scale, "scale")
+        if _checked_share(share) == 1:
+            return self._geometric(rate, full) - self._geometric(rate, full)
+        stops = np.broadcast_to(-np.expm1(-rate), full)
+        ours, theirs = (self._rng.negative_binomial(float(share), stops, full) for _ in range(2))
+        return ours - theirs
+
     def bernoulli(self, probability: float, size: int) -> Bits:
         """Bits from 32-bit integers: the probability is rounded to a multiple of 2**-32."""
         _check_probability(probability)
@@ -175,6 +207,14 @@ class SimulatedNoise(NoiseSource):
             return np.ones(full, dtype=np.bool_)
         draws = self._rng.integers(0, 2**32, full, dtype=np.uint32)
         return draws < np.uint32(threshold)
+
+    def integers(self, bounds: ArrayLike, shape: Shape) -> Integers:
+        """Uniform integers."""
+        return self._rng.integers(0, _checked_bounds(bounds), self.full_shape(shape))
+
+    def choices(self, weights: Sequence[int], size: int) -> Integers:
+        """Places in ``weights``, in proportion."""
+        return _places(self._rng.integers(0, sum(weights), size), weights)
 
     def _coins(self, full: Shape) -> Bits:
         return self._rng.integers(0, 2, full, dtype=np.bool_)
@@ -243,6 +283,16 @@ class SystemNoise(NoiseSource):
         stairs = _Stairs.broadcast(sensitivity, epsilon, shape)
         return stairs.signed(_system_magnitude, exact.coins, shape)
 
+    def polya(self, scale: ArrayLike, share: Fraction, shape: Shape) -> Integers:
+        """A share of discrete Laplace noise, from exact Polya draws."""
+        scales = np.broadcast_to(_checked(scale, "scale"), shape)
+        own = _checked_share(share)
+        if own == 1:
+            return exact.by_parameter(scales, exact.discrete_laplace)
+        return exact.by_parameter(
+            scales, lambda value, size: exact.polya(value, own, size)
+        ) - exact.by_parameter(scales, lambda value, size: exact.polya(value, own, size))
+
     def bernoulli(self, probability: float, size: int) -> Bits:
         """Bits from 64-bit words; the probability is rounded to a multiple of 2**-64.
 
@@ -253,6 +303,16 @@ class SystemNoise(NoiseSource):
             return ~self.bernoulli(1.0 - probability, size)
         threshold = min(math.ceil(probability * exact.SCALE_SLACK * 2.0**64), 2**63)
         return exact.words(size) < np.uint64(threshold)
+
+    def integers(self, bounds: ArrayLike, shape: Shape) -> Integers:
+        """Uniform integers, without modulo bias."""
+        limits = np.broadcast_to(_checked_bounds(bounds), shape)
+        drawn = exact.uniform_below(limits.ravel().astype(np.uint64))
+        return drawn.astype(np.int64).reshape(shape)
+
+    def choices(self, weights: Sequence[int], size: int) -> Integers:
+        """Places in ``weights``, in exact proportion."""
+        return _places(self.integers(sum(weights), (size,)), weights)
 
     def _on_grid(self, scale: Floats, shape: Shape, bits: int, sampler: exact.Sampler) -> Floats:
         grid = power_of_two_grid(scale, bits)
@@ -288,9 +348,21 @@ class NoNoise(NoiseSource):
         """Zeros."""
         return np.zeros(self.full_shape(shape), dtype=np.int64)
 
+    def polya(self, scale: ArrayLike, share: Fraction, shape: Shape) -> Integers:
+        """Zeros."""
+        return np.zeros(self.full_shape(shape), dtype=np.int64)
+
     def bernoulli(self, probability: float, size: int) -> Bits:
         """All False."""
         return np.zeros(self.full_shape((size,)), dtype=np.bool_)
+
+    def integers(self, bounds: ArrayLike, shape: Shape) -> Integers:
+        """Zeros."""
+        return np.zeros(self.full_shape(shape), dtype=np.int64)
+
+    def choices(self, weights: Sequence[int], size: int) -> Integers:
+        """The first place with a weight."""
+        return np.full(size, np.flatnonzero(weights)[0], dtype=np.int64)
 
 
 def gaussian_delta(epsilon: float, delta: float, coordinates: int) -> float:
@@ -397,6 +469,23 @@ def _checked_epsilon(epsilon: ArrayLike, sensitivity: Integers | Floats) -> Floa
     allowed = np.where(widths > 0, numbers, 1.0)
     _checked(widths / allowed, "sensitivity / epsilon")
     return allowed
+
+
+def _checked_share(share: Fraction) -> Fraction:
+    if not 0 < share <= 1:
+        raise ValueError(f"share must be above 0 and at most 1, got {share}")
+    return share
+
+
+def _checked_bounds(bounds: ArrayLike) -> Integers:
+    limits = np.asarray(bounds, dtype=np.int64)
+    if np.any(limits < 1):
+        raise ValueError(f"bounds must be at least 1, got {limits.min()}")
+    return limits
+
+
+def _places(drawn: Integers, weights: Sequence[int]) -> Integers:
+    return np.searchsorted(np.cumsum(weights), drawn, side="right").astype(np.int64)
 
 
 def _check_probability(probability: float) -> None:

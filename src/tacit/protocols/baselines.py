@@ -83,7 +83,7 @@ class ExactAUC(Protocol):
         """No noise is drawn."""
         return 1
 
-    def conversation(self) -> Conversation:
+    def conversation(self, clients: int) -> Conversation:
         """Scores up, ranks down, exact sums up."""
         scores = yield Ask(share_plain_scores, self)
         reply = yield from _ask_rank_sums(self, scores)
@@ -122,7 +122,7 @@ class NoisyScores(Protocol):
         """Scores, ranks and sums of every record."""
         return 6 * clients.records
 
-    def conversation(self) -> Conversation:
+    def conversation(self, clients: int) -> Conversation:
         """Noisy scores up, ranks down, exact sums up."""
         scores = yield Ask(share_noisy_scores, self)
         reply = yield from _ask_rank_sums(self, scores)

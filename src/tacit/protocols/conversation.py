@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.clients import Clients, Ragged
+from tacit.metrics.ranking import auc
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.noise import NoiseSource
 from tacit.results.findings import Findings
@@ -32,9 +33,10 @@ class View(Enum):
     """What the server sees of the replies to an ask."""
 
     EACH = "each"
-    """Every client's reply."""
+    """Every client's reply. A step answers with the client axis last, or ragged fields."""
     SUM = "sum"
-    """The sum over clients only, as secure aggregation gives it."""
+    """The sum over clients only, as secure aggregation gives it. A step answers with the sum over
+    its batch, in integers: one client's reply where the batch is that client."""
 
 
 class Memory:
@@ -62,26 +64,39 @@ class Memory:
 
 StepFunction = Callable[[Clients, "Ask", NoiseSource, Memory], Reply]
 Spending = Callable[[Clients, "Ask", Memory], Cost]
+Speaking = Callable[[Clients, "Ask"], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)
 class Step:
     """A client's part of a conversation, with what it spends.
 
-    ``spends`` is asked before the step runs; it returns the most that any client of the batch
-    spends, so that a client can refuse, or write the debit down, before it answers.
+    ``spends`` is asked before the step runs; it returns the most that any record of the batch
+    spends, so that a client can refuse, or write the debit down, before it answers. ``speaks`` says
+    which records the reply depends on, shape (M,): the others spend nothing.
     """
 
     name: str
     answer: StepFunction
     spends: Spending
+    speaks: Speaking
 
 
-def step(spends: Spending | None = None) -> Callable[[StepFunction], Step]:
-    """Declare a function to be a client step; without ``spends`` it costs nothing."""
+def step(
+    spends: Spending | None = None, speaks: Speaking | None = None
+) -> Callable[[StepFunction], Step]:
+    """Declare a function to be a client step.
+
+    Without ``spends`` it costs nothing; without ``speaks`` it is about all records.
+    """
 
     def declare(function: StepFunction) -> Step:
-        return Step(function.__name__, function, spends or (lambda clients, ask, memory: NOTHING))
+        return Step(
+            function.__name__,
+            function,
+            spends or (lambda clients, ask, memory: NOTHING),
+            speaks or (lambda clients, ask: np.ones(clients.records, dtype=np.bool_)),
+        )
 
     return declare
 
@@ -118,10 +133,16 @@ class Protocol(ABC):
     """A protocol's settings, its server side, and its declared guarantee."""
 
     name: str
+    figure: str = "AUC"
+    """What the protocol estimates."""
 
     @abstractmethod
-    def conversation(self) -> Conversation:
-        """The server side, from the first ask to the findings."""
+    def conversation(self, clients: int) -> Conversation:
+        """The server side, from the first ask to the findings; it asks so many clients."""
+
+    def exact(self, clients: Clients) -> float:
+        """The exact figure of all clients' records, which is not private."""
+        return auc(clients.scores, clients.labels)
 
     @property
     @abstractmethod
@@ -159,12 +180,15 @@ def _join(parts: list[Field]) -> Field:
     return Ragged(np.concatenate([part.values for part in ragged], axis=-1), offsets)
 
 
-def total(reply: Reply) -> Reply:
-    """The sum over clients of every field, as ``View.SUM`` shows it."""
-    return {name: _sum_field(name, value) for name, value in reply.items()}
+def total(replies: list[Reply]) -> Reply:
+    """The sum of several batches' sums, as ``View.SUM`` shows it."""
+    return {name: _sum_field(name, [reply[name] for reply in replies]) for name in replies[0]}
 
 
-def _sum_field(name: str, value: Field) -> NDArray[Any]:
-    if isinstance(value, Ragged):
-        raise TypeError(f"field {name!r} is ragged and has no sum over clients")
-    return value.sum(axis=-1)
+def _sum_field(name: str, parts: list[Field]) -> NDArray[Any]:
+    summed = np.zeros((), dtype=np.int64)
+    for part in parts:
+        if isinstance(part, Ragged) or part.dtype != np.int64:
+            raise TypeError(f"field {name!r} must be an array of 64-bit integers to be summed")
+        summed = summed + part
+    return summed

@@ -240,7 +240,7 @@ class DPAUC(Protocol):
         counts = 8 * self.thresholds * clients.count
         return counts + (2 * clients.records if self.mechanism == RESPONSE else 0)
 
-    def conversation(self) -> Conversation:
+    def conversation(self, clients: int) -> Conversation:
         """One round: noisy counts up."""
         shared = {"thresholds": self.edges}
         if self.mechanism in ("laplace", "gaussian"):

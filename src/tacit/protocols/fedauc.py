@@ -196,7 +196,7 @@ class FedAUC(Protocol):
             return 2 * clients.records + 16 * clients.count
         return 8 * clients.count
 
-    def conversation(self) -> Conversation:
+    def conversation(self, clients: int) -> Conversation:
         """Scores up, ranks down, noisy pairs up; with a first round where it pays."""
         scores = yield Ask(share_scores, self)
         sent = scores["scores"]

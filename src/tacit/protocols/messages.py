@@ -13,7 +13,7 @@ from tacit.protocols.conversation import Field, Reply
 
 MAGIC = b"TACT"
 VERSION = 1
-DTYPES = ("<f8", "<i8", "|i1", "|b1")
+DTYPES = ("<f8", "<i8", "|i1", "|b1", "|u1", "<u4")
 MAX_BYTES = 2**31
 MAX_AXES = 4
 
@@ -76,6 +76,11 @@ def sizes_by_client(reply: Reply, clients: int) -> NDArray[np.int64]:
             inner = value.shape[:-1]
             sizes += 3 + len(name) + 8 * len(inner) + value.itemsize * int(np.prod(inner))
     return sizes
+
+
+def sum_size(reply: Reply) -> int:
+    """The encoded size in bytes of a reply of sums, which is the same for every client."""
+    return len(encode({name: np.asarray(value) for name, value in reply.items()}))
 
 
 def reply_of(reply: Reply, client: int) -> dict[str, NDArray[Any]]:

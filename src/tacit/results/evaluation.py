@@ -49,42 +49,56 @@ class Evaluation:
     Parameters
     ----------
     protocol : the protocol's name and settings.
-    auc : the estimated AUC with its errors.
+    estimate : the estimated figure with its errors.
     roc : the ROC curve, where the server's view allows one; else None.
     spent : the privacy that each client spent, at its most.
     traffic : rounds and bytes.
     clients : K, the number of clients.
     positives : the estimated number of positive records.
     noise : where the noise came from, ``"system"``, ``"simulated"`` or ``"none"``.
-    exact : the exact AUC, where every record could be read; it is not private.
+    figure : what was estimated; an AUC unless the protocol says otherwise.
+    exact : the exact figure, where every record could be read; it is not private.
     warnings : what the reader must know about this result.
     release : what the influence allocation of a later evaluation may start from, as
         ``FedAUC(previous=...)`` takes it; None for other protocols.
     """
 
     protocol: Mapping[str, Any]
-    auc: Estimate
+    estimate: Estimate
     roc: Curve | None
     spent: Cost
     traffic: Traffic
     clients: int
     positives: float
     noise: str
+    figure: str = "AUC"
     exact: float | None = None
     warnings: tuple[str, ...] = ()
     release: Any = field(default=None, repr=False)
 
     @property
+    def auc(self) -> Estimate:
+        """The estimate, where it is an AUC.
+
+        Raises
+        ------
+        AttributeError : for another figure, which is in ``estimate``.
+        """
+        if self.figure != "AUC":
+            raise AttributeError(f"this result has no AUC; its estimate is a {self.figure}")
+        return self.estimate
+
+    @property
     def has_signal(self) -> bool:
         """Whether there is an estimate at all; False when the noise left none."""
-        return math.isfinite(self.auc.value)
+        return math.isfinite(self.estimate.value)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as the command's JSON: plain numbers, strings, lists; absent figures null."""
         made: dict[str, Any] = {
             "schema": SCHEMA,
             "protocol": dict(self.protocol),
-            "auc": self.auc.to_dict(),
+            **self._figure_entry(),
             "spent": self.spent.to_dict(),
             "traffic": self.traffic.to_dict(),
             "clients": self.clients,
@@ -97,20 +111,25 @@ class Evaluation:
             made["roc"] = self.roc.to_dict()
         return made
 
+    def _figure_entry(self) -> dict[str, Any]:
+        if self.figure == "AUC":
+            return {"auc": self.estimate.to_dict()}
+        return {"figure": self.figure, "estimate": self.estimate.to_dict()}
+
     def to_rows(self) -> list[tuple[str, str]]:
         """The result as labelled lines for a person."""
-        interval = self.auc.interval(0.95)
+        interval = self.estimate.interval(0.95)
         rows = [("protocol", _protocol_line(self.protocol))]
         if self.has_signal:
-            rows.append(("AUC", f"{self.auc.value:.6f}"))
+            rows.append((self.figure, f"{self.estimate.value:.6f}"))
         else:
-            rows.append(("AUC", "not enough signal"))
-        if self.has_signal and math.isfinite(self.auc.standard_error):
+            rows.append((self.figure, "not enough signal"))
+        if self.has_signal and math.isfinite(self.estimate.standard_error):
             rows.append(("95 % interval", f"{interval.low:.6f} to {interval.high:.6f}"))
-        if math.isfinite(self.auc.standard_error):
-            rows.append(("standard error", f"{self.auc.standard_error:.2e}"))
+        if math.isfinite(self.estimate.standard_error):
+            rows.append(("standard error", f"{self.estimate.standard_error:.2e}"))
         if self.exact is not None:
-            rows.append(("exact AUC", f"{self.exact:.6f} (computed here, not private)"))
+            rows.append((f"exact {self.figure}", f"{self.exact:.6f} (computed here, not private)"))
         rows.append(("privacy spent", _spent_line(self.spent)))
         sent = self.traffic.to_dict()["bytes_sent_per_client"]
         rows.append(
@@ -137,13 +156,13 @@ class Evaluation:
             raise ImportError(
                 "to_frame needs pandas; install it with: pip install pandas"
             ) from None
-        figures = self.auc.to_dict()
-        low, high = self.auc.interval(0.95)
+        figures = self.estimate.to_dict()
+        low, high = self.estimate.interval(0.95)
         return pd.DataFrame(
             [
                 {
                     "protocol": self.protocol["name"],
-                    "auc": figures["value"],
+                    ("auc" if self.figure == "AUC" else "estimate"): figures["value"],
                     "standard_error": figures["standard_error"],
                     "privacy_error": figures["privacy_error"],
                     "sampling_error": figures["sampling_error"],

@@ -33,8 +33,8 @@ def draw_evaluation(evaluation: Any, axes: Any = None) -> Any:
         draw_roc(evaluation.roc, chosen)
     elif evaluation.has_signal:
         _draw_interval(evaluation, chosen)
-    value = f"{evaluation.auc.value:.4f}" if evaluation.has_signal else "not enough signal"
-    chosen.set_title(f"{evaluation.protocol['name']}: AUC {value}")
+    value = f"{evaluation.estimate.value:.4f}" if evaluation.has_signal else "not enough signal"
+    chosen.set_title(f"{evaluation.protocol['name']}: {evaluation.figure} {value}")
     return chosen
 
 
@@ -54,13 +54,13 @@ def draw_roc(curve: Curve, axes: Any) -> None:
 
 def _draw_interval(evaluation: Any, axes: Any) -> None:
     """The value as a point, and its interval, which a known bias may move off the point."""
-    value = evaluation.auc.value
+    value = evaluation.estimate.value
     axes.plot([0], [value], "o", label="estimate")
-    if math.isfinite(evaluation.auc.standard_error):
-        low, high = evaluation.auc.interval(0.95)
+    if math.isfinite(evaluation.estimate.standard_error):
+        low, high = evaluation.estimate.interval(0.95)
         axes.errorbar([0], [(low + high) / 2], yerr=[(high - low) / 2], fmt="none", capsize=6)
     if evaluation.exact is not None:
         axes.axhline(evaluation.exact, color="grey", linestyle="--", label="exact (not private)")
     axes.set_xticks([])
-    axes.set_ylabel("AUC")
+    axes.set_ylabel(evaluation.figure)
     axes.legend()

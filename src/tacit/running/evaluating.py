@@ -37,7 +37,7 @@ def evaluate(
     memory : the clients' notebook, kept by the caller between evaluations: labels flipped once are
         then reused, at no further cost.
     noise : a noise source to use instead.
-    exact : also compute the exact AUC, which is not private.
+    exact : also compute the exact figure, which is not private.
 
     Raises
     ------
@@ -65,14 +65,15 @@ def evaluate(
     findings = run.findings
     return Evaluation(
         protocol={"name": protocol.name, **protocol.settings},
-        auc=findings.estimate(),
+        estimate=findings.estimate(),
         roc=findings.roc,
         spent=run.spent,
         traffic=Traffic(run.rounds, run.bytes_sent),
         clients=clients.count,
         positives=float(findings.positives),
         noise="none" if isinstance(protocol, ExactAUC) else _noise_name(source),
-        exact=exact_auc(clients) if exact else None,
+        figure=protocol.figure,
+        exact=protocol.exact(clients) if exact else None,
         warnings=(*_simulation_warnings(clients, source), *findings.warnings),
         release=_release(clients.records, protocol, findings),
     )

@@ -11,7 +11,7 @@ from tacit.data.clients import Clients
 from tacit.privacy.cost import NOTHING, Cost, most
 from tacit.privacy.noise import NoiseSource, SimulatedNoise
 from tacit.protocols.conversation import Ask, Memory, Protocol, Reply, View, stack, total
-from tacit.protocols.messages import sizes_by_client
+from tacit.protocols.messages import sizes_by_client, sum_size
 from tacit.results.findings import Findings
 
 REPLICATE_NUMBERS = 2**26
@@ -25,7 +25,7 @@ class Run:
     Parameters
     ----------
     findings : the server's conclusions.
-    spent : the sum of the costs that the client steps declared.
+    spent : the sum of the costs that the client steps declared, for the record that spent most.
     rounds : the number of asks.
     bytes_sent : the bytes that each client sent, shape (K,).
     """
@@ -42,6 +42,7 @@ def simulate(
     noise: NoiseSource,
     memory: Memory | None = None,
     chunk: int | None = None,
+    asked: int | None = None,
 ) -> Run:
     """Run a protocol's conversation over a batch of clients.
 
@@ -52,20 +53,22 @@ def simulate(
     noise : where the clients' noise comes from.
     memory : the clients' notebook of earlier evaluations; None starts an empty one.
     chunk : answer for at most this many clients at a time; None answers for all at once.
+    asked : how many clients were asked, where not all of them answer.
     """
     notebook = Memory() if memory is None else memory
-    conversation = protocol.conversation()
-    spent, rounds = NOTHING, 0
+    conversation = protocol.conversation(clients.count if asked is None else asked)
+    rounds: list[_Round] = []
     sent = np.zeros(clients.count, dtype=np.int64)
     ask = next(conversation)
     while True:
-        reply, cost = _answer(clients, ask, noise, notebook, chunk)
-        spent, rounds = spent + cost, rounds + 1
-        sent += sizes_by_client(reply, clients.count)
+        done = _answer(clients, ask, noise, notebook, chunk)
+        rounds.append(done)
+        summed = ask.view is View.SUM
+        sent += sum_size(done.reply) if summed else sizes_by_client(done.reply, clients.count)
         try:
-            ask = conversation.send(total(reply) if ask.view is View.SUM else reply)
+            ask = conversation.send(done.reply)
         except StopIteration as end:
-            return Run(end.value, spent, rounds, sent)
+            return Run(end.value, _most_spent(rounds), len(rounds), sent)
 
 
 def replicate(
@@ -88,23 +91,42 @@ def replicate(
     return _join_findings(found)
 
 
+@dataclass(frozen=True, eq=False)
+class _Round:
+    """What the server saw of one ask, what it cost, and which records spoke."""
+
+    reply: Reply
+    cost: Cost
+    speaking: NDArray[np.bool_]
+
+
 def _answer(
     clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory, chunk: int | None
-) -> tuple[Reply, Cost]:
-    if chunk is None or chunk >= clients.count:
-        cost = ask.step.spends(clients, ask, memory)
-        return ask.step.answer(clients, ask, noise, memory), cost
+) -> _Round:
     replies, costs = [], []
-    for start in range(0, clients.count, chunk):
-        stop = min(start + chunk, clients.count)
-        batch, own, notes = (
-            clients.part(start, stop),
-            ask.part(start, stop),
-            memory.part(start, stop),
-        )
+    step = clients.count if chunk is None else chunk
+    for start in range(0, clients.count, step):
+        stop = min(start + step, clients.count)
+        whole = stop - start == clients.count
+        batch = clients if whole else clients.part(start, stop)
+        own = ask if whole else ask.part(start, stop)
+        notes = memory if whole else memory.part(start, stop)
         costs.append(ask.step.spends(batch, own, notes))
         replies.append(ask.step.answer(batch, own, noise, notes))
-    return stack(replies), most(costs)
+    joined = total(replies) if ask.view is View.SUM else stack(replies)
+    return _Round(joined, most(costs), ask.step.speaks(clients, ask))
+
+
+def _most_spent(rounds: list[_Round]) -> Cost:
+    """The most that a record spent: the costs of the rounds in which it spoke, added up."""
+    paid = [done for done in rounds if done.cost != NOTHING]
+    if not paid:
+        return NOTHING
+    patterns = np.unique(sum(done.speaking << place for place, done in enumerate(paid)))
+    return most(
+        sum((done.cost for place, done in enumerate(paid) if pattern >> place & 1), NOTHING)
+        for pattern in patterns.tolist()
+    )
 
 
 def _join_findings(parts: list[tuple[int, Findings]]) -> Findings:
