@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 import tacit
+from benchmarks.hierarchical import server_side
+from benchmarks.timing import clock, paired, row
 from tacit.privacy.noise import SimulatedNoise, SystemNoise
 
 RECORDS, POSITIVES = 458_407, 117_317
@@ -36,6 +38,8 @@ def main() -> None:
     in_its_own_process(options.scores)
     repetitions(scores, labels)
     exact_samplers()
+    print("\n".join(server_side()), flush=True)
+    subprocess.run([sys.executable, "-m", "benchmarks.local_histogram"], check=True)
 
 
 def load(path: Path | None) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
@@ -108,29 +112,12 @@ def exact_samplers() -> None:
         report(f"10,000 exact {name} draws", mine, f"simulated {peer:.4f}, ratio {ratio:.0f}")
 
 
-def paired(
-    ours: Callable[[], object], theirs: Callable[[], object], times: int
-) -> tuple[float, float, float]:
-    """Medians of both, run in turn, and the median of the ratios pair by pair."""
-    ours(), theirs()
-    pairs = [(clock(ours), clock(theirs)) for _ in range(times)]
-    mine, peer = zip(*pairs, strict=True)
-    ratios = [a / b for a, b in pairs]
-    return statistics.median(mine), statistics.median(peer), statistics.median(ratios)
-
-
 def median(work: Callable[[], object], times: int) -> float:
     return statistics.median(clock(work) for _ in range(times))
 
 
-def clock(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
 def report(name: str, seconds: float, note: str) -> None:
-    print(f"{name:42s} {seconds:8.3f}   {note}", flush=True)
+    print(row(name, seconds, note), flush=True)
 
 
 if __name__ == "__main__":

@@ -441,7 +441,7 @@ def test_a_reader_that_left_causes_no_traceback(folder: Path) -> None:
 
 
 def test_an_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*arguments: object) -> None:
+    def interrupt(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(tacit, "read", interrupt)
@@ -497,7 +497,7 @@ def test_a_table_of_real_scores(folder: Path) -> None:
     named = ("--score", "risk", "--label", "died")
     result = run("reproduce", "fedauc-figure-8", "--scores", "named.parquet", *named)
     assert result.exit_code == 0
-    assert "resampled from named.parquet" in result.stdout
+    assert "scores from named.parquet" in result.stdout
 
 
 @pytest.mark.parametrize(

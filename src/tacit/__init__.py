@@ -12,6 +12,7 @@ Examples
 
 from tacit.data.clients import Clients, DataError
 from tacit.data.reading import read
+from tacit.data.rescaling import rescale
 from tacit.data.splitting import binormal_scores, resample_scores
 from tacit.privacy.cost import Adjacency, Cost, compose
 from tacit.protocols.allocation import Release
@@ -19,8 +20,14 @@ from tacit.protocols.baselines import ExactAUC, NoisyScores
 from tacit.protocols.conversation import Memory, Protocol
 from tacit.protocols.dpauc import DPAUC
 from tacit.protocols.fedauc import FedAUC
+from tacit.protocols.hierarchical_auc import HierarchicalAUC
+from tacit.protocols.score_histogram import ScoreHistogram
+from tacit.protocols.two_round_auc import TwoRoundAUC
+from tacit.protocols.ustatistic import UStatistic
+from tacit.results.calibrator import Calibrator
 from tacit.results.estimate import Estimate, Interval
 from tacit.results.evaluation import Evaluation
+from tacit.results.histogram import Histogram
 from tacit.running.evaluating import evaluate, repeat
 
 __version__ = "0.1.0"
@@ -28,6 +35,7 @@ __version__ = "0.1.0"
 __all__ = [
     "DPAUC",
     "Adjacency",
+    "Calibrator",
     "Clients",
     "Cost",
     "DataError",
@@ -35,15 +43,21 @@ __all__ = [
     "Evaluation",
     "ExactAUC",
     "FedAUC",
+    "HierarchicalAUC",
+    "Histogram",
     "Interval",
     "Memory",
     "NoisyScores",
     "Protocol",
     "Release",
+    "ScoreHistogram",
+    "TwoRoundAUC",
+    "UStatistic",
     "binormal_scores",
     "compose",
     "evaluate",
     "read",
     "repeat",
     "resample_scores",
+    "rescale",
 ]

@@ -284,3 +284,64 @@ def test_a_frame_that_arrow_cannot_hold_is_refused():
 def test_something_that_is_no_frame_is_refused():
     with pytest.raises(DataError, match=r"must have an Arrow stream, .*, got dict$"):
         Clients.from_frame({"score": [0.1], "label": [0]})
+
+
+def test_second_values_follow_their_records():
+    clients = Clients.from_arrays([0.1, 0.2, 0.3], [0, 1, 1], ["b", "a", "b"], second=[7, 8, 9])
+    np.testing.assert_array_equal(clients.second, [8.0, 7.0, 9.0])
+    assert clients.second.dtype == np.float64
+    np.testing.assert_array_equal(clients.part(1, 2).second, [7.0, 9.0])
+    joined = Clients.concatenate([clients.part(1, 2), clients.part(0, 1)])
+    np.testing.assert_array_equal(joined.second, [7.0, 9.0, 8.0])
+    assert three().second is None
+    assert three().part(0, 1).second is None
+    assert Clients.concatenate([three()]).second is None
+
+
+def test_values_without_labels_make_clients():
+    clients = Clients.from_values([5, 3, 4], second=[4, 3, 5], client_ids=["b", "a", "b"])
+    np.testing.assert_array_equal(clients.scores, [3.0, 5.0, 4.0])
+    np.testing.assert_array_equal(clients.second, [3.0, 4.0, 5.0])
+    assert clients.labels.dtype == np.int8
+    assert not clients.labels.any()
+    assert Clients.from_values([1.0, 2.0]).second is None
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+def test_a_second_value_that_is_not_finite_is_refused_with_its_place(value):
+    with refused(f"second values must be finite, got {value} in b, row 2"):
+        Clients.from_values([0.1, 0.2, 0.3], [1, 2, float(value)], ["b", "a", "b"])
+
+
+@pytest.mark.parametrize("ids", [None, [1, 2]])
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ([1.0], "2 scores but 1 second values"),
+        ([[1.0], [2.0]], "second values must have one axis, got shape (2, 1)"),
+        (["x", "y"], "second values must be numbers: could not convert string to float: 'x'"),
+    ],
+)
+def test_unfit_second_values_are_refused(second, message, ids):
+    with refused(message):
+        Clients.from_values([0.1, 0.2], second, ids)
+
+
+def test_batches_with_and_without_second_values_do_not_mix():
+    with refused("1 of 2 batches have second values: all must, or none"):
+        Clients.concatenate([Clients.from_values([1]), Clients.from_values([1], [2])])
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_a_frame_may_have_second_values_and_no_labels(frame):
+    table = frame({"room": [5, 3], "clean": [4, 2], "site": ["b", "a"]})
+    clients = Clients.from_frame(table, "room", None, "site", "clean")
+    np.testing.assert_array_equal(clients.scores, [3.0, 5.0])
+    np.testing.assert_array_equal(clients.second, [2.0, 4.0])
+    assert not clients.labels.any()
+
+
+def test_a_record_is_named_by_its_client_and_row():
+    clients = three()
+    assert [clients.place(record) for record in (0, 3, 4)] == ["a, row 1", "b, row 3", "c, row 1"]
+    assert Clients.from_values([1, 2]).place(1) == "client 0, row 2"

@@ -112,3 +112,16 @@ def test_resampling_more_tells_repeated_scores_apart_by_a_small_jitter():
 def test_resampling_an_absent_class_is_refused():
     with pytest.raises(DataError, match="no record with label 1"):
         resample_scores([0.1], [0], 1, 1)
+
+
+@pytest.mark.parametrize("by", ["uniform", "score"])
+def test_second_values_are_dealt_out_with_their_scores(by):
+    scores, labels = alternating(30)
+    clients = Clients.split(scores, labels, 4, by, seed=3, second=10 * scores)
+    np.testing.assert_array_equal(clients.second, 10 * clients.scores)
+    assert Clients.split(scores, labels, 4, by, seed=3).second is None
+
+
+def test_a_split_of_too_few_second_values_is_refused():
+    with pytest.raises(DataError, match="2 scores but 1 second values"):
+        Clients.split([0.1, 0.2], [0, 1], 2, second=[1.0])

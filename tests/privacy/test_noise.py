@@ -24,11 +24,10 @@ from tacit.privacy.noise import (
     NoNoise,
     SimulatedNoise,
     SystemNoise,
-    _outer_threshold,
-    _Stairs,
     gaussian_delta,
     power_of_two_grid,
 )
+from tacit.privacy.stairs import Stairs, outer_threshold
 from tests.privacy import reference
 
 Draws = NDArray[Any]
@@ -238,8 +237,8 @@ class TestPrivacy:
     @given(width=st.integers(1, 30), epsilon=st.floats(1e-6, 40))
     def test_the_staircase_as_drawn_costs_epsilon(self, width: int, epsilon: float) -> None:
         """With the ratio of its geometric draw and its rounded outer share, in 60 digits."""
-        stairs = _Stairs.broadcast(width, epsilon, (1,))
-        inner, chosen = int(stairs.inner[0]), int(_outer_threshold(stairs)[0])
+        stairs = Stairs.broadcast(width, epsilon, (1,))
+        inner, chosen = int(stairs.inner[0]), int(outer_threshold(stairs)[0])
         with localcontext(prec=60):
             fall = -1 / Decimal(float(1 / stairs.epsilon[0]) * exact.SCALE_SLACK)
             drop = Decimal(0)
@@ -263,8 +262,8 @@ class TestPrivacy:
     @pytest.mark.parametrize("epsilon", [2.0**-30, 1e-3, 20.0, 50.0, 700.0, 1e4])
     @pytest.mark.parametrize("width", [2, 10, 10**4])
     def test_the_outer_part_is_never_too_rare(self, width: int, epsilon: float) -> None:
-        stairs = _Stairs.broadcast(width, epsilon, (1,))
-        inner, chosen = int(stairs.inner[0]), int(_outer_threshold(stairs)[0])
+        stairs = Stairs.broadcast(width, epsilon, (1,))
+        inner, chosen = int(stairs.inner[0]), int(outer_threshold(stairs)[0])
         with localcontext(prec=60):
             odds = Decimal(chosen) / Decimal(2**64 - chosen)
             weight = odds * inner / (width - inner)
@@ -272,8 +271,8 @@ class TestPrivacy:
             assert fall <= weight <= 1
 
     def test_a_staircase_without_an_outer_part_never_takes_it(self) -> None:
-        stairs = _Stairs.broadcast(1, 1.0, (1,))
-        assert _outer_threshold(stairs).tolist() == [0]
+        stairs = Stairs.broadcast(1, 1.0, (1,))
+        assert outer_threshold(stairs).tolist() == [0]
 
     @settings(max_examples=100, deadline=None)
     @given(epsilon=st.floats(1e-12, 44))

@@ -46,15 +46,16 @@ def naive_variance(low: float, high: float, centre: float, error: float, epsilon
 
 @settings(max_examples=40, deadline=None)
 @given(
-    low=st.floats(0, 800),
-    width=st.floats(5, 400),
-    centre=st.floats(100, 900),
+    low=st.integers(0, 1600).map(lambda doubled: doubled / 2),
+    width=st.integers(10, 800).map(lambda doubled: doubled / 2),
+    centre=st.integers(200, 1800).map(lambda doubled: doubled / 2),
     error=st.floats(1, 100),
     epsilon=st.floats(0.2, 4),
 )
 def test_the_grid_is_within_two_percent_of_a_general_optimiser(
     low: float, width: float, centre: float, error: float, epsilon: float
 ) -> None:
+    """Doubled ranks are whole numbers; rounding the pivot to one costs the constant term."""
     records = 100_000
     middle = np.array([low + width / 2])
     geometry = RankGeometry(

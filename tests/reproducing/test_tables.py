@@ -48,10 +48,15 @@ NAMES = [
     "dpauc-histogram",
     "coverage",
 ]
+LATER = [
+    name for name in TABLES if name.startswith(("federated", "ustatistics", "histogram", "score"))
+]
+"""Those of papers 4 and 5, which mix rows and targets and are tested with their own jobs."""
 
 
 def test_the_registry_holds_every_name_with_a_description() -> None:
-    assert list(TABLES) == NAMES
+    assert [name for name in TABLES if name not in LATER] == NAMES
+    assert LATER
     assert all(table.description and "\n" not in table.description for table in TABLES.values())
 
 

@@ -46,7 +46,7 @@ def test_every_result_is_strict_json(protocol: tacit.Protocol) -> None:
 def test_an_unprotected_result_says_so() -> None:
     result = result_of(tacit.ExactAUC())
     assert result.to_dict()["spent"] == {"epsilon": None, "delta": 0.0, "adjacency": "none"}
-    assert ("privacy spent", "unlimited: nothing is protected") in result.to_rows()
+    assert ("privacy spent", "unlimited: no differential privacy") in result.to_rows()
 
 
 def test_the_adjacency_is_always_named() -> None:

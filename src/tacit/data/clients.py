@@ -51,6 +51,10 @@ class Ragged(Generic[Scalar]):
         return Ragged(self.values[..., low:high], self.offsets[start : stop + 1] - low)
 
 
+SECOND = "second values"
+"""What messages call the second values of records."""
+
+
 class DataError(ValueError):
     """Records that cannot be evaluated; the message names the place and the value."""
 
@@ -67,12 +71,14 @@ class Clients:
         is empty.
     names : one name a client, or empty for clients that are only numbered.
     simulated : True when one holder's records were split into clients that do not exist.
+    second : float64, shape (M,). A second value of each record, for statistics of pairs of values
+        (Kendall's tau); None where records have one value only. Finite.
 
     Raises
     ------
-    DataError : naming client, row and value, for a score that is not finite, a label other than
-        0 and 1, an empty client, duplicate names, or lengths that do not agree. Row 17 is a
-        client's 17th record.
+    DataError : naming client, row and value, for a score or second value that is not finite, a
+        label other than 0 and 1, an empty client, duplicate names, or lengths that do not agree.
+        Row 17 is a client's 17th record.
 
     Examples
     --------
@@ -86,6 +92,7 @@ class Clients:
     offsets: NDArray[np.int64]
     names: tuple[str, ...] = ()
     simulated: bool = False
+    second: NDArray[np.float64] | None = None
     _checked: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -94,7 +101,11 @@ class Clients:
 
     @classmethod
     def from_arrays(
-        cls, scores: ArrayLike, labels: ArrayLike, client_ids: ArrayLike | None = None
+        cls,
+        scores: ArrayLike,
+        labels: ArrayLike,
+        client_ids: ArrayLike | None = None,
+        second: ArrayLike | None = None,
     ) -> Clients:
         """Clients from parallel arrays; without ``client_ids`` there is one client.
 
@@ -104,11 +115,14 @@ class Clients:
         labels : shape (M,), 0/1 or booleans.
         client_ids : shape (M,), integers or strings; clients are numbered in order of their ids,
             and records keep their order within a client.
+        second : shape (M,), numbers: a second value of each record.
         """
         flat_scores, flat_labels = as_scores(scores), as_labels(labels)
+        flat_second = None if second is None else as_scores(second, SECOND)
         if client_ids is None:
             offsets = np.array([0, flat_scores.size], dtype=np.int64)
-            return cls(flat_scores, flat_labels, offsets)
+            return cls(flat_scores, flat_labels, offsets, second=flat_second)
+        _check_second_size(flat_scores.size, flat_second)
         ids = as_ids(client_ids)
         if not ids.shape == flat_scores.shape == flat_labels.shape:
             raise DataError(
@@ -126,23 +140,54 @@ class Clients:
             flat_labels[order],
             offsets.astype(np.int64),
             tuple(str(name) for name in names),
+            second=None if flat_second is None else flat_second[order],
         )
 
     @classmethod
+    def from_values(
+        cls,
+        values: ArrayLike,
+        second: ArrayLike | None = None,
+        client_ids: ArrayLike | None = None,
+    ) -> Clients:
+        """Clients whose records have one or two values and no label; every label reads 0.
+
+        Parameters
+        ----------
+        values : shape (M,), numbers; they take the place of the scores.
+        second : shape (M,), numbers: a second value of each record.
+        client_ids : as in ``from_arrays``.
+
+        Examples
+        --------
+        >>> ratings = Clients.from_values([5, 3, 4], second=[4, 3, 5])
+        >>> ratings.scores, ratings.second
+        (array([5., 3., 4.]), array([4., 3., 5.]))
+        """
+        flat = as_scores(values)
+        return cls.from_arrays(flat, np.zeros(flat.size, dtype=np.int8), client_ids, second)
+
+    @classmethod
     def from_frame(
-        cls, frame: Any, score: str = "score", label: str = "label", client: str | None = None
+        cls,
+        frame: Any,
+        score: str = "score",
+        label: str | None = "label",
+        client: str | None = None,
+        second: str | None = None,
     ) -> Clients:
         """Clients from a pandas, polars or Arrow table (anything with an Arrow stream).
 
         Parameters
         ----------
         frame : the table.
-        score, label : the names of the score and label columns.
+        score, label : the names of the score and label columns; None for records without labels.
         client : the column that names each record's client; without it there is one client.
+        second : the column of a second value of each record; None where there is none.
         """
         from tacit.data.reading import columns_of_frame  # noqa: PLC0415 -- it imports this module
 
-        return cls.from_arrays(*columns_of_frame(frame, score, label, client))
+        return cls.from_arrays(*columns_of_frame(frame, score, label, client, second))
 
     @classmethod
     def split(
@@ -152,21 +197,34 @@ class Clients:
         clients: int,
         by: Literal["uniform", "score"] = "uniform",
         seed: int | None = None,
+        second: ArrayLike | None = None,
     ) -> Clients:
         """Split one holder's records into simulated clients of nearly equal size.
 
         ``by="uniform"`` deals records out at random (the papers' IID setting); ``by="score"`` gives
-        records of similar score to the same client (their non-IID setting).
+        records of similar score to the same client (their non-IID setting). ``second`` is a second
+        value of each record.
         """
         from tacit.data.splitting import split_records  # noqa: PLC0415 -- it imports this module
 
-        return split_records(as_scores(scores), as_labels(labels), clients, by, seed)
+        flat_second = None if second is None else as_scores(second, SECOND)
+        return split_records(as_scores(scores), as_labels(labels), clients, by, seed, flat_second)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Clients]) -> Clients:
-        """All clients of several batches as one batch, in order."""
+        """All clients of several batches as one batch, in order.
+
+        Raises
+        ------
+        DataError : for no batch at all, or where only some of them have second values.
+        """
         if not parts:
             raise DataError("no clients were given")
+        seconds = [part.second for part in parts if part.second is not None]
+        if seconds and len(seconds) < len(parts):
+            raise DataError(
+                f"{len(seconds)} of {len(parts)} batches have second values: all must, or none"
+            )
         ends = np.cumsum([part.records for part in parts])
         shifted = [
             part.offsets[1:] + end - part.records for part, end in zip(parts, ends, strict=True)
@@ -177,6 +235,7 @@ class Clients:
             np.concatenate([np.zeros(1, dtype=np.int64), *shifted]),
             tuple(name for part in parts for name in part.names),
             any(part.simulated for part in parts),
+            np.concatenate(seconds) if seconds else None,
         )
 
     @property
@@ -226,6 +285,7 @@ class Clients:
             self.offsets[start : stop + 1] - low,
             self.names[start:stop],
             self.simulated,
+            None if self.second is None else self.second[low:high],
             _checked=True,
         )
 
@@ -233,15 +293,20 @@ class Clients:
         """What to call a client in a message."""
         return self.names[index] if self.names else f"client {index}"
 
+    def place(self, record: int) -> str:
+        """Where a record stands, in a message: its client, and its row counted from 1."""
+        client = int(np.searchsorted(self.offsets, record, side="right")) - 1
+        return f"{self.name(client)}, row {record - int(self.offsets[client]) + 1}"
 
-def as_scores(values: ArrayLike) -> NDArray[np.float64]:
+
+def as_scores(values: ArrayLike, called: str = "scores") -> NDArray[np.float64]:
     """Scores as a flat float64 array; raises DataError when they are not numbers."""
     try:
         scores = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"scores must be numbers: {error}") from None
+        raise DataError(f"{called} must be numbers: {error}") from None
     if scores.ndim != 1:
-        raise DataError(f"scores must have one axis, got shape {scores.shape}")
+        raise DataError(f"{called} must have one axis, got shape {scores.shape}")
     return scores
 
 
@@ -272,6 +337,7 @@ def _validate(clients: Clients) -> None:
     offsets, records = clients.offsets, clients.scores.size
     if clients.labels.size != records:
         raise DataError(f"{records} scores but {clients.labels.size} labels")
+    _check_second_size(records, clients.second)
     if offsets.size < 2:
         raise DataError("at least one client is needed, got none")
     if offsets[0] != 0 or offsets[-1] != records:
@@ -282,14 +348,25 @@ def _validate(clients: Clients) -> None:
     if clients.names and len(clients.names) != clients.count:
         raise DataError(f"{clients.count} clients but {len(clients.names)} names")
     _refuse_duplicates(clients.names)
-    wrong = np.flatnonzero(~np.isfinite(clients.scores))
-    if wrong.size:
-        client, row = _place(clients, int(wrong[0]))
-        raise DataError(f"scores must be finite, got {clients.scores[wrong[0]]} in {client}, {row}")
+    _check_finite(clients, clients.scores, "scores")
+    if clients.second is not None:
+        _check_finite(clients, clients.second, SECOND)
     wrong = np.flatnonzero((clients.labels != 0) & (clients.labels != 1))
     if wrong.size:
-        client, row = _place(clients, int(wrong[0]))
-        raise DataError(f"labels must be 0 or 1, got {clients.labels[wrong[0]]} in {client}, {row}")
+        place = clients.place(int(wrong[0]))
+        raise DataError(f"labels must be 0 or 1, got {clients.labels[wrong[0]]} in {place}")
+
+
+def _check_finite(clients: Clients, values: NDArray[np.float64], called: str) -> None:
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if wrong.size:
+        place = clients.place(int(wrong[0]))
+        raise DataError(f"{called} must be finite, got {values[wrong[0]]} in {place}")
+
+
+def _check_second_size(records: int, second: NDArray[np.float64] | None) -> None:
+    if second is not None and second.size != records:
+        raise DataError(f"{records} scores but {second.size} second values")
 
 
 def _refuse_duplicates(names: tuple[str, ...]) -> None:
@@ -298,8 +375,3 @@ def _refuse_duplicates(names: tuple[str, ...]) -> None:
         if name in seen:
             raise DataError(f"client names must be unique, got {name!r} twice")
         seen.add(name)
-
-
-def _place(clients: Clients, record: int) -> tuple[str, str]:
-    client = int(np.searchsorted(clients.offsets, record, side="right")) - 1
-    return clients.name(client), f"row {record - int(clients.offsets[client]) + 1}"

@@ -21,7 +21,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from tacit.data.clients import Clients, DataError
+from tacit.data.clients import SECOND, Clients, DataError
 
 FilePath = str | os.PathLike[str]
 
@@ -37,13 +37,14 @@ _READ_ERRORS = (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeDecodeE
 @dataclass(frozen=True)
 class _Columns:
     score: str
-    label: str
+    label: str | None
     client: str | None
+    second: str | None
 
     @property
     def names(self) -> list[str]:
-        wanted = [self.score, self.label]
-        return list(dict.fromkeys(wanted if self.client is None else [*wanted, self.client]))
+        wanted = (self.score, self.label, self.client, self.second)
+        return list(dict.fromkeys(name for name in wanted if name is not None))
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,15 @@ class _Records:
     scores: NDArray[np.float64]
     labels: NDArray[np.int8]
     ids: Any
+    second: Any
 
 
 def read(
     paths: FilePath | Sequence[FilePath],
     score: str = "score",
-    label: str = "label",
+    label: str | None = "label",
     client: str | None = None,
+    second: str | None = None,
 ) -> Clients:
     """Read clients from CSV or Parquet files.
 
@@ -80,17 +83,19 @@ def read(
     paths : one file or several; the format follows the extension, which is .csv, .tsv (both also
         with .gz), .parquet or .pq.
     score : the column of scores, finite numbers; higher means more likely positive.
-    label : the column of labels, 0/1 or true/false.
+    label : the column of labels, 0/1 or true/false; None for records without labels, which are
+        then all 0.
     client : the column of client ids, integers or strings; CSV ids are strings, as written. Clients
         come in order of file and then of id. Without it each file is one client, named by its stem,
         or by its path as given where several files have that stem.
+    second : the column of a second value of each record, finite numbers; None where there is none.
 
     Raises
     ------
     DataError : when a file is missing, unreadable, without records, given twice, or changed while
-        it was being read; when it lacks a column; when a score is not a finite number, a label not
-        0 or 1, or a value missing, naming file, row and value; when two files hold the same client.
-        Row 17 is a file's 17th record, the header not counted.
+        it was being read; when it lacks a column; when a score or second value is not a finite
+        number, a label not 0 or 1, or a value missing, naming file, row and value; when two files
+        hold the same client. Row 17 is a file's 17th record, the header not counted.
 
     Examples
     --------
@@ -102,7 +107,7 @@ def read(
     >>> clients.names, clients.scores
     (('clinic',), array([0.2, 0.9]))
     """
-    columns = _Columns(score, label, client)
+    columns = _Columns(score, label, client, second)
     sources = _distinct_sources(paths)
     records = (_read_file(source, columns) for source in sources)
     if client is None:
@@ -115,19 +120,16 @@ def read(
 
 
 def columns_of_frame(
-    frame: Any, score: str, label: str, client: str | None
-) -> tuple[NDArray[np.float64], NDArray[np.int8], NDArray[Any] | None]:
-    """The scores, labels and client ids of a pandas, polars or Arrow table.
+    frame: Any, score: str, label: str | None, client: str | None, second: str | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.int8], NDArray[Any] | None, NDArray[np.float64] | None]:
+    """The scores, labels, client ids and second values of a table, each of shape (M,).
 
     Parameters
     ----------
-    frame : M rows, anything with an Arrow stream.
-    score, label : the names of the score and label columns.
+    frame : M rows of a pandas, polars or Arrow table, or anything with an Arrow stream.
+    score, label : the names of the score and label columns; without labels they are all 0.
     client : the name of the column of client ids, integers or strings; without it ids are None.
-
-    Returns
-    -------
-    float64, int8 and integers or strings, each of shape (M,).
+    second : the name of the column of second values; without it they are None.
 
     Raises
     ------
@@ -139,9 +141,9 @@ def columns_of_frame(
     --------
     >>> table = pa.table({"score": [0.2, 0.9], "label": [False, True]})
     >>> columns_of_frame(table, "score", "label", None)
-    (array([0.2, 0.9]), array([0, 1], dtype=int8), None)
+    (array([0.2, 0.9]), array([0, 1], dtype=int8), None, None)
     """
-    source, columns = "the table", _Columns(score, label, client)
+    source, columns = "the table", _Columns(score, label, client, second)
     if not hasattr(frame, "__arrow_c_stream__"):
         raise DataError(
             "a table must have an Arrow stream, as pandas 2.2, polars and Arrow tables do, "
@@ -155,7 +157,7 @@ def columns_of_frame(
     _require_types(table.schema, columns, source)
     records = _collect(table.select(columns.names).to_batches(), columns, source)
     ids = None if client is None else records.ids.to_numpy()
-    return records.scores, records.labels, ids
+    return records.scores, records.labels, ids, records.second
 
 
 def _distinct_sources(paths: FilePath | Sequence[FilePath]) -> list[str]:
@@ -208,6 +210,7 @@ def _collect(batches: Iterable[pa.RecordBatch], columns: _Columns, source: str) 
         np.concatenate([part.scores for part in parts]),
         np.concatenate([part.labels for part in parts]),
         None if columns.client is None else pa.chunked_array([part.ids for part in parts]),
+        None if columns.second is None else np.concatenate([part.second for part in parts]),
     )
 
 
@@ -308,13 +311,13 @@ def _require_columns(found: list[str], columns: _Columns, source: str) -> None:
 
 
 def _require_types(schema: pa.Schema, columns: _Columns, source: str) -> None:
-    wanted: list[tuple[str, Callable[[Any], bool], str]] = [
+    wanted: list[tuple[str | None, Callable[[Any], bool], str]] = [
         (columns.score, _is_number, "numbers"),
         (columns.label, _is_label, "0/1 or booleans"),
+        (columns.client, _is_id, "integers or strings"),
+        (columns.second, _is_number, "numbers"),
     ]
-    if columns.client is not None:
-        wanted.append((columns.client, _is_id, "integers or strings"))
-    for name, accepts, description in wanted:
+    for name, accepts, description in (entry for entry in wanted if entry[0] is not None):
         kind = schema.field(name).type
         values = kind.value_type if pa.types.is_dictionary(kind) else kind
         if not (accepts(values) or pa.types.is_null(values)):
@@ -339,10 +342,16 @@ def _is_id(kind: pa.DataType) -> bool:
 
 
 def _decode(batch: pa.RecordBatch, columns: _Columns, place: _Place) -> _Records:
+    def column(name: str) -> Any:
+        return _column(batch, name, place)
+
     return _Records(
-        _scores(_column(batch, columns.score, place), place),
-        _labels(_column(batch, columns.label, place), place),
-        None if columns.client is None else _as_large_text(_column(batch, columns.client, place)),
+        _numbers(column(columns.score), "scores", place),
+        np.zeros(batch.num_rows, dtype=np.int8)
+        if columns.label is None
+        else _labels(column(columns.label), place),
+        None if columns.client is None else _as_large_text(column(columns.client)),
+        None if columns.second is None else _numbers(column(columns.second), SECOND, place),
     )
 
 
@@ -357,10 +366,10 @@ def _column(batch: pa.RecordBatch, name: str, place: _Place) -> Any:
     return column
 
 
-def _scores(column: Any, place: _Place) -> NDArray[np.float64]:
-    scores = _as_float64(column, "scores must be numbers", place)
-    _refuse_first(~np.isfinite(scores), "scores must be finite", column, place)
-    return scores
+def _numbers(column: Any, called: str, place: _Place) -> NDArray[np.float64]:
+    numbers = _as_float64(column, f"{called} must be numbers", place)
+    _refuse_first(~np.isfinite(numbers), f"{called} must be finite", column, place)
+    return numbers
 
 
 def _labels(column: Any, place: _Place) -> NDArray[np.int8]:
@@ -416,7 +425,8 @@ def _refuse_first(wrong: NDArray[np.bool_], must: str, column: Any, place: _Plac
 
 
 def _one_client(records: _Records, name: str) -> Clients:
-    return replace(Clients.from_arrays(records.scores, records.labels), names=(name,))
+    one = Clients.from_arrays(records.scores, records.labels, second=records.second)
+    return replace(one, names=(name,))
 
 
 def _grouped(records: _Records) -> Clients:
@@ -425,7 +435,8 @@ def _grouped(records: _Records) -> Clients:
     order = pc.sort_indices(encoded.dictionary).to_numpy()
     rank = np.empty(order.size, dtype=np.int64)
     rank[order] = np.arange(order.size)
-    numbered = Clients.from_arrays(records.scores, records.labels, rank[encoded.indices.to_numpy()])
+    holders = rank[encoded.indices.to_numpy()]
+    numbered = Clients.from_arrays(records.scores, records.labels, holders, records.second)
     return replace(numbered, names=tuple(map(str, encoded.dictionary.take(order).to_pylist())))
 
 

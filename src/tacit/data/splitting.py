@@ -17,6 +17,7 @@ def split_records(
     clients: int,
     by: Literal["uniform", "score"] = "uniform",
     seed: int | None = None,
+    second: NDArray[np.float64] | None = None,
 ) -> Clients:
     """Deal records out to ``clients`` simulated clients whose sizes differ by at most one.
 
@@ -27,6 +28,8 @@ def split_records(
     records = scores.size
     if labels.size != records:
         raise DataError(f"{records} scores but {labels.size} labels")
+    if second is not None and second.size != records:
+        raise DataError(f"{records} scores but {second.size} second values")
     if not 1 <= clients <= records:
         raise DataError(f"the number of clients must be between 1 and {records}, got {clients}")
     if by == "uniform":
@@ -36,7 +39,8 @@ def split_records(
     else:
         raise DataError(f"records are split by 'uniform' or 'score', got {by!r}")
     offsets = (np.arange(clients + 1, dtype=np.int64) * records) // clients
-    return Clients(scores[order], labels[order], offsets, simulated=True)
+    dealt = None if second is None else second[order]
+    return Clients(scores[order], labels[order], offsets, simulated=True, second=dealt)
 
 
 def binormal_scores(

@@ -126,6 +126,19 @@ def cell_influences(positives: Counts, negatives: Counts) -> tuple[Floats, Float
     return (beaten - area) / ours, (beating - area) / theirs
 
 
+def density_influences(positives: Counts, negatives: Counts) -> tuple[Floats, Floats]:
+    """How ``density_correction`` changes with one more positive, and one more negative, in a cell.
+
+    Slopes are differences of neighbours, so their transposed is their negative inside; what differs
+    at the two ends, and the change of the class totals, is left out.
+    """
+    pairs = positives.sum(axis=-1, keepdims=True, dtype=np.float64) * negatives.sum(
+        axis=-1, keepdims=True, dtype=np.float64
+    )
+    units = 12 * _positive_or_nan(pairs)
+    return -_slopes(negatives) / units, _slopes(positives) / units
+
+
 def curvature_error(positives: Counts, negatives: Counts) -> Floats:
     """How far the density correction may be off, from cells of twice the width.
 

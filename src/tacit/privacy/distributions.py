@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln, hyp2f1
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MAX_SENSITIVITY = 2**44
 """Sensitivities above this leave no room for noise of their size in a 64-bit integer."""
+
+MAX_SUMMED_SCALE = 2.0**16
+"""Up to this scale the probabilities of a share of noise are summed term by term."""
 
 
 def whole_sensitivity(sensitivity: ArrayLike) -> Integers:
@@ -123,3 +129,44 @@ def _staircase_spread(sensitivity: ArrayLike, epsilon: ArrayLike, inner: ArrayLi
 def _power_sums(count: Floats) -> tuple[Floats, Floats, Floats]:
     """The sums of 1, ``u`` and ``u**2`` over ``u = 0..count-1``."""
     return count, count * (count - 1) / 2, count * (count - 1) * (2 * count - 1) / 6
+
+
+def shared_laplace_epsilon(scale: float, share: float, distance: int = 1) -> float:
+    """What a sum of this sensitivity costs under part of its discrete Laplace noise.
+
+    The difference of two Polya draws of shape ``share`` has, with ``b = exp(-1/scale)``,
+    probabilities ``p(z) ~ b^z (r)_z / z! 2F1(r, r+z; z+1; b^2)``. With shares below 1 they fall
+    fastest from 0, and the loss is ``log p(0)/p(distance)``; with shares of 1 or more fastest in
+    the tail, where a step's factor is b, and the loss is ``distance / scale``.
+
+    Parameters
+    ----------
+    scale : of the discrete Laplace noise that all shares add up to.
+    share : the part of it that was drawn, above 0.
+    distance : how far a neighbour moves the sum; beyond 1 the loss of a share below 1 is found for
+        scales up to 2**16, and is infinity above.
+
+    Examples
+    --------
+    >>> round(shared_laplace_epsilon(1.0, 1.0), 6)
+    1.0
+    >>> round(shared_laplace_epsilon(1.0, 0.8), 3)
+    1.212
+    """
+    if not share > 0:
+        raise ValueError(f"share must be above 0, got {share}")
+    if share >= 1:
+        return distance / scale
+    if distance > 1:
+        return _shared_fall(scale, share, distance) if scale <= MAX_SUMMED_SCALE else math.inf
+    square = np.exp(-2 / scale)
+    falls = hyp2f1(share, share, 1, square) / hyp2f1(share, 1 + share, 2, square)
+    return float(np.log(falls / share) + 1 / scale)
+
+
+def _shared_fall(scale: float, share: float, distance: int) -> float:
+    """``log p(0)/p(distance)`` of the difference of two Polya draws, from their probabilities."""
+    places = np.arange(int(40 * scale) + 40 + distance, dtype=np.float64)
+    single = np.exp(gammaln(places + share) - gammaln(places + 1) - places / scale)
+    kept = single[: single.size - distance]
+    return float(np.log(np.sum(single**2) / np.sum(kept * single[distance:])))

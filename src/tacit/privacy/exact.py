@@ -87,9 +87,10 @@ def polya(scale: float, share: Fraction, size: int) -> Integers:
     table = np.array(_polya_table(scale, share, WORD), dtype=np.uint64)
     drawn = words(size)
     one = np.uint64(1)
-    found = np.searchsorted(table, np.where(drawn > 0, drawn - one, drawn), side="right")
+    found = np.searchsorted(table, drawn - one, side="right")
     upper = np.searchsorted(table, drawn + one, side="right")
-    for place in np.flatnonzero((found != upper) | (found == table.size)):
+    ends = (drawn == 0) | (drawn == np.uint64(2**WORD - 1))
+    for place in np.flatnonzero((found != upper) | (found == table.size) | ends):
         found[place] = _settled(scale, share, int(drawn[place]))
     return found.astype(np.int64)
 

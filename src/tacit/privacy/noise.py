@@ -12,33 +12,27 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.privacy import exact
-from tacit.privacy.distributions import (
-    staircase_gamma,
-    staircase_inner_width,
-    whole_sensitivity,
+from tacit.privacy.checks import (
+    check_probability,
+    checked_bounds,
+    checked_epsilon,
+    checked_scale,
+    checked_share,
 )
+from tacit.privacy.distributions import staircase_gamma
+from tacit.privacy.stairs import Stairs, exact_magnitude, outer_share
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Bits = NDArray[np.bool_]
 Shape = tuple[int, ...]
-
-SHARE_SLACK = 1.0 + 2.0**-40
-"""The staircase's outer share is raised by this factor, more than its rounding error."""
-
-MAX_SCALE = 2.0**44
-"""Noise of this scale exceeds 2**53 with probability ``exp(-2**9)``, so a float64 holds it."""
-
-MIN_STAIRCASE_EPSILON = 2.0**-30
-"""Below it the raised outer share could pass the inner one."""
 
 GRID_BITS = 20
 """Continuous noise of scale b is drawn on a power-of-two grid at most ``b / 2**GRID_BITS`` wide."""
@@ -90,7 +84,7 @@ class NoiseSource(ABC):
         """A share of discrete Laplace noise: the difference of two Polya draws.
 
         Shares of independent draws add up, and shares that add up to 1 make ``discrete_laplace`` of
-        this scale (Agarwal et al. 2021; paper 5, section 2.2).
+        this scale (paper 5, section 2.2).
         """
 
     @abstractmethod
@@ -127,7 +121,7 @@ class SimulatedNoise(NoiseSource):
 
     def laplace(self, scale: ArrayLike, shape: Shape) -> Floats:
         """Laplace noise, as an exponential with a random sign."""
-        scales = _checked(scale, "scale")
+        scales = checked_scale(scale, "scale")
         full = self.full_shape(shape)
         draws = self._rng.standard_exponential(full)
         np.negative(draws, out=draws, where=self._coins(full))
@@ -136,19 +130,19 @@ class SimulatedNoise(NoiseSource):
 
     def gaussian(self, sigma: ArrayLike, shape: Shape) -> Floats:
         """Normal noise."""
-        sigmas = _checked(sigma, "sigma")
+        sigmas = checked_scale(sigma, "sigma")
         draws = self._rng.standard_normal(self.full_shape(shape))
         draws *= sigmas
         return draws
 
     def staircase(self, sensitivity: ArrayLike, epsilon: ArrayLike, shape: Shape) -> Floats:
         """Continuous staircase noise (Geng and Viswanath 2014, Alg. 1), for comparison only."""
-        widths = _checked(sensitivity, "sensitivity")
-        epsilons = _checked_epsilon(epsilon, widths)
+        widths = checked_scale(sensitivity, "sensitivity")
+        epsilons = checked_epsilon(epsilon, widths)
         full = self.full_shape(shape)
         inner = staircase_gamma(epsilons)
         step = self._geometric(epsilons, full)
-        outer = self._rng.random(full) < _outer_share(np.float64(1), inner, epsilons)
+        outer = self._rng.random(full) < outer_share(np.float64(1), inner, epsilons)
         place = self._rng.random(full)
         place = np.where(outer, inner + (1 - inner) * place, inner * place)
         magnitude = (step + place) * widths
@@ -158,13 +152,13 @@ class SimulatedNoise(NoiseSource):
         """Discrete Laplace noise, as the difference of two geometric draws."""
         full = self.full_shape(shape)
         with np.errstate(divide="ignore", over="ignore"):
-            rate = 1 / _checked(scale, "scale")
+            rate = 1 / checked_scale(scale, "scale")
         return self._geometric(rate, full) - self._geometric(rate, full)
 
     def discrete_gaussian(self, sigma: ArrayLike, shape: Shape) -> Integers:
         """Discrete Gaussian noise, by rejection (Canonne, Kamath and Steinke 2020, Alg. 3)."""
         full = self.full_shape(shape)
-        sigmas = np.broadcast_to(_checked(sigma, "sigma"), full).ravel()
+        sigmas = np.broadcast_to(checked_scale(sigma, "sigma"), full).ravel()
         draws = np.zeros(sigmas.size, dtype=np.int64)
         todo = np.flatnonzero(sigmas > 0)
         while todo.size:
@@ -184,15 +178,15 @@ class SimulatedNoise(NoiseSource):
     ) -> Integers:
         """Integer staircase noise: a geometric step, a place within it, a sign."""
         full = self.full_shape(shape)
-        stairs = _Stairs.broadcast(sensitivity, epsilon, full)
+        stairs = Stairs.broadcast(sensitivity, epsilon, full)
         return stairs.signed(self._staircase_magnitude, lambda size: self._coins((size,)), full)
 
     def polya(self, scale: ArrayLike, share: Fraction, shape: Shape) -> Integers:
         """A share of discrete Laplace noise, from NumPy's negative binomial."""
         full = self.full_shape(shape)
         with np.errstate(divide="ignore", over="ignore"):
-            rate = 1 / _checked(scale, "scale")
-        if _checked_share(share) == 1:
+            rate = 1 / checked_scale(scale, "scale")
+        if checked_share(share) == 1:
             return self._geometric(rate, full) - self._geometric(rate, full)
         stops = np.broadcast_to(-np.expm1(-rate), full)
         ours, theirs = (self._rng.negative_binomial(float(share), stops, full) for _ in range(2))
@@ -200,7 +194,7 @@ class SimulatedNoise(NoiseSource):
 
     def bernoulli(self, probability: float, size: int) -> Bits:
         """Bits from 32-bit integers: the probability is rounded to a multiple of 2**-32."""
-        _check_probability(probability)
+        check_probability(probability)
         full = self.full_shape((size,))
         threshold = round(probability * 2**32)
         if threshold == 2**32:
@@ -210,7 +204,7 @@ class SimulatedNoise(NoiseSource):
 
     def integers(self, bounds: ArrayLike, shape: Shape) -> Integers:
         """Uniform integers."""
-        return self._rng.integers(0, _checked_bounds(bounds), self.full_shape(shape))
+        return self._rng.integers(0, checked_bounds(bounds), self.full_shape(shape))
 
     def choices(self, weights: Sequence[int], size: int) -> Integers:
         """Places in ``weights``, in proportion."""
@@ -223,7 +217,7 @@ class SimulatedNoise(NoiseSource):
         """Draws of k >= 0 with probability proportional to ``exp(-rate k)``, by inversion."""
         return np.floor(self._rng.standard_exponential(full) / rate).astype(np.int64)
 
-    def _staircase_magnitude(self, stairs: _Stairs) -> Integers:
+    def _staircase_magnitude(self, stairs: Stairs) -> Integers:
         step = self._geometric(stairs.epsilon, stairs.width.shape)
         outer = self._rng.random(step.size) < stairs.outer_share
         uniform = self._rng.random(step.size)
@@ -247,7 +241,9 @@ class SystemNoise(NoiseSource):
         it to one part in 10**12. The noise is exact as a float64; adding it to an integer below
         2**53 rounds the exact sum once, which is post-processing.
         """
-        return self._on_grid(_checked(scale, "scale"), shape, GRID_BITS, exact.discrete_laplace)
+        return self._on_grid(
+            checked_scale(scale, "scale"), shape, GRID_BITS, exact.discrete_laplace
+        )
 
     def gaussian(self, sigma: ArrayLike, shape: Shape) -> Floats:
         """Normal noise on a grid ``g = min(1, 2**(floor(log2(sigma)) - 40))``.
@@ -257,17 +253,17 @@ class SystemNoise(NoiseSource):
         ``(g/sigma)**2 / 4 <= 2**-82`` of it, which ``gaussian_delta`` covers.
         """
         return self._on_grid(
-            _checked(sigma, "sigma"), shape, GAUSSIAN_GRID_BITS, exact.discrete_gaussian
+            checked_scale(sigma, "sigma"), shape, GAUSSIAN_GRID_BITS, exact.discrete_gaussian
         )
 
     def discrete_laplace(self, scale: ArrayLike, shape: Shape) -> Integers:
         """Discrete Laplace noise (Canonne, Kamath and Steinke 2020), from OpenDP."""
-        scales = np.broadcast_to(_checked(scale, "scale"), shape)
+        scales = np.broadcast_to(checked_scale(scale, "scale"), shape)
         return exact.by_parameter(scales, exact.discrete_laplace)
 
     def discrete_gaussian(self, sigma: ArrayLike, shape: Shape) -> Integers:
         """Discrete Gaussian noise (Canonne, Kamath and Steinke 2020), from OpenDP."""
-        sigmas = np.broadcast_to(_checked(sigma, "sigma"), shape)
+        sigmas = np.broadcast_to(checked_scale(sigma, "sigma"), shape)
         return exact.by_parameter(sigmas, exact.discrete_gaussian)
 
     def discrete_staircase(
@@ -280,13 +276,13 @@ class SystemNoise(NoiseSource):
         the probabilities fall away from zero, and fall ``exp(-epsilon)``-fold over every
         ``sensitivity`` integers, which is all that epsilon-privacy needs.
         """
-        stairs = _Stairs.broadcast(sensitivity, epsilon, shape)
-        return stairs.signed(_system_magnitude, exact.coins, shape)
+        stairs = Stairs.broadcast(sensitivity, epsilon, shape)
+        return stairs.signed(exact_magnitude, exact.coins, shape)
 
     def polya(self, scale: ArrayLike, share: Fraction, shape: Shape) -> Integers:
         """A share of discrete Laplace noise, from exact Polya draws."""
-        scales = np.broadcast_to(_checked(scale, "scale"), shape)
-        own = _checked_share(share)
+        scales = np.broadcast_to(checked_scale(scale, "scale"), shape)
+        own = checked_share(share)
         if own == 1:
             return exact.by_parameter(scales, exact.discrete_laplace)
         return exact.by_parameter(
@@ -298,7 +294,7 @@ class SystemNoise(NoiseSource):
 
         The rounding is towards one half, where a flipped bit says least, and never past it.
         """
-        _check_probability(probability)
+        check_probability(probability)
         if probability > 0.5:
             return ~self.bernoulli(1.0 - probability, size)
         threshold = min(math.ceil(probability * exact.SCALE_SLACK * 2.0**64), 2**63)
@@ -306,7 +302,7 @@ class SystemNoise(NoiseSource):
 
     def integers(self, bounds: ArrayLike, shape: Shape) -> Integers:
         """Uniform integers, without modulo bias."""
-        limits = np.broadcast_to(_checked_bounds(bounds), shape)
+        limits = np.broadcast_to(checked_bounds(bounds), shape)
         drawn = exact.uniform_below(limits.ravel().astype(np.uint64))
         return drawn.astype(np.int64).reshape(shape)
 
@@ -396,112 +392,5 @@ def power_of_two_grid(scale: ArrayLike, bits: int = GRID_BITS) -> Floats:
     return np.where(scales > 0, np.ldexp(1.0, np.clip(exponent, -1022, 0)), 1.0)
 
 
-@dataclass(frozen=True)
-class _Stairs:
-    """The staircases of positive sensitivity in a broadcast draw, flattened.
-
-    Parameters
-    ----------
-    places : where each stands in the flattened draw.
-    width : the sensitivity, which is the width of a step.
-    inner : the width of the inner part of a step.
-    """
-
-    places: NDArray[np.intp]
-    width: Integers
-    inner: Integers
-    epsilon: Floats
-
-    @classmethod
-    def broadcast(cls, sensitivity: ArrayLike, epsilon: ArrayLike, shape: Shape) -> _Stairs:
-        """The staircases of these parameters, after checking them."""
-        width = whole_sensitivity(sensitivity)
-        epsilons = _checked_epsilon(epsilon, width)
-        inner = np.broadcast_to(staircase_inner_width(width, epsilons), shape)
-        width, epsilons = np.broadcast_to(width, shape), np.broadcast_to(epsilons, shape)
-        places = np.flatnonzero(width)
-        return cls(places, width.ravel()[places], inner.ravel()[places], epsilons.ravel()[places])
-
-    @property
-    def outer_share(self) -> Floats:
-        """The probability of the outer part of a step."""
-        return _outer_share(self.width, self.inner, self.epsilon)
-
-    def signed(
-        self, magnitude: Callable[[_Stairs], Integers], coins: Callable[[int], Bits], shape: Shape
-    ) -> Integers:
-        """Magnitudes with fair signs; minus zero is drawn again, so that zero counts once."""
-        draws = np.zeros(math.prod(shape), dtype=np.int64)
-        stairs = self
-        while stairs.places.size:
-            size, negative = magnitude(stairs), coins(stairs.places.size)
-            draws[stairs.places] = np.where(negative, -size, size)
-            stairs = stairs.only(negative & (size == 0))
-        return draws.reshape(shape)
-
-    def only(self, kept: Bits) -> _Stairs:
-        """Some of the staircases."""
-        return _Stairs(self.places[kept], self.width[kept], self.inner[kept], self.epsilon[kept])
-
-
-def _outer_share(width: ArrayLike, inner: ArrayLike, epsilon: ArrayLike) -> Floats:
-    outer = np.exp(np.negative(epsilon)) * np.subtract(width, inner)
-    return np.asarray(outer / (outer + inner), dtype=np.float64)
-
-
-def _checked(values: ArrayLike, name: str) -> Floats:
-    numbers = np.asarray(values, dtype=np.float64)
-    wrong = ~((numbers >= 0) & (numbers <= MAX_SCALE))
-    if np.any(wrong):
-        raise ValueError(f"{name} must be from 0 to 2**44, got {numbers[wrong].flat[0]}")
-    return numbers
-
-
-def _checked_epsilon(epsilon: ArrayLike, sensitivity: Integers | Floats) -> Floats:
-    """Epsilon, refused out of range where the sensitivity is positive, and 1 where that is 0."""
-    numbers, widths = np.broadcast_arrays(np.asarray(epsilon, dtype=np.float64), sensitivity)
-    inside = np.isfinite(numbers) & (numbers >= MIN_STAIRCASE_EPSILON)
-    wrong = (widths > 0) & ~inside
-    if np.any(wrong):
-        raise ValueError(
-            f"epsilon must be finite and at least 2**-30, got {numbers[wrong].flat[0]}"
-        )
-    allowed = np.where(widths > 0, numbers, 1.0)
-    _checked(widths / allowed, "sensitivity / epsilon")
-    return allowed
-
-
-def _checked_share(share: Fraction) -> Fraction:
-    if not 0 < share <= 1:
-        raise ValueError(f"share must be above 0 and at most 1, got {share}")
-    return share
-
-
-def _checked_bounds(bounds: ArrayLike) -> Integers:
-    limits = np.asarray(bounds, dtype=np.int64)
-    if np.any(limits < 1):
-        raise ValueError(f"bounds must be at least 1, got {limits.min()}")
-    return limits
-
-
 def _places(drawn: Integers, weights: Sequence[int]) -> Integers:
     return np.searchsorted(np.cumsum(weights), drawn, side="right").astype(np.int64)
-
-
-def _check_probability(probability: float) -> None:
-    if not 0 <= probability <= 1:
-        raise ValueError(f"probability must be from 0 to 1, got {probability}")
-
-
-def _outer_threshold(stairs: _Stairs) -> NDArray[np.uint64]:
-    """Of 2**64 words, how many choose the outer part: rounded up, none where it has no place."""
-    threshold = np.ceil(stairs.outer_share * SHARE_SLACK * 2.0**64)
-    return np.where(stairs.width > stairs.inner, np.maximum(threshold, 1), 0).astype(np.uint64)
-
-
-def _system_magnitude(stairs: _Stairs) -> Integers:
-    outer = exact.words(stairs.width.size) < _outer_threshold(stairs)
-    count = np.where(outer, stairs.width - stairs.inner, stairs.inner)
-    place = exact.uniform_below(count.astype(np.uint64)).astype(np.int64)
-    step = exact.geometric(stairs.epsilon)
-    return step * stairs.width + np.where(outer, stairs.inner, 0) + place

@@ -77,7 +77,7 @@ def findings_from_cells(
     hidden = placement_variance(*cells) + curvature_error(*cells) ** 2 + crowding_variance(*cells)
     classes = cells[0].sum(axis=-1, dtype=np.float64), cells[1].sum(axis=-1, dtype=np.float64)
     single = np.ndim(value) == 0
-    warnings = _warnings(value, classes, math.sqrt(noise.total)) if single else ()
+    warnings = estimate_warnings(value, classes, math.sqrt(noise.total)) if single else ()
     if single and math.sqrt(hidden) > math.sqrt(variance):
         warnings += (CROWDED,)
     return Findings(
@@ -103,7 +103,7 @@ def findings_from_confusion(
     classes = found.positives, found.negatives
     single = np.ndim(found.value) == 0
     total_error = math.sqrt(2 * noise.variance / edges.size)
-    warnings = _warnings(found.value, classes, total_error) if single else ()
+    warnings = estimate_warnings(found.value, classes, total_error) if single else ()
     if single and not silent:
         warnings += _bias_warnings(biases, float(error))
     sampling = np.vectorize(plug_in_variance)(
@@ -150,7 +150,10 @@ def _falling(rate: Floats) -> Floats:
     return np.clip(isotonic_regression(rate, increasing=False).x, 0.0, 1.0)
 
 
-def _warnings(value: Floats, classes: tuple[Floats, Floats], total_error: float) -> tuple[str, ...]:
+def estimate_warnings(
+    value: Floats, classes: tuple[Floats, Floats], total_error: float
+) -> tuple[str, ...]:
+    """What to say of an estimate whose class totals are noisy."""
     smaller = min(float(total) for total in classes)
     if not np.isfinite(value):
         return (

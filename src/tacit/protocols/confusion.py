@@ -1,4 +1,4 @@
-"""The paper's estimate from noisy confusion counts, and how wrong it may be (spec section 2a).
+"""The paper's estimate from noisy confusion counts, and how wrong it may be (docs, section 2a).
 
 ``counts`` has rows TP, FP, TN, FN and a last axis of T ascending thresholds; an optional leading
 axis holds replicates.

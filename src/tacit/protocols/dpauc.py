@@ -1,4 +1,4 @@
-"""DPAUC: labels and scores stay at the clients (paper 2; spec sections 2a to 2c).
+"""DPAUC: labels and scores stay at the clients (paper 2; docs, sections 2a to 2c).
 
 The score range [0, 1] is cut at public thresholds. Clients release noisy counts, and the server
 forms the ROC curve and its area. The server sees every client's noisy counts and nothing else,
@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.clients import Clients, DataError
+from tacit.data.clients import Clients
 from tacit.metrics.curves import counts_from_thresholds
 from tacit.privacy.cost import Adjacency, Cost, analytic_gaussian_sigma, check_budget
 from tacit.privacy.noise import NoiseSource, gaussian_delta
@@ -30,6 +30,7 @@ from tacit.protocols.conversation import Ask, Conversation, Memory, Protocol, Re
 from tacit.protocols.fedauc import RESPONSE
 from tacit.protocols.flipped import everybody, flipped_labels, flipping_cost
 from tacit.protocols.levels import CellNoise, Levels, best_levels
+from tacit.protocols.score_range import check_scores_in_unit_interval
 from tacit.results.findings import Findings
 
 Floats = NDArray[np.float64]
@@ -289,7 +290,7 @@ def cell_counts(
     ------
     DataError : for a score outside [0, 1], naming the client and the score.
     """
-    _check_scores(clients)
+    check_scores_in_unit_interval(clients)
     cells = thresholds.size
     cell = np.searchsorted(thresholds, clients.scores, side="right") - 1
     place = cell * clients.count + clients.client_of_record
@@ -304,14 +305,3 @@ def cell_counts(
     replicated = np.zeros((*labels.shape[:-1], cells * clients.count), dtype=np.int64)
     replicated[..., filled] = np.add.reduceat(labels[..., order], starts, axis=-1, dtype=np.int64)
     return replicated.reshape(*labels.shape[:-1], *shape), records.astype(np.int64)
-
-
-def _check_scores(clients: Clients) -> None:
-    wrong = np.flatnonzero((clients.scores < 0) | (clients.scores > 1))
-    if wrong.size:
-        client = int(clients.client_of_record[wrong[0]])
-        row = int(wrong[0] - clients.offsets[client]) + 1
-        raise DataError(
-            "scores must be in [0, 1] where thresholds cut that range, "
-            f"got {clients.scores[wrong[0]]} in {clients.name(client)}, row {row}"
-        )

@@ -1,4 +1,4 @@
-"""FedAUC: labels are private, scores are known to the server (paper 1; spec sections 1a to 1f).
+"""FedAUC: labels are private, scores are known to the server (paper 1; docs, sections 1a to 1f).
 
 The server ranks everybody's scores; each client returns a noisy count of its positives and a noisy
 rank sum. Adjacency: one record's label flips. The server sees every client's scores in ascending
@@ -367,7 +367,7 @@ def _totals(
     """Unbiased totals of the positives and of ``(rank - (M-1)/2) * label``.
 
     The pooled form of both estimators: for flipped labels it equals the debiasing of the AUC in
-    spec section 1a, ``(AUC_noisy - (alpha+beta)/2) / (1-alpha-beta)``, term by term.
+    docs, section 1a: ``(AUC_noisy - (alpha+beta)/2) / (1-alpha-beta)``, term by term.
     """
     positives, residuals = np.asarray(reply["positives"]), np.asarray(reply["residuals"])
     if allocation.respond.any():

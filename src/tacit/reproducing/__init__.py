@@ -1,4 +1,4 @@
-"""Measures every table and figure of papers 1 and 2 again, beside the printed numbers.
+"""Measures every table and figure of the papers again, beside the printed numbers.
 
 Examples
 --------

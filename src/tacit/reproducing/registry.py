@@ -6,7 +6,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tacit.reproducing import dpauc_tables, fedauc_tables, figures, targets
+from tacit.reproducing import (
+    dpauc_tables,
+    fedauc_tables,
+    federated,
+    federated_figures,
+    figures,
+    local_targets,
+    targets,
+    ustatistics,
+)
 from tacit.reproducing import reference_fedauc as paper
 from tacit.reproducing.measuring import IID, NON_IID, Job, Table
 
@@ -152,6 +161,54 @@ _DPAUC_TABLES = (
     ),
 )
 
+_USTATISTICS_FIGURES = (
+    _table(
+        "ustatistics-figure-3",
+        "error of the hierarchical AUC protocol by domain size",
+        ustatistics.figure_3,
+        repeats=20,
+    ),
+    _table(
+        "ustatistics-figure-4",
+        "Kendall's tau: randomised response against two-party computation",
+        ustatistics.figure_4,
+        repeats=800,
+    ),
+)
+
+_FEDERATED_TABLES = (
+    _table(
+        "federated-table-1",
+        "error bounds by trust model against measured slopes",
+        federated.table_1,
+        repeats=20,
+    ),
+    _table(
+        "federated-figure-2",
+        "error of precision, recall and accuracy by the height of the tree",
+        federated_figures.figure_2,
+        repeats=10,
+    ),
+    _table(
+        "federated-figure-3",
+        "error of precision, recall and accuracy by the number of records",
+        federated_figures.figure_3,
+        repeats=10,
+    ),
+    _table(
+        "federated-figure-4",
+        "error of the AUC by the number of buckets, three trust models",
+        federated_figures.figure_4,
+        repeats=10,
+    ),
+    _table(
+        "federated-figure-5",
+        "calibration error by the number of bins",
+        federated_figures.figure_5,
+        repeats=10,
+    ),
+)
+
 _TARGETS = (
     _table(
         "fedauc-influence",
@@ -171,9 +228,28 @@ _TARGETS = (
         targets.coverage,
         repeats=TARGET_REPEATS,
     ),
+    _table(
+        "score-histogram",
+        "our target: errors of histograms and local reports, and of recalibration (slow)",
+        local_targets.histogram,
+    ),
+    _table(
+        "histogram-coverage",
+        "our target: 95 % intervals of histograms and local reports (slow)",
+        local_targets.coverage,
+        repeats=500,
+    ),
 )
 
 TABLES: dict[str, Table] = {
-    table.name: table for table in (*_FEDAUC_TABLES, *_FEDAUC_FIGURES, *_DPAUC_TABLES, *_TARGETS)
+    table.name: table
+    for table in (
+        *_FEDAUC_TABLES,
+        *_FEDAUC_FIGURES,
+        *_DPAUC_TABLES,
+        *_USTATISTICS_FIGURES,
+        *_FEDERATED_TABLES,
+        *_TARGETS,
+    )
 }
 """Every table and figure, in the papers' order, then our own targets."""

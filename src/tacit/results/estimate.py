@@ -76,15 +76,16 @@ class Estimate:
     def to_dict(self) -> dict[str, float | list[float | None] | None]:
         """The ``auc`` entry of a result; figures that do not exist are null."""
         return {
-            "value": _finite(self.value),
-            "standard_error": _finite(self.standard_error),
-            "privacy_error": _finite(self.privacy_error),
-            "sampling_error": _finite(self.sampling_error),
-            "approximation_error": _finite(self.approximation_error),
-            "bias": _finite(self.bias),
-            "interval": [_finite(bound) for bound in self.interval(0.95)],
+            "value": finite(self.value),
+            "standard_error": finite(self.standard_error),
+            "privacy_error": finite(self.privacy_error),
+            "sampling_error": finite(self.sampling_error),
+            "approximation_error": finite(self.approximation_error),
+            "bias": finite(self.bias),
+            "interval": [finite(bound) for bound in self.interval(0.95)],
         }
 
 
-def _finite(value: float) -> float | None:
+def finite(value: float) -> float | None:
+    """The number for JSON, None where it is not finite."""
     return float(value) if math.isfinite(value) else None

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.privacy.cost import Cost
+from tacit.results.calibrator import Calibrator
 from tacit.results.estimate import Estimate
 from tacit.results.findings import Curve
+from tacit.results.histogram import Histogram
 
 SCHEMA = "tacit.evaluation/1"
 
@@ -59,6 +61,10 @@ class Evaluation:
     figure : what was estimated; an AUC unless the protocol says otherwise.
     exact : the exact figure, where every record could be read; it is not private.
     warnings : what the reader must know about this result.
+    histogram : both classes' score histograms and all that follows from them, where the server's
+        view allows it; else None.
+    protection : what the noise that arrived supports, where clients vanished and that is less than
+        what was spent.
     release : what the influence allocation of a later evaluation may start from, as
         ``FedAUC(previous=...)`` takes it; None for other protocols.
     """
@@ -74,6 +80,8 @@ class Evaluation:
     figure: str = "AUC"
     exact: float | None = None
     warnings: tuple[str, ...] = ()
+    histogram: Histogram | None = field(default=None, repr=False)
+    protection: Cost | None = None
     release: Any = field(default=None, repr=False)
 
     @property
@@ -87,6 +95,36 @@ class Evaluation:
         if self.figure != "AUC":
             raise AttributeError(f"this result has no AUC; its estimate is a {self.figure}")
         return self.estimate
+
+    def at(self, threshold: float) -> dict[str, Estimate]:
+        """Precision, recall, specificity, accuracy and F1 at a threshold chosen now.
+
+        Raises
+        ------
+        AttributeError : where the protocol gives no histogram.
+        """
+        return self._known_histogram.at(threshold)
+
+    def calibrator(self, method: str = "bbq") -> Calibrator:
+        """A map from scores to calibrated probabilities, at no further cost.
+
+        Parameters
+        ----------
+        method : ``"binning"``, ``"bbq"``, ``"isotonic"`` or ``"platt"``.
+
+        Raises
+        ------
+        AttributeError : where the protocol gives no histogram.
+        """
+        return self._known_histogram.calibrator(method)
+
+    @property
+    def _known_histogram(self) -> Histogram:
+        if self.histogram is None:
+            raise AttributeError(
+                f"{self.protocol['name']} gives no score histogram; score-histogram does"
+            )
+        return self.histogram
 
     @property
     def has_signal(self) -> bool:
@@ -109,6 +147,10 @@ class Evaluation:
             made["exact"] = self.exact
         if self.roc is not None:
             made["roc"] = self.roc.to_dict()
+        if self.histogram is not None:
+            made |= self.histogram.to_dict()
+        if self.protection is not None:
+            made["protection"] = self.protection.to_dict()
         return made
 
     def _figure_entry(self) -> dict[str, Any]:
@@ -130,7 +172,11 @@ class Evaluation:
             rows.append(("standard error", f"{self.estimate.standard_error:.2e}"))
         if self.exact is not None:
             rows.append((f"exact {self.figure}", f"{self.exact:.6f} (computed here, not private)"))
+        if self.histogram is not None:
+            rows += self.histogram.to_rows()
         rows.append(("privacy spent", _spent_line(self.spent)))
+        if self.protection is not None:
+            rows.append(("noise supports", _spent_line(self.protection)))
         sent = self.traffic.to_dict()["bytes_sent_per_client"]
         rows.append(
             (
@@ -209,7 +255,7 @@ def _protocol_line(protocol: Mapping[str, Any]) -> str:
 
 def _spent_line(spent: Cost) -> str:
     if math.isinf(spent.epsilon):
-        return "unlimited: nothing is protected"
+        return "unlimited: no differential privacy"
     if spent.adjacency is None:
         return "nothing"
     delta = f", delta {spent.delta:g}" if spent.delta else ""

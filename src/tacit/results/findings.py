@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.privacy.cost import Cost
+from tacit.results.bands import Band, numbers
 from tacit.results.estimate import Estimate
+
+if TYPE_CHECKING:
+    from tacit.results.histogram import Histogram
 
 Floats = NDArray[np.float64]
 
@@ -21,7 +27,10 @@ class Curve:
     ----------
     thresholds : shape (T,), ascending; a record is called positive when its score reaches it.
     false_positive_rate, true_positive_rate : shape (..., T).
-    false_positive_error, true_positive_error : standard deviations of the same shape.
+    false_positive_error, true_positive_error : standard deviations of the same shape, by privacy
+        noise.
+    false_positive_sampling, true_positive_sampling : standard errors about the population's rates,
+        where the protocol knows them.
     """
 
     thresholds: Floats
@@ -29,13 +38,20 @@ class Curve:
     true_positive_rate: Floats
     false_positive_error: Floats
     true_positive_error: Floats
+    false_positive_sampling: Floats | None = None
+    true_positive_sampling: Floats | None = None
+
+    @property
+    def band(self) -> Band:
+        """The true-positive rates with their errors."""
+        sampling = self.true_positive_sampling
+        known = np.zeros_like(self.true_positive_rate) if sampling is None else sampling
+        return Band(self.true_positive_rate, self.true_positive_error, known)
 
     def to_dict(self) -> dict[str, list[float | None]]:
         """The curve as lists of numbers."""
-        return {
-            name: [float(v) if np.isfinite(v) else None for v in np.asarray(getattr(self, name))]
-            for name in self.__dataclass_fields__
-        }
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: numbers(values) for name, values in fields.items() if values is not None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +66,8 @@ class Findings:
     positives_error : the standard deviation of ``positives`` by privacy noise.
     bias : how far the value is expected to lie above the exact figure, same shape.
     roc : the ROC curve, where the server's view allows one.
+    histogram : both classes' score histograms, where the server has them.
+    protection : what the noise that arrived supports, where that is less than what clients spent.
     warnings : sentences about this result; only written when there is no replicate axis.
     """
 
@@ -62,6 +80,8 @@ class Findings:
     approximation_error: Floats | float = 0.0
     bias: Floats | float = 0.0
     roc: Curve | None = None
+    histogram: Histogram | None = None
+    protection: Cost | None = None
     warnings: tuple[str, ...] = ()
 
     def estimate(self) -> Estimate:

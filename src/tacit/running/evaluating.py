@@ -75,6 +75,8 @@ def evaluate(
         figure=protocol.figure,
         exact=protocol.exact(clients) if exact else None,
         warnings=(*_simulation_warnings(clients, source), *findings.warnings),
+        histogram=findings.histogram,
+        protection=findings.protection,
         release=_release(clients.records, protocol, findings),
     )
 
@@ -112,7 +114,7 @@ def exact_auc(clients: Clients) -> float:
 
 def _check_records(clients: Clients) -> None:
     if clients.records < 2:
-        raise DataError(f"an AUC needs at least two records, got {clients.records}")
+        raise DataError(f"an evaluation needs at least two records, got {clients.records}")
 
 
 def _noise_source(clients: Clients, seed: int | None) -> NoiseSource:

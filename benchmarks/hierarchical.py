@@ -1,0 +1,59 @@
+"""The server side of HierarchicalAUC beside one sort: ``python -m benchmarks.hierarchical``."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+import tacit
+from benchmarks.timing import paired, row
+from tacit.data.clients import Ragged
+from tacit.privacy.noise import SimulatedNoise
+from tacit.protocols.conversation import Memory, Reply
+from tacit.protocols.hierarchical_auc import HierarchicalAUC
+from tacit.results.findings import Findings
+
+REPORTS, HEIGHT = 1_000_000, 16
+
+
+def server_side(reports: int = REPORTS, height: int = HEIGHT, times: int = 9) -> list[str]:
+    """From all reports to the findings, by both estimators, against one sort of as many floats."""
+    scores, labels = tacit.binormal_scores(reports // 4, reports - reports // 4, 0.75, seed=0)
+    numbers = np.random.default_rng(0).random(reports)
+    rows = []
+    clients = tacit.Clients.split(scores, labels, reports, seed=0)
+    for estimator in ("consistent", "traversal"):
+        protocol = HierarchicalAUC(5.0, height, estimator=estimator)
+        reply = replies(protocol, clients)
+        mine, peer, ratio = paired(
+            partial(conclude, protocol, reply), partial(np.sort, numbers), times
+        )
+        note = f"one sort of {reports:,} floats {peer:.3f}, ratio {ratio:.2f}"
+        rows.append(row(f"HierarchicalAUC server, {estimator}", mine, note))
+    return rows
+
+
+def replies(protocol: HierarchicalAUC, clients: tacit.Clients) -> Reply:
+    """What all clients send, as the server receives it."""
+    ask = next(protocol.conversation(clients.count))
+    return ask.step.answer(clients, ask, SimulatedNoise(0), Memory())
+
+
+def conclude(protocol: HierarchicalAUC, reply: Reply) -> Findings:
+    """The server's work on a reply."""
+    sent = reply["reports"]
+    assert isinstance(sent, Ragged)
+    conversation = protocol.conversation(sent.clients)
+    next(conversation)
+    try:
+        conversation.send(reply)
+    except StopIteration as end:
+        findings: Findings = end.value
+        return findings
+    raise AssertionError("the server asked again")
+
+
+if __name__ == "__main__":
+    print(f"{REPORTS:,} reports, height {HEIGHT}; times in seconds, medians of paired runs")
+    print("\n".join(server_side()))

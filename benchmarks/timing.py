@@ -1,0 +1,28 @@
+"""Timing in pairs, so that a busy machine slows both sides alike."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+
+def clock(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def paired(
+    ours: Callable[[], object], theirs: Callable[[], object], times: int
+) -> tuple[float, float, float]:
+    """Medians of both, run in turn, and the median of the ratios pair by pair."""
+    ours(), theirs()
+    pairs = [(clock(ours), clock(theirs)) for _ in range(times)]
+    mine, peer = zip(*pairs, strict=True)
+    ratios = [a / b for a, b in pairs]
+    return statistics.median(mine), statistics.median(peer), statistics.median(ratios)
+
+
+def row(name: str, seconds: float, note: str) -> str:
+    return f"{name:42s} {seconds:8.3f}   {note}"

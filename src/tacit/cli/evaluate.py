@@ -1,0 +1,171 @@
+"""``tacit evaluate``: one protocol on files of records."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+import numpy as np
+
+import tacit
+from tacit.cli.options import PROTOCOLS, chosen_protocol, protocol_settings
+from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.data.clients import Clients
+from tacit.output import OutputFile, PictureFile
+from tacit.protocols.score_histogram import ScoreHistogram
+from tacit.results.calibrator import METHODS, Calibrator
+from tacit.results.evaluation import Evaluation
+from tacit.results.picture import new_axes
+
+EVALUATE_EXAMPLES = """\b
+Examples:
+  tacit evaluate north.csv south.csv --protocol fedauc --epsilon 1
+  tacit evaluate phones.parquet --client phone --protocol dpauc --epsilon 2 --json
+  tacit evaluate north.csv --split 20 --seed 7 --protocol dpauc --epsilon 4 --plot roc.png
+  tacit evaluate phones.parquet --client phone --protocol two-round-auc --epsilon 2
+  tacit evaluate north.csv south.csv --protocol score-histogram --epsilon 1 --calibrate bbq
+
+\b
+Exit status:
+  0    there is an estimate
+  2    an error; one sentence says which
+  3    the noise left no signal: the result is printed without an estimate
+  130  interrupted
+"""
+
+
+@click.command(epilog=EVALUATE_EXAMPLES)
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.option("--protocol", required=True, type=click.Choice(list(PROTOCOLS)), help="What to run.")
+@protocol_settings
+@click.option("--score", default="score", show_default=True, help="The column of scores.")
+@click.option("--label", default="label", show_default=True, help="The column of labels.")
+@click.option("--second", help="ustatistic, kendall: the column of second values.")
+@click.option(
+    "--rescale",
+    type=(float, float),
+    metavar="LOW HIGH",
+    help="Map scores from these public bounds to 0 and 1.",
+)
+@click.option("--client", help="The column of client ids; without it each file is a client.")
+@click.option(
+    "--split",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="Simulate: pool all records and deal them out to K clients.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(("uniform", "score")),
+    help="With --split: deal out at random (the default), or similar scores together.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    help="Simulate: fix the noise and the split. Without it, noise comes from the system, or "
+    "with --split from fresh entropy.",
+)
+@click.option(
+    "--calibrate",
+    type=click.Choice(tuple(METHODS)),
+    help="score-histogram: also fit a map from scores to calibrated probabilities.",
+)
+@click.option("--save-calibrator", metavar="FILE", help="With --calibrate: save the map as JSON.")
+@click.option("--json", "print_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--plot", metavar="FILE", help="Save a picture (.png, .svg or .pdf).")
+@click.option("--exact/--no-exact", default=True, help="Also compute the exact AUC, not private.")
+@click.pass_context
+def evaluate(
+    context: click.Context,
+    /,
+    files: tuple[str, ...],
+    protocol: str,
+    score: str,
+    label: str,
+    second: str | None,
+    rescale: tuple[float, float] | None,
+    client: str | None,
+    split: int | None,
+    by: str | None,
+    seed: int | None,
+    calibrate: str | None,
+    save_calibrator: str | None,
+    print_json: bool,
+    plot: str | None,
+    exact: bool,
+    **settings: Any,
+) -> None:
+    """Estimate the AUC, or another figure, of the records in FILES (CSV or Parquet), a client each.
+
+    The noise is exact and comes from the operating system, unless --split or --seed ask for a
+    simulation; a simulation says so, and protects nothing.
+    """
+    chosen = chosen_protocol(protocol, settings)
+    _refuse_idle(split, by, client)
+    _refuse_calibration(protocol, calibrate, save_calibrator)
+    picture = _picture(plot)
+    map_file = None if save_calibrator is None else OutputFile(save_calibrator)
+    needed = label if chosen.figure == "AUC" else None
+    clients = tacit.read(files, score, needed, client, second=second)
+    if rescale is not None:
+        clients = tacit.rescale(clients, *rescale)
+    if split is not None:
+        clients = _split(clients, split, by, seed)
+    result = tacit.evaluate(clients, chosen, seed, exact=exact)
+    fitted = result.calibrator(calibrate) if calibrate and result.has_signal else None
+    show(_json(result, fitted) if print_json else _lines(result, fitted))
+    if picture is not None:
+        picture.save(result.plot().figure)
+    if map_file is not None and fitted is not None:
+        map_file.write(fitted.to_json().encode())
+    if not result.has_signal:
+        context.exit(NO_SIGNAL)
+
+
+def _refuse_idle(split: int | None, by: str | None, client: str | None) -> None:
+    if split is None and by is not None:
+        raise click.UsageError("--by needs --split")
+    if split is not None and client is not None:
+        raise click.UsageError("--client cannot be used with --split, which makes its own clients")
+
+
+def _refuse_calibration(protocol: str, method: str | None, file: str | None) -> None:
+    if method is not None and protocol != ScoreHistogram.name:
+        raise click.UsageError(f"--calibrate cannot be used with --protocol {protocol}")
+    if file is not None and method is None:
+        raise click.UsageError("--save-calibrator needs --calibrate")
+
+
+def _picture(path: str | None) -> PictureFile | None:
+    if path is None:
+        return None
+    new_axes()
+    return PictureFile(path)
+
+
+def _split(clients: Clients, count: int, by: Any, seed: int | None) -> Clients:
+    """Deal the records out; the split's random numbers are not the noise's."""
+    own = None if seed is None else int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
+    return Clients.split(
+        clients.scores, clients.labels, count, by or "uniform", own, second=clients.second
+    )
+
+
+def _json(result: Evaluation, calibrator: Calibrator | None) -> str:
+    content = result.to_dict()
+    if calibrator is not None:
+        content["calibrator"] = json.loads(calibrator.to_json())
+    return as_json(content)
+
+
+def _lines(result: Evaluation, calibrator: Calibrator | None) -> str:
+    rows = result.to_rows()
+    if calibrator is not None:
+        at = (0.1, 0.3, 0.5, 0.7, 0.9)
+        mapped = calibrator.transform(np.array(at))
+        pairs = ", ".join(f"{s:g} -> {p:.3f}" for s, p in zip(at, mapped, strict=True))
+        rows.append((f"calibrator ({calibrator.method})", pairs))
+    width = max(len(name) for name, _ in rows)
+    lines = [f"{name:{width}}  {value}" for name, value in rows]
+    return "\n".join(lines + [f"warning: {warning}" for warning in result.warnings])

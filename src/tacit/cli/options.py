@@ -1,0 +1,200 @@
+"""The options of ``tacit evaluate``, and the protocols that they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from typing import Any, TypeVar
+
+import click
+
+from tacit.protocols.baselines import ExactAUC, NoisyScores
+from tacit.protocols.conversation import Protocol
+from tacit.protocols.division import AIMS
+from tacit.protocols.dpauc import DPAUC
+from tacit.protocols.fedauc import ALLOCATIONS, FedAUC
+from tacit.protocols.hierarchical_auc import ESTIMATORS, HierarchicalAUC
+from tacit.protocols.pair_kernels import KERNELS
+from tacit.protocols.score_histogram import TRUSTS, ScoreHistogram
+from tacit.protocols.two_round_auc import TwoRoundAUC
+from tacit.protocols.ustatistic import UStatistic
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+PROTOCOLS: dict[str, Any] = {
+    kind.name: kind
+    for kind in (
+        FedAUC,
+        DPAUC,
+        ScoreHistogram,
+        TwoRoundAUC,
+        HierarchicalAUC,
+        UStatistic,
+        ExactAUC,
+        NoisyScores,
+    )
+}
+
+CHOICES = ("trust", "mechanism", "allocation", "kernel", "budget", "labels")
+"""Settings that decide which others a protocol uses; a refusal names them."""
+
+
+def _numbers(context: Any, option: Any, text: str | None) -> tuple[float, ...] | None:
+    """Numbers separated by commas."""
+    if text is None:
+        return None
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not numbers separated by commas") from None
+
+
+_SETTINGS = (
+    click.option("--epsilon", type=float, help="Privacy budget; every private protocol needs it."),
+    click.option(
+        "--trust",
+        type=click.Choice(TRUSTS),
+        help="score-histogram: who may see what; distributed-dp by default.",
+    ),
+    click.option(
+        "--mechanism",
+        help="fedauc: staircase, discrete-laplace, laplace, gaussian, randomised-response. "
+        "dpauc: histogram, laplace, gaussian, randomised-response. two-round-auc: "
+        "window, bit. The first is the default.",
+    ),
+    click.option(
+        "--allocation",
+        type=click.Choice(ALLOCATIONS),
+        help="fedauc: how a client divides epsilon; influence by default.",
+    ),
+    click.option(
+        "--sensitivity",
+        type=click.Choice(("local", "global")),
+        help="fedauc, fixed: local by default.",
+    ),
+    click.option(
+        "--alpha",
+        type=float,
+        help="fedauc, fixed: the rank sum's share of epsilon, 0.5 by default.",
+    ),
+    click.option(
+        "--beta",
+        type=float,
+        help="fedauc, orthogonal: the count's share of epsilon, 0.5 by default.",
+    ),
+    click.option(
+        "--delta",
+        type=float,
+        help="Gaussian noise, hierarchical-auc: the chance that epsilon fails.",
+    ),
+    click.option("--thresholds", type=int, help="dpauc: thresholds or cells, 100 by default."),
+    click.option(
+        "--accounting",
+        type=click.Choice(("tight", "paper")),
+        help="dpauc, laplace or gaussian: tight by default.",
+    ),
+    click.option(
+        "--adjacency",
+        type=click.Choice(("record", "label", "replace")),
+        help="dpauc, score-histogram: what epsilon hides; record by default where it applies.",
+    ),
+    click.option(
+        "--clamp/--no-clamp",
+        default=None,
+        help="dpauc, laplace or gaussian: clamp and order noisy counts, as the paper does.",
+    ),
+    click.option(
+        "--height",
+        type=int,
+        help="score-histogram, hierarchical-auc: 2**height cells of scores.",
+    ),
+    click.option(
+        "--buckets", type=int, help="score-histogram: equi-depth buckets of curves and calibration."
+    ),
+    click.option(
+        "--budget",
+        type=click.Choice(("split", "sample")),
+        help="score-histogram: divide epsilon over the tree's levels, or the records.",
+    ),
+    click.option(
+        "--aim",
+        type=click.Choice(AIMS),
+        help="score-histogram: what that division serves best; auc by default.",
+    ),
+    click.option(
+        "--dropouts",
+        type=float,
+        help="score-histogram, distributed-dp: the share of clients that may vanish, 0 by default.",
+    ),
+    click.option(
+        "--second-round",
+        type=float,
+        help="score-histogram, distributed-dp: epsilon's part for a second pass, 0 by default.",
+    ),
+    click.option(
+        "--labels",
+        type=click.Choice(("public", "private")),
+        help="two-round-auc: whether the server may know the classes; private by default.",
+    ),
+    click.option(
+        "--estimator",
+        type=click.Choice(ESTIMATORS),
+        help="hierarchical-auc: consistent by default.",
+    ),
+    click.option(
+        "--kernel",
+        type=click.Choice(tuple(KERNELS)),
+        help="ustatistic: the function of two records.",
+    ),
+    click.option("--bins", type=int, help="ustatistic: into how many bins values are cut."),
+    click.option(
+        "--domain",
+        type=(float, float),
+        metavar="LOW HIGH",
+        help="ustatistic: the public range of values, 0 1 by default.",
+    ),
+    click.option(
+        "--values",
+        callback=_numbers,
+        metavar="A,B,...",
+        help="ustatistic: the public values themselves, where they are few.",
+    ),
+    click.option(
+        "--second-domain", type=(float, float), metavar="LOW HIGH", help="ustatistic: of --second."
+    ),
+    click.option(
+        "--second-values", callback=_numbers, metavar="A,B,...", help="ustatistic: of --second."
+    ),
+)
+
+
+def protocol_settings(command: Command) -> Command:
+    """Give a command every protocol's options."""
+    for option in reversed(_SETTINGS):
+        command = option(command)
+    return command
+
+
+def chosen_protocol(name: str, settings: dict[str, Any]) -> Protocol:
+    """The protocol with the settings that were given, all of which it must use."""
+    kind = PROTOCOLS[name]
+    given = {key: value for key, value in settings.items() if value is not None}
+    known = {field.name: field for field in fields(kind)}
+    _refuse(given.keys() - known.keys(), f"--protocol {name}")
+    needed = {key for key, own in known.items() if own.default is MISSING} - given.keys()
+    if needed:
+        raise click.UsageError(f"--protocol {name} needs {_flags(needed)}")
+    protocol: Protocol = kind(**given)
+    used = protocol.settings
+    choices = [f"{key} {used[key]}" for key in CHOICES if key in used]
+    _refuse(given.keys() - used.keys(), ", ".join([f"--protocol {name}", *choices]))
+    return protocol
+
+
+def _refuse(names: set[str], place: str) -> None:
+    if names:
+        raise click.UsageError(f"{_flags(names)} cannot be used with {place}")
+
+
+def _flags(names: set[str]) -> str:
+    return " and ".join(f"--{name.replace('_', '-')}" for name in sorted(names))

@@ -1,0 +1,106 @@
+"""The shell's side of the command: one-sentence errors, prompt interrupts, printing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import click
+
+FAILED, NO_SIGNAL, INTERRUPTED = 2, 3, 130
+
+
+class Tacit(click.Group):
+    """Commands whose every error is one sentence on standard error, and never a traceback."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run as click does, with errors in this command's own form."""
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, False, **extra)
+        try:
+            code = super().main(args, prog_name, complete_var, False, **extra)
+        except (click.Abort, KeyboardInterrupt):
+            fail("interrupted", INTERRUPTED)
+        except click.ClickException as error:
+            fail(error.format_message())
+        except OSError as error:
+            fail(reason(error))
+        except (ValueError, ImportError, ArithmeticError) as error:
+            fail(str(error))
+        except MemoryError:
+            fail("there is not enough memory for these records and settings")
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def as_json(content: Any) -> str:
+    """Strict JSON; a number that is not finite is an error."""
+    return json.dumps(content, indent=2, allow_nan=False)
+
+
+@contextmanager
+def prompt_interrupt() -> Iterator[None]:
+    """End at once when interrupted: threads at work would be waited for, and have nothing to save.
+
+    An interrupt that the caller ignores stays ignored.
+    """
+
+    def end(number: int, frame: object) -> NoReturn:
+        cursor = "\033[?25h\n" if sys.stderr.isatty() else ""
+        click.echo(f"{cursor}tacit: interrupted", err=True)
+        os._exit(INTERRUPTED)
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def show(text: str) -> None:
+    """Print to standard output; a full disk behind it is an error like any other."""
+    try:
+        click.echo(text)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise click.ClickException(
+            f"the result cannot be written to standard output: {reason(error)}"
+        ) from None
+
+
+def reason(error: OSError) -> str:
+    """What the system says of an error, with the file."""
+    place = "" if error.filename is None else f"{error.filename}: "
+    return f"{place}{error.strerror or error}"
+
+
+def fail(sentence: str, code: int = FAILED) -> NoReturn:
+    """Say what went wrong in one line, and end."""
+    line = " ".join(sentence.split()).rstrip(".")
+    click.echo(f"tacit: {line or 'failed without a reason'}", err=True)
+    _settle_standard_output()
+    sys.exit(code)
+
+
+def _settle_standard_output() -> None:
+    """Drop what standard output does not take, or the interpreter fails again as it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

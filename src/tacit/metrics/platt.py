@@ -1,0 +1,74 @@
+"""Platt scaling: a logistic map of scores, from counts in score cells."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+
+from tacit.metrics.binning import Buckets, Floats, ScoreCells, bucket_means, finest_starts
+from tacit.metrics.calibration import require_signal
+
+CLIP = 1e-6
+"""Scores are kept this far from 0 and 1 where their log-odds are taken."""
+
+
+def platt(cells: ScoreCells) -> tuple[float, float]:
+    """Platt scaling (Platt 1999) on log-odds: slope a and intercept b of ``expit(a logit(s) + b)``.
+
+    For scores that are probabilities log-odds take the place of the margin, so that the family
+    holds the identity, a = 1 and b = 0; scores are clipped ``CLIP`` away from 0 and 1. The weighted
+    likelihood of bucket counts is maximised with Platt's targets: ``(P + 1) / (P + 2)`` for
+    positives, ``1 / (N + 2)`` for negatives, P and N the class totals, which keep a and b finite.
+    Buckets are those of ``isotonic``, each at the mean log-odds of its records. A single bucket
+    does not tell the slope; a is then 1.
+
+    Raises
+    ------
+    ValueError : when the counts' total does not exceed ``SIGNAL`` standard deviations of its noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cells = ScoreCells(np.array([0, 0.5, 1]), np.array([250, 750]), np.array([750, 250]))
+    >>> slope, intercept = platt(cells)
+    >>> round(slope, 2), round(abs(intercept), 6)
+    (1.0, 0.0)
+    """
+    require_signal(cells)
+    starts = finest_starts(cells)
+    found = Buckets.of(cells, starts)
+    odds = bucket_means(cells.totals, log_odds(cells.predicted), starts)
+    ours = found.shares * found.totals
+    theirs = found.totals - ours
+    high, low = (ours.sum() + 1) / (ours.sum() + 2), 1 / (theirs.sum() + 2)
+    target = (high * ours + low * theirs) / found.totals
+    weights = found.totals / found.totals.sum()
+    if starts.size == 1:
+        return 1.0, float(logit(target[0]) - odds[0])
+    return _logistic_fit(odds, target, weights)
+
+
+def log_odds(scores: Floats) -> Floats:
+    """``log(s / (1 - s))``, scores kept ``CLIP`` away from 0 and 1."""
+    return logit(np.clip(scores, CLIP, 1 - CLIP))
+
+
+def _logistic_fit(odds: Floats, target: Floats, weights: Floats) -> tuple[float, float]:
+    """Slope and intercept of the weighted maximum likelihood, by trust-region Newton steps."""
+    design = np.stack((odds, np.ones_like(odds)))
+
+    def loss(point: Floats) -> float:
+        line = point @ design
+        return float(np.sum(weights * (np.logaddexp(0.0, line) - target * line)))
+
+    def slope(point: Floats) -> Floats:
+        return design @ (weights * (expit(point @ design) - target))
+
+    def curvature(point: Floats) -> Floats:
+        share = expit(point @ design)
+        return (design * (weights * share * (1 - share))) @ design.T
+
+    start = np.array([1.0, 0.0])
+    found = minimize(loss, start, method="trust-exact", jac=slope, hess=curvature, tol=1e-10)
+    return float(found.x[0]), float(found.x[1])

@@ -1,0 +1,93 @@
+"""How wrong weighted sums of a noisy tree's leaves are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.metrics.trees import levels_of, observation_weights
+
+Floats = NDArray[np.float64]
+
+ROWS = 2**23
+"""Weights are worked on in groups of about this many numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class TreeNoise:
+    """The errors of a tree's observed counts.
+
+    Parameters
+    ----------
+    variances : the noise variance of a level's nodes, the root first, shape (h+1,); infinity where
+        the level was not observed, 0 where it is exact.
+    assumed : the variances that consistency was reached with, same shape; None takes ``variances``.
+    factors : where every record was counted on one level only, how many records one that was
+        counted stands for, by level, shape (h+1,), and 0 at levels that no record reported on; None
+        where every record was counted on every level.
+    extra : the variance that a counted record's own node adds to its count, as unary encoding does.
+    centred : whether a level's counts were scaled by the known number of its reports, which takes
+        out the error of the total.
+    """
+
+    variances: Floats
+    assumed: Floats | None = None
+    factors: Floats | None = None
+    extra: float = 0.0
+    centred: bool = False
+
+    @property
+    def weighting(self) -> Floats:
+        """The variances by which observed counts are averaged."""
+        return self.variances if self.assumed is None else self.assumed
+
+    @property
+    def exact(self) -> bool:
+        """Whether every observed count is exact and about all records."""
+        return self.factors is None and not self.variances[np.isfinite(self.variances)].any()
+
+    def variance_of(self, weights: Floats, leaves: Floats) -> Floats:
+        """The variance of the sum of ``weights`` times the consistent leaves, shape (...).
+
+        Parameters
+        ----------
+        weights : shape (..., 2**h).
+        leaves : the estimated leaves, shape (2**h,), or (..., 2**h) with the weights' axes; needed
+            where records were sampled. Negative ones count as they are: the variance is linear in
+            them, and noise clipped at zero would pass for records.
+
+        With ``g`` the weights of observed counts, ``c`` the expected ones, ``v`` a level's noise
+        and ``f`` its factor: ``sum_l v sum g**2``, and where records are dealt out to levels
+        ``sum_l f ((1 + extra) sum c g**2 - centre) - (sum c w**2 - centre)``, the variance of the
+        mean of a random partition's parts (each centre is the square of the sum over M).
+        """
+        if self.exact:
+            return np.zeros(weights.shape[:-1])
+        flat = weights.reshape(-1, weights.shape[-1])
+        broad = np.broadcast_to(leaves, weights.shape).reshape(flat.shape)
+        group = max(1, ROWS // flat.shape[-1])
+        parts = [
+            self._variance(flat[start : start + group], broad[start : start + group])
+            for start in range(0, flat.shape[0], group)
+        ]
+        return np.concatenate(parts).reshape(weights.shape[:-1])
+
+    def _variance(self, weights: Floats, leaves: Floats) -> Floats:
+        found = np.zeros(weights.shape[0])
+        observed = observation_weights(weights, self.weighting)
+        for own, variance in zip(observed, self.variances, strict=True):
+            if np.isfinite(variance) and variance > 0:
+                found += variance * np.sum(own**2, axis=-1)
+        if self.factors is None:
+            return found
+        counts = levels_of(leaves)
+        total = np.maximum(counts[0][..., 0], 1.0)
+        for own, count, factor in zip(observed, counts, self.factors, strict=True):
+            if factor > 0:
+                squares = np.sum(count * own**2, axis=-1)
+                centre = np.sum(count * own, axis=-1) ** 2 / total if self.centred else 0.0
+                found += factor * ((1 + self.extra) * squares - centre)
+        centre = np.sum(counts[-1] * weights, axis=-1) ** 2 / total if self.centred else 0.0
+        return np.maximum(found - np.sum(counts[-1] * weights**2, axis=-1) + centre, 0.0)

@@ -1,0 +1,141 @@
+"""Trees of counts: consistent estimates by weighted least squares, and what they weigh.
+
+A tree over two classes has its total at level 0, the classes at level 1, and the classes' cells
+below: level ``l`` has ``2**l`` nodes, the first half of them of positives. Levels may be observed
+with noise of the same variance at every node of a level, exactly (variance 0), or not at all
+(variance infinity). The consistent estimate is the weighted least-squares one (Hay et al. 2010,
+section 4, for levels of one variance): a node's own count and its children's sum are averaged by
+their inverse variances on the way up, and what a parent knows better is shared out on the way down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def pair_sums(nodes: NDArray[np.float64]) -> Floats:
+    """The parents of a level's nodes: sums of neighbours, shape (..., n/2)."""
+    return nodes[..., 0::2] + nodes[..., 1::2]
+
+
+def levels_of(leaves: Floats) -> list[Floats]:
+    """All levels of a tree from its leaves, the root first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [level.tolist() for level in levels_of(np.array([1.0, 2.0, 3.0, 4.0]))]
+    [[10.0], [3.0, 7.0], [1.0, 2.0, 3.0, 4.0]]
+    """
+    levels = [leaves]
+    while levels[0].shape[-1] > 1:
+        levels.insert(0, pair_sums(levels[0]))
+    return levels
+
+
+def own_shares(variances: Floats) -> Floats:
+    """The weight of a node's own count against its children's sum, by level; the leaves' is 1.
+
+    Raises
+    ------
+    ValueError : when the leaves are not observed.
+    """
+    if not np.isfinite(variances[-1]):
+        raise ValueError("the leaves of a tree must be observed")
+    shares = np.ones(variances.size)
+    below = variances[-1]
+    for level in range(variances.size - 2, -1, -1):
+        own, children = variances[level], 2 * below
+        if not np.isfinite(own):
+            shares[level], below = 0.0, children
+        elif own == 0:
+            shares[level], below = 1.0, 0.0
+        else:
+            shares[level] = children / (own + children)
+            below = own * shares[level]
+    return shares
+
+
+def subtree_variances(variances: Floats) -> Floats:
+    """The variance of a node's count as its own subtree tells it, by level."""
+    shares = own_shares(variances)
+    found = np.empty_like(variances)
+    found[-1] = variances[-1]
+    for level in range(variances.size - 2, -1, -1):
+        children = 2 * found[level + 1]
+        found[level] = children if shares[level] == 0 else variances[level] * shares[level]
+    return found
+
+
+def node_variances(variances: Floats) -> Floats:
+    """The variance of a node's count in the consistent tree, by level.
+
+    A child has half of its parent's count and half of the difference to its sibling, which the two
+    subtrees alone tell: ``v_{l+1} = v_l / 4 + s_{l+1} / 2``.
+    """
+    found = subtree_variances(variances)
+    for level in range(1, found.size):
+        found[level] = found[level - 1] / 4 + found[level] / 2
+    return found
+
+
+def consistent_leaves(levels: Sequence[Floats | None], variances: Floats) -> Floats:
+    """The leaves of the consistent tree, shape (..., 2**h).
+
+    Parameters
+    ----------
+    levels : the observed counts, the root first; None where a level was not observed.
+    variances : the noise variance at each level's nodes, shape (h+1,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> root, leaves = np.array([10.0]), np.array([3.0, 4.0])
+    >>> consistent_leaves([root, leaves], np.array([1.0, 1.0])).tolist()
+    [4.0, 5.0]
+    """
+    shares = own_shares(variances)
+    upward: list[Floats] = [np.asarray(levels[-1], dtype=np.float64)]
+    for level in range(len(levels) - 2, -1, -1):
+        children, own = pair_sums(upward[0]), levels[level]
+        share = shares[level]
+        mean = children if own is None else share * own + (1 - share) * children
+        upward.insert(0, mean)
+    known = upward[0]
+    for nodes in upward[1:]:
+        known = nodes + np.repeat((known - pair_sums(nodes)) / 2, 2, axis=-1)
+    return known
+
+
+def observation_weights(weights: Floats, variances: Floats) -> list[Floats]:
+    """What a weighted sum of the consistent leaves weighs every observed count, by level.
+
+    The adjoint of ``consistent_leaves``: the sum over levels of these weights times the observed
+    counts is the sum of ``weights`` times the consistent leaves. Shape (..., 2**l) at level l.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = observation_weights(np.array([1.0, 0.0]), np.array([1.0, 1.0]))
+    >>> [np.round(level, 4).tolist() for level in found]
+    [[0.3333], [0.6667, -0.3333]]
+    """
+    shares = own_shares(variances)
+    downward = [weights]
+    own: list[Floats] = []
+    for _ in range(variances.size - 1):
+        half = pair_sums(downward[0]) / 2
+        own.insert(0, downward[0] - np.repeat(half, 2, axis=-1))
+        downward.insert(0, half)
+    found = []
+    passed: Floats = downward[0]
+    for level, share in enumerate(shares):
+        found.append(share * passed)
+        if level < len(own):
+            passed = own[level] + np.repeat((1 - share) * passed, 2, axis=-1)
+    return found

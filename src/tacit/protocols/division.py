@@ -1,0 +1,213 @@
+"""How a tree of counts divides its budget: epsilon over the levels, or records over the levels.
+
+Both follow from public figures only. The AUC weighs a cell by the other class's distribution, which
+changes slowly from cell to cell: levels near the root matter most to it. A cumulative count weighs
+all levels alike. Which weights are assumed is said by ``Aim``; the estimate itself assumes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.metrics.tree_noise import TreeNoise
+from tacit.metrics.trees import own_shares, subtree_variances
+from tacit.privacy.distributions import discrete_laplace_variance
+from tacit.privacy.unary import OWN_VARIANCE, unary_variance
+
+Floats = NDArray[np.float64]
+Levels = NDArray[np.int64]
+Aim = Literal["auc", "cdf", "even"]
+
+AIMS = ("auc", "cdf", "even")
+
+LEAST_SHARE = 0.01
+"""A level that would get a smaller share of the budget is not asked for."""
+
+HIDDEN = 0.3
+"""Cells of ``2**-depth`` are taken to hide this times ``4**-depth`` of the AUC, where a depth is
+chosen: what the plain area of evenly falling densities misses is about that."""
+
+LEAST_RATE, LEAST_VARIANCE = 1e-9, 1e-280
+"""Bounds on epsilon and on a level's variance while the budget is divided."""
+
+STEPS, STEP = 60, 1e-4
+"""At most so many steps lead to the shares of levels, until none moves by as much."""
+
+LOCAL_HEIGHTS = range(4, 11)
+"""The heights that unary reports may have by default."""
+
+CHOICE_UNITS = 2**20
+"""Shares of records are multiples of one over this."""
+
+
+@lru_cache(maxsize=256)
+def epsilon_by_level(
+    height: int, epsilon: float, distance: int, aim: Aim, known_total: bool
+) -> tuple[float, ...]:
+    """Epsilon for every level of a tree of two classes, the root first; they add up to epsilon.
+
+    Parameters
+    ----------
+    height : the leaves are ``2**height`` cells of each class, on level ``height + 1``.
+    epsilon : the budget of one record.
+    distance : how many counts of a level a neighbour changes by one.
+    aim : ``"auc"`` minimises the AUC's variance for weights that fall evenly from 3/4 to -1/4 over
+        the cells, ``"cdf"`` that of the cumulative count at a third of the range, whose contrast is
+        a third at every level, and ``"even"`` gives every level the same.
+    known_total : whether the number of records is public; the root is then exact.
+
+    Examples
+    --------
+    >>> found = epsilon_by_level(4, 1.0, 1, "even", False)
+    >>> found[0], round(sum(found), 9)
+    (0.0, 1.0)
+    """
+    asked = np.arange(1, height + 2)
+    if aim == "even":
+        shares = np.full(asked.size, 1 / asked.size)
+    else:
+        division = _Division(_contrasts(height, aim), epsilon / distance, known_total)
+        asked, shares = division.best_levels()
+    found = np.zeros(height + 2)
+    found[asked] = shares * epsilon
+    return tuple(found.tolist())
+
+
+def record_shares(height: int, aim: Aim) -> tuple[int, ...]:
+    """In how many of ``CHOICE_UNITS`` cases a record reports on a level of cells, shape (height,).
+
+    A level's variance falls with its share; weights whose squared contrasts halve from level to
+    level (the AUC's) are served best by shares in proportion to their square roots.
+
+    Examples
+    --------
+    >>> [round(units / CHOICE_UNITS, 2) for units in record_shares(3, "auc")]
+    [0.45, 0.32, 0.23]
+    """
+    falling = 2.0 ** (-np.arange(height) / 2) if aim == "auc" else np.ones(height)
+    units = np.floor(CHOICE_UNITS * falling / falling.sum()).astype(np.int64)
+    units[0] += CHOICE_UNITS - units.sum()
+    return tuple(units.tolist())
+
+
+def _contrasts(height: int, aim: Aim) -> Floats:
+    """The squared mean of the assumed weights, then their squared contrasts by level."""
+    if aim == "cdf":
+        return np.full(height + 2, 1 / 9)
+    cells = 2.0 ** -np.arange(1, height + 1) / 4
+    return np.concatenate(([1 / 16, 0.0], cells))
+
+
+@dataclass(frozen=True, eq=False)
+class _Division:
+    """A budget to be divided for the least variance of assumed weights (``_contrasts``)."""
+
+    squares: Floats
+    budget: float
+    known_total: bool
+
+    def best_levels(self) -> tuple[Levels, Floats]:
+        """The levels worth asking for, with their shares of the budget.
+
+        The variance has many local minima, in which neighbouring levels share what one of them
+        would serve better: shares of all levels, settled together, would end in one. So levels are
+        added to the leaves, dropped or exchanged, one at a time, as long as that lowers it.
+        """
+        asked = np.array([self.squares.size - 1])
+        shares, reached = self._settled(asked, np.ones(1))
+        while True:
+            tried = [(own, *self._settled(own, start)) for own, start in _changes(asked, shares)]
+            best = min(tried, key=lambda one: one[2])
+            if best[2] > reached * (1 - STEP):
+                break
+            asked, shares, reached = best
+        kept = (shares >= LEAST_SHARE) | (asked == asked[-1])
+        return asked[kept], self._settled(asked[kept], shares[kept])[0]
+
+    def _settled(self, asked: Levels, start: Floats) -> tuple[Floats, float]:
+        """Shares of these levels from which no small shift lowers the variance, and that variance.
+
+        A level's share moves by a root of what the variance loses by it. The third root leads
+        straight to the best shares for given weights where variances fall with the square of
+        epsilon; where they fall exponentially smaller steps are needed.
+        """
+        shares = start / start.sum()
+        for _ in range(STEPS):
+            gains, rates, reached = self._gains(asked, shares)
+            moved = shares * (gains / gains.max()) ** (1 / (3 + rates))
+            moved /= moved.sum()
+            if np.abs(moved - shares).max() < STEP:
+                break
+            shares = moved
+        return shares, reached
+
+    def _gains(self, asked: Levels, shares: Floats) -> tuple[Floats, Floats, float]:
+        """What the variance loses by more budget on each level, the noises' rates, the variance."""
+        rates = np.maximum(self.budget * shares, LEAST_RATE)
+        variances = np.full(self.squares.size, np.inf)
+        variances[asked] = np.maximum(discrete_laplace_variance(1 / rates), LEAST_VARIANCE)
+        if self.known_total:
+            variances[0] = 0.0
+        total, by_level = self._variance(variances)
+        gains = by_level[asked] * variances[asked] / np.tanh(rates / 2)
+        return np.maximum(gains, LEAST_VARIANCE), rates, total
+
+    def _variance(self, variances: Floats) -> tuple[float, Floats]:
+        """The variance of the assumed weights, and its derivative by every level's variance.
+
+        A node's subtree averages its own count, with weight w, and its children's: its variance
+        grows by ``w**2`` with its own and by ``2 (1 - w)**2`` with a child's.
+        """
+        weights = 2 * self.squares
+        weights[0] = self.squares[0]
+        total = float(np.sum(weights * subtree_variances(variances)))
+        shares, passed, found = own_shares(variances), 0.0, np.empty_like(variances)
+        for level, share in enumerate(shares):
+            reached = weights[level] + passed
+            found[level] = reached * share**2
+            passed = 2 * reached * (1 - share) ** 2
+        return total, found
+
+
+def _changes(asked: Levels, shares: Floats) -> Iterator[tuple[Levels, Floats]]:
+    """One level above the leaves more, less or exchanged, with shares to start from."""
+    others = np.setdiff1d(np.arange(1, asked[-1]), asked)
+    for level in others:
+        place = int(np.searchsorted(asked, level))
+        yield np.insert(asked, place, level), np.insert(shares, place, shares.mean())
+    for place in range(asked.size - 1):
+        rest, left = np.delete(asked, place), np.delete(shares, place)
+        yield rest, left
+        for level in others:
+            at = int(np.searchsorted(rest, level))
+            yield np.insert(rest, at, level), np.insert(left, at, shares[place])
+
+
+@lru_cache(maxsize=256)
+def local_height(reports: int, epsilon: float) -> int:
+    """The height at which unary reports of so many records serve the AUC best.
+
+    With the assumed weights (``epsilon_by_level``) the noise and the sampling of levels make a
+    variance that grows with the height, and what cells hide falls (``HIDDEN``).
+    """
+    return min(LOCAL_HEIGHTS, key=lambda height: _local_variance(height, reports, epsilon))
+
+
+def _local_variance(height: int, reports: int, epsilon: float) -> float:
+    """The assumed variance of the AUC of balanced classes at a height."""
+    shares = np.array(record_shares(height, "auc"), dtype=np.float64) / CHOICE_UNITS
+    variances, factors = np.full(height + 2, np.inf), np.zeros(height + 2)
+    variances[0], factors[2:] = 0.0, 1 / shares
+    variances[2:] = reports * unary_variance(epsilon) / shares
+    assumed = variances + factors * (1 + OWN_VARIANCE) * reports / 2.0 ** np.arange(height + 2)
+    noise = TreeNoise(variances, assumed, factors, OWN_VARIANCE, centred=True)
+    place = (np.arange(2**height) + 0.5) / 2**height
+    weights = np.concatenate([place - 0.75, 0.25 - place]) / (reports / 2)
+    leaves = np.full(weights.size, reports / weights.size)
+    return float(noise.variance_of(weights, leaves)) + (HIDDEN / 4**height) ** 2

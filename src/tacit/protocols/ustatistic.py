@@ -1,0 +1,304 @@
+"""UStatistic: means over pairs of records in the local model (paper 4, Alg. 1; docs, section 4a).
+
+Every record reports one symbol by k-ary randomised response, and nothing else is sent. The server
+estimates a U-statistic of degree 2 from the counts of the reports.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.data.clients import Clients, DataError, Ragged
+from tacit.privacy.cost import Adjacency, Cost, check_budget
+from tacit.privacy.noise import NoiseSource
+from tacit.privacy.symbols import SymbolResponse
+from tacit.protocols.conversation import Ask, Conversation, Memory, Protocol, Reply, step
+from tacit.protocols.pair_findings import area_findings, mean_findings
+from tacit.protocols.pair_kernels import (
+    KERNELS,
+    PairKernel,
+    PairTables,
+    opposite_classes,
+    own_kernel,
+)
+from tacit.protocols.pair_symbols import Axis, Column, SymbolSpace
+from tacit.results.findings import Findings
+
+UNIT = (0.0, 1.0)
+"""The range of values where none is given."""
+
+MAX_SYMBOLS = 4096
+"""A table of all pairs of symbols then holds 2**24 numbers."""
+
+FEWEST_BINS = 2
+
+TELLING_BINS = 4
+"""With fewer, halving them says little about the error that they leave."""
+
+BYTE = 256
+"""Up to so many symbols travel as one byte each."""
+
+
+@step(spends=lambda clients, ask, memory: ask.settings.guarantee)
+def random_symbols(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+    """Send one symbol a record, by k-ary randomised response (paper 4, Alg. 1).
+
+    A record's symbol is the cell of a public space in which its values lie (its class and score,
+    for the AUC). Its report is that symbol with probability ``1 - beta + beta / k`` and any other
+    with ``beta / k``, ``beta = k / (k + exp(epsilon) - 1)``: whatever the record was instead, a
+    report is at most ``exp(epsilon)`` times as likely as under what it is. Reports are independent
+    and a record has one, so replacing one record by any other costs epsilon. A client that holds
+    several records sends its reports in ascending order, so that their places say nothing.
+
+    The server learns a randomised symbol of every record, and how many records a client holds.
+
+    Raises
+    ------
+    DataError : naming client, row and value, for a value outside the public domain.
+    """
+    settings: UStatistic = ask.settings
+    space = settings.space(ask.shared["bins"])
+    response = SymbolResponse(space.symbols, settings.epsilon)
+    reports = response.answers(space.of_records(clients), noise)
+    if clients.count < clients.records:
+        owner = clients.client_of_record * space.symbols
+        reports = np.sort(reports + owner, axis=-1) - owner
+    sent = np.uint8 if space.symbols <= BYTE else np.uint32
+    return {"symbols": clients.ragged(reports.astype(sent))}
+
+
+@dataclass(frozen=True)
+class UStatistic(Protocol):
+    """The mean of a symmetric kernel over all pairs of records, whose values are private.
+
+    Parameters
+    ----------
+    kernel : ``"gini"`` (``|x - x'|``), ``"collision"`` (``1[x = x']``), ``"kendall"``
+        (``sign(x - x') sign(z - z')`` with the records' second values z; ties count 0) or ``"auc"``
+        (of scores, with private classes). Or a symmetric kernel of your own on ``values``: a
+        vectorised function of two arrays, or the matrix of its values.
+    epsilon : the privacy budget of every record.
+    bins : into how many equal bins a range is cut. By default ``n^(1/4) sqrt(epsilon)`` (paper 4,
+        Cor. 1, with L = 1 on the unit range), for Kendall's tau the square root of it along each
+        axis, and at least 2, with the number of clients for n. That suits clients of one record;
+        give ``bins`` where clients hold many.
+    domain : the public range of the values.
+    values : the public values themselves, ascending, where they are finite in number; nothing is
+        then cut. ``"collision"`` and kernels of your own need them.
+    second_domain, second_values : the same for second values; by default as for the first.
+
+    Raises
+    ------
+    ValueError : for a setting outside its range, a kernel that is not symmetric, or a domain of
+        more than ``MAX_SYMBOLS`` symbols; the message names the bound and the value.
+
+    Examples
+    --------
+    >>> UStatistic("gini", 1.0).guarantee
+    Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.REPLACE: 'replace'>, rho=None)
+    >>> half_square = UStatistic(lambda x, y: (x - y) ** 2 / 2, 1.0, values=range(1, 6))
+    >>> half_square.exact(Clients.from_values([1, 2, 5, 4]))
+    3.3333333333333335
+    """
+
+    kernel: str | Callable[[Any, Any], Any] | ArrayLike | PairKernel
+    epsilon: float
+    bins: int | None = None
+    domain: tuple[float, float] = UNIT
+    values: ArrayLike | None = None
+    second_domain: tuple[float, float] | None = None
+    second_values: ArrayLike | None = None
+
+    name = "ustatistic"
+
+    def __post_init__(self) -> None:
+        check_budget(self.epsilon)
+        for name in ("values", "second_values"):
+            object.__setattr__(self, name, _grid(name, getattr(self, name)))
+        object.__setattr__(self, "figure", self._pairs.figure)
+        if not (isinstance(self.kernel, str) or callable(self.kernel)):
+            object.__setattr__(self, "kernel", self._pairs)
+        if self.bins is not None and not self._ranges:
+            raise ValueError(f"bins cut a range, and these values are finite, got bins={self.bins}")
+        if self.bins is not None and not (isinstance(self.bins, int) and self.bins >= FEWEST_BINS):
+            raise ValueError(f"bins must be a number of at least {FEWEST_BINS}, got {self.bins}")
+        symbols = self.space(self.bins or FEWEST_BINS).symbols
+        if not 2 <= symbols <= MAX_SYMBOLS:
+            raise ValueError(f"a domain must have 2 to {MAX_SYMBOLS} symbols, got {symbols}")
+
+    @property
+    def guarantee(self) -> Cost:
+        """What one evaluation costs each client at most."""
+        return Cost(self.epsilon, adjacency=Adjacency.REPLACE)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that this combination uses."""
+        used: dict[str, Any] = {"kernel": self._pairs.called, "epsilon": self.epsilon}
+        if self._ranges:
+            used["bins"] = self.bins
+        for axis in self._axes:
+            if axis.column != "labels":
+                prefix = "" if axis.column == "values" else "second_"
+                kind = "values" if axis.grid else "domain"
+                used[prefix + kind] = list(axis.grid or (axis.low, axis.high))
+        return used
+
+    def exact(self, clients: Clients) -> float:
+        """The exact figure of all clients' records, which is not private."""
+        return self._pairs.exact(clients, self.space(FEWEST_BINS))
+
+    def draws(self, clients: Clients) -> int:
+        """Reports with what they are made of, and the pairs of symbols."""
+        return 5 * clients.records + 4 * self.space(self.bins_for(clients.count)).symbols ** 2
+
+    def bins_for(self, records: int) -> int:
+        """Into how many bins ranges are cut where so many records report.
+
+        Examples
+        --------
+        >>> UStatistic("gini", 1.0).bins_for(10_000), UStatistic("kendall", 1.0).bins_for(10_000)
+        (10, 3)
+        """
+        if self.bins is not None or not self._ranges:
+            return self.bins or FEWEST_BINS
+        coordinates = sum(axis.column != "labels" for axis in self._axes)
+        wanted = (records**0.25 * math.sqrt(self.epsilon)) ** (1 / coordinates)
+        given = math.prod(axis.cells for axis in self._axes if axis.grid)
+        most = int((MAX_SYMBOLS / given) ** (1 / self._ranges))
+        return min(max(round(wanted), FEWEST_BINS), most)
+
+    def space(self, bins: int) -> SymbolSpace:
+        """The symbols, where ranges are cut into so many bins."""
+        return SymbolSpace(
+            tuple(axis if axis.grid else replace(axis, bins=bins) for axis in self._axes)
+        )
+
+    def conversation(self, clients: int) -> Conversation:
+        """One round: randomised symbols up."""
+        bins = self.bins_for(clients)
+        reply = yield Ask(random_symbols, self, shared={"bins": bins})
+        sent = reply["symbols"]
+        if not isinstance(sent, Ragged):
+            raise TypeError("symbols must be ragged")
+        records, space = sent.values.shape[-1], self.space(bins)
+        if records < 2:
+            raise DataError(f"pairs need at least two records, got {records}")
+        counts = _counts(sent.values, space.symbols)
+        response = SymbolResponse(space.symbols, self.epsilon)
+        tables = PairTables.of(self._pairs, space)
+        if self._pairs is KERNELS["auc"]:
+            found = area_findings(tables, opposite_classes(space), response, counts)
+        else:
+            found = mean_findings(tables, response, counts)
+        return found if counts.ndim > 1 else self._warned(found, clients, records)
+
+    def _warned(self, found: Findings, clients: int, records: int) -> Findings:
+        """Findings of a single run, with what the number of bins gives reason to warn of."""
+        bins, suited = self.bins_for(clients), self.bins_for(records)
+        warnings = list(found.warnings)
+        if suited >= 2 * bins:
+            warnings.append(
+                f"values were cut into bins={bins}, as suits {clients} clients of one record each; "
+                f"{records} records were reported, for which bins={suited} suits better"
+            )
+        if self._ranges and bins < TELLING_BINS:
+            warnings.append(
+                f"fewer than {TELLING_BINS} bins do not tell how values lie inside them, got "
+                f"bins={bins}: the approximation error is a guess"
+            )
+        return replace(found, warnings=tuple(warnings))
+
+    @cached_property
+    def _pairs(self) -> PairKernel:
+        if isinstance(self.kernel, PairKernel):
+            return self.kernel
+        if isinstance(self.kernel, str):
+            if self.kernel not in KERNELS:
+                raise ValueError(
+                    f"kernel must be one of {tuple(KERNELS)}, a function or a matrix, "
+                    f"got {self.kernel!r}"
+                )
+            return KERNELS[self.kernel]
+        if not isinstance(self.values, tuple):
+            raise ValueError("a kernel of your own needs a finite domain: give its values")
+        if len(self.values) > MAX_SYMBOLS:
+            raise ValueError(
+                f"a domain must have 2 to {MAX_SYMBOLS} symbols, got {len(self.values)}"
+            )
+        return own_kernel(self.kernel, self.values)
+
+    @cached_property
+    def _axes(self) -> tuple[Axis, ...]:
+        if self.values is None and self._pairs.hidden is None:
+            raise ValueError(
+                f"the kernel {self._pairs.called!r} needs a finite domain: give values"
+            )
+        first = _axis("values", self.domain, self.values)
+        second = self.second_domain, self.second_values
+        if "second values" in self._pairs.columns:
+            return first, _second_axis(first, *second)
+        if second != (None, None):
+            raise ValueError(f"the kernel {self._pairs.called!r} is not about second values")
+        if "labels" in self._pairs.columns:
+            return Axis("labels", grid=UNIT), first
+        return (first,)
+
+    @property
+    def _ranges(self) -> int:
+        """How many axes are cut into bins."""
+        return sum(not axis.grid for axis in self._axes)
+
+
+def _axis(column: Column, domain: tuple[float, float], grid: Any) -> Axis:
+    """An axis that is not cut yet; a grid takes the place of the unit range only."""
+    if grid is not None:
+        if tuple(domain) != UNIT:
+            raise ValueError(f"{column} have a range or a finite domain, not both, got {domain}")
+        return Axis(column, grid=grid)
+    low, high = (float(end) for end in domain)
+    if not (math.isfinite(high - low) and low < high):
+        raise ValueError(f"a domain must run from a lower to a higher end, got {domain}")
+    return Axis(column, low=low, high=high)
+
+
+def _second_axis(first: Axis, domain: tuple[float, float] | None, grid: Any) -> Axis:
+    if domain is None and grid is None:
+        return replace(first, column="second values")
+    return _axis("second values", UNIT if domain is None else domain, grid)
+
+
+def _grid(name: str, values: Any) -> tuple[float, ...] | None:
+    """A finite domain as ascending floats."""
+    if values is None:
+        return None
+    grid = tuple(float(value) for value in values)
+    if not all(map(math.isfinite, grid)):
+        raise ValueError(f"{name} must be finite, got {grid}")
+    for low, high in pairwise(grid):
+        if not low < high:
+            raise ValueError(f"{name} must ascend, got {high:g} after {low:g}")
+    return grid
+
+
+def _counts(symbols: NDArray[Any], size: int) -> NDArray[np.int64]:
+    """How often every symbol was reported, shape (..., size).
+
+    Raises
+    ------
+    DataError : for a symbol that the space does not have.
+    """
+    if int(symbols.max()) >= size:
+        raise DataError(f"symbols must be below {size}, got {symbols.max()}")
+    rows = symbols.reshape(-1, symbols.shape[-1]).astype(np.int64)
+    rows += size * np.arange(rows.shape[0], dtype=np.int64)[:, np.newaxis]
+    found = np.bincount(rows.ravel(), minlength=size * rows.shape[0])
+    return found.reshape(*symbols.shape[:-1], size).astype(np.int64)

@@ -1,0 +1,441 @@
+"""Maps that recalibrate scores: fitted on private counts, saved as JSON, applied to new scores.
+
+A ``CalibrationMap`` is the fitted thing, frozen and complete in itself. A ``Calibrator`` holds one
+and follows scikit-learn's conventions for transformers: its settings are those of its constructor,
+and what it learned ends in an underscore. scikit-learn itself is not needed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from tacit.metrics.binning import (
+    Counts,
+    Floats,
+    ScoreCells,
+    checked_edges,
+    checked_scores,
+    checked_unit,
+)
+from tacit.metrics.calibration import (
+    bayesian_binning,
+    histogram_binning,
+    isotonic,
+)
+from tacit.metrics.platt import log_odds, platt
+
+SCHEMA = "tacit.calibrator/1"
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """A step function: ``values[k]`` from ``edges[k]`` up to, but not at, ``edges[k + 1]``.
+
+    Edges, shape (K + 1,), ascend from 0 to 1; values, shape (K,), lie within 0 and 1. Anything else
+    raises ``ValueError``.
+    """
+
+    edges: Floats
+    values: Floats
+    kind: ClassVar[str] = "piecewise-constant"
+
+    def __post_init__(self) -> None:
+        edges = checked_edges(self.edges)
+        _freeze(self, edges=edges, values=_checked_values(self.values, edges.size - 1))
+
+    def __call__(self, scores: Floats) -> Floats:
+        """The value of each score's step; 1 belongs to the last."""
+        return self.values[np.searchsorted(self.edges[1:-1], scores, side="right")]
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """A function that is linear between knots, and constant before the first and after the last.
+
+    Knots ascend within 0 and 1; values, as many, lie within 0 and 1. Anything else raises
+    ``ValueError``.
+    """
+
+    knots: Floats
+    values: Floats
+    kind: ClassVar[str] = "piecewise-linear"
+
+    def __post_init__(self) -> None:
+        knots = _checked_values(self.knots, None, name="knots")
+        if not (np.diff(knots) > 0).all():
+            place = int(np.argmin(np.diff(knots) > 0))
+            raise ValueError(f"knots must ascend, got {knots[place]} before {knots[place + 1]}")
+        _freeze(self, knots=knots, values=_checked_values(self.values, knots.size))
+
+    def __call__(self, scores: Floats) -> Floats:
+        """The interpolated values; rounding takes none beyond its two knots' values."""
+        above = np.searchsorted(self.knots, scores, side="right")
+        left = self.values[np.maximum(above - 1, 0)]
+        right = self.values[np.minimum(above, self.knots.size - 1)]
+        between = np.interp(scores, self.knots, self.values)
+        return np.clip(between, np.minimum(left, right), np.maximum(left, right))
+
+
+@dataclass(frozen=True, eq=False)
+class Logistic:
+    """``expit(slope * logit(s) + intercept)``, both finite; s is kept a little off 0 and 1."""
+
+    slope: float
+    intercept: float
+    kind: ClassVar[str] = "logistic"
+
+    def __post_init__(self) -> None:
+        for name in ("slope", "intercept"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not math.isfinite(value):
+                raise ValueError(f"{name} must be a finite number, got {value!r:.60}")
+
+    def __call__(self, scores: Floats) -> Floats:
+        """The probabilities."""
+        return expit(self.slope * log_odds(scores) + self.intercept)
+
+
+Curve = Steps | Lines | Logistic
+Fit = Callable[[ScoreCells, int | None], tuple[Any, Any]]
+
+METHODS: Mapping[str, tuple[type[Steps] | type[Lines] | type[Logistic], Fit]] = {
+    "bbq": (Steps, lambda cells, buckets: bayesian_binning(cells)),
+    "binning": (Steps, histogram_binning),
+    "isotonic": (Lines, lambda cells, buckets: isotonic(cells)),
+    "platt": (Logistic, lambda cells, buckets: platt(cells)),
+}
+"""Each method's form and its fit; ``buckets`` matters to binning alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationMap:
+    """A fitted map from scores to probabilities.
+
+    Parameters
+    ----------
+    method : ``"bbq"``, ``"binning"``, ``"isotonic"`` or ``"platt"``.
+    curve : the fitted function, of the method's form: ``Steps``, ``Lines`` or ``Logistic``.
+
+    Raises
+    ------
+    ValueError : for another method, or a curve of another form.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fitted = CalibrationMap("binning", Steps(np.array([0, 0.5, 1]), np.array([0.1, 0.8])))
+    >>> fitted.transform([0.2, 0.5]), fitted.monotone
+    (array([0.1, 0.8]), True)
+    >>> CalibrationMap.from_json(fitted.to_json()).transform([0.2, 0.5])
+    array([0.1, 0.8])
+    """
+
+    method: str
+    curve: Curve
+
+    def __post_init__(self) -> None:
+        form = METHODS[_checked_method(self.method)][0]
+        if not isinstance(self.curve, form):
+            raise ValueError(
+                f"method {self.method!r} has a {form.kind} curve, got {type(self.curve).__name__}"
+            )
+
+    @classmethod
+    def of(cls, cells: ScoreCells, method: str, buckets: int | None = None) -> CalibrationMap:
+        """Fit a method on counts; ``buckets`` is for ``"binning"`` alone.
+
+        Raises
+        ------
+        ValueError : for an unknown method, ``buckets`` with a method that takes none or below 1,
+            and counts whose total does not stand out from its noise.
+        """
+        form, fit = METHODS[_checked_method(method)]
+        if buckets is not None and method != "binning":
+            raise ValueError(f"buckets is for 'binning' alone, got {buckets} with {method!r}")
+        return cls(method, form(*fit(cells, buckets)))
+
+    @property
+    def kind(self) -> str:
+        """``"piecewise-constant"``, ``"piecewise-linear"`` or ``"logistic"``."""
+        return self.curve.kind
+
+    @property
+    def monotone(self) -> bool:
+        """Whether a higher score never gets a lower probability.
+
+        Always so for ``"isotonic"``, and for ``"platt"`` unless higher scores mean fewer positives;
+        for the two binnings only where their values happen to ascend.
+        """
+        if isinstance(self.curve, Logistic):
+            return self.curve.slope >= 0
+        return bool((np.diff(self.curve.values) >= 0).all())
+
+    def transform(self, scores: ArrayLike) -> Floats:
+        """The probabilities of scores, in the shape they come in.
+
+        Parameters
+        ----------
+        scores : shape (n,) or (n, 1), within 0 and 1.
+
+        Returns
+        -------
+        float64, of the same shape, within 0 and 1.
+
+        Raises
+        ------
+        ValueError : for another shape, and for a score that is not finite or outside 0 and 1.
+        """
+        return self.curve(checked_scores(scores))
+
+    def to_json(self) -> str:
+        """The map as JSON; numbers are written so that they read back bit for bit."""
+        made: dict[str, Any] = {"schema": SCHEMA, "method": self.method, "kind": self.kind}
+        for name in _parts(self.curve):
+            value = getattr(self.curve, name)
+            made[name] = value.tolist() if isinstance(value, np.ndarray) else value
+        return json.dumps(made, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> CalibrationMap:
+        """The map that ``to_json`` wrote, checked as if it came from anybody.
+
+        Raises
+        ------
+        ValueError : for text that is no JSON object, another schema, an unknown method, missing or
+            additional entries, and numbers that are not of the method's form.
+        """
+        try:
+            found = json.loads(text, parse_int=float)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"a calibrator must be JSON, got {error}") from None
+        if not isinstance(found, dict):
+            raise ValueError(f"a calibrator must be a JSON object, got {type(found).__name__}")
+        if found.get("schema") != SCHEMA:
+            raise ValueError(f"schema must be {SCHEMA!r}, got {found.get('schema')!r}")
+        form = METHODS[_checked_method(found.get("method"))][0]
+        wanted = {"schema", "method", "kind", *_parts(form)}
+        if found.keys() != wanted:
+            raise ValueError(f"entries must be {sorted(wanted)}, got {sorted(found)}")
+        if found["kind"] != form.kind:
+            raise ValueError(f"kind must be {form.kind!r}, got {found['kind']!r}")
+        parts = {name: _json_numbers(name, found[name]) for name in _parts(form)}
+        return cls(found["method"], form(**parts))
+
+
+class Calibrator:
+    """Recalibrates scores; fitted on private counts, or as a scikit-learn transformer on records.
+
+    ``from_counts`` fits on what a protocol releases: the result is post-processing and spends
+    nothing more. ``fit`` reads plain scores and labels; it protects nobody and is there to compare
+    with. Either way the fitted map is in ``map_``.
+
+    Parameters
+    ----------
+    method : ``"bbq"`` (Bayesian averaging of binnings), ``"binning"``, ``"isotonic"`` or
+        ``"platt"``. Checked when fitting, as scikit-learn wants it.
+    buckets : the number of equi-depth buckets of ``"binning"``, at most; None for the cube root of
+        the effective number of records.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> edges = np.array([0, 0.25, 0.5, 0.75, 1])
+    >>> positives, negatives = np.array([2, 9, 31, 58]), np.array([98, 91, 69, 42])
+    >>> calibrator = Calibrator.from_counts(edges, positives, negatives, method="isotonic")
+    >>> calibrator.transform([0.125, 0.875])
+    array([0.02, 0.58])
+    """
+
+    map_: CalibrationMap
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
+
+    def __init__(self, method: str = "bbq", buckets: int | None = None) -> None:
+        self.method = method
+        self.buckets = buckets
+
+    @classmethod
+    def from_counts(
+        cls,
+        edges: Counts,
+        positives: Counts,
+        negatives: Counts,
+        method: str = "bbq",
+        noise_variance: Floats | float | None = None,
+        buckets: int | None = None,
+    ) -> Calibrator:
+        """Fit on counts of both classes in score cells.
+
+        Parameters
+        ----------
+        edges : the cells' edges, shape (B + 1,), ascending from 0 to 1.
+        positives, negatives : the counts, shape (B,); noisy ones may be negative.
+        method, buckets : as for the class.
+        noise_variance : the variance of the noise on each count, a number or shape (B,); None for
+            exact counts.
+
+        Raises
+        ------
+        ValueError : as ``ScoreCells`` and ``CalibrationMap.of`` do.
+        """
+        return cls.from_cells(
+            ScoreCells(edges, positives, negatives, noise_variance), method, buckets
+        )
+
+    @classmethod
+    def from_cells(
+        cls, cells: ScoreCells, method: str = "bbq", buckets: int | None = None
+    ) -> Calibrator:
+        """Fit on score cells, as ``from_counts`` does."""
+        return cls(method, buckets)._with(CalibrationMap.of(cells, method, buckets))
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Calibrator:
+        """Fit on plain scores and labels, which this protects in no way.
+
+        Parameters
+        ----------
+        X : scores, shape (n,) or (n, 1), within 0 and 1.
+        y : labels, shape (n,), 0 or 1.
+
+        Raises
+        ------
+        ValueError : for scores or labels that are not of this form, no record, an unknown method,
+            and ``buckets`` with a method that takes none.
+        """
+        cells = ScoreCells.from_records(checked_scores(X).ravel(), y)
+        fitted = self._with(CalibrationMap.of(cells, self.method, self.buckets))
+        names = getattr(X, "columns", None)
+        if names is not None and all(isinstance(name, str) for name in names):
+            fitted.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(fitted, "feature_names_in_"):
+            del fitted.feature_names_in_
+        return fitted
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """The probabilities of scores, in the shape they come in, (n,) or (n, 1).
+
+        Raises
+        ------
+        ValueError : before fitting; for another shape, and for a score that is not finite or
+            outside 0 and 1.
+        """
+        return self._fitted().transform(X)
+
+    def fit_transform(self, X: ArrayLike, y: ArrayLike) -> Floats:
+        """Fit on plain scores and labels, and the probabilities of the same scores."""
+        return self.fit(X, y).transform(X)
+
+    @property
+    def monotone(self) -> bool:
+        """Whether a higher score never gets a lower probability; see ``CalibrationMap``."""
+        return self._fitted().monotone
+
+    def to_json(self) -> str:
+        """The fitted map as JSON, schema ``tacit.calibrator/1``."""
+        return self._fitted().to_json()
+
+    @classmethod
+    def from_json(cls, text: str) -> Calibrator:
+        """A fitted calibrator from ``to_json``; raises ``ValueError`` as the map's does."""
+        found = CalibrationMap.from_json(text)
+        return cls(found.method)._with(found)
+
+    def save(self, path: str | Path) -> None:
+        """Write ``to_json`` to a file."""
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Calibrator:
+        """Read what ``save`` wrote; raises ``ValueError`` as ``from_json`` does."""
+        return cls.from_json(Path(path).read_text(encoding="utf-8"))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's settings by name; ``deep`` changes nothing, none is an estimator."""
+        return {"method": self.method, "buckets": self.buckets}
+
+    def set_params(self, **params: Any) -> Calibrator:
+        """Change settings by name; what is fitted stays until ``fit``.
+
+        Raises
+        ------
+        ValueError : for a name that is no setting.
+        """
+        for name, value in params.items():
+            if name not in self.get_params():
+                raise ValueError(f"settings are {sorted(self.get_params())}, got {name!r}")
+            setattr(self, name, value)
+        return self
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
+        """The one column's name: the given one, the one fitted on, or ``x0``."""
+        self._fitted()
+        if input_features is None:
+            return getattr(self, "feature_names_in_", np.array(["x0"], dtype=object))
+        names = np.array(input_features, dtype=object)
+        if names.shape != (1,):
+            raise ValueError(f"input_features must hold one name, got {names.size}")
+        return names
+
+    def _with(self, found: CalibrationMap) -> Calibrator:
+        self.map_, self.n_features_in_ = found, 1
+        return self
+
+    def _fitted(self) -> CalibrationMap:
+        if not self.__sklearn_is_fitted__():
+            raise ValueError("this Calibrator is not fitted: call fit, from_counts or load first")
+        return self.map_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "map_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=True),
+            transformer_tags=TransformerTags(),
+            input_tags=InputTags(one_d_array=True),
+        )
+
+    def __repr__(self) -> str:
+        return f"Calibrator(method={self.method!r}, buckets={self.buckets!r})"
+
+
+def _checked_method(method: Any) -> str:
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(f"method must be one of {sorted(METHODS)}, got {method!r}")
+    return method
+
+
+def _json_numbers(name: str, value: Any) -> Any:
+    """A number or a list of numbers, as ``json.loads`` gives them with every number a float."""
+    if not all(isinstance(v, float) for v in (value if isinstance(value, list) else [value])):
+        raise ValueError(f"{name} must hold numbers, got {value!r:.60}")
+    return value
+
+
+def _checked_values(values: ArrayLike, size: int | None, name: str = "values") -> Floats:
+    found = np.array(values, dtype=np.float64)
+    if found.ndim != 1 or found.size == 0 or found.size != (size or found.size):
+        raise ValueError(f"{name} must have shape ({size or 'K'},), got {found.shape}")
+    return checked_unit(found, name)
+
+
+def _freeze(curve: Curve, **arrays: Floats) -> None:
+    for name, array in arrays.items():
+        array.flags.writeable = False
+        object.__setattr__(curve, name, array)
+
+
+def _parts(curve: Curve | type[Curve]) -> list[str]:
+    return [field.name for field in fields(curve)]

@@ -1,0 +1,301 @@
+"""A histogram of both classes' scores with its errors, and everything that follows from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.metrics.binning import Buckets, ScoreCells, bucket_means, equi_depth_starts, merge
+from tacit.metrics.calibration import (
+    CalibrationFigures,
+    DebiasedError,
+    calibration_figures,
+    debiased_ece,
+    width_error,
+)
+from tacit.metrics.curves import cell_area, density_correction
+from tacit.metrics.rates import (
+    RATES,
+    Rate,
+    average_precision,
+    false_positive_rate,
+    positive_share,
+    precision,
+    reaching,
+    recall,
+)
+from tacit.metrics.tree_noise import TreeNoise
+from tacit.results.bands import Band, PrecisionRecall, Reliability
+from tacit.results.calibrator import Calibrator
+from tacit.results.estimate import Estimate, finite
+from tacit.results.findings import Curve
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Estimated numbers of both classes in equal cells of the score range [0, 1].
+
+    Everything here is computed from the estimates alone, and costs no further privacy. Errors are
+    linearised; each figure carries its privacy error, its sampling error, and its approximation
+    error where a threshold cuts a cell.
+
+    Parameters
+    ----------
+    counts : positives, then negatives, in ``2**height`` cells, shape (2, B); may be negative.
+    noise : the errors of the tree that the counts come from.
+    supported : the number of equi-depth buckets that the counts support under this noise.
+    buckets : the number of buckets of the curves and of the calibration figures.
+    """
+
+    counts: Floats
+    noise: TreeNoise
+    supported: int
+    buckets: int
+
+    @property
+    def edges(self) -> Floats:
+        """The borders of the cells, shape (B+1,)."""
+        return np.linspace(0.0, 1.0, self.counts.shape[-1] + 1)
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """The first cell of every equi-depth bucket."""
+        return equi_depth_starts(self.counts.sum(axis=0), self.buckets)
+
+    @cached_property
+    def cells(self) -> ScoreCells:
+        """The buckets' counts with the variance of their noise, for calibration."""
+        starts, merged = self.starts, self._merged
+        totals = self.counts.sum(axis=0)
+        middles = (self.edges[:-1] + self.edges[1:]) / 2
+        alone = np.eye(starts.size)[:, np.newaxis, :] * np.array([[1.0], [0.0]])
+        sizes = np.diff(starts, append=self.counts.shape[-1])
+        return ScoreCells(
+            np.append(self.edges[starts], 1.0),
+            merged[0],
+            merged[1],
+            self.variance(np.repeat(alone, sizes, axis=-1)),
+            bucket_means(totals, middles, starts),
+        )
+
+    def variance(self, weights: Floats) -> Floats:
+        """The noise variance of weighted sums of the counts, weights of shape (..., 2, B)."""
+        flat = weights.reshape(*weights.shape[:-2], -1)
+        return self.noise.variance_of(flat, self.counts.ravel())
+
+    def at(self, threshold: float) -> dict[str, Estimate]:
+        """Precision, recall, specificity, accuracy and F1 of calling scores from ``threshold`` on.
+
+        Raises
+        ------
+        ValueError : for a threshold outside [0, 1].
+        """
+        if not 0 <= threshold <= 1:
+            raise ValueError(f"a threshold must be in [0, 1], got {threshold}")
+        above = reaching(self.edges, np.array([threshold]))
+        return {
+            name: self._estimate(rate(self.counts, above), above) for name, rate in RATES.items()
+        }
+
+    def average_precision(self) -> Estimate:
+        """The average precision over the buckets.
+
+        What buckets hide falls with the square of their width: a third of what merging them in
+        pairs changes stands for it.
+        """
+        starts = self.starts
+        found, coarse = (
+            average_precision(merge(self.counts, some)) for some in (starts, starts[::2])
+        )
+        band = self._band(found, starts)
+        return Estimate(
+            float(band.value),
+            float(band.privacy_error),
+            float(band.sampling_error),
+            abs(float(found.value - coarse.value)) / 3,
+        )
+
+    def auc(self, buckets: int, density: bool = True) -> float:
+        """The area of so many equi-depth buckets.
+
+        Parameters
+        ----------
+        buckets : the number of buckets.
+        density : take densities as linear inside a bucket; else pairs within one count a half.
+        """
+        merged = merge(self.counts, equi_depth_starts(self.counts.sum(axis=0), buckets))
+        area = cell_area(merged[0], merged[1])
+        return float(area + density_correction(merged[0], merged[1]) if density else area)
+
+    def certain_range(self) -> tuple[float, float]:
+        """The AUCs of all placements of the records within their cells; noise comes on top.
+
+        Pairs of both classes in one cell may be won or lost: half their share on either side
+        (``sum p_i n_i / (2 P N)``).
+        """
+        ours, theirs = self.counts
+        if min(ours.sum(), theirs.sum()) <= 0:
+            return (math.nan, math.nan)
+        middle, pairs = float(cell_area(ours, theirs)), ours.sum() * theirs.sum()
+        reach = max(float(np.sum(ours * theirs) / 2 / pairs), 0.0)
+        return (middle - reach, middle + reach)
+
+    def roc(self) -> Curve:
+        """The ROC curve at the buckets' borders, with privacy and sampling errors."""
+        starts = self.starts
+        across = self._border_band(false_positive_rate, starts).falling()
+        up = self._border_band(recall, starts).falling()
+        return Curve(
+            self.edges[starts],
+            across.value,
+            up.value,
+            across.privacy_error,
+            up.privacy_error,
+            across.sampling_error,
+            up.sampling_error,
+        )
+
+    def precision_recall(self) -> PrecisionRecall:
+        """Precision and recall at the buckets' borders."""
+        starts = self.starts
+        return PrecisionRecall(
+            self.edges[starts],
+            self._border_band(recall, starts).falling(),
+            self._border_band(precision, starts).within(),
+        )
+
+    def reliability(self) -> Reliability:
+        """The share of positives in every bucket beside the mean score there.
+
+        Sampling errors are taken with two records of each class added, as in Agresti and Coull's
+        interval (1998): a bucket of positives alone does not show that there are no negatives.
+        """
+        starts, merged = self.starts, self._merged
+        share = self._band(positive_share(merged, np.eye(starts.size)), starts)
+        ours, totals = np.maximum(merged[0], 0.0), merged.sum(axis=0)
+        likely = (ours + 2) / (np.maximum(totals, ours) + 4)
+        sampling = np.sqrt(likely * (1 - likely) / np.maximum(totals, 1.0))
+        ends = np.append(self.edges[starts[1:]], 1.0)
+        observed = Band(share.value, share.privacy_error, sampling).within()
+        return Reliability(self.edges[starts], ends, self.cells.predicted, observed, totals)
+
+    def calibration(self) -> CalibrationFigures:
+        """How far scores are from the shares of positives, over the buckets."""
+        return calibration_figures(self.cells)
+
+    def calibrator(self, method: str = "bbq") -> Calibrator:
+        """A map from scores to calibrated probabilities, fitted on the buckets."""
+        return Calibrator.from_cells(self.cells, method)
+
+    def debiased_ece(self) -> DebiasedError:
+        """The expected calibration error over the buckets, less what privacy and sampling add.
+
+        Errors of buckets inflate an average of absolute differences; a bucket of p positives and n
+        negatives has the sampling variance ``p n / (p + n)``.
+        """
+        cells = self.cells
+        ours, theirs = np.maximum(cells.positives, 0.0), np.maximum(cells.negatives, 0.0)
+        sampling = ours * theirs / np.maximum(ours + theirs, 1.0)
+        variance = cells.variance + sampling
+        return debiased_ece(
+            Buckets(cells.predicted, cells.positives, cells.totals, variance, 2 * variance)
+        )
+
+    def to_rows(self) -> list[tuple[str, str]]:
+        """What a person is told of it."""
+        average, half = self.average_precision(), self.at(0.5)
+        named = ("precision", "recall", "accuracy", "f1")
+        ece = self.debiased_ece()
+        return [
+            ("average precision", _with_error(average)),
+            ("at 0.5", ", ".join(f"{name} {_with_error(half[name])}" for name in named)),
+            (
+                "calibration",
+                f"ECE {ece.value:.4f} +- {ece.standard_error:.1g} over {self.starts.size} buckets",
+            ),
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The curves and figures as plain numbers and lists."""
+        low, high = self.certain_range()
+        return {
+            "cells": int(self.counts.shape[-1]),
+            "buckets": int(self.starts.size),
+            "supported_buckets": self.supported,
+            "average_precision": self.average_precision().to_dict(),
+            "certain_range": [finite(low), finite(high)],
+            "at_half": {name: rate.to_dict() for name, rate in self.at(0.5).items()},
+            "precision_recall": self.precision_recall().to_dict(),
+            "reliability": self.reliability().to_dict(),
+            "calibration": self._calibration_entry(),
+        }
+
+    def _calibration_entry(self) -> dict[str, float | None]:
+        figures, honest = self.calibration(), self.debiased_ece()
+        entry = {name: finite(getattr(figures, name)) for name in figures.__dataclass_fields__}
+        return entry | {
+            "debiased_ece": finite(honest.value),
+            "debiased_ece_error": finite(honest.standard_error),
+            "width_error": finite(width_error(self.cells)),
+        }
+
+    @property
+    def _merged(self) -> Floats:
+        """Both classes' counts in the buckets."""
+        return merge(self.counts, self.starts)
+
+    def _border_band(
+        self, rate: Callable[[Floats, Floats], Rate], starts: NDArray[np.int64]
+    ) -> Band:
+        """A rate at every bucket's lower border."""
+        return self._band(rate(self._merged, np.triu(np.ones((starts.size, starts.size)))), starts)
+
+    def _band(self, rate: Rate, starts: NDArray[np.int64]) -> Band:
+        """A rate of the buckets that start at these cells, with its errors."""
+        known = np.isfinite(rate.value)
+        gradient = np.where(known[..., np.newaxis, np.newaxis], rate.gradient, 0.0)
+        sizes = np.diff(starts, append=self.counts.shape[-1])
+        privacy = np.sqrt(self.variance(np.repeat(gradient, sizes, axis=-1)))
+        sampling = rate.sampling_error(merge(self.counts, starts))
+        return Band(rate.value, np.where(known, privacy, np.nan), sampling)
+
+    def _estimate(self, rate: Rate, above: Floats) -> Estimate:
+        band = self._band(rate, np.arange(self.counts.shape[-1]))
+        return Estimate(
+            float(band.value[0]),
+            float(band.privacy_error[0]),
+            float(band.sampling_error[0]),
+            self._cut_error(rate, above[0]),
+        )
+
+    def _cut_error(self, rate: Rate, above: Floats) -> float:
+        """The error of a threshold inside a cell, by the share of its records that lies above.
+
+        That share lies between 0 and 1 and is taken to be ``a``, the cell's own share above: its
+        variance is at most ``a (1 - a)``, as where all records of the cell have one score. A
+        gradient is linear in the share, so its change from the cut cell to the next one says what
+        a record does that moves from one side to the other.
+        """
+        cut = np.flatnonzero((above > 0) & (above < 1))
+        if not cut.size or above.size < 2:
+            return 0.0
+        cell = int(cut[0])
+        other = cell - 1 if cell else 1
+        moved = rate.gradient[0, :, cell] - rate.gradient[0, :, other]
+        reach = math.sqrt(above[cell] * (1 - above[cell]))
+        steps = moved / (above[cell] - above[other]) * np.maximum(self.counts[:, cell], 0.0) * reach
+        return float(np.sqrt(np.sum(steps**2)))
+
+
+def _with_error(rate: Estimate) -> str:
+    """A rate with its standard error about the population."""
+    error = math.hypot(rate.standard_error, rate.sampling_error)
+    return f"{rate.value:.4f} +- {error:.1g}"

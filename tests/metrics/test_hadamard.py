@@ -1,0 +1,54 @@
+"""The Walsh-Hadamard matrix and its transform against SciPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.linalg import hadamard
+
+from tacit.metrics.hadamard import hadamard_bits, walsh_hadamard
+
+
+@pytest.mark.parametrize("exponent", range(9))
+def test_the_transform_is_the_product_with_the_matrix(exponent: int) -> None:
+    values = np.random.default_rng(exponent).normal(size=(3, 2, 2**exponent))
+    expected = values @ hadamard(2**exponent).astype(np.float64)
+    np.testing.assert_allclose(walsh_hadamard(values), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("exponent", range(8))
+def test_bits_are_set_where_entries_are_minus_one(exponent: int) -> None:
+    places = np.arange(2**exponent)
+    bits = hadamard_bits(places[:, np.newaxis], places)
+    np.testing.assert_array_equal(1 - 2 * bits.astype(int), hadamard(2**exponent))
+
+
+@given(row=st.integers(0, 2**32 - 1), column=st.integers(0, 2**32 - 1))
+def test_a_bit_is_the_parity_of_the_common_bits(row: int, column: int) -> None:
+    found = hadamard_bits(np.array([row]), np.array([column]))
+    assert bool(found[0]) == bool((row & column).bit_count() % 2)
+
+
+@given(
+    exponent=st.integers(0, 10),
+    values=st.lists(st.integers(-(2**20), 2**20), min_size=1, max_size=40),
+)
+def test_two_transforms_multiply_by_the_size(exponent: int, values: list[int]) -> None:
+    """Integers stay exact."""
+    spread = np.resize(np.array(values, dtype=np.float64), 2**exponent)
+    np.testing.assert_array_equal(walsh_hadamard(walsh_hadamard(spread)), spread * 2**exponent)
+
+
+def test_values_of_any_layout_stay_as_they_were() -> None:
+    values = np.arange(48, dtype=np.float64).reshape(16, 3).T
+    kept = values.copy()
+    assert walsh_hadamard(values).shape == (3, 16)
+    np.testing.assert_array_equal(values, kept)
+
+
+@pytest.mark.parametrize("size", [0, 3, 12])
+def test_other_sizes_are_refused(size: int) -> None:
+    with pytest.raises(ValueError, match=f"power of two of entries, got {size}"):
+        walsh_hadamard(np.zeros((2, size)))

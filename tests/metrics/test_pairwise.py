@@ -1,0 +1,174 @@
+"""Statistics of pairs against loops over all pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tacit.metrics.pairwise import (
+    auc_pair_mean,
+    auc_table,
+    class_table,
+    collision_probability,
+    gini_mean_difference,
+    gini_table,
+    kendall_table,
+    kendall_tau,
+    merged_table,
+    pair_mean,
+)
+from tacit.metrics.ranking import auc
+
+Floats = NDArray[np.float64]
+ratings = st.lists(st.integers(0, 4), min_size=2, max_size=25).map(np.array)
+pairs_of_ratings = st.lists(
+    st.tuples(st.integers(0, 4), st.integers(0, 2)), min_size=2, max_size=25
+).map(np.array)
+
+
+def mean_over_pairs(records: Floats, kernel: Callable[..., float]) -> float:
+    """The U-statistic by its definition (paper 4, Eq. 2)."""
+    found = [kernel(one, other) for one, other in combinations(records.tolist(), 2)]
+    return sum(found) / len(found)
+
+
+@given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=25).map(np.array))
+def test_gini_is_the_mean_distance(values: Floats) -> None:
+    naive = mean_over_pairs(values, lambda x, y: abs(x - y))
+    assert gini_mean_difference(values) == pytest.approx(naive, abs=1e-9)
+
+
+def test_gini_of_values_far_from_zero_keeps_its_digits() -> None:
+    values = np.random.default_rng(0).random(1000)
+    assert gini_mean_difference(values + 1e6) == pytest.approx(
+        gini_mean_difference(values), rel=1e-8
+    )
+
+
+@given(ratings)
+def test_collisions_are_equal_pairs(values: Floats) -> None:
+    naive = mean_over_pairs(values, lambda x, y: float(x == y))
+    assert collision_probability(values) == pytest.approx(naive, abs=1e-12)
+
+
+def concordance(one: list[int], other: list[int]) -> float:
+    return float(np.sign(one[0] - other[0]) * np.sign(one[1] - other[1]))
+
+
+@given(pairs_of_ratings)
+def test_tau_counts_ties_as_nothing(records: Floats) -> None:
+    naive = mean_over_pairs(records, concordance)
+    found = kendall_tau(records[:, 0].astype(float), records[:, 1].astype(float))
+    assert found == pytest.approx(naive, abs=1e-12)
+
+
+def test_tau_of_many_records_is_the_exact_count_of_pairs() -> None:
+    """Against counts on the grid, 40,000 records; the difference is below one pair in 8e8."""
+    rng = np.random.default_rng(1)
+    first = rng.integers(0, 6, 40_000)
+    second = np.clip(first + rng.integers(-2, 3, first.size), 0, 5)
+    counts = np.bincount(6 * first + second, minlength=36)
+    exact = pair_mean(kendall_table(6, 6), counts)
+    assert kendall_tau(first.astype(float), second.astype(float)) == pytest.approx(exact, abs=1e-12)
+
+
+def test_auc_and_its_kernel_agree() -> None:
+    rng = np.random.default_rng(2)
+    scores, labels = rng.integers(0, 9, 60) / 8, rng.integers(0, 2, 60).astype(np.int8)
+
+    def won(one: list[float], other: list[float]) -> float:
+        if one[1] == other[1]:
+            return 0.0
+        lead = (one[0] - other[0]) * (one[1] - other[1])
+        return 0.5 if lead == 0 else float(lead > 0)
+
+    naive = mean_over_pairs(np.stack([scores, labels], axis=1), won)
+    assert auc_pair_mean(scores, labels) == pytest.approx(naive, abs=1e-12)
+    opposite = mean_over_pairs(labels.astype(float), lambda a, b: float(a != b))
+    assert auc(scores, labels) == pytest.approx(naive / opposite, abs=1e-12)
+
+
+@given(ratings)
+def test_counts_give_the_mean_of_any_kernel(values: NDArray[np.int64]) -> None:
+    table = np.random.default_rng(3).normal(size=(5, 5))
+    table = table + table.T
+    naive = mean_over_pairs(values, lambda a, b: float(table[a, b]))
+    assert pair_mean(table, np.bincount(values, minlength=5)) == pytest.approx(naive, abs=1e-9)
+
+
+def test_tables_hold_the_kernels_of_a_grid() -> None:
+    places = np.arange(4.0)
+    for a in range(4):
+        for b in range(4):
+            assert gini_table(places)[a, b] == abs(a - b)
+    cells = [(i, j) for i in range(3) for j in range(2)]
+    for a, one in enumerate(cells):
+        for b, other in enumerate(cells):
+            assert kendall_table(3, 2)[a, b] == concordance(list(one), list(other))
+    records = [(label, score) for label in (0, 1) for score in range(3)]
+    for a, (label, score) in enumerate(records):
+        for b, (other, theirs) in enumerate(records):
+            assert class_table(3)[a, b] == (label != other)
+            won = (np.sign((score - theirs) * (label - other)) + 1) / 2
+            assert auc_table(3)[a, b] == (won if label != other else 0)
+
+
+@pytest.mark.parametrize("bins", [1, 2, 5, 8])
+def test_values_spread_evenly_have_the_tables_mean(bins: int) -> None:
+    """A fine grid stands for an even spread: its own mean distance errs by a third of a cell."""
+    fine = (np.arange(64 * bins) + 0.5) / (64 * bins)
+    distances = np.abs(fine[:, np.newaxis] - fine).reshape(bins, 64, bins, 64).mean(axis=(1, 3))
+    table = gini_table((np.arange(bins) + 0.5) / bins, 1 / bins)
+    np.testing.assert_allclose(table, distances, atol=1 / (3 * 64**2 * bins) + 1e-12)
+
+
+def naive_merged(table: Floats, sizes: tuple[int, int], merged: tuple[bool, bool]) -> Floats:
+    def group(place: int) -> list[int]:
+        found = [()]
+        for at, size, wanted in zip(divmod(place, sizes[1]), sizes, merged, strict=True):
+            own = [at] if not wanted else [p for p in (at - at % 2, at - at % 2 + 1) if p < size]
+            found = [(*head, p) for head in found for p in own]  # type: ignore[misc]
+        return [i * sizes[1] + j for i, j in found]  # type: ignore[misc]
+
+    return np.array(
+        [
+            [table[np.ix_(group(a), group(b))].mean() for b in range(len(table))]
+            for a in range(len(table))
+        ]
+    )
+
+
+@pytest.mark.parametrize("merged", [(True, True), (True, False), (False, True), (False, False)])
+def test_merging_averages_neighbouring_cells(merged: tuple[bool, bool]) -> None:
+    table = np.random.default_rng(4).normal(size=(15, 15))
+    np.testing.assert_allclose(
+        merged_table(table, (5, 3), merged), naive_merged(table, (5, 3), merged), atol=1e-12
+    )
+
+
+def test_merging_is_what_cells_of_twice_the_width_say() -> None:
+    fine = gini_table((np.arange(6) + 0.5) / 6, 1 / 6)
+    coarse = gini_table((np.arange(3) + 0.5) / 3, 1 / 3)
+    np.testing.assert_allclose(
+        merged_table(fine, [6], [True]), np.kron(coarse, np.ones((2, 2))), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    "statistic",
+    [
+        lambda: gini_mean_difference(np.array([1.0])),
+        lambda: collision_probability(np.array([1.0])),
+        lambda: kendall_tau(np.array([1.0]), np.array([2.0])),
+        lambda: pair_mean(np.eye(2), np.array([1, 0])),
+    ],
+)
+def test_a_single_record_has_no_pairs(statistic: Callable[[], float]) -> None:
+    with pytest.raises(ValueError, match="pairs need at least two records, got 1"):
+        statistic()

@@ -1,0 +1,318 @@
+"""Histograms of both classes' scores: rates at thresholds, curves, and their errors."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sklearn import metrics as sklearn
+
+import tacit
+from tacit import Clients, evaluate
+from tacit.metrics.ranking import auc
+from tacit.metrics.tree_noise import TreeNoise
+from tacit.privacy.noise import SimulatedNoise
+from tacit.protocols.score_histogram import ScoreHistogram
+from tacit.results.histogram import Histogram
+from tacit.running.simulation import simulate
+from tests.federations import binormal_clients
+
+Floats = NDArray[np.float64]
+
+EXACT = ScoreHistogram("secure-aggregation")
+NOISY = ScoreHistogram("distributed-dp", 1.0, height=7)
+REFERENCES: dict[str, Callable[[Any, Any], float]] = {
+    "precision": sklearn.precision_score,
+    "recall": sklearn.recall_score,
+    "specificity": lambda labels, called: sklearn.recall_score(labels, called, pos_label=0),
+    "accuracy": sklearn.accuracy_score,
+    "f1": sklearn.f1_score,
+}
+
+
+@pytest.fixture(scope="module")
+def clients() -> Clients:
+    return binormal_clients(8000, 12000, 20, seed=5)
+
+
+def histogram_of(clients: Clients, protocol: ScoreHistogram, seed: int = 0) -> Histogram:
+    found = simulate(clients, protocol, SimulatedNoise(seed)).findings.histogram
+    assert found is not None
+    return found
+
+
+def exact_counts(counts: Floats, buckets: int = 8) -> Histogram:
+    levels = counts.size.bit_length()
+    variances = np.append(np.full(levels - 1, np.inf), 0.0)
+    return Histogram(counts, TreeNoise(variances), buckets, buckets)
+
+
+class TestAtAThreshold:
+    @pytest.mark.parametrize("threshold", [0.11, 0.25, 0.5, 0.7321, 0.9])
+    def test_rates_are_those_of_scikit_learn(self, threshold: float, clients: Clients) -> None:
+        found = evaluate(clients, EXACT).at(threshold)
+        assert found.keys() == REFERENCES.keys()
+        for name, reference in REFERENCES.items():
+            expected = reference(clients.labels, clients.scores >= threshold)
+            assert found[name].value == pytest.approx(expected, abs=1e-4)
+            assert found[name].privacy_error == 0
+            assert found[name].approximation_error < 1e-4
+
+    def test_everything_is_called_at_zero(self, clients: Clients) -> None:
+        found = evaluate(clients, EXACT).at(0.0)
+        assert found["recall"].value == 1
+        assert found["specificity"].value == 0
+        assert found["precision"].value == pytest.approx(0.4)
+
+    def test_nothing_is_called_at_one(self) -> None:
+        found = exact_counts(np.array([[0.0, 5.0], [4.0, 3.0]])).at(1.0)
+        assert found["recall"].value == 0
+        assert found["specificity"].value == 1
+        assert math.isnan(found["precision"].value)
+
+    @pytest.mark.parametrize("threshold", [-0.01, 1.01, math.nan])
+    def test_thresholds_outside_are_refused(self, threshold: float) -> None:
+        with pytest.raises(ValueError, match=rf"must be in \[0, 1\], got {threshold}"):
+            exact_counts(np.ones((2, 4))).at(threshold)
+
+    def test_errors_are_as_large_as_said(self, clients: Clients) -> None:
+        """200 runs: the spread's own error is 5 %; false alarm below 1e-5 for each rate.
+
+        A noise scale 30 % off moves the spread by 30 %.
+        """
+        few = clients.part(0, 5)
+        runs = [histogram_of(few, NOISY, seed).at(0.6) for seed in range(200)]
+        for name, reference in REFERENCES.items():
+            exact = reference(few.labels, few.scores >= 0.6)
+            values = np.array([run[name].value for run in runs])
+            errors = np.array([run[name].privacy_error for run in runs])
+            assert values.std() == pytest.approx(errors.mean(), rel=0.22)
+            told = np.array([run[name].standard_error for run in runs])
+            assert np.mean(np.abs(values - exact) < 1.96 * told) > 0.88
+
+    def test_sampling_errors_are_those_of_exact_counts(self, clients: Clients) -> None:
+        """Noise in a thousand almost empty cells is not taken for records."""
+        few = clients.part(0, 2)
+        exact = histogram_of(few, EXACT).at(0.6)
+        noisy = [
+            histogram_of(few, ScoreHistogram("distributed-dp", 1.0), seed).at(0.6)
+            for seed in range(20)
+        ]
+        for name, rate in exact.items():
+            found = np.mean([run[name].sampling_error for run in noisy])
+            assert found == pytest.approx(rate.sampling_error, rel=0.15)
+
+    @pytest.mark.parametrize("place", [0, 3, 7])
+    def test_a_cut_in_the_middle_of_a_cell_may_be_anywhere_in_it(self, place: int) -> None:
+        """The worst places of a class in the cell are one error away."""
+        counts = np.arange(16.0).reshape(2, 8) + 1
+        found = exact_counts(counts).at((place + 0.5) / 8)["recall"]
+        ends = [exact_counts(counts).at((place + step) / 8)["recall"].value for step in (0, 1)]
+        assert found.value == pytest.approx(np.mean(ends))
+        assert found.approximation_error == pytest.approx(abs(ends[0] - ends[1]) / 2)
+
+    def test_rounded_scores_are_as_wrong_as_said(self) -> None:
+        """Scores of two decimals in cells of a 1/64, cut between 1,000 random places.
+
+        The records of a cell that holds one such score are all above the cut, or all below it; the
+        mean squared error over the predicted one is 1 there, and less in cells that hold more.
+        """
+        rng = np.random.default_rng(2)
+        labels = rng.integers(0, 2, 20_000)
+        scores = np.round(np.clip(rng.normal(0.4 + 0.2 * labels, 0.2), 0, 1), 2)
+        held = Clients.from_arrays(scores, labels)
+        found = histogram_of(held, ScoreHistogram("secure-aggregation", height=6))
+        ratios = []
+        for threshold in rng.uniform(0.1, 0.9, 1000).tolist():
+            rate = found.at(threshold)["recall"]
+            missed = rate.value - float(np.mean(scores[labels == 1] >= threshold))
+            ratios.append((missed / rate.approximation_error) ** 2)
+        assert 0.5 < np.mean(ratios) < 1.2
+
+    def test_a_cut_between_cells_is_exact(self) -> None:
+        found = exact_counts(np.ones((2, 8))).at(0.375)
+        assert {rate.approximation_error for rate in found.values()} == {0.0}
+
+    def test_other_protocols_say_where_to_turn(self) -> None:
+        result = evaluate(binormal_clients(60, 90, 3), tacit.FedAUC(1.0), seed=0)
+        for ask in (lambda: result.at(0.5), result.calibrator):
+            with pytest.raises(AttributeError, match="fedauc gives no score histogram"):
+                ask()
+
+
+class TestAreas:
+    @settings(max_examples=60, deadline=None)
+    @given(data=st.data(), height=st.integers(1, 4))
+    def test_the_certain_range_holds_the_exact_area(self, data: st.DataObject, height: int) -> None:
+        """Whatever lies where: scores on a grid finer than the cells."""
+        size = data.draw(st.integers(2, 40))
+        scores = (
+            np.array(data.draw(st.lists(st.integers(0, 31), min_size=size, max_size=size))) / 31
+        )
+        labels = np.array(data.draw(st.lists(st.integers(0, 1), min_size=size, max_size=size)))
+        if not 0 < labels.sum() < size:
+            return
+        held = Clients.from_arrays(scores, labels)
+        found = histogram_of(held, ScoreHistogram("secure-aggregation", height=height))
+        low, high = found.certain_range()
+        assert low - 1e-12 <= auc(held.scores, held.labels) <= high + 1e-12
+
+    def test_the_certain_range_is_reached(self) -> None:
+        """All pairs of a cell won, or all lost."""
+        found = exact_counts(np.array([[2.0, 3.0], [4.0, 1.0]]))
+        assert found.certain_range() == pytest.approx(((3 * 4) / 25, (3 * 5 + 2 * 4) / 25))
+
+    def test_one_class_has_no_range(self) -> None:
+        found = exact_counts(np.array([[2.0, 3.0], [0.0, 0.0]])).certain_range()
+        assert all(math.isnan(bound) for bound in found)
+
+    @pytest.mark.parametrize("buckets", [20, 100])
+    def test_areas_of_buckets_near_the_exact_one(self, buckets: int, clients: Clients) -> None:
+        found, exact = histogram_of(clients, EXACT), auc(clients.scores, clients.labels)
+        assert found.auc(buckets) == pytest.approx(exact, abs=0.1 / buckets**2 + 1e-4)
+        plain = found.auc(buckets, density=False)
+        assert abs(plain - exact) > 2 * abs(found.auc(buckets) - exact)
+
+    def test_average_precision_is_that_of_scikit_learn(self, clients: Clients) -> None:
+        exact = sklearn.average_precision_score(clients.labels, clients.scores)
+        found = histogram_of(clients, EXACT).average_precision()
+        assert found.value == pytest.approx(exact, abs=1e-3)
+        assert found.privacy_error == 0
+        assert abs(found.value - exact) < 3 * max(found.approximation_error, 2e-4)
+
+    def test_average_precision_under_noise(self, clients: Clients) -> None:
+        """200 runs of a thousand almost empty cells: the spread's own error is 5 %.
+
+        False alarm below 1e-5 for the spread and for the mean, within five standard errors of it
+        and a fifth of the error for what is left of second order.
+        """
+        few = clients.part(0, 5)
+        exact = sklearn.average_precision_score(few.labels, few.scores)
+        deep = ScoreHistogram("distributed-dp", 1.0)
+        runs = [histogram_of(few, deep, seed).average_precision() for seed in range(200)]
+        values = np.array([run.value for run in runs])
+        told = float(np.mean([run.standard_error for run in runs]))
+        assert values.std() == pytest.approx(np.mean([r.privacy_error for r in runs]), rel=0.25)
+        assert abs(values.mean() - exact) < told * (5 / math.sqrt(200) + 0.2)
+        assert np.mean(np.abs(values - exact) < 1.96 * told) > 0.88
+
+    def test_noise_does_not_move_the_certain_range(self, clients: Clients) -> None:
+        """The mean of 60 runs; false alarm below 1e-6 for each end."""
+        few = clients.part(0, 5)
+        exact = histogram_of(few, ScoreHistogram("secure-aggregation", height=7)).certain_range()
+        runs = np.array([histogram_of(few, NOISY, seed).certain_range() for seed in range(60)])
+        errors = runs.std(axis=0) / math.sqrt(60)
+        assert (np.abs(runs.mean(axis=0) - exact) < 5 * errors).all()
+        assert (runs[:, 0] <= runs[:, 1]).all()
+
+
+class TestCurves:
+    def test_they_agree_with_scikit_learn(self, clients: Clients) -> None:
+        found = histogram_of(clients, EXACT)
+        roc, curve = found.roc(), found.precision_recall()
+        for place in range(0, roc.thresholds.size, 17):
+            called = clients.scores >= roc.thresholds[place]
+            for name, value in (
+                ("recall", roc.true_positive_rate[place]),
+                ("recall", curve.recall.value[place]),
+                ("specificity", 1 - roc.false_positive_rate[place]),
+                ("precision", curve.precision.value[place]),
+            ):
+                assert value == pytest.approx(REFERENCES[name](clients.labels, called), abs=1e-9)
+
+    def test_reliability_holds_the_buckets_shares(self, clients: Clients) -> None:
+        diagram = histogram_of(clients, EXACT).reliability()
+        assert diagram.low[0] == 0
+        assert diagram.high[-1] == 1
+        np.testing.assert_array_equal(diagram.low[1:], diagram.high[:-1])
+        assert diagram.records.sum() == clients.records
+        for place in range(0, diagram.low.size, 23):
+            inside = (clients.scores >= diagram.low[place]) & (clients.scores < diagram.high[place])
+            assert diagram.records[place] == inside.sum()
+            share = clients.labels[inside].mean()
+            assert diagram.observed.value[place] == pytest.approx(share)
+            mean = clients.scores[inside].mean()
+            assert diagram.predicted[place] == pytest.approx(mean, abs=2**-14)
+
+    def test_a_bucket_of_one_class_is_not_certain(self) -> None:
+        counts = np.array([[10.0, 0.0, 9.0, 12.0], [0.0, 11.0, 1.0, 0.0]])
+        observed = exact_counts(counts, buckets=4).reliability().observed
+        assert observed.value.tolist() == [1.0, 0.0, 0.9, 1.0]
+        low, high = observed.limits()
+        assert (high - low > 0.1).all()
+
+    def test_curves_of_noisy_counts_fall(self, clients: Clients) -> None:
+        found = histogram_of(clients.part(0, 2), NOISY)
+        roc = found.roc()
+        for rates in (roc.true_positive_rate, roc.false_positive_rate):
+            assert (np.diff(rates) <= 0).all()
+            assert rates[0] == 1
+            assert rates.min() >= 0
+        assert roc.thresholds.size == found.starts.size <= found.buckets
+
+    def test_variances_are_those_of_the_noise(self, clients: Clients) -> None:
+        found = histogram_of(clients, NOISY)
+        weights = np.random.default_rng(0).normal(size=(5, 2, 128))
+        expected = found.noise.variance_of(weights.reshape(5, 256), found.counts.ravel())
+        np.testing.assert_allclose(found.variance(weights), expected)
+        ours, theirs = np.zeros((2, 128)), np.zeros((2, 128))
+        ours[0], theirs[1] = 1.0, 1.0
+        assert found.variance(ours) == pytest.approx(float(found.variance(theirs)))
+        assert found.variance(ours) > 0
+
+
+class TestShown:
+    @pytest.mark.parametrize(
+        "protocol",
+        [
+            EXACT,
+            NOISY,
+            ScoreHistogram("distributed-dp", 0.05, second_round=0.5),
+            ScoreHistogram("distributed-dp", 1.0, budget="sample"),
+            ScoreHistogram("local-dp", 3.0, buckets=5),
+        ],
+    )
+    def test_results_are_strict_json(self, protocol: ScoreHistogram) -> None:
+        for seed in range(3):
+            held = binormal_clients(300, 500, 5, seed=seed)
+            made = evaluate(held, protocol, noise=SimulatedNoise(seed)).to_dict()
+            again = json.loads(json.dumps(made, allow_nan=False))
+            assert again == made
+
+    def test_the_json_names_every_figure(self, clients: Clients) -> None:
+        made = evaluate(clients, NOISY, seed=1).to_dict()
+        assert {
+            "cells",
+            "buckets",
+            "supported_buckets",
+            "average_precision",
+            "certain_range",
+            "at_half",
+            "precision_recall",
+            "reliability",
+            "calibration",
+            "roc",
+        } <= made.keys()
+        assert made["cells"] == 128
+        assert made["at_half"].keys() == REFERENCES.keys()
+        assert len(made["reliability"]["observed"]) == made["buckets"]
+        assert "debiased_ece" in made["calibration"]
+
+    def test_rows_tell_the_figures_with_their_errors(self, clients: Clients) -> None:
+        result = evaluate(clients, NOISY, seed=1)
+        rows = dict(result.to_rows())
+        half = result.at(0.5)["precision"]
+        assert f"precision {half.value:.4f} +- " in rows["at 0.5"]
+        assert result.histogram is not None
+        assert rows["average precision"].startswith(
+            f"{result.histogram.average_precision().value:.4f} +- "
+        )
+        assert rows["calibration"].startswith("ECE 0.")
+        assert "noise supports" not in rows

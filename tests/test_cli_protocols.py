@@ -1,0 +1,137 @@
+"""The command with the protocols that have more to say than an AUC."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pytest
+from click.testing import CliRunner, Result
+
+import tacit
+from tacit.cli import main
+
+HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "2")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One file of scores, the same as log-odds, and one of pairs of ratings."""
+    made = tmp_path_factory.mktemp("records")
+    scores, labels = tacit.binormal_scores(2000, 3000, 0.8, seed=0)
+    odds = np.clip(np.log(scores / (1 - scores)), -20, 20)
+    rng = np.random.default_rng(0)
+    first = rng.integers(1, 7, 3000)
+    second = np.clip(first + rng.integers(-2, 3, 3000), 1, 6)
+    pa_csv.write_csv(pa.table({"score": scores, "label": labels}), made / "scores.csv")
+    pa_csv.write_csv(pa.table({"score": odds, "label": labels}), made / "odds.csv")
+    pa_csv.write_csv(pa.table({"score": first, "other": second}), made / "ratings.csv")
+    return made
+
+
+def run(*arguments: object) -> Result:
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def evaluated(*arguments: object) -> dict[str, Any]:
+    result = run("evaluate", *arguments, "--seed", 1, "--json")
+    assert result.exit_code == 0, result.stderr
+    made: dict[str, Any] = json.loads(result.stdout)
+    return made
+
+
+def refused(*arguments: object) -> str:
+    result = run("evaluate", *arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    return result.stderr
+
+
+def test_a_histogram_says_everything_about_a_classifier(folder: Path) -> None:
+    found = evaluated(folder / "scores.csv", "--split", 10, *HISTOGRAM)
+    assert {"auc", "roc", "precision_recall", "reliability", "calibration"} <= found.keys()
+    assert {"average_precision", "certain_range", "buckets", "supported_buckets"} <= found.keys()
+    assert found["protocol"]["trust"] == "distributed-dp"
+    assert found["spent"] == {"epsilon": 2.0, "delta": 0.0, "adjacency": "record"}
+
+
+@pytest.mark.parametrize("trust", ["secure-aggregation", "distributed-dp", "local-dp"])
+def test_every_trust_model_is_one_word(folder: Path, trust: str) -> None:
+    budget = () if trust == "secure-aggregation" else ("--epsilon", 4)
+    clients = 5000 if trust == "local-dp" else 10
+    protocol = ("--protocol", "score-histogram", "--trust", trust, *budget)
+    found = evaluated(folder / "scores.csv", "--split", clients, *protocol)
+    assert abs(found["auc"]["value"] - found["exact"]) < 5 * found["auc"]["standard_error"] + 1e-5
+
+
+@pytest.mark.parametrize("method", ["binning", "bbq", "isotonic", "platt"])
+def test_a_calibrator_is_printed_and_saved(folder: Path, tmp_path: Path, method: str) -> None:
+    file = tmp_path / "map.json"
+    options = (*HISTOGRAM, "--calibrate", method, "--save-calibrator", file)
+    found = evaluated(folder / "scores.csv", "--split", 10, *options)
+    assert found["calibrator"] == json.loads(file.read_text())
+    loaded = tacit.Calibrator.load(file)
+    mapped = loaded.transform(np.linspace(0, 1, 11))
+    assert mapped.min() >= 0
+    assert mapped.max() <= 1
+    assert loaded.method == method
+
+
+def test_log_odds_are_rescaled_by_public_bounds(folder: Path) -> None:
+    message = refused(folder / "odds.csv", *HISTOGRAM)
+    assert "--rescale LOW HIGH" in message
+    assert "odds, row" in message
+    found = evaluated(folder / "odds.csv", "--rescale", -20, 20, *HISTOGRAM)
+    assert abs(found["auc"]["value"] - found["exact"]) < 5 * found["auc"]["standard_error"]
+    assert "the public bounds" in refused(folder / "odds.csv", "--rescale", -1, 1, *HISTOGRAM)
+
+
+def test_kendalls_tau_of_ratings_needs_no_labels(folder: Path) -> None:
+    values = ("--values", "1,2,3,4,5,6")
+    protocol = ("--protocol", "ustatistic", "--kernel", "kendall", "--epsilon", 4)
+    found = evaluated(folder / "ratings.csv", "--second", "other", *protocol, *values)
+    assert found["figure"] == "Kendall's tau"
+    error = found["estimate"]["standard_error"]
+    assert abs(found["estimate"]["value"] - found["exact"]) < 5 * error
+
+
+@pytest.mark.parametrize("labels", ["public", "private"])
+def test_two_rounds_give_an_auc(folder: Path, labels: str) -> None:
+    protocol = ("--protocol", "two-round-auc", "--epsilon", 4, "--labels", labels)
+    found = evaluated(folder / "scores.csv", "--split", 5000, *protocol)
+    assert abs(found["auc"]["value"] - found["exact"]) < 5 * found["auc"]["standard_error"]
+    assert found["spent"]["epsilon"] == 4.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--protocol", "score-histogram", "--trust", "local-dp"), "local-dp needs an epsilon"),
+        ((*HISTOGRAM, "--height", 25), "height must be from 1 to 24, got 25"),
+        ((*HISTOGRAM, "--thresholds", 9), "--thresholds cannot be used with --protocol score"),
+        ((*HISTOGRAM, "--save-calibrator", "x.json"), "--save-calibrator needs --calibrate"),
+        (("--protocol", "dpauc", "--epsilon", 1, "--calibrate", "bbq"), "--calibrate cannot be"),
+        (("--protocol", "ustatistic", "--epsilon", 1), "--protocol ustatistic needs --kernel"),
+        (("--protocol", "two-round-auc"), "--protocol two-round-auc needs --epsilon"),
+    ],
+)
+def test_what_does_not_belong_is_refused(
+    folder: Path, options: tuple[object, ...], message: str
+) -> None:
+    assert message in refused(folder / "scores.csv", *options)
+
+
+def test_too_many_buckets_are_warned_of(folder: Path) -> None:
+    found = evaluated(folder / "scores.csv", "--split", 10, *HISTOGRAM, "--buckets", 900)
+    supported = found["supported_buckets"]
+    assert any(
+        "900 buckets are more" in text and f"with {supported} each" in text
+        for text in found["warnings"]
+    )
