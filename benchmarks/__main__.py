@@ -39,7 +39,8 @@ def main() -> None:
     repetitions(scores, labels)
     exact_samplers()
     print("\n".join(server_side()), flush=True)
-    subprocess.run([sys.executable, "-m", "benchmarks.local_histogram"], check=True)
+    for apart in ("local_histogram", "encrypted"):
+        subprocess.run([sys.executable, "-m", f"benchmarks.{apart}"], check=True)
 
 
 def load(path: Path | None) -> tuple[NDArray[np.float64], NDArray[np.int8]]:

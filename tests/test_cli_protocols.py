@@ -135,3 +135,12 @@ def test_too_many_buckets_are_warned_of(folder: Path) -> None:
         "900 buckets are more" in text and f"with {supported} each" in text
         for text in found["warnings"]
     )
+
+
+@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
+def test_encrypted_counts_give_the_area_of_their_thresholds(folder: Path, adversary: str) -> None:
+    pytest.importorskip("tenseal")
+    protocol = ("--protocol", "encrypted-auc", "--adversary", adversary, "--most-records", 5000)
+    found = evaluated(folder / "scores.csv", "--split", 3, *protocol)
+    assert found["auc"]["value"] == pytest.approx(found["exact"], abs=1e-3)
+    assert found["spent"]["epsilon"] is None

@@ -19,6 +19,7 @@ from tacit.protocols.allocation import Release
 from tacit.protocols.baselines import ExactAUC, NoisyScores
 from tacit.protocols.conversation import Memory, Protocol
 from tacit.protocols.dpauc import DPAUC
+from tacit.protocols.encrypted_auc import EncryptedAUC
 from tacit.protocols.fedauc import FedAUC
 from tacit.protocols.hierarchical_auc import HierarchicalAUC
 from tacit.protocols.score_histogram import ScoreHistogram
@@ -39,6 +40,7 @@ __all__ = [
     "Clients",
     "Cost",
     "DataError",
+    "EncryptedAUC",
     "Estimate",
     "Evaluation",
     "ExactAUC",

@@ -12,6 +12,7 @@ from tacit.protocols.baselines import ExactAUC, NoisyScores
 from tacit.protocols.conversation import Protocol
 from tacit.protocols.division import AIMS
 from tacit.protocols.dpauc import DPAUC
+from tacit.protocols.encrypted_auc import ADVERSARIES, SCHEMES, EncryptedAUC
 from tacit.protocols.fedauc import ALLOCATIONS, FedAUC
 from tacit.protocols.hierarchical_auc import ESTIMATORS, HierarchicalAUC
 from tacit.protocols.pair_kernels import KERNELS
@@ -30,6 +31,7 @@ PROTOCOLS: dict[str, Any] = {
         TwoRoundAUC,
         HierarchicalAUC,
         UStatistic,
+        EncryptedAUC,
         ExactAUC,
         NoisyScores,
     )
@@ -87,7 +89,20 @@ _SETTINGS = (
         type=float,
         help="Gaussian noise, hierarchical-auc: the chance that epsilon fails.",
     ),
-    click.option("--thresholds", type=int, help="dpauc: thresholds or cells, 100 by default."),
+    click.option(
+        "--thresholds", type=int, help="dpauc, encrypted-auc: thresholds or cells, 100 by default."
+    ),
+    click.option(
+        "--adversary",
+        type=click.Choice(ADVERSARIES),
+        help="encrypted-auc: what the aggregator may do; semi-honest by default.",
+    ),
+    click.option(
+        "--scheme", type=click.Choice(SCHEMES), help="encrypted-auc: bfv (exact) by default."
+    ),
+    click.option(
+        "--most-records", type=int, help="encrypted-auc: a public bound of all records, 2**20."
+    ),
     click.option(
         "--accounting",
         type=click.Choice(("tight", "paper")),

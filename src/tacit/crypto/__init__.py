@@ -1,0 +1,1 @@
+"""Cryptography: computing on what parties may not show each other."""

@@ -1,0 +1,136 @@
+"""Long-lived signing keys of clients, and the roster that pins them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+    Ed25519PrivateKey,
+    Ed25519PublicKey,
+)
+
+from tacit.crypto.sum_errors import ForgedError, UnknownClientError
+
+KEY_BYTES = 32
+SIGNATURE_BYTES = 64
+MAX_CLIENTS = 2**16 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Identity:
+    """A client's Ed25519 signing key, made once and kept by the client alone.
+
+    Examples
+    --------
+    >>> identity = Identity.generate()
+    >>> Identity.from_bytes(identity.to_bytes()).public == identity.public
+    True
+    """
+
+    key: Ed25519PrivateKey = field(repr=False)
+
+    @classmethod
+    def generate(cls) -> Identity:
+        """A new identity, from the operating system's entropy."""
+        return cls(Ed25519PrivateKey.generate())
+
+    @classmethod
+    def from_bytes(cls, private: bytes) -> Identity:
+        """An identity read back from its 32 secret bytes.
+
+        Raises
+        ------
+        ValueError : for any other number of bytes.
+        """
+        if len(private) != KEY_BYTES:
+            raise ValueError(f"an identity has {KEY_BYTES} secret bytes, got {len(private)}")
+        return cls(Ed25519PrivateKey.from_private_bytes(private))
+
+    def to_bytes(self) -> bytes:
+        """The 32 secret bytes, to be stored where only the client can read them."""
+        return self.key.private_bytes_raw()
+
+    @property
+    def public(self) -> bytes:
+        """The 32 public bytes, which go into every roster."""
+        return self.key.public_key().public_bytes_raw()
+
+    def sign(self, message: bytes) -> bytes:
+        """The 64-byte signature of a message."""
+        return self.key.sign(message)
+
+
+@dataclass(frozen=True)
+class Roster:
+    """The public identity keys of all clients, agreed beforehand; a client's place is its index.
+
+    Whoever writes the roster decides whom the clients believe: it must reach each client by a way
+    that the server does not control.
+
+    Parameters
+    ----------
+    keys : 32 public bytes a client, all different.
+
+    Raises
+    ------
+    ValueError : for fewer than 2 or more than 65,535 keys, a key of another size, or a key that
+        appears twice.
+
+    Examples
+    --------
+    >>> ada, bob = Identity.generate(), Identity.generate()
+    >>> roster = Roster((ada.public, bob.public))
+    >>> roster.index_of(bob)
+    1
+    >>> roster.verify(1, b"a message", bob.sign(b"a message"))
+    """
+
+    keys: tuple[bytes, ...]
+
+    def __post_init__(self) -> None:
+        if not 2 <= len(self.keys) <= MAX_CLIENTS:
+            raise ValueError(f"a roster has from 2 to {MAX_CLIENTS} clients, got {len(self.keys)}")
+        for index, key in enumerate(self.keys):
+            if len(key) != KEY_BYTES:
+                raise ValueError(
+                    f"a public identity key has {KEY_BYTES} bytes, got {len(key)} at {index}"
+                )
+        if len(set(self.keys)) != len(self.keys):
+            raise ValueError("an identity key appears twice in the roster")
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of all keys in order."""
+        return sha256(b"".join(self.keys)).digest()
+
+    def index_of(self, identity: Identity) -> int:
+        """The place of a client's own identity.
+
+        Raises
+        ------
+        UnknownClientError : when the roster does not hold it.
+        """
+        try:
+            return self.keys.index(identity.public)
+        except ValueError:
+            raise UnknownClientError("this identity is not in the roster") from None
+
+    def verify(self, index: int, message: bytes, signature: bytes) -> None:
+        """Check a client's signature.
+
+        Raises
+        ------
+        ForgedError : when the client's identity key did not sign the message.
+        """
+        try:
+            Ed25519PublicKey.from_public_bytes(self.keys[index]).verify(signature, message)
+        except (InvalidSignature, ValueError):
+            raise ForgedError(
+                f"the keys advertised for client {index} are not signed by its identity, "
+                "or were signed for other terms"
+            ) from None

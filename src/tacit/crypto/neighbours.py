@@ -1,0 +1,233 @@
+"""Who masks with whom: everybody, or a random ring when clients are many.
+
+Above ``COMPLETE`` clients each has k neighbours on a ring in random order, k/2 on each side: a
+Harary graph with random labels (Bell et al. 2020, "Secure Single-Server Aggregation with
+(Poly)Logarithmic Overhead", section 3). Costs a client then grow with k instead of K.
+
+Let C clients collude with the server, D drop out, and let both be chosen without regard to the
+order. A sum stays secret, and comes about, unless one of these happens:
+
+1. *A client's secrets leak*: ``threshold`` or more of some client's k neighbours collude. Their
+   number is hypergeometric; a union bound over clients.
+2. *A part of the sum leaks*: without those who collude or drop out the graph falls apart, and the
+   server can unmask each part's sum. On a ring that takes two gaps of k/2 or more neighbours, so at
+   most ``binom(K, 2) * prod((C + D - i) / (K - i), i < k)``; a union bound over pairs of gaps.
+3. *No sum*: fewer than ``threshold`` of those who hold some client's shares remain.
+
+The order comes from a hash of all advertised keys, so that no client and no server chooses it. A
+server that lies may still try out many lists of keys, by leaving out clients or by letting those
+who collude with it advertise again, and pick from n graphs: the bounds then hold n times over. The
+bound is about clients that are fixed in advance; it says nothing about a server which makes
+clients drop out once it knows the graph.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, comb, floor
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from tacit.crypto.masking import WIDE, expand
+
+Indices = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+COMPLETE = 64
+"""Up to so many clients, each masks with every other."""
+
+SECRECY = 2.0**-40
+COMPLETION = 2.0**-30
+ROUNDING = 1e-9
+"""0.29 of 100 clients are 29 of them."""
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """How many neighbours a client masks and shares with, and how many shares open its secrets.
+
+    A client's secrets are shared among its neighbours and itself, ``degree + 1`` holders. The
+    threshold is more than half of them, so that a server which tells holders different stories
+    does not get ``threshold`` shares of both secrets of one client unless
+    ``2 threshold - holders`` of them collude with it.
+
+    Parameters
+    ----------
+    degree : neighbours a client; even, or everybody else.
+    threshold : shares that open a secret.
+    fewest : clients without whom there is no sum; no client helps to unmask a sum of fewer.
+
+    Raises
+    ------
+    ValueError : when the threshold is not above half of the holders, or exceeds the holders, or
+        ``fewest`` is below the threshold.
+
+    Examples
+    --------
+    >>> Neighbourhood.complete(10)
+    Neighbourhood(degree=9, threshold=6, fewest=6)
+    >>> Neighbourhood.sparse(1000, dropouts=0.1, corrupted=0.1)
+    Neighbourhood(degree=52, threshold=29, fewest=900)
+    """
+
+    degree: int
+    threshold: int
+    fewest: int
+
+    def __post_init__(self) -> None:
+        holders = self.degree + 1
+        if not holders < 2 * self.threshold <= 2 * holders:
+            raise ValueError(
+                f"threshold must be above half of {holders} holders and at most all of them, "
+                f"got {self.threshold}"
+            )
+        if self.fewest < self.threshold:
+            raise ValueError(
+                f"fewest must be at least the threshold {self.threshold}, got {self.fewest}"
+            )
+
+    @classmethod
+    def complete(cls, clients: int, threshold: int | None = None) -> Neighbourhood:
+        """Everybody masks with everybody; None takes the smallest majority.
+
+        There is a sum when ``threshold`` clients remain. A server that follows the protocol learns
+        nothing more with ``threshold - 1`` clients that collude with it. Raise the threshold above
+        ``2 / 3`` of the clients to bear a third of them and a server that lies about dropouts.
+        """
+        shares = clients // 2 + 1 if threshold is None else threshold
+        return cls(clients - 1, shares, shares)
+
+    @classmethod
+    def sparse(cls, clients: int, dropouts: float = 0.3, corrupted: float = 0.2) -> Neighbourhood:
+        """The fewest neighbours with which secrecy fails with probability at most ``2**-40``, and
+        the sum with ``2**-30``, by the bounds at the head of this module.
+
+        Parameters
+        ----------
+        clients : the clients of the roster.
+        dropouts : the share of them that may drop out.
+        corrupted : the share of them that may collude with the server.
+
+        Raises
+        ------
+        ValueError : when a share is not from 0 to below 1, or no graph is good enough.
+        """
+        for name, share in (("dropouts", dropouts), ("corrupted", corrupted)):
+            if not 0 <= share < 1:
+                raise ValueError(f"{name} must be from 0 to below 1, got {share}")
+        dropped = floor(dropouts * clients + ROUNDING)
+        return _smallest(clients, dropped, ceil(corrupted * clients - ROUNDING))
+
+    @classmethod
+    def of(cls, clients: int) -> Neighbourhood:
+        """Complete up to 64 clients, sparse above."""
+        return cls.complete(clients) if clients <= COMPLETE else cls.sparse(clients)
+
+
+@lru_cache(maxsize=64)
+def _smallest(clients: int, dropped: int, corrupted: int) -> Neighbourhood:
+    """The smallest good degree; more neighbours never hurt, so doubling and halving finds it."""
+
+    def enough(degree: int) -> bool:
+        return _good(clients, dropped, corrupted, degree) is not None
+
+    even = range(2, clients - dropped - 1, 2)
+    reach = 1
+    while reach < len(even) and not enough(even[reach]):
+        reach *= 2
+    place = bisect_left(even, True, reach // 2, min(reach, len(even)), key=enough)
+    degree = even[place] if place < len(even) else clients - 1
+    found = _good(clients, dropped, corrupted, degree)
+    if found is None:
+        raise ValueError(
+            f"no graph of {clients} clients bears {dropped} dropouts and {corrupted} that "
+            "collude: allow fewer of either"
+        )
+    return found
+
+
+def _good(clients: int, dropped: int, corrupted: int, degree: int) -> Neighbourhood | None:
+    """The neighbourhood of this degree whose chances are low enough, with the least threshold."""
+    fewest = clients - dropped
+    thresholds = np.arange((degree + 1) // 2 + 1, min(degree + 1, fewest) + 1)
+    if not thresholds.size or split_chance(clients, dropped + corrupted, degree) > SECRECY:
+        return None
+    leaks = leak_chance(clients, dropped, corrupted, degree, thresholds)
+    losses = loss_chance(clients, dropped, degree, thresholds)
+    good = thresholds[(leaks <= SECRECY) & (losses <= COMPLETION)]
+    return Neighbourhood(degree, int(good[0]), fewest) if good.size else None
+
+
+def split_chance(clients: int, removed: int, degree: int) -> float:
+    """A bound on the probability that the ring falls apart without ``removed`` clients.
+
+    Examples
+    --------
+    >>> f"{split_chance(1000, 200, degree=26):.1e}"
+    '8.5e-14'
+    """
+    if degree >= clients - 1:
+        return 0.0
+    places = np.arange(min(degree, removed + 1))
+    gaps = np.prod((removed - places) / (clients - places))
+    return float(comb(clients, 2) * gaps)
+
+
+def leak_chance(
+    clients: int, dropped: int, corrupted: int, degree: int, threshold: ArrayLike
+) -> Floats:
+    """A bound on the probability that enough of some client's neighbours collude.
+
+    All dropouts may come before the graph is drawn, which leaves the colluders a larger share.
+
+    Examples
+    --------
+    >>> f"{leak_chance(1000, 100, 100, degree=52, threshold=29):.1e}"
+    '2.0e-13'
+    """
+    others = max(clients - dropped - 1, corrupted)
+    law = stats.hypergeom(others, corrupted, min(degree, others))
+    return clients * law.sf(np.asarray(threshold) - 1)
+
+
+def loss_chance(clients: int, dropped: int, degree: int, threshold: ArrayLike) -> Floats:
+    """A bound on the probability that too few holders of some client's shares remain.
+
+    A client that remains holds a share of its own; one that dropped out does not.
+
+    Examples
+    --------
+    >>> f"{loss_chance(1000, 100, degree=52, threshold=29):.1e}"
+    '5.2e-10'
+    """
+    remaining, others = clients - dropped, clients - 1
+    shares = np.asarray(threshold)
+    own = stats.hypergeom(others, remaining - 1, degree).cdf(shares - 2)
+    lost = stats.hypergeom(others, min(remaining, others), degree).cdf(shares - 1)
+    return remaining * own + dropped * lost
+
+
+def arrange(members: Indices, seed: bytes) -> Indices:
+    """The members in the random order that a 32-byte seed gives."""
+    return members[np.argsort(expand(seed, members.size, WIDE), kind="stable")]
+
+
+def neighbours(arranged: Indices, index: int, degree: int) -> Indices:
+    """The neighbours of one member on the ring, ascending.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> neighbours(np.array([4, 0, 3, 1, 2]), index=0, degree=2)
+    array([3, 4])
+    """
+    if arranged.size - 1 <= degree:
+        return np.sort(arranged[arranged != index])
+    place = int(np.flatnonzero(arranged == index)[0])
+    half = degree // 2
+    steps = np.concatenate([np.arange(-half, 0), np.arange(1, half + 1)])
+    return np.sort(arranged[(place + steps) % arranged.size])

@@ -1,0 +1,186 @@
+"""The messages of a secure sum as bytes: a versioned header, then records of fixed size.
+
+All numbers are little-endian. The header holds ``TSUM``, a version, the kind, the session and a
+client's index: the sender's, or the receiver's of a server's message, or ``EVERYBODY``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.crypto.sum_errors import MalformedError, RoundError, SessionError, UnknownClientError
+
+MAGIC = b"TSUM"
+VERSION = 1
+EVERYBODY = 2**32 - 1
+HEADER = struct.Struct("<4sBB16sI")
+
+ADVERT_BYTES = 32 + 32 + 32 + 64
+BOX_BYTES = 64 + 16
+SHARE_BYTES = 1 + 32
+
+
+class Kind(IntEnum):
+    """What a message is, in the order of the rounds."""
+
+    ADVERT = 1
+    ADVERTS = 2
+    SHARES = 3
+    DELIVERY = 4
+    MASKED = 5
+    LEAVERS = 6
+    REVEALED = 7
+
+
+def write(kind: Kind, session: bytes, index: int, body: bytes) -> bytes:
+    """A message.
+
+    Examples
+    --------
+    >>> read(write(Kind.MASKED, bytes(16), 3, b"body"), Kind.MASKED, bytes(16), 3)
+    b'body'
+    """
+    return HEADER.pack(MAGIC, VERSION, kind, session, index) + body
+
+
+def read(message: bytes, kind: Kind, session: bytes, index: int) -> bytes:
+    """The body of a message that must be of this kind and session, and from or for this client.
+
+    Raises
+    ------
+    MalformedError : for bytes that are no such message, of another version, or cut short.
+    RoundError : for a message of another round.
+    SessionError : for a message of another session.
+    UnknownClientError : for a message of or for another client.
+    """
+    if len(message) < HEADER.size:
+        raise MalformedError(f"a message has at least {HEADER.size} bytes, got {len(message)}")
+    magic, version, number, name, place = HEADER.unpack_from(message)
+    if magic != MAGIC:
+        raise MalformedError("not a message of a secure sum")
+    if version != VERSION:
+        raise MalformedError(f"message version must be {VERSION}, got {version}")
+    if number not in Kind.__members__.values():
+        raise MalformedError(f"unknown kind of message {number}")
+    if name != session:
+        raise SessionError(f"message is of session {name.hex()}, not of {session.hex()}")
+    if number != kind:
+        raise RoundError(f"expected {kind.name.lower()}, got {Kind(number).name.lower()}")
+    if place != index:
+        raise UnknownClientError(f"message bears the index {place} instead of {index}")
+    return message[HEADER.size :]
+
+
+@dataclass(frozen=True)
+class Advert:
+    """What a client advertises.
+
+    Parameters
+    ----------
+    sealing : the public key with which shares are sealed for the client.
+    masking : the public key of its pair masks; its secret half is shared.
+    commitment : a hash of its seed.
+    signature : its identity's signature of the former, with index and terms.
+    """
+
+    sealing: bytes
+    masking: bytes
+    commitment: bytes
+    signature: bytes
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> Advert:
+        """The four fields of a record.
+
+        Raises
+        ------
+        MalformedError : for any other number of bytes.
+        """
+        if len(raw) != ADVERT_BYTES:
+            raise MalformedError(f"an advert has {ADVERT_BYTES} bytes, got {len(raw)}")
+        return cls(raw[:32], raw[32:64], raw[64:96], raw[96:])
+
+    def to_bytes(self) -> bytes:
+        """The record."""
+        return self.keys + self.signature
+
+    @property
+    def keys(self) -> bytes:
+        """The part that is signed."""
+        return self.sealing + self.masking + self.commitment
+
+
+def pack_records(records: Mapping[int, bytes]) -> bytes:
+    """Records of one size by client, in ascending order of the clients.
+
+    Examples
+    --------
+    >>> unpack_records(pack_records({7: b"b", 2: b"a"}), size=1, clients=8)
+    {2: b'a', 7: b'b'}
+    """
+    parts = [struct.pack("<I", len(records))]
+    parts += [struct.pack("<I", index) + records[index] for index in sorted(records)]
+    return b"".join(parts)
+
+
+def unpack_records(body: bytes, size: int, clients: int) -> dict[int, bytes]:
+    """Records by client.
+
+    Raises
+    ------
+    MalformedError : when the body is cut short or too long, or clients do not ascend.
+    UnknownClientError : for a client that is not below ``clients``.
+    """
+    found = _counted(body, 4 + size)
+    indices = np.frombuffer(found, dtype=np.dtype([("index", "<u4"), ("rest", "u1", (size,))]))
+    ascending = _checked(indices["index"].astype(np.int64), clients)
+    return {
+        index: found[place * (4 + size) + 4 : (place + 1) * (4 + size)]
+        for place, index in enumerate(ascending.tolist())
+    }
+
+
+def pack_indices(indices: Iterable[int]) -> bytes:
+    """Clients in ascending order."""
+    return pack_records(dict.fromkeys(indices, b""))
+
+
+def unpack_pair(body: bytes, clients: int) -> tuple[list[int], list[int]]:
+    """Two lists of clients, one behind the other; errors as in ``unpack_records``.
+
+    Examples
+    --------
+    >>> unpack_pair(pack_indices([3, 1]) + pack_indices([2]), clients=4)
+    ([1, 3], [2])
+    """
+    if len(body) < 4:
+        raise MalformedError("message cut short")
+    middle = 4 + 4 * int.from_bytes(body[:4], "little")
+    halves = (body[:middle], body[middle:])
+    first, second = (np.frombuffer(_counted(half, 4), dtype="<u4") for half in halves)
+    return _checked(first, clients).tolist(), _checked(second, clients).tolist()
+
+
+def _counted(body: bytes, size: int) -> bytes:
+    """The records behind their number."""
+    if len(body) < 4:
+        raise MalformedError("message cut short")
+    announced = size * int.from_bytes(body[:4], "little")
+    if len(body) - 4 != announced:
+        raise MalformedError(f"records must take {announced} bytes, got {len(body) - 4}")
+    return body[4:]
+
+
+def _checked(indices: NDArray[np.integer], clients: int) -> NDArray[np.integer]:
+    wide = indices.astype(np.int64)
+    if np.any(np.diff(wide) <= 0):
+        raise MalformedError("clients must ascend")
+    if wide.size and wide[-1] >= clients:
+        raise UnknownClientError(f"a client's index must be below {clients}, got {wide[-1]}")
+    return wide

@@ -1,0 +1,214 @@
+"""Checks that a malicious aggregator does not pass: secrets of a run, and what they do to counts.
+
+Spec section 3b, in a field. Counts are multiplied by r3..r8, split into additive shares of the
+field's size, permuted, and masked at every coefficient by masks that sum to zero over the parties.
+Of the answer, parties recover ``A = c X + u`` and ``B = c Y + v``, with the aggregator's c and
+the parties' own small perturbations u, v. Both runs, over different primes with independent
+secrets, must give the same A and B.
+
+What an aggregator can do to ciphertexts it cannot read is to evaluate polynomials of degree at most
+2 in their contents (more leaves no noise budget), chosen without knowing the secrets. Three
+arguments cover them:
+
+- The tag comes out right only where every party's polynomial was added exactly once: the parties'
+  shares of it are uniform and sum to it. A wrong sum passes with probability at most 2 / t
+  (Schwartz-Zippel), t about 2^60.
+- A numerator and denominator scaled or shifted apart, or moved by anything but one c, leave a
+  multiple of ``r1 / r0`` or of another independent multiplier in A. A run then gives a uniform
+  residue, which agrees with the other run's, and is small, with probability at most 4 / t.
+- One c that wraps around both primes alike: all pairs ``(c X, c Y)`` modulo ``t t'`` form a lattice
+  of determinant ``t t' > 2^119``. A pair in the accepted square of side 2^58 that is not parallel
+  to ``(X, Y)``, itself shorter than 2^48, would span an area below that: there is none.
+
+So a forged AUC is accepted with probability below 2^-57 an attempt. What is left to the
+aggregator is the size of c, and with it how much the parties' own perturbations weigh: answers
+that they may have moved by more than 2^-20 of the denominator are refused (``Scale.area``).
+
+An aggregator that could scale single slots, which this packing gives no means to, would have to
+guess the slots of a threshold in both runs: ``(S! (S N - S)! / (S N)!)^2`` (paper 3, appendix C),
+N counting the totals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import shake_256
+from math import comb
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.crypto.homomorphic import HomomorphicError
+from tacit.crypto.homomorphic_bfv import DEGREE, PLAIN_MODULI, Words, residues
+from tacit.protocols.encrypted_packing import TAG, Counts, Integers, Layout
+
+RUNS = 2
+Elements = NDArray[np.object_]
+"""Field elements as Python's integers, whose products do not overflow."""
+
+
+class CheatingError(HomomorphicError):
+    """The answer fails the parties' checks; there is no AUC."""
+
+
+@dataclass(frozen=True, eq=False)
+class Checks:
+    """The secrets of a run, which all parties derive and the aggregator does not know.
+
+    Parameters
+    ----------
+    seed : 32 secret bytes of this session and run.
+    modulus : t, the run's prime.
+    multipliers : r3 to r8, independent and not 0.
+    tag : what the answer must hold where no product reaches.
+    bits : of each threshold and of the totals, whether F is split instead of T; shape (N + 1,).
+    weights, offsets : of the shares; each row of weights sums to 1, of offsets to 0;
+        shape (N + 1, S).
+    order : the slot of every share, shape ((N + 1) S,).
+    """
+
+    seed: bytes
+    modulus: int
+    multipliers: tuple[int, ...]
+    tag: int
+    bits: NDArray[np.bool_]
+    weights: Elements
+    offsets: Elements
+    order: Integers
+
+    @classmethod
+    def derive(cls, seed: bytes, run: int, thresholds: int, shares: int) -> Checks:
+        """The secrets of a run.
+
+        Examples
+        --------
+        >>> checks = Checks.derive(bytes(32), run=0, thresholds=10, shares=4)
+        >>> set(checks.weights.sum(axis=1) % checks.modulus)
+        {1}
+        """
+        modulus, groups = PLAIN_MODULI[run], thresholds + 1
+        split = [_elements(seed, label, groups * shares, modulus) for label in (b"ws", b"os")]
+        weights, offsets = (_summing(part.reshape(groups, shares), modulus) for part in split)
+        weights[:, -1] = (weights[:, -1] + 1) % modulus
+        multipliers = 1 + _elements(seed, b"multipliers", 6, modulus - 1)
+        return cls(
+            seed,
+            modulus,
+            tuple(int(each) for each in multipliers),
+            int(_elements(seed, b"tag", 1, modulus)[0]),
+            (_words(seed, b"bits", groups) & np.uint64(1)).astype(np.bool_),
+            weights,
+            offsets,
+            np.argsort(_words(seed, b"order", groups * shares)).astype(np.int64),
+        )
+
+    @property
+    def layout(self) -> Layout:
+        """Where everything stands."""
+        return Layout(self.weights.size)
+
+    def polynomial(self, counts: Counts, extra: tuple[int, int], party: int, parties: int) -> Words:
+        """What a party encrypts.
+
+        Parameters
+        ----------
+        counts : its own.
+        extra : its own perturbations of numerator and denominator, the same in both runs.
+        party : its index.
+        parties : K.
+        """
+        layout, modulus = self.layout, self.modulus
+        r3, r4, r5, r6, r7, r8 = self.multipliers
+        rising, falling = counts.rising.astype(object), counts.falling.astype(object)
+        positives, negatives = int(counts.positives[0]), int(counts.negatives[0])
+        first = np.append(rising * r3, positives * r5) % modulus
+        second = np.append(falling * r4, negatives * r6) % modulus
+        slots = self._slots(first, second, party == 0)
+        held = np.zeros(DEGREE, dtype=object)
+        held[layout.rising()], held[layout.falling()] = slots
+        held[list(layout.totals)] = positives * r7, negatives * r8
+        u, v = extra
+        own_tag = self.tag if party == 0 else 0
+        held[list(layout.places)] = r3 * r4 * u + r5 * r6 * v, r7 * r8 * v, own_tag
+        held[layout.used] += self._mask(party, parties)
+        return (held % modulus).astype(np.uint64)
+
+    def opened(self, values: list[int]) -> tuple[int, int]:
+        """The scaled numerator and denominator of an answer's three coefficients.
+
+        Raises
+        ------
+        CheatingError : where the tag is not the run's.
+        """
+        if values[TAG] != self.tag:
+            raise CheatingError(
+                "the answer is refused: it is not made of every party's counts of this run, once"
+            )
+        r3, r4, r5, r6, r7, r8 = self.multipliers
+        denominator = values[1] * pow(r7 * r8, -1, self.modulus) % self.modulus
+        rest = values[0] - r5 * r6 * denominator
+        return rest * pow(r3 * r4, -1, self.modulus) % self.modulus, denominator
+
+    def _slots(self, first: Elements, second: Elements, leads: bool) -> tuple[Elements, Elements]:
+        """Shares of one factor beside copies of the other, permuted; the first party's offsets."""
+        split = np.where(self.bits, second, first)[:, None] * self.weights
+        split = (split + self.offsets if leads else split) % self.modulus
+        copied = np.broadcast_to(np.where(self.bits, first, second)[:, None], split.shape)
+        side = self.bits[:, None]
+        left, right = np.where(side, copied, split), np.where(side, split, copied)
+        slots = np.empty((2, left.size), dtype=object)
+        slots[:, self.order] = left.ravel(), right.ravel()
+        return slots[0], slots[1]
+
+    def _mask(self, party: int, parties: int) -> Elements:
+        """Masks that sum to zero over all parties, and are uniform for any fewer of them.
+
+        Each is the difference of two of a ring of K uniform vectors, one between neighbours.
+        """
+        sides = [b"mask %d" % index for index in (party, (party + 1) % parties)]
+        size = self.layout.used.size
+        own, next_one = (_elements(self.seed, side, size, self.modulus) for side in sides)
+        return own - next_one
+
+
+def agreed(found: list[tuple[int, int]]) -> tuple[int, int]:
+    """The numerator and denominator that all runs gave.
+
+    Raises
+    ------
+    CheatingError : where they differ.
+    """
+    if any(pair != found[0] for pair in found[1:]):
+        raise CheatingError(
+            "the answer is refused: the two runs disagree, so the aggregator did not compute as "
+            "agreed"
+        )
+    return found[0]
+
+
+def guessing_probability(thresholds: int, shares: int) -> float:
+    """How likely an aggregator guesses the slots of a threshold in both runs (paper 3, app. C).
+
+    Examples
+    --------
+    >>> f"{guessing_probability(99, 4):.1e}"
+    '9.1e-19'
+    """
+    return 1.0 / comb(shares * (thresholds + 1), shares) ** 2
+
+
+def _words(seed: bytes, label: bytes, count: int) -> Words:
+    """Uniform 64-bit words of a seed, for one purpose."""
+    return np.frombuffer(shake_256(seed + label).digest(8 * count), dtype="<u8")
+
+
+def _elements(seed: bytes, label: bytes, count: int, modulus: int) -> Elements:
+    return residues(_words(seed, label, count), modulus).astype(object)
+
+
+def _summing(shares: Elements, modulus: int) -> Elements:
+    """Rows with the last entry replaced so that they sum to 0."""
+    made: Any = shares.copy()
+    made[:, -1] = -made[:, :-1].sum(axis=1) % modulus
+    return made

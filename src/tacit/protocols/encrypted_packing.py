@@ -1,0 +1,229 @@
+"""How counts are laid out in one polynomial so that its square holds the AUC in two coefficients.
+
+``p = sum_i U_i x^i + V_i x^(2J+1-i) + a x^A + b x^B``: in ``p^2`` the coefficient of ``x^(2J+1)``
+is ``2 sum U_i V_i``, and that of ``x^(A+B)`` is ``2 a b`` (paper 3). Three more
+coefficients are left alone by every other product: there ``p`` itself may carry numbers that the
+aggregator adds to its answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.crypto.homomorphic_bfv import DEGREE, random_words
+from tacit.data.clients import Clients, DataError
+from tacit.protocols.dpauc import cell_counts
+
+Integers = NDArray[np.int64]
+
+LARGEST = 2**57
+"""The most that either number of an answer may be, well below the plain modulus."""
+MOST_MULTIPLIER = 2**17
+LEAST_MULTIPLIER = 2**10
+SPREAD = 4
+"""The multiplier is drawn between a SPREADth of its bound and its bound."""
+PERTURBATION = 2.0**-32
+"""The width of what is added to both numbers, as a share of the most they can be."""
+PRECISION = 2.0**-20
+"""The most that a perturbation may be of the denominator."""
+TAG = 2
+"""The place of the tag among ``Layout.places``."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The places of J products and of the totals in a polynomial.
+
+    Parameters
+    ----------
+    products : J.
+
+    Raises
+    ------
+    ValueError : when they do not fit into the polynomial.
+
+    Examples
+    --------
+    >>> layout = Layout(100)
+    >>> layout.places
+    (201, 802, 500)
+    """
+
+    products: int
+
+    def __post_init__(self) -> None:
+        most = (DEGREE - 3) // 8
+        if not 5 <= self.products <= most:
+            raise ValueError(f"a polynomial holds from 5 to {most} products, got {self.products}")
+
+    @property
+    def totals(self) -> tuple[int, int]:
+        """Where the two factors of the denominator stand."""
+        return 2 * self.products + 2, 6 * self.products
+
+    @property
+    def places(self) -> tuple[int, int, int]:
+        """Where the square holds numerator and denominator, and where it holds nothing."""
+        return 2 * self.products + 1, 8 * self.products + 2, 5 * self.products
+
+    @cached_property
+    def used(self) -> Integers:
+        """Every place that a polynomial may use: factors, totals, and ``places``."""
+        block = np.arange(1, 2 * self.products + 1)
+        return np.concatenate([block, self.totals, self.places]).astype(np.int64)
+
+    def rising(self) -> Integers:
+        """The places of the first factors, shape (J,)."""
+        return np.arange(1, self.products + 1, dtype=np.int64)
+
+    def falling(self) -> Integers:
+        """The places of the second factors, shape (J,)."""
+        return 2 * self.products + 1 - self.rising()
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """What is encrypted of every client's records.
+
+    Parameters
+    ----------
+    rising : T, ``TP^n + TP^(n-1)``, shape (N, K).
+    falling : F, ``FP^n - FP^(n-1)``, shape (N, K).
+    positives, negatives : the totals, shape (K,).
+    """
+
+    rising: Integers
+    falling: Integers
+    positives: Integers
+    negatives: Integers
+
+    def of(self, client: int) -> Counts:
+        """One client's own."""
+        return Counts(
+            self.rising[:, client],
+            self.falling[:, client],
+            self.positives[client : client + 1],
+            self.negatives[client : client + 1],
+        )
+
+
+def cumulative_counts(clients: Clients, thresholds: int) -> Counts:
+    """The cumulative counts of every client.
+
+    Thresholds are spread evenly over [0, 1] with both ends and descend (paper 3, section IV-C).
+    The curve starts at (0, 0), so that scores of exactly 1 count too.
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1].
+    """
+    positives, records = cell_counts(clients, np.linspace(0.0, 1.0, thresholds), clients.labels)
+    negatives = (records - positives)[::-1]
+    reached = np.cumsum(positives[::-1], axis=0)
+    rising = 2 * reached - positives[::-1]
+    return Counts(rising, negatives, positives.sum(axis=0), negatives.sum(axis=0))
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How an answer's numbers are scaled and perturbed, from the agreed bound of records.
+
+    An answer is ``c X + u`` and ``c Y + v`` with ``X = 2 sum T F`` and ``Y = 2 P N``; both are at
+    most ``most_records^2``. The multiplier c is the aggregator's secret. The perturbations u and v
+    are uniform up to ``width``, about 1e-7 of the answer. From 2^16 agreed records on they are at
+    least as wide as c, so that every c gives whole numbers: the pair betrays it by no gcd, and X
+    and Y stay hidden within a factor of ``SPREAD``. Below, parties that try every c may find it:
+    an AUC to a millionth and secret totals of so few records cannot both be had.
+
+    Parameters
+    ----------
+    most_records : the agreed bound of all parties' records together.
+
+    Raises
+    ------
+    ValueError : where the numbers would overflow the plain modulus.
+
+    Examples
+    --------
+    >>> Scale(2**20).bound, Scale(2**20).width
+    (131072, 33554432)
+    """
+
+    most_records: int
+
+    def __post_init__(self) -> None:
+        if self.most_records < 2:
+            raise ValueError(f"most_records must be at least 2, got {self.most_records}")
+        if LARGEST // self.most_records**2 < LEAST_MULTIPLIER:
+            most = int((LARGEST // LEAST_MULTIPLIER) ** 0.5)
+            raise ValueError(
+                f"most_records must be at most {most}, or 2 P N c overflows the plain modulus "
+                f"(2 P N c < t), got {self.most_records}; evaluate a random part of the records, "
+                "agreed by a hash of their names, or use scheme='ckks'"
+            )
+
+    @property
+    def bound(self) -> int:
+        """The largest multiplier."""
+        return min(MOST_MULTIPLIER, LARGEST // self.most_records**2)
+
+    @property
+    def width(self) -> int:
+        """What a perturbation is below."""
+        return max(1, int(self.bound * self.most_records**2 * PERTURBATION))
+
+    def multiplier(self) -> int:
+        """A secret multiplier, from the operating system's entropy."""
+        least = self.bound // SPREAD
+        return least + below(self.bound - least + 1)
+
+    def area(self, numerator: int, denominator: int) -> float:
+        """The AUC of an answer's numbers.
+
+        Raises
+        ------
+        DataError : where a class is absent, or the perturbation is above ``PRECISION``: 2 P N is
+            below ``most_records^2 / 1024``, or the multiplier is smaller than agreed.
+        OverflowError : for numbers that no honest answer holds.
+        """
+        largest = self.bound * self.most_records**2 + self.width
+        if max(numerator, denominator) > largest or numerator > 2 * denominator + self.width:
+            raise OverflowError(
+                "the answer holds numbers that no honest computation gives: the aggregator did not "
+                f"compute as agreed, or there are more than {self.most_records} records"
+            )
+        if denominator <= self.width:
+            raise DataError("the AUC is undefined without both classes, or without enough records")
+        if self.width > 1 and self.width > PRECISION * denominator:
+            raise DataError(
+                f"the perturbation, made for most_records={self.most_records}, exceeds "
+                f"{PRECISION:.0e} of the answer: agree on a bound nearer to the records there are "
+                "(or the aggregator chose too small a multiplier)"
+            )
+        return numerator / (2 * denominator)
+
+
+def below(bound: int) -> int:
+    """A uniform number below a bound of at most 2^60; the bias is below 2^-60."""
+    high, low = (int(word) for word in random_words(2))
+    return ((high << 64) | low) % bound
+
+
+@lru_cache(maxsize=8)
+def collisions(layout: Layout) -> Integers:
+    """Places of ``layout.places`` that another product of two used places reaches.
+
+    Empty for every layout that is accepted; the tests check all of them.
+    """
+    used = layout.used
+    first, second = np.triu_indices(used.size)
+    low, high = used[first], used[second]
+    numerator, denominator, _ = layout.places
+    meant = (low + high == numerator) & (high <= 2 * layout.products)
+    meant |= (low == layout.totals[0]) & (high == layout.totals[1])
+    reached = (low + high)[~meant] % DEGREE
+    return np.intersect1d(reached, np.array([numerator, denominator, layout.places[TAG]]))

@@ -1,0 +1,217 @@
+"""The parties' steps of an encrypted evaluation, and what a batch of them remembers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tacit.crypto.homomorphic import HomomorphicError
+from tacit.crypto.homomorphic_keys import (
+    FIRST,
+    SECRET_BYTES,
+    Introduction,
+    Meeting,
+    Member,
+)
+from tacit.crypto.homomorphic_messages import EVERYBODY, Kind, read, write
+from tacit.crypto.identities import Identity, Roster
+from tacit.data.clients import Clients, DataError, Ragged
+from tacit.privacy.cost import UNPROTECTED
+from tacit.privacy.noise import NoiseSource
+from tacit.protocols.conversation import Ask, Field, Memory, Reply, step
+from tacit.protocols.encrypted_packing import cumulative_counts
+
+NOTE = ("encrypted-auc", "session")
+PINNED = ("encrypted-auc", "pinned")
+
+
+@dataclass(frozen=True, eq=False)
+class Seat:
+    """What a batch of parties holds in one session.
+
+    Parameters
+    ----------
+    members : its parties, each with its own keys.
+    meeting : all parties, once they have introduced themselves.
+    secret : the session's secret, once it is known.
+    """
+
+    members: tuple[Member, ...]
+    meeting: Meeting | None = None
+    secret: bytes | None = None
+
+    @property
+    def known_meeting(self) -> Meeting:
+        """All parties.
+
+        Raises
+        ------
+        HomomorphicError : before they have introduced themselves.
+        """
+        if self.meeting is None:
+            raise HomomorphicError("the parties have not introduced themselves yet")
+        return self.meeting
+
+    @property
+    def indices(self) -> list[int]:
+        """The places of the batch's parties among all."""
+        return [self.known_meeting.index_of(member) for member in self.members]
+
+
+def pin(memory: Memory, identities: Sequence[Identity], roster: Roster) -> None:
+    """Write down who a batch's clients are, and whom they accept as parties.
+
+    Without it identities are made on the spot and the relayed ones are believed.
+
+    Parameters
+    ----------
+    memory : the batch's notebook.
+    identities : one a client of the batch.
+    roster : the public identities of all parties in order, agreed beforehand.
+    """
+    memory.keep(PINNED, (tuple(identities), roster))
+
+
+@step()
+def introduce(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+    """Send a fresh key agreement key, signed by the party's identity.
+
+    It depends on no record. The aggregator learns the parties' public keys.
+    """
+    pinned = memory.recall(PINNED)
+    identities = [None] * clients.count if pinned is None else pinned[0]
+    if len(identities) != clients.count:
+        raise HomomorphicError(
+            f"{len(identities)} identities are pinned for {clients.count} clients"
+        )
+    members = tuple(Member.new(ask.settings.terms, identity) for identity in identities)
+    memory.keep(NOTE, Seat(members))
+    return {"introduction": as_field([member.introduction.to_bytes() for member in members])}
+
+
+@step()
+def share_keys(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+    """The first party sends evaluation keys, and the session's secret sealed for every other one.
+
+    It depends on no record. The aggregator learns the evaluation keys, which decrypt nothing; boxes
+    open for their receivers only. All other parties check the introductions and send nothing.
+    """
+    seat, settings = _seat(memory), ask.settings
+    pinned = memory.recall(PINNED)
+    introductions = [Introduction.from_bytes(each) for each in ask.shared["introductions"]]
+    meeting = Meeting.of(introductions, settings.terms, None if pinned is None else pinned[1])
+    seat = replace(seat, meeting=meeting)
+    keys, boxes = [b""] * clients.count, [b""] * clients.count
+    if FIRST in seat.indices:
+        place = seat.indices.index(FIRST)
+        seat = replace(seat, secret=os.urandom(SECRET_BYTES))
+        made = _party(settings, seat).evaluation_keys()
+        keys[place] = write(Kind.KEYS, meeting.session, FIRST, made)
+        sealed = seat.members[place].boxes(meeting, seat.secret or b"")
+        boxes[place] = write(Kind.BOX, meeting.session, EVERYBODY, sealed)
+    memory.keep(NOTE, seat)
+    return {"keys": as_field(keys), "boxes": as_field(boxes)}
+
+
+@step()
+def send_counts(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+    """Send the encrypted cumulative counts at every threshold, and the totals of both classes.
+
+    Nothing is spent here: without the key, which the aggregator does not have, a ciphertext tells
+    its size only (RLWE, at 128 bits of security).
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1], or a client with more records than were agreed.
+    HomomorphicError : for a box that the first party did not seal for its receiver.
+    """
+    settings = ask.settings
+    largest = int(clients.sizes.max())
+    if largest > settings.most_records:
+        raise DataError(
+            f"most_records is {settings.most_records} for all parties together, and one of them "
+            f"has {largest}"
+        )
+    seat = _with_secret(_seat(memory), as_parts(ask.each["box"]))
+    memory.keep(NOTE, seat)
+    counts = cumulative_counts(clients, settings.thresholds)
+    uploads = _party(settings, seat).uploads(counts, seat.indices)
+    session = seat.known_meeting.session
+    messages = [
+        write(Kind.COUNTS, session, index, own)
+        for index, own in zip(seat.indices, uploads, strict=True)
+    ]
+    return {"counts": as_field(messages)}
+
+
+@step(spends=lambda clients, ask, memory: UNPROTECTED)
+def open_answer(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+    """Decrypt the aggregator's answer, check it, divide, and send the AUC.
+
+    The AUC itself is released without noise: it has no differential privacy. Nothing else is sent.
+    The session's secret is forgotten.
+
+    Raises
+    ------
+    CheatingError : where the aggregator did not compute as agreed, as far as parties can tell.
+    HomomorphicError : for bytes that are no answer to this session.
+    DataError : where a class is absent.
+    """
+    seat = _seat(memory)
+    session = seat.known_meeting.session
+    answers = read(ask.shared["answer"], Kind.ANSWER, session, EVERYBODY)
+    area = _party(ask.settings, seat).opened(answers)
+    memory.keep(NOTE, None)
+    return {"auc": np.full(clients.count, area)}
+
+
+def as_field(messages: Sequence[bytes]) -> Ragged[np.uint8]:
+    """One message a client as a field of a reply."""
+    sizes = [len(message) for message in messages]
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    return Ragged(np.frombuffer(b"".join(messages), dtype=np.uint8), offsets)
+
+
+def as_parts(value: Field) -> list[bytes]:
+    """The message of every client.
+
+    Raises
+    ------
+    HomomorphicError : for a field that holds no bytes.
+    """
+    if not isinstance(value, Ragged) or value.values.dtype != np.uint8 or value.values.ndim != 1:
+        raise HomomorphicError("messages travel as bytes")
+    return [value.part(place, place + 1).values.tobytes() for place in range(value.clients)]
+
+
+def _seat(memory: Memory) -> Seat:
+    seat = memory.recall(NOTE)
+    if not isinstance(seat, Seat):
+        raise HomomorphicError("this party is in no session")
+    return seat
+
+
+def _with_secret(seat: Seat, boxes: Sequence[bytes]) -> Seat:
+    """Every party opens its own box; the first has the secret already."""
+    meeting = seat.known_meeting
+    opened = {
+        member.opened(meeting, box)
+        for member, box, index in zip(seat.members, boxes, seat.indices, strict=True)
+        if index != FIRST
+    }
+    opened |= set() if seat.secret is None else {seat.secret}
+    if len(opened) != 1:
+        raise HomomorphicError("the boxes of this batch's parties hold different secrets")
+    return replace(seat, secret=opened.pop())
+
+
+def _party(settings: Any, seat: Seat) -> Any:
+    """What the batch's parties compute with."""
+    if seat.secret is None:
+        raise HomomorphicError("this party does not have the session's secret")
+    meeting = seat.known_meeting
+    return settings.scheme_party(seat.secret, meeting.session, len(meeting.introductions))

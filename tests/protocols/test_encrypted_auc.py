@@ -1,0 +1,295 @@
+"""EncryptedAUC: exact on its thresholds, small messages, and nothing else in anybody's hands."""
+
+from __future__ import annotations
+
+import math
+import os
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tacit
+from tacit.crypto.homomorphic import HomomorphicError
+from tacit.crypto.homomorphic_bfv import DEGREE
+from tacit.crypto.identities import Identity, Roster
+from tacit.data.clients import Clients, DataError
+from tacit.privacy.noise import NoNoise
+from tacit.protocols.conversation import Ask, Memory
+from tacit.protocols.encrypted_auc import EncryptedAUC
+from tacit.protocols.encrypted_exact import ExactAggregator, ExactParty, ExactScheme
+from tacit.protocols.encrypted_packing import (
+    Counts,
+    Layout,
+    Scale,
+    collisions,
+    cumulative_counts,
+)
+from tacit.protocols.encrypted_steps import as_field, as_parts, introduce, pin, send_counts
+from tacit.running.simulation import simulate
+
+pytest.importorskip("tenseal")
+
+
+def federation(records: int = 4000, clients: int = 5, seed: int = 0) -> Clients:
+    scores, labels = tacit.binormal_scores(records // 4, records - records // 4, 0.75, seed=seed)
+    return Clients.split(scores, labels, clients, seed=seed)
+
+
+def naive_trapezoid(clients: Clients, thresholds: int) -> float:
+    """The area under the pooled curve, point by point."""
+    points = [(0, 0)]
+    for threshold in np.linspace(0, 1, thresholds)[::-1]:
+        called = clients.scores >= threshold
+        hits = int(clients.labels[called].sum())
+        points.append((int(called.sum()) - hits, hits))
+    area = sum((b[0] - a[0]) * (a[1] + b[1]) for a, b in pairwise(points))
+    return area / (2 * points[-1][0] * points[-1][1])
+
+
+def run(clients: Clients, protocol: EncryptedAUC, **options: Any) -> float:
+    return float(simulate(clients, protocol, NoNoise(), **options).findings.value)
+
+
+@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
+@pytest.mark.parametrize("clients", [2, 7])
+def test_exact_without_perturbation(adversary: Any, clients: int) -> None:
+    data = federation(clients=clients)
+    plain = EncryptedAUC(40, adversary, most_records=5000, perturbed=False)
+    assert run(data, plain) == naive_trapezoid(data, 40)
+
+
+@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
+def test_perturbation_is_below_a_millionth_and_there(adversary: Any) -> None:
+    data = federation()
+    value = run(data, EncryptedAUC(40, adversary, most_records=5000))
+    exact = naive_trapezoid(data, 40)
+    assert 0 < abs(value - exact) < 1e-6 * exact
+
+
+def test_ckks_to_a_millionth() -> None:
+    data = federation()
+    value = run(data, EncryptedAUC(100, scheme="ckks", most_records=5000))
+    assert abs(value - naive_trapezoid(data, 100)) < 1e-6
+
+
+@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
+def test_each_party_on_its_own_gives_the_same(adversary: Any) -> None:
+    """One notebook a party: all that they share travelled sealed, past the aggregator."""
+    data = federation(clients=3)
+    protocol = EncryptedAUC(20, adversary, most_records=5000, perturbed=False)
+    assert run(data, protocol, chunk=1) == naive_trapezoid(data, 20)
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 2**32), thresholds=st.integers(5, 60), clients=st.integers(2, 6))
+def test_any_data(seed: int, thresholds: int, clients: int) -> None:
+    """Ties, scores of 0 and 1, parties with one class."""
+    rng = np.random.default_rng(seed)
+    scores = np.round(rng.random(60), rng.integers(1, 4))
+    labels = rng.permutation(np.arange(60) % 3 == 0).astype(np.int8)
+    data = Clients.from_arrays(scores, labels, rng.permutation(np.arange(60) % clients))
+    protocol = EncryptedAUC(thresholds, most_records=60, perturbed=False)
+    assert run(data, protocol) == pytest.approx(naive_trapezoid(data, thresholds), rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "most"),
+    [
+        (EncryptedAUC(100, most_records=5000), 200_000),
+        (EncryptedAUC(100, "malicious", most_records=5000), 400_000),
+    ],
+)
+def test_bytes_of_a_client(protocol: EncryptedAUC, most: int) -> None:
+    made = simulate(federation(), protocol, NoNoise())
+    assert made.rounds == 4
+    assert np.all(made.bytes_sent[1:] <= most)
+    assert made.bytes_sent[0] <= most + 1_200_000
+
+
+def test_findings_and_costs() -> None:
+    protocol = EncryptedAUC(50, most_records=5000)
+    result = tacit.evaluate(federation(), protocol, exact=True)
+    assert result.spent == protocol.guarantee
+    assert math.isinf(result.spent.epsilon)
+    assert result.auc.privacy_error == 0
+    assert result.auc.approximation_error == 1 / (3 * 50**2)
+    assert math.isnan(result.auc.sampling_error)
+    assert result.exact is not None
+    assert abs(result.auc.value - result.exact) < 5 * result.auc.approximation_error
+    assert result.to_dict()["protocol"]["scheme"] == "bfv"
+    unperturbed = EncryptedAUC(50, most_records=5000, perturbed=False)
+    warnings = tacit.evaluate(federation(), unperturbed).warnings
+    assert any("not perturbed" in warning for warning in warnings)
+
+
+def test_approximation_error_is_exact_for_triangular_densities() -> None:
+    """Positives of density 2s, negatives 2(1 - s): P(S+ > S-) = 5/6; less by 1/(3 T^2) on cells."""
+    cells = 40
+    edges = np.linspace(0, 1, cells + 1)
+    positives, negatives = np.diff(edges**2), np.diff(1 - (1 - edges) ** 2)
+    below = np.cumsum(negatives) - negatives / 2
+    assert 5 / 6 - float(positives @ below) == pytest.approx(1 / (3 * cells**2), rel=1e-9)
+
+
+@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
+def test_one_class_alone_has_no_auc(adversary: Any) -> None:
+    data = Clients.from_arrays(np.linspace(0, 1, 20), np.ones(20), np.arange(20) % 2)
+    with pytest.raises(DataError, match="without both classes"):
+        run(data, EncryptedAUC(10, adversary, most_records=20))
+    with pytest.raises(DataError, match="without both classes"):
+        run(data, EncryptedAUC(10, scheme="ckks", most_records=20))
+
+
+def test_scores_outside_the_unit_interval_are_refused() -> None:
+    data = Clients.from_arrays([0.1, 1.5, 0.2, 0.3], [0, 1, 1, 0], [0, 0, 1, 1])
+    with pytest.raises(DataError):
+        run(data, EncryptedAUC(10, most_records=20))
+
+
+def test_overflow_is_refused_before_anything_is_sent() -> None:
+    with pytest.raises(ValueError, match=r"most_records must be at most 11863283.*2 P N c"):
+        EncryptedAUC(most_records=2**24)
+    assert EncryptedAUC(most_records=11_863_283).most_records == 11_863_283
+    with pytest.raises(DataError, match="most_records is 500 for all parties"):
+        run(federation(), EncryptedAUC(10, most_records=500))
+
+
+def test_more_records_than_agreed_are_noticed_by_the_answer() -> None:
+    """No party alone is too large, but all together are four times what was agreed."""
+    with pytest.raises(HomomorphicError, match="more than 1001 records"):
+        run(federation(clients=4), EncryptedAUC(10, most_records=1001))
+
+
+@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
+def test_bound_far_above_the_records_is_refused(adversary: Any) -> None:
+    with pytest.raises(DataError, match="agree on a bound nearer"):
+        run(federation(), EncryptedAUC(10, adversary, most_records=2**20))
+
+
+def test_settings_outside_their_range() -> None:
+    for options, sentence in (
+        ({"adversary": "rude"}, "adversary must be one of"),
+        ({"scheme": "bgv"}, "scheme must be one of"),
+        ({"thresholds": 4}, "thresholds must be at least 5, got 4"),
+        ({"thresholds": 1024}, "from 5 to 1023 products, got 1024"),
+        ({"thresholds": 255, "adversary": "malicious"}, "from 5 to 1023 products, got 1024"),
+        ({"thresholds": 5000, "scheme": "ckks"}, "at most 4096, got 5000"),
+        ({"scheme": "ckks", "adversary": "malicious"}, "use scheme='bfv'"),
+        ({"most_records": 1}, "most_records must be at least 2, got 1"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            EncryptedAUC(**options)  # type: ignore[arg-type]
+
+
+def test_no_layout_has_collisions() -> None:
+    """Every accepted size at the ends, and every 7th between."""
+    sizes = [5, 6, 7, 8, 404, 1022, 1023, *range(9, 1022, 101)]
+    assert [size for size in sizes if collisions(Layout(size)).size] == []
+    assert all(Layout(size).used.max() < DEGREE for size in sizes)
+    assert all(np.unique(Layout(size).used).size == 2 * size + 5 for size in sizes)
+
+
+def test_counts_add_up_over_clients() -> None:
+    data = federation()
+    counts = cumulative_counts(data, 30)
+    assert np.array_equal(counts.positives + counts.negatives, data.sizes)
+    whole = cumulative_counts(Clients.from_arrays(data.scores, data.labels), 30)
+    assert np.array_equal(counts.rising.sum(axis=1), whole.rising[:, 0])
+    assert np.array_equal(counts.falling.sum(axis=1), whole.falling[:, 0])
+
+
+def _numbers(perturbed: bool, times: int) -> tuple[list[tuple[int, int]], int, int]:
+    """What key holders see of many answers to one set of counts, and the true numbers."""
+    data = federation(records=2**16, clients=2)
+    scheme = ExactScheme(20, Scale(2**16), False, 4, perturbed)
+    party = ExactParty(scheme, os.urandom(32), bytes(16), 2)
+    uploads = party.uploads(cumulative_counts(data, 20), [0, 1])
+    aggregator = ExactAggregator(scheme, party.evaluation_keys())
+    seen = [party._numbers(0, aggregator.answers(uploads)[0]) for _ in range(times)]
+    counts = cumulative_counts(Clients.from_arrays(data.scores, data.labels), 20)
+    numerator = 2 * int((counts.rising * counts.falling).sum())
+    return seen, numerator, 2 * int(counts.positives[0]) * int(counts.negatives[0])
+
+
+def test_perturbed_answers_betray_no_multiplier_by_their_gcd() -> None:
+    """Unperturbed, the gcd is a multiple of c. Perturbed, two of five exceed 2^12 once in 4e6."""
+    exact, numerator, denominator = _numbers(False, 3)
+    common = math.gcd(numerator, denominator)
+    for seen in exact:
+        assert math.gcd(*seen) * denominator == common * seen[1]
+    perturbed, _, _ = _numbers(True, 5)
+    assert sum(math.gcd(*seen) > 2**12 for seen in perturbed) < 2
+    for seen in perturbed:
+        assert abs(seen[0] / seen[1] - numerator / denominator) < 1e-6
+
+
+def test_multipliers_differ_between_answers() -> None:
+    seen, _, denominator = _numbers(False, 4)
+    assert len({pair[1] // denominator for pair in seen}) > 1
+
+
+def test_identities_are_pinned() -> None:
+    data, protocol = federation(clients=3), EncryptedAUC(10, most_records=5000)
+    identities = [Identity.generate() for _ in range(3)]
+    roster = Roster(tuple(identity.public for identity in identities))
+    memory = Memory()
+    pin(memory, identities, roster)
+    assert run(data, protocol, memory=memory) == pytest.approx(naive_trapezoid(data, 10), rel=1e-6)
+    strangers = Memory()
+    pin(strangers, [Identity.generate() for _ in range(3)], roster)
+    with pytest.raises(HomomorphicError, match="not those of the roster"):
+        run(data, protocol, memory=strangers)
+    pin(strangers, identities[:2], roster)
+    with pytest.raises(HomomorphicError, match="2 identities are pinned for 3 clients"):
+        run(data, protocol, memory=strangers)
+
+
+def test_the_server_is_sent_no_secret() -> None:
+    """All bytes that reach the generator, searched for the secret and the key derived from it."""
+    from tacit.crypto.homomorphic import secret_key_of, stored
+    from tacit.crypto.homomorphic_bfv import bfv_parameters
+    from tacit.crypto.homomorphic_keys import key_seed
+    from tacit.protocols.encrypted_steps import NOTE
+
+    data, protocol, memory = federation(clients=3), EncryptedAUC(10, most_records=5000), Memory()
+    conversation = protocol.conversation(3)
+    ask, seen, secrets = next(conversation), b"", []
+    while True:
+        reply = ask.step.answer(data, ask, NoNoise(), memory)
+        seen += b"".join(np.asarray(getattr(f, "values", f)).tobytes() for f in reply.values())
+        seat = memory.recall(NOTE)
+        if seat is not None and seat.secret is not None:
+            seed = key_seed(seat.secret, seat.meeting.session)
+            key = stored(secret_key_of(bfv_parameters(), seed))
+            secrets = [seat.secret, seed, key[100:164], seat.meeting.session]
+        try:
+            ask = conversation.send(reply)
+        except StopIteration:
+            break
+    assert [secret in seen for secret in secrets] == [False, False, False, True]
+    assert memory.recall(NOTE) is None
+
+
+def test_steps_out_of_turn() -> None:
+    protocol = EncryptedAUC(10, most_records=5000)
+    data, memory = federation(clients=2), Memory()
+    boxes = {"box": as_field([b"", b""])}
+    with pytest.raises(HomomorphicError, match="in no session"):
+        send_counts.answer(data, Ask(send_counts, protocol, each=boxes), NoNoise(), memory)
+    introduce.answer(data, Ask(introduce, protocol), NoNoise(), memory)
+    with pytest.raises(HomomorphicError, match="not introduced themselves yet"):
+        send_counts.answer(data, Ask(send_counts, protocol, each=boxes), NoNoise(), memory)
+    with pytest.raises(HomomorphicError, match="messages travel as bytes"):
+        as_parts(np.zeros(3))
+
+
+def test_counts_of_one_client() -> None:
+    counts = Counts(
+        np.arange(6).reshape(3, 2), np.ones((3, 2), dtype=np.int64), *np.eye(2, dtype=int)
+    )
+    assert counts.of(1).rising.tolist() == [1, 3, 5]
+    assert counts.of(1).positives.tolist() == [0]
