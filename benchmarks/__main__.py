@@ -1,4 +1,7 @@
-"""Run every benchmark: ``python -m benchmarks [--scores FILE] [--quick]``."""
+"""Run every benchmark: ``python -m benchmarks [--scores FILE] [--quick]``.
+
+``python -m benchmarks.federation`` takes minutes and is run by itself.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,14 @@ from benchmarks.timing import clock, paired, row
 from tacit.privacy.noise import SimulatedNoise, SystemNoise
 
 RECORDS, POSITIVES = 458_407, 117_317
+APART = (
+    ("local_histogram",),
+    ("encrypted",),
+    ("paper_layout",),
+    ("cheating", "--tries", "5"),
+    ("secure_sum",),
+)
+"""Benchmarks in processes of their own, with their arguments."""
 
 
 def main() -> None:
@@ -39,8 +50,8 @@ def main() -> None:
     repetitions(scores, labels)
     exact_samplers()
     print("\n".join(server_side()), flush=True)
-    for apart in ("local_histogram", "encrypted"):
-        subprocess.run([sys.executable, "-m", f"benchmarks.{apart}"], check=True)
+    for apart, *given in APART:
+        subprocess.run([sys.executable, "-m", f"benchmarks.{apart}", *given], check=True)
 
 
 def load(path: Path | None) -> tuple[NDArray[np.float64], NDArray[np.int8]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import statistics
 from collections.abc import Callable
 
@@ -18,6 +19,8 @@ from tacit.protocols.encrypted_packing import Scale, cumulative_counts
 
 THRESHOLDS, SHARES, TIMES = 100, 4, 3
 PARTIES = (15, 100, 1000)
+MOST_MEMORY = 4.0
+"""GiB."""
 
 
 def main() -> None:
@@ -27,6 +30,8 @@ def main() -> None:
     for parties in parser.parse_args().parties:
         for checked in (False, True):
             print("\n".join(measured(parties, checked)), flush=True)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"  peak memory {peak:.2f} GiB, all parties in this process; target {MOST_MEMORY:g}")
 
 
 def measured(parties: int, checked: bool) -> list[str]:

@@ -75,7 +75,7 @@ def sums(clients: int) -> list[str]:
     roster = Roster(tuple(identity.public for identity in identities))
     session = Session(SumTerms(new_session(), roster, LENGTH, LARGEST, around), identities)
     rng = np.random.default_rng(0)
-    vectors = rng.integers(-LARGEST, LARGEST, (clients, LENGTH), endpoint=True)
+    vectors = rng.integers(-LARGEST, LARGEST + 1, (clients, LENGTH), dtype=np.int64)
     leaving = clients // 20
     total = session.run(vectors, leaving)
     assert np.array_equal(total, vectors[leaving:].sum(axis=0))

@@ -16,6 +16,7 @@ import tacit
 from tacit.cli import main
 
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "2")
+PAIRS = ("--protocol", "paired-ustatistic", "--epsilon", "2", "--kernel")
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +103,27 @@ def test_kendalls_tau_of_ratings_needs_no_labels(folder: Path) -> None:
     assert abs(found["estimate"]["value"] - found["exact"]) < 5 * error
 
 
+@pytest.mark.parametrize("noise", [None, "laplace", "shared", "randomised-response"])
+def test_pairs_give_an_auc_and_say_who_computed_them(folder: Path, noise: str | None) -> None:
+    protocol: tuple[object, ...] = ("--protocol", "paired-ustatistic", "--kernel", "auc")
+    protocol += ("--epsilon", 2) if noise is None else ("--epsilon", 2, "--noise", noise)
+    found = evaluated(folder / "scores.csv", "--split", 2, "--by", "uniform", *protocol)
+    assert abs(found["auc"]["value"] - found["exact"]) < 5 * found["auc"]["standard_error"]
+    assert found["spent"] == {"epsilon": pytest.approx(2.0), "delta": 0.0, "adjacency": "replace"}
+    assert found["protocol"]["noise"] == (noise or "randomised-response")
+    assert any("computed by a trusted party" in text for text in found["warnings"])
+
+
+def test_pairs_of_real_clients_do_not_pretend(folder: Path) -> None:
+    protocol = ("--protocol", "paired-ustatistic", "--kernel", "kendall", "--epsilon", 4)
+    file = folder / "ratings.csv"
+    result = run("evaluate", file, "--second", "other", *protocol, "--matchings", 2, "--json")
+    found = json.loads(result.stdout)
+    assert found["noise"] == "system"
+    assert found["protocol"]["matchings"] == 2
+    assert "computed by a trusted party" in found["warnings"][0]
+
+
 @pytest.mark.parametrize("labels", ["public", "private"])
 def test_two_rounds_give_an_auc(folder: Path, labels: str) -> None:
     protocol = ("--protocol", "two-round-auc", "--epsilon", 4, "--labels", labels)
@@ -120,6 +142,11 @@ def test_two_rounds_give_an_auc(folder: Path, labels: str) -> None:
         (("--protocol", "dpauc", "--epsilon", 1, "--calibrate", "bbq"), "--calibrate cannot be"),
         (("--protocol", "ustatistic", "--epsilon", 1), "--protocol ustatistic needs --kernel"),
         (("--protocol", "two-round-auc"), "--protocol two-round-auc needs --epsilon"),
+        ((*PAIRS, "auc", "--bins", 4), "--bins cannot be used with --protocol paired-ustatistic"),
+        ((*PAIRS, "auc", "--domain", 0, 2), "a domain is the range of Gini's values"),
+        ((*PAIRS, "auc", "--domain", 0, 1), "--domain cannot be used with --protocol paired-"),
+        ((*PAIRS, "auc", "--matchings", 0), "matchings must be a whole number of at least 1"),
+        ((*PAIRS, "gini", "--noise", "randomised-response"), "flips values of 0 and 1"),
     ],
 )
 def test_what_does_not_belong_is_refused(

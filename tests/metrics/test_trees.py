@@ -71,8 +71,8 @@ def dense_leaves(levels: Any, variances: Floats) -> Floats:
     pairs = list(zip(levels, variances, strict=True))
     exact = np.concatenate([np.zeros(0), *(own for own, v in pairs if v == 0)])
     scaled = np.concatenate([own / np.sqrt(v) for own, v in pairs if v > 0 and np.isfinite(v)])
-    start = np.linalg.lstsq(fixed, exact)[0] if exact.size else np.zeros(rows.shape[1])
-    moved = np.linalg.lstsq(rows @ free, scaled - rows @ start)[0]
+    start = np.linalg.lstsq(fixed, exact, rcond=None)[0] if exact.size else np.zeros(rows.shape[1])
+    moved = np.linalg.lstsq(rows @ free, scaled - rows @ start, rcond=None)[0]
     return start + free @ moved
 
 

@@ -28,7 +28,14 @@ from tacit.protocols.encrypted_packing import (
     collisions,
     cumulative_counts,
 )
-from tacit.protocols.encrypted_steps import as_field, as_parts, introduce, pin, send_counts
+from tacit.protocols.encrypted_steps import (
+    as_field,
+    as_parts,
+    introduce,
+    pin,
+    send_counts,
+    share_keys,
+)
 from tacit.running.simulation import simulate
 
 pytest.importorskip("tenseal")
@@ -152,10 +159,30 @@ def test_scores_outside_the_unit_interval_are_refused() -> None:
 
 def test_overflow_is_refused_before_anything_is_sent() -> None:
     with pytest.raises(ValueError, match=r"most_records must be at most 11863283.*2 P N c"):
-        EncryptedAUC(most_records=2**24)
-    assert EncryptedAUC(most_records=11_863_283).most_records == 11_863_283
+        EncryptedAUC(adversary="malicious", most_records=11_863_284)
+    assert EncryptedAUC(adversary="malicious", most_records=11_863_283)._exact.runs == 2
+    with pytest.raises(ValueError, match=r"most_records must be at most \d{15,}, or 2 P N c"):
+        EncryptedAUC(most_records=2**60)
     with pytest.raises(DataError, match="most_records is 500 for all parties"):
         run(federation(), EncryptedAUC(10, most_records=500))
+
+
+@pytest.mark.parametrize(("factor", "runs"), [(1, 1), (2**13, 2), (2**30, 2)])
+@pytest.mark.parametrize("perturbed", [True, False])
+def test_more_records_than_a_modulus_holds(factor: int, runs: int, perturbed: bool) -> None:
+    """Counts of up to 4 * 10^12 records: exact, but for the perturbation, modulo two primes."""
+    data = federation(clients=2)
+    protocol = EncryptedAUC(20, most_records=4000 * factor, perturbed=perturbed)
+    party = protocol.scheme_party(os.urandom(32), bytes(16), 2)
+    counts = cumulative_counts(data, 20)
+    names = ("rising", "falling", "positives", "negatives")
+    many = Counts(**{name: factor * getattr(counts, name) for name in names})
+    uploads = party.uploads(many, [0, 1])
+    assert {len(upload) for upload in uploads} == {runs}
+    answers = protocol.scheme_aggregator(party.evaluation_keys()).answers(uploads)
+    found, exact = party.opened(answers), naive_trapezoid(data, 20)
+    assert abs(found - exact) < 1e-6 * exact
+    assert (found == exact) == (not perturbed)
 
 
 def test_more_records_than_agreed_are_noticed_by_the_answer() -> None:
@@ -293,3 +320,40 @@ def test_counts_of_one_client() -> None:
     )
     assert counts.of(1).rising.tolist() == [1, 3, 5]
     assert counts.of(1).positives.tolist() == [0]
+
+
+@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
+def test_an_auc_is_told_to_seven_places(adversary: Any) -> None:
+    """With all its digits the aggregator, which knows how it answered, finds the class totals."""
+    data = federation(clients=3)
+    told = run(data, EncryptedAUC(20, adversary, most_records=5000))
+    assert told == round(told, 7)
+    assert told == pytest.approx(naive_trapezoid(data, 20), abs=1e-6)
+
+
+def test_the_secret_is_sealed_once() -> None:
+    data, protocol, memory = federation(clients=2), EncryptedAUC(20, most_records=5000), Memory()
+    said = introduce.answer(data, Ask(introduce, protocol), NoNoise(), memory)
+    introductions = as_parts(said["introduction"])
+    ask = Ask(share_keys, protocol, shared={"introductions": introductions})
+    share_keys.answer(data, ask, NoNoise(), memory)
+    with pytest.raises(HomomorphicError, match="a key seals one message"):
+        share_keys.answer(data, ask, NoNoise(), memory)
+
+
+def test_thresholds_may_be_quantiles_that_were_agreed() -> None:
+    data = federation(clients=3)
+    inner = np.quantile(data.scores, np.linspace(0, 1, 20)[1:-1])
+    edges = (0.0, *inner.tolist(), 1.0)
+    agreed = EncryptedAUC(20, most_records=5000, perturbed=False, edges=edges)
+    even = EncryptedAUC(20, most_records=5000, perturbed=False)
+    exact = tacit.evaluate(data, tacit.ExactAUC()).auc.value
+    assert abs(run(data, agreed) - exact) < abs(run(data, even) - exact)
+    assert agreed.settings["edges"] == list(edges)
+    for wrong, message in [
+        ((0.0, 1.0), "as many as thresholds, 20, got 2"),
+        ((*edges[:-1], 0.99), "ascend from 0 to 1"),
+        ((0.0, *edges[::-1][1:-1], 1.0), "ascend from 0 to 1"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            EncryptedAUC(20, most_records=5000, edges=wrong)

@@ -2,258 +2,75 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from tacit.crypto.homomorphic import HomomorphicError, context_of, rebadged, seal, stored
-from tacit.crypto.homomorphic_bfv import (
-    DEGREE,
-    PLAIN_MODULI,
-    BfvEvaluator,
-    bfv_parameters,
-    plaintext,
-    random_residues,
-)
-from tacit.data.clients import DataError
-from tacit.protocols.encrypted_checks import RUNS
-from tacit.protocols.encrypted_exact import ExactAggregator, ExactParty
+from tacit.crypto.homomorphic import HomomorphicError
+from tacit.protocols.encrypted_exact import ExactAggregator
 from tacit.protocols.encrypted_packing import cumulative_counts
 from tests.protocols.forging import (
     HONEST,
     PARTIES,
     SCHEME,
     THRESHOLDS,
-    WRAPPING,
     exact_area,
     federation,
-    forging_multiplier,
+)
+from tests.protocols.strategies import (
+    FORGED,
+    STRATEGIES,
+    UNCHANGED,
+    KeptParty,
+    Room,
+    answers,
+    outcome,
+    plus,
+    rooms,
 )
 
 pytest.importorskip("tenseal")
 
-
-@dataclass(frozen=True)
-class Room:
-    """One session, as the aggregator sees it, and the party that opens its answers."""
-
-    party: ExactParty
-    keys: list[bytes]
-    uploads: list[list[bytes]]
-
-    @classmethod
-    def new(cls) -> Room:
-        party = ExactParty(SCHEME, os.urandom(32), os.urandom(16), PARTIES)
-        counts = cumulative_counts(federation(), THRESHOLDS)
-        return cls(party, party.evaluation_keys(), party.uploads(counts, range(PARTIES)))
-
-    def evaluator(self, run: int) -> BfvEvaluator:
-        return BfvEvaluator(bfv_parameters(run), self.keys)
-
-    def of(self, run: int) -> list[bytes]:
-        return [upload[run] for upload in self.uploads]
-
-    def mask(self, run: int) -> Any:
-        return ExactAggregator(SCHEME, self.keys).mask(run)
-
-
-Change = Callable[[BfvEvaluator, Any, int], Any]
-PLACES = SCHEME.layout.places
-
-
-def answers(
-    room: Room,
-    uploads: Callable[[int], Sequence[bytes]] | None = None,
-    before: Change | None = None,
-    after: Change | None = None,
-    multipliers: tuple[int, int] = (HONEST, HONEST),
-    linear: bool = True,
-    add: dict[int, int] | None = None,
-) -> list[bytes]:
-    """An aggregator that departs from the protocol in the places given, alike in both runs."""
-    made = []
-    for run in range(RUNS):
-        evaluator = room.evaluator(run)
-        total = evaluator.total(room.of(run) if uploads is None else uploads(run))
-        total = total if before is None else before(evaluator, total, run)
-        mask = room.mask(run)
-        for place, value in (add or {}).items():
-            mask[place] = value % PLAIN_MODULI[run]
-        if after is None:
-            made.append(evaluator.answer(total, multipliers[run], mask, linear))
-        else:
-            made.append(by_hand(evaluator, total, run, multipliers[run], mask, after))
-    return made
-
-
-def by_hand(
-    evaluator: BfvEvaluator, total: Any, run: int, multiplier: int, mask: Any, after: Change
-) -> bytes:
-    """The answer with ``after`` applied to the relinearised square."""
-    work, squared = evaluator._seal, seal().Ciphertext()
-    work.square(total, squared)
-    work.relinearize_inplace(squared, evaluator._relinearisation)
-    squared = after(evaluator, squared, run)
-    work.multiply_plain_inplace(squared, seal().Plaintext(f"{multiplier:X}"))
-    work.add_inplace(squared, total)
-    work.add_plain_inplace(squared, plaintext(mask))
-    work.mod_switch_to_next_inplace(squared)
-    return stored(squared)
-
-
-def times(polynomial: dict[int, int]) -> Change:
-    """Multiply by a plaintext polynomial; a negative power of x is minus its complement."""
-
-    def change(evaluator: BfvEvaluator, value: Any, run: int) -> Any:
-        held = np.zeros(DEGREE, dtype=object)
-        for place, factor in polynomial.items():
-            held[place % DEGREE] = factor * (1 if place >= 0 else -1) % PLAIN_MODULI[run]
-        evaluator._seal.multiply_plain_inplace(value, plaintext(held.astype(np.uint64)))
-        return value
-
-    return change
-
-
-def plus(terms: dict[int, int]) -> Change:
-    def change(evaluator: BfvEvaluator, value: Any, run: int) -> Any:
-        held = np.zeros(DEGREE, dtype=np.uint64)
-        held[list(terms)] = list(terms.values())
-        evaluator._seal.add_plain_inplace(value, plaintext(held))
-        return value
-
-    return change
-
-
-def of_own_making(room: Room, run: int, content: dict[int, int]) -> bytes:
-    """A ciphertext that the aggregator can make without a key, from an encryption of zero."""
-    evaluator = room.evaluator(run)
-    value = evaluator._zeros[0]
-    return stored(plus(content)(evaluator, value, run) if content else value)
-
-
-def weighted(room: Room, weights: Sequence[int]) -> Callable[[int], list[bytes]]:
-    return lambda run: [
-        upload for upload, weight in zip(room.of(run), weights, strict=True) for _ in range(weight)
-    ]
-
-
-def swap(room: Room, other: Callable[[int], bytes]) -> list[bytes]:
-    """The first party's ciphertext replaced."""
-    return answers(room, lambda run: [other(run), *room.of(run)[1:]])
-
-
-def replay_of_a_run(room: Room) -> list[bytes]:
-    """The first run's ciphertexts, made to pass for the second's."""
-    contexts = [context_of(bfv_parameters(run)) for run in range(RUNS)]
-    names = [list(context.first_parms_id()) for context in contexts]
-    evaluators = [room.evaluator(run) for run in range(RUNS)]
-    moved = [
-        rebadged(stored(evaluators[0].read(upload)), names[0], names[1]) for upload in room.of(0)
-    ]
-    return answers(room, lambda run: room.of(0) if run == 0 else moved)
-
-
-def short_vector(room: Room) -> list[bytes]:
-    multiplier = forging_multiplier(PLAIN_MODULI[0])
-    return answers(room, multipliers=(multiplier, multiplier))
-
-
-def random_answer(room: Room) -> list[bytes]:
-    made = []
-    for run in range(RUNS):
-        evaluator = room.evaluator(run)
-        value = evaluator._zeros[0]
-        evaluator._seal.mod_switch_to_next_inplace(value)
-        content = random_residues(DEGREE, PLAIN_MODULI[run])
-        evaluator._seal.add_plain_inplace(value, plaintext(content))
-        made.append(stored(value))
-    return made
-
-
-def unrelinearised(room: Room) -> list[bytes]:
-    made = []
-    for run in range(RUNS):
-        evaluator, squared = room.evaluator(run), seal().Ciphertext()
-        evaluator._seal.square(evaluator.total(room.of(run)), squared)
-        evaluator._seal.mod_switch_to_next_inplace(squared)
-        made.append(stored(squared))
-    return made
-
-
-NUMERATOR, DENOMINATOR, _ = PLACES
-STRATEGIES: dict[str, Callable[[Room], list[bytes]]] = {
-    "drop a party": lambda room: answers(room, weighted(room, (1, 0, 1))),
-    "drop the last party": lambda room: answers(room, weighted(room, (1, 1, 0))),
-    "count a party twice": lambda room: answers(room, weighted(room, (1, 2, 1))),
-    "one party only": lambda room: answers(room, weighted(room, (1, 0, 0))),
-    "one party in place of another": lambda room: swap(room, lambda run: room.of(run)[1]),
-    "an encryption of zero for a party": lambda room: swap(
-        room, lambda run: of_own_making(room, run, {})
-    ),
-    "counts of its own for a party": lambda room: swap(
-        room, lambda run: of_own_making(room, run, dict.fromkeys(range(1, 80), 9))
-    ),
-    "add parties' results, not counts": lambda room: answers(
-        room, before=times({0: 3}), linear=False
-    ),
-    "scale all counts by 1.1": lambda room: answers(room, before=times({0: 11})),
-    "scale a run's answer": lambda room: answers(room, multipliers=(HONEST, HONEST + 1)),
-    "negate": lambda room: answers(
-        room, multipliers=(PLAIN_MODULI[0] - HONEST, PLAIN_MODULI[1] - HONEST)
-    ),
-    "a multiplier that wraps around": lambda room: answers(
-        room, multipliers=(WRAPPING % PLAIN_MODULI[0], WRAPPING % PLAIN_MODULI[1])
-    ),
-    "a multiplier of 1, to magnify the perturbation": lambda room: answers(
-        room, multipliers=(1, 1)
-    ),
-    "nothing but the perturbation": lambda room: answers(
-        room, after=lambda evaluator, value, run: evaluator._zeros[0]
-    ),
-    "a short vector of one run's lattice": short_vector,
-    "add to the numerator": lambda room: answers(room, add={NUMERATOR: 10**9}),
-    "subtract from the denominator": lambda room: answers(room, add={DENOMINATOR: -(10**9)}),
-    "add to both": lambda room: answers(room, add={NUMERATOR: 10**9, DENOMINATOR: 10**9}),
-    "denominator into numerator": lambda room: answers(
-        room, after=times({0: 1, NUMERATOR - DENOMINATOR: 1})
-    ),
-    "numerator into denominator": lambda room: answers(
-        room, after=times({0: 1, DENOMINATOR - NUMERATOR: 1})
-    ),
-    "shift all slots": lambda room: answers(room, before=times({1: 1})),
-    "add one to a slot": lambda room: answers(room, before=plus({3: 1})),
-    "add one to all slots": lambda room: answers(room, before=plus(dict.fromkeys(range(1, 89), 1))),
-    "leave the perturbation out": lambda room: answers(room, linear=False),
-    "swap the runs": lambda room: answers(room)[::-1],
-    "one run twice": lambda room: [answers(room)[0]] * 2,
-    "replay one run's counts": replay_of_a_run,
-    "replay an earlier session's counts": lambda room: answers(room, Room.new().of),
-    "replay an earlier session's answer": lambda room: answers(Room.new()),
-    "random content": random_answer,
-    "an answer that is not relinearised": unrelinearised,
-}
+TRIES = 20
+"""Sessions in which each strategy is tried; ``python -m benchmarks.cheating`` tries more."""
 
 
 @pytest.fixture(scope="module")
-def rooms() -> list[Room]:
-    return [Room.new() for _ in range(2)]
+def sessions() -> list[Room]:
+    return list(rooms(TRIES))
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES.keys())
-def test_cheating_is_refused(rooms: list[Room], strategy: Callable[[Room], list[bytes]]) -> None:
-    for room in rooms:
-        with pytest.raises((HomomorphicError, DataError)):
-            room.party.opened(strategy(room))
+def test_cheating_is_refused(sessions: list[Room], strategy: Callable[[Room], list[bytes]]) -> None:
+    """The one answer in 484 that adds to the copies of an empty cell in both runs is harmless."""
+    outcomes = [outcome(room, strategy) for room in sessions]
+    assert FORGED not in outcomes
+    assert outcomes.count(UNCHANGED) < TRIES / 4
 
 
-def test_honest_answers_are_accepted(rooms: list[Room]) -> None:
+def test_an_answer_that_counts_as_forged(sessions: list[Room]) -> None:
+    """The test above would notice: without the second run, a scaled numerator is believed."""
+    room = sessions[0]
+    scheme = replace(SCHEME, checked=False)
+    party = KeptParty(scheme, room.party.secret, room.party.session, PARTIES)
+    uploads = party.uploads(cumulative_counts(federation(), THRESHOLDS), range(PARTIES))
+    places = dict.fromkeys(scheme.layout.falling().tolist(), 3)
+    forged = Room(party, room.keys, uploads, None)
+
+    def added(_: Room) -> list[bytes]:
+        evaluator = room.evaluators[0]
+        total = plus(places)(evaluator, evaluator.total([upload[0] for upload in uploads]), 0)
+        mask = ExactAggregator(scheme, room.keys).mask(0)
+        return [evaluator.answer(total, HONEST, mask)]
+
+    assert outcome(forged, added) == FORGED
+
+
+def test_honest_answers_are_accepted(sessions: list[Room]) -> None:
     """Of the aggregator itself, of the same work by hand, and with parties added in any order."""
     expected = exact_area()
-    for room in rooms:
+    for room in sessions[:3]:
         for made in (
             ExactAggregator(SCHEME, room.keys).answers(room.uploads),
             answers(room),
@@ -263,8 +80,8 @@ def test_honest_answers_are_accepted(rooms: list[Room]) -> None:
             assert room.party.opened(made) == pytest.approx(expected, rel=3e-6)
 
 
-def test_wrong_numbers_of_answers_and_uploads(rooms: list[Room]) -> None:
-    room = rooms[0]
+def test_wrong_numbers_of_answers_and_uploads(sessions: list[Room]) -> None:
+    room = sessions[0]
     with pytest.raises(HomomorphicError, match="there are 2 answers, got 1"):
         room.party.opened(answers(room)[:1])
     with pytest.raises(HomomorphicError, match="every party sends 2 ciphertexts"):

@@ -331,7 +331,7 @@ class TestWhatIsSent:
     def test_levels_say_nothing_of_what_records_hold(self) -> None:
         """The same draws give the same levels and the same number of bytes to other records."""
         protocol = ScoreHistogram("local-dp", 1.0, 6)
-        ask = Ask(unary_reports, protocol, shared={"height": 6})
+        ask = Ask(unary_reports, protocol, shared={"height": 6, "clients": 1})
         rng = np.random.default_rng(0)
         replies = [
             answer(
@@ -349,7 +349,7 @@ class TestWhatIsSent:
 
     def test_each_report_costs_epsilon_for_its_replacement(self) -> None:
         protocol = ScoreHistogram("local-dp", 1.5, 6)
-        ask = Ask(unary_reports, protocol, shared={"height": 6})
+        ask = Ask(unary_reports, protocol, shared={"height": 6, "clients": 1})
         cost = ask.step.spends(hospital(), ask, Memory())
         assert cost == Cost(1.5, adjacency=Adjacency.REPLACE)
 
@@ -374,7 +374,9 @@ class TestWhatIsSent:
         )
         protocol = ScoreHistogram("local-dp", 1.0, 5)
         noise = SimulatedNoise(1, replicates)
-        reply = answer(Ask(unary_reports, protocol, shared={"height": 5}), clients, noise)
+        reply = answer(
+            Ask(unary_reports, protocol, shared={"height": 5, "clients": 1}), clients, noise
+        )
         assert sorted(drawn) == [4, 8, 16, 32, 64]
         for size, parts in drawn.items():
             expected = np.concatenate(parts, axis=-2)
@@ -384,7 +386,11 @@ class TestWhatIsSent:
 
     def test_a_level_that_nobody_chose_has_no_reports(self) -> None:
         reply = answer(
-            Ask(unary_reports, ScoreHistogram("local-dp", 1.0, 5), shared={"height": 5}),
+            Ask(
+                unary_reports,
+                ScoreHistogram("local-dp", 1.0, 5),
+                shared={"height": 5, "clients": 1},
+            ),
             hospital(),
             NoNoise(),
         )

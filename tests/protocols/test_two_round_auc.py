@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import Clients, DataError, Memory, binormal_scores, evaluate
+from tacit.data.clients import Ragged
 from tacit.metrics.ranking import auc
 from tacit.privacy import bounded
 from tacit.privacy.bounded import SlidingWindow
@@ -19,6 +20,8 @@ from tacit.privacy.cost import NOTHING, Adjacency
 from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocols.conversation import Ask, Reply, stack
 from tacit.protocols.two_round_auc import (
+    NOTE,
+    Turns,
     TwoRoundAUC,
     draw_turns,
     report_cells,
@@ -79,6 +82,15 @@ def ask_of(step: Any, protocol: TwoRoundAUC, size: int, shared: dict[str, Any]) 
     return Ask(step, protocol, {"first": first} | shared, {"turns": turns})
 
 
+def drawn(ask: Ask) -> Memory:
+    """The notebook of clients that drew the turns of an ask, whose round is the next one."""
+    turns, memory = ask.each["turns"], Memory()
+    assert isinstance(turns, Ragged)
+    rounds, first = int(ask.step is report_influences), ask.shared["first"]
+    memory.keep(NOTE, Turns(turns.values, rounds, first))
+    return memory
+
+
 def worst_ratio(
     step: Any, protocol: TwoRoundAUC, window: SlidingWindow, shared: dict[str, Any]
 ) -> float:
@@ -91,7 +103,7 @@ def worst_ratio(
     for row, (score, label) in enumerate(RECORDS):
         clients = Clients.from_arrays(np.full(window.total, score), np.full(window.total, label))
         for rounding in range(bounded.ROUNDING):
-            sent = step.answer(clients, ask, Counting(rounding), Memory())["reports"]
+            sent = step.answer(clients, ask, Counting(rounding), drawn(ask))["reports"]
             table[row] += np.bincount(sent.values, minlength=window.outputs)
     if protocol.labels == "public" and step is report_cells:
         assert (table[0::2] == table[1::2]).all(), "a report on the score tells the label"
@@ -207,6 +219,12 @@ def test_no_server_makes_a_record_speak_twice_or_out_of_turn() -> None:
         report_influences.answer(clients, late, SimulatedNoise(3), memory)
 
 
+def test_no_server_decides_who_speaks_first() -> None:
+    clients, ask = opened(Memory())
+    with pytest.raises(DataError, match="turns were never drawn"):
+        report_cells.answer(clients, ask, SimulatedNoise(3), Memory())
+
+
 def test_a_memory_serves_several_evaluations() -> None:
     memory, clients = Memory(), binormal_clients(300, 300, 10)
     for seed in (1, 2):
@@ -232,9 +250,11 @@ def test_a_batch_answers_as_its_clients_one_at_a_time(labels: Any) -> None:
     plan = {"knots": HOSTILE["plain"][0], "grid": np.linspace(0, 1, 9), "width": 3}
     for step in (report_cells, report_influences):
         ask = Ask(step, protocol, {"first": 25} | plan, {"turns": turns})
-        whole = step.answer(clients, ask, NoNoise(), Memory())
+        whole = step.answer(clients, ask, NoNoise(), drawn(ask))
         parts: list[Reply] = [
-            step.answer(clients.part(k, k + 1), ask.part(k, k + 1), NoNoise(), Memory())
+            step.answer(
+                clients.part(k, k + 1), ask.part(k, k + 1), NoNoise(), drawn(ask.part(k, k + 1))
+            )
             for k in range(7)
         ]
         joined: Any = stack(parts)["reports"]

@@ -18,7 +18,7 @@ def result_of(protocol: tacit.Protocol, **options: Any) -> tacit.Evaluation:
 
 def test_the_json_has_its_schema() -> None:
     made = json.loads(json.dumps(result_of(tacit.FedAUC(1.0)).to_dict(), allow_nan=False))
-    assert made["schema"] == "tacit.evaluation/1"
+    assert made["schema"] == "tacit-result/1"
     assert made["protocol"] == {
         "name": "fedauc",
         "epsilon": 1.0,

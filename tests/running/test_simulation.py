@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tacit import Adjacency, Clients, Cost, Memory, Protocol
 from tacit.privacy.noise import NoiseSource, NoNoise
 from tacit.protocols.conversation import Ask, Conversation, Reply, View, step
+from tacit.protocols.messages import sum_size
 from tacit.results.findings import Findings
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
@@ -60,6 +61,16 @@ def test_a_sum_shows_the_total_and_nothing_else(chunk: int | None) -> None:
     run = simulate(clients, protocol, NoNoise(), chunk=chunk)
     assert protocol.seen[0].shape == ()
     assert run.findings.value == 30.0
+
+
+@pytest.mark.parametrize("chunk", [None, 1, 2])
+def test_a_joint_step_answers_for_all_clients_at_once(chunk: int | None) -> None:
+    protocol = Counting(View.JOINT, sum_positives)
+    run = simulate(binormal_clients(30, 40, 7), protocol, NoNoise(), chunk=chunk)
+    assert [seen.item() for seen in protocol.seen] == [30]
+    assert run.joint
+    assert run.bytes_sent.tolist() == [-(-sum_size({"positives": protocol.seen[0]}) // 7)] * 7
+    assert not simulate(binormal_clients(3, 4, 2), Counting(View.EACH), NoNoise()).joint
 
 
 def test_each_shows_every_reply() -> None:

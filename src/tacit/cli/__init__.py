@@ -8,7 +8,13 @@ import click
 
 import tacit
 from tacit import demonstration
+from tacit.cli.audit import audit
+from tacit.cli.compare import compare
 from tacit.cli.evaluate import evaluate
+from tacit.cli.federation import COMMANDS
+from tacit.cli.ledger import ledger
+from tacit.cli.plan import plan
+from tacit.cli.report import report
 from tacit.cli.shell import Tacit, as_json, prompt_interrupt, show
 from tacit.output import OutputFile, PictureFile
 from tacit.reproducing import TABLES, Measured, Scores, Table, format_rows, summary_lines
@@ -46,7 +52,14 @@ def main(context: click.Context) -> None:
         show(context.get_help())
 
 
+main.add_command(compare)
+main.add_command(audit)
 main.add_command(evaluate)
+main.add_command(ledger)
+main.add_command(plan)
+main.add_command(report)
+for command in COMMANDS:
+    main.add_command(command)
 
 
 @main.command(epilog=DEMO_EXAMPLES)

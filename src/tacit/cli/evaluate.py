@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import click
 import numpy as np
 
 import tacit
-from tacit.cli.options import PROTOCOLS, chosen_protocol, protocol_settings
+from tacit.cli.grouped import evaluate_by_group, refuse_with_groups
+from tacit.cli.options import chosen_protocol, protocol_settings
 from tacit.cli.shell import NO_SIGNAL, as_json, show
 from tacit.data.clients import Clients
 from tacit.output import OutputFile, PictureFile
+from tacit.protocols.registry import PROTOCOLS
 from tacit.protocols.score_histogram import ScoreHistogram
+from tacit.reporting.integrity import sealed
 from tacit.results.calibrator import METHODS, Calibrator
 from tacit.results.evaluation import Evaluation
 from tacit.results.picture import new_axes
+from tacit.running.evaluating import ENGINES
+from tacit.running.two_party import can_run_jointly
 
 EVALUATE_EXAMPLES = """\b
 Examples:
@@ -25,6 +31,8 @@ Examples:
   tacit evaluate north.csv --split 20 --seed 7 --protocol dpauc --epsilon 4 --plot roc.png
   tacit evaluate phones.parquet --client phone --protocol two-round-auc --epsilon 2
   tacit evaluate north.csv south.csv --protocol score-histogram --epsilon 1 --calibrate bbq
+  tacit evaluate north.csv south.csv --protocol paired-ustatistic --kernel auc --epsilon 2
+  tacit evaluate models.parquet --score new --protocol fedauc --epsilon 1 --groups ward
 
 \b
 Exit status:
@@ -41,7 +49,7 @@ Exit status:
 @protocol_settings
 @click.option("--score", default="score", show_default=True, help="The column of scores.")
 @click.option("--label", default="label", show_default=True, help="The column of labels.")
-@click.option("--second", help="ustatistic, kendall: the column of second values.")
+@click.option("--second", help="Kendall's tau: the column of second values.")
 @click.option(
     "--rescale",
     type=(float, float),
@@ -49,6 +57,11 @@ Exit status:
     help="Map scores from these public bounds to 0 and 1.",
 )
 @click.option("--client", help="The column of client ids; without it each file is a client.")
+@click.option(
+    "--groups",
+    metavar="COL",
+    help="The column of public groups: evaluate each by itself, at no more cost in all.",
+)
 @click.option(
     "--split",
     type=click.IntRange(min=1),
@@ -72,8 +85,22 @@ Exit status:
     help="score-histogram: also fit a map from scores to calibrated probabilities.",
 )
 @click.option("--save-calibrator", metavar="FILE", help="With --calibrate: save the map as JSON.")
+@click.option(
+    "--federation",
+    metavar="NAME",
+    help="What these records are called; results of one name are compared as about the same.",
+)
+@click.option(
+    "--names/--no-names", default=True, help="Write the clients' names into the JSON, up to 200."
+)
 @click.option("--json", "print_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--plot", metavar="FILE", help="Save a picture (.png, .svg or .pdf).")
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    help="What clients compute together: by a trusted party (ideal), or by cryptography between "
+    "processes (spu). By default spu for real clients, where the extra two-party is installed.",
+)
 @click.option("--exact/--no-exact", default=True, help="Also compute the exact AUC, not private.")
 @click.pass_context
 def evaluate(
@@ -86,13 +113,17 @@ def evaluate(
     second: str | None,
     rescale: tuple[float, float] | None,
     client: str | None,
+    groups: str | None,
     split: int | None,
     by: str | None,
     seed: int | None,
     calibrate: str | None,
     save_calibrator: str | None,
+    federation: str | None,
+    names: bool,
     print_json: bool,
     plot: str | None,
+    engine: Any,
     exact: bool,
     **settings: Any,
 ) -> None:
@@ -104,15 +135,33 @@ def evaluate(
     chosen = chosen_protocol(protocol, settings)
     _refuse_idle(split, by, client)
     _refuse_calibration(protocol, calibrate, save_calibrator)
+    needed = label if chosen.figure == "AUC" else None
+    if groups is not None:
+        refuse_with_groups((("--split", split), ("--calibrate", calibrate), ("--plot", plot)))
+        evaluate_by_group(
+            context,
+            tacit.read_with_groups(files, groups, score, needed, client, second),
+            chosen,
+            seed,
+            rescale=rescale,
+            exact=exact,
+            federation=federation,
+            engine=engine,
+            names=names,
+            print_json=print_json,
+        )
+        return
     picture = _picture(plot)
     map_file = None if save_calibrator is None else OutputFile(save_calibrator)
-    needed = label if chosen.figure == "AUC" else None
     clients = tacit.read(files, score, needed, client, second=second)
     if rescale is not None:
         clients = tacit.rescale(clients, *rescale)
     if split is not None:
         clients = _split(clients, split, by, seed)
-    result = tacit.evaluate(clients, chosen, seed, exact=exact)
+    own: Any = engine or ("spu" if seed is None and can_run_jointly(clients, chosen) else "ideal")
+    result = tacit.evaluate(clients, chosen, seed, exact=exact, federation=federation, engine=own)
+    if not names:
+        result = replace(result, participants=())
     fitted = result.calibrator(calibrate) if calibrate and result.has_signal else None
     show(_json(result, fitted) if print_json else _lines(result, fitted))
     if picture is not None:
@@ -156,7 +205,7 @@ def _json(result: Evaluation, calibrator: Calibrator | None) -> str:
     content = result.to_dict()
     if calibrator is not None:
         content["calibrator"] = json.loads(calibrator.to_json())
-    return as_json(content)
+    return as_json(sealed(content))
 
 
 def _lines(result: Evaluation, calibrator: Calibrator | None) -> str:

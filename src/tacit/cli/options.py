@@ -8,36 +8,19 @@ from typing import Any, TypeVar
 
 import click
 
-from tacit.protocols.baselines import ExactAUC, NoisyScores
 from tacit.protocols.conversation import Protocol
 from tacit.protocols.division import AIMS
-from tacit.protocols.dpauc import DPAUC
-from tacit.protocols.encrypted_auc import ADVERSARIES, SCHEMES, EncryptedAUC
-from tacit.protocols.fedauc import ALLOCATIONS, FedAUC
-from tacit.protocols.hierarchical_auc import ESTIMATORS, HierarchicalAUC
+from tacit.protocols.encrypted_auc import ADVERSARIES, SCHEMES
+from tacit.protocols.fedauc import ALLOCATIONS
+from tacit.protocols.hierarchical_auc import ESTIMATORS
 from tacit.protocols.pair_kernels import KERNELS
-from tacit.protocols.score_histogram import TRUSTS, ScoreHistogram
-from tacit.protocols.two_round_auc import TwoRoundAUC
-from tacit.protocols.ustatistic import UStatistic
+from tacit.protocols.paired_noise import NOISES
+from tacit.protocols.registry import PROTOCOLS
+from tacit.protocols.score_histogram import TRUSTS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-PROTOCOLS: dict[str, Any] = {
-    kind.name: kind
-    for kind in (
-        FedAUC,
-        DPAUC,
-        ScoreHistogram,
-        TwoRoundAUC,
-        HierarchicalAUC,
-        UStatistic,
-        EncryptedAUC,
-        ExactAUC,
-        NoisyScores,
-    )
-}
-
-CHOICES = ("trust", "mechanism", "allocation", "kernel", "budget", "labels")
+CHOICES = ("trust", "mechanism", "allocation", "kernel", "noise", "budget", "labels")
 """Settings that decide which others a protocol uses; a refusal names them."""
 
 
@@ -67,12 +50,18 @@ _SETTINGS = (
     click.option(
         "--allocation",
         type=click.Choice(ALLOCATIONS),
-        help="fedauc: how a client divides epsilon; influence by default.",
+        help="fedauc: how a client divides epsilon; influence by default, fixed with --ranks mpc.",
     ),
     click.option(
         "--sensitivity",
         type=click.Choice(("local", "global")),
-        help="fedauc, fixed: local by default.",
+        help="fedauc, fixed: local by default, global with --ranks mpc.",
+    ),
+    click.option(
+        "--ranks",
+        type=click.Choice(("server", "mpc")),
+        help="fedauc: who ranks the scores: the server (the default), or the clients together, "
+        "who then show them to nobody.",
     ),
     click.option(
         "--alpha",
@@ -99,6 +88,12 @@ _SETTINGS = (
     ),
     click.option(
         "--scheme", type=click.Choice(SCHEMES), help="encrypted-auc: bfv (exact) by default."
+    ),
+    click.option(
+        "--edges",
+        callback=_numbers,
+        metavar="0,A,...,1",
+        help="encrypted-auc: the thresholds themselves, agreed beforehand; evenly by default.",
     ),
     click.option(
         "--most-records", type=int, help="encrypted-auc: a public bound of all records, 2**20."
@@ -159,14 +154,25 @@ _SETTINGS = (
     click.option(
         "--kernel",
         type=click.Choice(tuple(KERNELS)),
-        help="ustatistic: the function of two records.",
+        help="ustatistic, paired-ustatistic: the function of two records.",
+    ),
+    click.option(
+        "--matchings",
+        type=int,
+        help="paired-ustatistic: how many pairs a record is in; 1, more where epsilon is large.",
+    ),
+    click.option(
+        "--noise",
+        type=click.Choice(NOISES),
+        help="paired-ustatistic: what hides a pair's value. randomised-response by default for the "
+        "AUC and collisions, else laplace.",
     ),
     click.option("--bins", type=int, help="ustatistic: into how many bins values are cut."),
     click.option(
         "--domain",
         type=(float, float),
         metavar="LOW HIGH",
-        help="ustatistic: the public range of values, 0 1 by default.",
+        help="ustatistic; paired-ustatistic, gini: the public range of values, 0 1 by default.",
     ),
     click.option(
         "--values",

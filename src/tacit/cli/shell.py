@@ -12,6 +12,8 @@ from typing import Any, NoReturn
 
 import click
 
+from tacit.running.joint_engine import JointError
+
 FAILED, NO_SIGNAL, INTERRUPTED = 2, 3, 130
 
 
@@ -37,7 +39,7 @@ class Tacit(click.Group):
             fail(error.format_message())
         except OSError as error:
             fail(reason(error))
-        except (ValueError, ImportError, ArithmeticError) as error:
+        except (ValueError, ImportError, ArithmeticError, JointError) as error:
             fail(str(error))
         except MemoryError:
             fail("there is not enough memory for these records and settings")

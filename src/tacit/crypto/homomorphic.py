@@ -25,6 +25,7 @@ HEADER_BYTES = 16
 COMPRESSION = 5
 """The place in the header that says how the body is compressed."""
 LARGEST_OBJECT = 2**25
+CHUNK = 2**20
 
 
 class HomomorphicError(ValueError):
@@ -171,17 +172,36 @@ def rebadged(raw: bytes, old: list[int], new: list[int]) -> bytes:
     Only for bytes that ``restored`` accepted. Keys do not depend on the plain modulus, which their
     parameters' name does: one set of keys serves several plain moduli. The result is not
     compressed.
-    """
-    from pyarrow import BufferReader, CompressedInputStream  # noqa: PLC0415 -- used here only
 
-    body = raw[HEADER_BYTES:]
-    if raw[COMPRESSION]:
-        with CompressedInputStream(BufferReader(body), "zstd") as stream:
-            body = stream.read()
+    Raises
+    ------
+    HomomorphicError : for bytes that hold more than an object when they are decompressed.
+    """
+    body = _contents(raw)
     before, after = (b"".join(word.to_bytes(8, "little") for word in name) for name in (old, new))
     body = body.replace(before, after)
     size = (HEADER_BYTES + len(body)).to_bytes(8, "little")
     return raw[:COMPRESSION] + bytes(3) + size + body
+
+
+def _contents(raw: bytes) -> bytes:
+    """What an object holds behind its header; SEAL ignores what follows an object, pyarrow does
+    not, and neither is to fill the memory."""
+    body = raw[HEADER_BYTES:]
+    if not raw[COMPRESSION]:
+        return body
+    from pyarrow import BufferReader, CompressedInputStream  # noqa: PLC0415 -- used here only
+
+    contents = bytearray()
+    try:
+        with CompressedInputStream(BufferReader(body), "zstd") as stream:
+            while piece := stream.read(CHUNK):
+                contents += piece
+                if len(contents) > LARGEST_OBJECT:
+                    raise HomomorphicError(f"an object has at most {LARGEST_OBJECT} bytes")
+    except OSError as error:
+        raise HomomorphicError(f"these bytes cannot be decompressed: {error}") from None
+    return bytes(contents)
 
 
 @contextmanager

@@ -7,14 +7,17 @@ from the bytes of evaluation keys and holds nothing that decrypts.
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.crypto.homomorphic import (
+    COMPRESSION,
+    HEADER_BYTES,
     HomomorphicError,
     Parameters,
     context_of,
@@ -34,6 +37,11 @@ plaintext picks out few coefficients or slots."""
 FLOOD_BITS = 42
 ZEROS = 2
 """With two encryptions of zero, e1 r1 + e2 r2 takes every value of the ring."""
+
+PLAINTEXT = struct.Struct("<32xQd5s3xQQ")
+"""A stored plaintext before its coefficients: no level, their number, a scale, and the header of an
+array with its bytes and numbers."""
+PLAINTEXT_START = 24
 
 Words = NDArray[np.uint64]
 
@@ -90,7 +98,7 @@ class BfvKeyHolder:
         ----------
         polynomial : its coefficients below the plain modulus, shape (n,).
         """
-        return stored(self._encryptor.encrypt_symmetric(plaintext(polynomial)))
+        return stored(self._encryptor.encrypt_symmetric(plaintext(polynomial, self._context)))
 
     def decrypted(self, answer: bytes, places: Sequence[int]) -> list[int]:
         """Coefficients of an answer.
@@ -196,7 +204,7 @@ class BfvEvaluator:
         if linear:
             self._seal.add_inplace(squared, total)
         if mask.any():
-            self._seal.add_plain_inplace(squared, plaintext(mask))
+            self._seal.add_plain_inplace(squared, plaintext(mask, self.context))
         self._seal.mod_switch_to_next_inplace(squared)
         for zero in self._zeros:
             self._seal.add_inplace(squared, self._drowning(zero))
@@ -207,7 +215,7 @@ class BfvEvaluator:
         noise = seal().Ciphertext()
         self._seal.mod_switch_to_next(zero, noise)
         wide = random_words(DEGREE) >> np.uint64(64 - FLOOD_BITS)
-        self._seal.multiply_plain_inplace(noise, plaintext(wide))
+        self._seal.multiply_plain_inplace(noise, plaintext(wide, self.context))
         return noise
 
 
@@ -217,14 +225,25 @@ def answer_level(context: Any) -> list[int]:
     return list(first.next_context_data().parms_id())
 
 
-def plaintext(polynomial: Words) -> Any:
-    """SEAL's plaintext of integer coefficients, shape (n,)."""
-    held = np.flatnonzero(polynomial)[::-1]
-    terms = [
-        f"{value:X}x^{place}" if place else f"{value:X}"
-        for place, value in zip(held.tolist(), polynomial[held].tolist(), strict=True)
-    ]
-    return seal().Plaintext(" + ".join(terms) or "0")
+def plaintext(polynomial: Words, context: Any) -> Any:
+    """SEAL's plaintext of integer coefficients below the plain modulus, shape (n,).
+
+    It is written as SEAL stores it, since a text of a full polynomial takes SEAL's parser twenty
+    times as long.
+    """
+    held = np.flatnonzero(polynomial)
+    size = int(held[-1]) + 1 if held.size else 0
+    start = _object_start()
+    body = PLAINTEXT.pack(size, 1.0, start, PLAINTEXT_START + 8 * size, size)
+    body += polynomial[:size].astype("<u8").tobytes()
+    raw = start + bytes(3) + (HEADER_BYTES + len(body)).to_bytes(8, "little") + body
+    return restored("Plaintext", context, raw)
+
+
+@lru_cache(maxsize=1)
+def _object_start() -> bytes:
+    """The magic number and version at the start of whatever this SEAL stores."""
+    return stored(seal().Plaintext())[:COMPRESSION]
 
 
 def random_words(count: int) -> Words:

@@ -64,7 +64,7 @@ class CkksKeyHolder:
     >>> left, right = (holder.encrypted(np.array(v)) for v in ([1.0, 2.0], [3.0, 0.5]))
     >>> product = aggregator.product(aggregator.total([left]), aggregator.total([right]))
     >>> answer = aggregator.answer(aggregator.summed(product), 10.0, np.zeros(SLOTS))
-    >>> round(holder.decrypted(answer), 6)
+    >>> round(holder.decrypted(answer), 4)
     40.0
     """
 

@@ -30,7 +30,6 @@ from math import ceil, comb, floor
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from tacit.crypto.masking import WIDE, expand
 
@@ -190,6 +189,8 @@ def leak_chance(
     '2.0e-13'
     """
     others = max(clients - dropped - 1, corrupted)
+    from scipy import stats  # noqa: PLC0415 (half a second to import)
+
     law = stats.hypergeom(others, corrupted, min(degree, others))
     return clients * law.sf(np.asarray(threshold) - 1)
 
@@ -206,6 +207,8 @@ def loss_chance(clients: int, dropped: int, degree: int, threshold: ArrayLike) -
     """
     remaining, others = clients - dropped, clients - 1
     shares = np.asarray(threshold)
+    from scipy import stats  # noqa: PLC0415 (half a second to import)
+
     own = stats.hypergeom(others, remaining - 1, degree).cdf(shares - 2)
     lost = stats.hypergeom(others, min(remaining, others), degree).cdf(shares - 1)
     return remaining * own + dropped * lost

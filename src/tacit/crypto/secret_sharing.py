@@ -12,8 +12,6 @@ they can be recombined.
 from __future__ import annotations
 
 import os
-from functools import reduce
-from operator import xor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +23,15 @@ Points = NDArray[np.int64]
 BLOCK = 16
 """Bytes of a field element."""
 
-LOW = 2**128 - 1
 MODULUS = 2**128 + 2**7 + 2**2 + 2 + 1
 MAX_POINT = 2**16 - 1
+PIECE = 16
+LAST_PIECE = np.uint64(2**PIECE - 1)
+ONE = np.array([[0], [1]], dtype=np.uint64)
+FEW = 16
+"""So many elements are inverted one by one."""
 OWNERS_AT_ONCE = 256
-"""Secrets whose weights are computed together."""
+"""Secrets that are combined together."""
 
 
 def split(secret: bytes, points: Points, threshold: int) -> Octets:
@@ -93,18 +95,21 @@ def combine(points: Points, shares: Octets) -> Octets:
     ValueError : for points that are out of range or appear twice in a row.
     """
     _check_points(points)
-    secrets = [b""] * points.shape[0]
+    secrets = []
     for start in range(0, points.shape[0], OWNERS_AT_ONCE):
-        rows = range(start, min(start + OWNERS_AT_ONCE, points.shape[0]))
-        uppers, lowers = _lagrange(points[rows.start : rows.stop].astype(np.uint64))
-        for row, upper, lower in zip(rows, uppers, lowers, strict=True):
-            secrets[row] = _interpolated(upper, _inverses(lower), shares[row].tobytes())
-    return np.frombuffer(b"".join(secrets), dtype=np.uint8).reshape(len(secrets), -1)
+        rows = slice(start, start + OWNERS_AT_ONCE)
+        upper, lower = _lagrange(points[rows].astype(np.uint64))
+        inverses = _inverses(lower.reshape(2, -1)).reshape(lower.shape)
+        terms = _product(_words(shares[rows]), inverses[..., None])
+        added = np.bitwise_xor.reduce(terms, axis=-2)
+        secrets.append(_octets(_product(added, upper[..., None])))
+    return np.concatenate(secrets)
 
 
-def _lagrange(points: Words) -> tuple[list[int], list[list[int]]]:
+def _lagrange(points: Words) -> tuple[Words, Words]:
     """The weights at zero are ``upper / lower[j]`` (Lagrange), with ``upper`` the product of all
-    points and ``lower[j]`` that of ``x_j`` and all ``x_m - x_j``."""
+    points and ``lower[j]`` that of ``x_j`` and all ``x_m - x_j``; shapes (2, owners) and
+    (2, owners, threshold)."""
     upper = np.zeros((2, points.shape[0]), dtype=np.uint64)
     lower = np.zeros((2, *points.shape), dtype=np.uint64)
     upper[1], lower[1] = 1, 1
@@ -112,21 +117,7 @@ def _lagrange(points: Words) -> tuple[list[int], list[list[int]]]:
         difference = points ^ other[:, None]
         upper = _scaled(upper, other)
         lower = _scaled(lower, np.where(difference == 0, points, difference))
-    return _integers(upper), [_integers(lower[:, row]) for row in range(points.shape[0])]
-
-
-def _interpolated(upper: int, inverses: list[int], shares: bytes) -> bytes:
-    """One owner's secret, block by block."""
-    size = len(shares) // len(inverses)
-    blocks = []
-    for start in range(0, size, BLOCK):
-        values = (
-            int.from_bytes(shares[place + start : place + start + BLOCK])
-            for place in range(0, len(shares), size)
-        )
-        terms = (_product(value, other) for value, other in zip(values, inverses, strict=True))
-        blocks.append(_product(upper, reduce(xor, terms)).to_bytes(BLOCK))
-    return b"".join(blocks)
+    return upper, lower
 
 
 def _check_points(points: Points) -> None:
@@ -148,56 +139,58 @@ def _octets(words: Words) -> Octets:
     return np.ascontiguousarray(mixed.reshape(*mixed.shape[:-2], -1)).view(np.uint8)
 
 
+def _scaled(values: Words, factors: Words) -> Words:
+    """Elements, shape (2, ...), times public polynomials of degree below 16, shape (...)."""
+    wide = np.zeros((3, *values.shape[1:]), dtype=np.uint64)
+    np.multiply(values, factors & np.uint64(1), out=wide[1:])
+    for bit in range(1, int(factors.max()).bit_length()):
+        chosen = factors >> np.uint64(bit) & np.uint64(1)
+        wide[1:] ^= (values << np.uint64(bit)) * chosen
+        wide[:2] ^= (values >> np.uint64(64 - bit)) * chosen
+    wide[2] ^= _folded(wide[0])
+    return wide[1:]
+
+
+def _product(left: Words, right: Words) -> Words:
+    """The product of elements, shape (2, ...), by 16 bits of ``right`` at a time.
+
+    ``right`` may be broadcast. Neither a branch nor an address depends on ``left``.
+    """
+    product = np.zeros_like(left)
+    up, down = np.uint64(PIECE), np.uint64(64 - PIECE)
+    for place in range(0, 128, PIECE):
+        high, low = product
+        raised = np.stack([high << up | low >> down, low << up ^ _folded(high >> down)])
+        shift = np.uint64(64 - PIECE - place % 64)
+        product = raised ^ _scaled(left, right[place // 64] >> shift & LAST_PIECE)
+    return product
+
+
+def _folded(over: Words) -> Words:
+    """What passes bit 127, at most ``PIECE`` bits of it, modulo the field's polynomial."""
+    return over ^ over << np.uint64(1) ^ over << np.uint64(2) ^ over << np.uint64(7)
+
+
+def _inverses(values: Words) -> Words:
+    """Inverses of nonzero elements, shape (2, n), from those of the products of pairs of them
+    (Montgomery 1987)."""
+    count = values.shape[1]
+    if count <= FEW:
+        return _words(np.frombuffer(b"".join(map(_inverse, _integers(values))), np.uint8))
+    paired = np.concatenate([values, ONE], axis=1) if count % 2 else values
+    first, second = paired[:, ::2], paired[:, 1::2]
+    above = _inverses(_product(first, second))
+    inverses = np.empty_like(paired)
+    inverses[:, ::2], inverses[:, 1::2] = _product(above, second), _product(above, first)
+    return inverses[:, :count]
+
+
 def _integers(words: Words) -> list[int]:
     high, low = words.tolist()
     return [a << 64 | b for a, b in zip(high, low, strict=True)]
 
 
-def _scaled(values: Words, factors: Words) -> Words:
-    """Elements, shape (2, ...), times public polynomials of degree below 16, shape (...)."""
-    over, high, low = np.zeros_like(values[0]), np.zeros_like(values[0]), np.zeros_like(values[0])
-    high ^= values[0] * (factors & np.uint64(1))
-    low ^= values[1] * (factors & np.uint64(1))
-    for bit in range(1, int(factors.max()).bit_length()):
-        up, down = np.uint64(bit), np.uint64(64 - bit)
-        chosen = factors >> up & np.uint64(1)
-        over ^= (values[0] >> down) * chosen
-        high ^= (values[0] << up | values[1] >> down) * chosen
-        low ^= (values[1] << up) * chosen
-    low ^= over ^ over << np.uint64(1) ^ over << np.uint64(2) ^ over << np.uint64(7)
-    return np.stack([high, low])
-
-
-def _product(left: int, right: int) -> int:
-    """The product of two elements, by bytes of ``right``; not constant time, for the server."""
-    multiples = [0, left]
-    for bit in (1, 2, 3):
-        multiples += [other ^ left << bit for other in multiples]
-    product = 0
-    for byte in right.to_bytes(BLOCK):
-        product = product << 8 ^ multiples[byte >> 4] << 4 ^ multiples[byte & 15]
-    return _reduced(_reduced(product))
-
-
-def _reduced(value: int) -> int:
-    """The same element with what passes bit 127 folded back once."""
-    over = value >> 128
-    return value & LOW ^ over ^ over << 1 ^ over << 2 ^ over << 7
-
-
-def _inverses(values: list[int]) -> list[int]:
-    """Inverses of nonzero elements by one inversion: of the product of all (Montgomery 1987)."""
-    before = [1]
-    for value in values:
-        before.append(_product(before[-1], value))
-    inverse, inverses = _inverse(before[-1]), []
-    for value, product in zip(reversed(values), reversed(before[:-1]), strict=True):
-        inverses.append(_product(inverse, product))
-        inverse = _product(inverse, value)
-    return inverses[::-1]
-
-
-def _inverse(value: int) -> int:
+def _inverse(value: int) -> bytes:
     """One inverse, by Euclid's algorithm on polynomials."""
     rest, other, factor, cofactor = value, MODULUS, 1, 0
     while rest != 1:
@@ -206,6 +199,6 @@ def _inverse(value: int) -> int:
             rest, other, factor, cofactor = other, rest, cofactor, factor
         else:
             other, cofactor = other ^ rest << shift, cofactor ^ factor << shift
-    while factor > LOW:
+    while factor >= 2**128:
         factor ^= MODULUS << factor.bit_length() - 129
-    return factor
+    return factor.to_bytes(BLOCK)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from cryptography.exceptions import InvalidTag
@@ -55,6 +57,37 @@ class SumClient:
 
     def __repr__(self) -> str:
         return f"SumClient(index={self.index}, steps taken={STEPS[: self._taken]})"
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """All that the client holds, its secrets too: to be kept where nobody else can read."""
+        return {
+            "taken": self._taken,
+            "sealing": self._sealing.private_bytes_raw(),
+            "masking": self._masking.private_bytes_raw(),
+            "seed": self._seed,
+            "own": self._own,
+            "transcript": self._transcript,
+            "adverts": {index: advert.to_bytes() for index, advert in self._adverts.items()},
+            "secrets": dict(self._secrets),
+            "held": dict(self._held),
+        }
+
+    @classmethod
+    def resumed(cls, identity: Identity, terms: SumTerms, state: Mapping[str, Any]) -> SumClient:
+        """The client as it was when it gave its ``state``, for one that was stopped since.
+
+        A state may be taken up once: a client that goes on twice from one state could answer one
+        round in two ways.
+        """
+        client = cls(identity, terms)
+        client._taken, client._own = state["taken"], state["own"]
+        client._sealing = X25519PrivateKey.from_private_bytes(state["sealing"])
+        client._masking = X25519PrivateKey.from_private_bytes(state["masking"])
+        client._seed, client._transcript = state["seed"], state["transcript"]
+        client._adverts = {k: Advert.from_bytes(own) for k, own in state["adverts"].items()}
+        client._secrets, client._held = dict(state["secrets"]), dict(state["held"])
+        return client
 
     def advertise(self) -> bytes:
         """Two fresh public keys and a commitment to the seed, signed. It spends nothing.

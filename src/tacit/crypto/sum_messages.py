@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,7 +178,7 @@ def _counted(body: bytes, size: int) -> bytes:
     return body[4:]
 
 
-def _checked(indices: NDArray[np.integer], clients: int) -> NDArray[np.integer]:
+def _checked(indices: NDArray[np.integer[Any]], clients: int) -> NDArray[np.integer[Any]]:
     wide = indices.astype(np.int64)
     if np.any(np.diff(wide) <= 0):
         raise MalformedError("clients must ascend")

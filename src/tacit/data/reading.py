@@ -22,6 +22,17 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tacit.data.clients import SECOND, Clients, DataError
+from tacit.data.columns import (
+    Place,
+    as_large_text,
+    column_of,
+    is_id,
+    is_label,
+    is_number,
+    labels_of,
+    numbers_of,
+)
+from tacit.data.groups import Groups
 
 FilePath = str | os.PathLike[str]
 
@@ -40,22 +51,12 @@ class _Columns:
     label: str | None
     client: str | None
     second: str | None
+    group: str | None = None
 
     @property
     def names(self) -> list[str]:
-        wanted = (self.score, self.label, self.client, self.second)
+        wanted = (self.score, self.label, self.client, self.second, self.group)
         return list(dict.fromkeys(name for name in wanted if name is not None))
-
-
-@dataclass(frozen=True)
-class _Place:
-    """A batch's place in its source: after ``before`` earlier records."""
-
-    source: str
-    before: int = 0
-
-    def row(self, index: int) -> str:
-        return f"{self.source}, row {self.before + int(index) + 1}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +65,7 @@ class _Records:
     labels: NDArray[np.int8]
     ids: Any
     second: Any
+    groups: Any
 
 
 def read(
@@ -107,16 +109,58 @@ def read(
     >>> clients.names, clients.scores
     (('clinic',), array([0.2, 0.9]))
     """
-    columns = _Columns(score, label, client, second)
+    return _read_all(paths, _Columns(score, label, client, second))[0]
+
+
+def read_with_groups(
+    paths: FilePath | Sequence[FilePath],
+    group: str,
+    score: str = "score",
+    label: str | None = "label",
+    client: str | None = None,
+    second: str | None = None,
+) -> tuple[Clients, Groups]:
+    """Read clients as ``read`` does, and to which public group each of their records belongs.
+
+    Parameters
+    ----------
+    paths, score, label, client, second : as ``read`` takes them.
+    group : the column of groups, integers or strings; CSV groups are strings, as written.
+
+    Raises
+    ------
+    DataError : as ``read`` does; for a missing group, and for too many.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "clinic.csv")
+    ...     _ = path.write_text("score,label,ward\\n0.2,0,east\\n0.9,1,west\\n")
+    ...     clients, groups = read_with_groups(path, "ward")
+    >>> clients.records, groups.names, groups.of_record.tolist()
+    (2, ('east', 'west'), [0, 1])
+    """
+    clients, groups = _read_all(paths, _Columns(score, label, client, second, group))
+    return clients, Groups.from_arrays(groups)
+
+
+def _read_all(
+    paths: FilePath | Sequence[FilePath], columns: _Columns
+) -> tuple[Clients, NDArray[Any]]:
+    """All files' clients, and the groups of their records in the same order."""
     sources = _distinct_sources(paths)
     records = (_read_file(source, columns) for source in sources)
-    if client is None:
+    if columns.client is None:
         names = _file_names(sources)
         parts = [_one_client(part, name) for part, name in zip(records, names, strict=True)]
     else:
         parts = [_grouped(part) for part in records]
-        _refuse_shared_clients(sources, parts)
-    return parts[0] if len(parts) == 1 else Clients.concatenate(parts)
+        _refuse_shared_clients(sources, [clients for clients, _ in parts])
+    groups = np.concatenate([own for _, own in parts])
+    if len(parts) == 1:
+        return parts[0][0], groups
+    return Clients.concatenate([clients for clients, _ in parts]), groups
 
 
 def columns_of_frame(
@@ -202,7 +246,7 @@ def _collect(batches: Iterable[pa.RecordBatch], columns: _Columns, source: str) 
     parts: list[_Records] = []
     before = 0
     for batch in batches:
-        parts.append(_decode(batch, columns, _Place(source, before)))
+        parts.append(_decode(batch, columns, Place(source, before)))
         before += batch.num_rows
     if not before:
         raise DataError(f"{source} has no records")
@@ -211,6 +255,7 @@ def _collect(batches: Iterable[pa.RecordBatch], columns: _Columns, source: str) 
         np.concatenate([part.labels for part in parts]),
         None if columns.client is None else pa.chunked_array([part.ids for part in parts]),
         None if columns.second is None else np.concatenate([part.second for part in parts]),
+        np.concatenate([part.groups for part in parts]),
     )
 
 
@@ -312,10 +357,11 @@ def _require_columns(found: list[str], columns: _Columns, source: str) -> None:
 
 def _require_types(schema: pa.Schema, columns: _Columns, source: str) -> None:
     wanted: list[tuple[str | None, Callable[[Any], bool], str]] = [
-        (columns.score, _is_number, "numbers"),
-        (columns.label, _is_label, "0/1 or booleans"),
-        (columns.client, _is_id, "integers or strings"),
-        (columns.second, _is_number, "numbers"),
+        (columns.score, is_number, "numbers"),
+        (columns.label, is_label, "0/1 or booleans"),
+        (columns.client, is_id, "integers or strings"),
+        (columns.second, is_number, "numbers"),
+        (columns.group, is_id, "integers or strings"),
     ]
     for name, accepts, description in (entry for entry in wanted if entry[0] is not None):
         kind = schema.field(name).type
@@ -324,120 +370,43 @@ def _require_types(schema: pa.Schema, columns: _Columns, source: str) -> None:
             raise DataError(f"column {name!r} of {source} must hold {description}, got type {kind}")
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    types = pa.types
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
-
-
-def _is_label(kind: pa.DataType) -> bool:
-    return _is_number(kind) or bool(pa.types.is_boolean(kind))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return str(kind) in {"string", "large_string", "string_view"}
-
-
-def _is_id(kind: pa.DataType) -> bool:
-    return _is_text(kind) or bool(pa.types.is_integer(kind))
-
-
-def _decode(batch: pa.RecordBatch, columns: _Columns, place: _Place) -> _Records:
+def _decode(batch: pa.RecordBatch, columns: _Columns, place: Place) -> _Records:
     def column(name: str) -> Any:
-        return _column(batch, name, place)
+        return column_of(batch, name, place)
 
     return _Records(
-        _numbers(column(columns.score), "scores", place),
+        numbers_of(column(columns.score), "scores", place),
         np.zeros(batch.num_rows, dtype=np.int8)
         if columns.label is None
-        else _labels(column(columns.label), place),
-        None if columns.client is None else _as_large_text(column(columns.client)),
-        None if columns.second is None else _numbers(column(columns.second), SECOND, place),
+        else labels_of(column(columns.label), place),
+        None if columns.client is None else as_large_text(column(columns.client)),
+        None if columns.second is None else numbers_of(column(columns.second), SECOND, place),
+        np.zeros(0) if columns.group is None else _as_names(column(columns.group)),
     )
 
 
-def _column(batch: pa.RecordBatch, name: str, place: _Place) -> Any:
-    """A column as one array without missing values; dictionaries are replaced by their values."""
-    column = batch.column(name)
-    if pa.types.is_dictionary(column.type):
-        column = _as_large_text(column.dictionary).take(column.indices)
-    if column.null_count:
-        first = pc.index(column.is_null(), True).as_py()
-        raise DataError(f"column {name!r} has no value in {place.row(first)}")
-    return column
+def _as_names(column: Any) -> NDArray[Any]:
+    """Groups as integers or as strings."""
+    values = column.to_numpy(zero_copy_only=False)
+    return values if values.dtype.kind in "iu" else values.astype(np.str_)
 
 
-def _numbers(column: Any, called: str, place: _Place) -> NDArray[np.float64]:
-    numbers = _as_float64(column, f"{called} must be numbers", place)
-    _refuse_first(~np.isfinite(numbers), f"{called} must be finite", column, place)
-    return numbers
-
-
-def _labels(column: Any, place: _Place) -> NDArray[np.int8]:
-    must = "labels must be 0 or 1"
-    values = _as_float64(_truth_as_digit(column), must, place)
-    _refuse_first((values != 0) & (values != 1), must, column, place)
-    return values.astype(np.int8)
-
-
-def _truth_as_digit(column: Any) -> Any:
-    """The labels with the words true and false as 1 and 0."""
-    if not _is_text(column.type):
-        return column
-    word = pc.ascii_lower(pc.ascii_trim_whitespace(column))
-    digit = pc.if_else(pc.equal(word, "true"), "1", column)
-    return pc.if_else(pc.equal(word, "false"), "0", digit)
-
-
-def _as_large_text(column: Any) -> Any:
-    """Text with 64-bit offsets, which every kernel takes; other columns as they are."""
-    return column.cast(pa.large_string()) if _is_text(column.type) else column
-
-
-def _as_float64(column: Any, must: str, place: _Place) -> NDArray[np.float64]:
-    text = pc.ascii_trim_whitespace(column) if _is_text(column.type) else column
-    try:
-        numbers: NDArray[np.float64] = text.cast(pa.float64(), safe=False).to_numpy(
-            zero_copy_only=False
-        )
-    except pa.ArrowInvalid:
-        first = _first_that_is_no_number(text)
-        raise DataError(f"{must}, got {column[first].as_py()!r} in {place.row(first)}") from None
-    return numbers
-
-
-def _first_that_is_no_number(text: Any) -> int:
-    """The index of the first text that is no number, by bisection; one such text exists."""
-    low, high = 0, len(text)
-    while high - low > 1:
-        middle = (low + high) // 2
-        try:
-            text[low:middle].cast(pa.float64(), safe=False)
-            low = middle
-        except pa.ArrowInvalid:
-            high = middle
-    return low
-
-
-def _refuse_first(wrong: NDArray[np.bool_], must: str, column: Any, place: _Place) -> None:
-    if wrong.any():
-        first = int(np.argmax(wrong))
-        raise DataError(f"{must}, got {column[first]} in {place.row(first)}")
-
-
-def _one_client(records: _Records, name: str) -> Clients:
+def _one_client(records: _Records, name: str) -> tuple[Clients, NDArray[Any]]:
     one = Clients.from_arrays(records.scores, records.labels, second=records.second)
-    return replace(one, names=(name,))
+    return replace(one, names=(name,)), records.groups
 
 
-def _grouped(records: _Records) -> Clients:
-    """The records' clients in order of their ids."""
+def _grouped(records: _Records) -> tuple[Clients, NDArray[Any]]:
+    """The records' clients in order of their ids, and their records' groups."""
     encoded = records.ids.combine_chunks().dictionary_encode()
     order = pc.sort_indices(encoded.dictionary).to_numpy()
     rank = np.empty(order.size, dtype=np.int64)
     rank[order] = np.arange(order.size)
     holders = rank[encoded.indices.to_numpy()]
     numbered = Clients.from_arrays(records.scores, records.labels, holders, records.second)
-    return replace(numbered, names=tuple(map(str, encoded.dictionary.take(order).to_pylist())))
+    named = replace(numbered, names=tuple(map(str, encoded.dictionary.take(order).to_pylist())))
+    groups = records.groups
+    return named, groups[np.argsort(holders, kind="stable")] if groups.size else groups
 
 
 def _refuse_shared_clients(sources: list[str], parts: list[Clients]) -> None:

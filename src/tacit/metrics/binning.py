@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import isotonic_regression
 
 Floats = NDArray[np.float64]
 Starts = NDArray[np.int64]
@@ -173,7 +173,7 @@ class Buckets:
     @classmethod
     def of(cls, cells: ScoreCells, starts: Starts) -> Buckets:
         """The buckets that begin at these cells; each predicts the mean score of its cells."""
-        variance = merge(cells.variance, starts)
+        variance = np.asarray(merge(cells.variance, starts), dtype=np.float64)
         return cls(
             bucket_means(cells.totals, cells.predicted, starts),
             merge(cells.positives, starts),
@@ -244,7 +244,7 @@ def equi_depth_binnings(totals: Floats, numbers: Iterable[int]) -> list[Starts]:
     if not np.isfinite(cells).all():
         raise ValueError(f"totals must be finite, got {cells[~np.isfinite(cells)][0]}")
     reached = np.concatenate(([0.0], np.cumsum(cells)))
-    rising = np.clip(isotonic_regression(reached).x, 0.0, max(reached[-1], 0.0))
+    rising = np.clip(scipy.optimize.isotonic_regression(reached).x, 0.0, max(reached[-1], 0.0))
     found = [_cuts(reached, rising, number) for number in numbers]
     return list({starts.tobytes(): starts for starts in found}.values())
 

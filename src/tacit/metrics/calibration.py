@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import isotonic_regression
+import scipy
 from scipy.special import betaln, ndtr, softmax
 
 from tacit.metrics.binning import (
@@ -300,7 +300,8 @@ def isotonic(cells: ScoreCells) -> tuple[Floats, Floats]:
     """
     require_signal(cells)
     found = Buckets.of(cells, finest_starts(cells))
-    values = np.clip(isotonic_regression(found.shares, weights=found.totals).x, 0.0, 1.0)
+    rising = scipy.optimize.isotonic_regression(found.shares, weights=found.totals)
+    values = np.clip(rising.x, 0.0, 1.0)
     rises = np.concatenate(([True], np.diff(values) > 0, [True]))
     kept = rises[:-1] | rises[1:]
     return found.predicted[kept], values[kept]
@@ -350,7 +351,8 @@ def _largest(buckets: Buckets) -> float:
 
 def _squares(cells: ScoreCells) -> Floats:
     """The squared differences of score and label, summed in each cell."""
-    return cells.positives * (1 - cells.predicted) ** 2 + cells.negatives * cells.predicted**2
+    missed: Floats = cells.positives * (1 - cells.predicted) ** 2
+    return missed + cells.negatives * cells.predicted**2
 
 
 def _difference_variance(buckets: Buckets) -> Floats:

@@ -98,7 +98,7 @@ def density_correction(positives: Counts, negatives: Counts) -> Floats:
     ``(n_j (p_{j+1} - p_{j-1}) - p_j (n_{j+1} - n_{j-1})) / 24``: bilinear, so independent noise on
     the counts leaves it unbiased. Assumes cells of equal width.
     """
-    pairs = negatives * _slopes(positives) - positives * _slopes(negatives)
+    pairs: Floats = negatives * _slopes(positives) - positives * _slopes(negatives)
     return _over_pairs(np.sum(pairs, axis=-1) / 24, positives, negatives)
 
 
@@ -192,11 +192,11 @@ def merge_pairs(cells: Counts) -> Counts:
     return np.add.reduceat(cells, np.arange(0, cells.shape[-1], 2), axis=-1)
 
 
-def _slopes(cells: Counts) -> Counts:
+def _slopes(cells: Counts) -> Floats:
     """Differences of the two neighbours; at the ends, twice the one-sided difference."""
     if cells.shape[-1] < 2:
-        return np.zeros_like(cells)
-    return 2 * np.gradient(cells.astype(np.float64), axis=-1)
+        return np.zeros(cells.shape, dtype=np.float64)
+    return 2.0 * np.gradient(cells.astype(np.float64), axis=-1)
 
 
 def _positive_or_nan(total: Floats) -> Floats:

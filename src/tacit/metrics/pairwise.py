@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import kendalltau
 
 from tacit.metrics.ranking import auc
 
@@ -76,6 +75,8 @@ def kendall_tau(first: Floats, second: Floats) -> float:
     apart = pairs - _tied_pairs(first), pairs - _tied_pairs(second)
     if min(apart) == 0:
         return 0.0
+    from scipy.stats import kendalltau  # noqa: PLC0415 (half a second to import)
+
     share = float(kendalltau(first, second).statistic)
     return round(share * apart[0] ** 0.5 * apart[1] ** 0.5) / pairs
 

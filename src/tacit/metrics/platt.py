@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 from scipy.special import expit, logit
 
 from tacit.metrics.binning import Buckets, Floats, ScoreCells, bucket_means, finest_starts
@@ -70,5 +70,6 @@ def _logistic_fit(odds: Floats, target: Floats, weights: Floats) -> tuple[float,
         return (design * (weights * share * (1 - share))) @ design.T
 
     start = np.array([1.0, 0.0])
-    found = minimize(loss, start, method="trust-exact", jac=slope, hess=curvature, tol=1e-10)
+    exact = {"method": "trust-exact", "jac": slope, "hess": curvature, "tol": 1e-10}
+    found = scipy.optimize.minimize(loss, start, **exact)
     return float(found.x[0]), float(found.x[1])

@@ -82,6 +82,9 @@ class SlidingWindow:
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
+        for name in ("inputs", "width"):
+            if not isinstance(getattr(self, name), int | np.integer):
+                raise ValueError(f"{name} must be a whole number, got {getattr(self, name)!r}")
         if self.inputs < 2:
             raise ValueError(f"inputs must be at least 2, got {self.inputs}")
         if self.width < 1:

@@ -271,7 +271,7 @@ def first_round_fraction(
 
 def vague_release(records: int) -> Release:
     """What is known of the influence centre before anything was released."""
-    rates, areas = (np.array(column) for column in zip(*PLAUSIBLE, strict=True))
+    rates, areas = np.array(PLAUSIBLE, dtype=np.float64).T
     centres = influence_centre(records, rates * records, areas)
     return Release(
         float(rates.mean()) * records,
@@ -285,7 +285,7 @@ def _first_round_losses(
     geometry: RankGeometry, weight: float, mechanism: str, epsilon: float, delta: float
 ) -> list[float]:
     losses = []
-    rates, areas = (np.array(column) for column in zip(*PLAUSIBLE, strict=True))
+    rates, areas = np.array(PLAUSIBLE, dtype=np.float64).T
     positives = rates * geometry.records
     centres = np.asarray(influence_centre(geometry.records, positives, areas))[:, np.newaxis]
     for fraction in FIRST_ROUND_FRACTIONS:

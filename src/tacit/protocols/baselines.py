@@ -68,6 +68,7 @@ class ExactAUC(Protocol):
     """
 
     name = "exact"
+    steps = (share_plain_scores, plain_rank_sums)
 
     @property
     def guarantee(self) -> Cost:
@@ -104,6 +105,7 @@ class NoisyScores(Protocol):
     epsilon: float
 
     name = "noisy-scores"
+    steps = (share_noisy_scores, plain_rank_sums)
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon)

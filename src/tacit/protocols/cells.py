@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 from tacit.metrics.curves import (
     cell_area,
@@ -147,7 +147,7 @@ def _curve_of_points(edges: Floats, counts: Floats, noise: CountNoise) -> Curve:
 
 def _falling(rate: Floats) -> Floats:
     """The nearest rates that fall with the threshold and stay in [0, 1]."""
-    return np.clip(isotonic_regression(rate, increasing=False).x, 0.0, 1.0)
+    return np.clip(scipy.optimize.isotonic_regression(rate, increasing=False).x, 0.0, 1.0)
 
 
 def estimate_warnings(

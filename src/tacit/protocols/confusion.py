@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 from tacit.metrics.curves import (
     closed,
@@ -184,7 +184,8 @@ def smoothed_counts(counts: Floats) -> Floats:
     made = []
     for reached, missed in ((counts[0], counts[3]), (counts[1], counts[2])):
         total = max(float((reached + missed).mean()), 1.0)
-        level = isotonic_regression((reached + total - missed) / 2, increasing=False).x
+        middle = (reached + total - missed) / 2
+        level = scipy.optimize.isotonic_regression(middle, increasing=False).x
         made.append((np.clip(level, 0.0, total), total))
     (true_positive, ours), (false_positive, theirs) = made
     return np.stack([true_positive, false_positive, theirs - false_positive, ours - true_positive])

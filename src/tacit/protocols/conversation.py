@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.crypto.identities import Identity, Roster
 from tacit.data.clients import Clients, Ragged
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import NOTHING, Cost
@@ -37,6 +38,11 @@ class View(Enum):
     SUM = "sum"
     """The sum over clients only, as secure aggregation gives it. A step answers with the sum over
     its batch, in integers: one client's reply where the batch is that client."""
+    JOINT = "joint"
+    """What the clients compute together and no one sees in parts. The step is the ideal
+    functionality: it answers for all clients of the run at once, and its reply, without a client
+    axis, is all that the server receives. A runner between real parties replaces the step by
+    cryptography, or refuses; answering for some of the clients alone has no meaning."""
 
 
 class Memory:
@@ -45,13 +51,28 @@ class Memory:
     It belongs to one set of records: their labels, number and order must not change.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, whole: tuple[Memory, int, int] | None = None) -> None:
         self._notes: dict[tuple[Any, ...], Any] = {}
         self._parts: dict[tuple[int, int], Memory] = {}
+        self._whole = whole
+
+    @property
+    def notes(self) -> dict[tuple[Any, ...], Any]:
+        """All notes, but for those of parts of the batch."""
+        return dict(self._notes)
 
     def recall(self, key: tuple[Any, ...]) -> Any:
         """The note under ``key``, or None."""
         return self._notes.get(key)
+
+    def recall_field(self, key: tuple[Any, ...]) -> Field | None:
+        """A field of these clients, noted here or for the batch of which they are a part."""
+        own: Field | None = self._notes.get(key)
+        if own is not None or self._whole is None:
+            return own
+        batch, start, stop = self._whole
+        found = batch.recall_field(key)
+        return None if found is None else field_part(found, start, stop)
 
     def keep(self, key: tuple[Any, ...], note: Any) -> None:
         """Write a note."""
@@ -59,12 +80,14 @@ class Memory:
 
     def part(self, start: int, stop: int) -> Memory:
         """The notebook of the clients ``start`` to ``stop - 1`` of the batch."""
-        return self._parts.setdefault((start, stop), Memory())
+        return self._parts.setdefault((start, stop), Memory((self, start, stop)))
 
 
 StepFunction = Callable[[Clients, "Ask", NoiseSource, Memory], Reply]
 Spending = Callable[[Clients, "Ask", Memory], Cost]
 Speaking = Callable[[Clients, "Ask"], NDArray[np.bool_]]
+Layout = Mapping[str, tuple[int, ...]]
+"""The names of integer fields, with their shapes."""
 
 
 @dataclass(frozen=True)
@@ -73,21 +96,27 @@ class Step:
 
     ``spends`` is asked before the step runs; it returns the most that any record of the batch
     spends, so that a client can refuse, or write the debit down, before it answers. ``speaks`` says
-    which records the reply depends on, shape (M,): the others spend nothing.
+    which records the reply depends on, shape (M,): the others spend nothing. ``sums`` names the
+    fields of a step that is asked for sums, with their shapes, from the ask alone: real secure
+    aggregation agrees on them before anybody answers.
     """
 
     name: str
     answer: StepFunction
     spends: Spending
     speaks: Speaking
+    sums: Callable[[Ask], Layout] | None = None
 
 
 def step(
-    spends: Spending | None = None, speaks: Speaking | None = None
+    spends: Spending | None = None,
+    speaks: Speaking | None = None,
+    sums: Callable[[Ask], Layout] | None = None,
 ) -> Callable[[StepFunction], Step]:
     """Declare a function to be a client step.
 
-    Without ``spends`` it costs nothing; without ``speaks`` it is about all records.
+    Without ``spends`` it costs nothing; without ``speaks`` it is about all records; without
+    ``sums`` it can be simulated under ``View.SUM``, but not be summed securely.
     """
 
     def declare(function: StepFunction) -> Step:
@@ -96,6 +125,7 @@ def step(
             function,
             spends or (lambda clients, ask, memory: NOTHING),
             speaks or (lambda clients, ask: np.ones(clients.records, dtype=np.bool_)),
+            sums,
         )
 
     return declare
@@ -136,6 +166,14 @@ class Protocol(ABC):
     figure: str = "AUC"
     """What the protocol estimates."""
 
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The client steps that may be asked for under these settings; a client answers no other.
+
+        A step under settings that it is not for may cost more than the protocol declares.
+        """
+        return ()
+
     @abstractmethod
     def conversation(self, clients: int) -> Conversation:
         """The server side, from the first ask to the findings; it asks so many clients."""
@@ -143,6 +181,16 @@ class Protocol(ABC):
     def exact(self, clients: Clients) -> float:
         """The exact figure of all clients' records, which is not private."""
         return auc(clients.scores, clients.labels)
+
+    def fewest(self, clients: int) -> int:
+        """How many of so many clients must be in a sum for each to spend no more than declared."""
+        return 1
+
+    def enrol(self, memory: Memory, identity: Identity, roster: Roster) -> None:  # noqa: B027
+        """Tell a client's notebook who it is and whom it may believe, before it answers.
+
+        Protocols whose steps have keys of their own write it down; others need nothing.
+        """
 
     @property
     @abstractmethod

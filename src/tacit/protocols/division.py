@@ -205,7 +205,8 @@ def _local_variance(height: int, reports: int, epsilon: float) -> float:
     variances, factors = np.full(height + 2, np.inf), np.zeros(height + 2)
     variances[0], factors[2:] = 0.0, 1 / shares
     variances[2:] = reports * unary_variance(epsilon) / shares
-    assumed = variances + factors * (1 + OWN_VARIANCE) * reports / 2.0 ** np.arange(height + 2)
+    cells = np.exp2(np.arange(height + 2, dtype=np.float64))
+    assumed = variances + factors * (1 + OWN_VARIANCE) * reports / cells
     noise = TreeNoise(variances, assumed, factors, OWN_VARIANCE, centred=True)
     place = (np.arange(2**height) + 0.5) / 2**height
     weights = np.concatenate([place - 0.75, 0.25 - place]) / (reports / 2)

@@ -26,10 +26,10 @@ from tacit.protocols.cells import (
     independent_variance,
 )
 from tacit.protocols.confusion import CountNoise
-from tacit.protocols.conversation import Ask, Conversation, Memory, Protocol, Reply, step
-from tacit.protocols.fedauc import RESPONSE
+from tacit.protocols.conversation import Ask, Conversation, Memory, Protocol, Reply, Step, step
 from tacit.protocols.flipped import everybody, flipped_labels, flipping_cost
 from tacit.protocols.levels import CellNoise, Levels, best_levels
+from tacit.protocols.rank_noise import RESPONSE
 from tacit.protocols.score_range import check_scores_in_unit_interval
 from tacit.results.findings import Findings
 
@@ -60,7 +60,7 @@ def noisy_confusion_counts(clients: Clients, ask: Ask, noise: NoiseSource, memor
     The server learns the 4T noisy counts of each client.
     """
     settings: DPAUC = ask.settings
-    positives, records = cell_counts(clients, ask.shared["thresholds"], clients.labels)
+    positives, records = cell_counts(clients, ask.settings.edges, clients.labels)
     reached = counts_from_thresholds(np.stack([positives, records - positives]).swapaxes(1, 2))
     totals = reached[..., :1]
     four = np.stack([reached[0], reached[1], (totals - reached)[1], (totals - reached)[0]])
@@ -85,7 +85,7 @@ def noisy_histograms(clients: Clients, ask: Ask, noise: NoiseSource, memory: Mem
     """
     settings: DPAUC = ask.settings
     levels, labelled = settings.levels, settings.adjacency == "label"
-    positives, records = cell_counts(clients, ask.shared["thresholds"], clients.labels)
+    positives, records = cell_counts(clients, ask.settings.edges, clients.labels)
     cells = positives if labelled else np.stack([positives, records - positives])
     noisy = {"cells": cells + _level_noise(settings, levels.cell_epsilon, cells, noise)}
     if levels.groups:
@@ -109,7 +109,7 @@ def flipped_histograms(clients: Clients, ask: Ask, noise: NoiseSource, memory: M
     score histogram, which label adjacency does not protect.
     """
     flipped = flipped_labels(clients, ask.settings.epsilon, noise, memory, everybody(clients))
-    positives, records = cell_counts(clients, ask.shared["thresholds"], flipped)
+    positives, records = cell_counts(clients, ask.settings.edges, flipped)
     return {"positives": positives, "records": records}
 
 
@@ -175,6 +175,13 @@ class DPAUC(Protocol):
             gaussian_delta(self.epsilon, self.delta, 4 * self.thresholds)
         if self.mechanism != "gaussian" and self.delta != 0:
             raise ValueError(f"delta belongs to gaussian noise, got {self.delta}")
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The step of this mechanism."""
+        if self.mechanism == RESPONSE:
+            return (flipped_histograms,)
+        return (noisy_histograms if self.mechanism == "histogram" else noisy_confusion_counts,)
 
     @property
     def guarantee(self) -> Cost:
@@ -243,16 +250,15 @@ class DPAUC(Protocol):
 
     def conversation(self, clients: int) -> Conversation:
         """One round: noisy counts up."""
-        shared = {"thresholds": self.edges}
         if self.mechanism in ("laplace", "gaussian"):
-            reply = yield Ask(noisy_confusion_counts, self, shared=shared)
+            reply = yield Ask(noisy_confusion_counts, self)
             counts = np.asarray(reply["counts"])
             noise = CountNoise(counts.shape[-1], self.count_scale, self.mechanism == "gaussian")
             return findings_from_confusion(self.edges, counts.sum(axis=-1), noise, self.clamp)
         if self.mechanism == RESPONSE:
-            reply = yield Ask(flipped_histograms, self, shared=shared)
+            reply = yield Ask(flipped_histograms, self)
             return self._from_flipped(*(_total(reply, k) for k in ("positives", "records")))
-        reply = yield Ask(noisy_histograms, self, shared=shared)
+        reply = yield Ask(noisy_histograms, self)
         drawn = self.levels.noise(np.asarray(reply["cells"]).shape[-1], self.record_distance)
         groups = _total(reply, "groups") if "groups" in reply else np.zeros(0)
         cells = drawn.reconciled(_total(reply, "cells"), groups)

@@ -15,16 +15,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.crypto.homomorphic import HomomorphicError
 from tacit.crypto.homomorphic_keys import FIRST, Introduction, Meeting
 from tacit.crypto.homomorphic_messages import EVERYBODY, Kind, read, write
+from tacit.crypto.identities import Identity, Roster
 from tacit.data.clients import Clients
 from tacit.privacy.cost import UNPROTECTED, Cost
-from tacit.protocols.conversation import Ask, Conversation, Protocol, Reply
+from tacit.protocols.conversation import Ask, Conversation, Memory, Protocol, Reply
 from tacit.protocols.encrypted_approximate import (
     ApproximateAggregator,
     ApproximateParty,
@@ -37,6 +40,7 @@ from tacit.protocols.encrypted_steps import (
     as_parts,
     introduce,
     open_answer,
+    pin,
     send_counts,
     share_keys,
 )
@@ -58,8 +62,8 @@ class EncryptedAUC(Protocol):
 
     Parameters
     ----------
-    thresholds : N, spread evenly over [0, 1] with both ends.
-    adversary : ``"semi-honest"``, or ``"malicious"``: an aggregator that computes anything else is
+    thresholds : N, spread evenly over [0, 1] with both ends, unless ``edges`` says where they are.
+    adversary : ``"semi-honest"``, or ``"malicious"``: an aggregator that computes another AUC is
         noticed, except with probability below 2^-57 (see ``encrypted_checks``), and no AUC comes
         of it. Parties are semi-honest. Parties that were not told each other's identities
         (``encrypted_steps.pin``) believe those that the aggregator relays.
@@ -68,7 +72,11 @@ class EncryptedAUC(Protocol):
         scaled. Answers are perturbed by at most ``2^-30 most_records^2 / (2 P N)`` of the
         denominator; above 1e-6 they are refused, so the bound should not be far above the records
         there are. Where there are more records than agreed, a checked run refuses the answer; a
-        semi-honest one does too, unless the numbers happen to wrap around to plausible ones.
+        semi-honest one does too, unless the numbers happen to wrap around to plausible ones. Above
+        11,863,283 records a semi-honest run sends two ciphertexts, one for each of two plain
+        moduli, and a checked one is refused.
+    edges : the N thresholds themselves, ascending from 0 to 1: quantiles of scores that were agreed
+        beforehand, from public scores or an earlier private run. None spreads them evenly.
     perturbed : False leaves the perturbation out, so that an AUC is exact to the last digit and
         the parties learn the product of the class totals: for tests.
 
@@ -92,8 +100,10 @@ class EncryptedAUC(Protocol):
     scheme: Literal["bfv", "ckks"] = "bfv"
     most_records: int = 2**20
     perturbed: bool = True
+    edges: tuple[float, ...] | None = None
 
     name = "encrypted-auc"
+    steps = (introduce, share_keys, send_counts, open_answer)
 
     def __post_init__(self) -> None:
         if self.adversary not in ADVERSARIES:
@@ -102,6 +112,8 @@ class EncryptedAUC(Protocol):
             raise ValueError(f"scheme must be one of {SCHEMES}, got {self.scheme!r}")
         if self.thresholds < 5:
             raise ValueError(f"thresholds must be at least 5, got {self.thresholds}")
+        if self.edges is not None:
+            _check_edges(self.edges, self.thresholds)
         if self.scheme == "ckks" and self.adversary == "malicious":
             raise ValueError("scheme 'ckks' is for a semi-honest adversary: use scheme='bfv'")
         _ = self._approximate if self.scheme == "ckks" else self._exact.layout
@@ -114,13 +126,21 @@ class EncryptedAUC(Protocol):
     @property
     def settings(self) -> dict[str, Any]:
         """The settings by name."""
-        return {
+        used = {
             "thresholds": self.thresholds,
             "adversary": self.adversary,
             "scheme": self.scheme,
             "most_records": self.most_records,
             "perturbed": self.perturbed,
         }
+        return used if self.edges is None else used | {"edges": list(self.edges)}
+
+    @property
+    def places(self) -> NDArray[np.float64]:
+        """The thresholds, ascending, shape (N,)."""
+        if self.edges is not None:
+            return np.array(self.edges, dtype=np.float64)
+        return np.linspace(0.0, 1.0, self.thresholds)
 
     @property
     def terms(self) -> bytes:
@@ -130,6 +150,10 @@ class EncryptedAUC(Protocol):
     def draws(self, clients: Clients) -> int:
         """The counts of every client."""
         return 4 * self.thresholds * clients.count
+
+    def enrol(self, memory: Memory, identity: Identity, roster: Roster) -> None:
+        """Pin the parties' identities, so that relayed ones are not believed."""
+        pin(memory, [identity], roster)
 
     def scheme_party(self, secret: bytes, session: bytes, parties: int) -> Any:
         """What parties that share a session's secret compute with."""
@@ -159,12 +183,15 @@ class EncryptedAUC(Protocol):
         answers = self.scheme_aggregator(keys).answers(uploads)
         answer = write(Kind.ANSWER, session, EVERYBODY, answers)
         told = yield Ask(open_answer, self, shared={"answer": answer})
-        return self._findings(np.asarray(told["auc"], dtype=np.float64))
+        areas = np.asarray(told["auc"], dtype=np.float64)
+        if np.any(areas != areas[FIRST]):
+            raise HomomorphicError("the parties tell different AUCs of one answer")
+        return self._findings(areas)
 
     @property
     def _exact(self) -> ExactScheme:
         checked = self.adversary == "malicious"
-        scale = Scale(self.most_records)
+        scale = Scale(self.most_records) if checked else Scale.fitting(self.most_records)
         return ExactScheme(self.thresholds, scale, checked, SHARES, self.perturbed)
 
     @property
@@ -198,3 +225,10 @@ class EncryptedAUC(Protocol):
             approximation_error=np.asarray(1 / (3 * self.thresholds**2)),
             warnings=() if self.perturbed else (UNPERTURBED,),
         )
+
+
+def _check_edges(edges: tuple[float, ...], thresholds: int) -> None:
+    if len(edges) != thresholds:
+        raise ValueError(f"edges must be as many as thresholds, {thresholds}, got {len(edges)}")
+    if edges[0] != 0 or edges[-1] != 1 or not all(low < high for low, high in pairwise(edges)):
+        raise ValueError(f"edges must ascend from 0 to 1, got {edges[0]} to {edges[-1]}")

@@ -22,7 +22,9 @@ arguments cover them:
 
 So a forged AUC is accepted with probability below 2^-57 an attempt. What is left to the
 aggregator is the size of c, and with it how much the parties' own perturbations weigh: answers
-that they may have moved by more than 2^-20 of the denominator are refused (``Scale.area``).
+that they may have moved by more than 2^-20 of the denominator are refused (``Scale.area``). A
+change that makes no difference is not noticed, as one to the copies of a count that is zero in
+all parties: acceptance then tells the aggregator that it hit such a count, in both runs.
 
 An aggregator that could scale single slots, which this packing gives no means to, would have to
 guess the slots of a threshold in both runs: ``(S! (S N - S)! / (S N)!)^2`` (paper 3, appendix C),
@@ -122,8 +124,8 @@ class Checks:
         r3, r4, r5, r6, r7, r8 = self.multipliers
         rising, falling = counts.rising.astype(object), counts.falling.astype(object)
         positives, negatives = int(counts.positives[0]), int(counts.negatives[0])
-        first = np.append(rising * r3, positives * r5) % modulus
-        second = np.append(falling * r4, negatives * r6) % modulus
+        first = _objects(np.append(rising * r3, positives * r5)) % modulus
+        second = _objects(np.append(falling * r4, negatives * r6)) % modulus
         slots = self._slots(first, second, party == 0)
         held = np.zeros(DEGREE, dtype=object)
         held[layout.rising()], held[layout.falling()] = slots
@@ -212,3 +214,7 @@ def _summing(shares: Elements, modulus: int) -> Elements:
     made: Any = shares.copy()
     made[:, -1] = -made[:, :-1].sum(axis=1) % modulus
     return made
+
+
+def _objects(numbers: NDArray[Any]) -> Elements:
+    return numbers.astype(object)

@@ -10,6 +10,7 @@ import numpy as np
 from tacit.crypto.homomorphic import HomomorphicError
 from tacit.crypto.homomorphic_bfv import (
     DEGREE,
+    PLAIN_MODULI,
     BfvEvaluator,
     BfvKeyHolder,
     Words,
@@ -42,8 +43,8 @@ class ExactScheme:
 
     @property
     def runs(self) -> int:
-        """How often everything is done."""
-        return RUNS if self.checked else 1
+        """How often everything is done: with checks, or modulo each of several primes."""
+        return RUNS if self.checked else self.scale.moduli
 
     @property
     def layout(self) -> Layout:
@@ -103,8 +104,9 @@ class ExactParty:
         if len(answers) != self.scheme.runs:
             raise HomomorphicError(f"there are {self.scheme.runs} answers, got {len(answers)}")
         found = [self._numbers(run, answer) for run, answer in enumerate(answers)]
+        numbers = agreed(found) if self.scheme.checked else joined(found)
         try:
-            return self.scheme.scale.area(*agreed(found))
+            return self.scheme.scale.area(*numbers)
         except OverflowError as error:
             raise CheatingError(str(error)) from None
 
@@ -157,29 +159,53 @@ class ExactAggregator:
         if any(len(upload) != runs for upload in uploads):
             raise HomomorphicError(f"every party sends {runs} ciphertexts")
         multiplier = self.scheme.scale.multiplier()
-        return [
-            self._answer(run, multiplier, [each[run] for each in uploads]) for run in range(runs)
-        ]
+        width = self.scheme.scale.width if self.scheme.perturbed else 1
+        extra = (0, 0) if self.scheme.checked else (below(width), below(width))
+        answers = []
+        for run in range(runs):
+            evaluator = BfvEvaluator(bfv_parameters(run), self.keys)
+            total = evaluator.total([each[run] for each in uploads])
+            mask = self.mask(run, extra)
+            answers.append(evaluator.answer(total, multiplier, mask, self.scheme.checked))
+        return answers
 
-    def _answer(self, run: int, multiplier: int, uploads: Sequence[bytes]) -> bytes:
-        evaluator = BfvEvaluator(bfv_parameters(run), self.keys)
-        total = evaluator.total(uploads)
-        return evaluator.answer(total, multiplier, self.mask(run), linear=self.scheme.checked)
-
-    def mask(self, run: int) -> Words:
+    def mask(self, run: int, extra: tuple[int, int] = (0, 0)) -> Words:
         """Uniform numbers at every coefficient but those of the answer, shape (n,).
 
         Adding a plaintext does not change a ciphertext's noise, which the fresh noise hides; it
         makes the other coefficients uniform, whoever decrypts.
+
+        Parameters
+        ----------
+        run : which plain modulus.
+        extra : the aggregator's own perturbations of numerator and denominator; in a checked run
+            the parties bring them, and the aggregator's are 0.
         """
-        mask = random_residues(DEGREE, bfv_parameters(run).plain_modulus).copy()
+        modulus = bfv_parameters(run).plain_modulus
+        mask = random_residues(DEGREE, modulus).copy()
         places = list(self.scheme.layout.places)
-        if self.scheme.checked:
-            mask[places] = 0
-            return mask
-        width = self.scheme.scale.width if self.scheme.perturbed else 1
-        mask[places[:TAG]] = below(width), below(width)
+        mask[places] = 0
+        mask[places[:TAG]] = [number % modulus for number in extra]
         return mask
+
+
+def joined(found: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """The numbers whose residues modulo each run's prime are given.
+
+    Examples
+    --------
+    >>> big, small = 2**100 + 7, 5
+    >>> joined([(big % prime, small) for prime in PLAIN_MODULI]) == (big, small)
+    True
+    """
+    numerator, denominator = found[0]
+    modulus = PLAIN_MODULI[0]
+    for prime, (top, bottom) in zip(PLAIN_MODULI[1:], found[1:], strict=False):
+        inverse = pow(modulus, -1, prime)
+        numerator += modulus * ((top - numerator) * inverse % prime)
+        denominator += modulus * ((bottom - denominator) * inverse % prime)
+        modulus *= prime
+    return numerator, denominator
 
 
 def plain_polynomial(layout: Layout, counts: Counts) -> Words:

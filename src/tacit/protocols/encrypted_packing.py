@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from tacit.protocols.dpauc import cell_counts
 Integers = NDArray[np.int64]
 
 LARGEST = 2**57
-"""The most that either number of an answer may be, well below the plain modulus."""
+"""The most that either number of an answer may be for each plain modulus, well below it."""
 MOST_MULTIPLIER = 2**17
 LEAST_MULTIPLIER = 2**10
 SPREAD = 4
@@ -111,17 +112,23 @@ class Counts:
         )
 
 
-def cumulative_counts(clients: Clients, thresholds: int) -> Counts:
-    """The cumulative counts of every client.
+def cumulative_counts(clients: Clients, thresholds: int | NDArray[np.float64]) -> Counts:
+    """The cumulative counts of every client, from the highest threshold down.
 
-    Thresholds are spread evenly over [0, 1] with both ends and descend (paper 3, section IV-C).
+    Parameters
+    ----------
+    clients : the clients.
+    thresholds : ascending from 0 to 1, shape (N,); a number spreads as many evenly, as paper 3 does
+        in section IV-C.
+
     The curve starts at (0, 0), so that scores of exactly 1 count too.
 
     Raises
     ------
     DataError : for a score outside [0, 1].
     """
-    positives, records = cell_counts(clients, np.linspace(0.0, 1.0, thresholds), clients.labels)
+    places = np.linspace(0.0, 1.0, thresholds) if isinstance(thresholds, int) else thresholds
+    positives, records = cell_counts(clients, places, clients.labels)
     negatives = (records - positives)[::-1]
     reached = np.cumsum(positives[::-1], axis=0)
     rising = 2 * reached - positives[::-1]
@@ -142,34 +149,54 @@ class Scale:
     Parameters
     ----------
     most_records : the agreed bound of all parties' records together.
+    moduli : how many plain moduli, 1 or 2, hold the numbers: everything is computed modulo each,
+        and two residues give a number below the product (Chinese remainder theorem).
 
     Raises
     ------
-    ValueError : where the numbers would overflow the plain modulus.
+    ValueError : where the numbers would overflow the plain moduli.
 
     Examples
     --------
     >>> Scale(2**20).bound, Scale(2**20).width
     (131072, 33554432)
+    >>> Scale.fitting(2**25)
+    Scale(most_records=33554432, moduli=2)
     """
 
     most_records: int
+    moduli: int = 1
 
     def __post_init__(self) -> None:
         if self.most_records < 2:
             raise ValueError(f"most_records must be at least 2, got {self.most_records}")
-        if LARGEST // self.most_records**2 < LEAST_MULTIPLIER:
-            most = int((LARGEST // LEAST_MULTIPLIER) ** 0.5)
+        if self.most_records > self.most:
             raise ValueError(
-                f"most_records must be at most {most}, or 2 P N c overflows the plain modulus "
+                f"most_records must be at most {self.most}, or 2 P N c overflows the plain modulus "
                 f"(2 P N c < t), got {self.most_records}; evaluate a random part of the records, "
-                "agreed by a hash of their names, or use scheme='ckks'"
+                "agreed by a hash of their names, or use adversary='semi-honest', which takes "
+                "more records with twice the bytes"
             )
+
+    @classmethod
+    def fitting(cls, most_records: int) -> Scale:
+        """The scale with as few moduli as the records need."""
+        return cls(most_records, 1 if most_records <= cls(2).most else 2)
+
+    @property
+    def largest(self) -> int:
+        """The most that either number of an answer may be."""
+        return LARGEST**self.moduli
+
+    @property
+    def most(self) -> int:
+        """The most records that so many moduli allow."""
+        return isqrt(self.largest // LEAST_MULTIPLIER)
 
     @property
     def bound(self) -> int:
         """The largest multiplier."""
-        return min(MOST_MULTIPLIER, LARGEST // self.most_records**2)
+        return min(MOST_MULTIPLIER, self.largest // self.most_records**2)
 
     @property
     def width(self) -> int:

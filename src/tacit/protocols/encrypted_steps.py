@@ -25,6 +25,8 @@ from tacit.privacy.noise import NoiseSource
 from tacit.protocols.conversation import Ask, Field, Memory, Reply, step
 from tacit.protocols.encrypted_packing import cumulative_counts
 
+DIGITS = 7
+"""Places of a told AUC."""
 NOTE = ("encrypted-auc", "session")
 PINNED = ("encrypted-auc", "pinned")
 
@@ -108,6 +110,8 @@ def share_keys(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -
     keys, boxes = [b""] * clients.count, [b""] * clients.count
     if FIRST in seat.indices:
         place = seat.indices.index(FIRST)
+        if seat.secret is not None:
+            raise HomomorphicError("the secret was sealed before, and a key seals one message")
         seat = replace(seat, secret=os.urandom(SECRET_BYTES))
         made = _party(settings, seat).evaluation_keys()
         keys[place] = write(Kind.KEYS, meeting.session, FIRST, made)
@@ -138,7 +142,7 @@ def send_counts(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) 
         )
     seat = _with_secret(_seat(memory), as_parts(ask.each["box"]))
     memory.keep(NOTE, seat)
-    counts = cumulative_counts(clients, settings.thresholds)
+    counts = cumulative_counts(clients, settings.places)
     uploads = _party(settings, seat).uploads(counts, seat.indices)
     session = seat.known_meeting.session
     messages = [
@@ -152,8 +156,10 @@ def send_counts(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) 
 def open_answer(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
     """Decrypt the aggregator's answer, check it, divide, and send the AUC.
 
-    The AUC itself is released without noise: it has no differential privacy. Nothing else is sent.
-    The session's secret is forgotten.
+    The AUC itself is released without noise: it has no differential privacy. It is rounded to
+    ``DIGITS`` places: the aggregator knows by what it multiplied and perturbed, and from a quotient
+    to the last digit it could work the class totals out. Nothing else is sent. The session's secret
+    is forgotten.
 
     Raises
     ------
@@ -166,6 +172,8 @@ def open_answer(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) 
     answers = read(ask.shared["answer"], Kind.ANSWER, session, EVERYBODY)
     area = _party(ask.settings, seat).opened(answers)
     memory.keep(NOTE, None)
+    if ask.settings.perturbed:
+        area = round(area, DIGITS)
     return {"auc": np.full(clients.count, area)}
 
 

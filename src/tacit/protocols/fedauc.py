@@ -7,7 +7,6 @@ order within the client (so that positions tell nothing), and every client's noi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -16,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.clients import Clients, Ragged
-from tacit.metrics.ranking import doubled_mid_ranks, plug_in_variance
+from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.privacy.cost import Adjacency, Cost, check_budget, most
 from tacit.privacy.noise import NoiseSource, gaussian_delta
-from tacit.privacy.response import flip_probability
 from tacit.protocols.allocation import (
     FIRST_ROUND_FRACTIONS,
     Allocation,
@@ -41,16 +39,29 @@ from tacit.protocols.conversation import (
     Memory,
     Protocol,
     Reply,
+    Step,
+    View,
     step,
 )
 from tacit.protocols.flipped import flipped_labels, flipping_cost
-from tacit.protocols.rank_noise import PURE_MECHANISMS, RankNoise
+from tacit.protocols.hidden_ranks import (
+    hidden_geometry,
+    middle_allocation,
+    noisy_hidden_rank_sums,
+    offer_sizes,
+    rank_together,
+)
+from tacit.protocols.rank_asks import RankAsk
+from tacit.protocols.rank_findings import area_of_sums, findings_from_pairs, totals_of_pairs
+from tacit.protocols.rank_noise import MECHANISMS, RESPONSE, RankNoise
+from tacit.protocols.rank_sums import largest_distance, pair_of_sums
 from tacit.results.findings import Findings
 
 Floats = NDArray[np.float64]
 
-RESPONSE = "randomised-response"
-MECHANISMS = (*PURE_MECHANISMS, "gaussian", RESPONSE)
+UNSETTLED: Any = None
+"""A setting that follows from the others unless it is given."""
+
 ALLOCATIONS = ("influence", "adaptive", "orthogonal", "fixed")
 
 
@@ -65,10 +76,9 @@ def share_scores(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory)
 
 
 def _pair_cost(clients: Clients, ask: Ask, memory: Memory) -> Cost:
-    mechanism: RankNoise = ask.shared["noise"]
-    respond = np.asarray(ask.each["respond"])
-    costs = [] if respond.all() else [mechanism.cost]
-    return most([*costs, flipping_cost(clients, mechanism.epsilon, memory, respond)])
+    asked = RankAsk.of(clients, ask)
+    costs = [] if asked.respond.all() else [asked.mechanism.cost]
+    return most([*costs, flipping_cost(clients, asked.mechanism.epsilon, memory, asked.respond)])
 
 
 @step(spends=_pair_cost)
@@ -77,31 +87,27 @@ def noisy_rank_sums(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memo
 
     Spends (epsilon, delta) of ``ask.shared["noise"]`` at label adjacency: flipping one label moves
     the count by 1 and ``2 * sum((rank - pivot) * label)`` by at most ``max |2 rank - 2 pivot|``,
-    which the client computes from the ranks and pivot it uses, so the guarantee does not rest on
-    the server's choice. A client told to respond flips every label once at epsilon and sends the
+    which the client computes from the ranks and pivot it uses; it refuses ranks, pivots, shares and
+    mechanisms that are not of the agreed kind (``RankAsk``), so the guarantee does not rest on the
+    server's choice. A client told to respond flips every label once at epsilon and sends the
     exact sums of the flipped labels, which is post-processing; it keeps the flipped labels, and
     later sums of the same labels cost nothing. Source: paper 1, Algorithms 1 and 4, section 5.
 
     The server learns the two noisy numbers of each client.
     """
-    mechanism: RankNoise = ask.shared["noise"]
-    ranks = ask.each["ranks"]
-    pivot, share, respond = (np.asarray(ask.each[k]) for k in ("pivot", "share", "respond"))
-    if not isinstance(ranks, Ragged):
-        raise TypeError("ranks must be ragged")
-    _check_division(ranks, pivot, share, respond)
-    count, residual = _pair(ranks, clients.labels[clients.ascending], pivot)
+    asked = RankAsk.of(clients, ask, noise)
+    mechanism, ranks, pivot = asked.mechanism, asked.ranks, asked.pivot
+    share, respond = asked.share, asked.respond
+    count, residual = pair_of_sums(ranks, clients.labels[clients.ascending], pivot)
     shape = (clients.count,)
     if not respond.all():
-        sensitivity = _largest_distance(ranks, pivot)
-        if ask.shared.get("sensitivity", 0):
-            sensitivity = np.maximum(sensitivity, ask.shared["sensitivity"])
+        sensitivity = np.maximum(largest_distance(ranks, pivot), asked.sensitivity)
         noisy_count = mechanism.noisy_count(noise, count, share, shape)
         noisy_residual = mechanism.noisy_residual(noise, residual, sensitivity, share, shape)
         if not respond.any():
             return {"positives": noisy_count, "residuals": noisy_residual}
     flipped = flipped_labels(clients, mechanism.epsilon, noise, memory, respond)
-    answered = _pair(ranks, flipped[..., clients.ascending], pivot)
+    answered = pair_of_sums(ranks, flipped[..., clients.ascending], pivot)
     if respond.all():
         return {"positives": answered[0], "residuals": answered[1]}
     return {
@@ -129,6 +135,10 @@ class FedAUC(Protocol):
     delta : for Gaussian noise only.
     previous : an earlier release from which the influence allocation starts, instead of a first
         round.
+    ranks : ``"server"``, which then sees all scores, or ``"mpc"``: the clients rank their scores
+        together without showing them (``rank_together``). That takes the allocation ``"fixed"``
+        with the sensitivity ``"global"``, which are then the defaults, and measures ranks from the
+        middle one: the server could not know the errors of any other.
 
     Raises
     ------
@@ -142,18 +152,20 @@ class FedAUC(Protocol):
 
     epsilon: float
     mechanism: str = "staircase"
-    allocation: Literal["influence", "adaptive", "orthogonal", "fixed"] = "influence"
-    sensitivity: Literal["local", "global"] = "local"
+    allocation: Literal["influence", "adaptive", "orthogonal", "fixed"] = UNSETTLED
+    sensitivity: Literal["local", "global"] = UNSETTLED
     alpha: float = 0.5
     beta: float = 0.5
     delta: float = 0.0
     previous: Release | None = None
+    ranks: Literal["server", "mpc"] = "server"
 
     name = "fedauc"
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon)
         object.__setattr__(self, "mechanism", _mechanism_name(self.mechanism))
+        self._settle_ranks()
         if self.allocation not in ALLOCATIONS:
             raise ValueError(f"allocation must be one of {ALLOCATIONS}, got {self.allocation!r}")
         if self.sensitivity not in ("local", "global"):
@@ -168,6 +180,40 @@ class FedAUC(Protocol):
             gaussian_delta(self.epsilon, self.delta * min(FIRST_ROUND_FRACTIONS[1:]), 2)
         if self.mechanism != "gaussian" and self.delta != 0:
             raise ValueError(f"delta belongs to gaussian noise, got {self.delta}")
+
+    def _settle_ranks(self) -> None:
+        """Fill in what was left open, and refuse what needs ranks that the server does not see."""
+        hidden = self.ranks == "mpc"
+        if self.ranks not in ("server", "mpc"):
+            raise ValueError(f"ranks must be 'server' or 'mpc', got {self.ranks!r}")
+        if self.allocation is UNSETTLED:
+            object.__setattr__(self, "allocation", "fixed" if hidden else "influence")
+        if self.sensitivity is UNSETTLED:
+            object.__setattr__(self, "sensitivity", "global" if hidden else "local")
+        if not hidden:
+            return
+        for name, value, only in (
+            ("allocation", self.allocation, "fixed"),
+            ("sensitivity", self.sensitivity, "global"),
+            ("previous", self.previous, None),
+        ):
+            if value != only:
+                raise ValueError(
+                    f"ranks='mpc' needs {name}={only!r}, as the server knows no ranks, "
+                    f"got {value!r}"
+                )
+        if self.mechanism == RESPONSE:
+            raise ValueError(
+                f"ranks='mpc' adds noise that depends on no ranks, which {RESPONSE} does not: "
+                "take another mechanism"
+            )
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Scores are asked for only where the server may know them."""
+        if self.ranks == "mpc":
+            return (offer_sizes, rank_together, noisy_hidden_rank_sums)
+        return (share_scores, noisy_rank_sums)
 
     @property
     def guarantee(self) -> Cost:
@@ -188,6 +234,8 @@ class FedAUC(Protocol):
             used["beta"] = self.beta
         if self.previous is not None:
             used["previous"] = asdict(self.previous)
+        if self.ranks != "server":
+            used["ranks"] = self.ranks
         return used
 
     def draws(self, clients: Clients) -> int:
@@ -197,7 +245,12 @@ class FedAUC(Protocol):
         return 8 * clients.count
 
     def conversation(self, clients: int) -> Conversation:
-        """Scores up, ranks down, noisy pairs up; with a first round where it pays."""
+        """Scores up, ranks down, noisy pairs up; with a first round where it pays.
+
+        With hidden ranks: sizes up, ranks among the clients, noisy pairs up.
+        """
+        if self.ranks == "mpc":
+            return (yield from self._hidden())
         scores = yield Ask(share_scores, self)
         sent = scores["scores"]
         if not isinstance(sent, Ragged):
@@ -213,6 +266,20 @@ class FedAUC(Protocol):
         noise, allocation = yield from self._influence(ranks, geometry)
         pairs = yield from self._ask_pairs(ranks, geometry, noise, allocation)
         return self._conclude(geometry, noise, *pairs)
+
+    def _hidden(self) -> Conversation:
+        """The conversation in which nobody shows scores or ranks to the server."""
+        offer = yield Ask(offer_sizes, self)
+        geometry = hidden_geometry(np.asarray(offer["records"]))
+        if geometry.records < 2:
+            raise ValueError(f"an AUC needs at least two records, got {geometry.records}")
+        yield Ask(rank_together, self, view=View.JOINT)
+        noise = RankNoise(self.mechanism, self.epsilon, self.delta)
+        allocation = middle_allocation(geometry, 1.0 - self.alpha)
+        shared = {"noise": noise, "records": geometry.records, "share": 1.0 - self.alpha}
+        reply = yield Ask(noisy_hidden_rank_sums, self, shared)
+        sums = totals_of_pairs(geometry, noise, allocation, reply)
+        return self._conclude(geometry, noise, allocation, sums)
 
     def _plain(self, geometry: RankGeometry, noise: RankNoise) -> Allocation:
         clients = geometry.sizes.size
@@ -237,7 +304,7 @@ class FedAUC(Protocol):
             first = RankNoise(self.mechanism, fraction * self.epsilon, fraction * self.delta)
             opening = adaptive_allocation(geometry, first)
             _, sums = yield from self._ask_pairs(ranks, geometry, first, opening)
-            positives, area = _rates(geometry.records, *sums)
+            positives, area = area_of_sums(geometry.records, *sums)
             release = release_from(
                 geometry, first, opening, positives, np.nan_to_num(area, nan=0.5)
             )
@@ -266,7 +333,7 @@ class FedAUC(Protocol):
                 "respond": allocation.respond,
             },
         )
-        return allocation, _totals(geometry, noise, allocation, reply)
+        return allocation, totals_of_pairs(geometry, noise, allocation, reply)
 
     def _conclude(
         self,
@@ -275,7 +342,7 @@ class FedAUC(Protocol):
         allocation: Allocation,
         sums: tuple[Floats, Floats],
     ) -> Findings:
-        positives, value = _rates(geometry.records, *sums)
+        positives, value = area_of_sums(geometry.records, *sums)
         return findings_from_pairs(
             geometry.records,
             positives,
@@ -299,114 +366,6 @@ class FedAUC(Protocol):
             geometry = replace(geometry, high=np.full_like(geometry.high, geometry.records - 1))
         numerator, count, _ = predicted_variance(geometry, noise, allocation, centre)
         return numerator.sum(axis=-1), count.sum(axis=-1)
-
-
-def findings_from_pairs(
-    records: int, positives: Floats, value: Floats, numerator: Floats, count: Floats
-) -> Findings:
-    """The AUC with its errors, from the noisy totals and the variances of their noise.
-
-    The first-order variance is ``Var(numerator) / (P N)^2``. The second order adds the spread of
-    the squared count error, ``2 (AUC - 1/2)^2 Var(count)^2``, and the product of both errors,
-    ``Var(numerator) Var(count) ((N - P) / (P N))^2``, each over ``(P N)^2``.
-    """
-    inside = np.clip(positives, 1.0, records - 1.0)
-    negatives = records - inside
-    pairs = inside * negatives
-    area = np.clip(np.nan_to_num(value, nan=0.5), 0.0, 1.0)
-    second = 2 * ((area - 0.5) * count) ** 2
-    second = second + numerator * count * ((negatives - inside) / pairs) ** 2
-    error = np.sqrt(numerator + second) / pairs
-    sampling = np.sqrt(np.vectorize(plug_in_variance)(area, inside, negatives))
-    warnings: tuple[str, ...] = ()
-    if np.ndim(value) == 0:
-        warnings = _warnings(records, float(positives), float(value), float(error), float(count))
-    return Findings(
-        value=value,
-        privacy_error=error,
-        sampling_error=np.where(np.isnan(value), np.nan, sampling),
-        positives=positives,
-        negatives=records - positives,
-        positives_error=np.sqrt(count),
-        warnings=warnings,
-    )
-
-
-def _warnings(
-    records: int, positives: float, value: float, error: float, count: float
-) -> tuple[str, ...]:
-    smaller = min(positives, records - positives)
-    if math.isnan(value):
-        return (
-            "not enough signal at this epsilon: the noisy number of positives is "
-            f"{positives:.1f} of {records} records, with a standard error of "
-            f"{math.sqrt(count):.1f}; predicted error of the AUC about {error:.2g}",
-        )
-    found = []
-    if count and smaller < 5 * math.sqrt(count):
-        found.append(
-            f"the smaller class is estimated at {smaller:.0f} records with a standard error of "
-            f"{math.sqrt(count):.0f}; the errors are linearised and too small here"
-        )
-    if not 0 <= value <= 1:
-        found.append(f"the estimate {value:.4f} lies outside [0, 1]; it is reported as it came")
-    return tuple(found)
-
-
-def _rates(records: int, positives: Floats, centred: Floats) -> tuple[Floats, Floats]:
-    """Class size and AUC: ``1/2 + centred rank sum / (P (M - P))``; NaN without both classes."""
-    pairs = positives * (records - positives)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value = np.where(pairs > 0, 0.5 + centred / pairs, np.nan)
-    return positives, value
-
-
-def _totals(
-    geometry: RankGeometry, noise: RankNoise, allocation: Allocation, reply: Reply
-) -> tuple[Floats, Floats]:
-    """Unbiased totals of the positives and of ``(rank - (M-1)/2) * label``.
-
-    The pooled form of both estimators: for flipped labels it equals the debiasing of the AUC in
-    docs, section 1a: ``(AUC_noisy - (alpha+beta)/2) / (1-alpha-beta)``, term by term.
-    """
-    positives, residuals = np.asarray(reply["positives"]), np.asarray(reply["residuals"])
-    if allocation.respond.any():
-        flip = flip_probability(noise.epsilon)
-        doubled_mean = 2 * geometry.mean - allocation.doubled_pivot
-        spread = 1 - 2 * flip
-        unflipped = (positives - flip * geometry.sizes) / spread
-        unturned = (residuals - flip * geometry.sizes * doubled_mean) / spread
-        positives = np.where(allocation.respond, unflipped, positives)
-        residuals = np.where(allocation.respond, unturned, residuals)
-    shift = allocation.doubled_pivot - (geometry.records - 1)
-    centred = (residuals + shift * positives) / 2
-    return positives.sum(axis=-1, dtype=np.float64), centred.sum(axis=-1, dtype=np.float64)
-
-
-def _pair(
-    ranks: Ragged[np.int64], labels: NDArray[np.int8], pivot: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Counts of positives and doubled residual rank sums of every client, shape (..., K)."""
-    count = np.add.reduceat(labels, ranks.offsets[:-1], axis=-1, dtype=np.int64)
-    rank_sum = np.add.reduceat(ranks.values * labels, ranks.offsets[:-1], axis=-1)
-    return count, rank_sum - pivot * count
-
-
-def _largest_distance(ranks: Ragged[np.int64], pivot: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.maximum(np.abs(ranks.maximum() - pivot), np.abs(ranks.minimum() - pivot))
-
-
-def _check_division(
-    ranks: Ragged[np.int64],
-    pivot: NDArray[np.int64],
-    share: Floats,
-    respond: NDArray[np.bool_],
-) -> None:
-    if not ((share > 0) & (share <= 1)).all():
-        raise ValueError("the count's share of the budget must be above 0 and at most 1")
-    unpaid = ~respond & (share == 1) & (_largest_distance(ranks, pivot) > 0)
-    if unpaid.any():
-        raise ValueError("no budget is left for a rank sum that depends on the labels")
 
 
 def _mechanism_name(mechanism: str) -> str:

@@ -80,6 +80,8 @@ def hadamard_reports(clients: Clients, ask: Ask, noise: NoiseSource, memory: Mem
     """
     settings: HierarchicalAUC = ask.settings
     height: int = ask.shared["height"]
+    if not 1 <= height <= MAX_HEIGHT:
+        raise ValueError(f"height must be from 1 to {MAX_HEIGHT}, got {height}")
     check_scores_in_unit_interval(clients)
     cells = np.minimum((clients.scores * 2**height).astype(np.int64), 2**height - 1)
     answers = settings.answers(height)
@@ -133,6 +135,7 @@ class HierarchicalAUC(Protocol):
     estimator: Literal["consistent", "traversal"] = "consistent"
 
     name = "hierarchical-auc"
+    steps = (hadamard_reports,)
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon)

@@ -1,8 +1,9 @@
-"""Replies as bytes: a versioned header, then named raw arrays. Nothing is pickled."""
+"""Fields as bytes: a versioned header, then named raw arrays. Nothing is pickled."""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,16 @@ VERSION = 1
 DTYPES = ("<f8", "<i8", "|i1", "|b1", "|u1", "<u4")
 MAX_BYTES = 2**31
 MAX_AXES = 4
+RAGGED = 0x80
+"""Marks, in the byte of an array's axes, a field of several values a client."""
 
 
 class MessageError(ValueError):
     """Bytes that are not a message of this version."""
 
 
-def encode(arrays: dict[str, NDArray[Any]]) -> bytes:
-    """One client's reply as bytes.
+def encode(fields: Mapping[str, Field]) -> bytes:
+    """One client's fields as bytes: arrays, and ragged fields of that client alone.
 
     Examples
     --------
@@ -32,18 +35,21 @@ def encode(arrays: dict[str, NDArray[Any]]) -> bytes:
     >>> len(message), decode(message)["positives"].item()
     (26, 3)
     """
-    parts = [MAGIC, struct.pack("<BB", VERSION, len(arrays))]
-    for name, array in arrays.items():
+    parts = [MAGIC, struct.pack("<BB", VERSION, len(fields))]
+    for name, value in fields.items():
+        ragged = isinstance(value, Ragged)
+        array = value.values if isinstance(value, Ragged) else value
         code = _code(array.dtype)
         shape = struct.pack(f"<{array.ndim}Q", *array.shape)
         label = name.encode("ascii")
-        parts += [struct.pack("<BBB", len(label), code, array.ndim), label, shape]
+        axes = array.ndim | RAGGED if ragged else array.ndim
+        parts += [struct.pack("<BBB", len(label), code, axes), label, shape]
         parts.append(np.ascontiguousarray(array, dtype=DTYPES[code]).tobytes())
     return b"".join(parts)
 
 
-def decode(message: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays of an encoded reply.
+def decode(message: bytes) -> dict[str, Field]:
+    """The fields of an encoded message; a ragged one is that of one client.
 
     Raises
     ------
@@ -56,14 +62,14 @@ def decode(message: bytes) -> dict[str, NDArray[Any]]:
     version, count = reader.unpack("<BB")
     if version != VERSION:
         raise MessageError(f"message version must be {VERSION}, got {version}")
-    arrays: dict[str, NDArray[Any]] = {}
+    fields: dict[str, Field] = {}
     for _ in range(count):
-        name, array = _read_array(reader)
-        if name in arrays:
+        name, value = _read_field(reader)
+        if name in fields:
             raise MessageError(f"field {name!r} appears twice")
-        arrays[name] = array
+        fields[name] = value
     reader.finish()
-    return arrays
+    return fields
 
 
 def sizes_by_client(reply: Reply, clients: int) -> NDArray[np.int64]:
@@ -83,15 +89,22 @@ def sum_size(reply: Reply) -> int:
     return len(encode({name: np.asarray(value) for name, value in reply.items()}))
 
 
-def reply_of(reply: Reply, client: int) -> dict[str, NDArray[Any]]:
-    """One client's own arrays of a batch's reply."""
-    return {name: _own(value, client) for name, value in reply.items()}
+def reply_of(reply: Reply, client: int) -> dict[str, Field]:
+    """One client's own fields of a batch's reply; its arrays have no client axis."""
+    return {
+        name: value.part(client, client + 1)
+        if isinstance(value, Ragged)
+        else np.asarray(value[..., client])
+        for name, value in reply.items()
+    }
 
 
-def _own(value: Field, client: int) -> NDArray[Any]:
-    if isinstance(value, Ragged):
-        return value.part(client, client + 1).values
-    return np.asarray(value[..., client])
+def as_reply(fields: Mapping[str, Field]) -> Reply:
+    """What ``reply_of`` gave, as the reply of a batch of one client."""
+    return {
+        name: value if isinstance(value, Ragged) else value[..., np.newaxis]
+        for name, value in fields.items()
+    }
 
 
 def _code(dtype: np.dtype[Any]) -> int:
@@ -124,8 +137,9 @@ class _Reader:
             raise MessageError(f"{len(self._message) - self._place} bytes after the message's end")
 
 
-def _read_array(reader: _Reader) -> tuple[str, NDArray[Any]]:
-    length, code, axes = reader.unpack("<BBB")
+def _read_field(reader: _Reader) -> tuple[str, Field]:
+    length, code, marked = reader.unpack("<BBB")
+    axes = marked & ~RAGGED
     if code >= len(DTYPES):
         raise MessageError(f"unknown array type {code}")
     if axes > MAX_AXES:
@@ -137,9 +151,18 @@ def _read_array(reader: _Reader) -> tuple[str, NDArray[Any]]:
     shape = reader.unpack(f"<{axes}Q")
     size = 1
     for extent in shape:
+        if extent > MAX_BYTES:
+            raise MessageError(f"field {name!r} announces an axis of {extent}")
         size *= extent
     itemsize = np.dtype(DTYPES[code]).itemsize
     if size * itemsize > MAX_BYTES:
         raise MessageError(f"field {name!r} announces {size * itemsize} bytes")
     raw = reader.take(size * itemsize)
-    return name, np.frombuffer(raw, dtype=DTYPES[code]).reshape(shape)
+    array = np.frombuffer(raw, dtype=DTYPES[code]).reshape(shape)
+    if array.dtype == np.bool_ and np.any(array.view(np.uint8) > 1):
+        raise MessageError(f"field {name!r} has bits other than 0 and 1")
+    if marked == axes:
+        return name, array
+    if not axes:
+        raise MessageError(f"field {name!r} has several values a client, but no axis of them")
+    return name, Ragged(array, np.array([0, shape[-1]], dtype=np.int64))

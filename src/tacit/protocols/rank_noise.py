@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.privacy.cost import Adjacency, Cost, analytic_gaussian_sigma
+from tacit.privacy.cost import Adjacency, Cost, analytic_gaussian_sigma, check_epsilon
 from tacit.privacy.distributions import (
     discrete_laplace_variance,
     discrete_staircase_variance,
@@ -27,7 +27,9 @@ Numbers = NDArray[Any]
 ONE_RECORD: NDArray[np.int64] = np.array(1, dtype=np.int64)
 """A label's flip moves the count of positives by one."""
 
+RESPONSE = "randomised-response"
 PURE_MECHANISMS = ("staircase", "discrete-laplace", "laplace")
+MECHANISMS = (*PURE_MECHANISMS, "gaussian", RESPONSE)
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,13 @@ class RankNoise:
     mechanism: str
     epsilon: float
     delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.mechanism not in MECHANISMS:
+            raise ValueError(f"mechanism must be one of {MECHANISMS}, got {self.mechanism!r}")
+        check_epsilon(self.epsilon)
+        if not 0 <= self.delta < 1:
+            raise ValueError(f"delta must be at least 0 and below 1, got {self.delta}")
 
     @property
     def cost(self) -> Cost:

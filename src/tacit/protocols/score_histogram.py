@@ -21,7 +21,7 @@ from tacit.metrics.trees import consistent_leaves
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, check_budget
 from tacit.privacy.distributions import discrete_laplace_variance, shared_laplace_epsilon
 from tacit.privacy.unary import OWN_VARIANCE, unary_counts, unary_variance
-from tacit.protocols.conversation import Ask, Conversation, Protocol, Reply, View
+from tacit.protocols.conversation import Ask, Conversation, Protocol, Reply, Step, View
 from tacit.protocols.division import (
     AIMS,
     CHOICE_UNITS,
@@ -142,6 +142,17 @@ class ScoreHistogram(Protocol):
             object.__setattr__(self, name, allowed[0])
         elif chosen not in allowed:
             raise ValueError(f"{name} must be one of {allowed} for {self.trust}, got {chosen!r}")
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of this trust model."""
+        if self.trust == "local-dp":
+            return (unary_reports,)
+        return (summed_trees, summed_ranks) if self.second_round else (summed_trees,)
+
+    def fewest(self, clients: int) -> int:
+        """With fewer than the clients that are planned to stay, the noise would not suffice."""
+        return share_of_noise(1, clients, self.dropouts).denominator
 
     @property
     def guarantee(self) -> Cost:

@@ -12,7 +12,7 @@ from tacit.data.clients import Clients, Ragged
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.noise import NoiseSource
 from tacit.privacy.unary import unary_bits
-from tacit.protocols.conversation import Ask, Memory, Reply, step
+from tacit.protocols.conversation import Ask, Layout, Memory, Reply, step
 from tacit.protocols.score_range import check_scores_in_unit_interval
 
 Integers = NDArray[np.int64]
@@ -51,7 +51,29 @@ def _rank_cost(clients: Clients, ask: Ask, memory: Memory) -> Cost:
     return cost
 
 
-@step(spends=_tree_cost)
+def agreed_height(ask: Ask) -> int:
+    """The height of the tree, which follows from the settings and the number of clients.
+
+    Raises
+    ------
+    ValueError : for an ask that says another.
+    """
+    height, agreed = ask.shared["height"], ask.settings.tree_height(ask.shared["clients"])
+    if height != agreed:
+        raise ValueError(f"height must be {agreed}, as agreed, got {height}")
+    return int(agreed)
+
+
+def _tree_layout(ask: Ask) -> Layout:
+    levels = ask.settings.level_scales(agreed_height(ask))
+    return {level_name(level): (1 << level,) for level in levels} | {"clients": ()}
+
+
+def _rank_layout(ask: Ask) -> Layout:
+    return {"sums": (2,), "clients": ()}
+
+
+@step(spends=_tree_cost, sums=_tree_layout)
 def summed_trees(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
     """Send the tree of both classes' counts, with this batch's share of the noise.
 
@@ -66,7 +88,7 @@ def summed_trees(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory)
 
     The server learns the noisy sum of the trees, and how many clients answered.
     """
-    settings, height = ask.settings, ask.shared["height"]
+    settings, height = ask.settings, agreed_height(ask)
     leaves = places_of(clients, height)
     sampled = settings.budget == "sample"
     chosen = noise.choices(settings.shares(height), clients.records) if sampled else None
@@ -81,7 +103,7 @@ def summed_trees(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory)
     return reply | {"clients": np.asarray(clients.count, dtype=np.int64)}
 
 
-@step(spends=_rank_cost)
+@step(spends=_rank_cost, sums=_rank_layout)
 def summed_ranks(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
     """Send the sums of the other class's published distribution over the own class's records.
 
@@ -96,7 +118,7 @@ def summed_ranks(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory)
 
     The server learns the two noisy sums over all clients, and how many clients answered.
     """
-    settings, height = ask.settings, ask.shared["height"]
+    settings, height = ask.settings, agreed_height(ask)
     ranks, pivot = ask.shared["ranks"], ask.shared["pivot"]
     half = 1 << height
     _check_ranks(ranks, pivot, noise.full_shape((2 * half,)))
@@ -143,7 +165,7 @@ def unary_reports(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory
 
     The server learns each record's level and noisy bits.
     """
-    settings, height = ask.settings, ask.shared["height"]
+    settings, height = ask.settings, agreed_height(ask)
     leaves = places_of(clients, height)
     levels = FIRST_CELLS + noise.choices(settings.shares(height), clients.records)
     widths = report_bytes(levels)

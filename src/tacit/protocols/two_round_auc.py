@@ -158,6 +158,7 @@ class TwoRoundAUC(Protocol):
     mechanism: Literal["window", "bit"] = "window"
 
     name = "two-round-auc"
+    steps = (draw_turns, report_cells, report_influences)
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon)
@@ -318,8 +319,10 @@ def _take_note(ask: Ask, memory: Memory, rounds: int) -> None:
     """Refuse turns that the client did not draw, and a round that is not the next one."""
     note: Turns | None = memory.recall(NOTE)
     if note is None:
-        return
-    first = int(ask.shared["first"])
+        raise DataError("turns were never drawn, and this ask says otherwise")
+    first = ask.shared["first"]
+    if not isinstance(first, int):
+        raise ValueError(f"the first round's end must be a whole number, got {first!r}")
     kept = np.array_equal(note.drawn, _turns_of(ask)) and (rounds == 0 or note.first == first)
     if note.rounds != rounds or not kept:
         raise DataError("a record speaks once, at the turn it drew, and this ask says otherwise")

@@ -66,6 +66,8 @@ def random_symbols(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memor
     """
     settings: UStatistic = ask.settings
     space = settings.space(ask.shared["bins"])
+    if space.symbols > MAX_SYMBOLS:
+        raise ValueError(f"there may be {MAX_SYMBOLS} symbols at most, got {space.symbols}")
     response = SymbolResponse(space.symbols, settings.epsilon)
     reports = response.answers(space.of_records(clients), noise)
     if clients.count < clients.records:
@@ -118,6 +120,7 @@ class UStatistic(Protocol):
     second_values: ArrayLike | None = None
 
     name = "ustatistic"
+    steps = (random_symbols,)
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from tacit.protocols.dpauc import DPAUC
-from tacit.protocols.fedauc import RESPONSE
+from tacit.protocols.rank_noise import RESPONSE
 from tacit.reproducing import reference_dpauc as paper
 from tacit.reproducing.measuring import IID, NON_IID, Bench, Job, Split, centre, spread
 from tacit.reproducing.rows import Row

@@ -17,7 +17,8 @@ from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.privacy.noise import SimulatedNoise
 from tacit.privacy.response import flip_labels
 from tacit.protocols.baselines import NoisyScores
-from tacit.protocols.fedauc import RESPONSE, FedAUC
+from tacit.protocols.fedauc import FedAUC
+from tacit.protocols.rank_noise import RESPONSE
 from tacit.reproducing import reference_fedauc as paper
 from tacit.reproducing.measuring import IID, NON_IID, Bench, Job, Setting, Split, centre, spread
 from tacit.reproducing.rows import Row

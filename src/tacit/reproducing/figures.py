@@ -14,8 +14,8 @@ import numpy as np
 
 from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.protocols.allocation import RankGeometry, adaptive_allocation
-from tacit.protocols.fedauc import RESPONSE, FedAUC
-from tacit.protocols.rank_noise import RankNoise
+from tacit.protocols.fedauc import FedAUC
+from tacit.protocols.rank_noise import RESPONSE, RankNoise
 from tacit.reproducing import reference_fedauc as paper
 from tacit.reproducing.fedauc_tables import ADAPTIVE
 from tacit.reproducing.measuring import IID, NON_IID, Bench, Job, Setting, Split, quotient, spread

@@ -8,14 +8,17 @@ from typing import Any
 
 from tacit.reproducing import (
     dpauc_tables,
+    encrypted,
     fedauc_tables,
     federated,
     federated_figures,
     figures,
     local_targets,
+    planning_grid,
     targets,
     ustatistics,
 )
+from tacit.reproducing import reference_encrypted as encrypted_paper
 from tacit.reproducing import reference_fedauc as paper
 from tacit.reproducing.measuring import IID, NON_IID, Job, Table
 
@@ -161,6 +164,36 @@ _DPAUC_TABLES = (
     ),
 )
 
+_ENCRYPTED_TABLES = (
+    _table(
+        "fhe-table-1",
+        "AUC under encryption, plain and by DPAUC, by size and thresholds",
+        encrypted.accuracy,
+        encrypted_paper.TABLE_1,
+    ),
+    _table(
+        "fhe-table-2",
+        "the same at the sizes and AUCs of the second data set",
+        encrypted.accuracy,
+        encrypted_paper.TABLE_2,
+    ),
+    _table(
+        "fhe-table-3",
+        "bytes that a client sends, by adversary and number of clients",
+        encrypted.traffic,
+    ),
+    _table(
+        "fhe-figure-2",
+        "the aggregator's seconds by the number of thresholds, 15 parties",
+        encrypted.by_points,
+    ),
+    _table(
+        "fhe-figure-3",
+        "the aggregator's seconds by the number of parties, 100 thresholds",
+        encrypted.by_parties,
+    ),
+)
+
 _USTATISTICS_FIGURES = (
     _table(
         "ustatistics-figure-3",
@@ -239,6 +272,12 @@ _TARGETS = (
         local_targets.coverage,
         repeats=500,
     ),
+    _table(
+        "planning-grid",
+        "our target: planned errors against measured ones, on scores that the plan assumes (slow)",
+        planning_grid.grid,
+        repeats=200,
+    ),
 )
 
 TABLES: dict[str, Table] = {
@@ -247,6 +286,7 @@ TABLES: dict[str, Table] = {
         *_FEDAUC_TABLES,
         *_FEDAUC_FIGURES,
         *_DPAUC_TABLES,
+        *_ENCRYPTED_TABLES,
         *_USTATISTICS_FIGURES,
         *_FEDERATED_TABLES,
         *_TARGETS,

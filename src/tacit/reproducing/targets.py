@@ -12,7 +12,8 @@ import numpy as np
 from tacit.privacy.noise import NoNoise
 from tacit.protocols.conversation import Protocol
 from tacit.protocols.dpauc import DPAUC
-from tacit.protocols.fedauc import RESPONSE, FedAUC
+from tacit.protocols.fedauc import FedAUC
+from tacit.protocols.rank_noise import RESPONSE
 from tacit.reproducing.dpauc_tables import LAPLACE_THRESHOLDS, paper_laplace
 from tacit.reproducing.fedauc_tables import ADAPTIVE
 from tacit.reproducing.figures import NAMES

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 Floats = NDArray[np.float64]
 Numbers = list[float | None]
@@ -49,7 +49,7 @@ class Band:
         """The nearest rates in [0, 1] that fall from point to point."""
         if not np.isfinite(self.value).all():
             return self.within()
-        fitted = isotonic_regression(self.value, increasing=False).x
+        fitted = scipy.optimize.isotonic_regression(self.value, increasing=False).x
         return Band(np.clip(fitted, 0.0, 1.0), self.privacy_error, self.sampling_error)
 
     def to_dict(self, name: str) -> dict[str, Numbers]:

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import html
 import math
+import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.privacy.cost import Cost
+from tacit.reporting.integrity import SCHEMA, federation_entry, sealed
+from tacit.reporting.page import report
+from tacit.reporting.reading import Result
+from tacit.results.bands import numbers
 from tacit.results.calibrator import Calibrator
-from tacit.results.estimate import Estimate
+from tacit.results.estimate import Estimate, finite
 from tacit.results.findings import Curve
 from tacit.results.histogram import Histogram
+from tacit.results.threshold_rates import rates_entry, rates_of_curve
 
-SCHEMA = "tacit.evaluation/1"
+LISTED = 200
+"""Clients are listed one by one up to this many."""
+DRAWN = 500
+"""So many points of a curve are written down at most; the result itself has them all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +48,7 @@ class Traffic:
         """The ``traffic`` entry of a result."""
         return {
             "rounds": self.rounds,
+            "bytes_sent": int(self.bytes_sent.sum()),
             "bytes_sent_per_client": {
                 "median": float(np.median(self.bytes_sent)),
                 "max": int(self.bytes_sent.max()),
@@ -60,6 +72,13 @@ class Evaluation:
     noise : where the noise came from, ``"system"``, ``"simulated"`` or ``"none"``.
     figure : what was estimated; an AUC unless the protocol says otherwise.
     exact : the exact figure, where every record could be read; it is not private.
+    negatives : the estimated number of negative records; NaN where it was not said.
+    participants : the clients' names, in their order; empty where they have none, or where who took
+        part is not to be written down.
+    federation : what the records are called. Two results that bear one name and number of clients
+        are taken to be about the same records.
+    simulated : whether the clients do not exist, or the noise is not fit for a release.
+    time : when it was computed, in UTC; None for a simulation, which a seed makes repeatable.
     warnings : what the reader must know about this result.
     histogram : both classes' score histograms and all that follows from them, where the server's
         view allows it; else None.
@@ -83,6 +102,11 @@ class Evaluation:
     histogram: Histogram | None = field(default=None, repr=False)
     protection: Cost | None = None
     release: Any = field(default=None, repr=False)
+    negatives: float = math.nan
+    participants: tuple[str, ...] = ()
+    federation: str | None = None
+    simulated: bool = False
+    time: datetime | None = None
 
     @property
     def auc(self) -> Estimate:
@@ -132,31 +156,86 @@ class Evaluation:
         return math.isfinite(self.estimate.value)
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as the command's JSON: plain numbers, strings, lists; absent figures null."""
+        """The result as the command's JSON, which follows the published schema.
+
+        Plain numbers, strings and lists; absent figures are null, and the last entry is a
+        fingerprint of all others.
+        """
         made: dict[str, Any] = {
             "schema": SCHEMA,
+            "software": _software(),
             "protocol": dict(self.protocol),
             **self._figure_entry(),
             "spent": self.spent.to_dict(),
             "traffic": self.traffic.to_dict(),
             "clients": self.clients,
+            "federation": federation_entry(self.federation, self.clients, self._listed_names),
             "noise": self.noise,
+            "simulation": self.simulated or self.noise == "simulated",
             "warnings": list(self.warnings),
+            "positives": finite(self.positives),
+            "negatives": finite(self.negatives),
         }
+        return sealed(made | self._optional_entries())
+
+    def _optional_entries(self) -> dict[str, Any]:
+        """The entries that only some results have."""
+        made: dict[str, Any] = {}
+        if self.time is not None:
+            made["time"] = f"{self.time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        if self.clients <= LISTED:
+            made["participants"] = self._participant_entries()
         if self.exact is not None:
             made["exact"] = self.exact
         if self.roc is not None:
-            made["roc"] = self.roc.to_dict()
+            made["roc"] = _roc_entry(_drawn(self.roc))
         if self.histogram is not None:
             made |= self.histogram.to_dict()
+        elif self.roc is not None:
+            curve = _drawn(self.roc)
+            rates = rates_of_curve(curve, self.positives, self.negatives)
+            made["rates"] = rates_entry(curve.thresholds, rates)
         if self.protection is not None:
             made["protection"] = self.protection.to_dict()
         return made
 
+    @property
+    def _listed_names(self) -> tuple[str, ...]:
+        """The names that may be written down: one for each client, and not too many."""
+        whole = len(self.participants) == self.clients <= LISTED
+        return self.participants if whole else ()
+
+    def _participant_entries(self) -> list[dict[str, Any]]:
+        sent: list[int] = self.traffic.bytes_sent.tolist()
+        if not self._listed_names:
+            return [{"bytes_sent": one} for one in sent]
+        named = zip(self._listed_names, sent, strict=True)
+        return [{"name": name, "bytes_sent": one} for name, one in named]
+
     def _figure_entry(self) -> dict[str, Any]:
+        population = self.estimate.interval(0.95, about="population")
+        entry = self.estimate.to_dict() | {"population_interval": [finite(x) for x in population]}
         if self.figure == "AUC":
-            return {"auc": self.estimate.to_dict()}
-        return {"figure": self.figure, "estimate": self.estimate.to_dict()}
+            return {"auc": entry}
+        return {"figure": self.figure, "estimate": entry}
+
+    def to_html(self, title: str | None = None) -> str:
+        """The result as a report: one HTML page that needs no network and no other file.
+
+        Parameters
+        ----------
+        title : the page's heading; None for what the federation is called, or else the protocol.
+
+        Examples
+        --------
+        >>> import tacit
+        >>> scores, labels = tacit.binormal_scores(500, 1500, 0.8, seed=0)
+        >>> clients = tacit.Clients.split(scores, labels, clients=10, seed=0)
+        >>> page = tacit.evaluate(clients, tacit.DPAUC(1.0), seed=1).to_html("A trial")
+        >>> "<title>A trial</title>" in page, "<script src" in page
+        (True, False)
+        """
+        return report([Result.of(self.to_dict(), str(self.protocol["name"]))], title)
 
     def to_rows(self) -> list[tuple[str, str]]:
         """The result as labelled lines for a person."""
@@ -246,6 +325,32 @@ class Evaluation:
         )
         notes = "".join(f"<li>{html.escape(warning)}</li>" for warning in self.warnings)
         return f"<table>{lines}</table>" + (f"<ul>{notes}</ul>" if notes else "")
+
+
+def _roc_entry(curve: Curve) -> dict[str, list[float | None]]:
+    """The curve with the bands of its true-positive rates."""
+    low, high = curve.band.limits()
+    bands = {"true_positive_rate_low": numbers(low), "true_positive_rate_high": numbers(high)}
+    return curve.to_dict() | bands
+
+
+def _drawn(curve: Curve) -> Curve:
+    """The curve at no more points than a picture needs, both ends among them."""
+    size = curve.thresholds.size
+    if size <= DRAWN:
+        return curve
+    kept = np.linspace(0, size - 1, DRAWN).round().astype(np.int64)
+    named = [item.name for item in fields(curve) if getattr(curve, item.name) is not None]
+    return replace(curve, **{name: getattr(curve, name)[..., kept] for name in named})
+
+
+def _software() -> dict[str, str]:
+    """The versions that computed a result."""
+    try:
+        own = version("tacit")
+    except PackageNotFoundError:
+        own = "not installed"
+    return {"tacit": own, "python": platform.python_version(), "numpy": np.__version__}
 
 
 def _protocol_line(protocol: Mapping[str, Any]) -> str:

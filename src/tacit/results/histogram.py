@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,15 +25,14 @@ from tacit.metrics.rates import (
     average_precision,
     false_positive_rate,
     positive_share,
-    precision,
     reaching,
-    recall,
 )
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.results.bands import Band, PrecisionRecall, Reliability
 from tacit.results.calibrator import Calibrator
 from tacit.results.estimate import Estimate, finite
 from tacit.results.findings import Curve
+from tacit.results.threshold_rates import rates_entry
 
 Floats = NDArray[np.float64]
 
@@ -151,8 +149,8 @@ class Histogram:
     def roc(self) -> Curve:
         """The ROC curve at the buckets' borders, with privacy and sampling errors."""
         starts = self.starts
-        across = self._border_band(false_positive_rate, starts).falling()
-        up = self._border_band(recall, starts).falling()
+        across = self._borders["false-positive rate"].falling()
+        up = self._borders["recall"].falling()
         return Curve(
             self.edges[starts],
             across.value,
@@ -168,9 +166,16 @@ class Histogram:
         starts = self.starts
         return PrecisionRecall(
             self.edges[starts],
-            self._border_band(recall, starts).falling(),
-            self._border_band(precision, starts).within(),
+            self._borders["recall"].falling(),
+            self._borders["precision"].within(),
         )
+
+    def rates(self) -> dict[str, Band]:
+        """Every rate of ``at`` at the buckets' borders; recall and specificity as on the curves."""
+        across = self._borders["false-positive rate"].falling()
+        specificity = Band(1 - across.value, across.privacy_error, across.sampling_error)
+        within = {name: self._borders[name].within() for name in RATES if name != "specificity"}
+        return within | {"recall": self._borders["recall"].falling(), "specificity": specificity}
 
     def reliability(self) -> Reliability:
         """The share of positives in every bucket beside the mean score there.
@@ -234,6 +239,7 @@ class Histogram:
             "certain_range": [finite(low), finite(high)],
             "at_half": {name: rate.to_dict() for name, rate in self.at(0.5).items()},
             "precision_recall": self.precision_recall().to_dict(),
+            "rates": rates_entry(self.edges[self.starts], self.rates()),
             "reliability": self.reliability().to_dict(),
             "calibration": self._calibration_entry(),
         }
@@ -252,11 +258,14 @@ class Histogram:
         """Both classes' counts in the buckets."""
         return merge(self.counts, self.starts)
 
-    def _border_band(
-        self, rate: Callable[[Floats, Floats], Rate], starts: NDArray[np.int64]
-    ) -> Band:
-        """A rate at every bucket's lower border."""
-        return self._band(rate(self._merged, np.triu(np.ones((starts.size, starts.size)))), starts)
+    @cached_property
+    def _borders(self) -> dict[str, Band]:
+        """Every rate at every bucket's lower border, as it comes."""
+        starts = self.starts
+        above = np.triu(np.ones((starts.size, starts.size)))
+        rates = {**RATES, "false-positive rate": false_positive_rate}
+        del rates["specificity"]
+        return {name: self._band(rate(self._merged, above), starts) for name, rate in rates.items()}
 
     def _band(self, rate: Rate, starts: NDArray[np.int64]) -> Band:
         """A rate of the buckets that start at these cells, with its errors."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +16,21 @@ from tacit.protocols.conversation import Memory, Protocol
 from tacit.protocols.fedauc import FedAUC
 from tacit.results.evaluation import Evaluation, Traffic
 from tacit.results.findings import Findings
-from tacit.running.simulation import replicate, simulate
+from tacit.running.simulation import Run, replicate, simulate
+from tacit.running.two_party import JointRun, run_jointly
+
+IDEAL = (
+    "what clients would compute together was computed by a trusted party: this process saw all of "
+    "their records; between real clients cryptography has to take its place"
+)
+
+HERE = (
+    "the clients computed together by cryptography, each in a process of its own; all of them ran "
+    "on this machine, whose user could read all records"
+)
+
+ENGINES = ("ideal", "spu")
+"""Who computes joint steps: a trusted party, or the clients' processes."""
 
 
 def evaluate(
@@ -24,6 +41,8 @@ def evaluate(
     memory: Memory | None = None,
     noise: NoiseSource | None = None,
     exact: bool = False,
+    federation: str | None = None,
+    engine: Literal["ideal", "spu"] = "ideal",
 ) -> Evaluation:
     """Run one evaluation and return the estimate with its errors and its costs.
 
@@ -38,12 +57,19 @@ def evaluate(
         then reused, at no further cost.
     noise : a noise source to use instead.
     exact : also compute the exact figure, which is not private.
+    federation : what the records are called; results under one name are taken to be about the same
+        records when they are compared.
+    engine : who computes what clients compute together: ``"ideal"``, a trusted party in this
+        process, or ``"spu"``, the clients by cryptography, each in a process of its own (the extra
+        ``two-party``; docs/two-party.md).
 
     Raises
     ------
     DataError : when the records cannot be evaluated: fewer than two, or a class absent where the
         protocol can tell.
-    ValueError : for a seed together with a noise source.
+    ValueError : for a seed together with a noise source, an unknown engine, or simulated noise or
+        a protocol without joint steps where the engine is ``"spu"``.
+    JointError : when a client's process fails or does not answer in time.
 
     Examples
     --------
@@ -60,8 +86,8 @@ def evaluate(
     if seed is not None and noise is not None:
         raise ValueError("give a seed or a noise source, not both")
     _check_records(clients)
-    source = _noise_source(clients, seed) if noise is None else noise
-    run = simulate(clients, protocol, source, memory)
+    source = noise_source(clients, seed) if noise is None else noise
+    run = _run(clients, protocol, source, memory, engine)
     findings = run.findings
     return Evaluation(
         protocol={"name": protocol.name, **protocol.settings},
@@ -71,13 +97,22 @@ def evaluate(
         traffic=Traffic(run.rounds, run.bytes_sent),
         clients=clients.count,
         positives=float(findings.positives),
-        noise="none" if isinstance(protocol, ExactAUC) else _noise_name(source),
+        noise="none" if isinstance(protocol, ExactAUC) else noise_name(source),
         figure=protocol.figure,
         exact=protocol.exact(clients) if exact else None,
-        warnings=(*_simulation_warnings(clients, source), *findings.warnings),
+        warnings=(
+            *simulation_warnings(clients, source),
+            *_joint_warnings(run),
+            *findings.warnings,
+        ),
         histogram=findings.histogram,
         protection=findings.protection,
         release=_release(clients.records, protocol, findings),
+        negatives=float(findings.negatives),
+        participants=clients.names,
+        federation=federation,
+        simulated=clients.simulated or not isinstance(source, SystemNoise),
+        time=None if isinstance(source, SimulatedNoise) else datetime.now(UTC),
     )
 
 
@@ -112,22 +147,43 @@ def exact_auc(clients: Clients) -> float:
     return float(simulate(clients, ExactAUC(), NoNoise()).findings.value)
 
 
+def _run(
+    clients: Clients, protocol: Protocol, noise: NoiseSource, memory: Memory | None, engine: str
+) -> Run:
+    if engine not in ENGINES:
+        raise ValueError(f"engine must be one of {ENGINES}, got {engine!r}")
+    if engine == "spu":
+        if memory is not None:
+            raise ValueError("clients in processes of their own keep their own notebooks")
+        return run_jointly(clients, protocol, noise)
+    return simulate(clients, protocol, noise, memory)
+
+
+def _joint_warnings(run: Run) -> tuple[str, ...]:
+    if isinstance(run, JointRun):
+        return (HERE,)
+    return (IDEAL,) if run.joint else ()
+
+
 def _check_records(clients: Clients) -> None:
     if clients.records < 2:
         raise DataError(f"an evaluation needs at least two records, got {clients.records}")
 
 
-def _noise_source(clients: Clients, seed: int | None) -> NoiseSource:
+def noise_source(clients: Clients, seed: int | None) -> NoiseSource:
+    """Simulated noise where a seed or clients that do not exist ask for it, else the system's."""
     return SimulatedNoise(seed) if seed is not None or clients.simulated else SystemNoise()
 
 
-def _noise_name(source: NoiseSource) -> str:
+def noise_name(source: NoiseSource) -> str:
+    """What a result calls its noise."""
     if isinstance(source, SystemNoise):
         return "system"
     return "simulated" if isinstance(source, SimulatedNoise) else "none"
 
 
-def _simulation_warnings(clients: Clients, source: NoiseSource) -> tuple[str, ...]:
+def simulation_warnings(clients: Clients, source: NoiseSource) -> tuple[str, ...]:
+    """What a result says where nothing is protected."""
     if clients.simulated:
         return (
             f"this is a simulation: the records were dealt out to {clients.count} clients that do "

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.clients import Clients
-from tacit.privacy.cost import NOTHING, Cost, most
+from tacit.privacy.cost import Cost, most
 from tacit.privacy.noise import NoiseSource, SimulatedNoise
 from tacit.protocols.conversation import Ask, Memory, Protocol, Reply, View, stack, total
 from tacit.protocols.messages import sizes_by_client, sum_size
 from tacit.results.findings import Findings
+from tacit.running.spending import Payment, most_spent
 
 REPLICATE_NUMBERS = 2**26
 """Replicates are run in groups that hold about this many numbers at once."""
@@ -28,12 +29,14 @@ class Run:
     spent : the sum of the costs that the client steps declared, for the record that spent most.
     rounds : the number of asks.
     bytes_sent : the bytes that each client sent, shape (K,).
+    joint : whether a step ran that clients would compute together, by cryptography.
     """
 
     findings: Findings
     spent: Cost
     rounds: int
     bytes_sent: NDArray[np.int64]
+    joint: bool = False
 
 
 def simulate(
@@ -46,29 +49,36 @@ def simulate(
 ) -> Run:
     """Run a protocol's conversation over a batch of clients.
 
+    What clients compute together (``View.JOINT``) is computed here by the ideal functionality, for
+    all of them at once. What the server then receives counts as sent by all clients in equal parts,
+    rounded up; the messages of the cryptography that it stands for are not counted.
+
     Parameters
     ----------
     clients : all clients.
     protocol : the protocol.
     noise : where the clients' noise comes from.
     memory : the clients' notebook of earlier evaluations; None starts an empty one.
-    chunk : answer for at most this many clients at a time; None answers for all at once.
+    chunk : answer for at most this many clients at a time, but in joint steps; None answers for all
+        at once.
     asked : how many clients were asked, where not all of them answer.
     """
     notebook = Memory() if memory is None else memory
     conversation = protocol.conversation(clients.count if asked is None else asked)
     rounds: list[_Round] = []
     sent = np.zeros(clients.count, dtype=np.int64)
+    joint = False
     ask = next(conversation)
     while True:
         done = _answer(clients, ask, noise, notebook, chunk)
         rounds.append(done)
-        summed = ask.view is View.SUM
-        sent += sum_size(done.reply) if summed else sizes_by_client(done.reply, clients.count)
+        joint = joint or ask.view is View.JOINT
+        sent += _bytes_sent(done.reply, ask.view, clients.count)
         try:
             ask = conversation.send(done.reply)
         except StopIteration as end:
-            return Run(end.value, _most_spent(rounds), len(rounds), sent)
+            spent = most_spent([done.payment for done in rounds])
+            return Run(end.value, spent, len(rounds), sent, joint)
 
 
 def replicate(
@@ -93,18 +103,17 @@ def replicate(
 
 @dataclass(frozen=True, eq=False)
 class _Round:
-    """What the server saw of one ask, what it cost, and which records spoke."""
+    """What the server saw of one ask, and what it cost whom."""
 
     reply: Reply
-    cost: Cost
-    speaking: NDArray[np.bool_]
+    payment: Payment
 
 
 def _answer(
     clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory, chunk: int | None
 ) -> _Round:
     replies, costs = [], []
-    step = clients.count if chunk is None else chunk
+    step = clients.count if chunk is None or ask.view is View.JOINT else chunk
     for start in range(0, clients.count, step):
         stop = min(start + step, clients.count)
         whole = stop - start == clients.count
@@ -113,20 +122,23 @@ def _answer(
         notes = memory if whole else memory.part(start, stop)
         costs.append(ask.step.spends(batch, own, notes))
         replies.append(ask.step.answer(batch, own, noise, notes))
-    joined = total(replies) if ask.view is View.SUM else stack(replies)
-    return _Round(joined, most(costs), ask.step.speaks(clients, ask))
+    return _Round(_shown(replies, ask.view), Payment(most(costs), ask.step.speaks(clients, ask)))
 
 
-def _most_spent(rounds: list[_Round]) -> Cost:
-    """The most that a record spent: the costs of the rounds in which it spoke, added up."""
-    paid = [done for done in rounds if done.cost != NOTHING]
-    if not paid:
-        return NOTHING
-    patterns = np.unique(sum(done.speaking << place for place, done in enumerate(paid)))
-    return most(
-        sum((done.cost for place, done in enumerate(paid) if pattern >> place & 1), NOTHING)
-        for pattern in patterns.tolist()
-    )
+def _shown(replies: list[Reply], view: View) -> Reply:
+    """What the server sees of the replies of consecutive batches."""
+    if view is View.JOINT:
+        return replies[0]
+    return total(replies) if view is View.SUM else stack(replies)
+
+
+def _bytes_sent(reply: Reply, view: View, clients: int) -> NDArray[np.int64]:
+    """What each client sends for this reply, in bytes, shape (K,)."""
+    if view is View.EACH:
+        return sizes_by_client(reply, clients)
+    size = sum_size(reply)
+    own = size if view is View.SUM else -(-size // clients)
+    return np.full(clients, own, dtype=np.int64)
 
 
 def _join_findings(parts: list[tuple[int, Findings]]) -> Findings:

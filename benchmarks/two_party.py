@@ -1,0 +1,99 @@
+"""Joint computations between processes: ``python -m benchmarks.two_party [--pairs N ...]``.
+
+Seconds and megabytes of noisy AUC pairs between two parties, and of ranks among two and three, all
+processes on this machine: from the beginning of the session to its last share, then with starting
+and linking the processes, and the processor time of all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+
+import numpy as np
+
+from benchmarks.timing import row
+from tacit.data.clients import Clients, Ragged
+from tacit.protocols.conversation import Ask, View
+from tacit.protocols.fedauc import FedAUC
+from tacit.protocols.hidden_ranks import rank_together
+from tacit.protocols.paired_kernels import GRIDS, paired_values
+from tacit.protocols.paired_matching import seated_pairs
+from tacit.protocols.paired_ustatistic import PairedUStatistic, compute_pairs
+from tacit.running.joint_processes import JointReply, JointSettings
+from tacit.running.two_party import answer_jointly
+
+PAIRS = (10_000, 100_000)
+SCORES = (10_000,)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.two_party", description=__doc__)
+    parser.add_argument("--pairs", type=int, nargs="*", default=PAIRS)
+    parser.add_argument("--scores", type=int, nargs="*", default=SCORES)
+    parser.add_argument("--kernels", nargs="*", default=("auc",), choices=tuple(GRIDS))
+    parser.add_argument("--noise", default="laplace", choices=("laplace", "randomised-response"))
+    options = parser.parse_args()
+    for pairs in options.pairs:
+        for kernel in options.kernels:
+            print(measured_pairs(pairs, kernel, options.noise), flush=True)
+    for scores in options.scores:
+        for parties in (2, 3):
+            print(measured_ranks(scores, parties), flush=True)
+
+
+def measured_pairs(pairs: int, kernel: str, noise: str) -> str:
+    """All pairs are between the two parties, each of which holds one record of every pair."""
+    clients = federation(2 * pairs, 2)
+    rng = np.random.default_rng(1)
+    seats = np.concatenate([2 * rng.permutation(pairs), 2 * rng.permutation(pairs) + 1])
+    protocol = PairedUStatistic(kernel, 1.0, matchings=1, noise=noise)
+    each = {"seats": Ragged(seats[np.newaxis], clients.offsets)}
+    ask = Ask(compute_pairs, protocol, {"epsilon": 1.0}, each, View.JOINT)
+    reply, times = answered(clients, ask)
+    first, second = seated_pairs(seats)
+    rows = protocol.rows(clients)
+    exact = paired_values(kernel, rows[:, first], rows[:, second]).mean()
+    pair = protocol.pair_noise(1.0)
+    found = float(pair.debiased(np.asarray(reply.reply["values"])).mean())
+    errors = (found - exact) / np.sqrt(pair.variance(1.0) / pairs)
+    name = f"{pairs:,} pairs, {kernel}, {noise}"
+    return described(name, reply, times, f"; {errors:+.1f} standard errors off")
+
+
+def measured_ranks(scores: int, parties: int) -> str:
+    protocol = FedAUC(1.0, ranks="mpc")
+    clients = federation(scores, parties)
+    reply, times = answered(clients, Ask(rank_together, protocol, view=View.JOINT))
+    return described(f"ranks of {scores:,} scores, {parties} parties", reply, times, "")
+
+
+def federation(records: int, clients: int) -> Clients:
+    rng = np.random.default_rng(0)
+    labels = (rng.random(records) < 0.25).astype(np.int8)
+    scores = np.clip(rng.normal(0.4 + 0.15 * labels, 0.15), 0, 1)
+    owners = np.arange(records) * clients // records
+    return Clients.from_arrays(scores, labels, owners, second=np.round(scores, 1))
+
+
+def answered(clients: Clients, ask: Ask) -> tuple[JointReply, str]:
+    start, spent = time.perf_counter(), processor_seconds()
+    reply = answer_jointly(clients, ask, settings=JointSettings(timeout=600))
+    seconds, own = time.perf_counter() - start, processor_seconds() - spent
+    return reply, f"{seconds:.1f} s with processes, {own:.1f} s of processor time"
+
+
+def processor_seconds() -> float:
+    """Of all processes that were started and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def described(name: str, reply: JointReply, times: str, note: str) -> str:
+    session = max(reply.sessions, key=lambda each: each.seconds)
+    return row(name, session.seconds, f"{session.bytes_sent / 1e6:.1f} MB; {times}{note}")
+
+
+if __name__ == "__main__":
+    main()

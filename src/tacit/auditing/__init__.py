@@ -1,0 +1,1 @@
+"""Attacks on the protocols: what an attacker distinguishes, and which labels it infers."""

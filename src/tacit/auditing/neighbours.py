@@ -1,0 +1,93 @@
+"""Neighbouring data sets that an attack has a chance to tell apart, and the records to start from.
+
+Guarantees are about the worst neighbours. For sums, counts, ranks and cells these change a record
+from one end of the scores to the other, or one at an end, so that only such are tried.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tacit.data.clients import Clients
+from tacit.privacy.cost import Adjacency
+
+
+def federation(
+    records: int, apart: bool, low: float = 0.0, high: float = 1.0, values: Any = None
+) -> Clients:
+    """Evenly spread records of alternating class, second values descending.
+
+    Parameters
+    ----------
+    records : how many.
+    apart : True for clients of one record each, else one client holds all.
+    low, high : the range of the scores.
+    values : the finite values that scores may take, instead of a range.
+
+    Examples
+    --------
+    >>> federation(3, apart=True).scores, federation(3, apart=True).count
+    (array([0. , 0.5, 1. ]), 3)
+    """
+    scores = np.linspace(low, high, records)
+    if values is not None:
+        scores = np.resize(np.asarray(values, dtype=np.float64), records)
+    labels = np.arange(records, dtype=np.int8) % 2
+    ids = np.arange(records) if apart else None
+    return Clients.from_arrays(scores, labels, ids, second=scores[::-1])
+
+
+def neighbours(clients: Clients, adjacency: Adjacency, client: int = 0) -> Iterator[Clients]:
+    """Data sets that differ in one record of a client.
+
+    A score is changed to the ends and the middle of all scores; a replaced record goes to the ends.
+
+    Parameters
+    ----------
+    clients : the data set to start from.
+    adjacency : what may be changed.
+    client : whose record it is.
+
+    Examples
+    --------
+    >>> [other.labels.tolist() for other in neighbours(federation(3, False), Adjacency.LABEL)]
+    [[1, 1, 0], [0, 0, 0], [0, 1, 1]]
+    """
+    start, stop = (int(place) for place in clients.offsets[client : client + 2])
+    scores, labels = clients.scores, clients.labels
+    score, label = scores[start], labels[start]
+    ends = sorted({start, (start + stop) // 2, stop - 1})
+    if adjacency is Adjacency.LABEL:
+        yield from (_changed(clients, k, scores[k], 1 - labels[k]) for k in ends)
+    elif adjacency is Adjacency.RECORD:
+        yield from (_removed(clients, client, k) for k in ends)
+    elif adjacency is Adjacency.SCORE:
+        for other in sorted({*np.quantile(scores, (0, 0.5, 1), method="nearest")} - {score}):
+            yield _changed(clients, start, other, label)
+    else:
+        for place in itertools.product((scores.max(), scores.min()), (1 - label, label)):
+            if place != (score, label):
+                yield _changed(clients, start, *place)
+
+
+def _changed(clients: Clients, record: int, score: float, label: int) -> Clients:
+    scores, labels = clients.scores.copy(), clients.labels.copy()
+    scores[record], labels[record] = score, label
+    return replace(clients, scores=scores, labels=labels)
+
+
+def _removed(clients: Clients, client: int, record: int) -> Clients:
+    offsets = clients.offsets - (np.arange(clients.count + 1) > client)
+    second = None if clients.second is None else np.delete(clients.second, record)
+    return replace(
+        clients,
+        scores=np.delete(clients.scores, record),
+        labels=np.delete(clients.labels, record),
+        offsets=offsets,
+        second=second,
+    )

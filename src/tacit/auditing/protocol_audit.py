@@ -1,0 +1,147 @@
+"""An audit of protocols: every client step attacked, and labels inferred from what is released."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tacit.auditing import inferring, steps
+from tacit.auditing.cases import Case
+from tacit.auditing.exposure import Exposure
+from tacit.auditing.steps import StepAudit, Target, audit_target, targets_of
+from tacit.protocols.conversation import Protocol
+
+CONFIDENCE = 0.999
+"""That no bound of an audit exceeds the true epsilon, for all its bounds together."""
+
+
+@dataclass(frozen=True)
+class CaseAudit:
+    """The attacks on the steps of a protocol with certain settings.
+
+    Parameters
+    ----------
+    protocol : its name.
+    settings : its settings but epsilon.
+    steps : one outcome a step, and one for the whole run where several steps spend.
+    """
+
+    protocol: str
+    settings: Mapping[str, Any]
+    steps: tuple[StepAudit, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "protocol": self.protocol,
+            "settings": dict(self.settings),
+            "steps": [step.to_dict() for step in self.steps],
+        }
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The outcome of an audit.
+
+    Parameters
+    ----------
+    epsilon : the budget that was audited; None where none is taken.
+    seed : makes it repeatable.
+    cases : the attacks on client steps.
+    exposures : the attacks on labels, of each protocol with its first settings.
+    """
+
+    epsilon: float | None
+    seed: int
+    cases: tuple[CaseAudit, ...]
+    exposures: tuple[Exposure, ...]
+
+    @property
+    def steps(self) -> list[StepAudit]:
+        """All attacks on client steps."""
+        return [step for case in self.cases for step in case.steps]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing exceeds what is declared."""
+        sound = all(step.holds for step in self.steps)
+        return sound and all(exposure.holds for exposure in self.exposures)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, for JSON."""
+        return {
+            "epsilon": self.epsilon,
+            "seed": self.seed,
+            "confidence": CONFIDENCE,
+            "passed": self.passed,
+            "cases": [case.to_dict() for case in self.cases],
+            "exposures": [exposure.to_dict() for exposure in self.exposures],
+        }
+
+
+def audit(
+    cases: Sequence[Case],
+    epsilon: float | None,
+    seed: int = 0,
+    quick: bool = False,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Audit:
+    """Attack every step of every case, and infer labels from what each protocol releases.
+
+    Parameters
+    ----------
+    cases : protocols with their settings.
+    epsilon : the budget of those that take one.
+    seed : makes the audit repeatable, except for ciphertexts.
+    quick : fewer draws, and so weaker attacks.
+    progress : is told what is attacked next.
+
+    Raises
+    ------
+    SettingError : for settings that a protocol does not take, or an epsilon that is missing.
+    ImportError : for a protocol whose library is not installed, with the install command.
+
+    Examples
+    --------
+    >>> found = audit([Case("dpauc", {"thresholds": 4})], 1.0, quick=True)
+    >>> found.passed, found.steps[0].name, 0.6 < found.steps[0].share <= 1
+    (True, 'noisy_histograms', True)
+    """
+    protocols = [case.protocol(epsilon) for case in cases]
+    asked = [
+        targets_of(protocol, case.clients(protocol), case.one_by_one, case.tight)
+        for case, protocol in zip(cases, protocols, strict=True)
+    ]
+    error = (1 - CONFIDENCE) / max(sum(map(len, asked)), 1)
+    effort = steps.QUICK if quick else steps.FULL
+    seeds = np.random.SeedSequence(seed)
+
+    def attacked(case: Case, target: Target) -> StepAudit:
+        progress(f"{case.name}: {target.name}")
+        own = int(seeds.spawn(1)[0].generate_state(1, np.uint64)[0])
+        return audit_target(target, seed=own, effort=effort, error=error)
+
+    outcomes = tuple(
+        CaseAudit(case.name, case.settings, tuple(attacked(case, target) for target in targets))
+        for case, targets in zip(cases, asked, strict=True)
+    )
+    exposures = _exposures(protocols, seed, quick, progress)
+    return Audit(epsilon, seed, outcomes, tuple(exposures))
+
+
+def _exposures(
+    protocols: Sequence[Protocol], seed: int, quick: bool, progress: Callable[[str], None]
+) -> list[Exposure]:
+    sizes = inferring.QUICK if quick else inferring.FULL
+    first = {protocol.name: protocol for protocol in reversed(protocols)}
+    found = []
+    for name in dict.fromkeys(protocol.name for protocol in protocols):
+        progress(f"{name}: labels")
+        own = sizes
+        if name in inferring.LOCAL:
+            own = replace(sizes, trials=sizes.trials // inferring.SLOWER)
+        found += inferring.exposures_of(first[name], own, seed)
+    return list(dict.fromkeys(found))

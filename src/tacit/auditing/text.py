@@ -1,0 +1,124 @@
+"""Audits and self-tests as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tacit.auditing.exposure import Exposure
+from tacit.auditing.protocol_audit import CONFIDENCE, Audit, CaseAudit
+from tacit.auditing.self_test import SelfTest, TrialOutcome
+from tacit.auditing.steps import POWER, StepAudit
+
+Row = tuple[str, ...]
+
+STEP_HEADING = ("step", "hides", "declared", "at least", "reached", "verdict")
+EXPOSURE_HEADING = ("release", "right", "blind", "advantage", "95 % interval", "at most")
+
+
+def audit_text(audit: Audit) -> str:
+    """An audit as tables, and a sentence that sums it up."""
+    heading = (
+        "Client steps: epsilon as declared, and at least, by attacks on worst-case neighbours\n"
+        f"(confidence {CONFIDENCE:.1%} for all rows together)"
+    )
+    blocks = [heading, *map(_case_text, audit.cases), exposure_text(audit.exposures)]
+    return "\n\n".join([*filter(None, blocks), _summary(audit)])
+
+
+def self_test_text(found: SelfTest) -> str:
+    """A self-test as tables, and a sentence that sums it up."""
+    heading = "Mechanisms with a mistake (!) must be refuted, sound ones left alone"
+    columns = ("mechanism", "declared", "at least", "verdict")
+    rows = [columns, *map(_trial_row, found.trials)]
+    caught = sum(trial.passed for trial in found.trials)
+    summary = f"{caught} of {len(found.trials)} mechanisms came out as they should"
+    silent = "; without success on an exact release: " + ", ".join(found.silent)
+    summary += f"{silent if found.silent else '; every attack succeeds on an exact release'}."
+    return "\n\n".join([heading, _table(rows), exposure_text(found.exposures), summary])
+
+
+def exposure_text(exposures: Sequence[Exposure]) -> str:
+    """Attacks on labels, grouped by what is guessed; nothing where there are none."""
+    if not exposures:
+        return ""
+    groups = []
+    for attack in dict.fromkeys(one.attack for one in exposures):
+        rows: list[Row] = [EXPOSURE_HEADING]
+        own = dict.fromkeys(_exposure_row(one) for one in exposures if one.attack == attack)
+        groups.append(f"{attack}\n{_table([*rows, *own])}")
+    heading = (
+        "What an attacker infers from exact (-) and from protected (+) releases: right guesses,\n"
+        "blind ones, and the advantage between them (1 is knowing), which may be at most so much"
+    )
+    return "\n\n".join([heading, *groups])
+
+
+def settings_text(settings: Mapping[str, Any]) -> str:
+    """Settings in words."""
+    return ", ".join(f"{name} {value}" for name, value in settings.items()) or "default settings"
+
+
+def _summary(audit: Audit) -> str:
+    wrong = [step for step in audit.steps if not step.holds]
+    weak = sum(step.weak for step in audit.steps)
+    more = [one for one in audit.exposures if not one.holds]
+    if wrong or more:
+        return (
+            f"{len(wrong)} of {len(audit.steps)} bounds EXCEED what is declared, and "
+            f"{len(more)} advantages what it allows."
+        )
+    sentence = f"None of {len(audit.steps)} attacks on steps refutes what is declared"
+    if weak:
+        sentence += f"; {weak} reached less than {POWER:.0%} of it, and say little"
+    return f"{sentence}."
+
+
+def _case_text(case: CaseAudit) -> str:
+    rows = [STEP_HEADING, *map(_step_row, case.steps)]
+    return f"{case.protocol}, {settings_text(case.settings)}\n{_table(rows)}"
+
+
+def _step_row(step: StepAudit) -> Row:
+    found = step.found
+    return (
+        step.name,
+        step.adjacency.value,
+        _epsilon(step.declared.epsilon, step.declared.delta),
+        "-" if found is None else f"{found.epsilon:.3f}",
+        "-" if step.share is None else f"{step.share:.0%}",
+        step.verdict,
+    )
+
+
+def _trial_row(trial: TrialOutcome) -> Row:
+    found = trial.audit.found
+    declared = _epsilon(trial.audit.declared.epsilon, trial.audit.declared.delta)
+    least = "-" if found is None else f"{found.epsilon:.3f}"
+    return (f"{'! ' if trial.broken else '  '}{trial.name}", declared, least, trial.verdict)
+
+
+def _exposure_row(one: Exposure) -> Row:
+    low, high = one.bounds
+    return (
+        f"{'+' if one.protected else '-'} {one.release}",
+        f"{one.share:.1%}",
+        f"{one.blind:.1%}",
+        f"{one.advantage:.3f}",
+        f"{low:.3f} to {high:.3f}",
+        ("-" if one.ceiling is None else f"{one.ceiling:.3f}") + ("" if one.holds else " EXCEEDED"),
+    )
+
+
+def _epsilon(epsilon: float, delta: float) -> str:
+    return f"{epsilon:.3g}" if delta == 0 else f"{epsilon:.3g}, {delta:g}"
+
+
+def _table(rows: Sequence[Row]) -> str:
+    """Columns of equal width, indented, the first row over the others."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    return "\n".join(f"  {line}" for line in lines)

@@ -1,0 +1,109 @@
+"""``tacit audit``: attack the protocols, and try the attacks on broken mechanisms."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from tacit.auditing.cases import CASES, Case, own_case
+from tacit.auditing.protocol_audit import audit as audit_cases
+from tacit.auditing.self_test import self_test
+from tacit.auditing.text import audit_text, self_test_text
+from tacit.cli.options import chosen_protocol, protocol_settings
+from tacit.cli.shell import as_json, prompt_interrupt, show
+
+REFUTED = 1
+"""The exit status of an audit that refutes a guarantee, or a self-test that fails."""
+
+ALL = "all"
+AUDIT_EXAMPLES = """\b
+Examples:
+  tacit audit --protocol dpauc --epsilon 1
+  tacit audit --protocol fedauc --epsilon 2 --mechanism laplace --allocation adaptive
+  tacit audit --protocol all --epsilon 1 --quick --json
+  tacit audit --self-test
+
+\b
+Exit status:
+  0  nothing exceeds what is declared; the self-test came out as it should
+  1  a guarantee is refuted; the self-test did not
+  2  an error; one sentence says which
+"""
+
+
+@click.command(epilog=AUDIT_EXAMPLES)
+@click.option(
+    "--protocol", "name", type=click.Choice((*CASES, ALL)), help="The protocol to attack."
+)
+@click.option(
+    "--self-test",
+    "testing",
+    is_flag=True,
+    help="Attack mechanisms with known mistakes instead: all must be caught.",
+)
+@click.option("--quick", is_flag=True, help="Fewer draws, and so weaker attacks.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed.")
+@click.option("--json", "print_json", is_flag=True, help="Print the outcome as JSON.")
+@protocol_settings
+@click.pass_context
+def audit(
+    context: click.Context,
+    /,
+    name: str | None,
+    testing: bool,
+    quick: bool,
+    seed: int,
+    print_json: bool,
+    **settings: Any,
+) -> None:
+    """Attack a protocol: what epsilon do its replies show, and which labels do they betray?
+
+    Every client step answers many times on two neighbouring data sets; whoever tells them apart
+    proves a lower bound on epsilon, which must not exceed the declared one. Without other settings
+    than --epsilon, several are attacked, so that every step answers. Nothing is spent: the records
+    are synthetic and all noise is simulated.
+    """
+    given = {key: value for key, value in settings.items() if value is not None}
+    if testing:
+        if name is not None or given:
+            raise click.UsageError("--self-test takes no protocol and no settings")
+        with prompt_interrupt():
+            tested = self_test(seed, quick, _told)
+        passed, text = tested.passed, self_test_text(tested)
+        content = tested.to_dict()
+    elif name is None:
+        raise click.UsageError("give --protocol, or --self-test")
+    else:
+        cases = _cases(name, given)
+        with prompt_interrupt():
+            audited = audit_cases(cases, given.get("epsilon"), seed, quick, _told)
+        passed, text = audited.passed, audit_text(audited)
+        content = audited.to_dict()
+    show(as_json(content) if print_json else text)
+    if not passed:
+        context.exit(REFUTED)
+
+
+def _cases(name: str, given: dict[str, Any]) -> list[Case]:
+    """What to attack: the settings that were chosen, or those that make every step answer."""
+    others = {key: value for key, value in given.items() if key != "epsilon"}
+    if name != ALL and others:
+        chosen_protocol(name, given)
+        return [own_case(name, others)]
+    if others:
+        raise click.UsageError("--protocol all takes no settings but --epsilon")
+    cases = [case for own in CASES for case in CASES[own] if name in (own, ALL)]
+    budgeted = any(case.takes_epsilon for case in cases)
+    if budgeted and "epsilon" not in given:
+        raise click.UsageError(f"--protocol {name} needs --epsilon")
+    if not budgeted and "epsilon" in given:
+        raise click.UsageError(f"--epsilon cannot be used with --protocol {name}")
+    return cases
+
+
+def _told(text: str) -> None:
+    """Say on a terminal what is attacked, over what was said before."""
+    if sys.stderr.isatty():
+        click.echo(f"\r\033[K{text}\r", nl=False, err=True)

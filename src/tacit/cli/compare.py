@@ -1,0 +1,143 @@
+"""``tacit compare``: two models on the same records, in one spend of privacy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import click
+import numpy as np
+
+import tacit
+from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.data.clients import Clients
+from tacit.protocols.compared_auc import COMPARING_MECHANISMS
+from tacit.results.comparison import Comparison
+
+COMPARE_EXAMPLES = """\b
+Examples:
+  tacit compare models.parquet --client site --score new --versus old --epsilon 1
+  tacit compare models.parquet --score new --versus old --split 20 --seed 7 --epsilon 1 --json
+
+\b
+Exit status:
+  0    there is an estimate of the difference
+  2    an error; one sentence says which
+  3    the noise left no signal: the result is printed without an estimate
+  130  interrupted
+"""
+
+
+@click.command(epilog=COMPARE_EXAMPLES)
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.option("--score", required=True, help="The column of the first model's scores.")
+@click.option("--versus", required=True, help="The column of the second model's scores.")
+@click.option("--label", default="label", show_default=True, help="The column of labels.")
+@click.option("--client", help="The column of client ids; without it each file is a client.")
+@click.option(
+    "--protocol",
+    default="fedauc",
+    show_default=True,
+    type=click.Choice(("fedauc",)),
+    help="What to run: scores known to the server, labels private.",
+)
+@click.option("--epsilon", type=float, required=True, help="The privacy budget of the comparison.")
+@click.option(
+    "--mechanism",
+    type=click.Choice(COMPARING_MECHANISMS),
+    default=COMPARING_MECHANISMS[0],
+    show_default=True,
+    help="Noisy sums of this noise, with randomised response where it is better; or that alone.",
+)
+@click.option(
+    "--emphasis",
+    type=float,
+    help="The share of noisy sums' budget for the difference, 0.8 by default; the rest is for the "
+    "two AUCs.",
+)
+@click.option(
+    "--split",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="Simulate: pool all records and deal them out to K clients.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    help="Simulate: fix the noise and the split. Without it, noise comes from the system, or "
+    "with --split from fresh entropy.",
+)
+@click.option("--federation", metavar="NAME", help="What these records are called.")
+@click.option(
+    "--names/--no-names", default=True, help="Write the clients' names into the JSON, up to 200."
+)
+@click.option("--json", "print_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--exact/--no-exact", default=True, help="Also compute the exact AUCs, not private.")
+@click.pass_context
+def compare(
+    context: click.Context,
+    /,
+    files: tuple[str, ...],
+    score: str,
+    versus: str,
+    label: str,
+    client: str | None,
+    protocol: str,
+    epsilon: float,
+    mechanism: str,
+    emphasis: float | None,
+    split: int | None,
+    seed: int | None,
+    federation: str | None,
+    names: bool,
+    print_json: bool,
+    exact: bool,
+) -> None:
+    """Compare two models by AUC on the records in FILES (CSV or Parquet), a client each.
+
+    Both AUCs and their difference together spend epsilon once. The noise is exact and comes from
+    the operating system, unless --split or --seed ask for a simulation.
+    """
+    chosen = _comparison(epsilon, mechanism, emphasis)
+    if score == versus:
+        raise click.UsageError(f"--versus names the same column as --score, {score!r}")
+    if split is not None and client is not None:
+        raise click.UsageError("--client cannot be used with --split, which makes its own clients")
+    clients = tacit.read(files, score, label, client, second=versus)
+    if split is not None:
+        clients = _split(clients, split, seed)
+    found = tacit.compare(
+        clients,
+        None,
+        chosen,
+        seed,
+        names=(score, versus),
+        exact=exact,
+        federation=federation,
+    )
+    if not names:
+        found = replace(found, run=replace(found.run, participants=()))
+    show(as_json(found.to_dict()) if print_json else _lines(found))
+    if not found.has_signal:
+        context.exit(NO_SIGNAL)
+
+
+def _comparison(epsilon: float, mechanism: str, emphasis: float | None) -> tacit.ComparedAUC:
+    if emphasis is None:
+        return tacit.ComparedAUC(epsilon, mechanism)
+    chosen = tacit.ComparedAUC(epsilon, mechanism, emphasis)
+    if "emphasis" not in chosen.settings:
+        raise click.UsageError(f"--emphasis cannot be used with --mechanism {mechanism}")
+    return chosen
+
+
+def _split(clients: Clients, count: int, seed: int | None) -> Clients:
+    """Deal the records out; the split's random numbers are not the noise's."""
+    own = None if seed is None else int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
+    return Clients.split(clients.scores, clients.labels, count, seed=own, second=clients.second)
+
+
+def _lines(found: Comparison) -> str:
+    rows = found.to_rows()
+    width = max(len(name) for name, _ in rows)
+    lines = [f"{name:{width}}  {value}" for name, value in rows]
+    return "\n".join(lines + [f"warning: {warning}" for warning in found.run.warnings])

@@ -1,0 +1,113 @@
+"""``tacit run``: one run of a plan, and its result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tacit.cli.federation.pictures import draw_result
+from tacit.cli.federation.shared import show_rows, stoppable, teller, verbose_option
+from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.output import OutputFile, PictureFile
+from tacit.reporting.reading import Result
+from tacit.results.picture import new_axes
+from tacit.running.deployment.local import run_locally
+from tacit.running.deployment.preview import settings_line
+from tacit.running.deployment.programs import require_flower
+from tacit.running.deployment.runs import conduct_run
+from tacit.running.deployment.server import Coordinator
+from tacit.running.plans import Plan
+
+EXAMPLES = """\b
+Examples:
+  tacit run study/plan.toml --json result.json --plot roc.png
+  tacit run --local 3 examples/three-hospitals/plan.toml
+
+\b
+Exit status:
+  0    there is an estimate
+  2    there is no result; one sentence says why
+  3    the noise left no signal: the result is printed without an estimate
+  130  interrupted; the run was stopped
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("plan", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--local",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Start a server and all N parties on this machine: those in folders beside the plan.",
+)
+@click.option("--json", "json_file", metavar="FILE", help="Write the result to FILE as JSON.")
+@click.option("--plot", metavar="FILE", help="Save a picture (.png, .svg or .pdf).")
+@verbose_option
+@click.pass_context
+def run(
+    context: click.Context,
+    /,
+    plan: Path,
+    local: int | None,
+    json_file: str | None,
+    plot: str | None,
+    verbose: bool,
+) -> None:
+    """Run PLAN once, with the parties that are connected, and print the result.
+
+    The server of the plan must be running on this machine (`tacit serve`), unless --local starts
+    everything. Each party decides itself whether it answers, and its book keeps what it spent.
+    """
+    require_flower()
+    file = None if json_file is None else OutputFile(json_file, create_parents=True)
+    picture = _picture(plot)
+    tell = teller(verbose)
+    with stoppable():
+        if local is None:
+            own, place = Plan.read(plan), Coordinator.of(plan)
+            own.agreement()
+            place.check_running()
+            content = conduct_run(place, plan.resolve(), own.deadline, show, tell)
+        else:
+            content = run_locally(plan, local, show, tell)
+    result = Result.of(content, str(plan))
+    if file is not None:
+        file.write(f"{as_json(content)}\n".encode())
+    if picture is not None:
+        picture.save(draw_result(result).figure)
+    show_rows([("", ""), *_rows(result)])
+    for warning in content["warnings"]:
+        show(f"warning: {warning}")
+    if not result.estimate.has_signal:
+        context.exit(NO_SIGNAL)
+
+
+def _picture(path: str | None) -> PictureFile | None:
+    if path is None:
+        return None
+    new_axes()
+    return PictureFile(path)
+
+
+def _rows(result: Result) -> list[tuple[str, str]]:
+    content, estimate = result.content, result.estimate
+    value = f"{estimate.value:.6f}" if estimate.has_signal else "not enough signal"
+    rows = [("protocol", settings_line(content["protocol"])), (result.figure, value)]
+    if estimate.has_interval:
+        low, high = estimate.interval
+        rows.append(("95 % interval", f"{low:.6f} to {high:.6f}"))
+    rows.append(("privacy spent", _spent(content["spent"])))
+    rows += [
+        (f"sent by {who.get('name', 'a party')}", f"{who['bytes_sent']:,} bytes")
+        for who in content.get("participants", ())
+    ]
+    return rows
+
+
+def _spent(spent: dict[str, Any]) -> str:
+    if spent["epsilon"] is None or spent["adjacency"] is None:
+        return "unlimited: no differential privacy" if spent["epsilon"] != 0 else "nothing"
+    delta = f", delta {spent['delta']:g}" if spent["delta"] else ""
+    return f"epsilon {spent['epsilon']:g}{delta} a party, {spent['adjacency']} adjacency"

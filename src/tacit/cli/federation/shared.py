@@ -1,0 +1,48 @@
+"""What the commands of a federation have in common."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from tacit.cli.shell import show
+from tacit.running.coordinator import RunError
+from tacit.running.deployment.programs import DeploymentError, Tell
+
+verbose_option = click.option(
+    "-v", "--verbose", is_flag=True, help="Print the commands that are run, and what they say."
+)
+
+
+def teller(verbose: bool) -> Tell | None:
+    """Takes what only --verbose shows."""
+    return (lambda line: click.echo(line, err=True)) if verbose else None
+
+
+def show_rows(rows: Sequence[tuple[str, str]]) -> None:
+    """Print labelled lines."""
+    width = max(len(name) for name, _ in rows)
+    show("\n".join(f"{name:{width}}  {value}".rstrip() for name, value in rows))
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """End as on Ctrl-C when asked to terminate, and say failures in the command's own form."""
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = {
+        number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        yield
+    except (DeploymentError, RunError) as error:
+        raise click.ClickException(str(error)) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,77 @@
+"""``tacit evaluate --groups``: every public group of records by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import click
+
+import tacit
+from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.data.clients import Clients
+from tacit.data.groups import Groups
+from tacit.results.grouped import GroupedEvaluation
+from tacit.running.two_party import can_run_jointly
+
+
+def evaluate_by_group(
+    context: click.Context,
+    read: tuple[Clients, Groups],
+    protocol: tacit.Protocol,
+    seed: int | None,
+    *,
+    rescale: tuple[float, float] | None,
+    exact: bool,
+    federation: str | None,
+    engine: Any,
+    names: bool,
+    print_json: bool,
+) -> None:
+    """Evaluate every group and print the result; the options are those of ``tacit evaluate``."""
+    clients, groups = read
+    if rescale is not None:
+        clients = tacit.rescale(clients, *rescale)
+    own: Any = engine or ("spu" if seed is None and can_run_jointly(clients, protocol) else "ideal")
+    result = tacit.evaluate_groups(
+        clients, groups, protocol, seed, exact=exact, federation=federation, engine=own
+    )
+    if not names:
+        result = _without_names(result)
+    show(as_json(result.to_dict()) if print_json else _lines(result))
+    if not result.has_signal:
+        context.exit(NO_SIGNAL)
+
+
+def refuse_with_groups(given: Sequence[tuple[str, object]]) -> None:
+    """Refuse options that say nothing about groups.
+
+    Parameters
+    ----------
+    given : options with their values; None for those not given.
+
+    Raises
+    ------
+    click.UsageError : for the first that was given.
+    """
+    for option, value in given:
+        if value is not None:
+            raise click.UsageError(f"{option} cannot be used with --groups")
+
+
+def _without_names(result: GroupedEvaluation) -> GroupedEvaluation:
+    groups = tuple(
+        group
+        if group.evaluation is None
+        else replace(group, evaluation=replace(group.evaluation, participants=()))
+        for group in result.groups
+    )
+    return replace(result, groups=groups)
+
+
+def _lines(result: GroupedEvaluation) -> str:
+    rows = result.to_rows()
+    width = max(len(name) for name, _ in rows)
+    lines = [f"{name:{width}}  {value}" for name, value in rows]
+    return "\n".join(lines + [f"warning: {warning}" for warning in result.warnings])

@@ -1,0 +1,322 @@
+"""``tacit ledger``: look at a budget book, set its limits, check it, hand it on."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from tacit.cli.shell import as_json, show
+from tacit.output import OutputFile
+from tacit.privacy.composition import Bound, bound
+from tacit.privacy.cost import Adjacency
+from tacit.privacy.ledger import Ledger, LedgerError, Pages
+from tacit.privacy.ledger_accounts import Spending
+from tacit.privacy.ledger_entries import (
+    ACCOUNTINGS,
+    COLUMNS,
+    DEBIT,
+    LIMIT,
+    REFUSAL,
+    Accounting,
+    Line,
+    instant,
+)
+
+BROKEN = 1
+LEDGER_EXAMPLES = """\b
+Examples:
+  tacit ledger limit budget.db --dataset registry --epsilon 3 --period 365d
+"""
+LIMIT_EXAMPLES = """\b
+Examples:
+  tacit ledger limit budget.db --dataset registry --epsilon 3 --period 365d
+  tacit ledger limit budget.db --dataset registry --epsilon 1 --period 24h --adjacency label
+"""
+SHOW_EXAMPLES = """\b
+Examples:
+  tacit ledger show budget.db
+  tacit ledger show budget.db --dataset registry --delta 1e-9
+"""
+VERIFY_EXAMPLES = """\b
+Examples:
+  tacit ledger verify budget.db
+
+\b
+Exit status:
+  0  every entry follows from those before it, and the head given is one of theirs
+  1  one does not, or the file is no budget book; one sentence says which
+  2  an error; one sentence says which
+"""
+EXPORT_EXAMPLES = """\b
+Examples:
+  tacit ledger export budget.db
+  tacit ledger export budget.db --format csv --output budget.csv
+"""
+UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+NOTES = """\
+summed: holds whatever questions followed from earlier replies, as limits do. tightest: holds if the
+costs were fixed before the first reply. unlimited: what that adjacency hides was shown as it is.
+The same person's records in several data sets spend from all of them."""
+ALL = "(all together)"
+
+
+@click.group(invoke_without_command=True, epilog=LEDGER_EXAMPLES)
+@click.pass_context
+def ledger(context: click.Context) -> None:
+    """Look at a client's budget book, set its limits, check it, hand it on."""
+    if context.invoked_subcommand is None:
+        show(context.get_help())
+
+
+@ledger.command("show", epilog=SHOW_EXAMPLES)
+@click.argument("book", type=click.Path())
+@click.option("--dataset", metavar="NAME", help="This data set only.")
+@click.option(
+    "--delta",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=1e-6,
+    show_default=True,
+    help="At which delta costs are composed.",
+)
+def show_book(book: str, dataset: str | None, delta: float) -> None:
+    """Print what was spent, by data set and adjacency, and what the limits leave."""
+    with Ledger.open_readonly(book) as pages:
+        names = pages.datasets()
+        if dataset is not None and dataset not in names:
+            raise click.UsageError(f"the book has no data set {dataset!r}")
+        chosen = names if dataset is None else [dataset]
+        lines = [*_heading(pages), ""]
+        lines += _table(_bound_rows(pages, chosen, delta, together=dataset is None))
+        lines += ["", *_table(_limit_rows(pages, chosen)), "", NOTES]
+    show("\n".join(lines))
+
+
+def _period(context: Any, option: Any, text: str | None) -> timedelta | None:
+    """A number and a unit: 30m, 12h, 365d, 52w."""
+    if text is None:
+        return None
+    parts = re.fullmatch(r"([1-9][0-9]{0,5})([mhdw])", text)
+    if parts is None:
+        raise click.BadParameter(f"{text!r} is not like 30m, 12h, 365d or 52w")
+    return timedelta(**{UNITS[parts[2]]: int(parts[1])})
+
+
+@ledger.command("limit", epilog=LIMIT_EXAMPLES)
+@click.argument("book", type=click.Path())
+@click.option("--dataset", required=True, metavar="NAME", help="The data set's name.")
+@click.option(
+    "--epsilon",
+    required=True,
+    type=float,
+    help="The most that may be spent; inf writes all down and refuses nothing.",
+)
+@click.option("--delta", type=float, default=0.0, show_default=True, help="Of delta, likewise.")
+@click.option(
+    "--period",
+    callback=_period,
+    metavar="N[m|h|d|w]",
+    help="In any so many minutes, hours, days or weeks; for ever by default.",
+)
+@click.option(
+    "--adjacency",
+    type=click.Choice([adjacency.value for adjacency in Adjacency]),
+    default=Adjacency.RECORD.value,
+    show_default=True,
+    help="What is hidden.",
+)
+@click.option(
+    "--accounting",
+    type=click.Choice(ACCOUNTINGS),
+    default="basic",
+    show_default=True,
+    help="Add epsilons and deltas, or rhos up to the largest that gives both.",
+)
+def set_limit(
+    book: str,
+    dataset: str,
+    epsilon: float,
+    delta: float,
+    period: timedelta | None,
+    adjacency: str,
+    accounting: Accounting,
+) -> None:
+    """Set a limit, in a new book if there is none; a data set without one is never answered for.
+
+    It takes the place of the limit with the same adjacency and period, and is itself an entry of
+    the book. What was spent before counts.
+    """
+    with Ledger(book) as opened:
+        receipt = opened.limit(dataset, epsilon, delta, period, Adjacency(adjacency), accounting)
+    show(f"entry {receipt.number}: limit set\nhead {receipt.hash.hex()}")
+
+
+@ledger.command("verify", epilog=VERIFY_EXAMPLES)
+@click.argument("book", type=click.Path())
+@click.option("--head", metavar="HEX", help="A head noted before, which the book must have had.")
+@click.pass_context
+def verify(context: click.Context, /, book: str, head: str | None) -> None:
+    """Follow the chain of hashes: was an entry changed, removed, inserted or moved?
+
+    Entries cut off at the end, or a whole book written anew, show only against a head that was
+    noted elsewhere.
+    """
+    noted = None if head is None else _bytes(head)
+    try:
+        with Ledger.open_readonly(book) as pages:
+            entries = pages.verify(noted)
+            last = pages.head.hex()
+    except LedgerError as error:
+        show(str(error))
+        context.exit(BROKEN)
+    show(f"{book} verifies: {entries} entries\nhead {last}")
+
+
+@ledger.command("export", epilog=EXPORT_EXAMPLES)
+@click.argument("book", type=click.Path())
+@click.option(
+    "--format", "form", type=click.Choice(("json", "csv")), default="json", show_default=True
+)
+@click.option("--output", metavar="FILE", help="Where to write; standard output by default.")
+def export(book: str, form: str, output: str | None) -> None:
+    """Print all entries, with all that their hashes bind; digests are keyed and say nothing."""
+    file = None if output is None else OutputFile(output)
+    with Ledger.open_readonly(book) as pages:
+        told = [_told(line) for line in pages.lines()]
+    text = as_json(told) if form == "json" else _csv(told)
+    if file is None:
+        show(text)
+    else:
+        file.write(f"{text}\n".encode())
+
+
+def _heading(pages: Pages) -> list[str]:
+    lines = pages.lines()
+    kinds = [line.kind for line in lines]
+    counted = ", ".join(f"{kinds.count(kind)} {kind}s" for kind in (DEBIT, REFUSAL, LIMIT))
+    span = f"{_day(lines[0])} to {_day(lines[-1])}" if lines else "none yet"
+    ahead = sum(line.clock < line.time for line in lines)
+    skew = [f"clock    behind the book's own time in {ahead} entries"] if ahead else []
+    return [
+        f"book     {pages.path}",
+        f"entries  {len(lines)}: {counted}",
+        f"time     {span}",
+        *skew,
+        f"head     {pages.head.hex()}",
+    ]
+
+
+def _bound_rows(
+    pages: Pages, names: Sequence[str], delta: float, together: bool
+) -> list[Sequence[str]]:
+    rows: list[Sequence[str]] = [
+        (
+            "data set",
+            "hidden",
+            "debits",
+            "summed epsilon",
+            "delta",
+            "tightest epsilon",
+            "delta",
+            "by",
+        )
+    ]
+    histories = [(name, pages.history(name)) for name in names]
+    if together and len(names) > 1:
+        histories.append((ALL, pages.history()))
+    for name, history in histories:
+        found = [bound(history, adjacency, delta) for adjacency in Adjacency]
+        rows += [(name, *_bound_cells(each)) for each in found]
+    return rows
+
+
+def _bound_cells(found: Bound) -> tuple[str, ...]:
+    sums = (_number(found.summed.epsilon), _number(found.summed.delta))
+    best = (_number(found.tightest.epsilon), _number(found.tightest.delta))
+    return (found.adjacency.value, str(found.releases), *sums, *best, found.way)
+
+
+def _limit_rows(pages: Pages, names: Sequence[str]) -> list[Sequence[str]]:
+    rows: list[Sequence[str]] = [
+        (
+            "data set",
+            "hidden",
+            "period",
+            "limit epsilon",
+            "delta",
+            "by",
+            "spent epsilon",
+            "delta",
+            "rho",
+        )
+    ]
+    for name in names:
+        rows += [(name, *_limit_cells(each)) for each in pages.spending(name)]
+    return rows
+
+
+def _limit_cells(spending: Spending) -> tuple[str, ...]:
+    limit = spending.limit
+    spent = math.inf if spending.unlimited else spending.epsilon
+    return (
+        limit.adjacency.value,
+        "ever" if limit.period is None else str(limit.period).removesuffix(", 0:00:00"),
+        _number(limit.epsilon),
+        _number(limit.delta),
+        limit.accounting,
+        _number(spent),
+        _number(spending.delta),
+        _number(spending.rho),
+    )
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}" if math.isfinite(value) else "unlimited"
+
+
+def _told(line: Line) -> dict[str, Any]:
+    """A line's fields for others to read: times in UTC, digests in hexadecimal."""
+    told: dict[str, Any] = {}
+    for name in COLUMNS:
+        value = getattr(line, name)
+        told[name] = value.hex() if isinstance(value, bytes) else value
+    told["epsilon"] = line.epsilon if math.isfinite(line.epsilon) else "unlimited"
+    told["time"], told["clock"] = _time(line.time), _time(line.clock)
+    return told
+
+
+def _csv(rows: Sequence[dict[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().rstrip("\n")
+
+
+def _time(microseconds: int) -> str:
+    return instant(microseconds).isoformat(timespec="microseconds")
+
+
+def _day(line: Line) -> str:
+    return f"{instant(line.time):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        noted = bytes.fromhex(text)
+    except ValueError:
+        noted = b""
+    if len(noted) != 32:
+        raise click.UsageError(f"a head is 64 hexadecimal digits, got {text!r}")
+    return noted

@@ -1,0 +1,86 @@
+"""``tacit plan``: what every protocol would give, before anything is spent."""
+
+from __future__ import annotations
+
+import click
+
+from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.planning.families import TRUSTS
+from tacit.planning.planner import plan as make_plan
+
+PLAN_EXAMPLES = """\b
+Examples:
+  tacit plan --records 40000 --positives 4000 --clients 10 --epsilon 1 --trust secure-sum
+  tacit plan --records 4000 --positives 400 --clients 4000 --epsilon 1 --trust local --target 0.02
+  tacit plan --records 4000 --positives 400 --clients 10 --trust encrypted --epsilon 1 --json
+
+\b
+Trust:
+  central             the server may see each client's counts, with noise that the client
+                      itself added; no party adds noise for another
+  server-sees-scores  the server may know all scores, and no label
+  local               nobody is trusted: each record's report is private by itself
+  secure-sum          the server sees sums over the clients only
+  encrypted           the aggregator computes on encrypted counts
+  two-party           two holders of records compute together, by cryptography
+
+\b
+Exit status:
+  0  a protocol is recommended
+  2  an error; one sentence says which
+  3  no protocol is feasible
+"""
+
+
+@click.command(epilog=PLAN_EXAMPLES)
+@click.option("--records", type=int, required=True, help="All clients' records together.")
+@click.option(
+    "--positives", type=int, required=True, help="How many are positive; a guess will do."
+)
+@click.option("--clients", type=int, required=True, help="How many clients hold them.")
+@click.option("--epsilon", type=float, required=True, help="The privacy budget of an evaluation.")
+@click.option(
+    "--trust", type=click.Choice(tuple(TRUSTS)), required=True, help="Who may see what; see below."
+)
+@click.option("--auc-guess", type=float, help="The AUC to expect; without one, 0.65 to 0.9.")
+@click.option(
+    "--target",
+    type=float,
+    help="The error that is wanted: root mean square, of which a 95 % interval is about twice.",
+)
+@click.option(
+    "--metric", default="auc", show_default=True, help="auc, precision@t (as precision@0.3) or ece."
+)
+@click.option("--json", "print_json", is_flag=True, help="Print the plan as JSON.")
+@click.pass_context
+def plan(
+    context: click.Context,
+    /,
+    records: int,
+    positives: int,
+    clients: int,
+    epsilon: float,
+    trust: str,
+    auc_guess: float | None,
+    target: float | None,
+    metric: str,
+    print_json: bool,
+) -> None:
+    """Predict every fitting protocol's error and traffic, and recommend one. Nothing is spent.
+
+    Epsilon hides different things in different protocols; the plan says what, and puts protocols
+    that hide whole records first.
+    """
+    made = make_plan(
+        records,
+        positives,
+        clients,
+        epsilon,
+        trust,
+        auc_guess=auc_guess,
+        target=target,
+        metric=metric,
+    )
+    show(as_json(made.to_dict()) if print_json else str(made))
+    if made.recommended is None:
+        context.exit(NO_SIGNAL)

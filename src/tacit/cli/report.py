@@ -1,0 +1,74 @@
+"""``tacit report``: results as a page to read, or as metadata of a model card."""
+
+from __future__ import annotations
+
+import click
+
+from tacit.cli.shell import show
+from tacit.output import OutputFile
+from tacit.reporting.model_index import TASK, model_index
+from tacit.reporting.page import report as report_page
+from tacit.reporting.reading import read_results
+
+PAGE = "report.html"
+REPORT_EXAMPLES = """\b
+Examples:
+  tacit report result.json
+  tacit report old.json new.json -o comparison.html --title "Old model and new"
+  tacit report result.json --format model-index --model readmission-risk
+"""
+
+
+@click.command(epilog=REPORT_EXAMPLES)
+@click.argument("results", nargs=-1, required=True, type=click.Path())
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help=f"Where to write it; {PAGE} by default, and standard output for model-index.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("html", "model-index")),
+    default="html",
+    show_default=True,
+    help="A page, or YAML metadata for a model card on the Hugging Face Hub.",
+)
+@click.option("--title", help="html: the page's heading.")
+@click.option("--model", help="model-index: the model's name; the file's name by default.")
+@click.option("--task", help=f"model-index: the Hub's name of the task, {TASK} by default.")
+def report(
+    results: tuple[str, ...],
+    output: str | None,
+    form: str,
+    title: str | None,
+    model: str | None,
+    task: str | None,
+) -> None:
+    """Turn RESULTS, as `tacit evaluate --json` prints them, into one page that works offline.
+
+    Give `tacit evaluate` --no-exact for a report that may leave the place it was made in.
+
+    Several results are compared with the first one. A result that was changed after it was
+    written, that is of another version, or that is about another federation, is refused.
+    """
+    _refuse_idle(form, title, model, task)
+    target = PAGE if output is None and form == "html" else output
+    file = None if target is None else OutputFile(target)
+    found = read_results(results)
+    page = form == "html"
+    made = report_page(found, title) if page else model_index(found, model, task or TASK)
+    if file is None:
+        show(made.rstrip("\n"))
+        return
+    file.write(made.encode("utf-8"))
+    show(f"{'Report' if page else 'Metadata'}: {file.path}")
+
+
+def _refuse_idle(form: str, title: str | None, model: str | None, task: str | None) -> None:
+    if form == "html" and (model is not None or task is not None):
+        name = "--model" if model is not None else "--task"
+        raise click.UsageError(f"{name} needs --format model-index")
+    if form != "html" and title is not None:
+        raise click.UsageError("--title cannot be used with --format model-index")

@@ -1,0 +1,142 @@
+"""Columns of Arrow tables as arrays: numbers, labels, names, with the place of a wrong value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tacit.data.clients import DataError
+
+
+@dataclass(frozen=True)
+class Place:
+    """A batch's place in its source.
+
+    Parameters
+    ----------
+    source : the file or table.
+    before : how many of its records came earlier.
+
+    Examples
+    --------
+    >>> Place("north.csv", 100).row(0)
+    'north.csv, row 101'
+    """
+
+    source: str
+    before: int = 0
+
+    def row(self, index: int) -> str:
+        """Where a record of the batch stands; ``index`` counts from 0."""
+        return f"{self.source}, row {self.before + int(index) + 1}"
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds numbers."""
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+
+def is_label(kind: pa.DataType) -> bool:
+    """Whether a column of this type may hold labels."""
+    return is_number(kind) or bool(pa.types.is_boolean(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return str(kind) in {"string", "large_string", "string_view"}
+
+
+def is_id(kind: pa.DataType) -> bool:
+    """Whether a column of this type may name clients or groups."""
+    return _is_text(kind) or bool(pa.types.is_integer(kind))
+
+
+def column_of(batch: pa.RecordBatch, name: str, place: Place) -> Any:
+    """A column as one array without missing values; dictionaries are replaced by their values.
+
+    Raises
+    ------
+    DataError : for a missing value, naming its place.
+    """
+    column = batch.column(name)
+    if pa.types.is_dictionary(column.type):
+        column = as_large_text(column.dictionary).take(column.indices)
+    if column.null_count:
+        first = pc.index(column.is_null(), True).as_py()
+        raise DataError(f"column {name!r} has no value in {place.row(first)}")
+    return column
+
+
+def numbers_of(column: Any, called: str, place: Place) -> NDArray[np.float64]:
+    """Finite numbers, shape (rows,).
+
+    Raises
+    ------
+    DataError : for what is no finite number, naming ``called``, the value and its place.
+    """
+    numbers = _as_float64(column, f"{called} must be numbers", place)
+    _refuse_first(~np.isfinite(numbers), f"{called} must be finite", column, place)
+    return numbers
+
+
+def labels_of(column: Any, place: Place) -> NDArray[np.int8]:
+    """Labels from numbers, or the words true and false, shape (rows,).
+
+    Raises
+    ------
+    DataError : for what is no label, naming the value and its place.
+    """
+    must = "labels must be 0 or 1"
+    values = _as_float64(_truth_as_digit(column), must, place)
+    _refuse_first((values != 0) & (values != 1), must, column, place)
+    return values.astype(np.int8)
+
+
+def _truth_as_digit(column: Any) -> Any:
+    """The labels with the words true and false as 1 and 0."""
+    if not _is_text(column.type):
+        return column
+    word = pc.ascii_lower(pc.ascii_trim_whitespace(column))
+    digit = pc.if_else(pc.equal(word, "true"), "1", column)
+    return pc.if_else(pc.equal(word, "false"), "0", digit)
+
+
+def as_large_text(column: Any) -> Any:
+    """Text with 64-bit offsets, which every kernel takes; other columns as they are."""
+    return column.cast(pa.large_string()) if _is_text(column.type) else column
+
+
+def _as_float64(column: Any, must: str, place: Place) -> NDArray[np.float64]:
+    text = pc.ascii_trim_whitespace(column) if _is_text(column.type) else column
+    try:
+        numbers: NDArray[np.float64] = text.cast(pa.float64(), safe=False).to_numpy(
+            zero_copy_only=False
+        )
+    except pa.ArrowInvalid:
+        first = _first_that_is_no_number(text)
+        raise DataError(f"{must}, got {column[first].as_py()!r} in {place.row(first)}") from None
+    return numbers
+
+
+def _first_that_is_no_number(text: Any) -> int:
+    """The index of the first text that is no number, by bisection; one such text exists."""
+    low, high = 0, len(text)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            text[low:middle].cast(pa.float64(), safe=False)
+            low = middle
+        except pa.ArrowInvalid:
+            high = middle
+    return low
+
+
+def _refuse_first(wrong: NDArray[np.bool_], must: str, column: Any, place: Place) -> None:
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise DataError(f"{must}, got {column[first]} in {place.row(first)}")

@@ -1,0 +1,104 @@
+"""Public groups of records, beside the clients that hold them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.data.clients import Clients, DataError, as_ids
+
+MOST_GROUPS = 200
+"""More groups than this are a mistake: a column of numbers, or of names."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """To which group each record belongs, which is public.
+
+    Parameters
+    ----------
+    names : the groups, in order of their values.
+    of_record : int64, shape (M,): places in ``names``, in the order of the clients' records.
+
+    Raises
+    ------
+    DataError : for more than ``MOST_GROUPS`` groups.
+
+    Examples
+    --------
+    >>> clients = Clients.from_arrays([0.1, 0.7, 0.4], [0, 1, 1], ["a", "b", "a"])
+    >>> groups = Groups.from_arrays([40, 18, 18], ["a", "b", "a"])
+    >>> groups.names, groups.of_record.tolist()
+    (('18', '40'), [1, 0, 0])
+    >>> groups.members(clients, 0).scores.tolist(), groups.members(clients, 1).names
+    ([0.4, 0.7], ('a',))
+    """
+
+    names: tuple[str, ...]
+    of_record: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if len(self.names) > MOST_GROUPS:
+            raise DataError(
+                f"there may be {MOST_GROUPS} groups at most, got {len(self.names)}, "
+                f"{self.names[0]!r} and {self.names[1]!r} among them"
+            )
+
+    @classmethod
+    def from_arrays(cls, values: ArrayLike, client_ids: ArrayLike | None = None) -> Groups:
+        """Groups of records from a value each.
+
+        Parameters
+        ----------
+        values : shape (M,), integers or strings.
+        client_ids : shape (M,), where ``Clients.from_arrays`` was given them: it orders records by
+            client.
+
+        Raises
+        ------
+        DataError : for values of other types, lengths that do not agree, and too many groups.
+        """
+        given = np.asarray(values)
+        if given.ndim != 1 or given.dtype.kind not in "iuUTO":
+            raise DataError(
+                "groups must be one axis of integers or strings, "
+                f"got type {given.dtype} of shape {given.shape}"
+            )
+        if client_ids is not None:
+            ids = as_ids(client_ids)
+            if ids.shape != given.shape:
+                raise DataError(f"{given.size} groups but {ids.size} client ids")
+            given = given[np.argsort(np.unique(ids, return_inverse=True)[1], kind="stable")]
+        try:
+            names, index = np.unique(given, return_inverse=True)
+        except TypeError:
+            raise DataError("groups must be all integers or all strings") from None
+        return cls(tuple(str(name) for name in names), index.astype(np.int64))
+
+    def members(self, clients: Clients, group: int) -> Clients:
+        """A group's records; clients that hold none of them are left out.
+
+        Parameters
+        ----------
+        clients : all records, in the order of ``of_record``.
+        group : a place in ``names``.
+
+        Raises
+        ------
+        DataError : where the groups are of another number of records.
+        """
+        if self.of_record.size != clients.records:
+            raise DataError(f"{clients.records} records but {self.of_record.size} groups")
+        inside = self.of_record == group
+        held = np.add.reduceat(inside, clients.offsets[:-1], dtype=np.int64)
+        kept = np.flatnonzero(held)
+        return Clients(
+            clients.scores[inside],
+            clients.labels[inside],
+            np.concatenate(([0], np.cumsum(held[kept]))).astype(np.int64),
+            tuple(clients.names[place] for place in kept) if clients.names else (),
+            clients.simulated,
+            None if clients.second is None else clients.second[inside],
+        )

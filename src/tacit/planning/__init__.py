@@ -1,0 +1,1 @@
+"""What every protocol's error would be, before anything is spent."""

@@ -1,0 +1,144 @@
+"""A plan, for people and for programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.planning.candidates import HIDES, Candidate
+from tacit.planning.families import TRUSTS
+from tacit.planning.scenario import Scenario, Shape
+from tacit.planning.trees import AREA
+from tacit.results.estimate import finite
+
+FIGURES = {"auc": "AUC", "ece": "expected calibration error"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an evaluation would give under a trust.
+
+    Parameters
+    ----------
+    scenario : what was known.
+    trust, metric : what was asked for.
+    target : the error that was wanted, if any.
+    shapes : how scores may be spread, the central one first.
+    sampling_error : the least and largest standard error of an exact AUC about the population's.
+    candidates : all that fit the trust and give the metric, those that hide whole records first,
+        each group by its error.
+    recommended : one of them; None where none is feasible.
+    advice : two sentences.
+    """
+
+    scenario: Scenario
+    trust: str
+    metric: str
+    target: float | None
+    shapes: tuple[Shape, ...]
+    sampling_error: tuple[float, float]
+    candidates: tuple[Candidate, ...]
+    recommended: Candidate | None
+    advice: str
+
+    @property
+    def meets_target(self) -> bool | None:
+        """Whether the recommended protocol reaches the target; None without one."""
+        if self.target is None:
+            return None
+        return self.recommended is not None and self.recommended.forecast.error <= self.target
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan for JSON."""
+        own = self.scenario
+        return {
+            "records": own.records,
+            "positives": own.positives,
+            "clients": own.clients,
+            "epsilon": own.epsilon,
+            "trust": self.trust,
+            "metric": self.metric,
+            "target": self.target,
+            "meets_target": self.meets_target,
+            "auc_guesses": sorted({shape.auc for shape in self.shapes}),
+            "sampling_error_range": [finite(error) for error in self.sampling_error],
+            "recommended": None if self.recommended is None else self.recommended.to_dict(),
+            "advice": self.advice,
+            "candidates": [candidate.to_dict() for candidate in self.candidates],
+        }
+
+    def __str__(self) -> str:
+        return "\n".join([*self._heading(), "", *self._table(), "", *self._closing()])
+
+    def _heading(self) -> list[str]:
+        own = self.scenario
+        guesses = sorted({shape.auc for shape in self.shapes})
+        low, high = self.sampling_error
+        assumed = f"{guesses[0]:g}" if len(guesses) == 1 else f"{guesses[0]:g} to {guesses[-1]:g}"
+        lines = [
+            f"{own.records:,} records, {own.positives:,} positive, {own.clients:,} clients, "
+            f"epsilon {own.epsilon:g}, trust {self.trust}: {TRUSTS[self.trust]}",
+            f"errors of the {FIGURES.get(self.metric, self.metric)} about these records' own; "
+            f"an AUC of {assumed} is assumed",
+        ]
+        if self.metric == AREA:
+            lines.append(f"their exact AUC would err by {_range(low, high)} about the population's")
+        return lines
+
+    def _table(self) -> list[str]:
+        if not self.candidates:
+            return ["no protocol gives this metric under this trust"]
+        head = ("protocol", "epsilon hides", "error", "plausible", "bias", "bytes", "rounds", "s")
+        rows = [head, *(_row(candidate) for candidate in self.candidates)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return [
+            "  ".join(
+                text.ljust(width) if place < 2 else text.rjust(width)
+                for place, (text, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        ]
+
+    def _closing(self) -> list[str]:
+        lines = [self.advice]
+        if self.recommended is not None:
+            lines.append(f"Settings: {_settings(self.recommended)}")
+        if self.target is not None:
+            lines += ["", *self._targets()]
+        return lines
+
+    def _targets(self) -> list[str]:
+        """What the target takes with every candidate."""
+        lines = [f"For an error of {self.target:g}:"]
+        width = max((len(own.title) for own in self.candidates), default=0)
+        for own in self.candidates:
+            epsilon, records = own.smallest_epsilon, own.fewest_records
+            ways = [] if epsilon is None else [f"epsilon {epsilon:g}"]
+            ways += [] if records is None else [f"{records:,} records"]
+            told = " or ".join(ways) if ways else "not within reach"
+            lines.append(f"  {own.title:{width}}  {told}")
+        return lines
+
+
+def _row(candidate: Candidate) -> tuple[str, ...]:
+    forecast, traffic = candidate.forecast, candidate.traffic
+    error = f"{forecast.error:.2g}" if candidate.feasible else "not feasible"
+    return (
+        candidate.title,
+        HIDES[candidate.adjacency],
+        error,
+        _range(*candidate.error_range),
+        f"{forecast.bias:+.1g}",
+        f"{traffic.bytes_per_client:,}",
+        str(traffic.rounds),
+        f"{traffic.seconds:.0f}",
+    )
+
+
+def _range(low: float, high: float) -> str:
+    return f"{low:.2g} to {high:.2g}"
+
+
+def _settings(candidate: Candidate) -> str:
+    used = candidate.protocol.settings
+    return ", ".join(f"{name}={value}" for name, value in used.items())

@@ -1,0 +1,204 @@
+"""Costs at different adjacencies, restated at one, and the guarantee of a whole history.
+
+A guarantee at one adjacency bounds another only where every change of the second kind is made of
+changes of the first. Where it is not, nothing is claimed: the bound is unlimited.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, compose
+
+Way = Literal["basic", "zcdp", "pld"]
+
+CHANGES: dict[tuple[Adjacency, Adjacency], int] = {
+    (Adjacency.RECORD, Adjacency.RECORD): 1,
+    (Adjacency.RECORD, Adjacency.REPLACE): 2,
+    (Adjacency.RECORD, Adjacency.LABEL): 2,
+    (Adjacency.RECORD, Adjacency.SCORE): 2,
+    (Adjacency.REPLACE, Adjacency.REPLACE): 1,
+    (Adjacency.REPLACE, Adjacency.LABEL): 1,
+    (Adjacency.REPLACE, Adjacency.SCORE): 1,
+    (Adjacency.LABEL, Adjacency.LABEL): 1,
+    (Adjacency.SCORE, Adjacency.SCORE): 1,
+}
+"""How many changes of the first kind make one of the second; what is missing cannot be made."""
+
+LARGEST_LOSS = 10_000.0
+"""Privacy-loss distributions are not composed above this sum of epsilons: it says nothing."""
+
+MOST_KINDS = 200
+"""Nor for more different costs than this, each of which takes a convolution."""
+
+LARGEST_EXPONENT = 700.0
+
+
+def restated(cost: Cost, adjacency: Adjacency) -> Cost:
+    """The same release's guarantee at another adjacency, unlimited where nothing follows.
+
+    A replaced record is one that left and one that came, and so is a changed label or score: a
+    guarantee (epsilon, delta) about one added or removed record gives (2 epsilon,
+    (1 + e^epsilon) delta) about these (Dwork and Roth 2014, Def. 2.4 used twice), and rho gives
+    4 rho (Bun and Steinke 2016, Prop. 1.9). Whoever may replace a record may change its label or
+    its score alone. Nothing else follows: a protocol at label adjacency may show all scores, one at
+    score adjacency all labels, one at replace adjacency how many records there are.
+
+    Raises
+    ------
+    ValueError : for a finite cost without an adjacency.
+
+    Examples
+    --------
+    >>> restated(Cost(0.5, adjacency=Adjacency.RECORD), Adjacency.REPLACE).epsilon
+    1.0
+    >>> restated(Cost(0.5, adjacency=Adjacency.LABEL), Adjacency.RECORD).epsilon
+    inf
+    """
+    if math.isinf(cost.epsilon):
+        return UNPROTECTED
+    if cost.adjacency is None:
+        raise ValueError(f"a cost must name its adjacency, got {cost}; see stated_cost")
+    changes = CHANGES.get((cost.adjacency, adjacency))
+    if changes is None:
+        return UNPROTECTED
+    if changes == 1:
+        return Cost(cost.epsilon, cost.delta, adjacency, cost.rho)
+    return _of_two_changes(cost, adjacency)
+
+
+def stated_cost(cost: Cost, guarantee: Cost) -> Cost:
+    """What a step spends, as a budget book takes it: free steps are free at one adjacency only.
+
+    A step that spends nothing may still show what its protocol does not protect (FedAUC's first
+    step sends all scores, at label adjacency). So a cost of nothing is stated at the adjacency of
+    the protocol's guarantee, and is unlimited where the protocol guarantees nothing.
+
+    Examples
+    --------
+    >>> free = stated_cost(NOTHING, Cost(1.0, adjacency=Adjacency.LABEL))
+    >>> free.epsilon, restated(free, Adjacency.RECORD).epsilon
+    (0.0, inf)
+    """
+    if cost.adjacency is not None or math.isinf(cost.epsilon):
+        return cost
+    if cost != NOTHING:
+        raise ValueError(f"a cost must name its adjacency, got {cost}")
+    if guarantee.adjacency is None:
+        return UNPROTECTED
+    return Cost(0.0, adjacency=guarantee.adjacency)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What several releases about the same records guarantee together, at one adjacency.
+
+    Parameters
+    ----------
+    adjacency : what the bound hides.
+    releases : how many releases it covers.
+    summed : epsilons and deltas added up. True whatever the releases' costs depended on.
+    tightest : the smallest epsilon found, with its delta; ``summed`` where that is the smallest.
+    way : how ``tightest`` was found: "basic", "zcdp" or "pld".
+
+    Notes
+    -----
+    Composition by "pld" takes the costs as fixed before the first reply; a server that chooses the
+    next question's epsilon by the last reply's noise can make its bound wrong (Rogers et al. 2016).
+    ``summed`` holds then too (their filters), and limits use it or concentrated sums, which hold as
+    well (Feldman and Zrnic 2021).
+    """
+
+    adjacency: Adjacency
+    releases: int
+    summed: Cost
+    tightest: Cost
+    way: Way
+
+
+def bound(history: Mapping[Cost, int], adjacency: Adjacency, delta: float = 1e-6) -> Bound:
+    """The guarantee of a history of costs, each with how often it was spent.
+
+    ``tightest`` is the smallest epsilon of the sum, of concentrated sums and of composed
+    privacy-loss distributions (dp-accounting), the latter two at ``delta``.
+
+    Raises
+    ------
+    ValueError : for a delta outside [0, 1), or a finite cost without an adjacency.
+
+    Examples
+    --------
+    >>> found = bound({Cost(0.1, adjacency=Adjacency.LABEL): 100}, Adjacency.LABEL)
+    >>> found.summed.epsilon, round(found.tightest.epsilon, 2), found.way
+    (10.0, 4.77, 'pld')
+    """
+    restatements = {cost: restated(cost, adjacency) for cost in history}
+    spent = [
+        there
+        for here, there in restatements.items()
+        if there.epsilon > 0 or there.delta > 0
+        for _ in range(history[here])
+    ]
+    summed = compose(spent, delta, "basic")
+    found: dict[Way, Cost] = {"basic": summed}
+    for way in _ways(spent, summed, delta):
+        found[way] = compose(spent, delta, way)
+    best = min(found, key=lambda way: found[way].epsilon)
+    return Bound(adjacency, sum(history.values()), summed, found[best], best)
+
+
+@lru_cache(maxsize=256)
+def largest_rho(epsilon: float, delta: float) -> float:
+    """The largest rho known to give (epsilon, delta), for a limit on concentrated sums.
+
+    At least that of Bun and Steinke 2016, Prop. 1.3, where ``epsilon = rho + 2 sqrt(rho ln(1 /
+    delta))``; more where dp-accounting's conversion allows more.
+
+    Examples
+    --------
+    >>> 0.15 < largest_rho(3.0, 1e-6) < 0.25
+    True
+    """
+    log = math.log(1 / delta)
+    low = (math.sqrt(log + epsilon) - math.sqrt(log)) ** 2 * (1 - 2.0**-40)
+    high = 2 * low
+    while _converted(high, delta) <= epsilon:
+        low, high = high, 2 * high
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _converted(middle, delta) <= epsilon else (low, middle)
+    return low
+
+
+def _converted(rho: float, delta: float) -> float:
+    return compose([Cost(rho, delta, Adjacency.RECORD, rho)], delta, "zcdp").epsilon
+
+
+def _of_two_changes(cost: Cost, adjacency: Adjacency) -> Cost:
+    if cost.delta == 0:
+        delta = 0.0
+    elif cost.epsilon > LARGEST_EXPONENT:
+        return UNPROTECTED
+    else:
+        delta = (1 + math.exp(cost.epsilon)) * cost.delta
+    if delta >= 1:
+        return UNPROTECTED
+    return Cost(2 * cost.epsilon, delta, adjacency, None if cost.rho is None else 4 * cost.rho)
+
+
+def _ways(spent: list[Cost], summed: Cost, delta: float) -> list[Way]:
+    """Which finer compositions apply to these costs at this delta."""
+    if len(spent) < 2 or math.isinf(summed.epsilon):
+        return []
+    ways: list[Way] = []
+    concentrated = all(cost.rho is not None or cost.delta == 0 for cost in spent)
+    if delta > 0 and concentrated:
+        ways.append("zcdp")
+    simple = len(set(spent)) <= MOST_KINDS and summed.epsilon <= LARGEST_LOSS
+    if delta > math.fsum(cost.delta for cost in spent) and simple:
+        ways.append("pld")
+    return ways

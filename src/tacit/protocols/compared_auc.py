@@ -1,0 +1,258 @@
+"""Two models' AUCs, and how far they are apart, from one spend of label privacy.
+
+Scores are known to the server, labels are private, as in FedAUC (paper 1). A record's label enters
+the difference of two AUCs with the weight ``(difference of its ranks - c) / (P N)``, where
+``c = (difference of the AUCs) (N - P)`` is small; so noise has to hide how far the two models
+disagree about a record, and not how high it ranks. Labels that answer by randomised response are
+flipped once for both models.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data.clients import Clients, DataError, Ragged
+from tacit.metrics.paired_ranking import rank_correlation
+from tacit.metrics.ranking import auc, doubled_mid_ranks
+from tacit.privacy.cost import Adjacency, Cost, check_budget, most
+from tacit.privacy.noise import NoiseSource
+from tacit.protocols.conversation import (
+    Ask,
+    Conversation,
+    Field,
+    Memory,
+    Protocol,
+    Reply,
+    step,
+)
+from tacit.protocols.difference_asks import DifferenceAsk
+from tacit.protocols.difference_findings import (
+    ComparisonFindings,
+    NoisySums,
+    findings_from_sums,
+    totals_of_sums,
+)
+from tacit.protocols.flipped import flipped_labels, flipping_cost
+from tacit.protocols.rank_differences import (
+    PartNoise,
+    RankPairs,
+    largest_by_client,
+    predicted_variances,
+    records_that_respond,
+)
+from tacit.protocols.rank_noise import PURE_MECHANISMS, RESPONSE
+
+COMPARING_MECHANISMS = (*PURE_MECHANISMS, RESPONSE)
+
+SHARE_FOR_DIFFERENCE = 0.8
+"""The difference's usual share of the noisy sums' budget; the rest is for the AUCs themselves."""
+
+
+def pair_order(clients: Clients) -> NDArray[np.int64]:
+    """Records in ascending order of both scores within each client, shape (M,)."""
+    return np.lexsort((_second(clients), clients.scores, clients.client_of_record))
+
+
+@step()
+def share_score_pairs(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+    """Send both models' scores of every record, ascending within each client.
+
+    Spends nothing at label adjacency, where scores are public. The server learns which scores of
+    the two models belong to one record; the order says nothing about labels.
+    """
+    order = pair_order(clients)
+    return {
+        "first": clients.ragged(clients.scores[order]),
+        "second": clients.ragged(_second(clients)[order]),
+    }
+
+
+def _sums_cost(clients: Clients, ask: Ask, memory: Memory) -> Cost:
+    settings: ComparedAUC = ask.settings
+    summed = DifferenceAsk.of(clients, ask).somebody_summed
+    costs = [settings.guarantee] if summed.any() else []
+    return most([*costs, flipping_cost(clients, settings.epsilon, memory, ~summed)])
+
+
+@step(spends=_sums_cost)
+def noisy_difference_sums(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+    """Send noisy sums over some records' labels, and sums over flipped labels of the others.
+
+    Spends epsilon at label adjacency. A record is in one of the two groups. Flipping a label of the
+    first moves the count by 1 and the sums of ``difference * label`` and ``(level - pivot) *
+    label`` by at most their largest weight in the group, which the client computes from the ranks
+    and pivot it uses; the three have noise at parts of epsilon that add up to it. A label of the
+    second group is flipped by randomised response at epsilon, and sums of flipped labels are
+    post-processing. A client all of whose labels were released flipped before, at this epsilon,
+    spends nothing where all of them respond again.
+
+    The server learns six numbers of each client. Source: paper 1, Algorithms 1 and 4, on
+    differences of ranks.
+    """
+    settings: ComparedAUC = ask.settings
+    asked = DifferenceAsk.of(clients, ask)
+    order = pair_order(clients)
+    weights = (asked.ranks.difference, asked.centred)
+    kept = clients.labels[order] * ~asked.responding
+    noisy = _noisy_sums(weights, kept, asked, settings.part_noise, noise)
+    answers = np.zeros(clients.records, dtype=np.int8)
+    if asked.responding.any():
+        whole = ~asked.somebody_summed
+        flipped = flipped_labels(clients, settings.epsilon, noise, memory, whole)
+        answers = flipped[..., order] * asked.responding
+    told = _sums(weights, answers)
+    return {
+        "positives": noisy[0],
+        "differences": noisy[1],
+        "levels": noisy[2],
+        "answered_positives": told[0],
+        "answered_differences": told[1],
+        "answered_levels": told[2],
+    }
+
+
+@dataclass(frozen=True)
+class ComparedAUC(Protocol):
+    """The difference of two models' AUCs, and both AUCs, at one epsilon.
+
+    Clients hold the first model's scores as their scores and the second's as their second values.
+
+    Parameters
+    ----------
+    epsilon : the privacy budget of the comparison, for every label.
+    mechanism : ``"staircase"``, ``"discrete-laplace"`` or ``"laplace"``: noisy sums, and randomised
+        response for records on which the models disagree most where that is the better; or
+        ``"randomised-response"``, for all records.
+    emphasis : the share of the noisy sums' budget that protects the sum of differences. The rest
+        protects what only the two AUCs need.
+
+    Raises
+    ------
+    ValueError : for a setting outside its range; the message names the bound and the value.
+
+    Examples
+    --------
+    >>> ComparedAUC(1.0).guarantee.epsilon
+    1.0
+    """
+
+    epsilon: float
+    mechanism: str = "staircase"
+    emphasis: float = SHARE_FOR_DIFFERENCE
+
+    name = "compared-auc"
+    figure = "difference of two AUCs"
+    steps = (share_score_pairs, noisy_difference_sums)
+
+    def __post_init__(self) -> None:
+        check_budget(self.epsilon)
+        if self.mechanism not in COMPARING_MECHANISMS:
+            raise ValueError(
+                f"mechanism must be one of {COMPARING_MECHANISMS}, got {self.mechanism!r}"
+            )
+        if not 0.1 <= self.emphasis <= 0.99:
+            raise ValueError(f"emphasis must be from 0.1 to 0.99, got {self.emphasis}")
+
+    @property
+    def guarantee(self) -> Cost:
+        """What one comparison costs each client at most."""
+        return Cost(self.epsilon, adjacency=Adjacency.LABEL)
+
+    @property
+    def part_noise(self) -> PartNoise:
+        """The noise of the three sums."""
+        own = PURE_MECHANISMS[0] if self.mechanism == RESPONSE else self.mechanism
+        return PartNoise(own, self.epsilon, self.emphasis)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that this combination uses."""
+        used: dict[str, Any] = {"epsilon": self.epsilon, "mechanism": self.mechanism}
+        return used if self.mechanism == RESPONSE else used | {"emphasis": self.emphasis}
+
+    def exact(self, clients: Clients) -> float:
+        """The exact difference of the AUCs, which is not private."""
+        return auc(clients.scores, clients.labels) - auc(_second(clients), clients.labels)
+
+    def draws(self, clients: Clients) -> int:
+        """Numbers a replicate holds: a bit and products with both ranks a record."""
+        return 4 * clients.records + 16 * clients.count
+
+    def conversation(self, clients: int) -> Conversation:
+        """Pairs of scores up, ranks down, noisy sums up."""
+        scores = yield Ask(share_score_pairs, self)
+        sent = [_ragged(scores[name]) for name in ("first", "second")]
+        records = sent[0].values.size
+        if records < 2:
+            raise DataError(f"a comparison needs at least two records, got {records}")
+        first, second = (Ragged(doubled_mid_ranks(own.values), own.offsets) for own in sent)
+        ranks = RankPairs(first, second)
+        pivot, responding = ranks.middle_levels(), self._responding(ranks)
+        asked: dict[str, Field] = {
+            "first": first,
+            "second": second,
+            "responding": Ragged(responding, first.offsets),
+            "pivot": pivot,
+        }
+        reply = yield Ask(noisy_difference_sums, self, each=asked)
+        sums = totals_of_sums(ranks, pivot, responding, self.epsilon, reply)
+        return self._conclude(ranks, pivot, responding, sums)
+
+    def _responding(self, ranks: RankPairs) -> NDArray[np.bool_]:
+        if self.mechanism == RESPONSE:
+            return np.ones(ranks.records, dtype=np.bool_)
+        return records_that_respond(ranks.difference, self.part_noise)
+
+    def _conclude(
+        self,
+        ranks: RankPairs,
+        pivot: NDArray[np.int64],
+        responding: NDArray[np.bool_],
+        sums: NoisySums,
+    ) -> ComparisonFindings:
+        variances = predicted_variances(ranks, pivot, responding, self.part_noise)
+        correlation = rank_correlation(ranks.first.values, ranks.second.values)
+        return findings_from_sums(ranks.records, sums, variances, correlation)
+
+
+def _noisy_sums(
+    weights: tuple[Ragged[np.int64], Ragged[np.int64]],
+    labels: NDArray[np.int8],
+    asked: DifferenceAsk,
+    parts: PartNoise,
+    noise: NoiseSource,
+) -> list[NDArray[Any]]:
+    """Noisy count, sum of differences and sum of levels of every client, shape (..., K)."""
+    shape = (weights[0].clients,)
+    true = _sums(weights, labels)
+    counted = parts.count.noisy_count(noise, true[0], 1.0, shape)
+    found = [np.where(asked.somebody_summed, counted, np.zeros_like(counted))]
+    for own, weight, total in zip((parts.difference, parts.level), weights, true[1:], strict=True):
+        largest = largest_by_client(weight, ~asked.responding)
+        found.append(own.noisy_residual(noise, total, largest, 0.0, shape))
+    return found
+
+
+def _sums(
+    weights: tuple[Ragged[np.int64], Ragged[np.int64]], labels: NDArray[np.int8]
+) -> list[NDArray[np.int64]]:
+    """Count of positives and both weighted sums of every client, shape (..., K)."""
+    starts = weights[0].offsets[:-1]
+    count = np.add.reduceat(labels, starts, axis=-1, dtype=np.int64)
+    return [count, *(np.add.reduceat(own.values * labels, starts, axis=-1) for own in weights)]
+
+
+def _second(clients: Clients) -> NDArray[np.float64]:
+    if clients.second is None:
+        raise DataError("a comparison needs a second model's scores, and these records have one")
+    return clients.second
+
+
+def _ragged(value: Field) -> Ragged[Any]:
+    if not isinstance(value, Ragged):
+        raise TypeError("values of records must be ragged")
+    return value

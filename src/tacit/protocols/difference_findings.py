@@ -1,0 +1,148 @@
+"""What noisy sums of ranks of two models say: both AUCs, their difference, errors, warnings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.metrics.paired_ranking import paired_plug_in_variance
+from tacit.privacy.response import flip_probability
+from tacit.protocols.allocation import influence_centre
+from tacit.protocols.conversation import Reply
+from tacit.protocols.rank_differences import CentredVariance, DifferenceVariances, RankPairs
+from tacit.protocols.rank_findings import area_of_sums, findings_from_pairs
+from tacit.results.findings import Findings
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class NoisySums:
+    """Unbiased totals over all clients, in ranks, shape () or (R,).
+
+    Parameters
+    ----------
+    positives : the number of positive records.
+    first, second : the sums of ``(rank - (M-1)/2) * label``.
+    """
+
+    positives: Floats
+    first: Floats
+    second: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class ComparisonFindings(Findings):
+    """Findings about a difference, with those about both AUCs.
+
+    Parameters
+    ----------
+    first, second : of the two models; None only where nothing was concluded about them.
+    """
+
+    first: Findings | None = None
+    second: Findings | None = None
+
+
+def totals_of_sums(
+    ranks: RankPairs,
+    pivot: NDArray[np.int64],
+    responding: NDArray[np.bool_],
+    epsilon: float,
+    reply: Reply,
+) -> NoisySums:
+    """Totals from the clients' six numbers: flipped labels debiased, pivots taken off.
+
+    Parameters
+    ----------
+    ranks : both models' ranks.
+    pivot : of every client's level, shape (K,).
+    responding : which records answered by randomised response, shape (M,).
+    epsilon : at which they did.
+    reply : the clients' sums.
+    """
+    flip = flip_probability(epsilon)
+    starts = ranks.first.offsets[:-1]
+    levels = ranks.level.values - np.repeat(pivot, ranks.level.sizes)
+    totals = []
+    for name, weights in (
+        ("positives", np.ones(ranks.records, dtype=np.int64)),
+        ("differences", ranks.difference.values),
+        ("levels", levels),
+    ):
+        told = np.asarray(reply[f"answered_{name}"])
+        expected = flip * np.add.reduceat(weights * responding, starts)
+        totals.append(np.asarray(reply[name]) + (told - expected) / (1 - 2 * flip))
+    count, difference, level = totals
+    centred = level + (pivot - 2 * (ranks.records - 1)) * count
+    return NoisySums(
+        count.sum(axis=-1, dtype=np.float64),
+        (centred + difference).sum(axis=-1, dtype=np.float64) / 4,
+        (centred - difference).sum(axis=-1, dtype=np.float64) / 4,
+    )
+
+
+def findings_from_sums(
+    records: int, sums: NoisySums, variances: DifferenceVariances, correlation: float
+) -> ComparisonFindings:
+    """Both AUCs and their difference, with their errors.
+
+    The variance of the difference is ``Var(sum (d - c) y) / (P N)^2`` with d a record's difference
+    of ranks and ``c = difference (N - P)``; the second order adds ``2 difference^2 Var(count)^2``
+    and ``Var(numerator) Var(count) ((N - P) / (P N))^2``, as for one AUC.
+
+    Parameters
+    ----------
+    records : M.
+    sums : the noisy totals.
+    variances : what the noise does to them.
+    correlation : Spearman's correlation of the two models' ranks.
+    """
+    count = np.full_like(sums.positives, variances.difference.quadratic)
+    first, second = (
+        _one_auc(records, sums.positives, own, variance, count)
+        for own, variance in ((sums.first, variances.first), (sums.second, variances.second))
+    )
+    inside = np.clip(sums.positives, 1.0, records - 1.0)
+    negatives = records - inside
+    value = first.value - second.value
+    apart = np.clip(np.nan_to_num(value, nan=0.0), -1.0, 1.0)
+    spread = variances.difference.about(apart * (negatives - inside))
+    beyond = 2 * (apart * count) ** 2
+    beyond = beyond + spread * count * ((negatives - inside) / (inside * negatives)) ** 2
+    areas = [np.nan_to_num(own.value, nan=0.5) for own in (first, second)]
+    sampling = np.sqrt(paired_plug_in_variance(areas[0], areas[1], correlation, inside, negatives))
+    return ComparisonFindings(
+        value=value,
+        privacy_error=np.sqrt(spread + beyond) / (inside * negatives),
+        sampling_error=np.where(np.isnan(value), np.nan, sampling),
+        positives=sums.positives,
+        negatives=records - sums.positives,
+        positives_error=np.sqrt(count),
+        warnings=_warnings(first, value),
+        first=first,
+        second=second,
+    )
+
+
+def _one_auc(
+    records: int, positives: Floats, centred: Floats, variance: CentredVariance, count: Floats
+) -> Findings:
+    """One model's AUC from its centred rank sum."""
+    _, value = area_of_sums(records, positives, centred)
+    inside = np.clip(positives, 1.0, records - 1.0)
+    known = np.clip(np.nan_to_num(value, nan=0.5), 0.0, 1.0)
+    centre = np.asarray(influence_centre(records, inside, known))
+    return findings_from_pairs(records, positives, value, variance.about(centre), count)
+
+
+def _warnings(first: Findings, value: Floats) -> tuple[str, ...]:
+    """What the count says of both models, and a difference that no two AUCs have."""
+    if np.ndim(value) > 0:
+        return ()
+    found = [one for one in first.warnings if "outside [0, 1]" not in one]
+    if abs(float(value)) > 1:
+        found.append(f"the difference {float(value):.4f} lies outside [-1, 1], as it came")
+    return tuple(found)

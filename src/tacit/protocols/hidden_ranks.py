@@ -1,0 +1,131 @@
+"""FedAUC without showing scores: clients learn their ranks together, and the server none.
+
+The server knows how many records each client has, and receives the noisy pairs. Everything that it
+or the noise uses is public: the largest distance of a rank to the middle one is ``(M - 1) / 2``
+whoever holds what (paper 1, Appendix R proposes to sort by multi-party computation).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data.clients import Clients, DataError, Ragged
+from tacit.metrics.ranking import doubled_mid_ranks
+from tacit.privacy.cost import Cost
+from tacit.privacy.noise import NoiseSource
+from tacit.protocols.allocation import Allocation, RankGeometry
+from tacit.protocols.conversation import Ask, Memory, Reply, step
+from tacit.protocols.paired_kernels import ordered_codes
+from tacit.protocols.rank_asks import agreed_noise, count_share, public_records
+from tacit.protocols.rank_sums import largest_distance, pair_of_sums
+from tacit.protocols.score_range import check_scores_in_unit_interval
+
+RANKS = ("fedauc", "hidden ranks")
+"""Under what a client keeps its ranks."""
+
+DROPPED_BITS = 6
+"""Bits of a score that are not compared, of 52 behind the leading one."""
+
+
+@step()
+def offer_sizes(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+    """Send the number of records. It costs nothing: that number is public."""
+    return {"records": clients.sizes}
+
+
+@step()
+def rank_together(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+    """Each client learns the doubled mid-ranks of its own scores (an ideal functionality).
+
+    It costs nothing at label adjacency, where scores are not what is protected; the labels take no
+    part. The server learns the number of records, which it knew. A client learns where its scores
+    stand among all, and keeps that in its notebook; it does not learn whose the others are.
+
+    Scores that agree in all but the last ``DROPPED_BITS`` of their 52 bits count as tied.
+
+    Raises
+    ------
+    DataError : naming client, row and value, for a score outside [0, 1].
+    """
+    check_scores_in_unit_interval(clients)
+    codes = rank_codes(clients.scores[clients.ascending])
+    memory.keep(RANKS, clients.ragged(doubled_mid_ranks(compared_scores(codes))))
+    return {"records": np.array(clients.records)}
+
+
+def _pair_cost(clients: Clients, ask: Ask, memory: Memory) -> Cost:
+    return agreed_noise(ask).cost
+
+
+@step(spends=_pair_cost)
+def noisy_hidden_rank_sums(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+    """Send a noisy count of positives and a noisy sum of their doubled ranks from the middle rank.
+
+    Spends (epsilon, delta) of ``ask.shared["noise"]`` at label adjacency: flipping one label moves
+    the count by 1 and ``sum((2 rank - (M - 1)) * label)`` by at most ``M - 1``, as ranks are from 0
+    to ``M - 1``. The client computes with the ranks of its notebook, and refuses where they reach
+    beyond the M that it is told.
+
+    The server learns the two noisy numbers of each client, whose noise depends on M alone.
+    Source: paper 1, Algorithm 4 and Appendix R.
+
+    Raises
+    ------
+    DataError : before the clients have ranked their scores, or for another number of records.
+    ValueError : for another mechanism or more budget than agreed, or a share that leaves no noise.
+    """
+    mechanism = agreed_noise(ask)
+    records, share = public_records(ask), count_share(ask)
+    ranks = memory.recall_field(RANKS)
+    if not isinstance(ranks, Ragged) or ranks.values.size != clients.records:
+        raise DataError("the clients have not ranked these scores yet")
+    middle = np.full(clients.count, records - 1, dtype=np.int64)
+    if np.any(largest_distance(ranks, middle) > middle):
+        raise DataError(f"ranks reach beyond the {records} records that were announced")
+    count, residual = pair_of_sums(ranks, clients.labels[clients.ascending], middle)
+    shape = (clients.count,)
+    return {
+        "positives": mechanism.noisy_count(noise, count, share, shape),
+        "residuals": mechanism.noisy_residual(noise, residual, middle, share, shape),
+    }
+
+
+def rank_codes(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Scores in [0, 1] as integers from 0 to below ``2**56`` that are compared in their place.
+
+    Examples
+    --------
+    >>> codes = rank_codes(np.array([0.0, 0.5, 0.5 + 2**-50, 0.5 + 2**-40]))
+    >>> bool(codes[1] == codes[2] < codes[3])
+    True
+    """
+    return ordered_codes(scores) >> DROPPED_BITS
+
+
+def compared_scores(codes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The scores that such codes stand for."""
+    return (codes << DROPPED_BITS).view(np.float64)
+
+
+def hidden_geometry(sizes: NDArray[np.int64]) -> RankGeometry:
+    """What is public of ranks that nobody shows: they are from 0 to ``M - 1``."""
+    records, clients = int(sizes.sum()), sizes.size
+    return RankGeometry(
+        records,
+        low=np.zeros(clients),
+        high=np.full(clients, records - 1.0),
+        mean=np.full(clients, (records - 1) / 2),
+        scatter=np.zeros(clients),
+        sizes=sizes.astype(np.float64),
+    )
+
+
+def middle_allocation(geometry: RankGeometry, count_share: float) -> Allocation:
+    """The middle rank for every client's pivot, and one share for every client."""
+    clients = geometry.sizes.size
+    return Allocation(
+        np.full(clients, geometry.records - 1, dtype=np.int64),
+        np.full(clients, count_share),
+        np.zeros(clients, dtype=np.bool_),
+    )

@@ -1,0 +1,201 @@
+"""Named values as bytes: their structure as JSON, their arrays and bytes beside it, no pickle.
+
+A value is a number, a text, bytes, None, an array, a ragged field, a tuple, list or dictionary of
+values, or of one of the kinds that sender and receiver know.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from tacit.data.clients import Ragged
+from tacit.protocols.conversation import Field
+from tacit.protocols.messages import MessageError, decode, encode
+
+STRUCTURE, BLOB = "structure", "bytes"
+MAX_DEPTH = 12
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A class whose values may be written.
+
+    Parameters
+    ----------
+    held : the class.
+    parts : a value's parts, by name.
+    made : a value from its parts; it checks them, with ValueError or TypeError.
+    """
+
+    held: type
+    parts: Callable[[Any], dict[str, Any]]
+    made: Callable[..., Any]
+
+    @classmethod
+    def of(cls, dataclass_type: type) -> Kind:
+        """A dataclass, by its fields."""
+        names = [own.name for own in fields(dataclass_type)]
+        return cls(
+            dataclass_type,
+            lambda value: {name: getattr(value, name) for name in names},
+            dataclass_type,
+        )
+
+    @property
+    def name(self) -> str:
+        """What the value is called in bytes."""
+        return self.held.__name__
+
+
+def encode_values(values: Mapping[str, Any], kinds: Sequence[Kind] = ()) -> bytes:
+    """Named values as bytes; ``kinds`` are the classes that the receiver knows.
+
+    Examples
+    --------
+    >>> decode_values(encode_values({"boxes": [b"a", b"bc"], "height": 7, "share": 0.5}))
+    {'boxes': [b'a', b'bc'], 'height': 7, 'share': 0.5}
+    """
+    packer = _Packer(tuple(kinds))
+    structure = json.dumps(packer.packed(dict(values))).encode()
+    arrays: dict[str, Field] = {
+        STRUCTURE: np.frombuffer(structure, dtype=np.uint8),
+        BLOB: np.frombuffer(bytes(packer.blob), dtype=np.uint8),
+    }
+    return encode(arrays | {str(place): array for place, array in enumerate(packer.arrays)})
+
+
+def decode_values(message: bytes, kinds: Sequence[Kind] = ()) -> dict[str, Any]:
+    """The values of a message.
+
+    Raises
+    ------
+    MessageError : for bytes that ``encode_values`` did not make.
+    """
+    given = decode(message)
+    structure, blob = given.get(STRUCTURE), given.get(BLOB)
+    if not isinstance(structure, np.ndarray) or not isinstance(blob, np.ndarray):
+        raise MessageError("a message of values has a structure and its bytes")
+    try:
+        tree = json.loads(structure.tobytes())
+    except (ValueError, RecursionError):
+        raise MessageError("the structure of values is not JSON") from None
+    unpacked = _Unpacker(given, blob.tobytes(), {kind.name: kind for kind in kinds}).unpacked(tree)
+    if not isinstance(unpacked, dict):
+        raise MessageError("a message holds named values")
+    return unpacked
+
+
+def named_values(message: bytes, **kinds: type) -> dict[str, Any]:
+    """The values of a message that must have exactly these names and types.
+
+    Raises
+    ------
+    MessageError : for any other message.
+
+    Examples
+    --------
+    >>> named_values(encode_values({"reason": "no"}), reason=str)
+    {'reason': 'no'}
+    """
+    values = decode_values(message)
+    if values.keys() != kinds.keys():
+        raise MessageError(f"values named {sorted(kinds)} were expected, got {sorted(values)}")
+    for name, kind in kinds.items():
+        if type(values[name]) is not kind:
+            raise MessageError(f"{name!r} must be of type {kind.__name__}")
+    return values
+
+
+class _Packer:
+    """Turns values into JSON; arrays and bytes go beside it, and are named by their place."""
+
+    def __init__(self, kinds: tuple[Kind, ...]) -> None:
+        self.arrays: list[Field] = []
+        self.blob = bytearray()
+        self._kinds = kinds
+
+    def packed(self, value: Any) -> Any:
+        if value is None or isinstance(value, bool | str):
+            return value
+        if isinstance(value, int | np.integer):
+            return int(value)
+        if isinstance(value, list):
+            return [self.packed(one) for one in value]
+        kind, held = self._named(value)
+        return {kind: held}
+
+    def _named(self, value: Any) -> tuple[str, Any]:
+        if isinstance(value, float | np.floating):
+            return "float", float(value).hex()
+        if isinstance(value, bytes):
+            self.blob += value
+            return "bytes", [len(self.blob) - len(value), len(self.blob)]
+        if isinstance(value, np.ndarray | Ragged):
+            self.arrays.append(value)
+            return "array", len(self.arrays) - 1
+        for kind in self._kinds:
+            if isinstance(value, kind.held):
+                parts = kind.parts(value)
+                return kind.name, {name: self.packed(one) for name, one in parts.items()}
+        if isinstance(value, tuple):
+            return "tuple", [self.packed(one) for one in value]
+        if isinstance(value, dict):
+            return self._dictionary(value)
+        raise MessageError(f"values of type {type(value).__name__} are not written")
+
+    def _dictionary(self, value: dict[Any, Any]) -> tuple[str, Any]:
+        if all(isinstance(name, str) for name in value):
+            return "named", {name: self.packed(one) for name, one in value.items()}
+        return "pairs", [[self.packed(key), self.packed(one)] for key, one in value.items()]
+
+
+@dataclass(frozen=True)
+class _Unpacker:
+    """Turns the JSON back into values."""
+
+    given: Mapping[str, Field]
+    blob: bytes
+    kinds: Mapping[str, Kind]
+
+    def unpacked(self, tree: Any, depth: int = MAX_DEPTH) -> Any:
+        if depth == 0:
+            raise MessageError(f"values are nested at most {MAX_DEPTH} deep")
+        if tree is None or isinstance(tree, bool | str | int):
+            return tree
+        if isinstance(tree, list):
+            return [self.unpacked(one, depth - 1) for one in tree]
+        if not isinstance(tree, dict) or len(tree) != 1:
+            raise MessageError(f"not a value: {tree!r:.60}")
+        ((kind, held),) = tree.items()
+        try:
+            return self._value(kind, held, depth - 1)
+        except MessageError:
+            raise
+        except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+            raise MessageError(f"not a value of kind {kind!r:.40}: {error}") from None
+
+    def _value(self, kind: str, held: Any, depth: int) -> Any:
+        if kind in ("float", "bytes", "array"):
+            return self._leaf(kind, held)
+        if kind == "tuple":
+            return tuple(self.unpacked(one, depth) for one in held)
+        if kind == "pairs":
+            return {self.unpacked(key, depth): self.unpacked(one, depth) for key, one in held}
+        own = {name: self.unpacked(one, depth) for name, one in held.items()}
+        return own if kind == "named" else self.kinds[kind].made(**own)
+
+    def _leaf(self, kind: str, held: Any) -> float | bytes | Field:
+        if kind == "float":
+            return float.fromhex(held)
+        return self._bytes(held) if kind == "bytes" else self.given[str(int(held))]
+
+    def _bytes(self, ends: list[int]) -> bytes:
+        start, stop = ends
+        if not 0 <= start <= stop <= len(self.blob):
+            raise MessageError(f"bytes {start} to {stop} of {len(self.blob)} are not there")
+        return self.blob[start:stop]

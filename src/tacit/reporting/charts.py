@@ -1,0 +1,197 @@
+"""Pictures of results as inline SVG, drawn here so that a page shows them without a script."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from tacit.reporting.reading import Bounds, Estimated
+
+LEFT, TOP, SIDE = 54.0, 12.0, 300.0
+WIDTH, HEIGHT = LEFT + SIDE + 14, TOP + SIDE + 46
+TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
+BAR_WIDTH, BAR_HEIGHT, BAR_EDGE = 420.0, 86.0, 26.0
+ROW = 44.0
+
+Points = Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A square picture of two rates.
+
+    Parameters
+    ----------
+    name : starts the ids of its parts; unique on the page.
+    title, description : read out in the picture's place.
+    across, up : the names of the axes.
+    line : points in order of the line; both rates in [0, 1].
+    lower, upper : the band's edges in the same order; empty for none.
+    diagonal : draw the line from corner to corner.
+    level : draw a level line at this height; NaN for none.
+    scattered : draw every point with its own error bar, in the place of a line with a band.
+    """
+
+    name: str
+    title: str
+    description: str
+    across: str
+    up: str
+    line: Points
+    lower: Points = ()
+    upper: Points = ()
+    diagonal: bool = False
+    level: float = math.nan
+    scattered: bool = False
+
+    def svg(self) -> str:
+        """The picture."""
+        return "".join(
+            [
+                f'<svg class="plot" id="{self.name}" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" '
+                f'aria-labelledby="{self.name}-title {self.name}-desc">',
+                f'<title id="{self.name}-title">{escape(self.title)}</title>',
+                f'<desc id="{self.name}-desc">{escape(self.description)}</desc>',
+                _grid(self.across, self.up),
+                self._references(),
+                self._scatter() if self.scattered else self._line(),
+                '<circle class="probe" r="5" hidden="hidden"/>',
+                '<circle class="chosen" r="6" hidden="hidden"/>',
+                "</svg>",
+            ]
+        )
+
+    def _references(self) -> str:
+        drawn = ""
+        if self.diagonal:
+            drawn += f'<path class="reference" d="{_path([(0, 0), (1, 1)])}"/>'
+        if math.isfinite(self.level):
+            ends = [(0, self.level), (1, self.level)]
+            drawn += f'<path class="reference" d="{_path(ends)}"/>'
+        return drawn
+
+    def _line(self) -> str:
+        band = [*self.lower, *reversed(self.upper)]
+        drawn = f'<path class="band" d="{_path(band)}Z"/>' if len(band) > 2 else ""
+        return drawn + f'<path class="line" d="{_path(self.line)}"/>' * (len(self.line) > 1)
+
+    def _scatter(self) -> str:
+        ends = zip(self.lower, self.upper, strict=True)
+        bars = "".join(_path(pair) for pair in ends)
+        placed = (_place(point) for point in self.line)
+        dots = "".join(f'<circle class="dot" cx="{x}" cy="{y}" r="2.4"/>' for x, y in placed)
+        return (f'<path class="whiskers" d="{bars}"/>' if bars else "") + dots
+
+
+def interval_bar(
+    name: str, title: str, rows: Sequence[tuple[str, Estimated]], exact: float, bounds: Bounds
+) -> str:
+    """Estimates on one scale, each with its interval about the records and about the population.
+
+    Parameters
+    ----------
+    name : starts the ids of its parts.
+    title : read out in the picture's place.
+    rows : what each is called (empty for one alone), and the estimate.
+    exact : the exact figure to mark; NaN for none.
+    bounds : the least and the greatest value that has to be seen.
+    """
+    scale = _Scale.holding(bounds)
+    height = BAR_HEIGHT - ROW + ROW * len(rows)
+    base = height - 30
+    drawn = [
+        f'<svg class="bar" viewBox="0 0 {BAR_WIDTH:g} {height:g}" role="img" '
+        f'aria-labelledby="{name}-title"><title id="{name}-title">{escape(title)}</title>',
+        scale.drawn(base),
+    ]
+    for index, (label, estimate) in enumerate(rows):
+        drawn.append(_row(scale, label, estimate, 28 + ROW * index))
+    if math.isfinite(exact):
+        x = scale.place(exact)
+        drawn.append(f'<path class="exact" d="M{x} {base - 8:g}l6 -7l-6 -7l-6 7z"/>')
+    return "".join([*drawn, "</svg>"])
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """A horizontal axis with round ticks."""
+
+    low: float
+    high: float
+    step: float
+
+    @classmethod
+    def holding(cls, bounds: Bounds) -> _Scale:
+        low, high = bounds
+        span = max(high - low, 1e-4 * max(abs(low), abs(high), 1.0))
+        rough = 1.3 * span / 4
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough)
+        first = math.floor((low - 0.1 * span) / step) * step
+        last = math.ceil((high + 0.1 * span) / step) * step
+        return cls(first, last, step)
+
+    def place(self, value: float) -> str:
+        share = (value - self.low) / (self.high - self.low)
+        return f"{BAR_EDGE + share * (BAR_WIDTH - 2 * BAR_EDGE):.1f}"
+
+    def drawn(self, base: float) -> str:
+        digits = max(0, -math.floor(math.log10(self.step) + 1e-9))
+        ticks = round((self.high - self.low) / self.step)
+        values = [self.low + index * self.step for index in range(ticks + 1)]
+        marks = "".join(_tick(self.place(value), base, f"{value:.{digits}f}") for value in values)
+        ends = self.place(self.low), self.place(self.high)
+        return f'{marks}<path class="axis" d="M{ends[0]} {base:g}H{ends[1]}"/>'
+
+
+def _tick(x: str, base: float, label: str) -> str:
+    return (
+        f'<path class="grid" d="M{x} 6V{base:g}"/>'
+        f'<text x="{x}" y="{base + 20:g}" text-anchor="middle">{label}</text>'
+    )
+
+
+def _row(scale: _Scale, label: str, estimate: Estimated, y: float) -> str:
+    """One estimate: a thin line for the population, a thick one for the records, a dot."""
+    drawn = f'<text class="name" x="{BAR_EDGE:g}" y="{y - 12:g}">{escape(label)}</text>' * bool(
+        label
+    )
+    spans = (("population", estimate.population_interval), ("records", estimate.interval))
+    for kind, (low, high) in spans:
+        if math.isfinite(low) and math.isfinite(high):
+            drawn += f'<path class="{kind}" d="M{scale.place(low)} {y:g}H{scale.place(high)}"/>'
+    if estimate.has_signal:
+        drawn += f'<circle class="value" cx="{scale.place(estimate.value)}" cy="{y:g}" r="5.5"/>'
+    return drawn
+
+
+def _grid(across: str, up: str) -> str:
+    lines, numbers = [], []
+    for tick in TICKS:
+        x, y = _place((tick, tick))
+        lines.append(f'<path class="grid" d="M{x} {TOP:g}v{SIDE:g}M{LEFT:g} {y}h{SIDE:g}"/>')
+        below = TOP + SIDE + 16
+        numbers.append(f'<text x="{x}" y="{below:g}" text-anchor="middle">{tick:g}</text>')
+        numbers.append(
+            f'<text x="{LEFT - 6:g}" y="{float(y) + 4:g}" text-anchor="end">{tick:g}</text>'
+        )
+    middle, height = LEFT + SIDE / 2, TOP + SIDE / 2
+    numbers.append(
+        f'<text class="name" x="{middle:g}" y="{TOP + SIDE + 38:g}" text-anchor="middle">'
+        f"{escape(across)}</text>"
+        f'<text class="name" transform="translate(13 {height:g}) rotate(-90)" '
+        f'text-anchor="middle">{escape(up)}</text>'
+    )
+    return "".join([*lines, *numbers])
+
+
+def _place(point: tuple[float, float]) -> tuple[str, str]:
+    """Where a point of the unit square lies in the picture."""
+    x, y = (min(max(coordinate, 0.0), 1.0) for coordinate in point)
+    return f"{LEFT + x * SIDE:.1f}", f"{TOP + (1 - y) * SIDE:.1f}"
+
+
+def _path(points: Iterable[tuple[float, float]]) -> str:
+    return "M" + "L".join(f"{x} {y}" for x, y in map(_place, points))

@@ -1,0 +1,372 @@
+"""The parts of a report about one result, as HTML in which every value is escaped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from tacit.reporting.charts import interval_bar
+from tacit.reporting.comparing import pooled_bounds
+from tacit.reporting.curves import Panel, panels
+from tacit.reporting.reading import Estimated, Result, number
+from tacit.reporting.threats import threats_of
+from tacit.reporting.words import (
+    NOISE,
+    between,
+    cost_line,
+    decimal,
+    headline_sentences,
+    places,
+    privacy_sentences,
+    records_sentence,
+    sent_sentence,
+)
+
+RATES = (
+    ("precision", "Precision", "of the records called positive, how many are"),
+    ("recall", "Recall", "of the positives, how many are found"),
+    ("f1", "F1", "the harmonic mean of both"),
+    ("specificity", "Specificity", "of the negatives, how many are left alone"),
+    ("accuracy", "Accuracy", "of all records, how many are called right"),
+)
+CALIBRATION = {
+    "debiased_ece": "Calibration error (ECE), less what noise adds",
+    "ece": "Calibration error (ECE), as it is",
+    "mce": "Largest calibration error (MCE)",
+    "brier": "Brier score",
+}
+GAUGE = '<svg class="gauge" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
+COLUMNS = ("Setting", "Value")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a result stands on the page.
+
+    Parameters
+    ----------
+    prefix : starts the ids of its parts.
+    level : the level of its sections' headings.
+    """
+
+    prefix: str
+    level: int
+
+    def section(self, name: str, heading: str, body: str, kind: str = "card") -> str:
+        """A section with its heading; a landmark where its name is the only one on the page."""
+        mark = f"{self.prefix}-{name}-heading"
+        landmark = f' aria-labelledby="{mark}"' if self.level == 2 else ""
+        return (
+            f'<section class="{kind}"{landmark}>'
+            f'<h{self.level} id="{mark}">{escape(heading)}</h{self.level}>{body}</section>'
+        )
+
+
+def result_sections(result: Result, place: Place) -> str:
+    """Everything about one result."""
+    return "".join(
+        [
+            _headline(result, place),
+            _notices(result, place),
+            _privacy(result, place),
+            _curves(result, place),
+            _thresholds(result, place),
+            _further(result, place),
+            _threats(result, place),
+            _making(result, place),
+        ]
+    )
+
+
+def paragraphs(sentences: Iterable[str]) -> str:
+    """One paragraph of sentences."""
+    text = " ".join(sentences)
+    return f"<p>{escape(text)}</p>" if text else ""
+
+
+def table(caption: str, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table whose cells are HTML already, the first of each row heading it."""
+    top = "".join(f'<th scope="col">{escape(name)}</th>' for name in headings)
+    body = "".join(_table_row(list(row)) for row in rows)
+    return (
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(caption)}"><table>'
+        f"<caption>{escape(caption)}</caption><thead><tr>{top}</tr></thead>"
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def datum(value: float, text: str | None = None) -> str:
+    """A number as it is read, with its full value beside it for programs."""
+    if not math.isfinite(value):
+        return escape(text or "not known")
+    return f'<data value="{value!r}">{escape(text or decimal(value))}</data>'
+
+
+def named(name: str) -> str:
+    """A name that somebody gave, kept from turning the text around it."""
+    return f"<bdi>{escape(name)}</bdi>"
+
+
+def _table_row(cells: list[str]) -> str:
+    rest = "".join(f"<td>{cell}</td>" for cell in cells[1:])
+    return f'<tr><th scope="row">{cells[0]}</th>{rest}</tr>'
+
+
+def _headline(result: Result, place: Place) -> str:
+    estimate, digits = result.estimate, places(result.estimate.interval)
+    exact = number(result.content.get("exact"))
+    if estimate.has_signal:
+        figure = f'<p class="figure">{datum(estimate.value, decimal(estimate.value, digits))}</p>'
+    else:
+        figure = '<p class="figure">no signal</p>'
+    interval, picture = "", ""
+    if estimate.has_interval:
+        picture = _headline_picture(result, place, estimate, exact)
+        low, high = (datum(x, decimal(x, digits)) for x in estimate.interval)
+        interval = f'<p class="interval">95 % interval <b>{low}</b> to <b>{high}</b></p>'
+    body = (
+        f'<div class="headline"><div>{figure}{interval}</div>{picture}</div>'
+        f"{paragraphs(headline_sentences(result))}{_exact_line(result, exact, digits)}"
+    )
+    return place.section("headline", result.figure, body, "card first")
+
+
+def _headline_picture(result: Result, place: Place, estimate: Estimated, exact: float) -> str:
+    low, high = pooled_bounds([estimate])
+    if math.isfinite(exact):
+        low, high = min(low, exact), max(high, exact)
+    title = f"{result.figure} with its 95 % interval {between(estimate.interval)}"
+    bar = interval_bar(f"{place.prefix}-bar", title, [("", estimate)], exact, (low, high))
+    return with_legend(bar, math.isfinite(exact))
+
+
+def with_legend(bar: str, exact: bool = False) -> str:
+    """An interval bar with what its lines are."""
+    keys = {"records": "these records", "population": "population"}
+    if exact:
+        keys["exact"] = "exact"
+    legend = "".join(
+        f'<li><span class="key {kind}"></span>{text}</li>' for kind, text in keys.items()
+    )
+    return f'<figure class="wide">{bar}<ul class="legend">{legend}</ul></figure>'
+
+
+def _exact_line(result: Result, exact: float, digits: int) -> str:
+    if not math.isfinite(exact):
+        return ""
+    return (
+        f"<p>Exact {escape(result.figure)}: {datum(exact, decimal(exact, digits))} (computed where "
+        "all records could be read).</p>"
+    )
+
+
+def _notices(result: Result, place: Place) -> str:
+    notices = [str(warning) for warning in result.content["warnings"]]
+    if "exact" in result.content:
+        notices.append(
+            "this report holds the exact figure, which is outside every guarantee: it must not "
+            "leave the place it was computed in. Evaluate with --no-exact for a report to pass on"
+        )
+    if not notices:
+        return ""
+    listed = "".join(f"<li>{escape(_sentence(notice))}</li>" for notice in notices)
+    return place.section("warnings", "Warnings", f"<ul>{listed}</ul>", "card warning")
+
+
+def _privacy(result: Result, place: Place) -> str:
+    body = paragraphs(privacy_sentences(result))
+    body += paragraphs(
+        sentence
+        for sentence in (
+            _clients_sentence(result),
+            sent_sentence(result),
+            records_sentence(result),
+        )
+        if sentence is not None
+    )
+    return place.section("privacy", "Who took part, and what it cost", body + _participants(result))
+
+
+def _clients_sentence(result: Result) -> str:
+    count = result.content["clients"]
+    return "One client took part." if count == 1 else f"{count:,} clients took part."
+
+
+def _participants(result: Result) -> str:
+    listed = result.content.get("participants", [])
+    if not listed:
+        return ""
+    spent = escape(cost_line(result.content["spent"]))
+    rows = [
+        (named(entry.get("name", f"client {index}")), f"{entry['bytes_sent']:,}", spent)
+        for index, entry in enumerate(listed, start=1)
+    ]
+    made = table("Clients", ("Client", "Bytes sent", "Spent at most"), rows)
+    if len(listed) <= 12:
+        return made
+    return f"<details><summary>All {len(listed)} clients</summary>{made}</details>"
+
+
+def _curves(result: Result, place: Place) -> str:
+    shown = panels(result, place.prefix)
+    if not shown:
+        body = paragraphs(
+            ["There is no curve: this protocol gives the figure and its errors only."]
+            if result.estimate.has_signal
+            else ["The noise left no curve to draw."]
+        )
+        return place.section("curves", "Curves", body)
+    body = f'<div class="plots">{"".join(_figure(panel, place.level + 1) for panel in shown)}</div>'
+    return place.section("curves", "Curves", body)
+
+
+def _figure(panel: Panel, level: int) -> str:
+    name, title = panel.plot.name, escape(panel.plot.title)
+    headings = [heading for heading, _ in panel.columns]
+    rows = "".join(
+        f'<tr data-x="{row[0]!r}" data-y="{row[1]!r}">'
+        + "".join(f"<td>{decimal(value)}</td>" for value in row)
+        + "</tr>"
+        for row in panel.rows
+    )
+    top = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in headings)
+    return (
+        f'<figure class="panel"><h{level}>{title}</h{level}>'
+        f'{panel.plot.svg()}<p class="readout" data-for="{name}">'
+        "Point at the picture to read it.</p>"
+        f"<figcaption>{escape(panel.caption)}</figcaption>"
+        f'<details><summary>Table: {title}</summary><div class="scroll" tabindex="0" role="group" '
+        f'aria-label="{title}, table"><table id="{name}-table"><caption>{title}</caption><thead>'
+        f"<tr>{top}</tr></thead><tbody>{rows}</tbody></table></div></details></figure>"
+    )
+
+
+def _thresholds(result: Result, place: Place) -> str:
+    rates = result.content.get("rates")
+    if rates is None or not rates["thresholds"]:
+        return ""
+    start, last = starting_threshold(rates), len(rates["thresholds"]) - 1
+    mark = f"{place.prefix}-threshold"
+    rows = [
+        (
+            f"{label} <small>{escape(meaning)}</small>",
+            f'<b data-rate="{name}">{decimal(number(rates[name][start]))}</b>',
+            f'<span data-interval="{name}">{_rate_interval(rates, name, start)}</span>',
+            _gauge(rates, name, start),
+        )
+        for name, label, meaning in RATES
+    ]
+    threshold = decimal(number(rates["thresholds"][start]))
+    sampled = "true_positive_sampling" in result.content.get("roc", {})
+    about = "population" if sampled else "these records"
+    headings = ("Rate", "Estimate", f"95 % interval, {about}", "Share")
+    body = (
+        "<p>Records whose score reaches the threshold are called positive. Move it, with the mouse "
+        "or the arrow keys; the pictures show where it lies.</p>"
+        f'<div class="slider" data-result="{place.prefix}"><label for="{mark}">Threshold</label>'
+        f'<input type="range" id="{mark}" min="0" max="{last}" step="1" value="{start}" '
+        f'aria-valuetext="{threshold}"><output for="{mark}" aria-live="off">{threshold}</output>'
+        f"{table('Rates at this threshold', headings, rows)}"
+        "</div>"
+    )
+    return place.section("thresholds", "Choose a threshold", body)
+
+
+def starting_threshold(rates: Mapping[str, Any]) -> int:
+    """Where the slider starts: the threshold with the highest F1, or the middle one."""
+    known = [(value, -index) for index, value in enumerate(rates["f1"]) if value is not None]
+    return -max(known)[1] if known else len(rates["thresholds"]) // 2
+
+
+def _rate_interval(rates: Mapping[str, Any], name: str, index: int) -> str:
+    bounds = (number(rates[f"{name}_low"][index]), number(rates[f"{name}_high"][index]))
+    return between(bounds)
+
+
+def _gauge(rates: Mapping[str, Any], name: str, index: int) -> str:
+    value = number(rates[name][index])
+    width = 100 * min(max(value, 0.0), 1.0) if math.isfinite(value) else 0.0
+    return (
+        f'{GAUGE}<rect class="whole" width="100" height="8"/>'
+        f'<rect class="part" data-gauge="{name}" width="{width:.2f}" height="8"/></svg>'
+    )
+
+
+def _further(result: Result, place: Place) -> str:
+    rows = []
+    if "average_precision" in result.content:
+        rows.append(_estimate_row("Average precision", result.content["average_precision"]))
+    half = result.content.get("at_half", {})
+    rows += [
+        _estimate_row(f"{label} at 0.5", half[name]) for name, label, _ in RATES if name in half
+    ]
+    calibration = result.content.get("calibration", {})
+    rows += [
+        (escape(label), datum(number(calibration[name])), "")
+        for name, label in CALIBRATION.items()
+        if name in calibration
+    ]
+    if not rows:
+        return ""
+    made = table("Figures", ("Figure", "Estimate", "95 % interval, these records"), rows)
+    return place.section("further", "Further figures", made)
+
+
+def _estimate_row(label: str, entry: Mapping[str, Any]) -> tuple[str, str, str]:
+    estimate = Estimated.of(entry)
+    return escape(label), datum(estimate.value), escape(between(estimate.interval))
+
+
+def _threats(result: Result, place: Place) -> str:
+    found = threats_of(result.content["protocol"])
+    entries = (
+        ("Whom a client has to trust", found.trust),
+        ("What the server sees", found.server),
+        ("What a client sees of the others", found.others),
+        ("What stays unprotected", found.left_open),
+    )
+    listed = "".join(f"<dt>{term}</dt><dd>{escape(text)}</dd>" for term, text in entries)
+    return place.section("threats", "Who sees what", f"<dl>{listed}</dl>")
+
+
+def _making(result: Result, place: Place) -> str:
+    content = result.content
+    settings = [(escape(key), _setting(value)) for key, value in content["protocol"].items()]
+    said = content["federation"]
+    facts = [
+        ("Noise", escape(NOISE[content["noise"]])),
+        ("Computed", escape(str(content.get("time", "no time: a simulation is repeatable")))),
+        *((escape(key), escape(str(value))) for key, value in content["software"].items()),
+        ("Schema", escape(content["schema"])),
+        ("Federation", named(said["name"]) if said["name"] else "not named"),
+        ("Fingerprint of the federation", _digest(said["fingerprint"])),
+        ("Fingerprint of this result", _digest(content["fingerprint"])),
+    ]
+    note = (
+        "<p>The fingerprint of a result is a SHA-256 digest of its content: it notices changes by "
+        "accident, and is no signature. That of a federation is a digest of what was said of it, "
+        "its name and number of clients, and of no record.</p>"
+    )
+    body = table("Settings", COLUMNS, settings) + table("Provenance", COLUMNS, facts) + note
+    return place.section("making", "Settings and provenance", body)
+
+
+def _digest(text: str) -> str:
+    return f"<code>{escape(text)}</code>"
+
+
+def _setting(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return escape(", ".join(f"{key} {entry}" for key, entry in value.items()))
+    if isinstance(value, list):
+        return escape(", ".join(map(str, value)))
+    return escape(str(value))
+
+
+def _sentence(text: str) -> str:
+    """A warning as a sentence."""
+    ended = text if text.endswith(".") else f"{text}."
+    return ended[:1].upper() + ended[1:]

@@ -1,0 +1,202 @@
+"""What a result means, in sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from tacit.reporting.comparing import Difference
+from tacit.reporting.reading import Bounds, Result, number
+
+CERTAIN = 0.9999
+"""A belief beyond this is called practically certain."""
+HIDDEN = {
+    "label": "whether any one record's label is 0 or 1",
+    "record": "whether any one record is in the data at all",
+    "replace": "what any one record contains",
+    "score": "any one record's score; labels are open",
+}
+"""What each adjacency keeps deniable."""
+NOISE = {
+    "system": "exact, from the operating system",
+    "simulated": "simulated; it protects nobody",
+    "none": "none was drawn",
+}
+
+
+def places(bounds: Bounds) -> int:
+    """How many decimals say something where this is the interval, between 3 and 6."""
+    width = bounds[1] - bounds[0]
+    if not (math.isfinite(width) and width > 0):
+        return 4
+    return min(max(math.ceil(-math.log10(width)) + 2, 3), 6)
+
+
+def decimal(value: float, digits: int = 4) -> str:
+    """A number with so many decimals, in words where there is none."""
+    return f"{value:.{digits}f}" if math.isfinite(value) else "not known"
+
+
+def signed(value: float, digits: int = 4) -> str:
+    """A number with its sign; a typographic minus is read out as one."""
+    sign = "\u2212" if value < 0 else "+"
+    return f"{sign}{abs(value):.{digits}f}" if math.isfinite(value) else "not known"
+
+
+def between(bounds: Bounds, digits: int = 4) -> str:
+    """An interval in words."""
+    low, high = bounds
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return "not known"
+    return f"{decimal(low, digits)} to {decimal(high, digits)}"
+
+
+def headline_sentences(result: Result) -> list[str]:
+    """What the figure means, and how sure it is."""
+    estimate = result.estimate
+    if not estimate.has_signal:
+        return [
+            "The noise left no signal: nothing can be said of this figure. More records, or a "
+            "larger epsilon, would."
+        ]
+    if result.figure != "AUC":
+        return _certainty(result)
+    if estimate.has_interval and estimate.interval[0] <= 0 and estimate.interval[1] >= 1:
+        return [
+            "The noise is so large that the interval holds every AUC there is, from 0 to 1: this "
+            "result says nothing about the classifier."
+        ]
+    return [_auc_meaning(estimate.value), *_certainty(result)]
+
+
+def _auc_meaning(value: float) -> str:
+    share = f"{100 * min(max(value, 0.0), 1.0):.1f} %"
+    return (
+        "Of one positive and one negative record drawn at random, the positive one has the higher "
+        f"score in about {share} of all cases; a tie counts as half. 50 % is guessing."
+    )
+
+
+def _certainty(result: Result) -> list[str]:
+    estimate, digits = result.estimate, places(result.estimate.interval)
+    if not estimate.has_interval:
+        return ["How far it is from the exact figure is not known, so no interval is given."]
+    if estimate.interval[0] == estimate.interval[1]:
+        sentences = ["It is the exact figure of these records."]
+    else:
+        sentences = [
+            f"With 95 % confidence the exact {result.figure} of these records lies between "
+            f"{decimal(estimate.interval[0], digits)} and {decimal(estimate.interval[1], digits)}."
+        ]
+    if all(math.isfinite(bound) for bound in estimate.population_interval):
+        sentences.append(
+            "For the population that these records are a sample of, it is "
+            f"{between(estimate.population_interval, digits)}."
+        )
+    return sentences
+
+
+def privacy_sentences(result: Result) -> list[str]:
+    """What the evaluation cost in privacy, and what that means."""
+    spent = result.content["spent"]
+    if spent["epsilon"] is None:
+        return [
+            "There is no differential privacy. Whoever sees what the protocol shows sees it "
+            "exactly; the threat model below says what that is."
+        ]
+    if spent["epsilon"] == 0:
+        return ["Nothing more was spent: the answers follow from what clients released before."]
+    sentences = [f"Each client spent at most {cost_line(spent)}.", *_meaning_of(spent)]
+    if "protection" in result.content:
+        supported = cost_line(result.content["protection"])
+        sentences.append(
+            f"Clients vanished and took their noise along: what arrived supports only {supported}."
+        )
+    return sentences
+
+
+def cost_line(cost: Mapping[str, Any]) -> str:
+    """A cost in one line."""
+    if cost["epsilon"] is None:
+        return "without limit"
+    if cost["adjacency"] == "none":
+        return "nothing"
+    delta = f", delta {cost['delta']:g}" if cost["delta"] else ""
+    return f"epsilon {cost['epsilon']:g}{delta}, {cost['adjacency']} adjacency"
+
+
+def _meaning_of(spent: Mapping[str, Any]) -> list[str]:
+    epsilon, delta = float(spent["epsilon"]), float(spent["delta"])
+    unit = HIDDEN.get(str(spent["adjacency"]), "any one record's part in it")
+    belief = 1 / (1 + math.exp(-min(epsilon, 700.0)))
+    sure = "practically certain" if belief > CERTAIN else f"{100 * belief:.1f} % sure"
+    chance = f", but for a chance of {delta:g}" if delta else ""
+    return [
+        f"That keeps deniable {unit}. Somebody who thought it a coin toss before, and sees all "
+        f"that a client sent, is at most {sure} afterwards{chance}.",
+        "The unit is one record: a person with several records is protected by as many times that "
+        "epsilon. Further evaluations of the same records add to it.",
+    ]
+
+
+def sent_sentence(result: Result) -> str:
+    """How much was sent, and in how many rounds."""
+    traffic = result.content["traffic"]
+    each = traffic["bytes_sent_per_client"]
+    rounds = "one round" if traffic["rounds"] == 1 else f"{traffic['rounds']} rounds"
+    return (
+        f"A client sent {each['median']:,.0f} bytes (median), at most {each['max']:,}, in {rounds}."
+    )
+
+
+def records_sentence(result: Result) -> str | None:
+    """How many records there are, as far as the protocol tells."""
+    positives = number(result.content.get("positives"))
+    negatives = number(result.content.get("negatives"))
+    if not (math.isfinite(positives) and math.isfinite(negatives)):
+        return None
+    return f"About {positives:,.0f} positive and {negatives:,.0f} negative records, as estimated."
+
+
+def difference_sentence(difference: Difference, figure: str) -> str:
+    """What a difference means, and about what its interval is."""
+    if not difference.known:
+        return f"{difference.second} and {difference.first}: the difference is not known."
+    digits = places(difference.interval)
+    verdict = (
+        f"{'higher' if difference.value > 0 else 'lower'} than {difference.first}; the noise alone "
+        "does not explain that"
+        if difference.significant
+        else f"not to be told from {difference.first}: the interval holds zero"
+    )
+    about = "on the same records" if difference.paired else "on the records of each"
+    return (
+        f"{difference.second} is {verdict}. Its exact {figure} less that of {difference.first} "
+        f"{about} is {signed(difference.interval[0], digits)} to "
+        f"{signed(difference.interval[1], digits)} with 95 % confidence."
+    )
+
+
+def pairing_sentence(found: list[Difference]) -> str:
+    """What the comparison takes to be the same."""
+    if all(difference.paired for difference in found):
+        text = (
+            "Paired: all results name one federation, so they are taken to be about the same "
+            "records. Then only noise and approximation stand between the difference of the "
+            "estimates and the difference of the exact figures. The wider interval, about the "
+            "population, adds both sampling errors as if they were independent: where two "
+            "classifiers rank alike it is wider than need be, for their covariance is not released."
+        )
+    else:
+        text = (
+            "Not paired: no federation was named, so it is not known whether these results are "
+            "about the same records. Name it with --federation when evaluating. The wider "
+            "interval, about the populations, adds the sampling errors of both."
+        )
+    if any(difference.shared_noise for difference in found):
+        text += (
+            " A result spent nothing, so it used flipped labels again: noise may be shared, and "
+            "errors are added up as they are, which holds whatever their correlation."
+        )
+    return text

@@ -1,0 +1,268 @@
+"""Answers a coordinator's letters on a party's own machine, one process a letter.
+
+Order of what is made durable: the debit in the budget book, then where the run stands, then the
+reply leaves. A process that dies in between has spent what its book says, and told nothing; the
+letter, sent again, is answered anew and paid again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacit.crypto.identities import Identity
+from tacit.data.clients import Clients
+from tacit.data.reading import read
+from tacit.privacy.composition import stated_cost
+from tacit.privacy.ledger import BudgetError, Entry, Ledger
+from tacit.privacy.noise import NoiseSource, SystemNoise
+from tacit.protocols.conversation import Memory, Protocol
+from tacit.protocols.messages import MessageError
+from tacit.protocols.values import decode_values, encode_values
+from tacit.running.keeping import KEPT, LASTING
+from tacit.running.letters import MARK_BYTES, SESSION_PLACE, LetterError, MalformedLetterError
+from tacit.running.party import Debit, DeclinedError, Party
+from tacit.running.plans import PartyFile, Plan, PlanError
+
+NOTEBOOK = "notebook"
+FORGOTTEN_AFTER = 30 * 86_400.0
+"""Seconds after which the state of a run that nobody continued is deleted."""
+
+
+def read_identity(path: Path) -> Identity:
+    """The identity in a key file: 64 hexadecimal digits that only its owner may read.
+
+    Raises
+    ------
+    PlanError : for a file that others may read, or that holds no key.
+    OSError : for a file that cannot be read.
+    """
+    if path.stat().st_mode & 0o077:
+        raise PlanError(f"{path} must be readable by its owner only: chmod 600 {path}")
+    try:
+        return Identity.from_bytes(bytes.fromhex(path.read_text(encoding="ascii").strip()))
+    except ValueError:
+        raise PlanError(f"{path} holds no identity key of 64 hexadecimal digits") from None
+
+
+def read_records(own: PartyFile) -> Clients:
+    """A party's records, as one client.
+
+    Raises
+    ------
+    DataError : for records that cannot be used.
+    """
+    score, label, second = own.columns
+    return read([str(own.records)], score, label, None, second=second)
+
+
+@dataclass(frozen=True)
+class PartyDesk:
+    """A party's own files, opened and checked, from which it answers letters.
+
+    Parameters
+    ----------
+    own : the party's file.
+    plan : the party's copy of the plan.
+    place : the party's place in it.
+    identity : its key.
+    records : its records.
+    """
+
+    own: PartyFile
+    plan: Plan
+    place: int
+    identity: Identity
+    records: Clients
+
+    @classmethod
+    def open(cls, path: str | Path, mark: bytes | None = None) -> PartyDesk:
+        """The desk of a party's file.
+
+        Parameters
+        ----------
+        path : the file.
+        mark : the first bytes of the digest of the agreement that is asked about; None takes the
+            first plan.
+
+        Raises
+        ------
+        PlanError : for a file, plan or key that does not fit.
+        DataError : for records that cannot be used.
+        OSError : for a file that cannot be read.
+        """
+        own = PartyFile.read(path)
+        plan, identity = _marked(own, mark), read_identity(own.identity)
+        keys = [party.key for party in plan.parties]
+        if identity.public not in keys:
+            raise PlanError(f"plan {plan.name!r} does not name the key of {own.identity}")
+        place = keys.index(identity.public)
+        named = plan.parties[place].name
+        if named != own.name:
+            raise PlanError(
+                f"the plan calls the holder of this key {named!r}, the file {own.name!r}"
+            )
+        return cls(own, plan, place, identity, read_records(own))
+
+    def answer(self, message: bytes, noise: NoiseSource | None = None) -> bytes:
+        """The signed reply to a letter; what it costs is in the book before this returns.
+
+        Parameters
+        ----------
+        message : the letter.
+        noise : exact noise from the operating system; tests pass another.
+
+        Raises
+        ------
+        LetterError : for a letter that is not accepted.
+        BudgetError, OSError : where book or state cannot be written; nothing was told.
+        """
+        session = message[SESSION_PLACE].hex()
+        with self._alone(session), Ledger(self.own.ledger) as book:
+            party, before = self._party(book, noise), self._notebook()
+            state = self.own.state / f"{session}.run"
+            if state.exists():
+                self._resume(party, state)
+            try:
+                reply = party.answer(message)
+            except LetterError:
+                if party.has_begun:
+                    _replace(state, party.state)
+                raise
+            _replace(state, party.state)
+            lasting = {k: note for k, note in party.notes.items() if isinstance(note, LASTING)}
+            content = encode_values({"notes": lasting}, KEPT)
+            if content != before:
+                _replace(self.own.state / NOTEBOOK, content)
+            return reply
+
+    def set_limit(self) -> None:
+        """Write the file's limit into the book, unless the book has limits for the data set."""
+        own = self.own
+        if own.epsilon is None:
+            return
+        with Ledger(own.ledger) as book:
+            if not book.spending(own.dataset):
+                book.limit(own.dataset, own.epsilon, own.delta, own.period, own.adjacency)
+
+    def _party(self, book: Ledger, noise: NoiseSource | None) -> Party:
+        memory = Memory()
+        for key, note in decode_values(self._notebook(), KEPT)["notes"].items():
+            memory.keep(key, note)
+        guard = BookGuard(
+            book, self.own.dataset, self.plan.protocol, fingerprint(book, self.records)
+        )
+        return Party(
+            self.place,
+            self.identity,
+            self.plan.agreement(),
+            self.records,
+            SystemNoise() if noise is None else noise,
+            memory,
+            guard,
+        )
+
+    def _notebook(self) -> bytes:
+        path = self.own.state / NOTEBOOK
+        return path.read_bytes() if path.exists() else encode_values({"notes": {}}, KEPT)
+
+    def _resume(self, party: Party, state: Path) -> None:
+        try:
+            party.resume(state.read_bytes())
+        except (MessageError, KeyError, TypeError, ValueError) as error:
+            raise MalformedLetterError(f"{state} is damaged: {error}") from error
+
+    @contextmanager
+    def _alone(self, session: str) -> Iterator[None]:
+        """No other process answers for this party meanwhile."""
+        self.own.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (self.own.state / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            _forget_old(self.own.state)
+            yield
+
+
+@dataclass(frozen=True)
+class BookGuard:
+    """Writes every debit of a run into a budget book, and declines what the book does not allow.
+
+    Parameters
+    ----------
+    book : the book.
+    dataset : the name of the records in it.
+    protocol : what the run computes.
+    fingerprint : of the records.
+    """
+
+    book: Ledger
+    dataset: str
+    protocol: Protocol
+    fingerprint: bytes
+
+    def __call__(self, debit: Debit) -> None:
+        """Debit, durably.
+
+        Raises
+        ------
+        DeclinedError : with what everyone may know.
+        """
+        cost = stated_cost(debit.cost, self.protocol.guarantee)
+        entry = Entry(
+            self.dataset,
+            self.fingerprint,
+            self.protocol.name,
+            f"{debit.turn} {debit.step}",
+            debit.session.hex(),
+            debit.request,
+            cost,
+        )
+        try:
+            self.book.debit(entry)
+        except BudgetError as error:
+            raise DeclinedError(error.public) from error
+
+
+def _marked(own: PartyFile, mark: bytes | None) -> Plan:
+    """The plan of a mark, among those that the party agreed to."""
+    plans = [Plan.read(path) for path in own.plans]
+    if mark is None:
+        return plans[0]
+    for plan in plans:
+        if plan.agreement().digest[:MARK_BYTES] == mark:
+            return plan
+    raise PlanError("this party agreed to no such plan")
+
+
+def fingerprint(book: Ledger, records: Clients) -> bytes:
+    """The book's keyed digest of a client's records."""
+    columns: list[Any] = [records.scores, records.labels]
+    if records.second is not None:
+        columns.append(records.second)
+    return book.fingerprint(*columns)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file whole and durably, readable by its owner only."""
+    draft = path.with_suffix(".part")
+    opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(opened, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _forget_old(home: Path) -> None:
+    for path in home.glob("*.run"):
+        if time.time() - path.stat().st_mtime > FORGOTTEN_AFTER:
+            path.unlink(missing_ok=True)

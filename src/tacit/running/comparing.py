@@ -1,0 +1,153 @@
+"""Compare two models on the same records, in one spend of privacy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.data.clients import Clients, DataError, as_scores
+from tacit.metrics.ranking import auc
+from tacit.privacy.noise import NoiseSource, SimulatedNoise, SystemNoise
+from tacit.protocols.compared_auc import ComparedAUC
+from tacit.protocols.conversation import Memory, Protocol
+from tacit.protocols.difference_findings import ComparisonFindings
+from tacit.protocols.fedauc import FedAUC
+from tacit.results.comparison import Comparison
+from tacit.results.evaluation import Evaluation, Traffic
+from tacit.running.evaluating import noise_name, noise_source, simulation_warnings
+from tacit.running.simulation import Run, simulate
+
+
+def compare(
+    first: Clients,
+    second: Clients | ArrayLike | None,
+    protocol: Protocol,
+    seed: int | None = None,
+    *,
+    names: tuple[str, str] = ("first", "second"),
+    memory: Memory | None = None,
+    noise: NoiseSource | None = None,
+    exact: bool = False,
+    federation: str | None = None,
+) -> Comparison:
+    """Both models' AUCs and their difference, at the cost of one evaluation.
+
+    Two evaluations cost twice, and their noises add up. Here one noisy sum is about the difference
+    itself, in which a record weighs as much as the two models disagree about it, and labels that
+    are flipped serve both models; so the difference is known far better than either AUC.
+
+    Parameters
+    ----------
+    first : the clients' records with the first model's scores.
+    second : the same records with the second model's scores, or these scores alone, shape (M,), in
+        the order of the clients' records; None where the first's second values are these scores.
+    protocol : ``FedAUC`` with its epsilon and mechanism, or ``ComparedAUC``.
+    seed, memory, noise, federation : as for ``evaluate``. With the mechanism
+        ``"randomised-response"`` labels that ``memory`` has flipped at this epsilon are used again,
+        and then the comparison costs nothing.
+    names : what the two models are called.
+    exact : also compute the exact AUCs, which are not private.
+
+    Raises
+    ------
+    DataError : for records that are not the same, or fewer than two.
+    ValueError : for another protocol or settings that a comparison does not use, a seed together
+        with a noise source, and names that are equal.
+
+    Examples
+    --------
+    >>> import numpy as np, tacit
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(0, 2, 20000)
+    >>> truth = rng.normal(labels, 1.0)
+    >>> clients = tacit.Clients.split(truth, labels, clients=20, seed=0)
+    >>> worse = clients.scores + rng.normal(0, 0.5, 20000)
+    >>> found = tacit.compare(clients, worse, tacit.FedAUC(1.0), seed=1, exact=True)
+    >>> found.spent.epsilon, found.better()
+    (1.0, 'first')
+    >>> low, high = found.difference.interval(0.95)
+    >>> low < found.exact[0] - found.exact[1] < high
+    True
+    """
+    if seed is not None and noise is not None:
+        raise ValueError("give a seed or a noise source, not both")
+    if len(set(names)) != 2:
+        raise ValueError(f"two models need two names, got {names!r}")
+    both, chosen = _together(first, second), _comparing(protocol)
+    source = noise_source(both, seed) if noise is None else noise
+    run = simulate(both, chosen, source, memory)
+    found = run.findings
+    if not isinstance(found, ComparisonFindings) or found.first is None or found.second is None:
+        raise TypeError(f"{chosen.name} has findings about one model only")
+    return Comparison(
+        names,
+        found.first.estimate(),
+        found.second.estimate(),
+        _evaluation(both, chosen, source, run, federation),
+        _exact(both) if exact else None,
+    )
+
+
+def _evaluation(
+    clients: Clients, protocol: Protocol, source: NoiseSource, run: Run, federation: str | None
+) -> Evaluation:
+    """The run as an evaluation of the difference."""
+    return Evaluation(
+        protocol={"name": protocol.name, **protocol.settings},
+        estimate=run.findings.estimate(),
+        roc=None,
+        spent=run.spent,
+        traffic=Traffic(run.rounds, run.bytes_sent),
+        clients=clients.count,
+        positives=float(run.findings.positives),
+        noise=noise_name(source),
+        figure=protocol.figure,
+        warnings=(*simulation_warnings(clients, source), *run.findings.warnings),
+        negatives=float(run.findings.negatives),
+        participants=clients.names,
+        federation=federation,
+        simulated=clients.simulated or not isinstance(source, SystemNoise),
+        time=None if isinstance(source, SimulatedNoise) else datetime.now(UTC),
+    )
+
+
+def _together(first: Clients, second: Clients | ArrayLike | None) -> Clients:
+    """The first model's records with the second model's scores as second values."""
+    if second is None:
+        return first
+    if not isinstance(second, Clients):
+        return replace(first, second=as_scores(second, "the second model's scores"))
+    same = np.array_equal(first.offsets, second.offsets) and first.names == second.names
+    if not same:
+        raise DataError("two models are compared on the same clients with the same records")
+    different = np.flatnonzero(first.labels != second.labels)
+    if different.size:
+        raise DataError(
+            "two models are compared on the same records, "
+            f"got different labels in {first.place(int(different[0]))}"
+        )
+    return replace(first, second=second.scores)
+
+
+def _comparing(protocol: Protocol) -> ComparedAUC:
+    """The comparison with this protocol's budget and mechanism."""
+    if isinstance(protocol, ComparedAUC):
+        return protocol
+    if not isinstance(protocol, FedAUC):
+        raise ValueError(
+            f"models are compared by fedauc, whose server knows the scores, got {protocol.name}"
+        )
+    plain = FedAUC(protocol.epsilon, protocol.mechanism, delta=protocol.delta)
+    if protocol != plain:
+        used = protocol.settings.items() - plain.settings.items()
+        told = ", ".join(sorted(f"{key} {value}" for key, value in used))
+        raise ValueError(f"a comparison divides its budget in its own way, got {told}")
+    return ComparedAUC(protocol.epsilon, protocol.mechanism)
+
+
+def _exact(clients: Clients) -> tuple[float, float]:
+    second = clients.scores if clients.second is None else clients.second
+    return auc(clients.scores, clients.labels), auc(second, clients.labels)

@@ -1,0 +1,40 @@
+"""Files of keys and settings, written whole."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+PRIVATE_FOLDER, PRIVATE, PUBLIC = 0o700, 0o600, 0o644
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner may read, in a folder that is made if there is none."""
+    _write(path, content, PRIVATE)
+
+
+def write_public(path: Path, content: bytes) -> None:
+    """Write a file that everybody may read, in a folder that is made if there is none."""
+    _write(path, content, PUBLIC)
+
+
+def private_folder(path: Path) -> Path:
+    """A folder that only its owner may look into, made if there is none."""
+    path.mkdir(parents=True, exist_ok=True)
+    path.chmod(PRIVATE_FOLDER)
+    return path
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.chmod(mode)
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise

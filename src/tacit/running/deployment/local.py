@@ -1,0 +1,209 @@
+"""A whole federation on one machine, for a first look: real programs, TLS and authentication.
+
+Server and parties are separate processes, as in a deployment; only the machine is one. Keys of
+parties lie beside their files and are kept. All else lies in a hidden folder beside the plan, with
+a copy of the plan that names the keys.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacit.running.answering import PartyDesk
+from tacit.running.deployment.certificates import make_certificates
+from tacit.running.deployment.files import private_folder, write_public
+from tacit.running.deployment.keys import kept_identity, kept_node_key
+from tacit.running.deployment.node import start_node, wait_connected
+from tacit.running.deployment.programs import Program, Tell, free_port, require_flower
+from tacit.running.deployment.runs import conduct_run
+from tacit.running.deployment.server import Coordinator, alone, register_nodes, start_server
+from tacit.running.plans import PartyFile, Plan, PlanError
+
+HIDDEN = ".tacit"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+CONNECT_TIME = 60.0
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class LocalParty:
+    """A party on this machine.
+
+    Parameters
+    ----------
+    name : its name in the plan.
+    file : its own file.
+    """
+
+    name: str
+    file: Path
+
+
+def local_parties(path: Path, count: int) -> tuple[LocalParty, ...]:
+    """The parties of a plan, whose files lie in folders beside it.
+
+    Raises
+    ------
+    PlanError : when the plan has another number of parties, or a file is missing or another's.
+    """
+    plan = Plan.read(path)
+    if count != len(plan.parties):
+        raise PlanError(f"{path} has {len(plan.parties)} parties, got --local {count}")
+    parties = []
+    for party in plan.parties:
+        if not NAME.fullmatch(party.name):
+            raise PlanError(f"a party's name must be one of a folder, got {party.name!r}")
+        file = path.resolve().parent / party.name / "party.toml"
+        if not file.is_file():
+            raise PlanError(f"party {party.name!r} has no file {file}")
+        named = PartyFile.read(file).name
+        if named != party.name:
+            raise PlanError(f"{file} is of party {named!r}, not of {party.name!r}")
+        parties.append(LocalParty(party.name, file))
+    return tuple(parties)
+
+
+def run_locally(path: Path, count: int, tell: Tell, verbose: Tell | None = None) -> dict[str, Any]:
+    """Run a plan with a server and all parties on this machine, over TLS on loopback.
+
+    Parameters
+    ----------
+    path : the plan; keys that it does not name are made.
+    count : how many parties it must have.
+    tell : is told each step.
+    verbose : is told the commands and what they say.
+
+    Returns
+    -------
+    dict : the result as JSON has it.
+
+    Raises
+    ------
+    PlanError, DataError : for a plan, a party's file or records that cannot be used.
+    DeploymentError : when there is no result.
+    MissingFlowerError : when Flower is not installed.
+    """
+    require_flower()
+    parties = local_parties(path, count)
+    hidden = private_folder(path.resolve().parent / HIDDEN)
+    with alone(hidden), contextlib.ExitStack() as programs:
+        place = prepared(path, parties, hidden)
+        plan = Plan.read(hidden / "plan.toml")
+        for party in parties:
+            PartyDesk.open(_own_file(hidden, party))
+        tell("starting the server")
+        port = free_port()
+        server = programs.enter_context(start_server(place, HOST, port, verbose))
+        tell(f"server on {HOST}:{port}, with TLS and authentication of nodes")
+        register_nodes(place, verbose)
+        nodes = [programs.enter_context(_node(hidden, own, port, verbose)) for own in parties]
+        for party, node in zip(parties, nodes, strict=True):
+            wait_connected(node, CONNECT_TIME)
+            tell(f"{party.name} is connected")
+        result = conduct_run(place, hidden / "plan.toml", plan.deadline, tell, verbose)
+        server.check()
+    return result
+
+
+def _node(hidden: Path, party: LocalParty, port: int, verbose: Tell | None) -> Program:
+    return start_node(
+        _own_file(hidden, party),
+        f"{HOST}:{port}",
+        Coordinator(hidden).certificates.authority,
+        _folder(hidden, party) / "node.key",
+        _folder(hidden, party) / "node",
+        verbose,
+    )
+
+
+def _own_file(hidden: Path, party: LocalParty) -> Path:
+    return _folder(hidden, party) / "party.toml"
+
+
+def _folder(hidden: Path, party: LocalParty) -> Path:
+    return hidden / "parties" / party.name
+
+
+def prepared(path: Path, parties: tuple[LocalParty, ...], hidden: Path) -> Coordinator:
+    """Make keys, certificates, and copies of the plan and the parties' files that name them.
+
+    Parameters
+    ----------
+    path : the plan.
+    parties : as ``local_parties`` found them.
+    hidden : the folder for all of it, which becomes the coordinator's.
+    """
+    place = Coordinator(hidden)
+    shutil.rmtree(place.private, ignore_errors=True)
+    shutil.rmtree(place.nodes, ignore_errors=True)
+    make_certificates(place.certificates, [HOST])
+    for party in parties:
+        public = kept_node_key(_folder(hidden, party) / "node.key")
+        write_public(place.nodes / f"{party.name}.pub", public.read_bytes())
+    _write_plan(path, parties, place)
+    return place
+
+
+def _write_plan(path: Path, parties: tuple[LocalParty, ...], place: Coordinator) -> None:
+    """The plan with everybody's keys, and every party's file with this plan and whole paths.
+
+    The parties' identities are their own. The coordinator is one made for this machine.
+    """
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    content["plan"]["coordinator"] = kept_identity(place.identity).public.hex()
+    for party, entry in zip(parties, content["party"], strict=True):
+        files = PartyFile.read(party.file)
+        public = kept_identity(files.identity).public.hex()
+        if entry.setdefault("key", public).lower() != public:
+            raise PlanError(f"{path} names another key of {party.name!r} than {files.identity}")
+        told = tomllib.loads(party.file.read_text(encoding="utf-8"))
+        told["party"] |= {
+            "plan": str(place.folder / "plan.toml"),
+            "identity": str(files.identity),
+            "ledger": str(files.ledger),
+        }
+        told["data"]["file"] = str(files.records)
+        write_public(_own_file(place.folder, party), toml_text(told).encode())
+    write_public(place.folder / "plan.toml", toml_text(content).encode())
+
+
+def toml_text(tables: Mapping[str, Any]) -> str:
+    """Tables of plain values, and lists of such tables, as TOML.
+
+    Examples
+    --------
+    >>> print(toml_text({"plan": {"name": "x", "fewest": 2}, "party": [{"name": "a"}]}), end="")
+    [plan]
+    name = "x"
+    fewest = 2
+    <BLANKLINE>
+    [[party]]
+    name = "a"
+    <BLANKLINE>
+    """
+    text = ""
+    for name, held in tables.items():
+        several = isinstance(held, list)
+        for table in held if several else [held]:
+            head = f"[[{name}]]" if several else f"[{name}]"
+            lines = [f"{key} = {_toml_value(value)}" for key, value in table.items()]
+            text += "\n".join([head, *lines]) + "\n\n"
+    return text
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value)

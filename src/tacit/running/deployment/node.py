@@ -1,0 +1,143 @@
+"""A party's side: its SuperNode, which dials out to the coordinator's server."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tacit.running.deployment.files import private_folder
+from tacit.running.deployment.guards import write_guards
+from tacit.running.deployment.programs import (
+    DeploymentError,
+    Flower,
+    Program,
+    Tell,
+    free_port,
+    plain,
+    require_flower,
+)
+
+CONNECTED = "SuperNode ID:"
+"""What Flower writes when the server has let a node in."""
+RECEIVED = re.compile(r"Receiving: query\.(\w+) message")
+OURS = "tacit: "
+WORDS = {"hello": "a run begins: asked who this party is", "letter": "a letter came"}
+UNKNOWN_KEY = "Failed to activate SuperNode"
+FOREIGN_SERVER = "CERTIFICATE_VERIFY_FAILED"
+
+
+class RefusedError(DeploymentError):
+    """Node and server do not accept each other."""
+
+
+def start_node(
+    party: Path,
+    server: str,
+    authority: Path,
+    key: Path,
+    folder: Path,
+    tell: Tell | None = None,
+) -> Program:
+    """Start a SuperNode for a party's file.
+
+    Parameters
+    ----------
+    party : the party's file, which every process that answers a message reads again.
+    server : the server's address, as host:port.
+    authority : the certificate of the server's authority.
+    key : the party's private node key.
+    folder : where Flower's configuration and the log go.
+    tell : is told the command.
+
+    Raises
+    ------
+    MissingFlowerError : when Flower is not installed.
+    FileNotFoundError : when the certificate or the key is not there.
+    """
+    require_flower()
+    for path in (authority, key):
+        path.stat()
+    home = private_folder(folder)
+    flower = Flower(home / "flower", write_guards(home / "programs"), tell)
+    return flower.start(
+        home / "supernode.log",
+        "flower-supernode",
+        *("--root-certificates", str(authority)),
+        *("--superlink", server),
+        *("--auth-supernode-private-key", str(key)),
+        *("--host", "127.0.0.1", "--port", str(free_port())),
+        *("--node-config", f"party={_quoted(str(party))}"),
+    )
+
+
+def wait_connected(node: Program, seconds: float) -> None:
+    """Wait until the server has let a node in.
+
+    Raises
+    ------
+    RefusedError : when the server does not know its key, or is not the one that it claims to be.
+    DeploymentError : when it ends for another reason, or the time is over.
+    """
+    try:
+        node.wait_until(lambda: is_connected(node), seconds)
+    except DeploymentError:
+        _tell_refusal(node)
+        raise
+
+
+def is_connected(node: Program) -> bool:
+    """Whether the server has let a node in."""
+    return CONNECTED in node.said()
+
+
+def follow(node: Program, seen: int, everything: bool) -> tuple[int, list[str]]:
+    """What a node has said since, and how much it has said in all.
+
+    Parameters
+    ----------
+    node : the running node.
+    seen : how many bytes of its log were told before.
+    everything : Flower's own lines too, not only when a message came and what the party said.
+    """
+    with node.log.open("rb") as log:
+        log.seek(seen)
+        new = log.read()
+    whole = new[: new.rfind(b"\n") + 1]
+    lines = [plain(line) for line in whole.decode(errors="replace").splitlines()]
+    told = lines if everything else map(_told, lines)
+    return seen + len(whole), [line for line in told if line]
+
+
+def _told(line: str) -> str:
+    """A line of the log for a user; empty for one of Flower's own."""
+    if line.startswith(OURS):
+        return line.removeprefix(OURS)
+    found = RECEIVED.search(line)
+    if found is None:
+        return ""
+    return WORDS.get(found[1], "")
+
+
+def _tell_refusal(node: Program) -> None:
+    said = node.said()
+    if UNKNOWN_KEY in said:
+        raise RefusedError(
+            "the server does not know this node key: its coordinator has to register node.key.pub"
+        )
+    if FOREIGN_SERVER in said:
+        raise RefusedError(
+            "the server's certificate is not of the authority in ca.crt, or not for this name: "
+            "this may not be the server that it claims to be"
+        )
+
+
+def _quoted(text: str) -> str:
+    """A text as Flower reads it in ``--node-config``, between double quotes.
+
+    Raises
+    ------
+    DeploymentError : for a text that cannot be written there.
+    """
+    if any(sign in text for sign in "\"'\\\n"):
+        raise DeploymentError(f"a path must not hold quotes or backslashes, got {text!r}")
+    return f'"{text}"'

@@ -1,0 +1,271 @@
+"""Flower's own programs as child processes: started, watched, and never left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+PATIENCE = 0.2
+"""Seconds between two looks at a program."""
+CALL_TIME = 60.0
+"""Seconds that one call of ``flwr`` may take."""
+GRACE = 10.0
+"""Seconds that a program has to end by itself when asked to."""
+TAIL = 4
+"""Lines of a program's log that an error quotes."""
+
+Tell = Callable[[str], None]
+"""Is given what a user may want to read, a line at a time."""
+
+
+class DeploymentError(RuntimeError):
+    """Something outside this process does not work: a program, a port, a server."""
+
+
+class MissingFlowerError(ImportError):
+    """Flower is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "federations run on Flower, which is not installed: pip install 'tacit[federation]'"
+        )
+
+
+def require_flower() -> None:
+    """Refuse to go on without Flower.
+
+    Raises
+    ------
+    MissingFlowerError : with the install command, when it is not installed.
+    """
+    if importlib.util.find_spec("flwr") is None:
+        raise MissingFlowerError
+
+
+def free_port() -> int:
+    """A port on loopback that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def is_listening(host: str, port: int) -> bool:
+    """Whether somebody accepts connections there."""
+    try:
+        with socket.create_connection((host, port), timeout=1.0):
+            return True
+    except OSError:
+        return False
+
+
+class Flower:
+    """How Flower's programs are called: with a configuration folder of their own.
+
+    Parameters
+    ----------
+    home : the folder, instead of the user's own ``~/.flwr``.
+    first : a folder whose programs go before those of Flower; None for none.
+    tell : is told every command before it is run.
+    settings : further environment variables.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        first: Path | None = None,
+        tell: Tell | None = None,
+        settings: dict[str, str] | None = None,
+    ) -> None:
+        self._folders = [] if first is None else [str(first)]
+        self._folders.append(str(Path(sys.executable).parent))
+        self._tell = tell
+        self._settings = {
+            "FLWR_HOME": str(home),
+            "FLWR_TELEMETRY_ENABLED": "0",
+            "FLWR_DISABLE_UPDATE_CHECK": "1",
+            "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.5",
+            "PYTHONUNBUFFERED": "1",
+            **(settings or {}),
+        }
+
+    def start(self, log: Path, *command: str) -> Program:
+        """A program that goes on running, with its output in a file."""
+        self._say(command)
+        return Program(command, self._environment(), log)
+
+    @contextlib.contextmanager
+    def lines(self, *command: str) -> Iterator[subprocess.Popen[str]]:
+        """A program whose output is read as it comes; stopped when the block is left."""
+        self._say(command)
+        process = subprocess.Popen(  # noqa: S603
+            command,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            end(process)
+            if process.stdout is not None:
+                process.stdout.close()
+
+    def call(self, *command: str) -> dict[str, Any]:
+        """The JSON answer of a ``flwr`` command.
+
+        Raises
+        ------
+        DeploymentError : when it fails, or does not answer within a minute.
+        """
+        command = (*command, "--format", "json")
+        self._say(command)
+        try:
+            done = subprocess.run(  # noqa: S603
+                command,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=CALL_TIME,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise DeploymentError(
+                f"{' '.join(command[:3])} gave no answer in {CALL_TIME:.0f} seconds"
+            ) from None
+        return _answer(command, done)
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("FLWR_")}
+        path = os.pathsep.join([*self._folders, kept.get("PATH", "")])
+        return {**kept, **self._settings, "PATH": path}
+
+    def _say(self, command: Sequence[str]) -> None:
+        if self._tell is not None:
+            home = self._settings["FLWR_HOME"]
+            self._tell(f"+ FLWR_HOME={shlex.quote(home)} {shlex.join(command)}")
+
+
+class Program:
+    """A running program; leaving its block stops it.
+
+    Parameters
+    ----------
+    command : the program and its arguments.
+    environment : its environment variables.
+    log : the file of its output; an older one is replaced.
+    """
+
+    def __init__(self, command: Sequence[str], environment: dict[str, str], log: Path) -> None:
+        self.name = Path(command[0]).name
+        self.log = log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("wb") as output:
+            self._process = subprocess.Popen(  # noqa: S603
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        """The process number."""
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def said(self) -> str:
+        """What it has written so far."""
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def wait_until(self, ready: Callable[[], bool], seconds: float) -> None:
+        """Wait for a condition, as long as the program runs.
+
+        Raises
+        ------
+        DeploymentError : when the program ends, or the time is over.
+        """
+        until = time.monotonic() + seconds
+        while not ready():
+            self.check()
+            if time.monotonic() > until:
+                raise DeploymentError(
+                    f"{self.name} was not ready in {seconds:.0f} seconds; see {self.log}"
+                )
+            time.sleep(PATIENCE)
+
+    def check(self) -> None:
+        """Refuse to go on without the program.
+
+        Raises
+        ------
+        DeploymentError : when it has ended, with the last that it said.
+        """
+        code = self._process.poll()
+        if code is not None:
+            last = " / ".join(plain(line) for line in self.said().splitlines()[-TAIL:])
+            raise DeploymentError(f"{self.name} ended with status {code}: {last}; see {self.log}")
+
+    def stop(self) -> None:
+        """Ask it to end, wait, and make it end where it does not; its children end with it."""
+        end(self._process)
+
+
+def end(process: subprocess.Popen[Any]) -> None:
+    """End a process that leads a session of its own, and what is left of that session."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL if process.poll() is None else signal.SIGTERM)
+    process.wait()
+
+
+def plain(line: str) -> str:
+    """A line of a log without colours."""
+    parts = line.split("\x1b[")
+    return (parts[0] + "".join(part.partition("m")[2] for part in parts[1:])).strip()
+
+
+def _answer(command: Sequence[str], done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    start = done.stdout.find("{")
+    try:
+        content = json.loads(done.stdout[start:]) if start >= 0 else None
+    except ValueError:
+        content = None
+    if not isinstance(content, dict):
+        said = plain(" ".join((done.stdout + done.stderr).split()))
+        raise DeploymentError(f"{' '.join(command[:3])} failed: {said[-300:] or 'no reason given'}")
+    if not content.get("success", False):
+        reason = str(content.get("error-message", "no reason given")).strip().splitlines()
+        raise DeploymentError(f"{' '.join(command[:3])} failed: {reason[-1]}")
+    return content

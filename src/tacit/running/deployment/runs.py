@@ -1,0 +1,136 @@
+"""One run on a server that is there: submitted, followed line by line, and stopped when left."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import queue
+import re
+import secrets
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tacit.running.deployment.applications import write_application
+from tacit.running.deployment.files import private_folder
+from tacit.running.deployment.guards import write_ticket
+from tacit.running.deployment.programs import DeploymentError, Tell, plain
+from tacit.running.deployment.server import CONNECTION, Coordinator, runs_of
+
+OURS = "tacit: "
+"""With this begin the lines that the coordinator's own program writes."""
+STARTED = re.compile(r"Successfully started run (\d+)")
+SLACK = 90.0
+"""Seconds beyond a leg's deadline in which a run must say something, before it is looked after."""
+ENDED = "finished"
+
+
+def conduct_run(
+    place: Coordinator, plan: Path, deadline: float, tell: Tell, verbose: Tell | None = None
+) -> dict[str, Any]:
+    """Run a plan on the server, and give the result as the coordinator wrote it.
+
+    Parameters
+    ----------
+    place : the coordinator's folder, whose server is running.
+    plan : the plan.
+    deadline : seconds that a leg of the run may take.
+    tell : is told each step of the run.
+    verbose : is told commands, and everything that Flower says.
+
+    Raises
+    ------
+    DeploymentError : for a run without a result, with the reason.
+    """
+    folder = private_folder(place.private / "results")
+    result = folder / f"{secrets.token_hex(8)}.json"
+    settings = {"plan": str(plan), "identity": str(place.identity), "result": str(result)}
+    allowed = write_ticket(place.tickets, settings)
+    application = write_application(place.private / "application")
+    flower = place.flower(verbose)
+    command = ("flwr", "run", str(application), CONNECTION, "--stream")
+    number = ""
+    with flower.lines(*command, "--run-config", _run_config(allowed)) as process:
+        try:
+            for line in _followed(process, deadline + SLACK):
+                number = number or _number(line)
+                _report(line, tell, verbose)
+        except BaseException:
+            _stop(place, number, verbose)
+            raise
+        finally:
+            (place.tickets / allowed["ticket"]).unlink(missing_ok=True)
+    if not result.exists():
+        raise DeploymentError(_reason(place, number, verbose))
+    return dict(json.loads(result.read_text(encoding="utf-8")))
+
+
+def _run_config(settings: dict[str, str]) -> str:
+    for value in settings.values():
+        if any(sign in value for sign in "\"'\\\n"):
+            raise DeploymentError(f"a path must not hold quotes or backslashes, got {value!r}")
+    return " ".join(f'{name}="{value}"' for name, value in settings.items())
+
+
+def _followed(process: subprocess.Popen[str], silence: float) -> Iterator[str]:
+    """The lines of a program as they come.
+
+    Raises
+    ------
+    DeploymentError : when nothing came for so long.
+    """
+    lines: queue.Queue[str | None] = queue.Queue()
+
+    def read() -> None:
+        with contextlib.suppress(ValueError):
+            for line in process.stdout or ():
+                lines.put(plain(line))
+        lines.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        try:
+            line = lines.get(timeout=silence)
+        except queue.Empty:
+            raise DeploymentError(f"the run said nothing for {silence:.0f} seconds") from None
+        if line is None:
+            return
+        yield line
+
+
+def _number(line: str) -> str:
+    found = STARTED.search(line)
+    return found[1] if found else ""
+
+
+def _report(line: str, tell: Tell, verbose: Tell | None) -> None:
+    if line.startswith(OURS):
+        tell(line.removeprefix(OURS))
+    elif verbose is not None and line:
+        verbose(line)
+
+
+def _stop(place: Coordinator, number: str, verbose: Tell | None) -> None:
+    """End a run that nobody waits for any more."""
+    if number:
+        with contextlib.suppress(DeploymentError):
+            place.flower(verbose).call("flwr", "stop", number, CONNECTION)
+
+
+def _reason(place: Coordinator, number: str, verbose: Tell | None) -> str:
+    """Why a run left no result, as its server says."""
+    if not number:
+        return f"the server did not start the run; see {place.private / 'superlink.log'}"
+    try:
+        for _ in range(10):
+            own = [run for run in runs_of(place, verbose) if str(run["run-id"]) == number]
+            if own and str(own[0]["status"]).startswith(ENDED):
+                told = str(own[0].get("status-details", "")).removeprefix("ServerApp failed with ")
+                return f"the run gave no result: {told.removeprefix('exception: ')}"
+            time.sleep(1.0)
+    except DeploymentError as error:
+        return f"the server went away during the run: {error}"
+    return "the run gave no result, and its server does not say why"

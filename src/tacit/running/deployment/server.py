@@ -1,0 +1,251 @@
+"""The coordinator's side: its folder, its SuperLink, the nodes that may connect, and its runs."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tacit.running.deployment.certificates import Certificates, ends_of
+from tacit.running.deployment.files import private_folder, write_private, write_public
+from tacit.running.deployment.guards import TICKETS, write_guards
+from tacit.running.deployment.keys import KeyFileError, checked_node_key
+from tacit.running.deployment.programs import (
+    DeploymentError,
+    Flower,
+    Program,
+    Tell,
+    is_listening,
+    require_flower,
+)
+
+CONNECTION = "tacit"
+"""What the configuration calls this server."""
+START_TIME = 60.0
+PORT = 8443
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # nothing is bound here: these are compared with
+
+
+@dataclass(frozen=True)
+class Coordinator:
+    """The folder of a coordinator: the plan, and all that belongs to its server.
+
+    Parameters
+    ----------
+    folder : where the plan lies.
+    """
+
+    folder: Path
+
+    @classmethod
+    def of(cls, plan: str | Path) -> Coordinator:
+        """The folder around a plan."""
+        return cls(Path(plan).resolve().parent)
+
+    @property
+    def identity(self) -> Path:
+        """The coordinator's identity key."""
+        return self.folder / "identity.key"
+
+    @property
+    def nodes(self) -> Path:
+        """The folder of public node keys that may connect, one file ``NAME.pub`` each."""
+        return self.folder / "nodes"
+
+    @property
+    def private(self) -> Path:
+        """Keys, database and logs of the server."""
+        return self.folder / "server"
+
+    @property
+    def certificates(self) -> Certificates:
+        """The server's TLS files."""
+        return Certificates.within(self.folder, self.private)
+
+    @property
+    def tickets(self) -> Path:
+        """What allows a run."""
+        return self.private / "tickets"
+
+    def flower(self, tell: Tell | None = None) -> Flower:
+        """Flower's programs with this folder's configuration."""
+        guards = write_guards(self.private / "programs")
+        settings = {TICKETS: str(private_folder(self.tickets))}
+        return Flower(self.private / "flower", guards, tell, settings)
+
+    def address(self) -> tuple[str, int]:
+        """Where the server was started last, as this machine reaches it.
+
+        Raises
+        ------
+        DeploymentError : when no server was started from this folder.
+        """
+        try:
+            host, port = json.loads((self.private / "address.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise DeploymentError(
+                f"no server was started from {self.folder}; start one with: tacit serve"
+            ) from None
+        return str(host), int(port)
+
+    def check_running(self) -> None:
+        """Refuse to go on without a server.
+
+        Raises
+        ------
+        DeploymentError : when none listens.
+        """
+        host, port = self.address()
+        if not is_listening(host, port):
+            raise DeploymentError(f"no server listens on {host}:{port}; start it with: tacit serve")
+
+    def registered(self) -> dict[str, dict[str, str]]:
+        """The nodes that may connect: name, key and Flower's number."""
+        try:
+            known = json.loads((self.private / "nodes.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        return dict(known)
+
+    def note_registered(self, nodes: dict[str, dict[str, str]]) -> None:
+        """Write down who may connect."""
+        write_private(self.private / "nodes.json", json.dumps(nodes, indent=2).encode())
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Be the only one that runs a server from a folder.
+
+    Raises
+    ------
+    DeploymentError : when another process does.
+    """
+    with (private_folder(folder) / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise DeploymentError(f"another process runs a server from {folder}") from None
+        yield
+
+
+def start_server(place: Coordinator, listen: str, port: int, tell: Tell | None = None) -> Program:
+    """Start the SuperLink, with TLS, authentication of nodes, and a database.
+
+    Parameters
+    ----------
+    place : the coordinator's folder, with certificates.
+    listen : the address to listen on.
+    port : the one port of all of Flower's interfaces.
+    tell : is told the command.
+
+    Raises
+    ------
+    DeploymentError : when there are no certificates, the port is taken, or it does not start.
+    MissingFlowerError : when Flower is not installed.
+    """
+    require_flower()
+    files = place.certificates
+    if not files.exist:
+        raise DeploymentError(f"{place.folder} holds no certificates: tacit keys --coordinator")
+    if ends_of(files.certificate) < datetime.now(UTC):
+        raise DeploymentError(
+            f"the server's certificate has run out: remove {files.authority}, make another with "
+            "tacit keys --coordinator --host, and send the new ca.crt to every party"
+        )
+    host = "127.0.0.1" if listen in EVERYWHERE else listen
+    if is_listening(host, port):
+        raise DeploymentError(f"port {port} on {host} is taken")
+    _write_connection(place, host, port)
+    server = place.flower(tell).start(
+        place.private / "superlink.log",
+        "flower-superlink",
+        *("--ssl-ca-certfile", str(files.authority)),
+        *("--ssl-certfile", str(files.certificate)),
+        *("--ssl-keyfile", str(files.key)),
+        "--enable-supernode-auth",
+        "--disable-runtime-dependency-installation",
+        *("--host", listen, "--port", str(port)),
+        *("--database", str(place.private / "state.db")),
+    )
+    try:
+        server.wait_until(lambda: is_listening(host, port), START_TIME)
+    except BaseException:
+        server.stop()
+        raise
+    return server
+
+
+def register_nodes(place: Coordinator, tell: Tell | None = None) -> list[str]:
+    """Let every node key in the folder of keys connect; gives the names that are new.
+
+    A key that is replaced, or whose file is gone, may no longer connect.
+
+    Raises
+    ------
+    KeyFileError : for a file that holds no node key.
+    DeploymentError : when the server refuses one.
+    """
+    wanted = _wanted(place.nodes)
+    known = place.registered()
+    flower = place.flower(tell)
+    for name in [name for name, node in known.items() if wanted.get(name) != node["key"]]:
+        flower.call("flwr", "supernode", "unregister", known[name]["node"], CONNECTION)
+        del known[name]
+        place.note_registered(known)
+    new = [name for name in wanted if name not in known]
+    with ThreadPoolExecutor(max_workers=3) as pool:
+        calls = {
+            name: pool.submit(_register, flower, place.nodes / f"{name}.pub", name) for name in new
+        }
+    done = {name: call.result() for name, call in calls.items() if call.exception() is None}
+    known |= {name: {"key": wanted[name], "node": number} for name, number in done.items()}
+    place.note_registered(known)
+    for name in new:
+        calls[name].result()
+    return new
+
+
+def nodes_online(place: Coordinator, tell: Tell | None = None) -> dict[str, str]:
+    """What the server says of every node by name: registered, online or offline."""
+    listed = place.flower(tell).call("flwr", "supernode", "list", CONNECTION)["nodes"]
+    states = {str(node["node-id"]): str(node["status"]) for node in listed}
+    return {name: states.get(node["node"], "unknown") for name, node in place.registered().items()}
+
+
+def runs_of(place: Coordinator, tell: Tell | None = None) -> list[dict[str, Any]]:
+    """The runs that the server remembers, the latest first."""
+    return list(place.flower(tell).call("flwr", "list", CONNECTION)["runs"])
+
+
+def _wanted(folder: Path) -> dict[str, str]:
+    """The public node keys in a folder, by name."""
+    wanted: dict[str, str] = {}
+    for path in sorted(folder.glob("*.pub")):
+        key = checked_node_key(path).decode().strip()
+        if key in wanted.values():
+            raise KeyFileError(f"{path} holds the key of another node")
+        wanted[path.stem] = key
+    return wanted
+
+
+def _register(flower: Flower, key: Path, name: str) -> str:
+    command = ("flwr", "supernode", "register", str(key), CONNECTION, "--name", name)
+    return str(flower.call(*command)["node-id"])
+
+
+def _write_connection(place: Coordinator, host: str, port: int) -> None:
+    """The configuration with which ``flwr`` finds the server."""
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    authority = json.dumps(str(place.certificates.authority), ensure_ascii=False)
+    text = (
+        f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
+        f'address = "{address}"\nroot-certificates = {authority}\n'
+    )
+    write_public(place.private / "flower" / "config.toml", text.encode())
+    write_private(place.private / "address.json", json.dumps([host, port]).encode())

@@ -1,0 +1,309 @@
+"""Flower carries a run's letters: a ServerApp that coordinates, a ClientApp that answers.
+
+``server`` and ``client`` are components of a Flower app: name them in its ``pyproject.toml`` as
+``tacit.running.flower:server`` and ``tacit.running.flower:client``, beside others or alone. The
+ServerApp reads three values of the run's configuration, all of them paths on its own machine:
+``plan``, ``identity`` (the coordinator's key file) and ``result`` (where it writes the result).
+The ClientApp reads one value of its node's configuration: ``party``, the path of the party's file.
+
+Two kinds of messages travel. ``query.hello`` asks a node which party it is, of which agreement.
+``query.letter`` brings it one signed letter and takes back one. Flower authenticates nodes and
+encrypts the way; letters are signed end to end besides, so that Flower's servers can lose them, and
+nothing else. What comes from the network is never unpickled or evaluated.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tacit.reporting.integrity import sealed
+from tacit.running.answering import PartyDesk, read_identity
+from tacit.running.concluding import concluded
+from tacit.running.coordinator import Coordinator, LostPartyError, RunError
+from tacit.running.letters import (
+    MARK_BYTES,
+    MARK_PLACE,
+    MAX_BYTES,
+    VERSION,
+    LetterError,
+    is_signed,
+)
+from tacit.running.plans import Plan
+
+try:
+    from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
+    from flwr.clientapp import ClientApp
+    from flwr.serverapp import Grid, ServerApp
+except ImportError:
+    raise ImportError(
+        "running a federation needs flwr; install it with: pip install 'tacit[federation]'"
+    ) from None
+
+HELLO, LETTER = "query.hello", "query.letter"
+SAID, BYTES = "said", "bytes"
+POLL_SECONDS = 0.5
+NONCE_BYTES = 16
+Printer = Callable[[str], None]
+
+
+@dataclass
+class Journal:
+    """What a run's coordinator has seen, leg by leg.
+
+    Parameters
+    ----------
+    received : the bytes that each party sent.
+    refused : letters that were not accepted, in words.
+    """
+
+    received: dict[int, int] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+
+
+class Nodes:
+    """The parties' nodes, reached through Flower.
+
+    Parameters
+    ----------
+    grid : Flower's connection to all nodes.
+    plan : who is expected.
+    tell : takes a line about each leg.
+    """
+
+    def __init__(self, grid: Any, plan: Plan, tell: Printer) -> None:
+        self._grid, self._plan, self._tell = grid, plan, tell
+        self._agreement = plan.agreement()
+        self._digest, self._nonce = self._agreement.digest, os.urandom(NONCE_BYTES)
+        self.places: dict[int, int] = {}
+
+    def find(self) -> tuple[int, ...]:
+        """Ask all nodes who they are, until every party has come or the deadline has passed.
+
+        Raises
+        ------
+        RunError : when fewer came than the plan needs.
+        """
+        ends = time.monotonic() + self._plan.deadline
+        asked: set[int] = set()
+        while len(self.places) < len(self._plan.parties) and time.monotonic() < ends:
+            new = set(self._grid.get_node_ids()) - asked
+            if not new:
+                time.sleep(POLL_SECONDS)
+                continue
+            asked |= new
+            words = {"version": VERSION, "digest": self._digest, "nonce": self._nonce}
+            hello = RecordDict({SAID: ConfigRecord(words)})
+            self._greet(dict.fromkeys(new, hello), max(ends - time.monotonic(), 1.0))
+        if len(self.places) < self._plan.fewest:
+            raise RunError(
+                f"{self._plan.fewest} parties are needed, and {len(self.places)} came within "
+                f"{self._plan.deadline:g} seconds"
+            )
+        return tuple(sorted(self.places))
+
+    def _greet(self, hellos: Mapping[int, Any], timeout: float) -> None:
+        messages = [self._message(node, HELLO, rebuilt(said)) for node, said in hellos.items()]
+        for reply in self._grid.send_and_receive(messages, timeout=timeout):
+            node = reply.metadata.src_node_id
+            said = dict(reply.content[SAID]) if reply.has_content() else {}
+            problem = self._problem(said)
+            if problem is None:
+                self.places[int(said["place"])] = node
+                self._tell(f"{self._name(int(said['place']))} is there")
+            else:
+                self._tell(f"a node does not take part: {problem}")
+
+    def _problem(self, said: Mapping[str, Any]) -> str | None:
+        """Why a node cannot take part."""
+        if said.get("version") != VERSION:
+            return (
+                f"it speaks version {said.get('version')!r:.20} of letters, and this is version "
+                f"{VERSION}: install the same tacit on all sides"
+            )
+        if said.get("digest") != self._digest:
+            return "it agreed to another plan"
+        place = said.get("place")
+        if not isinstance(place, int) or not 0 <= place < len(self._plan.parties):
+            return "it names no party of the plan"
+        key, signed = self._agreement.parties[place], greeting(self._digest, self._nonce)
+        if not is_signed(key, said.get("signature"), signed):
+            return "its greeting is not signed by the party that it names"
+        return None if place not in self.places else "its party is there already"
+
+    def deliver(
+        self, coordinator: Coordinator, letters: dict[int, bytes], journal: Journal
+    ) -> None:
+        """One leg: the letters out, the replies in, what went unanswered again."""
+        started = time.monotonic()
+        for _ in range(1 + self._plan.retries):
+            waiting = [place for place in coordinator.waiting if place in self.places]
+            if not waiting:
+                break
+            messages = [
+                self._message(self.places[place], LETTER, enclosed(letters[place]))
+                for place in waiting
+            ]
+            timeout = self._plan.deadline / (1 + self._plan.retries)
+            replies = self._grid.send_and_receive(messages, timeout=timeout)
+            self._take(coordinator, replies, journal)
+        silent = coordinator.waiting
+        answered = len(letters) - len(silent)
+        sent = sum(len(letter) for letter in letters.values())
+        missing = f"; silent: {', '.join(map(self._name, silent))}" if silent else ""
+        self._tell(
+            f"leg {coordinator.turn}: {answered} of {len(letters)} parties answered in "
+            f"{time.monotonic() - started:.1f} s, {sent:,} bytes down, "
+            f"{sum(journal.received.values()):,} up so far{missing}"
+        )
+
+    def _take(self, coordinator: Coordinator, replies: Iterable[Any], journal: Journal) -> None:
+        owners = {node: place for place, node in self.places.items()}
+        for reply in replies:
+            place = owners.get(reply.metadata.src_node_id)
+            if place is None:
+                journal.refused.append("a reply came from a node that is no party")
+                continue
+            try:
+                letter = letter_in(reply)
+                journal.received[place] = journal.received.get(place, 0) + len(letter)
+                coordinator.receive(place, letter)
+            except LetterError as error:
+                journal.refused.append(f"{self._name(place)}: {error}")
+                self._tell(f"{self._name(place)}: {error}")
+
+    def _message(self, node: int, kind: str, content: Any) -> Any:
+        lifetime = self._plan.deadline * 2
+        return Message(content, dst_node_id=node, message_type=kind, ttl=lifetime)
+
+    def _name(self, place: int) -> str:
+        return self._plan.parties[place].name
+
+
+def conduct(grid: Any, plan: Plan, identity: Any, tell: Printer) -> tuple[Coordinator, Journal]:
+    """A whole run over Flower: who is there, then leg after leg.
+
+    Raises
+    ------
+    RunError : for a run that ends without a result.
+    """
+    nodes, journal = Nodes(grid, plan, tell), Journal()
+    active = nodes.find()
+    while True:
+        coordinator = Coordinator(plan.agreement(), identity, active)
+        try:
+            letters = coordinator.open()
+            while letters:
+                nodes.deliver(coordinator, letters, journal)
+                letters = coordinator.close()
+            return coordinator, journal
+        except LostPartyError as error:
+            active = tuple(place for place in coordinator.active if place not in error.lost)
+            if plan.on_loss != "restart" or len(active) < plan.fewest:
+                raise
+            tell(f"{error}; the run begins again without it, and costs its epsilon again")
+
+
+def greeting(digest: bytes, nonce: bytes) -> bytes:
+    """What a party signs to take its seat."""
+    return b"tacit greeting 1" + digest + nonce
+
+
+def enclosed(letter: bytes) -> Any:
+    """A letter as the content of a Flower message: one raw buffer."""
+    buffer = Array(dtype="uint8", shape=(len(letter),), stype="tacit.letter", data=letter)
+    return RecordDict({BYTES: ArrayRecord({BYTES: buffer})})
+
+
+def letter_in(message: Any) -> bytes:
+    """The letter in a Flower message.
+
+    Raises
+    ------
+    LetterError : for a message without one, with what the sender said instead.
+    """
+    if not message.has_content():
+        raise LetterError(f"its node failed: {message.error.reason:.200}")
+    content = message.content
+    if SAID in content:
+        raise LetterError(f"it did not answer: {dict(content[SAID]).get('refused', '')!s:.200}")
+    try:
+        data = content[BYTES][BYTES].data
+    except (KeyError, TypeError, AttributeError):
+        raise LetterError("this message holds no letter") from None
+    if not isinstance(data, bytes) or len(data) > MAX_BYTES:
+        raise LetterError(f"a letter has at most {MAX_BYTES} bytes")
+    return data
+
+
+def rebuilt(content: Any) -> Any:
+    """A copy of a content for one message: messages must not share one."""
+    return RecordDict({name: ConfigRecord(dict(record)) for name, record in content.items()})
+
+
+def _said(message: Any, **values: Any) -> Any:
+    return Message(RecordDict({SAID: ConfigRecord(values)}), reply_to=message)
+
+
+server = ServerApp()
+client = ClientApp()
+
+
+@server.main()
+def main(grid: Grid, context: Context) -> None:
+    """Coordinate one run, and write its result."""
+    config = context.run_config
+    plan = Plan.read(str(config["plan"]))
+    identity = read_identity(Path(str(config["identity"])))
+
+    def tell(line: str) -> None:
+        print(f"tacit: {line}", flush=True)
+
+    coordinator, journal = conduct(grid, plan, identity, tell)
+    result = concluded(plan, coordinator, journal.received)
+    write_result(Path(str(config["result"])), sealed(result.to_dict()))
+    tell("the result is written")
+
+
+@client.query("hello")
+def hello(message: Message, context: Context) -> Message:
+    """Say which party this node is, and what it agreed to; nothing of the records is said."""
+    try:
+        words = dict(message.content[SAID])
+        digest, nonce = bytes(words["digest"]), bytes(words["nonce"])
+        desk = PartyDesk.open(str(context.node_config["party"]), digest[:MARK_BYTES])
+        desk.set_limit()
+    except (ValueError, OSError, KeyError) as error:
+        print(f"tacit: this party is not ready: {error}", file=sys.stderr, flush=True)
+        return _said(message, version=VERSION, place=-1, digest=b"")
+    agreed = desk.plan.agreement().digest
+    signature = desk.identity.sign(greeting(agreed, nonce))
+    return _said(message, version=VERSION, place=desk.place, digest=agreed, signature=signature)
+
+
+@client.query("letter")
+def answer(message: Message, context: Context) -> Message:
+    """Answer one letter. What it costs is in the party's book before the reply leaves."""
+    try:
+        letter = letter_in(message)
+        desk = PartyDesk.open(str(context.node_config["party"]), letter[MARK_PLACE])
+        return Message(enclosed(desk.answer(letter)), reply_to=message)
+    except LetterError as error:
+        print(f"tacit: a letter was refused: {error}", file=sys.stderr, flush=True)
+        return _said(message, refused="it does not accept the letter")
+    except (ValueError, OSError, KeyError) as error:
+        print(f"tacit: this party cannot answer: {error}", file=sys.stderr, flush=True)
+        return _said(message, refused="it is not ready")
+
+
+def write_result(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a result whole, or leave the path as it was."""
+    draft = path.with_name(f".{path.name}.part")
+    draft.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    draft.replace(path)

@@ -1,0 +1,232 @@
+"""Letters between a coordinator and its parties: signed, of one session, in turn.
+
+A letter's signature covers what all sides agreed on, so that a letter under another protocol,
+another epsilon or another list of parties is refused. The coordinator and every party pin each
+other's public keys beforehand: whoever carries the letters can lose them, and read them where the
+way is not encrypted, but not change or make one.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from hashlib import sha256
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity
+from tacit.protocols.conversation import Protocol
+
+MAGIC = b"TLET"
+VERSION = 1
+SESSION_BYTES = 16
+MARK_BYTES = 8
+COORDINATOR = 2**32 - 1
+"""The coordinator's place, beside the parties' 0, 1, 2, ..."""
+HEAD = struct.Struct(f"<4sBB{SESSION_BYTES}s{MARK_BYTES}sIII")
+SESSION_PLACE = slice(6, 6 + SESSION_BYTES)
+"""Where a letter's bytes name its session."""
+MARK_PLACE = slice(6 + SESSION_BYTES, 6 + SESSION_BYTES + MARK_BYTES)
+"""Where a letter's bytes name its agreement, by the first bytes of the digest."""
+MAX_BYTES = 2**31
+LARGEST = 2**44
+"""The largest number that a party adds to a secure sum, unless another bound was agreed."""
+
+
+class LetterError(ValueError):
+    """A letter that is not accepted; nothing was done because of it."""
+
+
+class MalformedLetterError(LetterError):
+    """Bytes that are not a letter of this version: of another kind, cut short."""
+
+
+class ForeignLetterError(LetterError):
+    """A letter of another session or agreement, or to somebody else."""
+
+
+class ForgedLetterError(LetterError):
+    """A letter that its sender did not sign."""
+
+
+class StaleLetterError(LetterError):
+    """A letter out of turn: late, early, or a second and different one."""
+
+
+class Kind(IntEnum):
+    """What a letter holds."""
+
+    ASK = 1
+    SUM = 2
+    ROUND = 3
+    REPLY = 4
+    DECLINE = 5
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What coordinator and parties agreed on before, by a way that no one of them controls alone.
+
+    Parameters
+    ----------
+    protocol : the protocol with its settings.
+    parties : every party's public identity key, 32 bytes each, all different.
+    coordinator : the coordinator's public identity key.
+    fewest : parties without whom there is no result, and no sum; all of them unless another number
+        was agreed. Sums over different parties tell what a single party added.
+    largest : the largest magnitude of a number that a party adds to a secure sum, with its noise.
+
+    Raises
+    ------
+    ValueError : for no party, a key of another size or that appears twice, or a ``fewest`` that is
+        not from 1 to the number of parties.
+    """
+
+    protocol: Protocol
+    parties: tuple[bytes, ...]
+    coordinator: bytes
+    fewest: int = 0
+    largest: int = LARGEST
+
+    def __post_init__(self) -> None:
+        if self.fewest == 0:
+            object.__setattr__(self, "fewest", len(self.parties))
+        keys = (*self.parties, self.coordinator)
+        for key in keys:
+            if len(key) != KEY_BYTES:
+                raise ValueError(f"a public identity key has {KEY_BYTES} bytes, got {len(key)}")
+        if len(set(keys)) != len(keys):
+            raise ValueError("an identity key appears twice in the agreement")
+        if not 1 <= self.fewest <= len(self.parties):
+            raise ValueError(f"fewest must be from 1 to {len(self.parties)}, got {self.fewest}")
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of everything agreed."""
+        terms = {
+            "protocol": {"name": self.protocol.name, **self.protocol.settings},
+            "parties": [key.hex() for key in self.parties],
+            "coordinator": self.coordinator.hex(),
+            "fewest": self.fewest,
+            "largest": self.largest,
+        }
+        return sha256(json.dumps(terms, sort_keys=True, default=repr).encode()).digest()
+
+    def key_of(self, place: int) -> bytes:
+        """The public key of a party or of the coordinator."""
+        return self.coordinator if place == COORDINATOR else self.parties[place]
+
+
+@dataclass(frozen=True)
+class Letter:
+    """One message of a session.
+
+    Parameters
+    ----------
+    kind : what it holds.
+    session : 16 bytes that name the run.
+    turn : its place in the run; a reply has the turn of the letter that it answers.
+    sender : a party's place, or ``COORDINATOR``.
+    receiver : likewise.
+    body : what ``kind`` says.
+    """
+
+    kind: Kind
+    session: bytes
+    turn: int
+    sender: int
+    receiver: int
+    body: bytes
+
+    def sealed(self, agreement: Agreement, identity: Identity) -> bytes:
+        """The letter as signed bytes."""
+        head = HEAD.pack(
+            MAGIC,
+            VERSION,
+            self.kind,
+            self.session,
+            agreement.digest[:MARK_BYTES],
+            self.turn,
+            self.sender,
+            self.receiver,
+        )
+        return head + self.body + identity.sign(_signed(agreement, head, self.body))
+
+
+def opened(message: bytes, agreement: Agreement, sender: int, receiver: int) -> Letter:
+    """The letter in signed bytes.
+
+    Parameters
+    ----------
+    message : what ``Letter.sealed`` gave.
+    agreement : what the reader agreed to.
+    sender : whom it must come from.
+    receiver : who reads it.
+
+    Raises
+    ------
+    MalformedLetterError : for bytes that are not a letter of this version.
+    ForeignLetterError : for a letter under another agreement, from or to somebody else.
+    ForgedLetterError : for a letter that the sender did not sign.
+
+    Examples
+    --------
+    >>> from tacit import ExactAUC
+    >>> ada, centre = Identity.generate(), Identity.generate()
+    >>> agreement = Agreement(ExactAUC(), (ada.public,), centre.public)
+    >>> letter = Letter(Kind.REPLY, bytes(16), 0, 0, COORDINATOR, b"hello")
+    >>> opened(letter.sealed(agreement, ada), agreement, 0, COORDINATOR).body
+    b'hello'
+    >>> opened(letter.sealed(agreement, centre), agreement, 0, COORDINATOR)
+    Traceback (most recent call last):
+    tacit.running.letters.ForgedLetterError: this letter was not signed by party 0
+    """
+    if not HEAD.size + SIGNATURE_BYTES <= len(message) <= MAX_BYTES:
+        raise MalformedLetterError(
+            f"a letter has from {HEAD.size + SIGNATURE_BYTES} to {MAX_BYTES} bytes, "
+            f"got {len(message)}"
+        )
+    head, body, signature = (
+        message[: HEAD.size],
+        message[HEAD.size : -SIGNATURE_BYTES],
+        message[-SIGNATURE_BYTES:],
+    )
+    magic, version, kind, session, mark, turn, said, told = HEAD.unpack(head)
+    if magic != MAGIC:
+        raise MalformedLetterError("these bytes are not a letter")
+    if version != VERSION:
+        raise MalformedLetterError(f"letter version must be {VERSION}, got {version}")
+    if kind not in list(Kind):
+        raise MalformedLetterError(f"unknown kind of letter {kind}")
+    if mark != agreement.digest[:MARK_BYTES]:
+        raise ForeignLetterError(
+            "this letter belongs to another agreement: protocol, settings, parties and coordinator "
+            "must be the same on all sides"
+        )
+    if (said, told) != (sender, receiver):
+        raise ForeignLetterError(f"this letter is from {name_of(said)} to {name_of(told)}")
+    if not is_signed(agreement.key_of(sender), signature, _signed(agreement, head, body)):
+        raise ForgedLetterError(f"this letter was not signed by {name_of(sender)}")
+    return Letter(Kind(kind), session, turn, said, told, body)
+
+
+def name_of(place: int) -> str:
+    """How messages call a party or the coordinator."""
+    return "the coordinator" if place == COORDINATOR else f"party {place}"
+
+
+def _signed(agreement: Agreement, head: bytes, body: bytes) -> bytes:
+    return b"tacit letter 1" + agreement.digest + head + sha256(body).digest()
+
+
+def is_signed(key: bytes, signature: object, signed: bytes) -> bool:
+    """Whether the holder of an identity key signed these bytes."""
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, signed)  # type: ignore[arg-type]
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    return True

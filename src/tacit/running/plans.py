@@ -1,0 +1,357 @@
+"""Plans that a federation agrees on, and each party's own file, read from TOML and checked."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from tacit.crypto.identities import KEY_BYTES
+from tacit.privacy.cost import Adjacency
+from tacit.protocols.conversation import Protocol
+from tacit.protocols.registry import SettingError, protocol_of
+from tacit.running.letters import Agreement
+
+DEADLINE = 120.0
+PERIODS = {"d": 1, "w": 7, "y": 365}
+
+
+class PlanError(ValueError):
+    """A plan or a party's file that cannot be used; the message names file, line and value."""
+
+
+@dataclass(frozen=True)
+class PlanParty:
+    """Who takes part.
+
+    Parameters
+    ----------
+    name : what results call the party.
+    key : its public identity key, 32 bytes; None where it is still to be made.
+    """
+
+    name: str
+    key: bytes | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run does, with whom, and for how long it waits.
+
+    Parameters
+    ----------
+    name : what the federation is called.
+    protocol : the protocol with its settings.
+    parties : who takes part, in order.
+    coordinator : its public identity key; None where it is still to be made.
+    fewest : parties without whom there is no result.
+    deadline : seconds that each leg of a run waits.
+    retries : how often a letter that went unanswered is sent again within its leg.
+    on_loss : what happens when a party vanishes after others answered with regard to it.
+    """
+
+    name: str
+    protocol: Protocol
+    parties: tuple[PlanParty, ...]
+    coordinator: bytes | None
+    fewest: int
+    deadline: float = DEADLINE
+    retries: int = 1
+    on_loss: Literal["fail", "restart"] = "fail"
+
+    @classmethod
+    def read(cls, path: str | Path) -> Plan:
+        """The plan in a file.
+
+        Raises
+        ------
+        PlanError : for a file that is not such a plan.
+        OSError : for a file that cannot be read.
+        """
+        source = _Source.read(Path(path))
+        source.only("plan", "protocol", "party")
+        head = source.table(
+            "plan", "name", "coordinator", "fewest", "deadline", "retries", "on_loss"
+        )
+        parties = _parties(source)
+        keys = [party.key for party in parties if party.key is not None]
+        coordinator = head.key("coordinator")
+        if len({*keys, coordinator}) <= len(keys) and coordinator is not None:
+            head.refuse("coordinator", "a key appears twice in the plan")
+        return cls(
+            head.text("name"),
+            _protocol(source),
+            parties,
+            coordinator,
+            head.whole("fewest", len(parties), 1, len(parties)),
+            head.number("deadline", DEADLINE, 1.0, 86_400.0),
+            head.whole("retries", 1, 0, 10),
+            head.choice("on_loss", "fail", "restart"),
+        )
+
+    def agreement(self) -> Agreement:
+        """What the plan says, as coordinator and parties sign it.
+
+        Raises
+        ------
+        PlanError : where a key is missing.
+        """
+        keys = []
+        for party in self.parties:
+            if party.key is None:
+                raise PlanError(f"the plan has no key of party {party.name!r}")
+            keys.append(party.key)
+        if self.coordinator is None:
+            raise PlanError("the plan has no key of the coordinator")
+        return Agreement(self.protocol, tuple(keys), self.coordinator, self.fewest)
+
+
+@dataclass(frozen=True)
+class PartyFile:
+    """What a party lends to a run, and what it allows.
+
+    Parameters
+    ----------
+    name : its name in the plan.
+    plans : its own copies of the plans that it agreed to.
+    identity : the file of its identity key.
+    ledger : its budget book.
+    records : the file of its records.
+    dataset : the name under which the book keeps them.
+    columns : the columns of score, label and, for pairs of values, second value.
+    epsilon : the book's limit; None leaves the limits as they are.
+    delta : likewise.
+    adjacency : what the limit hides.
+    period : of which the limit is; None for ever.
+    """
+
+    name: str
+    plans: tuple[Path, ...]
+    identity: Path
+    ledger: Path
+    records: Path
+    dataset: str
+    columns: tuple[str, str, str | None]
+    epsilon: float | None = None
+    delta: float = 0.0
+    adjacency: Adjacency = Adjacency.RECORD
+    period: timedelta | None = None
+
+    @classmethod
+    def read(cls, path: str | Path) -> PartyFile:
+        """The party's file; paths in it are relative to it.
+
+        Raises
+        ------
+        PlanError : for a file that is not such a file.
+        OSError : for a file that cannot be read.
+        """
+        source = _Source.read(Path(path))
+        source.only("party", "data", "limit")
+        party = source.table("party", "name", "plan", "identity", "ledger")
+        data = source.table("data", "file", "dataset", "score", "label", "second")
+        limit = source.table("limit", "epsilon", "delta", "adjacency", "period", needed=False)
+        home = Path(path).resolve().parent
+        columns = (
+            data.text("score", "score"),
+            data.text("label", "label"),
+            data.text("second", "") or None,
+        )
+        adjacency = limit.choice("adjacency", *(own.value for own in _limits_first()))
+        return cls(
+            party.text("name"),
+            tuple(home / own for own in party.texts("plan")),
+            home / party.text("identity", "identity.key"),
+            home / party.text("ledger", "ledger.db"),
+            home / data.text("file"),
+            data.text("dataset"),
+            columns,
+            limit.number("epsilon", None, 0.0, math.inf),
+            limit.number("delta", 0.0, 0.0, 1.0),
+            Adjacency(adjacency),
+            limit.period("period"),
+        )
+
+    @property
+    def plan(self) -> Path:
+        """The first plan."""
+        return self.plans[0]
+
+    @property
+    def state(self) -> Path:
+        """Where the party keeps what it must not forget between letters."""
+        return self.ledger.with_name(f"{self.ledger.stem}-state")
+
+
+def _limits_first() -> list[Adjacency]:
+    """Adjacencies, the default of limits first."""
+    return sorted(Adjacency, key=lambda own: own is not Adjacency.RECORD)
+
+
+def _protocol(source: _Source) -> Protocol:
+    settings = dict(source.table("protocol", needed=True, free=True).values)
+    name = settings.pop("name", None)
+    try:
+        return protocol_of(str(name), settings)
+    except SettingError as error:
+        raise source.error("protocol", error.name, str(error)) from None
+    except (ValueError, TypeError) as error:
+        word = re.split(r"\W", str(error), maxsplit=1)[0]
+        raise source.error("protocol", word, str(error)) from None
+
+
+def _parties(source: _Source) -> tuple[PlanParty, ...]:
+    tables = source.content.get("party", [])
+    if not isinstance(tables, list) or not tables:
+        raise source.error("party", "party", "a plan names its parties as [[party]]")
+    parties = []
+    for own in tables:
+        table = _Table(source, "party", own)
+        table.only("name", "key")
+        parties.append(PlanParty(table.text("name"), table.key("key")))
+    for what in ("name", "key"):
+        held = [getattr(party, what) for party in parties if getattr(party, what) is not None]
+        for value in held:
+            if held.count(value) > 1:
+                told = value if isinstance(value, str) else value.hex()
+                raise source.error("party", told, f"two parties have the {what} {told!r}")
+    return tuple(parties)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A TOML file: its content, and its lines for messages."""
+
+    path: Path
+    content: dict[str, Any]
+    lines: tuple[str, ...]
+
+    @classmethod
+    def read(cls, path: Path) -> _Source:
+        try:
+            text = path.read_text(encoding="utf-8")
+            content = tomllib.loads(text)
+        except UnicodeDecodeError:
+            raise PlanError(f"{path} is not a text in UTF-8") from None
+        except tomllib.TOMLDecodeError as error:
+            raise PlanError(f"{path}: {error}") from None
+        return cls(path, content, tuple(text.splitlines()))
+
+    def only(self, *tables: str) -> None:
+        """Refuse other tables."""
+        for name in self.content:
+            if name not in tables:
+                raise self.error(name, name, f"unknown table [{name}]")
+
+    def table(self, name: str, *keys: str, needed: bool = True, free: bool = False) -> _Table:
+        """A table that holds these keys only."""
+        content = self.content.get(name, {})
+        if not isinstance(content, dict) or (needed and not content):
+            raise self.error(name, name, f"the table [{name}] is missing")
+        table = _Table(self, name, content)
+        if not free:
+            table.only(*keys)
+        return table
+
+    def error(self, table: str, key: str, reason: str) -> PlanError:
+        """An error at the line of a key, or of its table."""
+        line = self._line(table, key)
+        place = f"{self.path}:{line}" if line else str(self.path)
+        return PlanError(f"{place}: [{table}] {reason}")
+
+    def _line(self, table: str, key: str) -> int | None:
+        inside, header = False, None
+        for number, line in enumerate(self.lines, 1):
+            stripped = line.strip()
+            if stripped.startswith("["):
+                inside = stripped.strip("[]").strip() == table
+                header = number if inside and header is None else header
+            elif inside and (re.match(rf"{re.escape(key)}\s*=", stripped) or f'"{key}"' in line):
+                return number
+        return header
+
+
+@dataclass(frozen=True)
+class _Table:
+    """One table of a file; every value is checked where it is read."""
+
+    source: _Source
+    name: str
+    values: dict[str, Any]
+
+    def only(self, *keys: str) -> None:
+        """Refuse other keys."""
+        for key in self.values:
+            if key not in keys:
+                self.refuse(key, f"unknown key {key!r}; known are {', '.join(keys)}")
+
+    def refuse(self, key: str, reason: str) -> None:
+        """Raise the error of a key."""
+        raise self.source.error(self.name, key, reason)
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """A text that is not empty, unless that is the default."""
+        value = self.values.get(key, default)
+        if value is None:
+            self.refuse(key, f"{key!r} is missing")
+        if not isinstance(value, str) or (not value and key in self.values):
+            self.refuse(key, f"{key} must be a text that is not empty, got {value!r}")
+        return str(value)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A text, or several."""
+        values = self.values.get(key)
+        if not isinstance(values, list):
+            return (self.text(key),)
+        if not values or not all(isinstance(value, str) and value for value in values):
+            self.refuse(key, f"{key} must hold texts that are not empty, got {values!r}")
+        return tuple(values)
+
+    def number(self, key: str, default: Any, low: float, high: float) -> Any:
+        """A number from ``low`` to ``high``."""
+        return self._within(key, default, low, high, (int, float))
+
+    def whole(self, key: str, default: int, low: int, high: int) -> int:
+        """A whole number from ``low`` to ``high``."""
+        return int(self._within(key, default, low, high, (int,)))
+
+    def _within(self, key: str, default: Any, low: Any, high: Any, kinds: tuple[type, ...]) -> Any:
+        if key not in self.values:
+            return default
+        value = self.values[key]
+        known = isinstance(value, kinds) and not isinstance(value, bool)
+        if not known or not low <= value <= high:
+            self.refuse(key, f"{key} must be from {low:g} to {high:g}, got {value!r}")
+        return value
+
+    def choice(self, key: str, *choices: Any) -> Any:
+        """One of several texts; the first by default."""
+        value = self.values.get(key, choices[0])
+        if value not in choices:
+            self.refuse(key, f"{key} must be one of {', '.join(choices)}, got {value!r}")
+        return value
+
+    def key(self, key: str) -> bytes | None:
+        """A public identity key, as hexadecimal digits."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        digits = 2 * KEY_BYTES
+        if not (isinstance(value, str) and re.fullmatch(rf"[0-9a-fA-F]{{{digits}}}", value)):
+            self.refuse(key, f"{key} must be {digits} hexadecimal digits, got {value!r}")
+        return bytes.fromhex(value)
+
+    def period(self, key: str) -> timedelta | None:
+        """A span of days, weeks or years, as 90d, 4w or 1y."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        found = re.fullmatch(r"([1-9]\d{0,4})([dwy])", value) if isinstance(value, str) else None
+        if found is None:
+            self.refuse(key, f"{key} must be as 90d, 4w or 1y, got {value!r}")
+            return None
+        return timedelta(days=int(found[1]) * PERIODS[found[2]])

@@ -1,0 +1,91 @@
+"""What a record spends over the rounds of a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.privacy.cost import NOTHING, Cost, most
+
+MOST_ROUNDS = 60
+"""Rounds of a run that cost something; which of them a record spoke in fits into an integer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Payment:
+    """What one round cost each record that spoke in it.
+
+    Parameters
+    ----------
+    cost : the declared cost, for every record that spoke.
+    speaking : which records the reply depended on, shape (M,).
+    """
+
+    cost: Cost
+    speaking: NDArray[np.bool_]
+
+
+def most_spent(payments: Sequence[Payment]) -> Cost:
+    """The most that a record spent: the costs of the rounds in which it spoke, added up.
+
+    Examples
+    --------
+    Two records, each of which spoke in one of two rounds:
+
+    >>> import numpy as np
+    >>> from tacit import Adjacency
+    >>> one = Cost(1.0, adjacency=Adjacency.RECORD)
+    >>> first, second = np.array([True, False]), np.array([False, True])
+    >>> most_spent([Payment(one, first), Payment(one, second)]).epsilon
+    1.0
+    """
+    paid = [payment for payment in payments if payment.cost != NOTHING]
+    if not paid:
+        return NOTHING
+    if len(paid) > MOST_ROUNDS:
+        raise ValueError(f"records are asked at most {MOST_ROUNDS} paid questions, got {len(paid)}")
+    patterns = np.unique(sum(payment.speaking << place for place, payment in enumerate(paid)))
+    return most(
+        sum((own.cost for place, own in enumerate(paid) if pattern >> place & 1), NOTHING)
+        for pattern in patterns.tolist()
+    )
+
+
+def exceeds(spent: Cost, allowed: Cost) -> bool:
+    """Whether a cost is more than a guarantee allows; sums of parts may err in the last digit.
+
+    Examples
+    --------
+    >>> from tacit import Adjacency
+    >>> one = Cost(1.0, adjacency=Adjacency.LABEL)
+    >>> exceeds(one, one), exceeds(one + one, one)
+    (False, True)
+    """
+    if spent == NOTHING or allowed.epsilon == np.inf:
+        return False
+    slack = 1 + 1e-9
+    return (
+        spent.adjacency != allowed.adjacency
+        or spent.epsilon > allowed.epsilon * slack
+        or spent.delta > allowed.delta * slack
+    )
+
+
+def added(before: Cost, after: Cost) -> Cost:
+    """What has to be added to one cost to reach another.
+
+    Examples
+    --------
+    >>> from tacit import Adjacency
+    >>> one = Cost(1.0, adjacency=Adjacency.RECORD)
+    >>> added(one, one + one).epsilon, added(one, one).epsilon
+    (1.0, 0.0)
+    """
+    if np.isinf(after.epsilon):
+        return after if np.isfinite(before.epsilon) else NOTHING
+    rho = None if after.rho is None else max(after.rho - (before.rho or 0.0), 0.0)
+    epsilon, delta = max(after.epsilon - before.epsilon, 0.0), max(after.delta - before.delta, 0.0)
+    return Cost(epsilon, delta, after.adjacency, rho) if epsilon or delta or rho else NOTHING

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit import DPAUC, ExactAUC, FedAUC, HierarchicalAUC, NoisyScores, ScoreHistogram
+from tacit.auditing import inferring
+from tacit.auditing.exposure import Exposure, label_ceiling
+from tacit.auditing.inference import (
+    advantage_bound,
+    all_labellings,
+    candidate_curves,
+    cells_from_reached,
+    labels_from_change,
+    nearest,
+    positives_from_curve,
+    top_hits,
+)
+from tacit.auditing.inferring import QUICK, exposures_of
+from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
+from tests.federations import binormal_clients
+
+records = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 1)), min_size=1, max_size=40)
+
+
+@given(records)
+def test_top_hits_are_those_of_a_sorted_list(rows: list[tuple[int, int]]) -> None:
+    scores = np.array([score for score, _ in rows], dtype=float)
+    labels = np.array([label for _, label in rows], dtype=np.int8)
+    ranked = [label for _, label in sorted(rows, key=lambda row: -row[0])]
+    sizes = np.arange(1, len(rows) + 1)
+    expected = [sum(ranked[:size]) for size in sizes]
+    assert top_hits(scores, labels, sizes).tolist() == expected
+
+
+def naive_rates(scores: list[int], labels: list[int], edges: range) -> list[list[float]]:
+    totals = [max(labels.count(0), 1), max(labels.count(1), 1)]
+    pairs = list(zip(scores, labels, strict=True))
+    return [
+        [sum(s >= edge and y == label for s, y in pairs) / totals[label] for edge in edges]
+        for label in (0, 1)
+    ]
+
+
+@given(records.filter(lambda rows: 0 < sum(y for _, y in rows) < len(rows)))
+def test_an_exact_curve_and_the_scores_give_every_cells_positives(
+    rows: list[tuple[int, int]],
+) -> None:
+    """Unless the curve is the diagonal, where any share of positives fits."""
+    scores, labels = [s for s, _ in rows], [y for _, y in rows]
+    edges = range(21)
+    rates = np.array(naive_rates(scores, labels, edges))
+    counts = np.bincount(scores, minlength=21)
+    positives = np.bincount(scores, weights=labels, minlength=21)
+    found = positives_from_curve(counts, *rates)
+    if np.allclose(rates[0], rates[1]):
+        return
+    np.testing.assert_allclose(found * counts, positives, atol=1e-9)
+
+
+def test_candidates_are_the_curves_of_all_labellings() -> None:
+    scores, labels, hidden = [0, 1, 1, 2, 3, 3], [0, 1, 0, 1, 0, 1], [2, 4]
+    kept = [k for k in range(6) if k not in hidden]
+    known = [
+        np.bincount([scores[k] for k in kept if labels[k] == label], minlength=4)
+        for label in (1, 0)
+    ]
+    curves = candidate_curves(known[0], known[1], np.array([scores[k] for k in hidden]))
+    for curve, guess in zip(curves, all_labellings(2), strict=True):
+        tried = labels.copy()
+        for place, label in zip(hidden, guess, strict=True):
+            tried[place] = int(label)
+        np.testing.assert_allclose(curve, naive_rates(scores, tried, range(4)))
+        assert all_labellings(2)[nearest(curve, curves)].tolist() == guess.tolist()
+
+
+@given(st.lists(st.integers(0, 8), min_size=1, max_size=9))
+def test_a_lone_records_cell_is_where_the_count_falls(cells: list[int]) -> None:
+    reached = np.array([[int(cell >= edge) for cell in cells] for edge in range(9)])
+    assert cells_from_reached(reached).tolist() == cells
+
+
+def test_a_rise_means_a_positive_record() -> None:
+    before, after = np.array([0.5, 0.5, 0.5]), np.array([0.6, 0.4, np.nan])
+    assert labels_from_change(before, after).tolist() == [1, 0, 0]
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.02])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_the_bound_on_advantages_is_the_best_of_all_two_valued_mechanisms(
+    epsilon: float, delta: float
+) -> None:
+    keep = np.linspace(0, 1, 20_001)
+    lie = 1 - keep
+    private = keep <= np.exp(epsilon) * lie + delta + 1e-12
+    best = float(np.max((keep - lie)[private]))
+    assert advantage_bound(epsilon, delta) == pytest.approx(best, abs=1e-4)
+
+
+def test_ceilings_follow_from_what_is_hidden() -> None:
+    half = math.tanh(0.5)
+    assert label_ceiling(Cost(1.0, adjacency=Adjacency.LABEL)) == pytest.approx(half)
+    assert label_ceiling(Cost(1.0, adjacency=Adjacency.REPLACE)) == pytest.approx(half)
+    assert label_ceiling(Cost(1.0, adjacency=Adjacency.RECORD)) == pytest.approx(math.tanh(1.0))
+    assert label_ceiling(Cost(1.0, adjacency=Adjacency.SCORE)) is None
+    assert label_ceiling(UNPROTECTED) is None
+
+
+def test_an_advantage_is_measured_from_a_blind_guess() -> None:
+    found = Exposure("labels", "scores", False, right=75, tries=100, blind=0.5, ceiling=0.4)
+    low, high = found.bounds
+    assert found.advantage == 0.5
+    assert low < 0.5 < high
+    assert found.holds
+    assert not Exposure("labels", "scores", True, 750, 1000, 0.5, 0.3).holds
+
+
+def by_release(found: list[Exposure], attack: str) -> dict[str, Exposure]:
+    return {one.release: one for one in found if attack in one.attack}
+
+
+def test_dpauc_hides_what_exact_counts_and_curves_betray() -> None:
+    """Advantages far above 0.9 without noise; with it, at most what epsilon allows."""
+    found = exposures_of(DPAUC(1.0), QUICK, seed=2)
+    cells = by_release(found, "cell")
+    assert cells["exact counts per threshold"].advantage == 1.0
+    assert cells["counts of flipped labels"].advantage == 1.0
+    assert not cells["counts of flipped labels"].protected
+    assert cells["noisy histograms"].advantage < 0.05
+    labels = by_release(found, "label, from its counts")
+    assert labels["exact counts per threshold"].advantage == 1.0
+    flipped = labels["counts of flipped labels"]
+    assert flipped.bounds[0] <= math.tanh(0.5) <= flipped.bounds[1] + 0.02
+    whole = by_release(found, "all labels")
+    assert whole["exact curve at every score"].advantage == 1.0
+    for attack in ("six labels", "one label"):
+        exact, noisy = by_release(found, attack).values()
+        assert exact.advantage > 0.9
+        assert noisy.advantage < 0.4
+        assert noisy.holds
+
+
+def test_attacks_on_aucs_have_power_where_epsilon_is_large() -> None:
+    (_, noisy) = by_release(exposures_of(FedAUC(10.0), QUICK, seed=0), "one label").values()
+    assert noisy.advantage > 0.9
+
+
+def test_scores_betray_labels_unless_nobody_knows_whose_they_are() -> None:
+    found = list(by_release(exposures_of(FedAUC(1.0), QUICK, seed=3), "from scores").values())
+    linked, alone, many = found
+    assert linked.bounds[0] > 0.4
+    assert alone.right == linked.right
+    assert not alone.protected
+    assert abs(many.advantage) < 0.2
+    plain, noisy = exposures_of(NoisyScores(1.0), QUICK, seed=3)
+    assert noisy.advantage < plain.advantage / 2
+    hidden = exposures_of(FedAUC(1.0, ranks="mpc"), QUICK, seed=3)
+    assert list(by_release(hidden, "from scores")) == ["scores beside their records"]
+
+
+def test_only_attacks_that_concern_a_protocol_are_run() -> None:
+    assert exposures_of(ExactAUC(), QUICK) == []
+    assert exposures_of(HierarchicalAUC(1.0), QUICK) == []
+    local = exposures_of(ScoreHistogram("local-dp", 1.0), inferring.Sizes(2000, 10))
+    assert {one.attack for one in local} > {"one label, from AUCs without and with its record"}
+
+
+def test_exact_rates_are_those_of_all_records() -> None:
+    clients = binormal_clients(60, 80, 3)
+    edges = np.linspace(0, 1, 7)
+    false, true = inferring.exact_rates(clients, edges)
+    reached = clients.scores[:, np.newaxis] >= edges
+    np.testing.assert_allclose(true, reached[clients.labels == 1].mean(axis=0))
+    np.testing.assert_allclose(false, reached[clients.labels == 0].mean(axis=0))

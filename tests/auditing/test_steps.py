@@ -1,0 +1,191 @@
+"""Every client step of every protocol keeps what it declares, and the attack comes near it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tacit import FedAUC, Memory, TwoRoundAUC
+from tacit.auditing.cases import CASES, Case, own_case
+from tacit.auditing.neighbours import federation, neighbours
+from tacit.auditing.questions import PublicCoins, copied, observe, questions_of
+from tacit.auditing.steps import (
+    POWER,
+    WHOLE_RUN,
+    Effort,
+    StepAudit,
+    Target,
+    audit_target,
+    targets_of,
+)
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.noise import SimulatedNoise
+from tacit.protocols.registry import PROTOCOLS, protocol_of
+from tests import recording
+
+EPSILON = 2.0
+FEW = Effort(numbers=2**20, tries=20_000, pilot=1_000, divided=6)
+SLOW = {"encrypted-auc"}
+ATTACKED = [
+    pytest.param(case, id=f"{name}-{place}")
+    for name in CASES
+    if name not in SLOW
+    for place, case in enumerate(CASES[name])
+]
+
+
+def targets(case: Case, epsilon: float = EPSILON) -> list[Target]:
+    protocol = case.protocol(epsilon)
+    return targets_of(protocol, case.clients(protocol), case.one_by_one, case.tight)
+
+
+def attacked(case: Case) -> list[StepAudit]:
+    return [audit_target(own, seed=1, effort=FEW, error=1e-4) for own in targets(case)]
+
+
+@pytest.mark.parametrize("case", ATTACKED)
+def test_no_step_shows_more_than_it_declares_and_tight_ones_nearly_that(case: Case) -> None:
+    """A bound exceeds a true guarantee with probability below 1e-4, for all cases below 0.01."""
+    for found in attacked(case):
+        assert found.holds, found
+        assert not found.weak, found
+
+
+@pytest.mark.parametrize("name", list(PROTOCOLS))
+def test_the_cases_of_a_protocol_make_every_step_answer(name: str) -> None:
+    if name in SLOW:
+        pytest.importorskip("tenseal")
+    declared = {step.name for case in CASES[name] for step in case.protocol(EPSILON).steps}
+    answered = {own.name for case in CASES[name] for own in targets(case)}
+    assert declared == answered - {WHOLE_RUN}
+
+
+def test_ciphertexts_of_neighbours_look_alike() -> None:
+    """So few draws would only notice a length or a sum of bytes that is certain to differ."""
+    pytest.importorskip("tenseal")
+    (case,) = CASES["encrypted-auc"]
+    found = attacked(replace(case, one_by_one=8 * FEW.divided))
+    assert all(own.holds for own in found)
+    assert [own.verdict for own in found] == ["holds", "holds", "holds", "claims nothing"]
+
+
+def test_a_whole_run_is_attacked_where_a_record_spends_twice() -> None:
+    names = [own.name for own in targets(Case("paired-ustatistic", {"kernel": "auc"}, 2, True))]
+    assert names == ["offer_numbers", "count_positives", "compute_pairs", WHOLE_RUN]
+    assert WHOLE_RUN not in [own.name for own in targets(CASES["two-round-auc"][0])]
+
+
+def test_small_epsilons_are_not_called_weak() -> None:
+    (first, *_) = [own for own in targets(Case("fedauc"), 1.0) if 0 < own.declared.epsilon < 0.1]
+    found = audit_target(first, effort=FEW)
+    assert found.share is not None
+    assert found.share < POWER
+    assert not found.weak
+
+
+def test_an_attack_is_repeatable() -> None:
+    (target,) = targets(Case("dpauc", {"thresholds": 4}))
+    assert audit_target(target, seed=3, effort=FEW) == audit_target(target, seed=3, effort=FEW)
+    assert audit_target(target, seed=3, effort=FEW) != audit_target(target, seed=4, effort=FEW)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_neighbours_differ_in_one_record_and_are_among_all(adjacency: Adjacency) -> None:
+    clients = federation(4, apart=False)
+    start = sorted(zip(clients.scores, clients.labels, strict=True))
+    found = list(neighbours(clients, adjacency))
+    assert found
+    for other in found:
+        rows = sorted(zip(other.scores, other.labels, strict=True))
+        common = [row for row in start if row in rows]
+        assert len(common) == 3
+        assert len(rows) == (3 if adjacency is Adjacency.RECORD else 4)
+        if adjacency is Adjacency.LABEL:
+            np.testing.assert_array_equal(other.scores, clients.scores)
+        if adjacency is Adjacency.SCORE:
+            np.testing.assert_array_equal(other.labels, clients.labels)
+    if adjacency is Adjacency.LABEL:
+        known = [one.labels.tolist() for one in recording.neighbours(clients, adjacency)]
+        assert all(other.labels.tolist() in known for other in found)
+
+
+def test_neighbours_change_the_client_that_is_named() -> None:
+    clients = federation(3, apart=True)
+    for other in neighbours(clients, Adjacency.REPLACE, client=2):
+        np.testing.assert_array_equal(other.scores[:2], clients.scores[:2])
+        assert (other.scores[2], other.labels[2]) != (clients.scores[2], clients.labels[2])
+
+
+def test_replicates_are_rows_and_notebooks_stay_as_they_are() -> None:
+    clients = federation(8, apart=True)
+    protocol = TwoRoundAUC(1.0)
+    asked = questions_of(protocol, clients, SimulatedNoise(0))
+    cells = next(own for own in asked if own.name == "report_cells")
+    rows = observe([cells], clients, PublicCoins(1, 50))
+    assert rows.shape == (50, 1)
+    assert len(np.unique(rows)) > 5
+    assert observe([cells], clients, PublicCoins(1, None)).shape == (1, 1)
+    np.testing.assert_array_equal(rows, observe([cells], clients, PublicCoins(1, 50)))
+
+
+def test_differences_of_two_replies_are_seen() -> None:
+    clients = federation(4, apart=False)
+    asked = questions_of(FedAUC(1.0, "laplace", "adaptive"), clients, SimulatedNoise(0))
+    pair = asked[-1]
+    rows = observe([pair, pair], clients, PublicCoins(0, 5))
+    assert rows.shape == (5, 6)
+    np.testing.assert_allclose(np.sort(rows[:, 4:]), np.sort(rows[:, 2:4] - rows[:, :2]))
+
+
+def test_public_coins_fall_alike_and_noise_does_not() -> None:
+    ours, theirs = PublicCoins(1, None), PublicCoins(2, None)
+    np.testing.assert_array_equal(ours.choices([1, 1], 50), theirs.choices([1, 1], 50))
+    assert not np.array_equal(ours.laplace(1.0, (5,)), theirs.laplace(1.0, (5,)))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "apart"),
+    [
+        ("score-histogram", {"trust": "local-dp"}, True),
+        ("dpauc", {"thresholds": 7}, False),
+        ("ustatistic", {"kernel": "gini", "domain": (10.0, 30.0)}, True),
+        ("ustatistic", {"kernel": "collision", "values": (2.0, 5.0)}, True),
+        ("ustatistic", {"kernel": "kendall"}, True),
+    ],
+)
+def test_chosen_settings_get_a_federation_that_suits_them(
+    name: str, settings: dict[str, object], apart: bool
+) -> None:
+    case = own_case(name, settings)
+    protocol = protocol_of(name, {**settings, "epsilon": 1.0})
+    clients = case.clients(protocol)
+    assert (clients.count > 1) == apart
+    found = [audit_target(own, effort=FEW) for own in targets(case, 1.0)]
+    assert all(own.holds for own in found)
+    assert any((own.share or 0) > 0.2 for own in found)
+
+
+def test_verdicts() -> None:
+    (target,) = targets(Case("dpauc", {"thresholds": 4}))
+    lower = replace(target, declared=Cost(EPSILON / 1.5, adjacency=Adjacency.RECORD))
+    refuted = audit_target(lower, effort=FEW)
+    assert (refuted.holds, refuted.verdict) == (False, "EXCEEDED")
+    higher = replace(target, declared=Cost(EPSILON * 3, adjacency=Adjacency.RECORD))
+    loose = audit_target(higher, effort=FEW)
+    assert (loose.holds, loose.weak, loose.verdict) == (True, True, "holds, weak attack")
+    unclaimed = audit_target(replace(target, declared=Cost(math.inf)), effort=FEW)
+    assert (unclaimed.verdict, unclaimed.share) == ("claims nothing", None)
+    assert unclaimed.to_dict()["declared"]["epsilon"] is None
+
+
+def test_a_memory_can_be_copied_without_its_owner() -> None:
+    memory = Memory()
+    memory.keep(("note",), 1)
+    memory.part(1, 2).keep(("own",), 2)
+    made = copied(memory, 1)
+    made.keep(("note",), 3)
+    assert memory.recall(("note",)) == 1
+    assert made.part(1, 2).recall(("own",)) == 2

@@ -1,0 +1,169 @@
+"""Asks as bytes: they come back as they were, and strangers' bytes give our own error."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit import DPAUC, FedAUC
+from tacit.data.clients import Ragged
+from tacit.privacy.noise import NoNoise
+from tacit.protocols.ask_messages import SENDABLE, decode_ask, encode_ask
+from tacit.protocols.conversation import Ask, Memory
+from tacit.protocols.messages import MessageError, encode
+from tacit.protocols.rank_noise import RankNoise
+from tacit.protocols.values import (
+    BLOB,
+    MAX_DEPTH,
+    STRUCTURE,
+    decode_values,
+    encode_values,
+    named_values,
+)
+from tests.federations import binormal_clients
+
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=8)
+    | st.binary(max_size=8)
+)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+NAMED = st.dictionaries(st.text(max_size=8), VALUES, max_size=4)
+
+
+def sample_ask() -> Ask:
+    """The second ask of FedAUC, whose values are of every kind."""
+    clients, protocol = binormal_clients(20, 30, 3), FedAUC(1.0, allocation="fixed")
+    conversation = protocol.conversation(3)
+    first = next(conversation)
+    return conversation.send(first.step.answer(clients, first, NoNoise(), Memory())).part(1, 2)
+
+
+@given(NAMED)
+def test_values_come_back_as_they_were(values: dict[str, Any]) -> None:
+    back = decode_values(encode_values(values))
+    assert back == values
+    assert repr(back) == repr(values)
+
+
+def test_numbers_that_are_not_finite_arrays_and_dataclasses_come_back() -> None:
+    ragged = Ragged(np.arange(3), np.array([0, 3]))
+    values = {"inf": np.inf, "grid": np.eye(2), "own": ragged, "noise": RankNoise("staircase", 0.3)}
+    back = decode_values(encode_values(values, SENDABLE), SENDABLE)
+    assert (back["inf"], back["noise"]) == (np.inf, values["noise"])
+    np.testing.assert_array_equal(back["grid"], np.eye(2))
+    np.testing.assert_array_equal(back["own"].offsets, ragged.offsets)
+
+
+def test_an_ask_comes_back_under_the_agreed_settings() -> None:
+    ask, agreed = sample_ask(), FedAUC(1.0, allocation="fixed")
+    back = decode_ask(encode_ask(ask), agreed)
+    assert (back.step, back.view, back.shared) == (ask.step, ask.view, dict(ask.shared))
+    assert back.settings is agreed
+    for name, value in ask.each.items():
+        own = back.each[name]
+        pair = (value.values, own.values) if isinstance(value, Ragged) else (value, own)
+        np.testing.assert_array_equal(*pair)
+
+
+MESSAGE = encode_ask(sample_ask())
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_mutated_asks_never_escape_with_another_error(data: st.DataObject) -> None:
+    message = bytearray(MESSAGE)
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, len(message) - 1))
+        message[place] ^= data.draw(st.integers(1, 255))
+    try:
+        decode_ask(bytes(message), FedAUC(1.0))
+    except MessageError:
+        return
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6) | st.floats(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["float", "bytes", "array", "tuple", "named", "RankNoise", "x"]),
+            inner,
+            max_size=2,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(JSON)
+def test_structures_of_a_stranger_are_refused_with_our_own_error(tree: Any) -> None:
+    fields = {
+        STRUCTURE: np.frombuffer(json.dumps(tree).encode(), dtype=np.uint8),
+        BLOB: np.zeros(3, dtype=np.uint8),
+        "0": np.arange(2),
+    }
+    try:
+        decode_values(encode(fields), SENDABLE)
+    except MessageError:
+        return
+
+
+def test_values_nested_too_deep_are_refused() -> None:
+    deep: Any = 1
+    for _ in range(MAX_DEPTH):
+        deep = [deep]
+    with pytest.raises(MessageError, match="nested at most"):
+        decode_values(encode_values({"deep": deep}))
+
+
+def test_deeply_nested_json_is_refused() -> None:
+    structure = np.frombuffer(b"[" * 100_000, dtype=np.uint8)
+    with pytest.raises(MessageError, match="not JSON"):
+        decode_values(encode({STRUCTURE: structure, BLOB: structure[:0]}))
+
+
+def test_unknown_steps_and_views_are_refused_by_name() -> None:
+    content = {"step": "share_scores", "view": "each", "shared": {}, "each": {}}
+    with pytest.raises(MessageError, match="dpauc has no step 'share_scores'"):
+        decode_ask(encode_values(content), DPAUC(1.0))
+    with pytest.raises(MessageError, match="unknown view 'all'"):
+        decode_ask(encode_values(content | {"view": "all"}), FedAUC(1.0))
+    with pytest.raises(MessageError, match="made of arrays"):
+        decode_ask(encode_values(content | {"each": {"ranks": 3}}), FedAUC(1.0))
+    with pytest.raises(MessageError, match="has a step, a view and values"):
+        decode_ask(encode_values(content | {"epsilon": 3}), FedAUC(1.0))
+
+
+def test_values_of_other_classes_are_neither_sent_nor_made() -> None:
+    with pytest.raises(MessageError, match="DPAUC are not written"):
+        encode_values({"protocol": DPAUC(1.0)})
+    with pytest.raises(MessageError, match="epsilon must be positive"):
+        hostile = encode_values({"noise": RankNoise("staircase", 1.0)}, SENDABLE)
+        text = hostile.replace(b"0x1.0000000000000p+0", b"-0x1.000000000000p+0")
+        decode_values(text, SENDABLE)
+
+
+def test_named_values_have_the_names_and_types_that_were_asked_for() -> None:
+    message = encode_values({"reason": "no"})
+    with pytest.raises(MessageError, match=r"\['code'\] were expected, got \['reason'\]"):
+        named_values(message, code=int)
+    with pytest.raises(MessageError, match="'reason' must be of type bytes"):
+        named_values(message, reason=bytes)

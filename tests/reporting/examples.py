@@ -1,0 +1,49 @@
+"""Results to report on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import tacit
+from tacit.reporting.integrity import sealed
+from tacit.reporting.reading import Result
+from tests.federations import binormal_clients
+
+PROTOCOLS: dict[str, tacit.Protocol] = {
+    "histogram": tacit.ScoreHistogram("distributed-dp", 1.0, height=8),
+    "exact-histogram": tacit.ScoreHistogram("secure-aggregation", height=8),
+    "fedauc": tacit.FedAUC(1.0),
+    "dpauc": tacit.DPAUC(1.0),
+    "many-thresholds": tacit.DPAUC(1.0, thresholds=3000),
+    "silent": tacit.DPAUC(0.001, 5),
+    "noisy-scores": tacit.NoisyScores(1.0),
+    "exact": tacit.ExactAUC(),
+    "gini": tacit.UStatistic("gini", 4.0),
+}
+FEDERATION = "five hospitals, test set 3"
+
+
+@cache
+def evaluation(
+    name: str, seed: int = 0, federation: str | None = None, exact: bool = False
+) -> tacit.Evaluation:
+    clients = binormal_clients(400, 600, 5)
+    return tacit.evaluate(clients, PROTOCOLS[name], seed=seed, federation=federation, exact=exact)
+
+
+def content(name: str, **options: Any) -> dict[str, Any]:
+    """A result's JSON as it is read from a file."""
+    made: dict[str, Any] = json.loads(json.dumps(evaluation(name, **options).to_dict()))
+    return made
+
+
+def result(name: str, label: str | None = None, **options: Any) -> Result:
+    return Result.of(content(name, **options), label or name)
+
+
+def changed(found: Mapping[str, Any], **entries: Any) -> dict[str, Any]:
+    """A result with other entries, and a fingerprint that fits them."""
+    return sealed({**found, **entries})

@@ -1,0 +1,90 @@
+"""Pictures: where things lie in them."""
+
+from __future__ import annotations
+
+import math
+import re
+import xml.etree.ElementTree as Tree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.reporting.charts import LEFT, SIDE, TOP, Plot, interval_bar
+from tacit.reporting.reading import Estimated
+
+RATES = st.floats(0, 1)
+
+
+def plot(**options: object) -> Plot:
+    given_options = {"line": [(0.0, 0.0), (0.25, 0.5), (1.0, 1.0)], **options}
+    return Plot("p", "A <title>", 'A "description"', "across", "up", **given_options)  # type: ignore[arg-type]
+
+
+def parsed(svg: str) -> Tree.Element:
+    return Tree.fromstring(svg)  # noqa: S314
+
+
+def points(path: str) -> list[tuple[float, float]]:
+    """The points of a path, back in rates."""
+    found = re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", path)
+    return [((float(x) - LEFT) / SIDE, 1 - (float(y) - TOP) / SIDE) for x, y in found]
+
+
+def of_class(svg: str, name: str) -> list[Tree.Element]:
+    return [element for element in parsed(svg).iter() if element.get("class") == name]
+
+
+@given(st.lists(st.tuples(RATES, RATES), min_size=2, max_size=8))
+def test_a_line_goes_through_its_points(line: list[tuple[float, float]]) -> None:
+    (drawn,) = of_class(plot(line=line).svg(), "line")
+    for found, wanted in zip(points(str(drawn.get("d"))), line, strict=True):
+        assert found == pytest.approx(wanted, abs=0.06 / SIDE)
+
+
+def test_a_band_runs_along_its_lower_edge_and_back_along_the_upper() -> None:
+    lower, upper = [(0.0, 0.1), (1.0, 0.8)], [(0.0, 0.3), (1.0, 0.9)]
+    (drawn,) = of_class(plot(lower=lower, upper=upper).svg(), "band")
+    wanted = [*lower, *reversed(upper)]
+    for found, one in zip(points(str(drawn.get("d"))), wanted, strict=True):
+        assert found == pytest.approx(one, abs=1e-3)
+
+
+def test_scattered_points_have_a_bar_each_and_no_line() -> None:
+    line = [(0.2, 0.3), (0.5, 0.4)]
+    ends = [(0.2, 0.1), (0.5, 0.2)], [(0.2, 0.6), (0.5, 0.7)]
+    svg = plot(line=line, lower=ends[0], upper=ends[1], scattered=True).svg()
+    assert len(of_class(svg, "dot")) == 2
+    assert of_class(svg, "line") == []
+    (bars,) = of_class(svg, "whiskers")
+    assert str(bars.get("d")).count("M") == 2
+
+
+def test_a_picture_says_what_it_is() -> None:
+    svg = parsed(plot().svg())
+    names = str(svg.get("aria-labelledby")).split()
+    said = {element.get("id"): element.text for element in svg.iter() if element.get("id")}
+    assert [said[name] for name in names] == ["A <title>", 'A "description"']
+    assert svg.get("role") == "img"
+
+
+@given(
+    st.floats(-5, 5), st.floats(0, 3), st.floats(0, 3), st.booleans(), st.sampled_from([0, 1e-7, 1])
+)
+def test_an_interval_bar_holds_all_it_shows(
+    value: float, inner: float, outer: float, marked: bool, width: float
+) -> None:
+    low, high = value - inner * width, value + inner * width
+    wide = (low - outer * width, high + outer * width)
+    estimate = Estimated(value, 0, 0, 0, 0, (low, high), wide)
+    exact = value if marked else math.nan
+    svg = interval_bar("b", "A bar", [("", estimate)], exact, wide)
+    assert len(of_class(svg, "exact")) == marked
+    (axis,) = of_class(svg, "axis")
+    left, right = (float(x) for x in re.findall(r"[\d.]+", str(axis.get("d")))[::2])
+    (dot,) = of_class(svg, "value")
+    assert left <= float(str(dot.get("cx"))) <= right
+    for kind in ("population", "records"):
+        (bar,) = of_class(svg, kind)
+        start, _, end = (float(x) for x in re.findall(r"-?[\d.]+", str(bar.get("d"))))
+        assert left - 0.1 <= start <= float(str(dot.get("cx"))) + 0.1 <= end + 0.2 <= right + 0.3

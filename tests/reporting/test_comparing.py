@@ -1,0 +1,187 @@
+"""Differences of results: their intervals, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit.reporting.comparing import Difference, differences
+from tacit.reporting.reading import Result
+from tacit.running.evaluating import repeat_findings
+from tests.federations import binormal_clients
+from tests.reporting.examples import FEDERATION, changed, content, result
+
+REACH = NormalDist().inv_cdf(0.975)
+
+
+def with_estimate(label: str, federation: str | None = FEDERATION, **estimate: float) -> Result:
+    """A result with an estimate of these parts."""
+    made = content("fedauc", federation=federation)
+    return Result(label, changed(made, auc={**made["auc"], **estimate}, warnings=[label]))
+
+
+def half(bounds: tuple[float, float]) -> float:
+    return (bounds[1] - bounds[0]) / 2 / REACH
+
+
+ONE = with_estimate(
+    "one",
+    value=0.7,
+    privacy_error=0.03,
+    sampling_error=0.02,
+    approximation_error=0.001,
+    bias=0.01,
+)
+TWO = with_estimate(
+    "two",
+    value=0.8,
+    privacy_error=0.04,
+    sampling_error=0.01,
+    approximation_error=0.002,
+    bias=0.0,
+)
+
+
+def test_the_errors_add_as_documented() -> None:
+    (found,) = differences([ONE, TWO])
+    assert found.value == pytest.approx(0.11)
+    noise = math.hypot(0.05, 0.003)
+    assert half(found.interval) == pytest.approx(noise)
+    assert half(found.population_interval) == pytest.approx(math.hypot(noise, 0.02, 0.01))
+    assert sum(found.interval) / 2 == pytest.approx(0.11)
+    assert found.paired
+
+
+def test_turning_a_difference_around_turns_its_sign() -> None:
+    (one,), (other,) = differences([ONE, TWO]), differences([TWO, ONE])
+    assert other.value == -one.value
+    assert other.interval == pytest.approx((-one.interval[1], -one.interval[0]))
+
+
+def test_noise_that_may_be_shared_adds_as_it_is() -> None:
+    reused = Result("reused", changed(TWO.content, spent={**TWO.content["spent"], "epsilon": 0}))
+    (found,) = differences([ONE, reused])
+    assert found.shared_noise
+    assert half(found.interval) == pytest.approx(math.hypot(0.07, 0.003))
+
+
+def test_every_further_result_is_compared_with_the_first() -> None:
+    third = with_estimate("three", value=0.75)
+    found = differences([ONE, TWO, third])
+    assert [(d.first, d.second) for d in found] == [("one", "two"), ("one", "three")]
+
+
+def test_without_a_name_results_are_not_paired() -> None:
+    ours, theirs = (with_estimate(label, federation=None, value=0.7) for label in "ab")
+    (found,) = differences([ours, theirs])
+    assert not found.paired
+
+
+def test_without_a_signal_there_is_no_difference() -> None:
+    silent = {**content("fedauc")["auc"], "value": None, "interval": [None, None]}
+    made = Result("silent", {**ONE.content, "auc": silent, "fingerprint": "silent"})
+    (found,) = differences([ONE, made])
+    assert not found.known
+    assert not found.significant
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "reason"),
+    [
+        (ONE, ONE, "one and one are one and the same result"),
+        (ONE, with_estimate("b", "other"), "different federations, 'five hospitals.*' and 'other'"),
+        (ONE, with_estimate("b", None), "one names 'five hospitals, test set 3', the other none"),
+        (result("dpauc"), result("gini"), "one is a AUC, the other a Gini mean difference"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(first: Result, second: Result, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        differences([first, second])
+
+
+@pytest.mark.parametrize("name", [FEDERATION, None])
+def test_other_numbers_of_clients_are_other_federations(name: str | None) -> None:
+    made = [
+        tacit.evaluate(binormal_clients(400, 600, k), tacit.DPAUC(1.0), seed=0, federation=name)
+        for k in (5, 6)
+    ]
+    results = [Result.of(one.to_dict(), str(k)) for k, one in enumerate(made)]
+    with pytest.raises(ValueError, match="of 5 and of 6 clients"):
+        differences(results)
+
+
+def test_clients_of_other_names_are_other_federations_unless_it_is_said() -> None:
+    def named(ids: list[str], federation: str | None) -> Result:
+        own = np.repeat(ids, 500)
+        scores, labels = tacit.binormal_scores(400, 600, 0.8, seed=0)
+        clients = tacit.Clients.from_arrays(scores, labels, own)
+        made = tacit.evaluate(clients, tacit.DPAUC(1.0), seed=0, federation=federation)
+        return Result.of(made.to_dict(), "-".join(ids))
+
+    with pytest.raises(ValueError, match=r"whose clients have different names.*--federation NAME"):
+        differences([named(["a", "b"], None), named(["c", "d"], None)])
+    (found,) = differences([named(["a", "b"], "said"), named(["c", "d"], "said")])
+    assert found.paired
+
+
+class TestCoverage:
+    """Intervals of differences between two classifiers on the same records.
+
+    The tests are deterministic. With other seeds each would fail with a probability below 1e-6 if
+    the intervals hold: 4.9 standard deviations of a binomial count, one-sided below.
+    """
+
+    REPEATS = 1500
+
+    def differences(self, shrink: float) -> list[Difference]:
+        clients = binormal_clients(400, 600, 5)
+        better = tacit.Clients(
+            np.clip(clients.scores + 0.05 * clients.labels, 0, 1), clients.labels, clients.offsets
+        )
+        protocol = tacit.DPAUC(0.5)
+        ours = repeat_findings(clients, protocol, self.REPEATS, seed=1)
+        theirs = repeat_findings(better, protocol, self.REPEATS, seed=2)
+        self.exact = tacit.evaluate(better, tacit.ExactAUC(), seed=0).auc.value
+        self.exact -= tacit.evaluate(clients, tacit.ExactAUC(), seed=0).auc.value
+        base = content("fedauc", federation=FEDERATION)
+        made = []
+        for index in range(self.REPEATS):
+            pair = [
+                Result(
+                    label, {**base, "fingerprint": label, "auc": self.entry(found, index, shrink)}
+                )
+                for label, found in (("one", ours), ("two", theirs))
+            ]
+            made += differences(pair)
+        return made
+
+    @staticmethod
+    def entry(found: Any, index: int, shrink: float) -> dict[str, Any]:
+        def at(values: Any) -> float:
+            return float(np.broadcast_to(values, found.value.shape)[index])
+
+        return {
+            "value": at(found.value),
+            "privacy_error": at(found.privacy_error) * shrink,
+            "sampling_error": at(found.sampling_error),
+            "approximation_error": 0.0,
+            "bias": at(found.bias),
+            "interval": [0, 1],
+        }
+
+    def covered(self, shrink: float = 1.0) -> float:
+        found = self.differences(shrink)
+        return float(np.mean([d.interval[0] <= self.exact <= d.interval[1] for d in found]))
+
+    def test_95_percent_hold(self) -> None:
+        deviation = math.sqrt(0.95 * 0.05 / self.REPEATS)
+        assert abs(self.covered() - 0.95) < 4.9 * deviation
+
+    def test_errors_that_are_30_percent_too_small_are_noticed(self) -> None:
+        deviation = math.sqrt(0.95 * 0.05 / self.REPEATS)
+        assert self.covered(shrink=0.7) < 0.95 - 4.9 * deviation

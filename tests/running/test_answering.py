@@ -1,0 +1,248 @@
+"""A party's desk: letters answered by one process each, and processes that are killed anywhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit import Clients, FedAUC, read
+from tacit.crypto.identities import Identity
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.noise import NoNoise
+from tacit.running.answering import PartyDesk, read_identity
+from tacit.running.coordinator import Coordinator, RunError
+from tacit.running.letters import (
+    MARK_PLACE,
+    ForeignLetterError,
+    LetterError,
+    StaleLetterError,
+)
+from tacit.running.plans import Plan, PlanError
+from tacit.running.simulation import simulate
+from tests.running.federation_files import FEDAUC, HISTOGRAM, federation, write_identity
+
+RESPONSE = 'name = "dpauc"\nepsilon = 1.0\nmechanism = "randomised-response"\nadjacency = "label"'
+
+
+def desks_of(home: Path) -> list[PartyDesk]:
+    names = [party.name for party in Plan.read(home / "plan.toml").parties]
+    desks = [PartyDesk.open(home / name / "party.toml") for name in names]
+    for desk in desks:
+        desk.set_limit()
+    return desks
+
+
+def coordinated(home: Path, identity: Identity) -> Coordinator:
+    return Coordinator(Plan.read(home / "plan.toml").agreement(), identity)
+
+
+def carried(home: Path, identity: Identity, noise: Any = None) -> Coordinator:
+    """A whole run, with every desk opened anew for every letter."""
+    coordinator = coordinated(home, identity)
+    desks_of(home)
+    letters = coordinator.open()
+    while letters:
+        for place, letter in letters.items():
+            coordinator.receive(place, desks_of(home)[place].answer(letter, noise))
+        letters = coordinator.close()
+    return coordinator
+
+
+def pooled(home: Path) -> Clients:
+    files = [str(desk.own.records) for desk in desks_of(home)]
+    return read(files)
+
+
+@pytest.mark.parametrize("protocol", [FEDAUC, HISTOGRAM], ids=["fedauc", "histogram"])
+def test_desks_find_what_the_simulation_finds(tmp_path: Path, protocol: str) -> None:
+    coordinator = carried(tmp_path, federation(tmp_path, protocol), NoNoise())
+    plan = Plan.read(tmp_path / "plan.toml")
+    expected = simulate(pooled(tmp_path), plan.protocol, NoNoise())
+    assert coordinator.findings is not None
+    assert coordinator.findings.value == expected.findings.value
+    assert set(coordinator.spent.values()) == {expected.spent}
+
+
+def test_books_hold_what_was_spent_and_nothing_of_the_records(tmp_path: Path) -> None:
+    carried(tmp_path, federation(tmp_path, HISTOGRAM))
+    with Ledger(tmp_path / "a" / "ledger.db") as book:
+        book.verify()
+        (one,) = [line for line in book.lines() if line.step is not None]
+        assert (one.epsilon, one.adjacency, one.dataset) == (1.0, "record", "registry")
+        assert one.step == "2 summed_trees"
+
+
+def test_a_letter_that_comes_again_is_answered_with_the_same_bytes(tmp_path: Path) -> None:
+    coordinator = coordinated(tmp_path, federation(tmp_path, FEDAUC))
+    letters = coordinator.open()
+    first, again = (desks_of(tmp_path)[0].answer(letters[0]) for _ in range(2))
+    assert first == again
+    with Ledger(tmp_path / "a" / "ledger.db") as book:
+        assert len([line for line in book.lines() if line.step is not None]) == 1
+
+
+def test_flipped_labels_outlive_a_run(tmp_path: Path) -> None:
+    identity = federation(tmp_path, RESPONSE)
+    first, second = (carried(tmp_path, identity) for _ in range(2))
+    assert first.findings is not None
+    assert second.findings is not None
+    assert first.findings.value == second.findings.value
+    assert [cost.epsilon for cost in first.spent.values()] == [1.0] * 3
+    assert [cost.epsilon for cost in second.spent.values()] == [0.0] * 3
+
+
+def test_a_limit_that_would_be_passed_is_declined_without_numbers(tmp_path: Path) -> None:
+    identity = federation(tmp_path, HISTOGRAM, limit="epsilon = 1.5", extra="fewest = 2\n")
+    carried(tmp_path, identity)
+    with pytest.raises(RunError, match="declined: the privacy budget does not allow it") as told:
+        carried(tmp_path, identity)
+    assert "1.5" not in str(told.value)
+
+
+def test_a_stranger_is_not_answered(tmp_path: Path) -> None:
+    federation(tmp_path, FEDAUC)
+    desk = desks_of(tmp_path)[0]
+    for message in (b"", b"x" * 40, b"x" * 400):
+        with pytest.raises(LetterError):
+            desk.answer(message)
+    assert not list(desk.own.state.glob("*.run"))
+
+
+def test_letters_of_two_runs_do_not_mix(tmp_path: Path) -> None:
+    identity = federation(tmp_path, FEDAUC)
+    one, other = (coordinated(tmp_path, identity) for _ in range(2))
+    desk, letters, others = desks_of(tmp_path)[0], one.open(), other.open()
+    reply = desk.answer(letters[0])
+    with pytest.raises(ForeignLetterError):
+        other.receive(0, reply)
+    other.receive(0, desk.answer(others[0]))
+    one.receive(0, reply)
+    with pytest.raises(StaleLetterError):
+        one.receive(0, reply)
+
+
+def test_key_files_that_others_may_read_are_refused(tmp_path: Path) -> None:
+    write_identity(tmp_path / "identity.key")
+    (tmp_path / "identity.key").chmod(0o644)
+    with pytest.raises(PlanError, match="readable by its owner only"):
+        read_identity(tmp_path / "identity.key")
+    (tmp_path / "other.key").write_text("no key", encoding="ascii")
+    (tmp_path / "other.key").chmod(0o600)
+    with pytest.raises(PlanError, match="no identity key"):
+        read_identity(tmp_path / "other.key")
+
+
+def test_a_key_that_the_plan_does_not_name_is_refused(tmp_path: Path) -> None:
+    federation(tmp_path, FEDAUC)
+    write_identity(tmp_path / "a" / "identity.key")
+    with pytest.raises(PlanError, match="does not name the key"):
+        PartyDesk.open(tmp_path / "a" / "party.toml")
+
+
+def test_a_party_answers_under_each_plan_that_it_agreed_to(tmp_path: Path) -> None:
+    identity = federation(tmp_path, FEDAUC)
+    first = Plan.read(tmp_path / "plan.toml")
+    text = (tmp_path / "plan.toml").read_text()
+    other = text.replace("epsilon = 1.0", "epsilon = 2.0")
+    (tmp_path / "later.toml").write_text(other)
+    later = Plan.read(tmp_path / "later.toml").agreement()
+    path = tmp_path / "a" / "party.toml"
+    letter = Coordinator(later, identity).open()[0]
+    with pytest.raises(PlanError, match="agreed to no such plan"):
+        PartyDesk.open(path, letter[MARK_PLACE])
+    both = path.read_text().replace('"../plan.toml"', '["../plan.toml", "../later.toml"]')
+    path.write_text(both, encoding="utf-8")
+    assert PartyDesk.open(path).plan == first
+    desk = PartyDesk.open(path, letter[MARK_PLACE])
+    desk.set_limit()
+    assert desk.plan.protocol == FedAUC(2.0, allocation="adaptive")
+    assert desk.answer(letter)
+
+
+def test_a_party_under_another_name_is_refused(tmp_path: Path) -> None:
+    federation(tmp_path, FEDAUC)
+    path = tmp_path / "a" / "party.toml"
+    path.write_text(path.read_text().replace('name = "a"', 'name = "z"'), encoding="utf-8")
+    with pytest.raises(PlanError, match="calls the holder of this key 'a', the file 'z'"):
+        PartyDesk.open(path)
+
+
+def test_a_state_that_was_damaged_is_not_gone_on_from(tmp_path: Path) -> None:
+    coordinator = coordinated(tmp_path, federation(tmp_path, FEDAUC))
+    letters = coordinator.open()
+    desk = desks_of(tmp_path)[0]
+    desk.answer(letters[0])
+    (state,) = desk.own.state.glob("*.run")
+    state.write_bytes(state.read_bytes()[:-40])
+    with pytest.raises(LetterError, match="is damaged"):
+        desk.answer(letters[0])
+
+
+def answered_or_killed(desk: PartyDesk, letter: bytes, after: int) -> bytes | None:
+    """The reply of a child process, or None where it was killed after so many calls."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        left = [after]
+
+        def count(*_: Any) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        try:
+            sys.setprofile(count)
+            reply = desk.answer(letter)
+            sys.setprofile(None)
+            os.write(writer, reply)
+            os._exit(0)
+        finally:
+            sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+            os._exit(1)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        reply = pipe.read()
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        return None
+    assert os.WEXITSTATUS(status) == 0
+    return reply
+
+
+def debits_of(desk: PartyDesk) -> list[str]:
+    with Ledger(desk.own.ledger) as book:
+        book.verify()
+        return [line.step for line in book.lines() if line.step is not None]
+
+
+@pytest.mark.parametrize("protocol", [FEDAUC, HISTOGRAM], ids=["fedauc", "histogram"])
+def test_a_killed_party_never_replies_without_its_debit(tmp_path: Path, protocol: str) -> None:
+    """100 kills a protocol, anywhere from an answer's first calls to its last."""
+    identity = federation(tmp_path, protocol, parties=2, limit="epsilon = inf")
+    rng, kills, replies = np.random.default_rng(5), 0, 0
+    desks = desks_of(tmp_path)
+    while kills < 100:
+        coordinator = coordinated(tmp_path, identity)
+        letters = coordinator.open()
+        while letters:
+            coordinator.receive(1, desks[1].answer(letters[1]))
+            reply = None
+            while reply is None:
+                after = int(np.exp(rng.uniform(*np.log([50, 60_000]))))
+                reply = answered_or_killed(desks[0], letters[0], after)
+                kills += reply is None
+                paid = debits_of(desks[0])
+            replies += 1
+            coordinator.receive(0, reply)
+            letters = coordinator.close()
+        assert coordinator.findings is not None
+    legs = 2 if protocol == FEDAUC else 4
+    priced = {"0 share_scores", "1 noisy_rank_sums"} if protocol == FEDAUC else {"2 summed_trees"}
+    assert set(paid) == priced
+    assert len(paid) >= len(priced) * replies / legs

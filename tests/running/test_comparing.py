@@ -1,0 +1,141 @@
+"""compare: one spend for two models, and what it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit import DPAUC, Clients, ComparedAUC, DataError, FedAUC, Memory, compare
+from tacit.privacy.noise import NoNoise
+from tacit.reporting.integrity import fingerprint
+from tacit.running.evaluating import exact_auc
+
+
+def two_models(records: int = 3000) -> tuple[Clients, Clients]:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, records)
+    scores = rng.normal(labels, 1.0)
+    sites = rng.choice(["north", "south", "west"], records)
+    first = Clients.from_arrays(scores, labels, sites)
+    return first, replace(first, scores=first.scores + rng.normal(0, 0.7, records))
+
+
+def test_one_spend_gives_three_figures_that_agree() -> None:
+    first, second = two_models()
+    found = compare(first, second, FedAUC(2.0), seed=1, exact=True)
+    assert found.spent == tacit.Cost(2.0, adjacency=tacit.Adjacency.LABEL)
+    assert found.exact == (exact_auc(first), exact_auc(second))
+    apart = found.first.value - found.second.value
+    assert found.difference.value == pytest.approx(apart, abs=1e-12)
+    assert found.difference.standard_error < found.first.standard_error / 3
+    assert found.run.noise == "simulated"
+    assert found.run.simulated
+    assert any("simulation" in warning for warning in found.run.warnings)
+
+
+@pytest.mark.parametrize("form", ["clients", "array", "second"])
+def test_the_second_model_may_come_in_three_forms(form: str) -> None:
+    first, second = two_models(300)
+    given: Any = {"clients": second, "array": second.scores, "second": None}[form]
+    held = replace(first, second=second.scores) if form == "second" else first
+    found = compare(held, given, FedAUC(1.0), seed=1, exact=True)
+    assert found.exact == (exact_auc(first), exact_auc(second))
+
+
+def test_real_records_get_noise_from_the_system() -> None:
+    first, second = two_models(200)
+    found = compare(first, second, FedAUC(5.0), federation="three sites")
+    assert found.run.noise == "system"
+    assert not found.run.simulated
+    assert found.run.time is not None
+    told = found.to_dict()
+    assert told["federation"]["name"] == "three sites"
+    assert [one["name"] for one in told["participants"]] == ["north", "south", "west"]
+
+
+def test_flipped_labels_serve_further_comparisons() -> None:
+    first, second = two_models()
+    memory, response = Memory(), FedAUC(1.0, "randomised-response")
+    assert compare(first, second, response, seed=1, memory=memory).spent.epsilon == 1.0
+    third = replace(first, scores=-first.scores)
+    again = compare(first, third, response, seed=2, memory=memory)
+    assert again.spent.epsilon == 0.0
+    assert again.better() == "first"
+
+
+def test_the_json_is_sealed_and_complete() -> None:
+    first, second = two_models()
+    found = compare(first, second, FedAUC(1.0), seed=1, names=("new", "old"), exact=True)
+    told = found.to_dict()
+    assert told["schema"] == "tacit-comparison/1"
+    assert told["fingerprint"] == fingerprint(told)
+    assert (told["first"]["name"], told["second"]["name"]) == ("new", "old")
+    assert told["difference"]["value"] == found.difference.value
+    assert told["spent"] == {"epsilon": 1.0, "delta": 0.0, "adjacency": "label"}
+    assert "exact" in told["first"]
+    assert "exact" not in compare(first, second, FedAUC(1.0), seed=1).to_dict()["first"]
+
+
+def test_the_verdict_follows_the_interval() -> None:
+    first, second = two_models()
+    assert compare(first, second, FedAUC(2.0), seed=1).better() == "first"
+    assert compare(second, first, FedAUC(2.0), seed=1).better() == "second"
+    alike = compare(first, first.scores + 0.0, FedAUC(2.0), seed=1)
+    assert alike.better() == ""
+    assert dict(alike.to_rows())["better"].startswith("neither")
+
+
+def test_false_alarms_are_as_rare_as_stated() -> None:
+    """Two models of equal AUC on the records: 200 of 4,000 verdicts expected, 137 to 263 allowed.
+
+    A correct 95 % interval leaves those bounds with probability 1e-5; one whose noise is taken to
+    be 30 % smaller gives a verdict 680 times.
+    """
+    first, second = two_models(2000)
+    both = replace(first, second=second.scores)
+    found = tacit.running.evaluating.repeat_findings(both, ComparedAUC(1.0), 4000, seed=3)
+    alarms = 4000 - int(found.covers(exact_auc(first) - exact_auc(second)).sum())
+    assert 137 <= alarms <= 263
+    narrow = replace(found, privacy_error=0.7 * found.privacy_error)
+    assert 4000 - int(narrow.covers(exact_auc(first) - exact_auc(second)).sum()) > 500
+
+
+def test_a_comparison_without_signal_has_no_verdict() -> None:
+    first = Clients.split(np.arange(6) / 6, [0, 1] * 3, 2, seed=0)
+    found = [compare(first, -first.scores, FedAUC(0.01), seed=seed) for seed in range(20)]
+    silent = [one for one in found if not one.has_signal]
+    assert silent
+    assert all(one.better() == "" for one in silent)
+    told = silent[0].to_dict()
+    assert told["difference"]["value"] is None
+    assert "not enough signal" in dict(silent[0].to_rows())["first less second"]
+    assert "not enough signal" in silent[0]._repr_html_()
+
+
+def refused() -> list[tuple[Any, Any, Any, str]]:
+    first, second = two_models(30)
+    labels = first.labels.copy()
+    labels[3] = 1 - labels[3]
+    place = f"different labels in {first.place(3)}"
+    return [
+        (replace(second, labels=labels), FedAUC(1.0), {}, place),
+        (second.part(0, 2), FedAUC(1.0), {}, "same clients with the same records"),
+        (second.scores[:-1], FedAUC(1.0), {}, "30 scores but 29 second values"),
+        (None, FedAUC(1.0), {}, "second model's scores"),
+        (second, DPAUC(1.0), {}, "compared by fedauc, .* got dpauc"),
+        (second, FedAUC(1.0, allocation="fixed"), {}, "divides its budget in its own way, got"),
+        (second, FedAUC(1.0, "gaussian", delta=1e-6), {}, "mechanism must be one of"),
+        (second, FedAUC(1.0), {"names": ("a", "a")}, "two models need two names"),
+        (second, FedAUC(1.0), {"noise": NoNoise(), "seed": 1}, "a seed or a noise source"),
+    ]
+
+
+@pytest.mark.parametrize("place", range(9))
+def test_what_cannot_be_compared_is_refused(place: int) -> None:
+    second, protocol, others, match = refused()[place]
+    with pytest.raises((DataError, ValueError), match=match):
+        compare(two_models(30)[0], second, protocol, **others)

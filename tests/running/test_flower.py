@@ -1,0 +1,246 @@
+"""The Flower apps, over a grid that carries messages in this process.
+
+Real SuperLinks and SuperNodes are in ``test_deployment_processes.py``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flwr", reason="needs flwr: pip install 'tacit[federation]'")
+
+from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.supercore.task_identity import TaskIdentity
+
+from tacit import Clients, read
+from tacit.crypto.identities import Identity
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.noise import NoNoise
+from tacit.reporting.schema import check_result
+from tacit.running import flower
+from tacit.running.answering import PartyDesk
+from tacit.running.coordinator import LostPartyError, RunError
+from tacit.running.letters import VERSION, LetterError
+from tacit.running.plans import Plan
+from tacit.running.simulation import simulate
+from tests.running.federation_files import FEDAUC, HISTOGRAM, federation
+
+QUIET = "fewest = 2\ndeadline = 1.0\nretries = 1\n"
+
+
+@pytest.fixture(autouse=True)
+def task() -> Iterator[None]:
+    """Flower lets a running task make messages; this pretends to be one."""
+    held = (TaskIdentity._task_id, TaskIdentity._run_id, TaskIdentity._node_id)
+    TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
+    yield
+    TaskIdentity._task_id, TaskIdentity._run_id, TaskIdentity._node_id = held
+
+
+Answer = Callable[[Any, Any], Any]
+
+
+class Grid:
+    """Nodes that answer at once; ``lost`` says which messages do not arrive."""
+
+    def __init__(
+        self,
+        home: Path,
+        names: str = "abc",
+        lost: Callable[[int, str, int], bool] = lambda node, kind, count: False,
+    ) -> None:
+        self.contexts = {
+            100 + place: Context(
+                1, 100 + place, {"party": str(home / name / "party.toml")}, RecordDict({}), {}
+            )
+            for place, name in enumerate(names)
+        }
+        self.lost, self.sent = lost, 0
+        self.counts: dict[tuple[int, str], int] = {}
+
+    def get_node_ids(self) -> Iterable[int]:
+        return list(self.contexts)
+
+    def send_and_receive(self, messages: list[Any], timeout: float) -> list[Any]:
+        replies = []
+        for message in messages:
+            node, kind = message.metadata.dst_node_id, message.metadata.message_type
+            count = self.counts[node, kind] = self.counts.get((node, kind), -1) + 1
+            if self.lost(node, kind, count):
+                continue
+            answer: Answer = flower.hello if kind == flower.HELLO else flower.answer
+            # A node's reply to a message names that node as its source.
+            reply = answer(message, self.contexts[node])
+            reply.metadata._src_node_id = node
+            replies.append(reply)
+        return replies
+
+
+def conducted(home: Path, identity: Identity, grid: Grid) -> tuple[Any, list[str], flower.Journal]:
+    lines: list[str] = []
+    coordinator, journal = flower.conduct(
+        grid, Plan.read(home / "plan.toml"), identity, lines.append
+    )
+    return coordinator, lines, journal
+
+
+def pooled(home: Path, names: str = "abc") -> Clients:
+    return read([str(home / name / "records.csv") for name in names])
+
+
+DEPLOYABLE = {
+    "fedauc": FEDAUC,
+    "dpauc": 'name = "dpauc"\nepsilon = 1.0',
+    "histogram": HISTOGRAM,
+    "histogram-secure": 'name = "score-histogram"\ntrust = "secure-aggregation"\nheight = 8',
+    "histogram-local": 'name = "score-histogram"\ntrust = "local-dp"\nepsilon = 2.0',
+    "two-round-auc": 'name = "two-round-auc"\nepsilon = 2.0',
+    "hierarchical-auc": 'name = "hierarchical-auc"\nepsilon = 2.0',
+    "ustatistic": 'name = "ustatistic"\nepsilon = 2.0\nkernel = "gini"',
+    "encrypted-auc": 'name = "encrypted-auc"\nthresholds = 20\nmost_records = 1000\n'
+    "perturbed = false",
+    "noisy-scores": 'name = "noisy-scores"\nepsilon = 2.0',
+    "exact": 'name = "exact"',
+}
+
+
+@pytest.mark.parametrize("name", DEPLOYABLE)
+def test_a_run_over_flower_finds_what_the_simulation_finds(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identity = federation(tmp_path, DEPLOYABLE[name], limit='epsilon = inf\nadjacency = "label"')
+    silent = PartyDesk.answer
+    monkeypatch.setattr(PartyDesk, "answer", lambda desk, letter: silent(desk, letter, NoNoise()))
+    coordinator, lines, journal = conducted(tmp_path, identity, Grid(tmp_path))
+    protocol = Plan.read(tmp_path / "plan.toml").protocol
+    expected = simulate(pooled(tmp_path), protocol, NoNoise())
+    np.testing.assert_array_equal(coordinator.findings.value, expected.findings.value)
+    assert set(coordinator.spent.values()) == {expected.spent}
+    assert coordinator.asks == expected.rounds
+    assert not journal.refused
+    assert "leg 0: 3 of 3 parties answered" in "\n".join(lines)
+
+
+def test_the_server_app_writes_a_sealed_result(tmp_path: Path) -> None:
+    federation(tmp_path, HISTOGRAM)
+    config = {
+        "plan": str(tmp_path / "plan.toml"),
+        "identity": str(tmp_path / "centre" / "identity.key"),
+        "result": str(tmp_path / "result.json"),
+    }
+    flower.main(Grid(tmp_path), Context(1, 1, {}, RecordDict({}), config))
+    content = json.loads((tmp_path / "result.json").read_text())
+    check_result(content)
+    assert content["clients"] == 3
+    assert content["noise"] == "system"
+    assert not any("simulation" in warning for warning in content["warnings"])
+
+
+def test_a_message_that_went_unanswered_is_sent_again(tmp_path: Path) -> None:
+    identity = federation(tmp_path, FEDAUC, extra=QUIET)
+    grid = Grid(tmp_path, lost=lambda node, kind, count: kind == flower.LETTER and count == 0)
+    coordinator, _, _ = conducted(tmp_path, identity, grid)
+    assert coordinator.active == (0, 1, 2)
+    with Ledger(tmp_path / "a" / "ledger.db") as book:
+        assert len([line for line in book.lines() if line.step is not None]) == 2
+
+
+def test_who_never_answers_is_left_out_and_named(tmp_path: Path) -> None:
+    identity = federation(tmp_path, FEDAUC, extra=QUIET)
+    grid = Grid(tmp_path, lost=lambda node, kind, count: node == 101 and kind == flower.LETTER)
+    coordinator, lines, journal = conducted(tmp_path, identity, grid)
+    assert coordinator.active == (0, 2)
+    assert "silent: b" in lines[3]
+    result = flower.concluded(Plan.read(tmp_path / "plan.toml"), coordinator, journal.received)
+    assert "b is not in this result: it did not answer" in result.warnings
+    assert result.participants == ("a", "c")
+
+
+def test_a_party_lost_in_the_middle_ends_the_run_or_begins_it_again(tmp_path: Path) -> None:
+    def lost(node: int, kind: str, count: int) -> bool:
+        return node == 101 and kind == flower.LETTER and count > 0
+
+    identity = federation(tmp_path, FEDAUC, extra=QUIET)
+    with pytest.raises(LostPartyError):
+        conducted(tmp_path, identity, Grid(tmp_path, lost=lost))
+    text = (tmp_path / "plan.toml").read_text()
+    (tmp_path / "plan.toml").write_text(text.replace("retries", 'on_loss = "restart"\nretries'))
+    coordinator, lines, _ = conducted(tmp_path, identity, Grid(tmp_path, lost=lost))
+    assert coordinator.active == (0, 2)
+    assert any("begins again without it" in line for line in lines)
+
+
+def test_too_few_nodes_end_the_run_in_time(tmp_path: Path) -> None:
+    identity = federation(tmp_path, FEDAUC, extra="fewest = 3\ndeadline = 1.0\n")
+    with pytest.raises(RunError, match="3 parties are needed, and 2 came within 1 seconds"):
+        conducted(tmp_path, identity, Grid(tmp_path, "ab"))
+
+
+def test_a_node_of_another_plan_does_not_take_part(tmp_path: Path) -> None:
+    identity = federation(tmp_path, FEDAUC, extra=QUIET)
+    own = tmp_path / "b" / "plan.toml"
+    own.write_text((tmp_path / "plan.toml").read_text().replace("1.0\nalloc", "3.0\nalloc"))
+    party = tmp_path / "b" / "party.toml"
+    party.write_text(party.read_text().replace("../plan.toml", "plan.toml"))
+    coordinator, lines, _ = conducted(tmp_path, identity, Grid(tmp_path))
+    assert coordinator.active == (0, 2)
+    assert "a node does not take part: it agreed to another plan" in lines
+
+
+def said(**values: Any) -> Any:
+    """What a node said to a greeting."""
+    return values
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"version": VERSION + 1}, "speaks version 2 of letters, and this is version 1"),
+        ({"version": None}, "speaks version None"),
+        ({"digest": b""}, "agreed to another plan"),
+        ({"place": 9}, "names no party"),
+        ({"place": "0"}, "names no party"),
+        ({"place": 0}, "not signed by the party"),
+        ({"signature": b""}, "not signed by the party"),
+        ({"signature": None}, "not signed by the party"),
+    ],
+)
+def test_what_a_node_says_is_checked(tmp_path: Path, change: dict[str, Any], problem: str) -> None:
+    federation(tmp_path, FEDAUC)
+    plan = Plan.read(tmp_path / "plan.toml")
+    nodes = flower.Nodes(Grid(tmp_path), plan, lambda line: None)
+    nodes.places[0] = 100
+    words = {"version": VERSION, "digest": plan.agreement().digest, "place": 1} | change
+    told = nodes._problem(words)
+    assert told is not None
+    assert problem in told
+
+
+def test_messages_without_a_letter_are_refused(tmp_path: Path) -> None:
+    empty = Message(RecordDict({}), dst_node_id=1, message_type=flower.LETTER)
+    with pytest.raises(LetterError, match="holds no letter"):
+        flower.letter_in(empty)
+    answered = Message(
+        RecordDict({flower.SAID: ConfigRecord({"refused": "it is not ready"})}),
+        dst_node_id=1,
+        message_type=flower.LETTER,
+    )
+    with pytest.raises(LetterError, match="it did not answer: it is not ready"):
+        flower.letter_in(answered)
+
+
+def test_a_party_without_its_files_says_only_that_it_is_not_ready(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    identity = federation(tmp_path, FEDAUC, extra=QUIET)
+    (tmp_path / "b" / "records.csv").write_text("score,label\n0.5,7\n")
+    coordinator, lines, _ = conducted(tmp_path, identity, Grid(tmp_path))
+    assert coordinator.active == (0, 2)
+    assert "0.5" not in "".join(lines)
+    assert "label" in capsys.readouterr().err

@@ -1,0 +1,105 @@
+"""Letters: signed, of one agreement, and nothing else is opened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit import DPAUC, FedAUC
+from tacit.crypto.identities import Identity
+from tacit.running.letters import (
+    COORDINATOR,
+    HEAD,
+    Agreement,
+    ForeignLetterError,
+    ForgedLetterError,
+    Kind,
+    Letter,
+    LetterError,
+    MalformedLetterError,
+    opened,
+)
+
+ADA, BOB, CENTRE = (Identity.generate() for _ in range(3))
+AGREED = Agreement(DPAUC(1.0), (ADA.public, BOB.public), CENTRE.public, fewest=2)
+LETTER = Letter(Kind.REPLY, bytes(16), 3, 0, COORDINATOR, b"a body")
+SEALED = LETTER.sealed(AGREED, ADA)
+
+
+def test_a_letter_comes_back_as_it_was() -> None:
+    assert opened(SEALED, AGREED, 0, COORDINATOR) == LETTER
+
+
+@settings(max_examples=200)
+@given(st.integers(0, len(SEALED) - 1), st.integers(1, 255))
+def test_every_changed_byte_is_noticed(place: int, change: int) -> None:
+    message = bytearray(SEALED)
+    message[place] ^= change
+    with pytest.raises(LetterError):
+        opened(bytes(message), AGREED, 0, COORDINATOR)
+
+
+@given(st.binary(max_size=300))
+def test_random_bytes_are_no_letter(message: bytes) -> None:
+    with pytest.raises(LetterError):
+        opened(message, AGREED, 0, COORDINATOR)
+    with pytest.raises(LetterError):
+        opened(SEALED[: HEAD.size] + message, AGREED, 0, COORDINATOR)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"protocol": DPAUC(1.1)}, "another agreement"),
+        ({"protocol": FedAUC(1.0)}, "another agreement"),
+        ({"fewest": 1}, "another agreement"),
+        ({"largest": 5}, "another agreement"),
+        ({"parties": (BOB.public, ADA.public)}, "another agreement"),
+    ],
+)
+def test_a_letter_under_other_terms_is_foreign(change: dict[str, Any], match: str) -> None:
+    terms = {
+        "protocol": AGREED.protocol,
+        "parties": AGREED.parties,
+        "coordinator": AGREED.coordinator,
+        "fewest": 2,
+    }
+    with pytest.raises(ForeignLetterError, match=match):
+        opened(SEALED, Agreement(**(terms | change)), 0, COORDINATOR)
+
+
+def test_a_letter_of_or_to_somebody_else_is_foreign() -> None:
+    with pytest.raises(ForeignLetterError, match="from party 0 to the coordinator"):
+        opened(SEALED, AGREED, 1, COORDINATOR)
+    with pytest.raises(ForeignLetterError):
+        opened(SEALED, AGREED, 0, 1)
+
+
+def test_a_letter_signed_by_somebody_else_is_forged() -> None:
+    with pytest.raises(ForgedLetterError, match="not signed by party 0"):
+        opened(LETTER.sealed(AGREED, BOB), AGREED, 0, COORDINATOR)
+
+
+def test_another_version_and_an_unknown_kind_are_refused_by_name() -> None:
+    with pytest.raises(MalformedLetterError, match="version must be 1, got 2"):
+        opened(SEALED[:4] + b"\x02" + SEALED[5:], AGREED, 0, COORDINATOR)
+    with pytest.raises(MalformedLetterError, match="unknown kind of letter 99"):
+        opened(SEALED[:5] + b"\x63" + SEALED[6:], AGREED, 0, COORDINATOR)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"parties": (ADA.public, ADA.public)}, "appears twice"),
+        ({"parties": (b"short",)}, "32 bytes, got 5"),
+        ({"fewest": 3}, "fewest must be from 1 to 2, got 3"),
+        ({"fewest": -1}, "fewest must be from 1 to 2, got -1"),
+    ],
+)
+def test_an_agreement_is_checked(change: dict[str, Any], match: str) -> None:
+    terms = {"protocol": DPAUC(1.0), "parties": AGREED.parties, "coordinator": CENTRE.public}
+    with pytest.raises(ValueError, match=match):
+        Agreement(**(terms | change))

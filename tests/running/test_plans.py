@@ -1,0 +1,147 @@
+"""Plans and party files: what is read, and what is refused, with the line at fault."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tacit import FedAUC, ScoreHistogram
+from tacit.privacy.cost import Adjacency
+from tacit.running.plans import PartyFile, Plan, PlanError
+from tests.running.federation_files import HISTOGRAM, federation
+
+KEYS = [f"{number:064x}" for number in range(4)]
+PLAN = f"""\
+[plan]
+name = "three"
+coordinator = "{KEYS[0]}"
+fewest = 2
+
+[protocol]
+name = "fedauc"
+epsilon = 1.5
+
+[[party]]
+name = "a"
+key = "{KEYS[1]}"
+
+[[party]]
+name = "b"
+key = "{KEYS[2]}"
+"""
+PARTY = """\
+[party]
+name = "a"
+plan = "../plan.toml"
+
+[data]
+file = "records.csv"
+dataset = "registry"
+
+[limit]
+epsilon = 3.0
+period = "1y"
+"""
+
+
+def read(tmp_path: Path, text: str) -> Plan:
+    path = tmp_path / "plan.toml"
+    path.write_text(text, encoding="utf-8")
+    return Plan.read(path)
+
+
+def test_a_plan_is_read(tmp_path: Path) -> None:
+    plan = read(tmp_path, PLAN)
+    assert plan.protocol == FedAUC(1.5)
+    assert [party.name for party in plan.parties] == ["a", "b"]
+    assert (plan.fewest, plan.retries, plan.on_loss) == (2, 1, "fail")
+    agreement = plan.agreement()
+    assert agreement.parties == (bytes.fromhex(KEYS[1]), bytes.fromhex(KEYS[2]))
+    assert agreement.fewest == 2
+
+
+def test_keys_may_wait(tmp_path: Path) -> None:
+    text = "\n".join(line for line in PLAN.splitlines() if not line.startswith(("key", "coord")))
+    plan = read(tmp_path, text)
+    with pytest.raises(PlanError, match="no key of party 'a'"):
+        plan.agreement()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("fewest = 2", "fewest = 3", r"plan\.toml:4: \[plan\] fewest must be from 1 to 2, got 3"),
+        ("fewest = 2", "fewest = true", "fewest must be from 1 to 2, got True"),
+        ("fewest = 2", "quorum = 2", r":4: \[plan\] unknown key 'quorum'"),
+        ("fewest = 2", 'on_loss = "panic"', "on_loss must be one of fail, restart, got 'panic'"),
+        ("fewest = 2", "deadline = 0.0", "deadline must be from 1 to 86400, got 0.0"),
+        ('name = "three"', "name = 3", r":2: \[plan\] name must be a text"),
+        ('name = "three"', "", "'name' is missing"),
+        ("epsilon = 1.5", "epsilon = -1.5", r":8: \[protocol\] epsilon must be positive"),
+        ("epsilon = 1.5", "", r":6: \[protocol\] fedauc needs the setting 'epsilon'"),
+        ("epsilon = 1.5", "epsilon = 1.5\nheight = 3", r":9: \[protocol\] fedauc has no setting"),
+        ("epsilon = 1.5", "epsilon = 1.5\nbeta = 0.5", r":9: .* does not use the setting 'beta'"),
+        ('"fedauc"', '"gossip"', r":7: \[protocol\] protocol must be one of"),
+        (KEYS[1], "abc", r":12: \[party\] key must be 64 hexadecimal digits, got 'abc'"),
+        (KEYS[2], KEYS[1], "two parties have the key"),
+        (KEYS[2], KEYS[0], "a key appears twice"),
+        ('name = "b"', 'name = "a"', "two parties have the name 'a'"),
+        ("[[party]]", "[party]", r"plan\.toml: .*"),
+        ("[protocol]", "[protocols]", r"unknown table \[protocols\]"),
+        ("[plan]", "[plan", r"plan\.toml: .*line 1"),
+    ],
+)
+def test_a_fault_is_named_with_its_line(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        read(tmp_path, PLAN.replace(old, new))
+
+
+def test_a_plan_without_parties_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="names its parties"):
+        read(tmp_path, PLAN.split("[[party]]", maxsplit=1)[0])
+
+
+def test_a_file_of_other_bytes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(PlanError, match="not a text in UTF-8"):
+        Plan.read(path)
+
+
+def test_a_party_file_is_read_relative_to_itself(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "party.toml"
+    path.parent.mkdir()
+    path.write_text(PARTY, encoding="utf-8")
+    own = PartyFile.read(path)
+    home = tmp_path.resolve() / "a"
+    assert own.records == home / "records.csv"
+    assert own.plan.resolve() == tmp_path.resolve() / "plan.toml"
+    assert (own.identity, own.ledger) == (home / "identity.key", home / "ledger.db")
+    assert own.columns == ("score", "label", None)
+    assert (own.epsilon, own.period, own.adjacency) == (3.0, timedelta(days=365), Adjacency.RECORD)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('period = "1y"', 'period = "soon"', r"party\.toml:11: \[limit\] period must be as 90d"),
+        ("epsilon = 3.0", "epsilon = -1", "epsilon must be from 0 to inf, got -1"),
+        ('dataset = "registry"', "", r":5: \[data\] 'dataset' is missing"),
+        ("[limit]", "[limits]", r"unknown table \[limits\]"),
+        ('name = "a"', 'name = "a"\nepsilon = 3', "unknown key 'epsilon'"),
+    ],
+)
+def test_a_faulty_party_file_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "party.toml"
+    path.write_text(PARTY.replace(old, new), encoding="utf-8")
+    with pytest.raises(PlanError, match=message):
+        PartyFile.read(path)
+
+
+def test_a_plan_of_every_trust_is_read(tmp_path: Path) -> None:
+    federation(tmp_path, HISTOGRAM)
+    plan = Plan.read(tmp_path / "plan.toml")
+    assert plan.protocol == ScoreHistogram("distributed-dp", 1.0)
+    assert plan.fewest == 3

@@ -1,0 +1,528 @@
+"""Rehearsals: the same estimate as simulation, through letters, sums and faults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit import Clients, EncryptedAUC, ExactAUC, FedAUC, Memory, Protocol, ScoreHistogram
+from tacit.data.clients import DataError, Ragged
+from tacit.privacy.cost import NOTHING, Adjacency, Cost
+from tacit.privacy.noise import NoiseSource, NoNoise, SystemNoise
+from tacit.protocols.ask_messages import SENDABLE
+from tacit.protocols.conversation import Ask, Conversation, Reply, View, step
+from tacit.protocols.rank_noise import RankNoise
+from tacit.protocols.values import decode_values, encode_values
+from tacit.results.findings import Findings
+from tacit.running.coordinator import LostPartyError, RunError
+from tacit.running.letters import (
+    ForeignLetterError,
+    ForgedLetterError,
+    Kind,
+    LetterError,
+    MalformedLetterError,
+    StaleLetterError,
+)
+from tacit.running.party import Debit, DeclinedError
+from tacit.running.rehearsal import Fault, Keys, Rehearsal, rehearse
+from tacit.running.simulation import simulate
+from tests.federations import binormal_clients
+from tests.laws import PROTOCOLS
+
+CARRIED = [
+    name
+    for name, protocol in PROTOCOLS.items()
+    if not isinstance(protocol, EncryptedAUC) and protocol.name != "paired-ustatistic"
+]
+"""Without those whose replies are ciphertexts, and those that parties compute together."""
+
+
+ADAPTIVE = FedAUC(1.0, allocation="adaptive")
+
+
+def silent(_: int) -> NoiseSource:
+    return NoNoise()
+
+
+@pytest.mark.parametrize("name", CARRIED)
+def test_a_rehearsal_finds_what_the_simulation_finds(name: str) -> None:
+    clients, protocol = binormal_clients(30, 40, 5), PROTOCOLS[name]
+    expected = simulate(clients, protocol, NoNoise())
+    run = rehearse(clients, protocol, noise=silent)
+    np.testing.assert_array_equal(run.findings.value, expected.findings.value)
+    np.testing.assert_array_equal(run.findings.privacy_error, expected.findings.privacy_error)
+    assert (run.spent, run.rounds) == (expected.spent, expected.rounds)
+    assert run.members == (0, 1, 2, 3, 4)
+    assert not run.refusals
+    assert np.all(run.bytes_sent >= expected.bytes_sent)
+
+
+@pytest.mark.parametrize("name", CARRIED)
+def test_parties_that_are_stopped_after_each_letter_find_the_same(name: str) -> None:
+    clients, protocol = binormal_clients(30, 40, 5), PROTOCOLS[name]
+    expected = simulate(clients, protocol, NoNoise())
+    faults = [Fault("duplicate", 1, 1, "down"), Fault("duplicate", 1, 2, "down")]
+    run = rehearse(clients, protocol, faults, noise=silent, restarts=True)
+    assert not [refusal for refusal in run.refusals if refusal.way == "down"]
+    np.testing.assert_array_equal(run.findings.value, expected.findings.value)
+    assert run.spent == expected.spent
+
+
+@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
+def test_an_encrypted_auc_is_rehearsed(adversary: Any) -> None:
+    clients = binormal_clients(30, 40, 3)
+    protocol = EncryptedAUC(10, adversary, most_records=100, perturbed=False)
+    run = rehearse(clients, protocol, restarts=adversary == "malicious")
+    assert run.findings.value == simulate(clients, protocol, SystemNoise()).findings.value
+
+
+@pytest.mark.parametrize("name", ["fedauc", "dpauc", "histogram", "local-two-round-private"])
+def test_noise_of_the_system_runs_in_a_rehearsal(name: str) -> None:
+    run = rehearse(binormal_clients(300, 400, 4), PROTOCOLS[name])
+    assert run.spent == PROTOCOLS[name].guarantee
+
+
+HARMLESS = [
+    Fault("duplicate", 1, 0),
+    Fault("duplicate", 1, 0, "down"),
+    Fault("reorder", 1, 0),
+    Fault("reorder", 1, 1, "down"),
+]
+
+
+@pytest.mark.parametrize("fault", HARMLESS, ids=lambda fault: f"{fault.action}-{fault.way}")
+@pytest.mark.parametrize("name", ["exact", "fedauc-adaptive", "histogram-second"])
+def test_what_comes_twice_or_in_another_order_changes_nothing(name: str, fault: Fault) -> None:
+    clients, protocol = binormal_clients(30, 40, 5), PROTOCOLS[name]
+    run = rehearse(clients, protocol, [fault], noise=silent)
+    assert run.findings.value == simulate(clients, protocol, NoNoise()).findings.value
+    assert run.spent == simulate(clients, protocol, NoNoise()).spent
+    assert all(isinstance(refusal.reason, StaleLetterError) for refusal in run.refusals)
+
+
+MENDED = [
+    Fault(action, 2, turn, way)
+    for action in ("drop", "truncate", "flip")
+    for turn in (0, 1)
+    for way in ("up", "down")
+]
+
+
+@pytest.mark.parametrize("fault", MENDED, ids=lambda f: f"{f.action}-{f.way}-{f.turn}")
+@pytest.mark.parametrize("name", ["exact", "fedauc", "dpauc-response", "histogram"])
+def test_a_letter_lost_on_the_way_is_sent_again_at_no_cost(name: str, fault: Fault) -> None:
+    clients, protocol = binormal_clients(30, 40, 5), PROTOCOLS[name]
+    run = rehearse(clients, protocol, [fault], noise=silent, retries=1)
+    expected = simulate(clients, protocol, NoNoise())
+    assert run.findings.value == expected.findings.value
+    assert run.spent == expected.spent
+    assert len(run.members) == 5
+
+
+@pytest.mark.parametrize("bit", range(0, 8 * 600, 97))
+def test_no_flipped_bit_is_ever_believed(bit: int) -> None:
+    clients = binormal_clients(30, 40, 3)
+    for way in ("up", "down"):
+        run = rehearse(clients, ExactAUC(), [Fault("flip", 1, 0, way, bit)], retries=1)
+        assert len(run.refusals) == 1
+        assert run.findings.value == simulate(clients, ExactAUC(), NoNoise()).findings.value
+
+
+def test_who_is_silent_at_first_is_left_out() -> None:
+    clients = binormal_clients(60, 40, 5)
+    run = rehearse(clients, ExactAUC(), [Fault("drop", 1, 0)], noise=silent, fewest=4)
+    others = Clients.from_arrays(
+        *[
+            np.concatenate([own[clients.offsets[k] : clients.offsets[k + 1]] for k in (0, 2, 3, 4)])
+            for own in (clients.scores, clients.labels)
+        ]
+    )
+    assert run.members == (0, 2, 3, 4)
+    assert run.findings.value == simulate(others, ExactAUC(), NoNoise()).findings.value
+
+
+@pytest.mark.parametrize("action", ["drop", "delay", "truncate"])
+def test_who_vanishes_later_ends_the_run(action: Any) -> None:
+    clients = binormal_clients(30, 40, 5)
+    with pytest.raises(LostPartyError, match="party 3 vanished") as caught:
+        rehearse(
+            clients,
+            ADAPTIVE,
+            [Fault(action, 3, 1)],
+            noise=silent,
+            fewest=4,
+        )
+    assert caught.value.lost == (3,)
+
+
+def test_a_run_begins_again_without_the_lost_party_and_every_book_knows() -> None:
+    clients, debits = binormal_clients(60, 40, 5), [[] for _ in range(5)]  # type: ignore[var-annotated]
+    run = rehearse(
+        clients,
+        ADAPTIVE,
+        [Fault("drop", 3, 1)],
+        noise=silent,
+        guards=[book.append for book in debits],
+        on_loss="restart",
+        fewest=4,
+    )
+    assert run.members == (0, 1, 2, 4)
+    spent = [sum((debit.cost for debit in book), NOTHING).epsilon for book in debits]
+    assert spent == [2.0, 2.0, 2.0, 1.0, 2.0]
+
+
+def test_a_late_letter_is_refused_as_late() -> None:
+    faults = [Fault("delay", 1, 0)]
+    run = rehearse(binormal_clients(30, 40, 5), ExactAUC(), faults, noise=silent, fewest=4)
+    (refusal,) = run.refusals
+    assert isinstance(refusal.reason, StaleLetterError)
+    assert 1 not in run.members
+
+
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_a_letter_of_an_older_session_is_refused_as_foreign(way: Any) -> None:
+    clients, keys = binormal_clients(30, 40, 5), Keys.generate(5)
+    older = rehearse(clients, ExactAUC(), keys=keys)
+    faults = [Fault("replay", 1, 1, way)]
+    run = rehearse(clients, ExactAUC(), faults, keys=keys, older=older, retries=1)
+    (refusal,) = run.refusals
+    assert isinstance(refusal.reason, ForeignLetterError)
+    assert run.findings.value == older.findings.value
+
+
+def test_letters_under_other_keys_are_forged() -> None:
+    clients = binormal_clients(30, 40, 5)
+    older = rehearse(clients, ExactAUC())
+    run = rehearse(clients, ExactAUC(), [Fault("replay", 1, 0)], older=older, retries=1)
+    assert isinstance(run.refusals[0].reason, ForeignLetterError | ForgedLetterError)
+
+
+class Overbudget:
+    """A book that allows nothing."""
+
+    def __call__(self, debit: Debit) -> None:
+        raise DeclinedError("its budget does not allow this run")
+
+
+def test_a_party_that_declines_is_named_with_its_public_reason() -> None:
+    clients = binormal_clients(60, 40, 3)
+    books = [lambda debit: None, Overbudget(), lambda debit: None]
+    run = rehearse(clients, PROTOCOLS["dpauc"], guards=books, noise=silent, fewest=2)
+    assert run.declined == {1: "its budget does not allow this run"}
+    assert run.members == (0, 2)
+    with pytest.raises(RunError, match="party 1 declined: its budget does not allow this run"):
+        rehearse(clients, PROTOCOLS["dpauc"], guards=books, fewest=3)
+
+
+def test_records_that_do_not_fit_are_declined_without_their_values() -> None:
+    clients = Clients.from_arrays([0.1, 0.7, 0.4, 17.25], [0, 1, 1, 0], ["a", "a", "b", "b"])
+    run = rehearse(clients, PROTOCOLS["dpauc"], noise=silent, fewest=1)
+    assert run.declined == {1: "its records do not fit the protocol"}
+    with pytest.raises(DataError, match=r"17\.25"):
+        simulate(clients, PROTOCOLS["dpauc"], NoNoise())
+
+
+def one_client(values: Any) -> Ragged[Any]:
+    return Ragged(values, np.array([0, values.size]))
+
+
+def changed(field: str, value: Any) -> Any:
+    """A coordinator that asks with another shared value."""
+
+    def forge(place: int, kind: Kind, body: bytes) -> bytes:
+        content = decode_values(body, SENDABLE)
+        ask = decode_values(content["ask"], SENDABLE) if kind is Kind.SUM else content
+        if kind is Kind.ROUND or field not in {**ask, **ask["shared"], **ask["each"]}:
+            return body
+        for part in (ask, ask["shared"], ask["each"]):
+            if field in part:
+                part[field] = value
+        changed_ask = encode_values(ask, SENDABLE)
+        return encode_values(content | {"ask": changed_ask}) if kind is Kind.SUM else changed_ask
+
+    return forge
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value", "reason"),
+    [
+        ("dpauc", "step", "share_scores", "has no step 'share_scores'"),
+        ("dpauc", "step", ["x"], "has no step"),
+        ("dpauc", "view", "sum", "asks for the view 'sum'"),
+        ("histogram-second", "shared", {}, "cannot be answered"),
+        ("histogram", "clients", 50, "5 parties share the noise, and the letter says 50"),
+        ("histogram", "height", 2**40, "height must be 5, as agreed"),
+        ("histogram", "view", "each", "asks for the view 'each'"),
+        ("fedauc-adaptive", "share", np.array([2.0]), "cannot be answered"),
+        ("fedauc-adaptive", "share", np.array([np.nan]), "cannot be answered"),
+        ("fedauc-adaptive", "noise", 3.0, "mechanism must be laplace, as agreed"),
+        ("fedauc-adaptive", "noise", RankNoise("gaussian", 1.0), "must be laplace, as agreed"),
+        ("fedauc-adaptive", "noise", RankNoise("laplace", 1.01), "the agreed budget is 1.0"),
+        ("fedauc-adaptive", "respond", np.zeros(0, np.bool_), "respond must hold one bool"),
+        ("fedauc-adaptive", "respond", np.zeros((3, 1), np.bool_), "respond must hold one bool"),
+        ("fedauc-adaptive", "respond", np.zeros(1), "respond must hold one bool a client"),
+        ("fedauc-adaptive", "pivot", np.array([2**62]), "doubled pivots must be from 0"),
+        ("fedauc-adaptive", "sensitivity", np.nan, "sensitivity must be a whole number"),
+        ("fedauc-adaptive", "ranks", one_client(np.full(20, 0.5)), "64-bit integers"),
+        ("fedauc-adaptive", "ranks", one_client(np.full(20, 2**62)), "doubled ranks must be"),
+        ("fedauc-adaptive", "ranks", one_client(np.arange(3)), "one rank for every record"),
+        ("fedauc-adaptive", "step", "offer_sizes", "has no step 'offer_sizes'"),
+        ("dpauc-laplace", "step", "noisy_histograms", "has no step 'noisy_histograms'"),
+        ("dpauc", "step", "flipped_histograms", "has no step 'flipped_histograms'"),
+        ("local-histogram", "step", "summed_trees", "has no step 'summed_trees'"),
+        ("histogram", "step", "unary_reports", "has no step 'unary_reports'"),
+        ("local-two-round", "first", 3.5, "must be a whole number, got 3.5"),
+        ("local-two-round", "width", 1.999, "width must be a whole number"),
+    ],
+)
+def test_a_dishonest_coordinator_is_not_answered(
+    name: str, field: str, value: Any, reason: str
+) -> None:
+    clients = binormal_clients(60, 40, 5)
+    with pytest.raises(RunError) as caught:
+        rehearse(clients, PROTOCOLS[name], forge=changed(field, value), noise=silent)
+    refused = [refusal.reason for refusal in caught.value.refusals]
+    assert refused
+    assert all(isinstance(one, MalformedLetterError) for one in refused)
+    assert reason in str(refused[0])
+
+
+@step(spends=lambda clients, ask, memory: Cost(1.0, adjacency=Adjacency.RECORD))
+def count_once(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+    return {"count": clients.sizes}
+
+
+def test_more_than_the_guarantee_is_never_spent() -> None:
+    class Twice(Vectors):
+        guarantee = Cost(1.5, adjacency=Adjacency.RECORD)
+
+        @property
+        def steps(self) -> Any:
+            return (count_once,)
+
+        def conversation(self, clients: int) -> Conversation:
+            yield Ask(count_once, self)
+            yield Ask(count_once, self)
+            raise AssertionError
+
+    clients, spent = binormal_clients(60, 40, 3), []  # type: ignore[var-annotated]
+    with pytest.raises(RunError) as caught:
+        rehearse(clients, Twice(), guards=[spent.append] * 3)
+    assert "more than the agreed guarantee" in str(caught.value.refusals[0].reason)
+    assert [debit.cost.epsilon for debit in spent] == [1.0] * 3
+
+
+def test_a_cheating_aggregator_is_caught_by_every_party() -> None:
+    clients = binormal_clients(30, 40, 3)
+    protocol = EncryptedAUC(10, "malicious", most_records=100, perturbed=False)
+    seen: list[bytes] = []
+
+    def first_run_twice(place: int, kind: Kind, body: bytes) -> bytes:
+        content = decode_values(body)
+        if content["step"] != "open_answer":
+            return body
+        seen.append(body)
+        answer = bytearray(content["shared"]["answer"])
+        middle = len(answer) // 2
+        answer[-4000:] = answer[middle - 4000 : middle]
+        content["shared"]["answer"] = bytes(answer)
+        return encode_values(content)
+
+    with pytest.raises(RunError) as caught:
+        rehearse(clients, protocol, forge=first_run_twice)
+    assert len(seen) == 3
+    assert len(caught.value.refusals) == 3
+
+
+@step(sums=lambda ask: {"vector": (4096,)})
+def send_vector(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+    rng = np.random.default_rng(clients.records)
+    drawn = rng.integers(-(2**40), 2**40, (clients.count, 4096))
+    return {"vector": drawn.sum(axis=0)}
+
+
+@dataclass
+class Vectors(Protocol):
+    """Sums 4,096 numbers of each client, and tells all of them."""
+
+    guarantee = NOTHING
+    settings = {}  # noqa: RUF012
+    name = "vectors"
+
+    @property
+    def steps(self) -> Any:
+        return (send_vector,)
+
+    def draws(self, clients: Clients) -> int:
+        return 1
+
+    def conversation(self, clients: int) -> Conversation:
+        reply = yield Ask(send_vector, self, view=View.SUM)
+        vector = np.asarray(reply["vector"], dtype=np.float64)
+        return Findings(vector, vector, vector, vector, vector)
+
+
+def vectors_of(run: Rehearsal) -> tuple[Any, Any]:
+    expected = np.zeros(4096, dtype=np.int64)
+    for place in run.members:
+        expected += np.random.default_rng(2 + place).integers(-(2**40), 2**40, 4096)
+    return run.findings.value, expected
+
+
+def hundred_clients() -> Clients:
+    """Client k has k + 2 records, from which its vector is drawn."""
+    sizes = np.arange(100) + 2
+    scores = np.linspace(0, 1, int(sizes.sum()))
+    labels = np.arange(scores.size) % 2
+    return Clients.from_arrays(scores, labels, np.repeat(np.arange(100), sizes))
+
+
+@pytest.mark.parametrize("turn", [0, 1, 2, 3])
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_a_sum_bears_any_thirty_of_a_hundred_leaving(turn: int, way: Any) -> None:
+    leaving = np.random.default_rng(turn).choice(100, 30, replace=False).tolist()
+    faults = [Fault("drop", place, turn, way) for place in leaving]
+    run = rehearse(hundred_clients(), Vectors(), faults, fewest=70)
+    found, expected = vectors_of(run)
+    np.testing.assert_array_equal(found, expected)
+    stayed = 100 if turn == 3 else 70
+    assert len(run.members) == stayed
+
+
+def test_leavers_of_every_round_together_leave_the_exact_sum_of_the_others() -> None:
+    order = np.random.default_rng(9).permutation(100)
+    faults = [Fault("drop", int(place), turn % 4) for turn, place in enumerate(order[:30])]
+    found, expected = vectors_of(rehearse(hundred_clients(), Vectors(), faults, fewest=70))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_party_adds_to_one_sum_a_step_over_enough_parties() -> None:
+    class Again(Vectors):
+        def conversation(self, clients: int) -> Conversation:
+            yield Ask(send_vector, self, view=View.SUM)
+            yield Ask(send_vector, self, view=View.SUM)
+            raise AssertionError
+
+    with pytest.raises(RunError) as caught:
+        rehearse(binormal_clients(30, 40, 3), Again())
+    assert "send_vector was summed in this run already" in str(caught.value.refusals[0].reason)
+
+    def two_of_five(place: int, kind: Kind, body: bytes) -> bytes:
+        content = decode_values(body, SENDABLE)
+        return encode_values(content | {"active": [0, 1]}) if kind is Kind.SUM else body
+
+    protocol = ScoreHistogram("distributed-dp", 1.0, dropouts=0.2)
+    with pytest.raises(RunError) as caught:
+        rehearse(binormal_clients(30, 40, 5), protocol, forge=two_of_five, fewest=1)
+    assert "a sum is over at least 4 parties" in str(caught.value.refusals[0].reason)
+
+
+def test_nobody_helps_to_open_a_sum_with_too_little_noise() -> None:
+    protocol = ScoreHistogram("distributed-dp", 1.0, dropouts=0.2)
+    leaving = [Fault("drop", place, 2) for place in (0, 1)]
+    with pytest.raises(RunError, match="at least 4 clients must come, got 3"):
+        rehearse(binormal_clients(30, 40, 5), protocol, leaving, fewest=1)
+
+
+def test_too_few_survivors_give_an_error_and_no_sum() -> None:
+    clients = binormal_clients(30, 40, 5)
+    faults = [Fault("drop", place, 2) for place in (0, 1, 2)]
+    with pytest.raises(RunError, match="at least 3 clients must come, got 2"):
+        rehearse(clients, ScoreHistogram("distributed-dp", 1.0, dropouts=0.8), faults, fewest=2)
+
+
+def test_a_sum_that_does_not_fit_the_agreed_numbers_is_not_sent() -> None:
+    @step(sums=lambda ask: {"vector": (4096,)})
+    def too_large(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+        return {"vector": np.full(4096, 2**50)}
+
+    class Large(Vectors):
+        @property
+        def steps(self) -> Any:
+            return (too_large,)
+
+        def conversation(self, clients: int) -> Conversation:
+            yield Ask(too_large, self, view=View.SUM)
+            raise AssertionError
+
+    with pytest.raises(RunError) as caught:
+        rehearse(binormal_clients(30, 40, 3), Large())
+    assert "beyond the agreed largest" in str(caught.value.refusals[0].reason)
+
+
+def test_steps_of_sums_must_say_what_they_sum() -> None:
+    @step()
+    def unsaid(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+        return {}
+
+    class Unsaid(Vectors):
+        @property
+        def steps(self) -> Any:
+            return (unsaid,)
+
+        def conversation(self, clients: int) -> Conversation:
+            yield Ask(unsaid, self, view=View.SUM)
+            raise AssertionError
+
+    with pytest.raises(TypeError, match="unsaid does not say what it sums"):
+        rehearse(binormal_clients(30, 40, 3), Unsaid())
+
+
+@step()
+def send_as_many(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+    return {"counts": np.zeros((2 if clients.scores[0] < 1 else 3, 1), dtype=np.int64)}
+
+
+class Columns(Vectors):
+    """Receives two counts of each client, or three where scores begin at 1."""
+
+    @property
+    def steps(self) -> Any:
+        return (send_as_many,)
+
+    def conversation(self, clients: int) -> Conversation:
+        reply = yield Ask(send_as_many, self)
+        columns = np.asarray(reply["counts"].shape[-1])
+        return Findings(columns, columns, columns, columns, columns)
+
+
+def test_a_party_whose_reply_has_another_form_is_left_out() -> None:
+    clients = Clients.from_arrays([0.1, 0.2, 1.0, 0.3], [0, 1, 0, 1], [0, 1, 2, 3])
+    run = rehearse(clients, Columns(), fewest=3)
+    assert (run.members, run.findings.value) == ((0, 1, 3), 3)
+    assert "another form" in run.declined[2]
+    halves = Clients.from_arrays([0.1, 0.2, 1.0, 1.0], [0, 1, 0, 1], [0, 1, 2, 3])
+    with pytest.raises(RunError, match="none prevails"):
+        rehearse(halves, Columns(), fewest=1)
+
+
+def test_a_number_that_is_not_finite_is_refused() -> None:
+    class Wild(NoNoise):
+        def laplace(self, scale: Any, shape: Any) -> Any:
+            return np.full(shape, np.nan)
+
+    clients = binormal_clients(90, 40, 5)
+    run = rehearse(
+        clients,
+        PROTOCOLS["dpauc-laplace"],
+        noise=lambda k: Wild() if k == 2 else NoNoise(),
+        fewest=4,
+    )
+    assert run.members == (0, 1, 3, 4)
+    assert "not finite" in str(run.refusals[0].reason)
+
+
+def test_flipped_labels_are_kept_between_runs() -> None:
+    clients, notes = binormal_clients(60, 40, 3), [Memory() for _ in range(3)]
+    protocol = PROTOCOLS["dpauc-response"]
+    first, second = (rehearse(clients, protocol, memory=notes) for _ in range(2))
+    assert first.findings.value == second.findings.value
+    assert (first.spent, second.spent) == (protocol.guarantee, NOTHING)
+
+
+def test_every_letter_error_is_one_of_ours() -> None:
+    assert issubclass(LetterError, ValueError)
+    assert Cost(0.0) == NOTHING

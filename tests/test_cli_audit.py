@@ -1,0 +1,111 @@
+"""``tacit audit`` as it is typed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tacit.auditing import protocol_audit
+from tacit.auditing.cases import CASES
+from tacit.auditing.steps import audit_target
+from tacit.cli import main
+from tacit.protocols.registry import PROTOCOLS
+
+
+def run(*arguments: object) -> Result:
+    result = CliRunner().invoke(main, ["audit", *map(str, arguments)])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_a_protocol_is_attacked_in_all_its_forms() -> None:
+    result = run("--protocol", "dpauc", "--epsilon", 1, "--quick")
+    assert result.exit_code == 0, result.stderr
+    for words in ("noisy_confusion_counts", "flipped_histograms", "mechanism gaussian", "holds"):
+        assert words in result.stdout
+    assert result.stdout.rstrip().splitlines()[-1].startswith("None of 6 attacks on steps refutes")
+    assert "EXCEEDED" not in result.stdout
+    assert "six labels, from a ROC curve and all others" in result.stdout
+
+
+def test_the_same_seed_gives_the_same_json() -> None:
+    asked = ("--protocol", "ustatistic", "--epsilon", 2, "--quick", "--json", "--seed")
+    first, again, other = (run(*asked, seed) for seed in (7, 7, 8))
+    found: dict[str, Any] = json.loads(first.stdout)
+    assert first.stdout == again.stdout != other.stdout
+    assert (found["passed"], found["epsilon"], found["seed"]) == (True, 2.0, 7)
+    assert len(found["cases"]) == len(CASES["ustatistic"])
+    (step,) = found["cases"][0]["steps"]
+    assert step["epsilon_bound"] <= step["declared"]["epsilon"] == 2.0
+    assert step["share"] >= 0.6
+    assert all(one["advantage_low"] <= one["advantage_high"] for one in found["exposures"])
+
+
+def test_chosen_settings_are_attacked_alone() -> None:
+    result = run(
+        *("--protocol", "dpauc", "--epsilon", 1, "--mechanism", "laplace", "--thresholds", 3),
+        "--quick",
+        "--json",
+    )
+    found = json.loads(result.stdout)
+    (case,) = found["cases"]
+    assert case["settings"] == {"mechanism": "laplace", "thresholds": 3}
+
+
+def test_a_protocol_without_a_guarantee_claims_nothing() -> None:
+    result = run("--protocol", "exact", "--quick")
+    assert result.exit_code == 0
+    assert result.stdout.count("claims nothing") == 2
+
+
+def test_the_self_test_catches_every_mistake() -> None:
+    result = run("--self-test", "--quick")
+    assert result.exit_code == 0, result.stdout
+    assert result.stdout.count("caught") == 8
+    assert "MISSED" not in result.stdout
+    assert result.stdout.rstrip().splitlines()[-1].startswith("13 of 13 mechanisms came out")
+
+
+def test_a_refuted_guarantee_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def halved(target: Any, **settings: Any) -> Any:
+        cost = target.declared
+        return audit_target(
+            replace(target, declared=replace(cost, epsilon=cost.epsilon / 2)), **settings
+        )
+
+    monkeypatch.setattr(protocol_audit, "audit_target", halved)
+    result = run("--protocol", "noisy-scores", "--epsilon", 1, "--quick")
+    assert result.exit_code == 1
+    assert "EXCEEDED" in result.stdout
+    assert "1 of 2 bounds EXCEED what is declared" in result.stdout
+
+
+def test_every_protocol_can_be_named() -> None:
+    assert set(CASES) == set(PROTOCOLS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((), "give --protocol, or --self-test"),
+        (("--protocol", "dpauc"), "--protocol dpauc needs --epsilon"),
+        (("--protocol", "all"), "--protocol all needs --epsilon"),
+        (("--protocol", "exact", "--epsilon", 1), "--epsilon cannot be used with --protocol exact"),
+        (("--protocol", "dpauc", "--epsilon", 0), "epsilon must be positive and finite, got 0.0"),
+        (("--protocol", "all", "--epsilon", 1, "--height", 3), "takes no settings but --epsilon"),
+        (("--protocol", "dpauc", "--epsilon", 1, "--height", 3), "--height cannot be used with"),
+        (("--self-test", "--epsilon", 1), "--self-test takes no protocol and no settings"),
+        (("--protocol", "none"), "'none' is not one of"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments: tuple[object, ...], sentence: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert sentence in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1

@@ -1,0 +1,223 @@
+"""``tacit ledger``: show, limit, verify, export."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tacit.cli import main
+from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
+from tacit.privacy.ledger import Entry, Ledger, LimitError
+
+
+def run(*arguments: object) -> Result:
+    result = CliRunner().invoke(main, ["ledger", *map(str, arguments)])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def spend(path: Path, cost: Cost, times: int, dataset: str = "registry") -> None:
+    with Ledger(path) as book:
+        for number in range(times):
+            records = dataset.encode().ljust(32)
+            book.debit(
+                Entry(dataset, records, "fedauc", "0", f"{dataset} {number}", bytes(32), cost)
+            )
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A book with a limit at label adjacency, 20 debits of 0.1 and a refusal."""
+    path = tmp_path / "book.db"
+    arguments = ("--dataset", "registry", "--epsilon", 2, "--period", "365d")
+    assert run("limit", path, *arguments, "--adjacency", "label").exit_code == 0
+    cost = Cost(0.1, adjacency=Adjacency.LABEL)
+    with pytest.raises(LimitError):
+        spend(path, cost, 21)
+    return path
+
+
+class TestShow:
+    """What was spent, and what the limits leave."""
+
+    def test_it_prints_sums_and_tightest_bounds(self, path: Path) -> None:
+        shown = run("show", path)
+        assert (shown.exit_code, shown.stderr) == (0, "")
+        assert "22: 20 debits, 1 refusals, 1 limits" in shown.stdout
+        with Ledger.open_readonly(path) as pages:
+            assert f"head     {pages.head.hex()}" in shown.stdout
+        rows = [line.split() for line in shown.stdout.splitlines() if line.startswith("registry")]
+        label = rows[0]
+        assert label[:5] == ["registry", "label", "20", "2", "0"]
+        assert 1.5 < float(label[5]) < 2.0
+        assert label[6:] == ["1e-06", "pld"]
+        assert [row[1:6] for row in rows[1:4]] == [
+            [hidden, "20", "unlimited", "0", "unlimited"]
+            for hidden in ("record", "replace", "score")
+        ]
+        assert rows[4] == ["registry", "label", "365", "days", "2", "0", "basic", "2", "0", "0.1"]
+
+    def test_delta_changes_the_tightest_bound(self, path: Path) -> None:
+        loose, tight = (
+            float(run("show", path, "--delta", delta).stdout.split("registry")[1].split()[4])
+            for delta in (1e-9, 1e-3)
+        )
+        assert tight < loose
+
+    def test_several_data_sets_are_also_shown_together(self, path: Path) -> None:
+        run("limit", path, "--dataset", "open data", "--epsilon", "inf")
+        spend(path, UNPROTECTED, 2, "open data")
+        shown = run("show", path).stdout
+        assert "(all together)  label    22" in shown
+        assert "open data       record   2       unlimited" in shown
+        alone = run("show", path, "--dataset", "registry").stdout
+        assert "open data" not in alone
+        assert "together)" not in alone
+
+    def test_a_clock_that_lags_is_told(self, tmp_path: Path) -> None:
+        times = iter((2e9, 1e9))
+        with Ledger(tmp_path / "book.db", clock=lambda: next(times)) as book:
+            book.limit("registry", 1.0)
+            book.limit("registry", 2.0)
+        assert (
+            "clock    behind the book's own time in 1 entries"
+            in run("show", tmp_path / "book.db").stdout
+        )
+
+    def test_an_empty_book(self, tmp_path: Path) -> None:
+        Ledger(tmp_path / "book.db").close()
+        assert "none yet" in run("show", tmp_path / "book.db").stdout
+
+    def test_errors_are_one_sentence(self, path: Path, tmp_path: Path) -> None:
+        for arguments, sentence in (
+            (("show", path, "--dataset", "x"), "the book has no data set 'x'"),
+            (("show", tmp_path / "none.db"), "none.db: No such file or directory"),
+            (("show", path, "--delta", "1"), "1.0 is not in the range 0<=x<1"),
+        ):
+            result = run(*arguments)
+            assert result.exit_code == 2
+            assert sentence in result.stderr
+            assert result.stderr.count("\n") == 1
+
+
+class TestLimit:
+    """Limits are entries of the book."""
+
+    def test_it_makes_a_book(self, tmp_path: Path) -> None:
+        path = tmp_path / "book.db"
+        result = run("limit", path, "--dataset", "registry", "--epsilon", 3, "--period", "52w")
+        assert result.exit_code == 0
+        with Ledger.open_readonly(path) as pages:
+            (line,) = pages.lines()
+            assert f"entry 1: limit set\nhead {pages.head.hex()}\n" == result.stdout
+        assert (line.limit.epsilon, line.limit.adjacency) == (3.0, Adjacency.RECORD)
+        assert line.limit.period is not None
+        assert line.limit.period.days == 364
+
+    @pytest.mark.parametrize("period", ["0d", "-1d", "1y", "d", "1.5h", ""])
+    def test_periods_are_numbers_with_a_unit(self, tmp_path: Path, period: str) -> None:
+        arguments = ("--dataset", "registry", "--epsilon", 3, "--period", period)
+        result = run("limit", tmp_path / "book.db", *arguments)
+        assert result.exit_code == 2
+        assert "is not like 30m, 12h, 365d or 52w" in result.stderr
+        assert not list(tmp_path.iterdir())
+
+    def test_impossible_limits_are_one_sentence(self, path: Path) -> None:
+        result = run("limit", path, "--dataset", "registry", "--epsilon", "-1")
+        assert result.exit_code == 2
+        assert result.stderr == "tacit: a limit's epsilon must be positive, got -1.0\n"
+
+
+class TestVerify:
+    """0 and a head, or 1 and a sentence."""
+
+    def test_a_book_that_verifies(self, path: Path) -> None:
+        with Ledger.open_readonly(path) as pages:
+            heads = [line.hash.hex() for line in pages.lines()]
+        for arguments in ((), ("--head", heads[3]), ("--head", heads[-1].upper())):
+            result = run("verify", path, *arguments)
+            assert result.exit_code == 0
+            assert result.stdout == f"{path} verifies: 22 entries\nhead {heads[-1]}\n"
+
+    def test_a_book_that_does_not(self, path: Path) -> None:
+        connection = sqlite3.connect(path)
+        connection.execute("UPDATE entries SET epsilon = 0.01 WHERE number = 7")
+        connection.commit()
+        connection.close()
+        result = run("verify", path)
+        assert result.exit_code == 1
+        assert "does not verify: entry 7 was changed" in result.stdout
+        assert result.stdout.count("\n") == 1
+        assert run("show", path).exit_code == 2
+        assert run("export", path).exit_code == 0
+
+    def test_a_head_of_another_book(self, path: Path) -> None:
+        result = run("verify", path, "--head", "ab" * 32)
+        assert result.exit_code == 1
+        assert "none of its 22 entries has the head abab" in result.stdout
+
+    def test_a_file_that_is_no_book(self, tmp_path: Path) -> None:
+        (tmp_path / "text").write_text("score,label\n")
+        result = run("verify", tmp_path / "text")
+        assert result.exit_code == 1
+        assert "text cannot be used as a budget book: file is not a database" in result.stdout
+
+    def test_what_is_no_head(self, path: Path) -> None:
+        for head in ("ab", "x" * 64):
+            result = run("verify", path, "--head", head)
+            assert result.exit_code == 2
+            assert "a head is 64 hexadecimal digits" in result.stderr
+
+
+class TestExport:
+    """All entries, for others to read."""
+
+    def test_json_holds_every_field(self, path: Path) -> None:
+        told = json.loads(run("export", path).stdout)
+        with Ledger.open_readonly(path) as pages:
+            lines = pages.lines()
+        assert len(told) == 22
+        assert [one["hash"] for one in told] == [line.hash.hex() for line in lines]
+        assert told[1]["epsilon"] == 0.1
+        assert told[1]["adjacency"] == "label"
+        assert told[0]["period"] == 365 * 86_400 * 10**6
+        assert (told[-1]["kind"], told[-1]["reason"]) == ("refusal", "LimitError")
+
+    def test_csv_says_the_same(self, path: Path, tmp_path: Path) -> None:
+        run("limit", path, "--dataset", "registry", "--epsilon", "inf")
+        file = tmp_path / "book.csv"
+        assert run("export", path, "--format", "csv", "--output", file).stdout == ""
+        rows = list(csv.DictReader(io.StringIO(file.read_text())))
+        told = json.loads(run("export", path).stdout)
+        assert rows == [
+            {name: "" if value is None else str(value) for name, value in one.items()}
+            for one in told
+        ]
+        assert rows[-1]["epsilon"] == "unlimited"
+
+
+def test_without_a_command_it_says_what_there_is() -> None:
+    result = run()
+    assert result.exit_code == 0
+    for name in ("show", "limit", "verify", "export"):
+        assert name in result.stdout
+
+
+def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("limit", "show", "verify", "export"):
+        epilog = main.commands["ledger"].commands[name].epilog
+        lines = [line.strip() for line in epilog.splitlines() if line.startswith("  tacit ")]
+        assert lines
+        for line in lines:
+            result = run(*line.split()[2:])
+            assert (result.exit_code, result.stderr) == (0, "")
+            assert line in run(name, "--help").stdout
+    assert (tmp_path / "budget.csv").read_text().startswith("number,kind,")

@@ -1,0 +1,76 @@
+"""``tacit plan``: what it prints, and what it refuses in one sentence."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner, Result
+
+import tacit
+from tacit.cli import main
+
+USUAL = {"records": 40000, "positives": 4000, "clients": 10, "epsilon": 1, "trust": "secure-sum"}
+
+
+def run(*flags: str, **changed: object) -> Result:
+    given = {**USUAL, **changed}
+    arguments = [text for name, value in given.items() for text in (f"--{name}", str(value))]
+    result = CliRunner().invoke(main, ["plan", *arguments, *flags])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_a_plan_is_a_table_and_two_sentences() -> None:
+    result = run("--target", "0.01")
+    assert result.exit_code == 0
+    assert "40,000 records, 4,000 positive, 10 clients, epsilon 1" in result.stdout
+    assert "epsilon hides" in result.stdout
+    assert "Use score-histogram, distributed-dp, record" in result.stdout
+    assert "For an error of 0.01:" in result.stdout
+
+
+def test_json_is_the_plan_of_the_library() -> None:
+    result = run("--json", "--auc-guess", "0.8")
+    made = tacit.plan(40_000, 4_000, 10, 1.0, "secure-sum", auc_guess=0.8)
+    assert json.loads(result.stdout) == json.loads(json.dumps(made.to_dict()))
+
+
+def test_what_is_not_feasible_has_a_status_of_its_own() -> None:
+    result = run(records=500, positives=10, clients=500, epsilon=0.1, trust="local")
+    assert result.exit_code == 3
+    assert "Not feasible at epsilon 0.1" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"positives": 50000}, "positives must be from 1 to 39999, fewer than the records"),
+        ({"positives": 40000}, "positives must be from 1 to 39999, fewer than the records"),
+        ({"positives": -1}, "positives must be from 1 to 39999, fewer than the records"),
+        ({"clients": 40001}, "clients must be from 1 to 40000, as each holds a record"),
+        ({"epsilon": 0}, "epsilon must be positive and finite, got 0.0"),
+        ({"epsilon": -1}, "epsilon must be positive and finite, got -1.0"),
+        ({"epsilon": "nan"}, "epsilon must be positive and finite, got nan"),
+        ({"metric": "recall"}, "metric must be 'auc', 'ece' or 'precision@t'"),
+        ({"target": 0}, "target must be positive and finite, got 0.0"),
+        ({"auc-guess": 0.4}, "the guessed AUC must be above 0.5 and below 1, got 0.4"),
+        ({"trust": "nobody"}, "'nobody' is not one of"),
+    ],
+)
+def test_impossible_plans_are_refused_in_one_sentence(
+    changed: dict[str, object], said: str
+) -> None:
+    result = run(**changed)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
+    assert said in result.stderr
+
+
+def test_help_says_what_each_trust_means() -> None:
+    result = CliRunner().invoke(main, ["plan", "--help"])
+    for trust in ("central", "server-sees-scores", "secure-sum", "encrypted", "two-party"):
+        assert trust in result.stdout
+    assert "noise that the client" in result.stdout
