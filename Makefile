@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check bench clean
+.PHONY: setup demo test test-thorough check bench clean
 
 setup: $(STAMP)
 
@@ -16,8 +16,12 @@ $(STAMP): pyproject.toml
 demo: setup
 	$(BIN)/tacit demo
 
+# One more worker than cores: some tests wait for programs that poll.
 test: setup
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') -m 'not thorough'
+
+test-thorough: setup
+	$(BIN)/python -m pytest -m thorough
 
 check: setup
 	$(BIN)/ruff check .

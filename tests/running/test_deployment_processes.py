@@ -154,6 +154,7 @@ def check_book(path: Path, dataset: str) -> None:
     assert spent.epsilon == 1.0
 
 
+@pytest.mark.thorough
 def test_a_federation_on_one_machine(tmp_path: Path) -> None:
     """One command starts all; with a protocol of one leg, and the keys that it makes are kept."""
     (tmp_path / "two words").mkdir()
@@ -176,6 +177,7 @@ def test_a_federation_on_one_machine(tmp_path: Path) -> None:
     assert nothing_left(tmp_path)
 
 
+@pytest.mark.thorough
 def test_an_interrupted_run_leaves_nothing(tmp_path: Path) -> None:
     home = example(tmp_path)
     command = [TACIT, "run", "--local", "3", home / "plan.toml"]
@@ -288,6 +290,7 @@ def test_what_others_submit_is_not_run(site: Site, tmp_path: Path) -> None:
     assert not target.exists()
 
 
+@pytest.mark.thorough
 def test_a_limit_ends_the_second_run(site: Site) -> None:
     """The book allows epsilon 1.5, and a run costs 1; the refusal is told without its numbers."""
     said: list[str] = []
@@ -299,6 +302,7 @@ def test_a_limit_ends_the_second_run(site: Site) -> None:
     assert "1.5" not in str(caught.value)
 
 
+@pytest.mark.thorough
 def test_our_components_in_another_flower_project(site: Site, tmp_path: Path) -> None:
     """A user of Flower mounts both components, and runs them with Flower's own commands alone."""
     project = write_application(tmp_path / "theirs", "theirs.apps:server", "theirs.apps:client")
@@ -342,6 +346,7 @@ def own_book(site: Site, folder: Path) -> Path:
     return folder / "party.toml"
 
 
+@pytest.mark.thorough
 def test_a_server_that_is_killed_comes_back(tmp_path: Path) -> None:
     """Killed without warning and started again from its database, it knows its nodes; a node whose
     key was taken away may not connect any more."""
