@@ -44,7 +44,8 @@ class Trial:
     noise : what it draws instead of the noise that it should draw.
     records : of its one client.
     low_bits : whether the low bits of numbers are looked at.
-    system : whether it draws from the operating system.
+    system : whether it draws from the operating system: slowly and never the same, so that an
+        attack on it is a control only, and not judged by how near it comes to what is declared.
     """
 
     name: str
@@ -202,7 +203,7 @@ def tried(trial: Trial, seed: int, effort: Effort, error: float) -> TrialOutcome
     clients = federation(trial.records, apart=False)
     spending = [
         target
-        for target in targets_of(trial.protocol, clients, noise=trial.noise)
+        for target in targets_of(trial.protocol, clients, noise=trial.noise, tight=not trial.system)
         if target.declared.epsilon > 0
     ]
     found = [
