@@ -1,7 +1,7 @@
 """Microsoft SEAL through TenSEAL: parameters that are checked, objects as bytes, errors as ours.
 
 SEAL reads and writes files only. Where the system has anonymous files in memory they are used, so
-that no key ever reaches a disk; elsewhere a private directory is made and deleted at once.
+that SEAL writes no key to a disk; elsewhere a private directory is made and deleted at once.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Parties share one secret key and send encrypted counts. The aggregator, who holds evaluation keys
 only, computes numerator and denominator under a secret multiplier; parties decrypt and divide. The
-aggregator learns the AUC because the parties tell it, and nothing else. Parties learn the AUC, and
+aggregator learns the AUC, to seven places, because the parties tell it; where there are only
+hundreds of records the class totals may follow from that. Parties learn the AUC, and
 the product of the class totals within the multiplier's range, a factor of 4; below 65,536 agreed
 records they may work that product out (``encrypted_packing.Scale``).
 

@@ -8,8 +8,9 @@ The ClientApp reads one value of its node's configuration: ``party``, the path o
 
 Two kinds of messages travel. ``query.hello`` asks a node which party it is, of which agreement.
 ``query.letter`` brings it one signed letter and takes back one. Flower authenticates nodes and
-encrypts the way; letters are signed end to end besides, so that Flower's servers can lose them, and
-nothing else. What comes from the network is never unpickled or evaluated.
+encrypts the way to its server, which can read letters and lose them; letters are signed end to end
+besides, so that nobody on the way can change or make one. What comes from the network is
+never unpickled or evaluated.
 """
 
 from __future__ import annotations
