@@ -91,6 +91,7 @@ def test_keys_may_wait(tmp_path: Path) -> None:
         ("[[party]]", "[party]", r"plan\.toml: .*"),
         ("[protocol]", "[protocols]", r"unknown table \[protocols\]"),
         ("[plan]", "[plan", r"plan\.toml: .*line 1"),
+        ("[plan]", '[plan] # "name"\nnames = 1', r":2: \[plan\] unknown key 'names'"),
     ],
 )
 def test_a_fault_is_named_with_its_line(tmp_path: Path, old: str, new: str, message: str) -> None:

@@ -15,7 +15,7 @@ from tacit.protocols.fedauc import ALLOCATIONS
 from tacit.protocols.hierarchical_auc import ESTIMATORS
 from tacit.protocols.pair_kernels import KERNELS
 from tacit.protocols.paired_noise import NOISES
-from tacit.protocols.registry import PROTOCOLS
+from tacit.protocols.registry import kind_of
 from tacit.protocols.score_histogram import TRUSTS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -198,7 +198,7 @@ def protocol_settings(command: Command) -> Command:
 
 def chosen_protocol(name: str, settings: dict[str, Any]) -> Protocol:
     """The protocol with the settings that were given, all of which it must use."""
-    kind = PROTOCOLS[name]
+    kind = kind_of(name)
     given = {key: value for key, value in settings.items() if value is not None}
     known = {field.name: field for field in fields(kind)}
     _refuse(given.keys() - known.keys(), f"--protocol {name}")

@@ -102,6 +102,8 @@ def _truth_as_digit(column: Any) -> Any:
     if not _is_text(column.type):
         return column
     word = pc.ascii_lower(pc.ascii_trim_whitespace(column))
+    if not pc.any(pc.ends_with(word, pattern="e")).as_py():
+        return column
     digit = pc.if_else(pc.equal(word, "true"), "1", column)
     return pc.if_else(pc.equal(word, "false"), "0", digit)
 
@@ -114,9 +116,7 @@ def as_large_text(column: Any) -> Any:
 def _as_float64(column: Any, must: str, place: Place) -> NDArray[np.float64]:
     text = pc.ascii_trim_whitespace(column) if _is_text(column.type) else column
     try:
-        numbers: NDArray[np.float64] = text.cast(pa.float64(), safe=False).to_numpy(
-            zero_copy_only=False
-        )
+        numbers: NDArray[np.float64] = np.from_dlpack(text.cast(pa.float64(), safe=False))
     except pa.ArrowInvalid:
         first = _first_that_is_no_number(text)
         raise DataError(f"{must}, got {column[first].as_py()!r} in {place.row(first)}") from None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
 
 from tacit.data.clients import Clients, DataError, as_labels, as_scores
 
@@ -62,10 +62,10 @@ def binormal_scores(
     if not 0 < auc < 1:
         raise DataError(f"auc must be between 0 and 1, both excluded, got {auc}")
     rng = np.random.default_rng(seed)
-    separation = np.sqrt(2.0) * float(ndtri(auc))
+    separation = np.sqrt(2.0) * float(scipy.special.ndtri(auc))
     labels = np.repeat(np.array([1, 0], dtype=np.int8), [positives, negatives])
     latent = rng.standard_normal(labels.size) + separation * labels - separation / 2
-    return ndtr(latent), labels
+    return scipy.special.ndtr(latent), labels
 
 
 def resample_scores(

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import scipy
-from scipy.special import betaln, ndtr, softmax
 
 from tacit.metrics.binning import (
     SIGNAL,
@@ -160,8 +160,9 @@ def debiased_ece(buckets: Buckets) -> DebiasedError:
     spread = np.sqrt(_difference_variance(buckets))[known]
     noisy = spread > 0
     ratio = distance[noisy] / spread[noisy]
-    mean = np.interp(ratio, _FOLDED, _MEANS)
-    distance[noisy] -= spread[noisy] * np.where(ratio < _FOLDED[-1], _folded(mean) - mean, 0.0)
+    means, folded = _table_of_folded()
+    mean = np.interp(ratio, folded, means)
+    distance[noisy] -= spread[noisy] * np.where(ratio < folded[-1], _folded(mean) - mean, 0.0)
     error = 1.2 * float(np.sqrt(np.sum(spread**2))) / total
     return DebiasedError(max(float(distance.sum()), 0.0) / total, error)
 
@@ -268,7 +269,7 @@ def bayesian_binning(cells: ScoreCells) -> tuple[Floats, Floats]:
     binnings = [starts for starts in tried if Buckets.of(cells, starts).reliable.all()]
     binnings = binnings or [reliable_starts(cells, least)]
     scores = [_posterior(cells, starts) for starts in binnings]
-    weights = softmax(np.array([evidence for evidence, _ in scores]))
+    weights = scipy.special.softmax(np.array([evidence for evidence, _ in scores]))
     value = np.zeros_like(cells.totals)
     for weight, starts, (_, means) in zip(weights, binnings, scores, strict=True):
         value += weight * np.repeat(means, np.diff(np.append(starts, value.size)))
@@ -324,11 +325,14 @@ def require_signal(cells: ScoreCells) -> None:
 
 def _folded(mean: Floats) -> Floats:
     """The mean of |x| for x normal with this mean, at least 0, and variance 1."""
-    return math.sqrt(2 / math.pi) * np.exp(-(mean**2) / 2) + mean * (1 - 2 * ndtr(-mean))
+    within = 1 - 2 * scipy.special.ndtr(-mean)
+    return math.sqrt(2 / math.pi) * np.exp(-(mean**2) / 2) + mean * within
 
 
-_MEANS = np.linspace(0.0, 8.0, 4001)
-_FOLDED = _folded(_MEANS)
+@lru_cache(maxsize=1)
+def _table_of_folded() -> tuple[Floats, Floats]:
+    means = np.linspace(0.0, 8.0, 4001)
+    return means, _folded(means)
 
 
 def _gaps(buckets: Buckets) -> Floats:
@@ -385,7 +389,8 @@ def _posterior(cells: ScoreCells, starts: Starts) -> tuple[float, Floats]:
     middle = np.clip((borders[:-1] + borders[1:]) / 2, 0.005, 0.995)
     ours, theirs = PSEUDO_RECORDS * middle, PSEUDO_RECORDS * (1 - middle)
     positives = found.shares * totals
-    evidence = betaln(ours + positives, theirs + totals - positives) - betaln(ours, theirs)
+    before = scipy.special.betaln(ours, theirs)
+    evidence = scipy.special.betaln(ours + positives, theirs + totals - positives) - before
     return float(evidence.sum()), (ours + positives) / (PSEUDO_RECORDS + totals)
 
 

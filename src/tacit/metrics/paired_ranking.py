@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri, roots_legendre
 
 Floats = NDArray[np.float64]
 
-NODES, WEIGHTS = roots_legendre(24)
+POINTS = 24
+"""Points of a quadrature."""
 
 SMALLEST_AREA = 1e-4
 """Areas nearer to 0 or 1 than this are taken to be this near."""
@@ -73,7 +74,7 @@ def paired_plug_in_variance(
     (0.048, 0.049)
     """
     areas = [np.clip(a, SMALLEST_AREA, 1 - SMALLEST_AREA) for a in (first, second)]
-    one, two = (np.asarray(ndtri(area), dtype=np.float64) for area in areas)
+    one, two = (np.asarray(scipy.special.ndtri(area), dtype=np.float64) for area in areas)
     ours, theirs = np.asarray(positives, np.float64), np.asarray(negatives, np.float64)
     within = _within_classes(one, two, correlation, ours / (ours + theirs))
     half = np.full_like(within, 0.5)
@@ -91,8 +92,9 @@ def _within_classes(first: Floats, second: Floats, correlation: float, rate: Flo
 
 def _excess(first: Floats, second: Floats, correlation: Floats) -> Floats:
     """``P(X <= first, Y <= second)`` less the product of the two, by Gauss-Legendre quadrature."""
+    nodes, weights = scipy.special.roots_legendre(POINTS)
     end = np.arcsin(correlation)[..., np.newaxis] / 2
-    angles = end * (NODES + 1)
+    angles = end * (nodes + 1)
     one, two = first[..., np.newaxis], second[..., np.newaxis]
     exponent = (one**2 + two**2 - 2 * one * two * np.sin(angles)) / (2 * np.cos(angles) ** 2)
-    return np.asarray((end * WEIGHTS * np.exp(-exponent)).sum(axis=-1) / (2 * math.pi))
+    return np.asarray((end * weights * np.exp(-exponent)).sum(axis=-1) / (2 * math.pi))

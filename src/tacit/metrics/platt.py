@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import scipy
-from scipy.special import expit, logit
 
 from tacit.metrics.binning import Buckets, Floats, ScoreCells, bucket_means, finest_starts
 from tacit.metrics.calibration import require_signal
@@ -45,13 +44,13 @@ def platt(cells: ScoreCells) -> tuple[float, float]:
     target = (high * ours + low * theirs) / found.totals
     weights = found.totals / found.totals.sum()
     if starts.size == 1:
-        return 1.0, float(logit(target[0]) - odds[0])
+        return 1.0, float(scipy.special.logit(target[0]) - odds[0])
     return _logistic_fit(odds, target, weights)
 
 
 def log_odds(scores: Floats) -> Floats:
     """``log(s / (1 - s))``, scores kept ``CLIP`` away from 0 and 1."""
-    return logit(np.clip(scores, CLIP, 1 - CLIP))
+    return scipy.special.logit(np.clip(scores, CLIP, 1 - CLIP))
 
 
 def _logistic_fit(odds: Floats, target: Floats, weights: Floats) -> tuple[float, float]:
@@ -63,10 +62,10 @@ def _logistic_fit(odds: Floats, target: Floats, weights: Floats) -> tuple[float,
         return float(np.sum(weights * (np.logaddexp(0.0, line) - target * line)))
 
     def slope(point: Floats) -> Floats:
-        return design @ (weights * (expit(point @ design) - target))
+        return design @ (weights * (scipy.special.expit(point @ design) - target))
 
     def curvature(point: Floats) -> Floats:
-        share = expit(point @ design)
+        share = scipy.special.expit(point @ design)
         return (design * (weights * share * (1 - share))) @ design.T
 
     start = np.array([1.0, 0.0])

@@ -10,6 +10,7 @@ their inverse variances on the way up, and what a parent knows better is shared 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -45,31 +46,30 @@ def own_shares(variances: Floats) -> Floats:
     ------
     ValueError : when the leaves are not observed.
     """
-    if not np.isfinite(variances[-1]):
+    *inner, below = variances.tolist()
+    if not math.isfinite(below):
         raise ValueError("the leaves of a tree must be observed")
-    shares = np.ones(variances.size)
-    below = variances[-1]
-    for level in range(variances.size - 2, -1, -1):
-        own, children = variances[level], 2 * below
-        if not np.isfinite(own):
-            shares[level], below = 0.0, children
+    shares = [1.0]
+    for own in reversed(inner):
+        children = 2 * below
+        if not math.isfinite(own):
+            share, below = 0.0, children
         elif own == 0:
-            shares[level], below = 1.0, 0.0
+            share, below = 1.0, 0.0
         else:
-            shares[level] = children / (own + children)
-            below = own * shares[level]
-    return shares
+            share = children / (own + children)
+            below = own * share
+        shares.append(share)
+    return np.array(shares[::-1])
 
 
 def subtree_variances(variances: Floats) -> Floats:
     """The variance of a node's count as its own subtree tells it, by level."""
-    shares = own_shares(variances)
-    found = np.empty_like(variances)
-    found[-1] = variances[-1]
-    for level in range(variances.size - 2, -1, -1):
-        children = 2 * found[level + 1]
-        found[level] = children if shares[level] == 0 else variances[level] * shares[level]
-    return found
+    *inner, leaf = variances.tolist()
+    found = [leaf]
+    for own, share in zip(reversed(inner), own_shares(variances)[-2::-1].tolist(), strict=True):
+        found.append(2 * found[-1] if share == 0 else own * share)
+    return np.array(found[::-1])
 
 
 def node_variances(variances: Floats) -> Floats:

@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from tacit.privacy.cost import check_epsilon
@@ -212,7 +213,7 @@ class GridReport:
         """The values of least variance for numbers rounded to the grid in these shares."""
         table = self.window.probabilities
         weighed = table / (shares @ table)
-        return np.asarray(weighed.T @ np.linalg.solve(weighed @ table.T, self.grid))
+        return np.asarray(weighed.T @ _solved(weighed @ table.T, self.grid))
 
     def _between(self, numbers: Floats) -> tuple[Integers, Floats]:
         """The grid point at or below each number, and how far it lies towards the next."""
@@ -271,3 +272,14 @@ def _grid(spread: Spread, flatness: float) -> Floats:
     places = np.interp(steps / GRID_STEPS, reached, points)
     places = np.maximum.accumulate(places - apart) + apart
     return np.minimum(places, 1.0 - apart[::-1])
+
+
+def _solved(products: Floats, right: Floats) -> Floats:
+    """The solution of small normal equations; Cholesky's method starts no threads for it.
+
+    Rounding may leave products that are not quite positive definite; they are solved by LU.
+    """
+    try:
+        return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(products), right))
+    except np.linalg.LinAlgError:
+        return np.linalg.solve(products, right)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln, hyp2f1
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -160,13 +160,15 @@ def shared_laplace_epsilon(scale: float, share: float, distance: int = 1) -> flo
     if distance > 1:
         return _shared_fall(scale, share, distance) if scale <= MAX_SUMMED_SCALE else math.inf
     square = np.exp(-2 / scale)
-    falls = hyp2f1(share, share, 1, square) / hyp2f1(share, 1 + share, 2, square)
-    return float(np.log(falls / share) + 1 / scale)
+    near = scipy.special.hyp2f1(share, share, 1, square)
+    far = scipy.special.hyp2f1(share, 1 + share, 2, square)
+    return float(np.log(near / far / share) + 1 / scale)
 
 
 def _shared_fall(scale: float, share: float, distance: int) -> float:
     """``log p(0)/p(distance)`` of the difference of two Polya draws, from their probabilities."""
     places = np.arange(int(40 * scale) + 40 + distance, dtype=np.float64)
-    single = np.exp(gammaln(places + share) - gammaln(places + 1) - places / scale)
+    ways = scipy.special.gammaln(places + share) - scipy.special.gammaln(places + 1)
+    single = np.exp(ways - places / scale)
     kept = single[: single.size - distance]
     return float(np.log(np.sum(single**2) / np.sum(kept * single[distance:])))

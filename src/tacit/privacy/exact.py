@@ -133,9 +133,11 @@ def discrete_gaussian(sigma: float, size: int) -> Integers:
 
 
 def _noisy_zeros(make: str, scale: float, distance: str, number: str, size: int) -> Integers:
-    import opendp.prelude as dp  # noqa: PLC0415 -- it takes seconds
+    # opendp.prelude would import scikit-learn and Polars too, where they are installed.
+    from opendp import domains, measurements, metrics, mod  # noqa: PLC0415 -- half a second
 
-    dp.enable_features("contrib")
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    measurement: Any = getattr(dp.m, make)(domain, getattr(dp, distance)(T=number), scale=scale)
+    mod.enable_features("contrib")
+    domain = domains.vector_domain(domains.atom_domain(T="i64"))
+    metric = getattr(metrics, distance)(T=number)
+    measurement: Any = getattr(measurements, make)(domain, metric, scale=scale)
     return np.array(measurement([0] * size), dtype=np.int64)

@@ -167,12 +167,12 @@ class _Division:
         weights = 2 * self.squares
         weights[0] = self.squares[0]
         total = float(np.sum(weights * subtree_variances(variances)))
-        shares, passed, found = own_shares(variances), 0.0, np.empty_like(variances)
-        for level, share in enumerate(shares):
-            reached = weights[level] + passed
-            found[level] = reached * share**2
+        passed, found = 0.0, []
+        for weight, share in zip(weights.tolist(), own_shares(variances).tolist(), strict=True):
+            reached = weight + passed
+            found.append(reached * share**2)
             passed = 2 * reached * (1 - share) ** 2
-        return total, found
+        return total, np.array(found)
 
 
 def _changes(asked: Levels, shares: Floats) -> Iterator[tuple[Levels, Floats]]:

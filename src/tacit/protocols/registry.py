@@ -4,34 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
+from importlib import import_module
 from typing import Any
 
-from tacit.protocols.baselines import ExactAUC, NoisyScores
 from tacit.protocols.conversation import Protocol
-from tacit.protocols.dpauc import DPAUC
-from tacit.protocols.encrypted_auc import EncryptedAUC
-from tacit.protocols.fedauc import FedAUC
-from tacit.protocols.hierarchical_auc import HierarchicalAUC
-from tacit.protocols.paired_ustatistic import PairedUStatistic
-from tacit.protocols.score_histogram import ScoreHistogram
-from tacit.protocols.two_round_auc import TwoRoundAUC
-from tacit.protocols.ustatistic import UStatistic
 
-PROTOCOLS: dict[str, Any] = {
-    kind.name: kind
-    for kind in (
-        FedAUC,
-        DPAUC,
-        ScoreHistogram,
-        TwoRoundAUC,
-        HierarchicalAUC,
-        UStatistic,
-        PairedUStatistic,
-        EncryptedAUC,
-        ExactAUC,
-        NoisyScores,
-    )
+PROTOCOLS = {
+    "fedauc": "fedauc.FedAUC",
+    "dpauc": "dpauc.DPAUC",
+    "score-histogram": "score_histogram.ScoreHistogram",
+    "two-round-auc": "two_round_auc.TwoRoundAUC",
+    "hierarchical-auc": "hierarchical_auc.HierarchicalAUC",
+    "ustatistic": "ustatistic.UStatistic",
+    "paired-ustatistic": "paired_ustatistic.PairedUStatistic",
+    "encrypted-auc": "encrypted_auc.EncryptedAUC",
+    "exact": "baselines.ExactAUC",
+    "noisy-scores": "baselines.NoisyScores",
 }
+"""Every protocol's name, and its class in ``tacit.protocols``, imported when it is asked for."""
 
 
 class SettingError(ValueError):
@@ -46,6 +36,24 @@ class SettingError(ValueError):
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(reason)
         self.name = name
+
+
+def kind_of(name: str) -> Any:
+    """The class of a protocol's name.
+
+    Raises
+    ------
+    SettingError : for an unknown name.
+
+    Examples
+    --------
+    >>> kind_of("dpauc").__name__
+    'DPAUC'
+    """
+    if name not in PROTOCOLS:
+        raise SettingError("name", f"protocol must be one of {', '.join(PROTOCOLS)}, got {name!r}")
+    module, _, kind = PROTOCOLS[name].partition(".")
+    return getattr(import_module(f"tacit.protocols.{module}"), kind)
 
 
 def protocol_of(name: str, settings: Mapping[str, Any]) -> Protocol:
@@ -65,9 +73,7 @@ def protocol_of(name: str, settings: Mapping[str, Any]) -> Protocol:
     Traceback (most recent call last):
     tacit.protocols.registry.SettingError: dpauc has no setting 'height'
     """
-    if name not in PROTOCOLS:
-        raise SettingError("name", f"protocol must be one of {', '.join(PROTOCOLS)}, got {name!r}")
-    kind = PROTOCOLS[name]
+    kind = kind_of(name)
     known = {field.name: field for field in fields(kind)}
     for key in settings:
         if key not in known:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from tacit.metrics.binning import (
     Counts,
@@ -101,7 +101,7 @@ class Logistic:
 
     def __call__(self, scores: Floats) -> Floats:
         """The probabilities."""
-        return expit(self.slope * log_odds(scores) + self.intercept)
+        return scipy.special.expit(self.slope * log_odds(scores) + self.intercept)
 
 
 Curve = Steps | Lines | Logistic

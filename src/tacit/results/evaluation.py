@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from tacit.privacy.cost import Cost
 from tacit.reporting.integrity import SCHEMA, federation_entry, sealed
-from tacit.reporting.page import report
 from tacit.reporting.reading import Result
 from tacit.results.bands import numbers
 from tacit.results.calibrator import Calibrator
@@ -235,6 +234,8 @@ class Evaluation:
         >>> "<title>A trial</title>" in page, "<script src" in page
         (True, False)
         """
+        from tacit.reporting.page import report
+
         return report([Result.of(self.to_dict(), str(self.protocol["name"]))], title)
 
     def to_rows(self) -> list[tuple[str, str]]:

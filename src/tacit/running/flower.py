@@ -26,7 +26,6 @@ from typing import Any
 
 from tacit.reporting.integrity import sealed
 from tacit.running.answering import PartyDesk, read_identity
-from tacit.running.concluding import concluded
 from tacit.running.coordinator import Coordinator, LostPartyError, RunError
 from tacit.running.letters import (
     MARK_BYTES,
@@ -259,6 +258,8 @@ client = ClientApp()
 @server.main()
 def main(grid: Grid, context: Context) -> None:
     """Coordinate one run, and write its result."""
+    from tacit.running.concluding import concluded  # noqa: PLC0415 -- nodes have no use for it
+
     config = context.run_config
     plan = Plan.read(str(config["plan"]))
     identity = read_identity(Path(str(config["identity"])))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
+from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -213,13 +214,15 @@ def _parties(source: _Source) -> tuple[PlanParty, ...]:
         table = _Table(source, "party", own)
         table.only("name", "key")
         parties.append(PlanParty(table.text("name"), table.key("key")))
-    for what in ("name", "key"):
-        held = [getattr(party, what) for party in parties if getattr(party, what) is not None]
-        for value in held:
-            if held.count(value) > 1:
-                told = value if isinstance(value, str) else value.hex()
-                raise source.error("party", told, f"two parties have the {what} {told!r}")
+    _refuse_twice(source, "name", [party.name for party in parties])
+    _refuse_twice(source, "key", [party.key.hex() for party in parties if party.key is not None])
     return tuple(parties)
+
+
+def _refuse_twice(source: _Source, what: str, held: list[str]) -> None:
+    value, times = Counter(held).most_common(1)[0] if held else ("", 0)
+    if times > 1:
+        raise source.error("party", value, f"two parties have the {what} {value!r}")
 
 
 @dataclass(frozen=True)
@@ -268,7 +271,7 @@ class _Source:
         for number, line in enumerate(self.lines, 1):
             stripped = line.strip()
             if stripped.startswith("["):
-                inside = stripped.strip("[]").strip() == table
+                inside = stripped.partition("#")[0].strip(" []") == table
                 header = number if inside and header is None else header
             elif inside and (re.match(rf"{re.escape(key)}\s*=", stripped) or f'"{key}"' in line):
                 return number
