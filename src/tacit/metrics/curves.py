@@ -171,11 +171,12 @@ def crowding_variance(positives: Counts, negatives: Counts) -> Floats:
 def placement_variance(positives: Counts, negatives: Counts) -> Floats:
     """The error of not knowing where in its cell a record lies, as a variance of the AUC.
 
-    A cell's own AUC, of p positives and n negatives placed at random, has variance about
-    ``(1/p + 1/n) / 12``; it enters weighted by the cell's share of pairs, ``p n / (P N)``.
+    A cell's own AUC, of p positives and n negatives placed at random, has variance
+    ``(p + n + 1) / (12 p n)`` (Mann and Whitney 1947); it enters weighted by the cell's share of
+    pairs, ``p n / (P N)``.
     """
     ours, theirs = np.maximum(positives, 0), np.maximum(negatives, 0)
-    spread = np.sum(ours * theirs * (ours + theirs), axis=-1, dtype=np.float64) / 12
+    spread = np.sum(ours * theirs * (ours + theirs + 1.0), axis=-1) / 12
     pairs = positives.sum(axis=-1, dtype=np.float64) * negatives.sum(axis=-1, dtype=np.float64)
     return np.where(pairs > 0, spread / np.where(pairs > 0, pairs, 1.0) ** 2, 0.0)
 

@@ -203,15 +203,15 @@ class Histogram:
     def debiased_ece(self) -> DebiasedError:
         """The expected calibration error over the buckets, less what privacy and sampling add.
 
-        Errors of buckets inflate an average of absolute differences; a bucket of p positives and n
-        negatives has the sampling variance ``p n / (p + n)``.
+        Errors of buckets inflate an average of absolute differences. A bucket's p positives and n
+        negatives are taken for Poisson counts: where its share is its score, that is binomial
+        sampling.
         """
         cells = self.cells
         ours, theirs = np.maximum(cells.positives, 0.0), np.maximum(cells.negatives, 0.0)
-        sampling = ours * theirs / np.maximum(ours + theirs, 1.0)
-        variance = cells.variance + sampling
+        totals = 2 * cells.variance + ours + theirs
         return debiased_ece(
-            Buckets(cells.predicted, cells.positives, cells.totals, variance, 2 * variance)
+            Buckets(cells.predicted, cells.positives, cells.totals, cells.variance + ours, totals)
         )
 
     def to_rows(self) -> list[tuple[str, str]]:
