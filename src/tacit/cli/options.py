@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
 import click
@@ -15,13 +14,10 @@ from tacit.protocols.fedauc import ALLOCATIONS
 from tacit.protocols.hierarchical_auc import ESTIMATORS
 from tacit.protocols.pair_kernels import KERNELS
 from tacit.protocols.paired_noise import NOISES
-from tacit.protocols.registry import kind_of
+from tacit.protocols.registry import SettingError, protocol_of
 from tacit.protocols.score_histogram import TRUSTS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-CHOICES = ("trust", "mechanism", "allocation", "kernel", "noise", "budget", "labels")
-"""Settings that decide which others a protocol uses; a refusal names them."""
 
 
 def _numbers(context: Any, option: Any, text: str | None) -> tuple[float, ...] | None:
@@ -198,24 +194,11 @@ def protocol_settings(command: Command) -> Command:
 
 def chosen_protocol(name: str, settings: dict[str, Any]) -> Protocol:
     """The protocol with the settings that were given, all of which it must use."""
-    kind = kind_of(name)
-    given = {key: value for key, value in settings.items() if value is not None}
-    known = {field.name: field for field in fields(kind)}
-    _refuse(given.keys() - known.keys(), f"--protocol {name}")
-    needed = {key for key, own in known.items() if own.default is MISSING} - given.keys()
-    if needed:
-        raise click.UsageError(f"--protocol {name} needs {_flags(needed)}")
-    protocol: Protocol = kind(**given)
-    used = protocol.settings
-    choices = [f"{key} {used[key]}" for key in CHOICES if key in used]
-    _refuse(given.keys() - used.keys(), ", ".join([f"--protocol {name}", *choices]))
-    return protocol
-
-
-def _refuse(names: set[str], place: str) -> None:
-    if names:
-        raise click.UsageError(f"{_flags(names)} cannot be used with {place}")
-
-
-def _flags(names: set[str]) -> str:
-    return " and ".join(f"--{name.replace('_', '-')}" for name in sorted(names))
+    try:
+        return protocol_of(name, {k: given for k, given in settings.items() if given is not None})
+    except SettingError as error:
+        flag, place = f"--{error.name.replace('_', '-')}", f"--protocol {name}"
+        if error.missing:
+            raise click.UsageError(f"{place} needs {flag}") from None
+        place = ", ".join((place, *error.choices))
+        raise click.UsageError(f"{flag} cannot be used with {place}") from None

@@ -24,6 +24,10 @@ PROTOCOLS = {
 """Every protocol's name, and its class in ``tacit.protocols``, imported when it is asked for."""
 
 
+CHOICES = ("trust", "mechanism", "allocation", "kernel", "noise", "budget", "labels")
+"""Settings that decide which others a protocol uses; a refusal names them."""
+
+
 class SettingError(ValueError):
     """A setting that a protocol does not have, does not use, or needs.
 
@@ -31,11 +35,15 @@ class SettingError(ValueError):
     ----------
     name : the setting.
     reason : what is wrong with it.
+    missing : whether it was needed and not given.
+    choices : what decided that it is not used.
     """
 
-    def __init__(self, name: str, reason: str) -> None:
+    def __init__(
+        self, name: str, reason: str, missing: bool = False, choices: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(reason)
-        self.name = name
+        self.name, self.missing, self.choices = name, missing, choices
 
 
 def kind_of(name: str) -> Any:
@@ -80,14 +88,17 @@ def protocol_of(name: str, settings: Mapping[str, Any]) -> Protocol:
             raise SettingError(key, f"{name} has no setting {key!r}")
     for key, field in known.items():
         if field.default is MISSING and key not in settings:
-            raise SettingError(key, f"{name} needs the setting {key!r}")
+            raise SettingError(key, f"{name} needs the setting {key!r}", missing=True)
     given = {
         key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()
     }
     protocol: Protocol = kind(**given)
+    used = protocol.settings
     for key in settings:
-        if key not in protocol.settings:
+        if key not in used:
+            choices = tuple(f"{choice} {used[choice]}" for choice in CHOICES if choice in used)
+            told = ", ".join(choices) or "the others given"
             raise SettingError(
-                key, f"{name} does not use the setting {key!r} with the others given"
+                key, f"{name} does not use the setting {key!r} with {told}", choices=choices
             )
     return protocol
