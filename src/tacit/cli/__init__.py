@@ -28,7 +28,7 @@ REPRODUCE_EXAMPLES = """\b
 Examples:
   tacit reproduce list
   tacit reproduce fedauc-figure-8
-  tacit reproduce fedauc-table-3 --repeats 2 --json results/table-3.json
+  tacit reproduce fedauc-table-3 --repeats 2 --json out/table-3.json
 """
 MAIN_EXAMPLES = """\b
 Examples:

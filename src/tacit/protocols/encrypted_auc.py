@@ -53,6 +53,10 @@ SCHEMES = ("bfv", "ckks")
 UNPERTURBED = (
     "answers were not perturbed: parties could compute the product of the class totals exactly"
 )
+UNSEEN_CROWDS = (
+    "the error assumes that scores spread over the thresholds, which nobody sees: where they crowd "
+    "into few cells it is larger, and thresholds at agreed quantiles (edges) miss less"
+)
 
 
 @dataclass(frozen=True)
@@ -209,6 +213,11 @@ class EncryptedAUC(Protocol):
             raise HomomorphicError(f"there are {parties} boxes, got {len(boxes)}")
         return boxes
 
+    @property
+    def _warnings(self) -> tuple[str, ...]:
+        even = () if self.edges else (UNSEEN_CROWDS,)
+        return even if self.perturbed else (UNPERTURBED, *even)
+
     def _findings(self, told: np.ndarray[Any, np.dtype[np.float64]]) -> Findings:
         """The AUC that the first party tells; nobody knows the class sizes.
 
@@ -224,7 +233,7 @@ class EncryptedAUC(Protocol):
             positives=unknown,
             negatives=unknown,
             approximation_error=np.asarray(1 / (3 * self.thresholds**2)),
-            warnings=() if self.perturbed else (UNPERTURBED,),
+            warnings=self._warnings,
         )
 
 

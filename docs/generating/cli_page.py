@@ -1,0 +1,101 @@
+"""Write the reference of the command line from the commands' own help: python cli_page.py [FILE].
+
+Without FILE the page goes where the site has it. It is committed, so that it can be read without
+building the site; a test compares it with what the commands say now.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from tacit.cli import main
+
+PAGE = Path(__file__).resolve().parents[1] / "reference" / "cli.md"
+INTRODUCTION = """\
+# Command line
+
+Every command and every option, as `--help` has them. This page is written by
+`python docs/generating/cli_page.py`.
+"""
+VERBATIM = "\b"
+"""Before a paragraph whose lines are kept as they are: click's own mark."""
+TITLED = re.compile(r"(?P<title>[^\n]+):\n(?P<lines>.+)", re.DOTALL)
+
+
+def page() -> str:
+    """The whole page, as Markdown."""
+    return "\n".join(
+        [INTRODUCTION, *map(_section, commands(click.Context(main, info_name="tacit")))]
+    )
+
+
+def commands(context: click.Context) -> Iterator[click.Context]:
+    """A command and all those below it, each in the context that its help needs."""
+    yield context
+    for below in commands_below(context):
+        yield from commands(below)
+
+
+def commands_below(context: click.Context) -> Iterator[click.Context]:
+    """A group's own commands, hidden ones left out; none of a command that is no group."""
+    group = context.command
+    if not isinstance(group, click.Group):
+        return
+    for name in group.list_commands(context):
+        below = group.get_command(context, name)
+        if below is not None and not below.hidden:
+            yield click.Context(below, info_name=name, parent=context)
+
+
+def _section(context: click.Context) -> str:
+    """What one command does, how it is called, its options, examples and exit status."""
+    usage = " ".join([context.command_path, *context.command.collect_usage_pieces(context)])
+    parts = [f"## {context.command_path}", *_paragraphs(context.command.help)]
+    parts += [f"```text\n{usage}\n```", *_listed(context), *_paragraphs(context.command.epilog)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _paragraphs(text: str | None) -> Iterator[str]:
+    """Paragraphs of a help text; those that click keeps as they are become blocks with a title."""
+    for paragraph in inspect.cleandoc(text or "").split("\n\n"):
+        if not paragraph.startswith(VERBATIM):
+            yield from filter(None, [" ".join(paragraph.split())])
+            continue
+        kept = paragraph.removeprefix(VERBATIM).strip("\n")
+        titled = TITLED.fullmatch(kept)
+        if titled is not None:
+            yield f"{titled['title']}:"
+            kept = titled["lines"]
+        yield f"```text\n{inspect.cleandoc(kept)}\n```"
+
+
+def _listed(context: click.Context) -> Iterator[str]:
+    """The options, and a group's commands."""
+    records = (option.get_help_record(context) for option in context.command.params)
+    options = [_item(*record) for record in records if record is not None and record[0][0] == "-"]
+    if options:
+        yield "\n".join(options)
+    below = [f"- {_link(one)}" for one in commands_below(context)]
+    if below:
+        yield "\n".join(below)
+
+
+def _link(context: click.Context) -> str:
+    """A command's name, which leads to its section, with its first sentence."""
+    anchor = context.command_path.replace(" ", "-")
+    return f"[`{context.info_name}`](#{anchor}): {context.command.get_short_help_str(200)}"
+
+
+def _item(names: str, text: str) -> str:
+    """One option, with what it means."""
+    return f"- `{names}`: {' '.join(text.split())}".replace("**", r"\*\*").rstrip(": ")
+
+
+if __name__ == "__main__":
+    (Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE).write_text(page(), encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Training over hospitals, with a private measurement after every round."""

@@ -1,0 +1,134 @@
+"""A Flower project that trains, and measures by tacit, with both in one pair of apps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flwr", reason="needs flwr: pip install 'tacit[federation]'")
+
+from flwr.app import Context, RecordDict
+from flwr.supercore.task_identity import TaskIdentity
+
+from tacit.metrics.ranking import auc
+from tacit.privacy.ledger import Ledger
+from tacit.running.deployment.local import local_parties, prepared
+from tests.examples.conftest import Borrow
+
+FOLDER = "flower-training"
+SIGMAS = 5
+"""A normal error beyond it has probability 5.7e-7: the false alarm of each comparison."""
+
+
+@pytest.fixture(autouse=True)
+def task() -> Iterator[None]:
+    """Flower lets a running task make messages; this pretends to be one."""
+    held = (TaskIdentity._task_id, TaskIdentity._run_id, TaskIdentity._node_id)
+    TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
+    yield
+    TaskIdentity._task_id, TaskIdentity._run_id, TaskIdentity._node_id = held
+
+
+class Grid:
+    """Nodes that run a ClientApp in this process, and answer at once."""
+
+    def __init__(self, app: Any, files: Iterable[Path]) -> None:
+        self.app, self.kinds = app, set()  # type: ignore[var-annotated]
+        self.contexts = {
+            100 + place: Context(1, 100 + place, {"party": str(file)}, RecordDict({}), {})
+            for place, file in enumerate(files)
+        }
+
+    def get_node_ids(self) -> Iterable[int]:
+        return list(self.contexts)
+
+    def send_and_receive(self, messages: Iterable[Any], timeout: float) -> list[Any]:
+        replies = []
+        for message in messages:
+            node = message.metadata.dst_node_id
+            self.kinds.add(message.metadata.message_type)
+            reply = self.app(message, self.contexts[node])
+            reply.metadata._src_node_id = node
+            replies.append(reply)
+        return replies
+
+
+def run(borrow: Borrow, folder: Path, rounds: int, limit: float) -> tuple[Any, Grid]:
+    hospitals = borrow(FOLDER, "hospitals")
+    plan = hospitals.write_hospitals(folder, limit, seed=0)
+    place = prepared(plan, local_parties(plan, 3), folder / ".tacit")
+    files = [place.folder / "parties" / name / "party.toml" for name in "abc"]
+    grid = Grid(borrow(FOLDER, "hospital_training.client_app").app, files)
+    config = {
+        "plan": str(place.folder / "plan.toml"),
+        "identity": str(place.identity),
+        "result": str(folder / "rounds.json"),
+        "rounds": rounds,
+    }
+    server = borrow(FOLDER, "hospital_training.server_app")
+    server.main(grid, Context(1, 1, {}, RecordDict({}), config))
+    return json.loads((folder / "rounds.json").read_text()), grid
+
+
+def exact_auc(borrow: Borrow, folder: Path, weights: list[float]) -> float:
+    features, labels = borrow(FOLDER, "hospitals").pooled_test_records(folder)
+    scores = borrow(FOLDER, "hospital_training.model").scores_of(np.array(weights), features)
+    return float(auc(scores, labels))
+
+
+def test_every_round_is_measured_privately(borrow: Borrow, tmp_path: Path) -> None:
+    rounds, grid = run(borrow, tmp_path, rounds=2, limit=2.0)
+    assert grid.kinds == {"train", "evaluate", "query.hello", "query.letter"}
+    exact = [exact_auc(borrow, tmp_path, entry["weights"]) for entry in rounds]
+    for entry, truth in zip(rounds, exact, strict=True):
+        found = entry["result"]["auc"]
+        assert abs(found["value"] - truth) < SIGMAS * found["standard_error"]
+        assert found["standard_error"] < 0.01
+        assert entry["result"]["spent"]["epsilon"] == 1.0
+    assert exact[-1] > 0.7
+    for name in "abc":
+        with Ledger(tmp_path / name / "ledger.db") as book:
+            (spending,) = book.spending("test records")
+            assert spending.epsilon == pytest.approx(2.0)
+
+
+def test_training_goes_on_when_the_books_allow_no_more(
+    borrow: Borrow, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rounds, _ = run(borrow, tmp_path, rounds=2, limit=1.0)
+    assert ["result" in entry for entry in rounds] == [True, False]
+    assert rounds[0]["weights"] != rounds[1]["weights"]
+    assert "round 2 is not measured" in capsys.readouterr().out
+    lines = borrow(FOLDER, "run").table(rounds, tmp_path).splitlines()
+    assert "not measured" in lines[2]
+    assert lines[2].endswith("  1")
+
+
+def test_weights_are_the_mean_over_hospitals(borrow: Borrow, tmp_path: Path) -> None:
+    """FedAvg's step, computed plainly."""
+    rounds, _ = run(borrow, tmp_path, rounds=1, limit=1.0)
+    model = borrow(FOLDER, "hospital_training.model")
+    weights, sizes = [], []
+    for name in "abc":
+        held = np.load(tmp_path / name / "train.npz")
+        weights.append(model.trained(model.fresh_weights(), held["features"], held["labels"]))
+        sizes.append(held["labels"].size)
+    np.testing.assert_allclose(rounds[0]["weights"], np.average(weights, 0, sizes), rtol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_real_programs_train_and_measure(
+    borrow: Borrow, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    borrow(FOLDER, "run").main(["--rounds", "1", "--folder", str(tmp_path)])
+    (entry,) = json.loads((tmp_path / "rounds.json").read_text())
+    found = entry["result"]["auc"]
+    truth = exact_auc(borrow, tmp_path, entry["weights"])
+    assert abs(found["value"] - truth) < SIGMAS * found["standard_error"]
+    assert f"{found['value']:.4f}" in capsys.readouterr().out.splitlines()[-1]

@@ -1,0 +1,231 @@
+"""Split learning of a wide-and-deep model, its records, and what its evaluation costs."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit import Clients, binormal_scores
+from tacit.metrics.ranking import auc
+from tests.examples.conftest import EXAMPLES, Borrow
+
+FOLDER = "wide-and-deep"
+TRAIN = EXAMPLES / FOLDER / "train.py"
+SIGMAS = 5
+"""A normal error beyond it has probability 5.7e-7: the false alarm of each comparison."""
+
+
+@pytest.fixture(scope="module")
+def criteo(borrow: Borrow) -> Any:
+    return borrow(FOLDER, "criteo")
+
+
+@pytest.fixture(scope="module")
+def impressions(borrow: Borrow) -> Any:
+    return borrow(FOLDER, "synthetic").synthetic_impressions(4000, seed=3)
+
+
+def same(one: Any, other: Any) -> None:
+    for name in ("labels", "integers", "categories"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+        assert getattr(one, name).dtype == getattr(other, name).dtype
+
+
+def test_a_line_of_the_challenge_is_read_as_documented(criteo: Any, tmp_path: Path) -> None:
+    integers = ["1", "", "-2", "70000", *[""] * 9]
+    categories = ["68fd1e64", "", "ffffffff", *["0000000a"] * 23]
+    (tmp_path / "train.txt").write_text("\t".join(["1", *integers, *categories]) + "\n")
+    read = criteo.read_criteo(tmp_path / "train.txt")
+    assert read.labels.tolist() == [1]
+    np.testing.assert_array_equal(read.integers[0], [1, np.nan, -2, 70000, *[np.nan] * 9])
+    assert read.categories[0].tolist() == [0x68FD1E64, criteo.MISSING, 2**32 - 1, *[10] * 23]
+
+
+def test_records_survive_being_written_and_read(
+    criteo: Any, impressions: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "train.txt"
+    criteo.write_criteo(path, impressions)
+    same(criteo.read_criteo(path), impressions)
+    packed = tmp_path / "train.txt.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    first = criteo.read_criteo(packed, 123)
+    assert first.records == 123
+    np.testing.assert_array_equal(first.categories, impressions.categories[:123])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1\t2\n", "not in Criteo's format"),
+        ("\t".join(["2", *[""] * 39]) + "\n", "labels must be 0 or 1, got 2"),
+        ("\t".join(["1", "x", *[""] * 38]) + "\n", "not in Criteo's format"),
+        ("\t".join(["1", *[""] * 13, "1ffffffff", *[""] * 25]) + "\n", "8 hexadecimal digits"),
+        ("\t".join(["1", *[""] * 39]) + "\n", "holds 1 records, 2 were asked for"),
+    ],
+)
+def test_another_file_is_refused_by_name(criteo: Any, tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "other.txt"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=said) as refused:
+        criteo.read_criteo(path, 2)
+    assert str(path) in str(refused.value)
+
+
+def test_synthetic_records_have_the_shape_of_real_ones(borrow: Borrow, impressions: Any) -> None:
+    synthetic = borrow(FOLDER, "synthetic")
+    same(impressions, synthetic.synthetic_impressions(4000, seed=3))
+    spread = math.sqrt(synthetic.CLICKS * (1 - synthetic.CLICKS) / 4000)
+    assert abs(impressions.labels.mean() - synthetic.CLICKS) < SIGMAS * spread
+    known = impressions.integers[~np.isnan(impressions.integers)]
+    assert 0.02 < 1 - known.size / impressions.integers.size < 0.5
+    assert known.max() > 100 * np.median(known)
+    assert np.nanmin(impressions.integers[:, 1]) < 0
+    distinct = [np.unique(column).size for column in impressions.categories.T]
+    assert min(distinct) < 10 and max(distinct) > 500
+
+
+def test_features_depend_on_values_alone(criteo: Any, impressions: Any) -> None:
+    features = criteo.Features.of(impressions, buckets=100)
+    columns = np.arange(criteo.CATEGORIES) * 100
+    assert ((features.places >= columns) & (features.places < columns + 100)).all()
+    missing = impressions.categories == criteo.MISSING
+    np.testing.assert_array_equal(features.places - columns == 0, missing)
+    np.testing.assert_array_equal(features.numbers[:, 13:] == 1, np.isnan(impressions.integers))
+
+
+def parties(seed: int, auc_value: float, size: int = 3000) -> tuple[Any, Any]:
+    """Scores and labels of six label parties."""
+    scores, labels = binormal_scores(size // 4, size - size // 4, auc_value, seed=seed)
+    clients = Clients.split(scores, labels, clients=6, seed=1)
+    cuts = clients.offsets[1:-1]
+    return np.split(clients.scores, cuts), np.split(clients.labels, cuts)
+
+
+def test_labels_flipped_once_cost_epsilon_over_all_epochs(borrow: Borrow) -> None:
+    scores, labels = parties(0, 0.7)
+    meter = borrow(FOLDER, "measuring").Meter(labels, 0.8, seed=0)
+    random = np.random.default_rng(5)
+    for _ in range(4):
+        meter.measure([own + random.normal(0, 0.3, own.size) for own in scores])
+    assert [found.once.spent for found in meter.results] == [0.8, 0.0, 0.0, 0.0]
+    assert [found.once.total for found in meter.results] == [0.8] * 4
+    np.testing.assert_allclose([found.fresh.total for found in meter.results], [0.8, 1.6, 2.4, 3.2])
+    assert len({found.once.auc.value for found in meter.results}) == 4
+
+
+def test_every_epoch_is_computed_from_the_labels_that_were_flipped_first(borrow: Borrow) -> None:
+    """Estimate and error by the formulas of docs/protocols.md, from the notebook's labels."""
+    scores, labels = parties(0, 0.7)
+    meter = borrow(FOLDER, "measuring").Meter(labels, 1.0, seed=0)
+    random = np.random.default_rng(5)
+    rho = 1 / (1 + math.e)
+    for _ in range(3):
+        moved = [own + random.normal(0, 0.3, own.size) for own in scores]
+        found = meter.measure(moved)
+        (note,) = meter.notebook.notes.values()
+        flipped, records = note.labels, note.labels.size
+        positives = (flipped.sum() * (1 - rho) - (records - flipped.sum()) * rho) / (1 - 2 * rho)
+        rate = positives / records
+        alpha = (1 - rate) * rho / (rate * (1 - rho) + (1 - rate) * rho)
+        beta = rate * rho / (rate * rho + (1 - rate) * (1 - rho))
+        pooled = np.concatenate(moved)
+        expected = (auc(pooled, flipped) - (alpha + beta) / 2) / (1 - alpha - beta)
+        assert found.once.auc.value == pytest.approx(expected, abs=1e-9)
+        ranks = np.argsort(np.argsort(pooled))
+        centre = positives - 0.5 + expected * (records - 2 * positives)
+        spread = rho * (1 - rho) / (1 - 2 * rho) ** 2 * np.sum((ranks - centre) ** 2)
+        error = math.sqrt(spread) / (positives * (records - positives))
+        assert found.once.auc.standard_error == pytest.approx(error, rel=0.01)
+
+
+def test_without_torch_one_sentence_says_what_to_install() -> None:
+    code = (
+        f"import sys, runpy; sys.modules['torch'] = None; sys.path.insert(0, {str(TRAIN.parent)!r})"
+        f"; runpy.run_path({str(TRAIN)!r}, run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "train.py: training needs torch, which is not installed: pip install 'tacit[training]'\n"
+    )
+
+
+SMALL = ("--records", "4000", "--epochs", "2", "--parties", "4", "--seed", "3")
+
+
+def trained(borrow: Borrow, out: Path, *more: str) -> tuple[Any, str]:
+    """The results of a small run, and what it printed."""
+    pytest.importorskip("torch", reason="needs torch: pip install 'tacit[training]'")
+    train, said = borrow(FOLDER, "train"), io.StringIO()
+    with contextlib.redirect_stdout(said):
+        train.main([*SMALL, "--json", str(out), *more])
+    return json.loads(out.read_text()), said.getvalue()
+
+
+@pytest.fixture(scope="module")
+def run(borrow: Borrow, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, str]:
+    return trained(borrow, tmp_path_factory.mktemp("out") / "new" / "run.json")
+
+
+def test_training_measures_every_epoch_privately(run: tuple[Any, str]) -> None:
+    content, said = run
+    for epoch in content["epochs"]:
+        for name in ("once", "fresh"):
+            error = epoch[name]["value"] - epoch["exact"]
+            assert abs(error) < SIGMAS * epoch[name]["standard_error"]
+    assert [epoch["once"]["total"] for epoch in content["epochs"]] == [1.0, 1.0]
+    assert [epoch["fresh"]["total"] for epoch in content["epochs"]] == [1.0, 2.0]
+    assert content["epochs"][1]["exact"] > 0.55
+    assert content["test_records"] == 1200
+    assert f"{content['epochs'][1]['once']['value']:.4f}" in said
+    assert "is not private" in said
+
+
+def test_the_server_reads_training_labels_from_gradients(run: tuple[Any, str]) -> None:
+    """The README says so; a message that did hide them would have to be described anew."""
+    traffic = run[0]["traffic"]
+    assert traffic["labels"] == 2 * 2800
+    assert traffic["read"] == traffic["labels"]
+
+
+def test_a_file_of_the_same_records_gives_the_same_results(
+    borrow: Borrow, criteo: Any, impressions: Any, run: tuple[Any, str], tmp_path: Path
+) -> None:
+    criteo.write_criteo(tmp_path / "train.txt", impressions)
+    read, _ = trained(borrow, tmp_path / "read.json", "--criteo", str(tmp_path / "train.txt"))
+    assert read["data"] == "train.txt"
+    assert read["epochs"] == run[0]["epochs"]
+
+
+def test_split_gradients_are_those_of_the_whole_model(
+    borrow: Borrow, criteo: Any, impressions: Any
+) -> None:
+    """The step of a server that sees gradients only, against differentiating in one piece."""
+    torch = pytest.importorskip("torch", reason="needs torch: pip install 'tacit[training]'")
+    split = borrow(FOLDER, "split_training")
+    split.start_from(0)
+    layers = split.Layers(buckets=50)
+    owned = (np.arange(100, 200), np.arange(100))
+    server = split.FeatureParty(criteo.Features.of(impressions, 50), owned, layers)
+    party = split.LabelParty(impressions.labels[owned[1]], layers)
+    records = np.array([5, 17, 80, 2])
+    labels = torch.from_numpy(impressions.labels[owned[1]][records].astype(np.float32))
+    whole = torch.nn.functional.binary_cross_entropy_with_logits(
+        party._logits(server._cut(1, records)), labels
+    )
+    weights = [server._embedding.weight, server._wide.weight, server._deep[0].weight]
+    expected = torch.autograd.grad(whole, weights)
+    server.backward(party.learn(server.forward(1, records)))
+    for weight, gradient in zip(weights, expected, strict=True):
+        torch.testing.assert_close(weight.grad, gradient)
