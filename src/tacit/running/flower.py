@@ -19,7 +19,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,9 @@ except ImportError:
 HELLO, LETTER = "query.hello", "query.letter"
 SAID, BYTES = "said", "bytes"
 POLL_SECONDS = 0.5
+REST = 4.0
+"""Waiting for replies takes at least so many times as long as looking for them."""
+
 NONCE_BYTES = 16
 Printer = Callable[[str], None]
 
@@ -110,7 +113,7 @@ class Nodes:
 
     def _greet(self, hellos: Mapping[int, Any], timeout: float) -> None:
         messages = [self._message(node, HELLO, rebuilt(said)) for node, said in hellos.items()]
-        for reply in self._grid.send_and_receive(messages, timeout=timeout):
+        for reply in self._exchange(messages, timeout):
             node = reply.metadata.src_node_id
             said = dict(reply.content[SAID]) if reply.has_content() else {}
             problem = self._problem(said)
@@ -151,8 +154,7 @@ class Nodes:
                 for place in waiting
             ]
             timeout = self._plan.deadline / (1 + self._plan.retries)
-            replies = self._grid.send_and_receive(messages, timeout=timeout)
-            self._take(coordinator, replies, journal)
+            self._take(coordinator, self._exchange(messages, timeout), journal)
         silent = coordinator.waiting
         answered = len(letters) - len(silent)
         sent = sum(len(letter) for letter in letters.values())
@@ -162,6 +164,23 @@ class Nodes:
             f"{time.monotonic() - started:.1f} s, {sent:,} bytes down, "
             f"{sum(journal.received.values()):,} up so far{missing}"
         )
+
+    def _exchange(self, messages: Iterable[Any], seconds: float) -> Iterator[Any]:
+        """Send messages and give replies as they come, until all have or the time is over.
+
+        Flower's own ``send_and_receive`` looks for replies every three seconds. This looks more
+        often, but spends most of its time waiting.
+        """
+        ends, waiting = time.monotonic() + seconds, set(self._grid.push_messages(messages))
+        while waiting:
+            asked = time.monotonic()
+            for reply in self._grid.pull_messages(waiting):
+                waiting.discard(reply.metadata.reply_to_message_id)
+                yield reply
+            now = time.monotonic()
+            if not waiting or now >= ends:
+                break
+            time.sleep(min(max(POLL_SECONDS, REST * (now - asked)), ends - now))
 
     def _take(self, coordinator: Coordinator, replies: Iterable[Any], journal: Journal) -> None:
         owners = {node: place for place, node in self.places.items()}
