@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tacit.data.clients import SECOND, Clients, DataError
@@ -296,6 +295,8 @@ def _batches(
 
 
 def _parquet_batches(handle: IO[bytes], columns: _Columns, source: str) -> Iterator[pa.RecordBatch]:
+    import pyarrow.parquet as pq  # noqa: PLC0415 -- a party with a CSV file does without
+
     file = pq.ParquetFile(handle, buffer_size=_PARQUET_BUFFER_BYTES)
     _require_columns(file.schema_arrow.names, columns, source)
     _require_types(file.schema_arrow, columns, source)

@@ -7,9 +7,10 @@ all levels alike. Which weights are assumed is said by ``Aim``; the estimate its
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
@@ -17,11 +18,12 @@ from numpy.typing import NDArray
 
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import own_shares, subtree_variances
-from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.privacy.unary import OWN_VARIANCE, unary_variance
 
 Floats = NDArray[np.float64]
 Levels = NDArray[np.int64]
+Asked = tuple[int, ...]
+Shares = list[float]
 Aim = Literal["auc", "cdf", "even"]
 
 AIMS = ("auc", "cdf", "even")
@@ -119,74 +121,100 @@ class _Division:
         would serve better: shares of all levels, settled together, would end in one. So levels are
         added to the leaves, dropped or exchanged, one at a time, as long as that lowers it.
         """
-        asked = np.array([self.squares.size - 1])
-        shares, reached = self._settled(asked, np.ones(1))
+        leaves = self.squares.size - 1
+        asked: Asked = (leaves,)
+        shares, reached = self._settled(asked, [1.0])
         while True:
             tried = [(own, *self._settled(own, start)) for own, start in _changes(asked, shares)]
             best = min(tried, key=lambda one: one[2])
             if best[2] > reached * (1 - STEP):
                 break
             asked, shares, reached = best
-        kept = (shares >= LEAST_SHARE) | (asked == asked[-1])
-        return asked[kept], self._settled(asked[kept], shares[kept])[0]
+        pairs = zip(asked, shares, strict=True)
+        kept = [pair for pair in pairs if pair[1] >= LEAST_SHARE or pair[0] == leaves]
+        levels = tuple(level for level, _ in kept)
+        settled, _ = self._settled(levels, [share for _, share in kept])
+        return np.array(levels), np.array(settled)
 
-    def _settled(self, asked: Levels, start: Floats) -> tuple[Floats, float]:
+    def _settled(self, asked: Asked, start: Shares) -> tuple[Shares, float]:
         """Shares of these levels from which no small shift lowers the variance, and that variance.
 
         A level's share moves by a root of what the variance loses by it. The third root leads
         straight to the best shares for given weights where variances fall with the square of
         epsilon; where they fall exponentially smaller steps are needed.
         """
-        shares = start / start.sum()
+        shares = _scaled(start)
         for _ in range(STEPS):
             gains, rates, reached = self._gains(asked, shares)
-            moved = shares * (gains / gains.max()) ** (1 / (3 + rates))
-            moved /= moved.sum()
-            if np.abs(moved - shares).max() < STEP:
+            most = max(gains)
+            moved = _scaled(
+                share * (gain / most) ** (1 / (3 + rate))
+                for share, gain, rate in zip(shares, gains, rates, strict=True)
+            )
+            if max(abs(new - old) for new, old in zip(moved, shares, strict=True)) < STEP:
                 break
             shares = moved
         return shares, reached
 
-    def _gains(self, asked: Levels, shares: Floats) -> tuple[Floats, Floats, float]:
+    def _gains(self, asked: Asked, shares: Shares) -> tuple[Shares, Shares, float]:
         """What the variance loses by more budget on each level, the noises' rates, the variance."""
-        rates = np.maximum(self.budget * shares, LEAST_RATE)
-        variances = np.full(self.squares.size, np.inf)
-        variances[asked] = np.maximum(discrete_laplace_variance(1 / rates), LEAST_VARIANCE)
+        rates = [max(self.budget * share, LEAST_RATE) for share in shares]
+        variances = [math.inf] * self.squares.size
+        for level, rate in zip(asked, rates, strict=True):
+            noise = 2 * math.exp(-rate) / math.expm1(-rate) ** 2
+            variances[level] = max(noise, LEAST_VARIANCE)
         if self.known_total:
             variances[0] = 0.0
-        total, by_level = self._variance(variances)
-        gains = by_level[asked] * variances[asked] / np.tanh(rates / 2)
-        return np.maximum(gains, LEAST_VARIANCE), rates, total
+        total, by_level = self._variance(np.array(variances))
+        gains = [
+            max(by_level[level] * variances[level] / math.tanh(rate / 2), LEAST_VARIANCE)
+            for level, rate in zip(asked, rates, strict=True)
+        ]
+        return gains, rates, total
 
-    def _variance(self, variances: Floats) -> tuple[float, Floats]:
+    def _variance(self, variances: Floats) -> tuple[float, Shares]:
         """The variance of the assumed weights, and its derivative by every level's variance.
 
         A node's subtree averages its own count, with weight w, and its children's: its variance
         grows by ``w**2`` with its own and by ``2 (1 - w)**2`` with a child's.
         """
-        weights = 2 * self.squares
-        weights[0] = self.squares[0]
-        total = float(np.sum(weights * subtree_variances(variances)))
         passed, found = 0.0, []
-        for weight, share in zip(weights.tolist(), own_shares(variances).tolist(), strict=True):
+        for weight, share in zip(self._weights, own_shares(variances).tolist(), strict=True):
             reached = weight + passed
             found.append(reached * share**2)
             passed = 2 * reached * (1 - share) ** 2
-        return total, np.array(found)
+        inner = subtree_variances(variances).tolist()
+        return math.fsum(w * v for w, v in zip(self._weights, inner, strict=True)), found
+
+    @cached_property
+    def _weights(self) -> Shares:
+        return [float(self.squares[0]), *(2 * self.squares[1:]).tolist()]
 
 
-def _changes(asked: Levels, shares: Floats) -> Iterator[tuple[Levels, Floats]]:
+def _scaled(shares: Iterable[float]) -> Shares:
+    """Shares that add up to 1."""
+    given = list(shares)
+    total = sum(given)
+    return [share / total for share in given]
+
+
+def _changes(asked: Asked, shares: Shares) -> Iterator[tuple[Asked, Shares]]:
     """One level above the leaves more, less or exchanged, with shares to start from."""
-    others = np.setdiff1d(np.arange(1, asked[-1]), asked)
+    others = [level for level in range(1, asked[-1]) if level not in asked]
+    held = dict(zip(asked, shares, strict=True))
+    mean = sum(shares) / len(shares)
     for level in others:
-        place = int(np.searchsorted(asked, level))
-        yield np.insert(asked, place, level), np.insert(shares, place, shares.mean())
-    for place in range(asked.size - 1):
-        rest, left = np.delete(asked, place), np.delete(shares, place)
-        yield rest, left
+        yield _ordered({**held, level: mean})
+    for gone in asked[:-1]:
+        rest = {level: share for level, share in held.items() if level != gone}
+        yield _ordered(rest)
         for level in others:
-            at = int(np.searchsorted(rest, level))
-            yield np.insert(rest, at, level), np.insert(left, at, shares[place])
+            yield _ordered({**rest, level: held[gone]})
+
+
+def _ordered(shares: dict[int, float]) -> tuple[Asked, Shares]:
+    levels = tuple(sorted(shares))
+    return levels, [shares[level] for level in levels]
 
 
 @lru_cache(maxsize=256)
