@@ -55,6 +55,7 @@ PROTOCOLS: dict[str, Protocol] = {
     "fedauc-local": FedAUC(1.0, "laplace", "fixed", alpha=0.6),
     "fedauc-global": FedAUC(1.0, "laplace", "fixed", sensitivity="global"),
     "fedauc-response": FedAUC(1.0, "randomised-response"),
+    "fedauc-mpc": FedAUC(1.0, ranks="mpc"),
     "dpauc": DPAUC(1.0, 20),
     "dpauc-label": DPAUC(1.0, 20, adjacency="label"),
     "dpauc-replace": DPAUC(1.0, 20, adjacency="replace"),
@@ -108,6 +109,10 @@ of its clients one at a time the estimates are compared. They release the AUC wi
 with so few records agreed exactly. A session takes two clients. Their own tests have the checked
 variant, which takes twice as long."""
 
+RANKED = {"fedauc-mpc"}
+"""Protocols whose clients first compute something together and note their own part of it, which a
+client alone cannot."""
+
 every_protocol = pytest.mark.parametrize("name", list(PROTOCOLS))
 few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -141,7 +146,7 @@ def assert_same(ours: Reply, theirs: Reply) -> None:
         np.testing.assert_array_equal(left, right)
 
 
-@pytest.mark.parametrize("name", [n for n in PROTOCOLS if n not in ENCRYPTED])
+@pytest.mark.parametrize("name", [n for n in PROTOCOLS if n not in ENCRYPTED | RANKED])
 @few
 @given(clients=federations())
 def test_a_batch_answers_as_its_clients_one_at_a_time(name: str, clients: Clients) -> None:
@@ -299,12 +304,13 @@ def test_no_neighbour_costs_more_than_the_step_declares(name: str, seed: int) ->
 
     Label-private steps are given the same ranks for both data sets, as scores are public there.
     """
-    clients = one_client(seed)
-    for ask, _ in conversation_of(clients, PROTOCOLS[name], NoNoise()):
+    clients, ranks = one_client(seed), Memory() if name in RANKED else None
+    for ask, _ in conversation_of(clients, PROTOCOLS[name], NoNoise(), ranks):
         cost = ask.step.spends(clients, ask, Memory())
         if cost == NOTHING or math.isinf(cost.epsilon):
             continue
-        worst = max(_losses(clients, ask, cost), key=lambda loss: loss.delta(0.6 * cost.epsilon))
+        losses = _losses(clients, ask, cost, ranks)
+        worst = max(losses, key=lambda loss: loss.delta(0.6 * cost.epsilon))
         assert worst.delta(cost.epsilon) <= max(cost.delta, 0.0) * (1 + 1e-9)
         if name not in LOOSE:
             assert worst.delta(0.6 * cost.epsilon) > cost.delta, (
@@ -312,17 +318,18 @@ def test_no_neighbour_costs_more_than_the_step_declares(name: str, seed: int) ->
             )
 
 
-def _losses(clients: Clients, ask: Ask, cost: Cost) -> Iterator[Loss]:
+def _losses(clients: Clients, ask: Ask, cost: Cost, ranks: Memory | None = None) -> Iterator[Loss]:
     assert cost.adjacency is not None
     noise = Recorder()
-    ours = ask.step.answer(clients, ask, noise, Memory())
+    ours = ask.step.answer(clients, ask, noise, ranks or Memory())
     for other in neighbours(clients, cost.adjacency):
         if noise.flips and cost.adjacency is Adjacency.REPLACE:
             yield _bit_loss(ours, ask.step.answer(other, ask, NoNoise(), Memory()), noise)
         elif noise.flips:
             yield _response_loss(clients, other, ask, ours, noise)
         else:
-            yield loss_between(ours, ask.step.answer(other, ask, NoNoise(), Memory()), noise)
+            theirs = ask.step.answer(other, ask, NoNoise(), ranks or Memory())
+            yield loss_between(ours, theirs, noise)
 
 
 def _response_loss(
