@@ -19,7 +19,8 @@ demo: setup
 
 # One more worker than cores: some tests wait for programs that poll.
 test: setup
-	$(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') -m 'not thorough'
+	$(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') \
+	  --dist worksteal -m 'not thorough'
 
 test-thorough: setup
 	$(BIN)/python -m pytest -m thorough

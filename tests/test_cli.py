@@ -550,7 +550,13 @@ ALL_EXAMPLES = dict.fromkeys(
 )
 
 
-@pytest.mark.parametrize("line", ALL_EXAMPLES)
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(line, marks=[pytest.mark.thorough] if "--protocol all" in line else [])
+        for line in ALL_EXAMPLES
+    ],
+)
 def test_the_examples_run(folder: Path, line: str) -> None:
     result = run(*shlex.split(line)[1:])
     assert result.exit_code == 0, result.stderr
