@@ -534,7 +534,9 @@ def examples(command: click.Command) -> list[str]:
 @pytest.mark.parametrize("name", ["evaluate", "demo", "reproduce"])
 def test_help_shows_its_examples_on_lines_of_their_own(name: str) -> None:
     for option in ("-h", "--help"):
-        shown = [line.strip() for line in run(name, option).stdout.splitlines()]
+        result = run(name, option)
+        assert result.exit_code == 0, result.output
+        shown = [line.strip() for line in result.stdout.splitlines()]
         wanted = examples(main.commands[name])
         assert len(wanted) >= 2
         assert set(wanted) <= set(shown)

@@ -15,13 +15,6 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 Borrow = Callable[..., ModuleType]
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "slow: starts real programs, and takes half a minute or so")
-    config.addinivalue_line(
-        "markers", "thorough: left to `make test-thorough`; shorter tests cover most of it"
-    )
-
-
 @pytest.fixture(scope="module")
 def borrow() -> Iterator[Borrow]:
     """Import a module of an example, by the example's folder and the module's name."""

@@ -38,7 +38,9 @@ class Grid:
     """Nodes that run a ClientApp in this process, and answer at once."""
 
     def __init__(self, app: Any, files: Iterable[Path]) -> None:
-        self.app, self.kinds = app, set()  # type: ignore[var-annotated]
+        self.app, self.sent = app, 0
+        self.kinds: set[str] = set()
+        self.replies: dict[str, Any] = {}
         self.contexts = {
             100 + place: Context(1, 100 + place, {"party": str(file)}, RecordDict({}), {})
             for place, file in enumerate(files)
@@ -48,14 +50,24 @@ class Grid:
         return list(self.contexts)
 
     def send_and_receive(self, messages: Iterable[Any], timeout: float) -> list[Any]:
-        replies = []
-        for message in messages:
-            node = message.metadata.dst_node_id
-            self.kinds.add(message.metadata.message_type)
-            reply = self.app(message, self.contexts[node])
-            reply.metadata._src_node_id = node
-            replies.append(reply)
-        return replies
+        return [self.answered(message) for message in messages]
+
+    def push_messages(self, messages: Iterable[Any]) -> list[str]:
+        replies = self.send_and_receive(messages, 0.0)
+        self.replies = {reply.metadata.reply_to_message_id: reply for reply in replies}
+        return list(self.replies)
+
+    def pull_messages(self, numbers: Iterable[str]) -> list[Any]:
+        return [self.replies.pop(number) for number in list(numbers)]
+
+    def answered(self, message: Any) -> Any:
+        node = message.metadata.dst_node_id
+        self.sent += 1
+        message.metadata.__dict__["_message_id"] = str(self.sent)
+        self.kinds.add(message.metadata.message_type)
+        reply = self.app(message, self.contexts[node])
+        reply.metadata._src_node_id = node
+        return reply
 
 
 def run(borrow: Borrow, folder: Path, rounds: int, limit: float) -> tuple[Any, Grid]:
