@@ -17,9 +17,9 @@ $(STAMP): pyproject.toml
 demo: setup
 	$(BIN)/tacit demo
 
-# One more worker than cores: some tests wait for programs that poll.
+# Two more workers than cores: some tests wait for programs that poll.
 test: setup
-	$(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') \
+	$(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 2)') \
 	  --dist worksteal -m 'not thorough'
 
 test-thorough: setup
