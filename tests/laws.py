@@ -114,7 +114,7 @@ RANKED = {"fedauc-mpc"}
 client alone cannot."""
 
 every_protocol = pytest.mark.parametrize("name", list(PROTOCOLS))
-few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def enough(name: str, clients: Clients) -> None:

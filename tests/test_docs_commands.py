@@ -33,6 +33,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [*sorted((DOCS / "start").glob("*.md")), DOCS / "choosing.md", DOCS / "index.md"]
+LONG = {"platform", "choosing"}
+"""Pages whose commands take longest; `make test-thorough` types them."""
 SECONDS = 120.0
 """After which a command that hangs is ended."""
 TOLERANCE = 0.1
@@ -156,7 +158,14 @@ def _check_typed_elsewhere(block: Block) -> None:
     assert all(f'"{word}"' in other for word in command[1:3]), command
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.thorough] if page.stem in LONG else [])
+        for page in PAGES
+    ],
+    ids=lambda page: page.stem,
+)
 def test_a_quickstart_can_be_typed(page: Path, tmp_path: Path) -> None:
     found = blocks(page.read_text(encoding="utf-8"))
     assert found
