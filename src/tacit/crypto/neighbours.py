@@ -234,3 +234,55 @@ def neighbours(arranged: Indices, index: int, degree: int) -> Indices:
     half = degree // 2
     steps = np.concatenate([np.arange(-half, 0), np.arange(1, half + 1)])
     return np.sort(arranged[(place + steps) % arranged.size])
+
+
+def fewest_in_windows(present: ArrayLike, half: int) -> int:
+    """The fewest members that two disjoint windows of ``half`` places of a ring hold together.
+
+    Parameters
+    ----------
+    present : for each place of the ring, at least ``2 half`` of them, whether its client is one.
+    half : the places of a window.
+
+    Examples
+    --------
+    >>> fewest_in_windows([1, 0, 0, 1, 1, 0, 1, 1], half=2)
+    1
+    """
+    members = np.asarray(present, dtype=np.int64)
+    places, reach = members.size, members.size - 2 * half + 1
+    ends = np.cumsum(np.concatenate([[0], members, members[: half - 1]]))
+    held = ends[half:] - ends[:-half]
+    # least[s] is the least of held[s], ..., held[s + span - 1] around the ring; spans double
+    least, span = held, 1
+    while span < reach:
+        step = min(span, reach - span)
+        least, span = np.minimum(least, np.roll(least, -step)), span + step
+    return int((held + np.roll(least, -half)).min()) if places else 0
+
+
+def window_excess(clients: int, min_clients: int, colluders: int, degree: int) -> int:
+    """The number beta that the colluders in any two disjoint windows exceed with probability at
+    most ``SECRECY``: a hypergeometric tail, and a union bound over pairs of windows.
+
+    All clients that may be missing may be missing before the ring is drawn, which leaves the
+    colluders the largest share of it.
+
+    Parameters
+    ----------
+    clients : in the whole agreement.
+    min_clients : the fewest that may be on the ring.
+    colluders : how many of them may collude.
+    degree : the places of two windows.
+
+    Examples
+    --------
+    >>> window_excess(1000, 900, 100, degree=52)
+    31
+    """
+    from scipy import stats  # noqa: PLC0415 (half a second to import)
+
+    places = max(min_clients, degree + 2, colluders)
+    least = np.arange(min(degree, colluders) + 1)
+    chances = comb(clients, 2) * stats.hypergeom(places, colluders, degree).sf(least)
+    return int(least[chances <= SECRECY][0])
