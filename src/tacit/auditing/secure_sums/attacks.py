@@ -1,4 +1,4 @@
-"""Strategies known to work where a part of the rule is missing, each as it is told to the clients."""
+"""Strategies that work where a part of the rule is missing, each as clients are told it."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -32,27 +33,39 @@ TERMS = bytes(32)
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
-    """What the honest clients answered in one attempt, and what the server collected.
+class Masked:
+    """What clients did until they sent their masked vectors.
 
     Parameters
     ----------
     sent : shape (K,), who sent a masked vector.
     partners : shape (K, K), row i is whose pair masks client i added; empty where it sent nothing.
-    digests : what each signed with it, or ``NO_DIGEST``.
-    announced : whom each was told to have shared.
-    signed : shape (K,), who signed its lists.
+    announced : whom each was told to have shared; empty where it sent nothing.
+    digests : what each signed with its vector, or ``NO_DIGEST``.
+    colluding : int64, shape (K,), how many colluders hold shares of each client's secrets.
+    """
+
+    sent: Bools
+    partners: Bools
+    announced: tuple[Members, ...]
+    digests: tuple[bytes, ...]
+    colluding: Indices
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """All that the server has from one attempt.
+
+    Parameters
+    ----------
+    masked : what clients did until they sent their masked vectors.
     revealed : shape (K,), who revealed its shares.
     seed_shares, key_shares : int64, shape (K,), how many shares of each client's secrets the server
         has, with those that colluders hold.
     labels : int64, shape (K,), the determined sums; see ``determined_sums``.
     """
 
-    sent: Bools
-    partners: Bools
-    digests: tuple[bytes, ...]
-    announced: tuple[Members, ...]
-    signed: Bools
+    masked: Masked
     revealed: Bools
     seed_shares: Indices
     key_shares: Indices
@@ -81,39 +94,50 @@ class HonestClients:
         joining : shape (K,), who takes part; None for everybody.
         number : of the attempt, from 0.
         """
-        setting = self.setting
-        members = setting.honest if joining is None else setting.honest & joining
-        shared = self._shared(attempt, members)
-        sent, announced = self._sent(attempt, shared)
-        partners = attempt.delivered & sent[:, None]
-        digests = self._signed_digests(attempt, sent, announced, number)
-        signed = self._signed(attempt, sent, announced, digests)
-        certified = self._certified(attempt, signed, digests)
-        revealed = certified & attempt.revealing
-        held = partners | np.diag(sent)
-        colluding = self._colluding_holders(attempt, shared)
-        keys = (held & attempt.left)[revealed].sum(0) + colluding
-        seeds = (held & ~attempt.left)[revealed].sum(0) + colluding
-        readable = sent & (seeds >= setting.threshold)
-        known = ~setting.honest | (keys >= setting.threshold)
-        labels = determined_sums(partners, readable, known)
-        return Answers(
-            sent, partners, digests, announced, signed, revealed, seeds, keys, labels
-        )
+        masked = self.mask(attempt, joining, number)
+        signed = self._signed(attempt, masked)
+        revealed = self._certified(attempt, signed, masked.digests) & attempt.revealing
+        return self.opened(masked, attempt.left, revealed)
 
-    def joining(self, ended: Bools, answers: Answers) -> Bools:
+    def mask(self, attempt: Attempt, joining: Bools | None = None, number: int = 0) -> Masked:
+        """The first steps of an attempt, from advertised keys to masked vectors."""
+        honest = self.setting.honest
+        shared = self._shared(attempt, honest if joining is None else honest & joining)
+        colluding = (attempt.around & shared[:, None] & ~honest).sum(-1)
+        sent, announced = self._sent(attempt, shared)
+        digests = self._signed_digests(attempt, sent, announced, number)
+        return Masked(sent, attempt.delivered & sent[:, None], announced, digests, colluding)
+
+    def opened(self, masked: Masked, left: Bools, revealed: Bools) -> Answers:
+        """What the revealed shares open; a client reveals the key's share of those who left.
+
+        Parameters
+        ----------
+        masked : the first steps.
+        left : shape (..., K, K), row i is whom client i was told to have left.
+        revealed : shape (..., K).
+        """
+        threshold, honest = self.setting.threshold, self.setting.honest
+        held = masked.partners | np.diag(masked.sent)
+        given = held & revealed[..., None]
+        keys = (given & left).sum(-2) + masked.colluding
+        seeds = (given & ~left).sum(-2) + masked.colluding
+        readable = masked.sent & (seeds >= threshold)
+        labels = determined_sums(masked.partners, readable, ~honest | (keys >= threshold))
+        return Answers(masked, revealed, seeds, keys, labels)
+
+    def joining(self, ended: Bools, masked: Masked) -> Bools:
         """Who joins the next attempt, when these gave the last one up; colluders always say so."""
         setting = self.setting
         if Part.RESTART in setting.without:
             return setting.honest.copy()
         everybody = frozenset(range(setting.clients))
-        statements = {k: answers.digests[k] for k in np.flatnonzero(ended & setting.honest)}
+        given_up = {k: masked.digests[k] for k in np.flatnonzero(ended & setting.honest).tolist()}
         joins = np.zeros(setting.clients, dtype=np.bool_)
         for k in setting.members.tolist():
-            own = answers.digests[k]
-            told = answers.announced[k] if answers.sent[k] else everybody
-            given = statements | dict.fromkeys(setting.colluders, own)
-            joins[k] = _allowed(lambda: check_restart(setting.rule, told, own, given))  # noqa: B023
+            own, told = masked.digests[k], masked.announced[k] if masked.sent[k] else everybody
+            given = given_up | dict.fromkeys(setting.colluders, own)
+            joins[k] = _allowed(partial(check_restart, setting.rule, told, own, given))
         return joins
 
     def _shared(self, attempt: Attempt, members: Bools) -> Bools:
@@ -122,11 +146,6 @@ class HonestClients:
         listed = np.stack([_on(story, members.size) for story in attempt.stories])
         listed[listed.sum(-1) < enough] = False
         return members & listed[attempt.story, np.arange(members.size)]
-
-    def _colluding_holders(self, attempt: Attempt, shared: Bools) -> Indices:
-        """How many colluders hold shares of each client's secrets: neighbours, by its own list."""
-        around = attempt.around & shared[:, None] & ~self.setting.honest
-        return around.sum(-1)
 
     def _sent(self, attempt: Attempt, shared: Bools) -> tuple[Bools, tuple[Members, ...]]:
         setting = self.setting
@@ -140,11 +159,12 @@ class HonestClients:
         for k in np.flatnonzero(shared & openable & enough).tolist():
             story = attempt.stories[attempt.story[k]]
             owners, told = read(attempt.delivered[k]), read(attempt.announced[k])
-            if self._accepts_delivery(k, story, told, owners):
+            if self.accepts_delivery(k, story, told, owners):
                 sent[k], announced[k] = True, told
         return sent, tuple(announced)
 
-    def _accepts_delivery(self, k: int, story: Story, announced: Members, owners: Members) -> bool:
+    def accepts_delivery(self, k: int, story: Story, announced: Members, owners: Members) -> bool:
+        """Whether client k masks its vector after these shares came."""
         if Part.DELIVERY in self.setting.without:
             return True
         rule = self.setting.rule
@@ -170,25 +190,20 @@ class HonestClients:
             self._digests[known] = digest_of(TERMS, number, transcript, sorted(announced))
         return self._digests[known]
 
-    def _signed(
-        self,
-        attempt: Attempt,
-        sent: Bools,
-        announced: tuple[Members, ...],
-        digests: tuple[bytes, ...],
-    ) -> Bools:
-        signed = np.zeros_like(sent)
+    def _signed(self, attempt: Attempt, masked: Masked) -> Bools:
+        signed = np.zeros_like(masked.sent)
         read = _reader()
-        alike = {
-            digest: frozenset(k for k, other in enumerate(digests) if other == digest)
-            | self.setting.colluders
-            for digest in set(digests)
-        }
-        for k in np.flatnonzero(sent).tolist():
+        alike = {digest: self.agreeing(masked, digest) for digest in set(masked.digests)}
+        for k in np.flatnonzero(masked.sent).tolist():
             stayed, left = read(attempt.stayed[k]), read(attempt.left[k])
-            story, agreeing = attempt.stories[attempt.story[k]], alike[digests[k]]
-            signed[k] = self.accepts_lists(k, story, announced[k], stayed, left, agreeing)
+            story, agreeing = attempt.stories[attempt.story[k]], alike[masked.digests[k]]
+            signed[k] = self.accepts_lists(k, story, masked.announced[k], stayed, left, agreeing)
         return signed
+
+    def agreeing(self, masked: Masked, digest: bytes) -> Members:
+        """Who signed this digest, or would: colluders sign any."""
+        signers = {k for k, other in enumerate(masked.digests) if other == digest}
+        return self.setting.colluders | signers
 
     def accepts_lists(
         self,
@@ -199,7 +214,7 @@ class HonestClients:
         left: Members,
         agreeing: Members,
     ) -> bool:
-        """Whether client k signs these lists; ``agreeing`` signed, or would sign, its own digest."""
+        """Whether client k signs these lists; ``agreeing`` signed its own digest, or would."""
         without, rule = self.setting.without, self.setting.rule
         if Part.WINDOWS in without:
             rule = replace(rule, window_excess=-1)
@@ -229,9 +244,7 @@ class HonestClients:
         if Part.COLLUDERS in without:
             rule = replace(rule, colluders=0)
         helping = (signers | self.setting.colluders) & stayed
-        return self._once(
-            (stayed, helping), lambda: check_certificate(rule, stayed, helping)
-        )
+        return self._once((stayed, helping), lambda: check_certificate(rule, stayed, helping))
 
     def _once(self, asked: object, check: Callable[[], None]) -> bool:
         if asked not in self._said:

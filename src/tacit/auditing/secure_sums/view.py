@@ -101,7 +101,7 @@ def least_combination(sums: Iterable[frozenset[int]]) -> int:
     >>> least_combination([frozenset({0, 1}), frozenset({1, 2}), frozenset({0, 2})])
     1
     """
-    rows = _primitive([{client: 1 for client in one} for one in set(sums)])
+    rows = _primitive([dict.fromkeys(one, 1) for one in set(sums)])
     if len(rows) > 16:
         raise ValueError(f"at most 16 independent sums can be combined, got {len(rows)}")
     masks = [sum(1 << k for k, value in row.items() if value % 2) for row in rows]
