@@ -112,18 +112,12 @@ class Agreement:
         most = max(len(self.parties) - 2, 0)
         if self.colluders is not None and not 0 <= self.colluders <= most:
             raise ValueError(f"colluders must be from 0 to {most}, got {self.colluders}")
-        if self.sums and len(self.parties) > 1:
-            check_fewest(len(self.parties), self.bears, self.fewest)
+        check_certified(self.protocol, len(self.parties), self.bears, self.fewest)
 
     @property
     def bears(self) -> int:
         """The number of parties that may collude with the coordinator."""
         return default_colluders(len(self.parties)) if self.colluders is None else self.colluders
-
-    @property
-    def sums(self) -> bool:
-        """Whether the protocol asks for secure sums."""
-        return any(step.sums is not None for step in self.protocol.steps)
 
     @cached_property
     def digest(self) -> bytes:
@@ -142,6 +136,17 @@ class Agreement:
     def key_of(self, place: int) -> bytes:
         """The public key of a party or of the coordinator."""
         return self.coordinator if place == COORDINATOR else self.parties[place]
+
+
+def check_certified(protocol: Protocol, parties: int, colluders: int, fewest: int) -> None:
+    """Refuse a protocol of secure sums over fewer parties than must certify one.
+
+    Raises
+    ------
+    ValueError : when ``fewest`` is below ``certificate_size``.
+    """
+    if parties > 1 and any(step.sums is not None for step in protocol.steps):
+        check_fewest(parties, colluders, fewest)
 
 
 @dataclass(frozen=True)
