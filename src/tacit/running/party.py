@@ -13,7 +13,7 @@ from tacit.crypto.secure_sum_client import SumClient
 from tacit.data.clients import Clients, DataError
 from tacit.privacy.cost import Cost
 from tacit.privacy.noise import NoiseSource
-from tacit.protocols.ask_messages import decode_ask, encode_ask
+from tacit.protocols.ask_messages import decode_ask
 from tacit.protocols.conversation import Ask, Layout, Memory, View
 from tacit.protocols.messages import encode, reply_of
 from tacit.protocols.values import decode_values, encode_values, named_values
@@ -84,6 +84,7 @@ Guard = Callable[[Debit], None]
 class _Sum:
     """A secure sum in which the party takes part."""
 
+    asked: bytes
     ask: Ask
     layout: Layout
     terms: SumTerms
@@ -202,7 +203,7 @@ class Party:
             "sum": None
             if begun is None
             else {
-                "ask": encode_ask(begun.ask),
+                "ask": begun.asked,
                 "attempt": begun.attempt,
                 "rounds": begun.rounds,
                 "payment": begun.payment,
@@ -226,7 +227,9 @@ class Party:
             layout = layout_of(ask)
             terms = self._sum_terms(begun["ask"], layout, self._session, begun["attempt"])
             client = SumClient.resumed(self._identity, terms, begun["client"])
-            self._sum = _Sum(ask, layout, terms, client, begun["rounds"], begun["payment"])
+            self._sum = _Sum(
+                begun["ask"], ask, layout, terms, client, begun["rounds"], begun["payment"]
+            )
 
     @property
     def spent(self) -> Cost:
@@ -302,7 +305,7 @@ class Party:
             # the client has verified that nothing of the last attempt can be opened
             self._forget_payment(last)
         self._check_budget(ask)
-        self._sum = _Sum(ask, layout, terms, client)
+        self._sum = _Sum(content["ask"], ask, layout, terms, client)
         self._attempts[name] = attempt
         return client.advertise()
 
