@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,25 @@ from tacit.crypto.neighbours import Neighbourhood
 from tacit.crypto.secure_sum import SumTerms, new_session
 from tacit.crypto.secure_sum_client import SumClient
 from tacit.crypto.secure_sum_server import SumResult, SumServer
+from tacit.crypto.sum_messages import Kind
 
-ROUNDS = 4
+ROUNDS = 5
 HEADER = messages.HEADER.size
+
+
+MANY = 50
+
+
+@lru_cache(maxsize=2**17)
+def once_checked(key: bytes, message: bytes, signature: bytes) -> bool:
+    return Roster((key, bytes(32))).has_signed(0, message, signature)
+
+
+class OnceCheckedRoster(Roster):
+    """A roster for many clients in one process: each signature is checked once for all of them."""
+
+    def has_signed(self, index: int, message: bytes, signature: bytes) -> bool:
+        return once_checked(self.keys[index], message, signature)
 
 
 class Federation:
@@ -31,9 +48,10 @@ class Federation:
         session: bytes | None = None,
     ) -> None:
         self.identities = identities or [Identity.generate() for _ in range(clients)]
+        kind = OnceCheckedRoster if clients > MANY else Roster
         self.terms = SumTerms(
             session or new_session(),
-            Roster(tuple(identity.public for identity in self.identities)),
+            kind(tuple(identity.public for identity in self.identities)),
             length,
             largest,
             around or Neighbourhood.complete(clients),
@@ -65,6 +83,7 @@ class Federation:
                     client.advertise,
                     lambda c=client, m=message: c.share(m),
                     lambda c=client, m=message, v=vectors[index]: c.mask(m, v),
+                    lambda c=client, m=message: c.certify(m),
                     lambda c=client, m=message: c.reveal(m),
                 ]
                 answer = steps[number]()
@@ -93,7 +112,7 @@ def started(clients: int = 3) -> Federation:
     return federation
 
 
-def before_reveal(clients: int, around: Neighbourhood | None = None) -> Federation:
+def before_lists(clients: int, around: Neighbourhood | None = None) -> Federation:
     """After the third round, with nobody gone."""
     federation = Federation(clients, around=around)
     federation.carry(np.ones((clients, 3), dtype=np.int64), rounds=3)
@@ -108,9 +127,23 @@ def answered(
     given = federation.given[-1][index] if message is None else message
     if number == 0:
         return client.advertise()
-    return (client.share, lambda m: client.mask(m, vector), client.reveal)[number - 1](given)
+    steps = (client.share, lambda m: client.mask(m, vector), client.certify, client.reveal)
+    return steps[number - 1](given)
 
 
 def revealed(message: bytes, clients: int) -> dict[int, bytes]:
     """By owner: which kind of share, and the share."""
     return messages.unpack_records(message[HEADER:], messages.SHARE_BYTES, clients)
+
+
+def boxes_of(federation: Federation, index: int) -> dict[int, bytes]:
+    """The sealed shares in a client's delivery, by owner."""
+    clients = federation.terms.clients
+    _, rest = messages.take_indices(federation.given[2][index][HEADER:], clients)
+    return messages.unpack_records(rest, messages.BOX_BYTES, clients)
+
+
+def delivery_of(federation: Federation, index: int, boxes: dict[int, bytes]) -> bytes:
+    """A delivery to a client that announces the owners of these boxes, and itself."""
+    body = messages.pack_indices({index, *boxes}) + messages.pack_records(boxes)
+    return messages.write(Kind.DELIVERY, federation.terms.session, index, body)

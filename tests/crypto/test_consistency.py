@@ -13,17 +13,21 @@ from tacit.crypto.consistency import (
     NO_DIGEST,
     ListRule,
     announced_statement,
-    certificate_size,
     check_certificate,
     check_delivery,
     check_lists,
     check_restart,
-    default_colluders,
     digest_of,
     ended_statement,
     lists_statement,
 )
-from tacit.crypto.neighbours import SECRECY, fewest_in_windows, window_excess
+from tacit.crypto.neighbours import (
+    SECRECY,
+    certificate_size,
+    default_colluders,
+    fewest_in_windows,
+    window_excess,
+)
 from tacit.crypto.sum_errors import RefusedError, SumError, TooFewError
 
 TEN = ListRule(clients=10, colluders=2, min_clients=7, degree=9, window_excess=0)

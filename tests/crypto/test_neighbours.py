@@ -14,10 +14,13 @@ from tacit.crypto.neighbours import (
     SECRECY,
     Neighbourhood,
     arrange,
+    certificate_size,
+    fewest_in_windows,
     leak_chance,
     loss_chance,
     neighbours,
-    split_chance,
+    refusal_chance,
+    window_excess,
 )
 from tests.privacy.reference import SEEDED_LEVEL
 
@@ -34,18 +37,46 @@ def connected(graph: dict[int, set[int]], kept: set[int]) -> bool:
     return reached == kept
 
 
-@pytest.mark.parametrize(("clients", "degree", "removed"), [(11, 2, 2), (12, 4, 5), (13, 6, 7)])
-def test_a_ring_falls_apart_no_more_often_than_bounded(
-    clients: int, degree: int, removed: int
-) -> None:
-    """Every set of removed clients; a random order makes them equally likely."""
+@pytest.mark.parametrize(("clients", "degree"), [(11, 4), (12, 4), (13, 6)])
+def test_a_ring_falls_apart_only_where_two_windows_are_empty(clients: int, degree: int) -> None:
+    """Every set of removed clients that leaves two or more."""
     graph, everybody = ring(clients, degree), set(range(clients))
-    apart = sum(
-        not connected(graph, everybody - set(gone))
-        for gone in combinations(range(clients), removed)
+    apart = 0
+    for removed in range(clients - 1):
+        for gone in combinations(range(clients), removed):
+            present = [k not in gone for k in range(clients)]
+            if not connected(graph, everybody - set(gone)):
+                assert fewest_in_windows(present, degree // 2) == 0
+                apart += 1
+    assert apart > 0
+
+
+@pytest.mark.parametrize(("clients", "dropped", "degree", "excess"), [(12, 5, 4, 1), (13, 6, 6, 1)])
+def test_lists_are_refused_no_more_often_than_bounded(
+    clients: int, dropped: int, degree: int, excess: int
+) -> None:
+    """Every set of dropouts; a random order makes them equally likely."""
+    refused = sum(
+        fewest_in_windows([k not in gone for k in range(clients)], degree // 2) <= excess
+        for gone in combinations(range(clients), dropped)
     )
-    exact, bound = apart / comb(clients, removed), split_chance(clients, removed, degree)
-    assert 0 < exact <= bound < 3 * exact
+    exact = refused / comb(clients, dropped)
+    assert 0 < exact <= refusal_chance(clients, dropped, degree, excess)
+
+
+@pytest.mark.parametrize(("clients", "colluders", "degree"), [(13, 4, 4), (13, 5, 6)])
+def test_colluders_in_two_windows_are_no_more_often_above_than_bounded(
+    clients: int, colluders: int, degree: int
+) -> None:
+    """Every set of colluders; the bound counts pairs of windows."""
+    above = np.zeros(degree + 1)
+    for bad in combinations(range(clients), colluders):
+        windows = [{(s + k) % clients for k in range(degree // 2)} for s in range(clients)]
+        most = max(len((a | b) & set(bad)) for a, b in combinations(windows, 2) if not a & b)
+        above[:most] += 1
+    exact = above / comb(clients, colluders)
+    bound = comb(clients, 2) * stats.hypergeom(clients, colluders, degree).sf(np.arange(degree + 1))
+    assert (exact <= np.minimum(bound, 1) + 1e-12).all()
 
 
 @pytest.mark.parametrize(("degree", "threshold"), [(4, 3), (6, 5)])
@@ -83,7 +114,7 @@ def test_shares_are_lost_no_more_often_than_bounded(degree: int, threshold: int)
 
 @pytest.mark.parametrize(
     ("clients", "dropouts", "corrupted"),
-    [(65, 0.3, 0.2), (200, 0.1, 0.1), (300, 0.05, 0.2), (66, 0.45, 0.2)],
+    [(65, 0.3, 0.2), (200, 0.1, 0.1), (300, 0.05, 0.2), (66, 0.4, 0.05)],
 )
 def test_the_smallest_degree_and_threshold_within_the_bounds(
     clients: int, dropouts: float, corrupted: float
@@ -92,16 +123,18 @@ def test_the_smallest_degree_and_threshold_within_the_bounds(
     gone, bad = int(dropouts * clients), int(np.ceil(corrupted * clients))
 
     def good(degree: int, threshold: int) -> bool:
+        excess = window_excess(clients, clients - gone, bad, degree)
         return bool(
-            split_chance(clients, gone + bad, degree) <= SECRECY
+            refusal_chance(clients, gone, degree, excess) <= COMPLETION
             and leak_chance(clients, gone, bad, degree, threshold) <= SECRECY
             and loss_chance(clients, gone, degree, threshold) <= COMPLETION
         )
 
-    degrees = [*range(2, clients - gone - 1, 2), clients - 1]
+    degrees = range(2, clients - gone - 1, 2)
     pairs = ((k, t) for k in degrees for t in range(k // 2 + 1, k + 2) if 2 * t > k + 1)
-    degree, threshold = next(pair for pair in pairs if good(*pair))
-    expected = Neighbourhood(degree, threshold, clients - gone)
+    complete = (clients - 1, certificate_size(clients, bad))
+    degree, threshold = next((pair for pair in pairs if good(*pair)), complete)
+    expected = Neighbourhood(degree, threshold, clients - gone, bad)
     assert Neighbourhood.sparse(clients, dropouts, corrupted) == expected
 
 
@@ -114,8 +147,8 @@ def test_a_share_of_clients_is_not_lost_to_rounding() -> None:
     [
         (-0.1, 0.1, "dropouts must be from 0 to below 1, got -0.1"),
         (0.1, 1.0, "corrupted must be from 0 to below 1, got 1.0"),
-        (0.5, 0.1, "bears 50 dropouts and 10 that collude"),
-        (0.1, 0.95, "bears 10 dropouts and 95 that collude"),
+        (0.5, 0.1, "at least 56 of 100 clients of which 10 may collude, got 50"),
+        (0.1, 0.95, "at least 98 of 100 clients of which 95 may collude, got 90"),
     ],
 )
 def test_what_no_graph_bears_is_refused(dropouts: float, corrupted: float, sentence: str) -> None:
@@ -129,18 +162,25 @@ def test_what_no_graph_bears_is_refused(dropouts: float, corrupted: float, sente
         (9, 5, 5, "above half of 10 holders and at most all of them, got 5"),
         (9, 11, 11, "above half of 10 holders and at most all of them, got 11"),
         (9, 6, 5, "at least the threshold 6, got 5"),
+        (9, 6, -6, "at least the threshold 6, got -6"),
     ],
 )
 def test_thresholds_that_protect_nobody_are_refused(
     degree: int, threshold: int, fewest: int, sentence: str
 ) -> None:
     with pytest.raises(ValueError, match=sentence):
-        Neighbourhood(degree, threshold, fewest)
+        Neighbourhood(degree, threshold, fewest, 0)
 
 
 def test_few_clients_all_mask_with_each_other() -> None:
     assert Neighbourhood.of(64) == Neighbourhood.complete(64)
+    assert Neighbourhood.of(64, 3, 50) == Neighbourhood(63, 34, 50, 3)
     assert Neighbourhood.of(65) == Neighbourhood.sparse(65)
+    assert Neighbourhood.of(100, 10, 90) == Neighbourhood.sparse(100, 0.1, 0.1)
+    with pytest.raises(ValueError, match="at least 56 of 100 clients of which 10 may collude, got"):
+        Neighbourhood.of(100, 10, 55)
+    with pytest.raises(ValueError, match="colluders must be at least 0, got -1"):
+        Neighbourhood(9, 6, 6, -1)
     assert ring(5, 4) == {k: set(range(5)) - {k} for k in range(5)}
     assert ring(5, 8) == ring(5, 4)
 

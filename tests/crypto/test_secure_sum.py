@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -9,10 +10,16 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit.crypto.identities import Identity, Roster
-from tacit.crypto.neighbours import Neighbourhood
+from tacit.crypto.neighbours import Neighbourhood, certificate_size
 from tacit.crypto.secure_sum import SumTerms, new_session
 from tacit.crypto.secure_sum_client import SumClient
-from tacit.crypto.sum_errors import RoundError, SumError, TooFewError, UnknownClientError
+from tacit.crypto.sum_errors import (
+    RefusedError,
+    RoundError,
+    SumError,
+    TooFewError,
+    UnknownClientError,
+)
 from tests.crypto.carrying import ROUNDS, Federation
 
 IDENTITIES = [Identity.generate() for _ in range(4)]
@@ -23,25 +30,29 @@ def vectors(clients: int, length: int, largest: int = 1000) -> NDArray[np.int64]
     return rng.integers(-largest, largest, (clients, length), endpoint=True)
 
 
-@pytest.mark.parametrize("clients", [2, 3, 4])
-def test_every_pattern_of_dropouts(clients: int) -> None:
-    """Each client answers 0 to 4 rounds: the sum is exact, or too few answered the last round."""
+@pytest.mark.parametrize(
+    ("clients", "colluders", "sums"), [(2, 0, 1), (3, 0, 1 + 3 * 5), (3, 1, 1), (4, 1, 1 + 4 * 5)]
+)
+def test_every_pattern_of_dropouts(clients: int, colluders: int, sums: int) -> None:
+    """Each client answers 0 to 5 rounds: where tau answer all, the sum is exact, else there is none
+    and no share of it was revealed to fewer than tau."""
     sent = vectors(clients, 3)
-    threshold = clients // 2 + 1
-    sums = 0
+    around = Neighbourhood.complete(clients, colluders)
+    tau = certificate_size(clients, colluders)
+    found = 0
     for staying in product(range(ROUNDS + 1), repeat=clients):
-        federation = Federation(clients, identities=IDENTITIES[:clients])
+        federation = Federation(clients, around=around, identities=IDENTITIES[:clients])
         stayed = [index for index in range(clients) if staying[index] >= 3]
-        if sum(rounds == ROUNDS for rounds in staying) < threshold:
-            with pytest.raises(TooFewError, match=rf"{threshold} clients must .*, got "):
+        if sum(rounds == ROUNDS for rounds in staying) < tau:
+            with pytest.raises(TooFewError, match=rf"{tau} clients .*, got "):
                 federation.sum(sent, staying)
         else:
             result = federation.sum(sent, staying)
             assert result.clients == tuple(stayed)
             assert result.total.dtype == np.int64
             assert result.total.tolist() == sent[stayed].sum(axis=0).tolist()
-            sums += 1
-    assert sums == {2: 1, 3: 1 + 3 * 4, 4: 1 + 4 * 4}[clients]
+            found += 1
+    assert found == sums
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -73,33 +84,56 @@ def test_more_dropouts_than_a_sparse_graph_is_for_give_no_sum() -> None:
     federation = Federation(clients, 1, around=around)
     federation.carry(vectors(clients, 1), rounds=2)
     with pytest.raises(TooFewError, match="masked of at least 63 clients must come, got 62"):
-        federation.round(vectors(clients, 1), [2] * 4 + [4] * 62)
+        federation.round(vectors(clients, 1), [2] * 4 + [ROUNDS] * 62)
 
 
-@pytest.mark.parametrize("last", [0, 1, 2, 3])
+@pytest.mark.parametrize("last", [0, 1, 2, 3, 4])
 def test_exactly_the_threshold_is_enough_in_every_round_and_one_less_is_not(last: int) -> None:
     clients, threshold = 7, 5
-    around = Neighbourhood.complete(clients, threshold)
+    around = Neighbourhood.complete(clients, colluders=1)
+    assert around.threshold == threshold
     sent = vectors(clients, 2)
     for remaining in (threshold, threshold - 1):
         staying = [ROUNDS] * remaining + [last] * (clients - remaining)
         federation = Federation(clients, 2, around=around)
         if remaining < threshold:
-            with pytest.raises(TooFewError, match=r"5 clients must .*, got 4"):
+            with pytest.raises(TooFewError, match=r"5 clients .*, got 4"):
                 federation.sum(sent, staying)
         else:
-            summed = clients if last == 3 else threshold
+            summed = clients if last >= 3 else threshold
             total = federation.sum(sent, staying).total
             assert total.tolist() == sent[:summed].sum(axis=0).tolist()
 
 
-def test_a_late_answer_still_completes_the_last_round() -> None:
-    federation, sent = Federation(3), vectors(3, 3)
-    federation.carry(sent, [4, 3, 3])
-    with pytest.raises(TooFewError, match="2 clients must reveal a share of client 0, got 1"):
-        federation.server.conclude()
-    federation.server.receive(1, federation.clients[1].reveal(federation.given[-1][1]))
-    assert federation.server.conclude().total.tolist() == sent.sum(axis=0).tolist()
+def test_dropouts_that_cut_the_ring_give_no_sum() -> None:
+    """Eight of 40 clients leave, enough stay: where the eight are two runs of four, a server that
+    follows the protocol sees that clients would refuse, before any of them has revealed a share."""
+    clients, around = 40, Neighbourhood(8, 5, 32, 0)
+    for cuts in (True, False):
+        federation, sent = Federation(clients, around=around), vectors(clients, 3)
+        federation.carry(sent, rounds=2)
+        ring = federation.server._arranged.tolist()
+        gone = {*ring[:4], *ring[20:24]} if cuts else set(ring[::5])
+        staying = [2 if index in gone else ROUNDS for index in range(clients)]
+        if cuts:
+            with pytest.raises(RefusedError, match="two windows of 4 neighbours must hold more"):
+                federation.round(sent, staying)
+        else:
+            federation.carry(sent, staying, rounds=3)
+            stayed = [index for index in range(clients) if index not in gone]
+            assert federation.server.conclude().clients == tuple(stayed)
+
+
+def test_too_few_holders_of_one_client_give_no_sum_before_anything_is_revealed() -> None:
+    """Four of six neighbours of a client that left are lost in the round that certifies."""
+    clients, around = 40, Neighbourhood(6, 4, 32, 0)
+    federation, sent = Federation(clients, around=around), vectors(clients, 3)
+    federation.carry(sent, rounds=3)
+    ring = federation.server._arranged.tolist()
+    staying = [3 if index in ring[:4] else ROUNDS for index in range(clients)]
+    with pytest.raises(TooFewError, match=r"4 clients that hold shares of client .* got [123]"):
+        federation.round(sent, staying)
+    assert not federation.server.is_revealing
 
 
 @pytest.mark.parametrize(
@@ -110,8 +144,8 @@ def test_the_outermost_sums_do_not_wrap_around(largest: int, bits: int) -> None:
     assert federation.terms.bits == bits
     total = federation.sum(np.full((3, 2), [largest, -largest])).total
     assert total.tolist() == [3 * largest, -3 * largest]
-    header, count, word = 26, 2, bits // 8
-    assert len(federation.sent[0][2]) == header + count * word
+    header, count, word, signature = 26, 2, bits // 8, 64
+    assert len(federation.sent[0][2]) == header + count * word + signature
 
 
 def test_vectors_are_left_as_they_were() -> None:
@@ -138,7 +172,7 @@ def test_a_vector_that_was_not_agreed_is_refused_and_may_be_mended(
     federation.carry(sent, rounds=2)
     with pytest.raises(error, match=sentence):
         federation.clients[0].mask(federation.given[-1][0], vector)
-    federation.carry(sent, rounds=2)
+    federation.carry(sent, rounds=3)
     assert federation.server.conclude().total.tolist() == sent.sum(axis=0).tolist()
 
 
@@ -149,7 +183,8 @@ def test_steps_are_taken_in_order_and_once() -> None:
         "advertise": client.advertise,
         "share": lambda: client.share(federation.given[1][0]),
         "mask": lambda: client.mask(federation.given[2][0], sent[0]),
-        "reveal": lambda: client.reveal(federation.given[3][0]),
+        "certify": lambda: client.certify(federation.given[3][0]),
+        "reveal": lambda: client.reveal(federation.given[4][0]),
     }
     for number in range(ROUNDS + 1):
         federation.given += [{0: b""}] * (ROUNDS - len(federation.given))
@@ -174,7 +209,7 @@ def test_a_server_is_done_once() -> None:
         with pytest.raises(RoundError, match="this sum is concluded"):
             again()
     with pytest.raises(RoundError, match="this sum is concluded"):
-        federation.server.receive(0, federation.sent[0][3])
+        federation.server.receive(0, federation.sent[0][4])
 
 
 ROSTER = Roster(tuple(identity.public for identity in IDENTITIES))
@@ -189,7 +224,16 @@ AROUND = Neighbourhood.complete(4)
         ({"largest": 2**61}, "must stay below"),
         ({"largest": 0}, "largest must be at least 1, got 0"),
         ({"neighbourhood": Neighbourhood.complete(5)}, "is for more than 4 clients"),
-        ({"neighbourhood": Neighbourhood(2, 2, 5)}, "is for more than 4 clients"),
+        ({"neighbourhood": Neighbourhood(2, 2, 5, 0)}, "is for more than 4 clients"),
+        (
+            {"neighbourhood": Neighbourhood(2, 2, 2, 1)},
+            "fewest must be at least 3 of 4 clients of which 1 may collude, got 2",
+        ),
+        (
+            {"neighbourhood": Neighbourhood(3, 3, 4, 2)},
+            "threshold must be 4 where 4 clients all share with each other and 2 may collude, got",
+        ),
+        ({"attempt": 2**16}, "attempt must be from 0 to 65535, got 65536"),
     ],
 )
 def test_terms_that_cannot_be_kept_are_refused(terms: dict[str, object], sentence: str) -> None:
@@ -206,18 +250,27 @@ def test_terms_that_cannot_be_kept_are_refused(terms: dict[str, object], sentenc
 
 def test_every_term_is_in_the_digest() -> None:
     session = new_session()
-    around = Neighbourhood(3, 3, 4)
     variants = [
         SumTerms(session, ROSTER, 1, 1, AROUND),
         SumTerms(new_session(), ROSTER, 1, 1, AROUND),
         SumTerms(session, Roster(ROSTER.keys[::-1]), 1, 1, AROUND),
         SumTerms(session, ROSTER, 2, 1, AROUND),
         SumTerms(session, ROSTER, 1, 2, AROUND),
-        SumTerms(session, ROSTER, 1, 1, around),
-        SumTerms(session, ROSTER, 1, 1, Neighbourhood(3, 4, 4)),
-        SumTerms(session, ROSTER, 1, 1, Neighbourhood(2, 3, 4)),
+        SumTerms(session, ROSTER, 1, 1, Neighbourhood(3, 3, 4, 1)),
+        SumTerms(session, ROSTER, 1, 1, Neighbourhood(3, 3, 4, 0)),
+        SumTerms(session, ROSTER, 1, 1, Neighbourhood(3, 4, 4, 2)),
+        SumTerms(session, ROSTER, 1, 1, Neighbourhood(2, 3, 4, 1)),
     ]
     assert len({terms.digest for terms in variants}) == len(variants)
+
+
+def test_an_attempt_is_in_all_that_is_signed_but_not_in_the_digest() -> None:
+    first = SumTerms(new_session(), ROSTER, 1, 1, AROUND)
+    second = replace(first, attempt=1)
+    assert first.digest == second.digest
+    assert first.signed_part(0, b"") != second.signed_part(0, b"")
+    assert first.transcript(b"") != second.transcript(b"")
+    assert first.commitment(0, b"") != second.commitment(0, b"")
 
 
 def test_a_stranger_cannot_take_part() -> None:

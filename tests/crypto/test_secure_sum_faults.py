@@ -19,7 +19,7 @@ from tests.crypto.carrying import (
     HEADER,
     Federation,
     answered,
-    before_reveal,
+    before_lists,
     revealed,
     started,
 )
@@ -30,7 +30,7 @@ def test_messages_of_another_session_are_refused() -> None:
     new = Federation(3, identities=old.identities)
     zeros = np.zeros((3, 3), dtype=np.int64)
     old.carry(zeros)
-    for number in range(4):
+    for number in range(5):
         with pytest.raises(SessionError, match=f"of session {old.terms.session.hex()}, not of"):
             new.server.receive(0, old.sent[0][number])
         if number:
@@ -61,7 +61,7 @@ def test_an_old_client_cannot_be_replayed_in_a_session_of_the_same_name() -> Non
 
 def test_a_message_is_taken_once_and_in_its_round() -> None:
     federation, zeros = Federation(3), np.zeros((3, 3), dtype=np.int64)
-    names = ("advert", "shares", "masked", "revealed")
+    names = ("advert", "shares", "masked", "signed", "revealed")
     for number, name in enumerate(names):
         for earlier in range(number):
             with pytest.raises(RoundError, match=f"expected {name}, got {names[earlier]}"):
@@ -74,31 +74,32 @@ def test_a_message_is_taken_once_and_in_its_round() -> None:
         with pytest.raises(UnknownClientError, match="bears the index 0 instead of 2"):
             federation.server.receive(2, federation.sent[0][-1])
         federation.server.receive(2, answered(federation, 2, zeros[0]))
-        if number < 3:
+        if number < 4:
             federation.given.append(federation.server.close_round())
     assert federation.server.conclude().clients == (0, 1, 2)
 
 
 def test_who_left_cannot_come_back_and_strangers_are_unknown() -> None:
-    federation, zeros = Federation(3), np.zeros((3, 3), dtype=np.int64)
-    federation.carry(zeros, [4, 4, 1], rounds=2)
+    federation, zeros = Federation(4), np.zeros((4, 3), dtype=np.int64)
+    federation.carry(zeros, [5, 5, 1, 5], rounds=2)
     late = federation.clients[2].share(federation.given[1][2])
     with pytest.raises(UnknownClientError, match="client 2 has left this sum"):
         federation.server.receive(2, late)
-    for stranger in (-1, 3, 2**40):
-        with pytest.raises(UnknownClientError, match=f"must be below 3, got {stranger}"):
+    for stranger in (-1, 4, 2**40):
+        with pytest.raises(UnknownClientError, match=f"must be below 4, got {stranger}"):
             federation.server.receive(stranger, late)
 
 
 @pytest.mark.parametrize("leaves", [False, True])
 def test_a_wrong_share_is_noticed(leaves: bool) -> None:
     """Client 0 reveals wrong bytes of what it holds of client 2."""
-    federation = Federation(3)
-    federation.carry(np.ones((3, 3), dtype=np.int64), [4, 4, 2 if leaves else 4], rounds=3)
-    for index in (0, 1) if leaves else (0, 1, 2):
-        answer = federation.clients[index].reveal(federation.given[3][index])
+    federation = Federation(4)
+    federation.carry(np.ones((4, 3), dtype=np.int64), [5, 5, 2 if leaves else 5, 5], rounds=4)
+    for index in (0, 1, 3) if leaves else (0, 1, 2, 3):
+        answer = federation.clients[index].reveal(federation.given[4][index])
         if index == 0:
-            answer = answer[:-1] + bytes([answer[-1] ^ 1])
+            place = HEADER + 4 + 2 * (4 + messages.SHARE_BYTES) + 4 + 1
+            answer = answer[:place] + bytes([answer[place] ^ 1]) + answer[place + 1 :]
         federation.server.receive(index, answer)
     secret = "key" if leaves else "seed"
     with pytest.raises(ForgedError, match=f"client 2 do not give the {secret} it advertised"):
@@ -119,7 +120,8 @@ def test_shares_for_others_than_the_neighbours_are_refused() -> None:
 
 
 def test_other_reveals_than_asked_for_are_refused() -> None:
-    federation = before_reveal(4)
+    federation = before_lists(4)
+    federation.round(np.zeros((4, 3), dtype=np.int64))
     answer = answered(federation, 0, np.zeros(3, dtype=np.int64))
     shares = revealed(answer, 4)
     key_instead = shares | {3: b"\x01" + shares[3][1:]}
@@ -137,6 +139,6 @@ def test_a_vector_of_another_length_is_refused() -> None:
     federation.carry(np.zeros((3, 3), dtype=np.int64), rounds=2)
     answer = answered(federation, 0, np.zeros(3, dtype=np.int64))
     for wrong in (answer[:-1], answer + b"\x00"):
-        with pytest.raises(MalformedError, match="vector must have 12 bytes, got 1"):
+        with pytest.raises(MalformedError, match="vector must have 76 bytes, got "):
             federation.server.receive(0, wrong)
     federation.server.receive(0, answer)

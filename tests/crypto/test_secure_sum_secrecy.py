@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tacit.crypto import sum_messages as messages
+from tacit.crypto.consistency import lists_statement
 from tacit.crypto.identities import Identity
 from tacit.crypto.masking import self_mask, to_signed
 from tacit.crypto.neighbours import Neighbourhood
@@ -27,8 +28,18 @@ from tacit.crypto.sum_errors import (
     UnknownClientError,
 )
 from tacit.crypto.sum_messages import EVERYBODY, Advert, Kind
-from tests.crypto.carrying import HEADER, Federation, before_reveal, revealed, started
+from tests.crypto.carrying import (
+    HEADER,
+    Federation,
+    before_lists,
+    boxes_of,
+    delivery_of,
+    revealed,
+    started,
+)
 from tests.privacy.reference import UNSEEDED_LEVEL
+
+ONES = np.ones((4, 3), dtype=np.int64)
 
 
 def uniform(words: NDArray[np.generic]) -> float:
@@ -39,12 +50,20 @@ def uniform(words: NDArray[np.generic]) -> float:
 
 def masked(federation: Federation, index: int) -> NDArray[np.generic]:
     dtype = f"<u{federation.terms.bits // 8}"
-    return np.frombuffer(federation.sent[index][2][HEADER:], dtype=dtype)
+    return np.frombuffer(federation.sent[index][2][HEADER : -messages.SIGNATURE_BYTES], dtype=dtype)
 
 
-def leavers(federation: Federation, stayed: list[int], left: list[int]) -> bytes:
-    body = messages.pack_indices(stayed) + messages.pack_indices(left)
-    return messages.write(Kind.LEAVERS, federation.terms.session, EVERYBODY, body)
+def lists(federation: Federation, stayed: list[int], left: list[int]) -> bytes:
+    """Lists with the signatures that clients sent beside their masked vectors."""
+    size = messages.SIGNATURE_BYTES
+    signed = {index: federation.sent[index][2][-size:] for index in stayed}
+    body = messages.pack_records(signed) + messages.pack_indices(left)
+    return messages.write(Kind.LISTS, federation.terms.session, EVERYBODY, body)
+
+
+def certificate(federation: Federation, signatures: dict[int, bytes]) -> bytes:
+    body = messages.pack_records(signatures)
+    return messages.write(Kind.CERTIFICATE, federation.terms.session, EVERYBODY, body)
 
 
 # --- what an honest run shows ---------------------------------------------------------------
@@ -74,7 +93,7 @@ def test_masked_vectors_look_uniform_whatever_they_hold(largest: int) -> None:
 
 def opened(federation: Federation, owner: int) -> bytes:
     """The secret of one client that the server puts together from what it was sent."""
-    shares = [revealed(sent[3], federation.terms.clients) for sent in federation.sent.values()]
+    shares = [revealed(sent[4], federation.terms.clients) for sent in federation.sent.values()]
     rows = [(index + 1, share[owner][1:]) for index, share in enumerate(shares)]
     rows = rows[: federation.terms.neighbourhood.threshold]
     points = np.array([[point for point, _ in rows]])
@@ -89,15 +108,15 @@ def test_the_uniformity_test_sees_a_mask_that_is_30_percent_short() -> None:
 
 
 def test_fewer_shares_than_the_threshold_open_nothing() -> None:
-    """All messages of an honest run in which two of five reveal, where three are needed."""
+    """All messages of an honest run in which three of five reveal, where four are needed."""
     federation = Federation(5)
-    federation.carry(np.zeros((5, 3), dtype=np.int64), [4, 4, 3, 3, 3])
-    with pytest.raises(TooFewError, match="3 clients must reveal a share of client 0, got 2"):
+    federation.carry(np.zeros((5, 3), dtype=np.int64), [5, 5, 5, 4, 4])
+    with pytest.raises(TooFewError, match="4 clients must reveal a share of client 0, got 3"):
         federation.server.conclude()
     for owner in range(5):
-        shares = [revealed(federation.sent[index][3], 5)[owner][1:] for index in (0, 1)]
+        shares = [revealed(federation.sent[index][4], 5)[owner][1:] for index in (0, 1, 2)]
         octets = np.array([[list(share) for share in shares]], dtype=np.uint8)
-        seed = combine(np.array([[1, 2]]), octets)[0].tobytes()
+        seed = combine(np.array([[1, 2, 3]]), octets)[0].tobytes()
         commitment = Advert.from_bytes(federation.sent[owner][0][HEADER:]).commitment
         assert federation.terms.commitment(owner, seed) != commitment
 
@@ -126,28 +145,52 @@ def test_every_session_has_keys_seeds_and_masks_of_its_own() -> None:
     other = federation.again()
     for run in (federation, other):
         run.carry(np.zeros((2, 3), dtype=np.int64))
-    for number in range(4):
+    for number in range(5):
         assert federation.sent[0][number] != other.sent[0][number]
     assert opened(federation, 0) != opened(other, 0)
 
 
-# --- the obvious attack: both secrets of one client -----------------------------------------
+# --- what a client signs, and answers ---------------------------------------------------------
 
 
 def test_a_client_refuses_to_tell_both_shares_of_one_client() -> None:
-    federation = before_reveal(4)
+    federation = before_lists(4)
     with pytest.raises(RefusedError, match="client 2 is said both to have sent a vector and to"):
-        federation.clients[0].reveal(leavers(federation, [0, 1, 2, 3], [2]))
-    answer = federation.clients[0].reveal(leavers(federation, [0, 1, 2, 3], []))
-    assert {share[0] for share in revealed(answer, 4).values()} == {0}
+        federation.clients[0].certify(lists(federation, [0, 1, 2, 3], [2]))
+    federation.carry(ONES, rounds=2)
+    assert {share[0] for share in revealed(federation.sent[0][4], 4).values()} == {0}
 
 
-def test_a_client_answers_no_second_question() -> None:
-    federation = before_reveal(4)
-    federation.clients[0].reveal(leavers(federation, [0, 1, 2, 3], []))
+def test_a_client_signs_one_list_an_attempt() -> None:
+    federation = before_lists(4)
+    federation.clients[0].certify(lists(federation, [0, 1, 2, 3], []))
     for question in (([0, 1, 3], [2]), ([0, 1, 2, 3], [])):
-        with pytest.raises(RoundError, match="cannot reveal now: it is done"):
-            federation.clients[0].reveal(leavers(federation, *question))
+        with pytest.raises(RoundError, match="cannot certify now: reveal is due"):
+            federation.clients[0].certify(lists(federation, *question))
+
+
+def test_a_client_that_is_stopped_after_signing_cannot_sign_again() -> None:
+    """Its state, taken up once, knows what it signed; only a certificate of that is answered."""
+    federation = before_lists(4)
+    federation.round(ONES)
+    client = federation.clients[0]
+    resumed = SumClient.resumed(federation.identities[0], federation.terms, client.state)
+    assert resumed.state == client.state
+    for question in (([0, 1, 3], [2]), ([0, 1, 2, 3], [])):
+        with pytest.raises(RoundError, match="cannot certify now: reveal is due"):
+            resumed.certify(lists(federation, *question))
+    answer = resumed.reveal(federation.given[-1][0])
+    assert answer == copied(federation, 0).reveal(federation.given[-1][0])
+    again = SumClient.resumed(federation.identities[0], federation.terms, resumed.state)
+    with pytest.raises(RoundError, match="cannot reveal now: it is done"):
+        again.reveal(federation.given[-1][0])
+
+
+def test_a_client_answers_no_second_certificate() -> None:
+    federation = before_lists(4)
+    federation.carry(ONES, rounds=2)
+    with pytest.raises(RoundError, match="cannot reveal now: it is done"):
+        federation.clients[0].reveal(federation.given[-1][0])
 
 
 @pytest.mark.parametrize(
@@ -162,42 +205,104 @@ def test_a_client_answers_no_second_question() -> None:
 def test_a_client_refuses_other_stories(
     stayed: list[int], left: list[int], error: type[SumError], sentence: str
 ) -> None:
-    federation = before_reveal(4)
+    federation = before_lists(4)
     with pytest.raises(error, match=sentence):
-        federation.clients[0].reveal(leavers(federation, stayed, left))
+        federation.clients[0].certify(lists(federation, stayed, left))
 
 
-def test_a_client_refuses_to_sum_with_those_who_sent_it_no_shares() -> None:
+def test_a_client_refuses_to_sum_with_those_who_were_not_announced() -> None:
     federation = Federation(4)
-    federation.carry(np.ones((4, 3), dtype=np.int64), [4, 4, 4, 1], rounds=3)
+    federation.carry(np.ones((4, 3), dtype=np.int64), [5, 5, 5, 1], rounds=3)
+    federation.sent[3] = [b""] * 2 + [bytes(64)]
     for question in (([0, 1, 2, 3], []), ([0, 1, 2], [3])):
-        with pytest.raises(RefusedError, match="client 3 takes part, but its shares never came"):
-            federation.clients[0].reveal(leavers(federation, *question))
+        with pytest.raises(RefusedError, match="client 3 takes part, but was not announced"):
+            federation.clients[0].certify(lists(federation, *question))
 
 
-@pytest.mark.parametrize(("clients", "threshold"), [(4, 3), (5, 3), (5, 4)])
-def test_no_lie_about_one_client_opens_both_of_its_secrets(clients: int, threshold: int) -> None:
-    """Every way to tell some clients that the last one stayed, and the others that it left."""
-    around = Neighbourhood.complete(clients, threshold)
+def test_everybody_who_stays_signed_the_same_announcement() -> None:
+    """Client 1 was told of three clients; the signature of another, or none, is as bad."""
+    federation = Federation(4)
+    federation.carry(ONES, rounds=2)
+    boxes = boxes_of(federation, 1)
+    federation.given[-1][1] = delivery_of(federation, 1, {k: boxes[k] for k in (0, 2)})
+    for index in range(4):
+        answer = federation.clients[index].mask(federation.given[-1][index], ONES[index])
+        federation.sent[index].append(answer)
+    with pytest.raises(ForgedError, match="the announcement in the name of client 1 are not sig"):
+        federation.server.receive(1, federation.sent[1][2])
+    real = federation.sent[1][2]
+    for other in (real, federation.sent[2][2], real[:-64] + bytes(64)):
+        federation.sent[1][2] = other
+        with pytest.raises(RefusedError, match="client 1 did not sign the keys and clients that"):
+            federation.clients[0].certify(lists(federation, [0, 1, 2, 3], []))
+    with pytest.raises(RefusedError, match="client 3 takes part, but was not announced"):
+        federation.clients[1].certify(lists(federation, [0, 1, 2, 3], []))
+
+
+def test_shares_are_revealed_on_tau_signatures_of_the_same_lists_only() -> None:
+    """Three of four sign that all stayed; the fourth was told that client 1 left."""
+    federation = before_lists(4)
+    everybody, others = ([0, 1, 2, 3], []), ([0, 2, 3], [1])
+    told = [everybody, everybody, everybody, others]
+    signed = {
+        index: client.certify(lists(federation, *told[index]))[HEADER:]
+        for index, client in enumerate(federation.clients)
+    }
+    for wrong in (
+        {0: signed[0], 1: signed[1]},
+        {0: signed[0], 1: signed[1], 3: signed[3]},
+        {0: signed[0], 1: signed[1], 2: signed[1]},
+        {0: signed[0], 1: signed[1], 2: bytes(64)},
+    ):
+        with pytest.raises(TooFewError, match="3 clients must have signed the same lists, got 2"):
+            federation.clients[0].reveal(certificate(federation, wrong))
+    enough = {index: signed[index] for index in (0, 1, 2)}
+    with pytest.raises(TooFewError, match="3 clients must have signed the same lists, got 0"):
+        federation.clients[3].reveal(certificate(federation, enough))
+    federation.clients[0].reveal(certificate(federation, enough))
+
+
+def test_nobody_signs_for_the_sum_of_others() -> None:
+    """The signature of a client that left, though it is of the lists, does not count."""
+    federation = Federation(5)
+    federation.carry(np.ones((5, 3), dtype=np.int64), [5, 5, 5, 5, 2], rounds=4)
+    client = federation.clients[0]
+    statement = lists_statement(client._digest, [0, 1, 2, 3], [4])
+    signed = {k: sent[3][HEADER:] for k, sent in federation.sent.items() if k < 4}
+    signed[4] = federation.identities[4].sign(statement)
+    with pytest.raises(RefusedError, match="client 4 signed lists, but is not said to have staye"):
+        client.reveal(certificate(federation, signed))
+
+
+@pytest.mark.parametrize(("clients", "colluders"), [(4, 1), (5, 0), (5, 1)])
+def test_no_lie_about_one_client_opens_both_of_its_secrets(clients: int, colluders: int) -> None:
+    """Every way to tell some clients that the last one stayed, and the others that it left; those
+    who collude, the first, sign both lists and reveal what the server likes."""
+    around = Neighbourhood.complete(clients, colluders)
     victim, everybody = clients - 1, list(range(clients))
-    others = everybody[:-1]
-    federation = before_reveal(clients, around)
-    answers = [
-        {
-            story: copied(federation, teller).reveal(question)
-            for story, question in enumerate(
-                (leavers(federation, everybody, []), leavers(federation, others, [victim]))
-            )
-        }
-        for teller in others
-    ]
-    own = copied(federation, victim).reveal(leavers(federation, everybody, []))
+    federation = before_lists(clients, around)
+    stories = ((everybody, []), (everybody[:-1], [victim]))
     most_of_both = 0
-    for stories in product((0, 1), repeat=len(others)):
-        told = [own] + [answers[teller][story] for teller, story in enumerate(stories)]
-        kinds = [revealed(message, clients)[victim][0] for message in told]
-        most_of_both = max(most_of_both, min(kinds.count(0), kinds.count(1)))
-    assert most_of_both == clients // 2 < threshold
+    for told in product((0, 1), repeat=victim):
+        kinds = [0, 0]
+        for story in (0, 1):
+            signers = [k for k in range(victim) if told[k] == story or k < colluders]
+            signers += [victim] * (story == 0)
+            asked = {k: copied(federation, k) for k in signers}
+            signed = {
+                k: client.certify(lists(federation, *stories[story]))[HEADER:]
+                for k, client in asked.items()
+            }
+            for client in asked.values():
+                if len(signers) >= around.threshold:
+                    client.reveal(certificate(federation, signed))
+                    kinds[story] += 1
+                else:
+                    with pytest.raises(TooFewError, match="clients must have signed the same li"):
+                        client.reveal(certificate(federation, signed))
+        assert min(kinds) == 0, "two lists were certified"
+        most_of_both = max(most_of_both, *kinds)
+    assert most_of_both == clients
 
 
 def copied(federation: Federation, index: int) -> SumClient:
@@ -246,25 +351,27 @@ def test_swapped_keys_are_refused() -> None:
 
 
 def test_a_client_notices_that_its_own_keys_were_changed_or_left_out() -> None:
-    federation = started()
+    federation = started(4)
     real = advertised(federation)
     changed = real | {0: forged(federation, 0, federation.identities[0])}
     with pytest.raises(RefusedError, match="the keys of client 0 are missing or were changed"):
         federation.clients[0].share(adverts(federation, changed))
     with pytest.raises(RefusedError, match="the keys of client 0 are missing or were changed"):
-        federation.clients[0].share(adverts(federation, {1: real[1], 2: real[2]}))
-    with pytest.raises(TooFewError, match="at least 2 clients must take part, got 1"):
+        federation.clients[0].share(adverts(federation, {1: real[1], 2: real[2], 3: real[3]}))
+    with pytest.raises(TooFewError, match="at least 3 clients must take part, got 1"):
         federation.clients[0].share(adverts(federation, {0: real[0]}))
 
 
-@pytest.mark.parametrize("change", ["length", "largest", "threshold"])
+@pytest.mark.parametrize("change", ["length", "largest", "threshold", "fewest", "colluders"])
 def test_keys_advertised_for_other_terms_are_refused(change: str) -> None:
     """A server that tells one client other terms than the rest."""
     federation = Federation(5)
     terms = {
         "length": {"length": 4},
         "largest": {"largest": 999},
-        "threshold": {"around": Neighbourhood.complete(5, 4)},
+        "threshold": {"around": Neighbourhood.complete(5, 3)},
+        "fewest": {"around": Neighbourhood.complete(5, 1, 5)},
+        "colluders": {"around": Neighbourhood.complete(5, 0, 4)},
     }[change]
     other = Federation(
         5, identities=federation.identities, session=federation.terms.session, **terms
@@ -281,8 +388,7 @@ def test_clients_that_are_told_of_different_keys_cannot_open_each_others_shares(
     shares = federation.clients[0].share(adverts(federation, fewer))
     boxes = messages.unpack_records(shares[HEADER:], messages.BOX_BYTES, 4)
     federation.clients[1].share(federation.given[1][1])
-    body = messages.pack_records({0: boxes[1]})
-    delivery = messages.write(Kind.DELIVERY, federation.terms.session, 1, body)
+    delivery = delivery_of(federation, 1, {0: boxes[1], 2: boxes[2], 3: bytes(80)})
     with pytest.raises(ForgedError, match="in the name of client 0 were not sealed by it"):
         federation.clients[1].mask(delivery, np.zeros(3, dtype=np.int64))
 
@@ -290,15 +396,12 @@ def test_clients_that_are_told_of_different_keys_cannot_open_each_others_shares(
 def test_boxes_open_for_the_named_owner_and_holder_only() -> None:
     federation = started(4)
     federation.carry(np.zeros((4, 3), dtype=np.int64), rounds=1)
-    boxes = messages.unpack_records(
-        federation.given[2][1][HEADER:], messages.BOX_BYTES, federation.terms.clients
-    )
+    boxes = boxes_of(federation, 1)
     for wrong in (
         {0: boxes[2], 2: boxes[0], 3: boxes[3]},
         {0: boxes[0][:-1] + bytes([boxes[0][-1] ^ 1]), 2: boxes[2], 3: boxes[3]},
     ):
-        body = messages.pack_records(wrong)
-        delivery = messages.write(Kind.DELIVERY, federation.terms.session, 1, body)
+        delivery = delivery_of(federation, 1, wrong)
         with pytest.raises(ForgedError, match="in the name of client 0 were not sealed by it"):
             federation.clients[1].mask(delivery, np.zeros(3, dtype=np.int64))
     with pytest.raises(UnknownClientError, match="bears the index 0 instead of 1"):
@@ -308,8 +411,6 @@ def test_boxes_open_for_the_named_owner_and_holder_only() -> None:
 def test_a_client_whose_shares_have_too_few_holders_sends_nothing() -> None:
     federation = started(4)
     federation.carry(np.zeros((4, 3), dtype=np.int64), rounds=1)
-    boxes = messages.unpack_records(federation.given[2][1][HEADER:], messages.BOX_BYTES, 4)
-    body = messages.pack_records({0: boxes[0]})
-    delivery = messages.write(Kind.DELIVERY, federation.terms.session, 1, body)
+    delivery = delivery_of(federation, 1, {0: boxes_of(federation, 1)[0]})
     with pytest.raises(TooFewError, match="shares must have at least 3 holders, got 2"):
         federation.clients[1].mask(delivery, np.zeros(3, dtype=np.int64))

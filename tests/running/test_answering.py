@@ -98,7 +98,7 @@ def test_flipped_labels_outlive_a_run(tmp_path: Path) -> None:
 
 
 def test_a_limit_that_would_be_passed_is_declined_without_numbers(tmp_path: Path) -> None:
-    identity = federation(tmp_path, HISTOGRAM, limit="epsilon = 1.5", extra="fewest = 2\n")
+    identity = federation(tmp_path, HISTOGRAM, limit="epsilon = 1.5")
     carried(tmp_path, identity)
     with pytest.raises(RunError, match="declined: the privacy budget does not allow it") as told:
         carried(tmp_path, identity)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from hashlib import sha256
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit import DPAUC, FedAUC
+from tacit import DPAUC, FedAUC, ScoreHistogram
 from tacit.crypto.identities import Identity
 from tacit.running.letters import (
     COORDINATOR,
@@ -84,8 +86,8 @@ def test_a_letter_signed_by_somebody_else_is_forged() -> None:
 
 
 def test_another_version_and_an_unknown_kind_are_refused_by_name() -> None:
-    with pytest.raises(MalformedLetterError, match="version must be 1, got 2"):
-        opened(SEALED[:4] + b"\x02" + SEALED[5:], AGREED, 0, COORDINATOR)
+    with pytest.raises(MalformedLetterError, match="version must be 2, got 1"):
+        opened(SEALED[:4] + b"\x01" + SEALED[5:], AGREED, 0, COORDINATOR)
     with pytest.raises(MalformedLetterError, match="unknown kind of letter 99"):
         opened(SEALED[:5] + b"\x63" + SEALED[6:], AGREED, 0, COORDINATOR)
 
@@ -97,9 +99,54 @@ def test_another_version_and_an_unknown_kind_are_refused_by_name() -> None:
         ({"parties": (b"short",)}, "32 bytes, got 5"),
         ({"fewest": 3}, "fewest must be from 1 to 2, got 3"),
         ({"fewest": -1}, "fewest must be from 1 to 2, got -1"),
+        ({"colluders": 1}, "colluders must be from 0 to 0, got 1"),
+        ({"colluders": -1}, "colluders must be from 0 to 0, got -1"),
     ],
 )
 def test_an_agreement_is_checked(change: dict[str, Any], match: str) -> None:
     terms = {"protocol": DPAUC(1.0), "parties": AGREED.parties, "coordinator": CENTRE.public}
     with pytest.raises(ValueError, match=match):
         Agreement(**(terms | change))
+
+
+def of_ten(**terms: Any) -> Agreement:
+    return Agreement(
+        **({"protocol": DPAUC(1.0), "parties": TEN, "coordinator": TEN_CENTRE} | terms)
+    )
+
+
+TEN = tuple(Identity.generate().public for _ in range(10))
+TEN_CENTRE = Identity.generate().public
+
+
+@pytest.mark.parametrize(
+    ("colluders", "needed"), [(None, 7), (0, 6), (2, 7), (3, 7), (4, 8), (8, 10)]
+)
+def test_sums_need_as_many_parties_as_certify_them(colluders: int | None, needed: int) -> None:
+    """A protocol in which each party's reply is seen alone needs no certificate."""
+    histogram = ScoreHistogram("distributed-dp", 1.0)
+    terms: dict[str, Any] = {"protocol": histogram, "colluders": colluders}
+    assert of_ten(**terms, fewest=needed).fewest == needed
+    sentence = (
+        f"fewest must be at least {needed} of 10 clients of which "
+        f"{2 if colluders is None else colluders} may collude, got {needed - 1}"
+    )
+    with pytest.raises(ValueError, match=sentence):
+        of_ten(**terms, fewest=needed - 1)
+    assert of_ten(colluders=colluders, fewest=1).fewest == 1
+
+
+def test_colluders_are_agreed_and_the_default_is_as_if_none_was_named() -> None:
+    """So that what was agreed before there was a number keeps its name."""
+    assert of_ten().bears == 2
+    assert of_ten(colluders=2).digest == of_ten().digest
+    assert len({of_ten(colluders=number).digest for number in range(9)}) == 9
+    before = {
+        "protocol": {"name": "dpauc", **DPAUC(1.0).settings},
+        "parties": [key.hex() for key in TEN],
+        "coordinator": TEN_CENTRE.hex(),
+        "fewest": 10,
+        "largest": 2**44,
+    }
+    text = json.dumps(before, sort_keys=True, default=repr)
+    assert of_ten().digest == sha256(text.encode()).digest()

@@ -74,6 +74,7 @@ def test_keys_may_wait(tmp_path: Path) -> None:
     [
         ("fewest = 2", "fewest = 3", r"plan\.toml:4: \[plan\] fewest must be from 1 to 2, got 3"),
         ("fewest = 2", "fewest = true", "fewest must be from 1 to 2, got True"),
+        ("fewest = 2", "colluders = 1", r":4: \[plan\] colluders must be from 0 to 0, got 1"),
         ("fewest = 2", "quorum = 2", r":4: \[plan\] unknown key 'quorum'"),
         ("fewest = 2", 'on_loss = "panic"', "on_loss must be one of fail, restart, got 'panic'"),
         ("fewest = 2", "deadline = 0.0", "deadline must be from 1 to 86400, got 0.0"),
@@ -97,6 +98,38 @@ def test_keys_may_wait(tmp_path: Path) -> None:
 def test_a_fault_is_named_with_its_line(tmp_path: Path, old: str, new: str, message: str) -> None:
     with pytest.raises(PlanError, match=message):
         read(tmp_path, PLAN.replace(old, new))
+
+
+def of_five(*lines: str, protocol: str = "score-histogram") -> str:
+    parties = "".join(f'[[party]]\nname = "{name}"\n' for name in "abcde")
+    trust = '\ntrust = "distributed-dp"' if protocol == "score-histogram" else ""
+    head = "\n".join(['[plan]\nname = "five"', *lines])
+    return f'{head}\n[protocol]\nname = "{protocol}"\nepsilon = 1.0{trust}\n{parties}'
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (
+            ("fewest = 3",),
+            r":3: \[plan\] fewest must be at least 4 of 5 clients of which 1 may",
+        ),
+        (("fewest = 2", "colluders = 0"), "at least 3 of 5 clients of which 0 may collude, got 2"),
+        (("colluders = 3", "fewest = 4"), r":4: .* at least 5 of 5 clients of which 3 may collu"),
+        (("colluders = 4",), r":3: \[plan\] colluders must be from 0 to 3, got 4"),
+    ],
+)
+def test_a_plan_of_sums_that_too_few_could_certify_is_refused(
+    tmp_path: Path, lines: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(PlanError, match=message):
+        read(tmp_path, of_five(*lines))
+
+
+def test_a_plan_names_who_may_collude_or_takes_a_fifth(tmp_path: Path) -> None:
+    assert read(tmp_path, of_five("fewest = 4")).colluders is None
+    assert read(tmp_path, of_five("fewest = 3", "colluders = 0")).colluders == 0
+    assert read(tmp_path, of_five("fewest = 2", protocol="dpauc")).fewest == 2
 
 
 def test_a_plan_without_parties_is_refused(tmp_path: Path) -> None:

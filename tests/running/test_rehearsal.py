@@ -17,16 +17,18 @@ from tacit.protocols.conversation import Ask, Conversation, Reply, View, step
 from tacit.protocols.rank_noise import RankNoise
 from tacit.protocols.values import decode_values, encode_values
 from tacit.results.findings import Findings
-from tacit.running.coordinator import LostPartyError, RunError
+from tacit.running.coordinator import Coordinator, LostPartyError, RunError
 from tacit.running.letters import (
+    COORDINATOR,
     ForeignLetterError,
     ForgedLetterError,
     Kind,
+    Letter,
     LetterError,
     MalformedLetterError,
     StaleLetterError,
 )
-from tacit.running.party import Debit, DeclinedError
+from tacit.running.party import Debit, DeclinedError, Party
 from tacit.running.rehearsal import Fault, Keys, Rehearsal, rehearse
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
@@ -382,7 +384,7 @@ def hundred_clients() -> Clients:
     return Clients.from_arrays(scores, labels, np.repeat(np.arange(100), sizes))
 
 
-@pytest.mark.parametrize("turn", [0, 1, 2, 3])
+@pytest.mark.parametrize("turn", [0, 1, 2, 3, 4])
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_a_sum_bears_any_thirty_of_a_hundred_leaving(turn: int, way: Any) -> None:
     leaving = np.random.default_rng(turn).choice(100, 30, replace=False).tolist()
@@ -390,13 +392,13 @@ def test_a_sum_bears_any_thirty_of_a_hundred_leaving(turn: int, way: Any) -> Non
     run = rehearse(hundred_clients(), Vectors(), faults, fewest=70)
     found, expected = vectors_of(run)
     np.testing.assert_array_equal(found, expected)
-    stayed = 100 if turn == 3 else 70
+    stayed = 100 if turn >= 3 else 70
     assert len(run.members) == stayed
 
 
 def test_leavers_of_every_round_together_leave_the_exact_sum_of_the_others() -> None:
     order = np.random.default_rng(9).permutation(100)
-    faults = [Fault("drop", int(place), turn % 4) for turn, place in enumerate(order[:30])]
+    faults = [Fault("drop", int(place), turn % 5) for turn, place in enumerate(order[:30])]
     found, expected = vectors_of(rehearse(hundred_clients(), Vectors(), faults, fewest=70))
     np.testing.assert_array_equal(found, expected)
 
@@ -412,28 +414,183 @@ def test_a_party_adds_to_one_sum_a_step_over_enough_parties() -> None:
         rehearse(binormal_clients(30, 40, 3), Again())
     assert "send_vector was summed in this run already" in str(caught.value.refusals[0].reason)
 
-    def two_of_five(place: int, kind: Kind, body: bytes) -> bytes:
-        content = decode_values(body, SENDABLE)
-        return encode_values(content | {"active": [0, 1]}) if kind is Kind.SUM else body
 
-    protocol = ScoreHistogram("distributed-dp", 1.0, dropouts=0.2)
+@step(sums=lambda ask: {"above": ()})
+def count_above(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+    return {"above": np.array(int((clients.scores > ask.shared["edge"]).sum()), dtype=np.int64)}
+
+
+class Above(Vectors):
+    """Counts the scores above an edge that the coordinator names."""
+
+    @property
+    def steps(self) -> Any:
+        return (count_above,)
+
+    def conversation(self, clients: int) -> Conversation:
+        reply = yield Ask(count_above, self, shared={"edge": 0.5}, view=View.SUM)
+        above = np.asarray(reply["above"], dtype=np.float64)
+        return Findings(above, above, above, above, above)
+
+
+def test_parties_that_are_asked_something_else_than_others_are_in_no_sum_with_them() -> None:
+    """Everybody but one party is asked for the scores above an edge that none exceeds."""
+    clients, honest = binormal_clients(30, 40, 5), changed("edge", 0.5)
+    expected = int((clients.scores > 0.5).sum())
+    assert rehearse(clients, Above(), forge=honest).findings.value == expected
+
+    def apart(place: int, kind: Kind, body: bytes) -> bytes:
+        return body if place == 3 else changed("edge", 2.0)(place, kind, body)
+
     with pytest.raises(RunError) as caught:
-        rehearse(binormal_clients(30, 40, 5), protocol, forge=two_of_five, fewest=1)
-    assert "a sum is over at least 4 parties" in str(caught.value.refusals[0].reason)
+        rehearse(clients, Above(), forge=apart, colluders=0, fewest=3)
+    reasons = [str(refusal.reason) for refusal in caught.value.refusals]
+    assert any(reason.startswith("message is of session") for reason in reasons)
+
+
+def test_a_coordinator_cannot_choose_who_counts() -> None:
+    """Two of five are asked: nobody shares secrets for a sum over fewer than were agreed."""
+    protocol = ScoreHistogram("distributed-dp", 1.0, dropouts=0.2)
+    clients, keys = binormal_clients(30, 40, 5), Keys.generate(5)
+    agreement = keys.agreement(protocol, fewest=4)
+    asked = Coordinator(agreement, keys.coordinator, (0, 1))
+    parties = {
+        k: Party(k, keys.parties[k], agreement, clients.part(k, k + 1), NoNoise()) for k in (0, 1)
+    }
+    letters = asked.open()
+    for place, party in parties.items():
+        asked.receive(place, party.answer(letters[place]))
+    with pytest.raises(RunError, match="advert of at least 4 clients must come, got 2"):
+        asked.close()
 
 
 def test_nobody_helps_to_open_a_sum_with_too_little_noise() -> None:
     protocol = ScoreHistogram("distributed-dp", 1.0, dropouts=0.2)
     leaving = [Fault("drop", place, 2) for place in (0, 1)]
     with pytest.raises(RunError, match="at least 4 clients must come, got 3"):
-        rehearse(binormal_clients(30, 40, 5), protocol, leaving, fewest=1)
+        rehearse(binormal_clients(30, 40, 5), protocol, leaving, fewest=3, colluders=0)
 
 
 def test_too_few_survivors_give_an_error_and_no_sum() -> None:
     clients = binormal_clients(30, 40, 5)
     faults = [Fault("drop", place, 2) for place in (0, 1, 2)]
-    with pytest.raises(RunError, match="at least 3 clients must come, got 2"):
-        rehearse(clients, ScoreHistogram("distributed-dp", 1.0, dropouts=0.8), faults, fewest=2)
+    protocol = ScoreHistogram("distributed-dp", 1.0, dropouts=0.8)
+    with pytest.raises(RunError, match="at least 4 clients must come, got 2"):
+        rehearse(clients, protocol, faults, fewest=4)
+    with pytest.raises(ValueError, match="at least 4 of 5 clients of which 1 may collude, got 2"):
+        rehearse(clients, protocol, faults, fewest=2)
+
+
+# --- another attempt at a sum ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("turn", [0, 1, 2, 3])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_sum_that_too_few_stay_in_is_tried_again_with_all_who_answer(
+    turn: int, restarts: bool
+) -> None:
+    """Two of five are silent for one leg; they are there again when the sum is begun again."""
+    clients, protocol = binormal_clients(30, 40, 5), PROTOCOLS["histogram"]
+    faults = [Fault("drop", place, turn) for place in (0, 3)]
+    arguments: dict[str, Any] = {"noise": silent, "fewest": 4, "restarts": restarts}
+    with pytest.raises(RunError, match="clients must"):
+        rehearse(clients, protocol, faults, **arguments)
+    debits: list[list[Debit]] = [[] for _ in range(5)]
+    guards = [book.append for book in debits]
+    run = rehearse(clients, protocol, faults, on_loss="restart", guards=guards, **arguments)
+    assert run.members == (0, 1, 2, 3, 4)
+    assert run.findings.value == simulate(clients, protocol, NoNoise()).findings.value
+    assert run.spent == protocol.guarantee
+    paid = [sum((debit.cost for debit in book), NOTHING).epsilon for book in debits]
+    assert paid == [2.0 * protocol.guarantee.epsilon if turn > 1 else 1.0] * 5
+
+
+def test_a_sum_is_not_tried_again_once_a_share_was_revealed() -> None:
+    clients, protocol = binormal_clients(30, 40, 5), PROTOCOLS["histogram"]
+    faults = [Fault("drop", place, 4) for place in (0, 3)]
+    with pytest.raises(RunError, match="4 clients must reveal a share of client 0, got 3"):
+        rehearse(clients, protocol, faults, on_loss="restart", fewest=4)
+
+
+def test_a_sum_is_tried_three_times() -> None:
+    """Each attempt loses two parties at its third leg: turns 2, 6 and 10."""
+    clients, protocol = binormal_clients(30, 40, 5), PROTOCOLS["histogram"]
+    faults = [Fault("drop", place, turn) for place in (0, 3) for turn in (2, 6, 10)]
+    with pytest.raises(RunError, match="masked of at least 5 clients must come, got 3"):
+        rehearse(clients, protocol, faults, on_loss="restart", fewest=4)
+    run = rehearse(clients, protocol, faults[:2], on_loss="restart", fewest=4, noise=silent)
+    assert run.findings.value == simulate(clients, protocol, NoNoise()).findings.value
+
+
+def test_another_attempt_draws_fresh_noise() -> None:
+    """The same masked vector, less its masks, would come twice otherwise."""
+
+    class Counted(NoNoise):
+        draws = 0
+
+        def polya(self, scale: Any, share: Any, shape: Any) -> Any:
+            self.draws += 1
+            return super().polya(scale, share, shape)
+
+    sources = [Counted() for _ in range(5)]
+    protocol = PROTOCOLS["histogram"]
+    clients = binormal_clients(30, 40, 5)
+    once = rehearse(clients, protocol, noise=lambda k: sources[k], fewest=4)
+    before = [source.draws for source in sources]
+    assert min(before) > 0
+    faults = [Fault("drop", place, 2) for place in (0, 3)]
+    arguments: dict[str, Any] = {"on_loss": "restart", "fewest": 4}
+    run = rehearse(clients, protocol, faults, noise=lambda k: sources[k], **arguments)
+    assert [source.draws for source in sources] == [3 * drawn for drawn in before]
+    assert run.findings.value == once.findings.value
+
+
+def test_a_party_joins_no_attempt_without_statements_and_none_twice() -> None:
+    """Forged letters of another attempt, before and after the first was begun."""
+    clients, protocol = binormal_clients(30, 40, 5), PROTOCOLS["histogram"]
+
+    def second(place: int, kind: Kind, body: bytes) -> bytes:
+        content = decode_values(body, SENDABLE)
+        return encode_values(content | {"attempt": 1}) if kind is Kind.SUM else body
+
+    with pytest.raises(RunError) as caught:
+        rehearse(clients, protocol, forge=second)
+    assert "at least 26 bytes, got 0" in str(caught.value.refusals[0].reason)
+
+    def twice(place: int, kind: Kind, body: bytes) -> bytes:
+        """The second attempt, said to be the first again."""
+        content = decode_values(body, SENDABLE)
+        return encode_values(content | {"attempt": 0}) if kind is Kind.SUM else body
+
+    faults = [Fault("drop", place, 2) for place in (0, 3)]
+    with pytest.raises(RunError) as caught:
+        rehearse(clients, protocol, faults, forge=twice, on_loss="restart", fewest=4)
+    reasons = [str(refusal.reason) for refusal in caught.value.refusals]
+    assert any("was summed in this run already" in reason for reason in reasons)
+
+
+def test_giving_up_alone_gives_no_budget_back() -> None:
+    """A coordinator tells one party to give up, and lets the others open the sum with its vector;
+    the party spends no more in that run. Only statements of tau clients free what it had paid."""
+    protocol = PROTOCOLS["histogram"]
+    clients, keys = binormal_clients(30, 40, 5), Keys.generate(5)
+    agreement = keys.agreement(protocol, fewest=4)
+    stage = Coordinator(agreement, keys.coordinator)
+    parties = [
+        Party(k, keys.parties[k], agreement, clients.part(k, k + 1), NoNoise()) for k in range(5)
+    ]
+    letters = stage.open()
+    for _ in range(3):
+        for place, party in enumerate(parties):
+            stage.receive(place, party.answer(letters[place]))
+        letters = stage.close()
+    assert parties[0].spent == protocol.guarantee
+    body = encode_values({"step": "summed_trees", "attempt": 0})
+    restart = Letter(Kind.RESTART, stage.session, stage.turn + 1, COORDINATOR, 0, body)
+    parties[0].answer(restart.sealed(agreement, keys.coordinator))
+    assert parties[0].spent == protocol.guarantee
+    with pytest.raises(LetterError):
+        parties[0].restarted().answer(letters[0])
 
 
 def test_a_sum_that_does_not_fit_the_agreed_numbers_is_not_sent() -> None:

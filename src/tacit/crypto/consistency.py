@@ -31,36 +31,13 @@ from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from hashlib import sha256
-from math import ceil
 
-from tacit.crypto.neighbours import Indices, fewest_in_windows, neighbours
+from tacit.crypto.neighbours import Indices, certificate_size, fewest_in_windows, neighbours
 from tacit.crypto.sum_errors import RefusedError, TooFewError
 from tacit.crypto.sum_messages import pack_indices
 
 NO_DIGEST = b""
 """In the place of a digest: the client sent no masked vector in this attempt."""
-
-
-def default_colluders(clients: int) -> int:
-    """The number b of clients that a plan bears where it names none: a fifth, rounded up.
-
-    Examples
-    --------
-    >>> [default_colluders(clients) for clients in (1, 2, 3, 10, 1000)]
-    [0, 0, 1, 2, 200]
-    """
-    return ceil(clients / 5) if clients > 2 else 0
-
-
-def certificate_size(clients: int, colluders: int) -> int:
-    """The number tau of clients that must sign the same lists.
-
-    Examples
-    --------
-    >>> certificate_size(10, 2), certificate_size(64, 13)
-    (7, 39)
-    """
-    return (clients + colluders) // 2 + 1
 
 
 @dataclass(frozen=True)
@@ -209,7 +186,7 @@ def check_lists(
             f"a sum must be over at least {rule.min_clients} clients, got {len(stayed)}"
         )
     _check_digests(index, stayed, digests)
-    _check_windows(rule, arranged, stayed)
+    check_windows(rule, arranged, stayed)
 
 
 def _check_digests(index: int, stayed: AbstractSet[int], digests: Mapping[int, bytes]) -> None:
@@ -220,11 +197,15 @@ def _check_digests(index: int, stayed: AbstractSet[int], digests: Mapping[int, b
         )
 
 
-def _check_windows(rule: ListRule, arranged: Indices, stayed: AbstractSet[int]) -> None:
-    """Those who left, and those who collude, do not cut the ring.
+def check_windows(rule: ListRule, arranged: Indices, stayed: AbstractSet[int]) -> None:
+    """Check that those who left, and those who collude, do not cut the ring.
 
     Without the clients that left or collude, a ring whose clients have k neighbours falls apart
     only at two gaps of k/2 places or more (Bell et al. 2020, section 3).
+
+    Raises
+    ------
+    RefusedError : when two disjoint windows of k/2 places hold too few clients of the sum.
     """
     if rule.degree >= arranged.size - 1:
         return

@@ -120,17 +120,23 @@ class Roster:
         except ValueError:
             raise UnknownClientError("this identity is not in the roster") from None
 
-    def verify(self, index: int, message: bytes, signature: bytes) -> None:
+    def has_signed(self, index: int, message: bytes, signature: bytes) -> bool:
+        """Whether a client's identity key signed a message."""
+        try:
+            Ed25519PublicKey.from_public_bytes(self.keys[index]).verify(signature, message)
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+    def verify(self, index: int, message: bytes, signature: bytes, what: str = "keys") -> None:
         """Check a client's signature.
 
         Raises
         ------
-        ForgedError : when the client's identity key did not sign the message.
+        ForgedError : when the client's identity key did not sign the message; ``what`` names it.
         """
-        try:
-            Ed25519PublicKey.from_public_bytes(self.keys[index]).verify(signature, message)
-        except (InvalidSignature, ValueError):
+        if not self.has_signed(index, message, signature):
             raise ForgedError(
-                f"the keys advertised for client {index} are not signed by its identity, "
+                f"the {what} in the name of client {index} are not signed by its identity, "
                 "or were signed for other terms"
-            ) from None
+            )

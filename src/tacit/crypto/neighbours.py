@@ -4,21 +4,23 @@ Above ``COMPLETE`` clients each has k neighbours on a ring in random order, k/2 
 Harary graph with random labels (Bell et al. 2020, "Secure Single-Server Aggregation with
 (Poly)Logarithmic Overhead", section 3). Costs a client then grow with k instead of K.
 
-Let C clients collude with the server, D drop out, and let both be chosen without regard to the
-order. A sum stays secret, and comes about, unless one of these happens:
+Let C clients, fixed before the order is drawn, collude with the server, and let at most D drop out.
+A sum stays secret unless one of the first two happens, and comes about unless one of the others
+does:
 
 1. *A client's secrets leak*: ``threshold`` or more of some client's k neighbours collude. Their
    number is hypergeometric; a union bound over clients.
-2. *A part of the sum leaks*: without those who collude or drop out the graph falls apart, and the
-   server can unmask each part's sum. On a ring that takes two gaps of k/2 or more neighbours, so at
-   most ``binom(K, 2) * prod((C + D - i) / (K - i), i < k)``; a union bound over pairs of gaps.
-3. *No sum*: fewer than ``threshold`` of those who hold some client's shares remain.
+2. *A part of the sum leaks*: without those who collude or left the ring falls apart, and the
+   server can unmask each part's sum. That takes two gaps of k/2 places. The server may choose who
+   "left" when it knows the order; so clients refuse lists by which any two disjoint windows of k/2
+   places hold at most ``window_excess`` clients of the sum, a number that colluders there exceed
+   with a small probability only: hypergeometric, a union bound over pairs of windows.
+3. *Lost shares*: fewer than ``threshold`` of those who hold some client's shares remain.
+4. *Refused lists*: dropouts by chance empty two windows that far.
 
 The order comes from a hash of all advertised keys, so that no client and no server chooses it. A
 server that lies may still try out many lists of keys, by leaving out clients or by letting those
-who collude with it advertise again, and pick from n graphs: the bounds then hold n times over. The
-bound is about clients that are fixed in advance; it says nothing about a server which makes
-clients drop out once it knows the graph.
+who collude with it advertise again, and pick from n graphs: the bounds then hold n times over.
 """
 
 from __future__ import annotations
@@ -49,33 +51,33 @@ ROUNDING = 1e-9
 class Neighbourhood:
     """How many neighbours a client masks and shares with, and how many shares open its secrets.
 
-    A client's secrets are shared among its neighbours and itself, ``degree + 1`` holders. The
-    threshold is more than half of them, so that a server which tells holders different stories
-    does not get ``threshold`` shares of both secrets of one client unless
-    ``2 threshold - holders`` of them collude with it.
+    A client's secrets are shared among its neighbours and itself, ``degree + 1`` holders. On the
+    complete graph ``threshold`` is ``certificate_size``.
 
     Parameters
     ----------
     degree : neighbours a client; even, or everybody else.
-    threshold : shares that open a secret.
+    threshold : shares that open a secret, more than half of them.
     fewest : clients without whom there is no sum; no client helps to unmask a sum of fewer.
+    colluders : clients that may collude with the server.
 
     Raises
     ------
-    ValueError : when the threshold is not above half of the holders, or exceeds the holders, or
-        ``fewest`` is below the threshold.
+    ValueError : when the threshold is not above half of the holders, or exceeds the holders,
+        ``fewest`` is below the threshold, or colluders are fewer than none.
 
     Examples
     --------
     >>> Neighbourhood.complete(10)
-    Neighbourhood(degree=9, threshold=6, fewest=6)
+    Neighbourhood(degree=9, threshold=7, fewest=7, colluders=2)
     >>> Neighbourhood.sparse(1000, dropouts=0.1, corrupted=0.1)
-    Neighbourhood(degree=52, threshold=29, fewest=900)
+    Neighbourhood(degree=64, threshold=33, fewest=900, colluders=100)
     """
 
     degree: int
     threshold: int
     fewest: int
+    colluders: int
 
     def __post_init__(self) -> None:
         holders = self.degree + 1
@@ -88,22 +90,29 @@ class Neighbourhood:
             raise ValueError(
                 f"fewest must be at least the threshold {self.threshold}, got {self.fewest}"
             )
+        if self.colluders < 0:
+            raise ValueError(f"colluders must be at least 0, got {self.colluders}")
 
     @classmethod
-    def complete(cls, clients: int, threshold: int | None = None) -> Neighbourhood:
-        """Everybody masks with everybody; None takes the smallest majority.
+    def complete(
+        cls, clients: int, colluders: int | None = None, fewest: int | None = None
+    ) -> Neighbourhood:
+        """Everybody masks with everybody.
 
-        There is a sum when ``threshold`` clients remain. A server that follows the protocol learns
-        nothing more with ``threshold - 1`` clients that collude with it. Raise the threshold above
-        ``2 / 3`` of the clients to bear a third of them and a server that lies about dropouts.
+        Parameters
+        ----------
+        clients : the clients of the roster.
+        colluders : how many of them may collude; None takes ``default_colluders``.
+        fewest : clients without whom there is no sum; None takes as few as are secure.
         """
-        shares = clients // 2 + 1 if threshold is None else threshold
-        return cls(clients - 1, shares, shares)
+        corrupted = default_colluders(clients) if colluders is None else colluders
+        shares = certificate_size(clients, corrupted)
+        return cls(clients - 1, shares, shares if fewest is None else fewest, corrupted)
 
     @classmethod
     def sparse(cls, clients: int, dropouts: float = 0.3, corrupted: float = 0.2) -> Neighbourhood:
-        """The fewest neighbours with which secrecy fails with probability at most ``2**-40``, and
-        the sum with ``2**-30``, by the bounds at the head of this module.
+        """The fewest neighbours with which each event at the head of this module has at most its
+        chance: ``2**-40`` for the two of secrecy, ``2**-30`` for those of a sum that fails.
 
         Parameters
         ----------
@@ -113,7 +122,8 @@ class Neighbourhood:
 
         Raises
         ------
-        ValueError : when a share is not from 0 to below 1, or no graph is good enough.
+        ValueError : when a share is not from 0 to below 1, or fewer clients would remain than must
+            certify who stayed.
         """
         for name, share in (("dropouts", dropouts), ("corrupted", corrupted)):
             if not 0 <= share < 1:
@@ -122,14 +132,65 @@ class Neighbourhood:
         return _smallest(clients, dropped, ceil(corrupted * clients - ROUNDING))
 
     @classmethod
-    def of(cls, clients: int) -> Neighbourhood:
-        """Complete up to 64 clients, sparse above."""
-        return cls.complete(clients) if clients <= COMPLETE else cls.sparse(clients)
+    def of(
+        cls, clients: int, colluders: int | None = None, fewest: int | None = None
+    ) -> Neighbourhood:
+        """Complete up to 64 clients, sparse above; parameters as for ``complete``, but that a
+        sparse graph without ``fewest`` bears three clients in ten that drop out."""
+        if clients <= COMPLETE:
+            return cls.complete(clients, colluders, fewest)
+        corrupted = default_colluders(clients) if colluders is None else colluders
+        dropped = floor(0.3 * clients + ROUNDING) if fewest is None else clients - fewest
+        return _smallest(clients, dropped, corrupted)
+
+
+def default_colluders(clients: int) -> int:
+    """The number b of clients that a plan bears where it names none: a fifth, rounded up; of two
+    clients none.
+
+    Examples
+    --------
+    >>> [default_colluders(clients) for clients in (1, 2, 3, 10, 1000)]
+    [0, 0, 1, 2, 200]
+    """
+    return ceil(clients / 5) if clients > 2 else 0
+
+
+def certificate_size(clients: int, colluders: int) -> int:
+    """The number tau of clients that must sign who stayed and who left.
+
+    Examples
+    --------
+    >>> certificate_size(10, 2), certificate_size(64, 13)
+    (7, 39)
+    """
+    return (clients + colluders) // 2 + 1
+
+
+def check_fewest(clients: int, colluders: int, fewest: int) -> None:
+    """Refuse a number of clients that cannot certify a sum.
+
+    Raises
+    ------
+    ValueError : when ``fewest`` is below ``certificate_size``.
+
+    Examples
+    --------
+    >>> check_fewest(10, 2, 6)
+    Traceback (most recent call last):
+    ValueError: fewest must be at least 7 of 10 clients of which 2 may collude, got 6
+    """
+    if fewest < (needed := certificate_size(clients, colluders)):
+        raise ValueError(
+            f"fewest must be at least {needed} of {clients} clients of which {colluders} may "
+            f"collude, got {fewest}"
+        )
 
 
 @lru_cache(maxsize=64)
 def _smallest(clients: int, dropped: int, corrupted: int) -> Neighbourhood:
     """The smallest good degree; more neighbours never hurt, so doubling and halving finds it."""
+    check_fewest(clients, corrupted, clients - dropped)
 
     def enough(degree: int) -> bool:
         return _good(clients, dropped, corrupted, degree) is not None
@@ -139,41 +200,35 @@ def _smallest(clients: int, dropped: int, corrupted: int) -> Neighbourhood:
     while reach < len(even) and not enough(even[reach]):
         reach *= 2
     place = bisect_left(even, True, reach // 2, min(reach, len(even)), key=enough)
-    degree = even[place] if place < len(even) else clients - 1
-    found = _good(clients, dropped, corrupted, degree)
-    if found is None:
-        raise ValueError(
-            f"no graph of {clients} clients bears {dropped} dropouts and {corrupted} that "
-            "collude: allow fewer of either"
-        )
-    return found
+    found = _good(clients, dropped, corrupted, even[place]) if place < len(even) else None
+    return found or Neighbourhood.complete(clients, corrupted, clients - dropped)
 
 
 def _good(clients: int, dropped: int, corrupted: int, degree: int) -> Neighbourhood | None:
-    """The neighbourhood of this degree whose chances are low enough, with the least threshold."""
+    """The ring of this degree whose chances are low enough, with the least threshold."""
     fewest = clients - dropped
     thresholds = np.arange((degree + 1) // 2 + 1, min(degree + 1, fewest) + 1)
-    if not thresholds.size or split_chance(clients, dropped + corrupted, degree) > SECRECY:
+    excess = window_excess(clients, fewest, corrupted, degree)
+    if not thresholds.size or refusal_chance(clients, dropped, degree, excess) > COMPLETION:
         return None
     leaks = leak_chance(clients, dropped, corrupted, degree, thresholds)
     losses = loss_chance(clients, dropped, degree, thresholds)
     good = thresholds[(leaks <= SECRECY) & (losses <= COMPLETION)]
-    return Neighbourhood(degree, int(good[0]), fewest) if good.size else None
+    return Neighbourhood(degree, int(good[0]), fewest, corrupted) if good.size else None
 
 
-def split_chance(clients: int, removed: int, degree: int) -> float:
-    """A bound on the probability that the ring falls apart without ``removed`` clients.
+def refusal_chance(clients: int, dropped: int, degree: int, excess: int) -> float:
+    """A bound on the probability that dropouts by chance leave at most ``excess`` clients in two
+    disjoint windows.
 
     Examples
     --------
-    >>> f"{split_chance(1000, 200, degree=26):.1e}"
-    '8.5e-14'
+    >>> f"{refusal_chance(1000, 100, degree=64, excess=33):.1e}"
+    '7.1e-11'
     """
-    if degree >= clients - 1:
-        return 0.0
-    places = np.arange(min(degree, removed + 1))
-    gaps = np.prod((removed - places) / (clients - places))
-    return float(comb(clients, 2) * gaps)
+    from scipy import stats  # noqa: PLC0415 (half a second to import)
+
+    return float(comb(clients, 2) * stats.hypergeom(clients, clients - dropped, degree).cdf(excess))
 
 
 def leak_chance(

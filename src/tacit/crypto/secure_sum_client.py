@@ -1,34 +1,41 @@
-"""A client of a secure sum: four steps, each taken once."""
+"""A client of a secure sum: five steps, each taken once."""
 
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from tacit.crypto import sum_messages as messages
+from tacit.crypto.consistency import (
+    NO_DIGEST,
+    announced_statement,
+    check_certificate,
+    check_delivery,
+    check_lists,
+    digest_of,
+    lists_statement,
+)
 from tacit.crypto.identities import Identity
-from tacit.crypto.masking import Integers, agree, derive, pair_mask, self_mask, to_words
-from tacit.crypto.neighbours import arrange, neighbours
+from tacit.crypto.masking import Integers, agree, pair_mask, self_mask, to_words
+from tacit.crypto.neighbours import Indices, arrange, neighbours
 from tacit.crypto.secret_sharing import split
 from tacit.crypto.secure_sum import SumTerms
+from tacit.crypto.secure_sum_restart import check_ended, ended_record
 from tacit.crypto.sum_errors import ForgedError, RefusedError, RoundError, TooFewError
 from tacit.crypto.sum_messages import Advert, Kind
+from tacit.crypto.sum_shares import NONCE, SEED_BYTES, public_of, revealed_half, share_box
 
-SEED_BYTES = 32
-STEPS = ("advertise", "share", "mask", "reveal")
-NONCE = bytes(12)
-"""A sealing key seals one message, so the nonce may be fixed."""
+STEPS = ("advertise", "share", "mask", "certify", "reveal")
 
 
 class SumClient:
-    """A client's side of one sum, whose secrets live in this object only and are never reused.
+    """A client's side of one attempt at a sum, whose secrets live in this object only and are never
+    reused.
 
     A step that raises has told nobody anything and may be taken again with another message.
 
@@ -36,24 +43,43 @@ class SumClient:
     ----------
     identity : the client's signing key, which is in the roster.
     terms : what the client agreed to, from a source that it trusts.
+    restart : for another attempt than the first, the server's message with statements that the last
+        one is over.
+    last : what this client was in the last attempt; None where it was not told of it. Its secrets
+        are erased.
 
     Raises
     ------
     UnknownClientError : when the roster does not hold the identity.
+    RefusedError, TooFewError : when an earlier attempt could still be opened.
     """
 
-    def __init__(self, identity: Identity, terms: SumTerms) -> None:
+    def __init__(
+        self,
+        identity: Identity,
+        terms: SumTerms,
+        restart: bytes = b"",
+        last: SumClient | None = None,
+    ) -> None:
         self.index = terms.roster.index_of(identity)
+        if terms.attempt:
+            self._check_restart(terms, restart, last)
         self._identity, self._terms = identity, terms
         self._taken = 0
-        self._sealing = X25519PrivateKey.generate()
-        self._masking = X25519PrivateKey.generate()
+        self._has_given_up = False
+        self._sealing = X25519PrivateKey.generate().private_bytes_raw()
+        self._masking = X25519PrivateKey.generate().private_bytes_raw()
         self._seed = os.urandom(SEED_BYTES)
         self._own = b""
         self._transcript = b""
+        self._arranged: Indices = np.zeros(0, dtype=np.int64)
         self._adverts: dict[int, Advert] = {}
         self._secrets: dict[int, bytes] = {}
         self._held: dict[int, bytes] = {}
+        self._announced: frozenset[int] = frozenset(range(terms.clients))
+        self._digest = NO_DIGEST
+        self._stayed: frozenset[int] = frozenset()
+        self._left: frozenset[int] = frozenset()
 
     def __repr__(self) -> str:
         return f"SumClient(index={self.index}, steps taken={STEPS[: self._taken]})"
@@ -63,14 +89,20 @@ class SumClient:
         """All that the client holds, its secrets too: to be kept where nobody else can read."""
         return {
             "taken": self._taken,
-            "sealing": self._sealing.private_bytes_raw(),
-            "masking": self._masking.private_bytes_raw(),
+            "has_given_up": self._has_given_up,
+            "sealing": self._sealing,
+            "masking": self._masking,
             "seed": self._seed,
             "own": self._own,
             "transcript": self._transcript,
+            "arranged": self._arranged.tolist(),
             "adverts": {index: advert.to_bytes() for index, advert in self._adverts.items()},
             "secrets": dict(self._secrets),
             "held": dict(self._held),
+            "announced": sorted(self._announced),
+            "digest": self._digest,
+            "stayed": sorted(self._stayed),
+            "left": sorted(self._left),
         }
 
     @classmethod
@@ -78,15 +110,20 @@ class SumClient:
         """The client as it was when it gave its ``state``, for one that was stopped since.
 
         A state may be taken up once: a client that goes on twice from one state could answer one
-        round in two ways.
+        round in two ways, and sign two lists.
         """
-        client = cls(identity, terms)
-        client._taken, client._own = state["taken"], state["own"]
-        client._sealing = X25519PrivateKey.from_private_bytes(state["sealing"])
-        client._masking = X25519PrivateKey.from_private_bytes(state["masking"])
-        client._seed, client._transcript = state["seed"], state["transcript"]
+        client = cls.__new__(cls)
+        client.index = terms.roster.index_of(identity)
+        client._identity, client._terms = identity, terms
+        client._taken, client._has_given_up = state["taken"], state["has_given_up"]
+        client._sealing, client._masking = state["sealing"], state["masking"]
+        client._seed, client._own = state["seed"], state["own"]
+        client._transcript, client._digest = state["transcript"], state["digest"]
+        client._arranged = np.array(state["arranged"], dtype=np.int64)
         client._adverts = {k: Advert.from_bytes(own) for k, own in state["adverts"].items()}
         client._secrets, client._held = dict(state["secrets"]), dict(state["held"])
+        client._announced = frozenset(state["announced"])
+        client._stayed, client._left = frozenset(state["stayed"]), frozenset(state["left"])
         return client
 
     def advertise(self) -> bytes:
@@ -98,8 +135,8 @@ class SumClient:
         """
         self._check_turn("advertise")
         keys = (
-            self._sealing.public_key().public_bytes_raw()
-            + self._masking.public_key().public_bytes_raw()
+            public_of(self._sealing)
+            + public_of(self._masking)
             + self._terms.commitment(self.index, self._seed)
         )
         self._own = keys + self._identity.sign(self._terms.signed_part(self.index, keys))
@@ -130,30 +167,34 @@ class SumClient:
         arranged = arrange(np.array(list(records)), transcript)
         around = neighbours(arranged, self.index, self._terms.neighbourhood.degree).tolist()
         found = {index: self._verified(index, records[index]) for index in around}
-        secrets = {index: agree(self._sealing, found[index].sealing) for index in around}
+        sealing = X25519PrivateKey.from_private_bytes(self._sealing)
+        secrets = {index: agree(sealing, found[index].sealing) for index in around}
         holders = np.array([*around, self.index])
-        secret = self._seed + self._masking.private_bytes_raw()
+        secret = self._seed + self._masking
         shares = split(secret, holders + 1, self._terms.neighbourhood.threshold)
         sealed = {
-            holder: _box(secrets[holder], transcript, owner=self.index, holder=holder).encrypt(
+            holder: share_box(secrets[holder], transcript, owner=self.index, holder=holder).encrypt(
                 NONCE, share.tobytes(), None
             )
             for holder, share in zip(around, shares[:-1], strict=True)
         }
         self._adverts, self._secrets, self._transcript = found, secrets, transcript
+        self._arranged = arranged
         self._held = {self.index: shares[-1].tobytes()}
         self._taken += 1
         return self._write(Kind.SHARES, messages.pack_records(sealed))
 
     def mask(self, delivery: bytes, vector: Integers) -> bytes:
-        """The vector plus its masks, modulo a power of two. It spends nothing.
+        """The vector plus its masks, modulo a power of two, and a signature. It spends nothing.
 
         The server receives uniformly random words: it can take the masks away from the sum of all
-        masked vectors only (Bonawitz et al. 2017, section 4).
+        masked vectors only (Bonawitz et al. 2017, section 4). The signature is of the digest d of
+        all keys and of who is announced to have shared.
 
         Parameters
         ----------
-        delivery : the server's message with the shares that neighbours sealed for this client.
+        delivery : the server's message that announces who shared, with the shares that neighbours
+            sealed for this client.
         vector : int64, shape (length,).
 
         Raises
@@ -161,27 +202,70 @@ class SumClient:
         TypeError : for a vector that is not of 64-bit integers.
         ValueError : for a vector of another shape, or with a number beyond the agreed largest.
         ForgedError : when shares were not sealed by the owner of the advertised keys.
+        RefusedError : when the shares are not those of exactly the neighbours among the announced.
         TooFewError : when too few holders of this client's shares remain.
         SumError : for any other message, or when the step is out of turn.
         """
         self._check_turn("mask")
         self._check_vector(vector)
         body = self._read(Kind.DELIVERY, delivery, self.index)
-        sealed = messages.unpack_records(body, messages.BOX_BYTES, self._terms.clients)
+        announced, rest = messages.take_indices(body, self._terms.clients)
+        sealed = messages.unpack_records(rest, messages.BOX_BYTES, self._terms.clients)
+        check_delivery(self._terms.rule, self.index, self._arranged, announced, sealed)
         opened = {owner: self._opened(owner, box) for owner, box in sealed.items()}
-        around = self._terms.neighbourhood
-        if len(opened) + 1 < around.threshold:
+        threshold = self._terms.neighbourhood.threshold
+        if len(opened) + 1 < threshold:
             raise TooFewError(
-                f"a client's shares must have at least {around.threshold} holders, "
-                f"got {len(opened) + 1}"
+                f"a client's shares must have at least {threshold} holders, got {len(opened) + 1}"
             )
         masked = self._masked(vector, list(opened))
+        terms = self._terms
+        digest = digest_of(terms.digest, terms.attempt, self._transcript, announced)
+        signature = self._identity.sign(announced_statement(digest))
         self._held = self._held | opened
-        self._seed, self._secrets = b"", {}
+        self._announced, self._digest = announced, digest
+        self._seed = self._sealing = self._masking = b""
+        self._secrets = {}
         self._taken += 1
-        return self._write(Kind.MASKED, masked)
+        return self._write(Kind.MASKED, masked + signature)
 
-    def reveal(self, leavers: bytes) -> bytes:
+    def certify(self, lists: bytes) -> bytes:
+        """A signature of who sent a vector and who did not, once. It spends nothing.
+
+        Parameters
+        ----------
+        lists : the server's message that says who sent a masked vector, each with its signature of
+            the digest, and who did not.
+
+        Raises
+        ------
+        RefusedError : when the lists are not those that ``check_lists`` accepts.
+        TooFewError : when fewer vectors than agreed would be summed.
+        SumError : for any other message, or when the step is out of turn.
+        """
+        self._check_turn("certify")
+        body = self._read(Kind.LISTS, lists, messages.EVERYBODY)
+        clients = self._terms.clients
+        signed, rest = messages.take_records(body, messages.SIGNATURE_BYTES, clients)
+        left = frozenset(messages.unpack_records(rest, 0, clients))
+        statement = announced_statement(self._digest)
+        digests = dict.fromkeys(self._signers(statement, signed), self._digest)
+        stayed = frozenset(signed)
+        check_lists(
+            self._terms.rule,
+            self.index,
+            self._arranged,
+            self._announced,
+            stayed,
+            left,
+            digests | {self.index: self._digest},
+        )
+        self._stayed, self._left = stayed, left
+        self._taken += 1
+        statement = lists_statement(self._digest, stayed, left)
+        return self._write(Kind.SIGNED, self._identity.sign(statement))
+
+    def reveal(self, certificate: bytes) -> bytes:
         """Shares of the seeds of those who sent a vector, and of the mask keys of those who left.
 
         It spends nothing: with enough shares the server takes the masks off the sum. A client
@@ -189,26 +273,62 @@ class SumClient:
 
         Parameters
         ----------
-        leavers : the server's message that says who sent a masked vector and who did not.
+        certificate : the server's message with the signatures of the lists.
 
         Raises
         ------
-        RefusedError : when a client is named as both, when a neighbour is named as neither, or when
-            this client or one that sent it no shares is wrongly placed.
-        TooFewError : when fewer vectors than agreed would be summed.
+        RefusedError : when a signer is not said to have stayed.
+        TooFewError : when fewer than tau clients signed the lists that this client signed.
         SumError : for any other message, or when the step is out of turn.
         """
         self._check_turn("reveal")
-        body = self._read(Kind.LEAVERS, leavers, messages.EVERYBODY)
-        stayed, left = map(set, messages.unpack_pair(body, self._terms.clients))
-        self._check_leavers(stayed, left)
-        shares = {owner: _revealed(share, owner in left) for owner, share in self._held.items()}
+        body = self._read(Kind.CERTIFICATE, certificate, messages.EVERYBODY)
+        signed = messages.unpack_records(body, messages.SIGNATURE_BYTES, self._terms.clients)
+        statement = lists_statement(self._digest, self._stayed, self._left)
+        signers = self._signers(statement, signed)
+        check_certificate(self._terms.rule, self._stayed, signers)
+        left = self._left
+        shares = {owner: revealed_half(share, owner in left) for owner, share in self._held.items()}
         self._taken += 1
         self._held = {}
         return self._write(Kind.REVEALED, messages.pack_records(shares))
 
+    def give_up(self) -> bytes:
+        """A signed statement that this client reveals nothing in this attempt or an earlier one.
+
+        All secrets of the attempt are erased first. The server learns that the client gave up, and
+        which digest it had signed.
+
+        Raises
+        ------
+        RoundError : when the client revealed its shares, or gave up before.
+        """
+        if self._has_given_up or self._taken == len(STEPS):
+            raise RoundError(f"client {self.index} cannot give up an attempt that is over")
+        self._erase()
+        return self._write(Kind.ENDED, ended_record(self._identity, self._terms, self._digest))
+
+    def _erase(self) -> None:
+        self._has_given_up = True
+        self._seed = self._sealing = self._masking = b""
+        self._adverts, self._secrets, self._held = {}, {}, {}
+
+    def _check_restart(self, terms: SumTerms, restart: bytes, last: SumClient | None) -> None:
+        """Refuse another attempt while the last could be opened, and give the last one up."""
+        announced, digest = frozenset(range(terms.clients)), NO_DIGEST
+        if last is not None:
+            if last._terms.digest != terms.digest:
+                raise RefusedError("another attempt must have the terms of the last")
+            if last._taken == len(STEPS):
+                raise RefusedError(f"client {self.index} revealed its shares in the last attempt")
+            if last._terms.attempt == terms.attempt - 1:
+                announced, digest = last._announced, last._digest
+        check_ended(terms, restart, announced, digest)
+        if last is not None:
+            last._erase()
+
     def _check_turn(self, step: str) -> None:
-        due = STEPS[self._taken : self._taken + 1]
+        due = () if self._has_given_up else STEPS[self._taken : self._taken + 1]
         if due != (step,):
             raise RoundError(
                 f"client {self.index} cannot {step} now: "
@@ -232,23 +352,10 @@ class SumClient:
         if vector.max() > largest or vector.min() < -largest:
             raise ValueError(f"a number of the vector is beyond the agreed largest, {largest}")
 
-    def _check_leavers(self, stayed: set[int], left: set[int]) -> None:
-        fewest, index = self._terms.neighbourhood.fewest, self.index
-        if stayed & left:
-            raise RefusedError(
-                f"client {min(stayed & left)} is said both to have sent a vector and to have left: "
-                "shares of its seed and of its key together would betray its vector"
-            )
-        if index not in stayed:
-            raise RefusedError(f"client {index} sent its vector, but is not said to have done so")
-        if unnamed := self._held.keys() - stayed - left:
-            raise RefusedError(
-                f"client {min(unnamed)} is neither said to have sent nor to have left"
-            )
-        if unheard := (stayed | left) & self._adverts.keys() - self._held.keys():
-            raise RefusedError(f"client {min(unheard)} takes part, but its shares never came")
-        if len(stayed) < fewest:
-            raise TooFewError(f"a sum must be over at least {fewest} clients, got {len(stayed)}")
+    def _signers(self, statement: bytes, signed: Mapping[int, bytes]) -> list[int]:
+        """Whose signatures are of this statement."""
+        verified = self._terms.roster.has_signed
+        return [index for index, own in signed.items() if verified(index, statement, own)]
 
     def _verified(self, index: int, record: bytes) -> Advert:
         advert = Advert.from_bytes(record)
@@ -257,9 +364,7 @@ class SumClient:
         return advert
 
     def _opened(self, owner: int, sealed: bytes) -> bytes:
-        if owner not in self._adverts:
-            raise RefusedError(f"client {owner} is no neighbour of client {self.index}")
-        box = _box(self._secrets[owner], self._transcript, owner=owner, holder=self.index)
+        box = share_box(self._secrets[owner], self._transcript, owner=owner, holder=self.index)
         try:
             return box.decrypt(NONCE, sealed, None)
         except InvalidTag:
@@ -271,9 +376,10 @@ class SumClient:
         shape = (self._terms.length, self._terms.bits)
         words = to_words(vector, self._terms.bits)
         words += self_mask(self._seed, self._transcript, self.index, shape)
+        masking = X25519PrivateKey.from_private_bytes(self._masking)
         for partner in partners:
             public, pair = self._adverts[partner].masking, (self.index, partner)
-            words += pair_mask(self._masking, public, self._transcript, pair, shape)
+            words += pair_mask(masking, public, self._transcript, pair, shape)
         return words.tobytes()
 
     def _read(self, kind: Kind, message: bytes, index: int) -> bytes:
@@ -281,14 +387,3 @@ class SumClient:
 
     def _write(self, kind: Kind, body: bytes) -> bytes:
         return messages.write(kind, self._terms.session, self.index, body)
-
-
-def _box(secret: bytes, transcript: bytes, owner: int, holder: int) -> ChaCha20Poly1305:
-    """What seals one owner's shares for one holder, from the secret of the two."""
-    label = b"tacit sealed shares" + struct.pack("<II", owner, holder)
-    return ChaCha20Poly1305(derive(secret, transcript, label))
-
-
-def _revealed(share: bytes, left: bool) -> bytes:
-    """The one half of a neighbour's share that may be known, behind a byte that says which."""
-    return b"\x01" + share[SEED_BYTES:] if left else b"\x00" + share[:SEED_BYTES]

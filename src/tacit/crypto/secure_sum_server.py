@@ -8,8 +8,15 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from tacit.crypto import sum_messages as messages
+from tacit.crypto.consistency import (
+    announced_statement,
+    check_certificate,
+    check_windows,
+    digest_of,
+    lists_statement,
+)
 from tacit.crypto.masking import Integers, Words, pair_mask, self_mask, to_signed, word_type
-from tacit.crypto.neighbours import arrange, neighbours
+from tacit.crypto.neighbours import Indices, arrange, neighbours
 from tacit.crypto.secret_sharing import combine
 from tacit.crypto.secure_sum import SumTerms
 from tacit.crypto.sum_errors import (
@@ -22,7 +29,7 @@ from tacit.crypto.sum_errors import (
 )
 from tacit.crypto.sum_messages import Advert, Kind
 
-ROUNDS = (Kind.ADVERT, Kind.SHARES, Kind.MASKED, Kind.REVEALED)
+ROUNDS = (Kind.ADVERT, Kind.SHARES, Kind.MASKED, Kind.SIGNED, Kind.REVEALED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +49,7 @@ class SumResult:
 class SumServer:
     """The server's side of one sum.
 
-    Each of four rounds takes messages by ``receive`` until the caller ends it: three times by
+    Each of five rounds takes messages by ``receive`` until the caller ends it: four times by
     ``close_round``, which gives the next message for each client, and at last by ``conclude``.
     Clients whose message did not come have left, and cannot come back. A message that is refused
     changes nothing: the caller may go on without it.
@@ -58,8 +65,12 @@ class SumServer:
         self._came: set[int] = set()
         self._members: list[int] = []
         self._sharers: list[int] = []
+        self._stayed: list[int] = []
         self._adverts: dict[int, Advert] = {}
         self._transcript = b""
+        self._arranged: Indices = np.zeros(0, dtype=np.int64)
+        self._statement = b""
+        self._signed: dict[int, bytes] = {}
         self._around: dict[int, list[int]] = {}
         self._sealed: dict[int, dict[int, bytes]] = {}
         self._words: Words = np.zeros(terms.length, dtype=word_type(terms.bits))
@@ -91,8 +102,14 @@ class SumServer:
         body = messages.read(message, kind, self._terms.session, sender)
         if sender in self._came:
             raise ReplayError(f"client {sender} sends {kind.name.lower()} a second time")
-        take = (self._take_advert, self._take_shares, self._take_masked, self._take_revealed)
-        take[self._round](sender, body)
+        take = {
+            Kind.ADVERT: self._take_advert,
+            Kind.SHARES: self._take_shares,
+            Kind.MASKED: self._take_masked,
+            Kind.SIGNED: self._take_signed,
+            Kind.REVEALED: self._take_revealed,
+        }
+        take[kind](sender, body)
         self._came.add(sender)
 
     def close_round(self) -> dict[int, bytes]:
@@ -100,26 +117,30 @@ class SumServer:
 
         Raises
         ------
-        TooFewError : when fewer clients are there than agreed. The round stays open.
+        TooFewError : when fewer clients are there than agreed, or than open every secret. The
+            round stays open.
+        RefusedError : when clients left that cut the ring. The round stays open.
         RoundError : when the last round is open, which ``conclude`` ends.
         """
         kind = self._open_round()
         if kind == Kind.REVEALED:
             raise RoundError("the last round is ended by conclude")
-        fewest = self._terms.neighbourhood.fewest
-        if len(self._came) < fewest:
-            raise TooFewError(
-                f"{kind.name.lower()} of at least {fewest} clients must come, got {len(self._came)}"
-            )
+        self._check_enough(kind)
         self._members = sorted(self._came)
         self._came = set()
         self._round += 1
         give = {
             Kind.ADVERT: self._give_adverts,
             Kind.SHARES: self._give_deliveries,
-            Kind.MASKED: self._give_leavers,
+            Kind.MASKED: self._give_lists,
+            Kind.SIGNED: self._give_certificate,
         }
         return give[kind]()
+
+    @property
+    def is_revealing(self) -> bool:
+        """Whether clients may have revealed shares; there is no other attempt then."""
+        return self._round >= ROUNDS.index(Kind.REVEALED)
 
     def conclude(self) -> SumResult:
         """The sum of all masked vectors that came, with the masks taken off.
@@ -132,16 +153,39 @@ class SumServer:
         """
         if self._open_round() != Kind.REVEALED:
             raise RoundError(f"the sum waits for {self._open_round().name.lower()}")
-        stayed = self._members
-        seeds, keys = self._secrets(stayed), self._secrets(self._left())
+        seeds, keys = self._secrets(self._stayed), self._secrets(self._left())
         words = self._words - self._self_masks(seeds) - self._pair_masks(keys)
         self._round += 1
-        return SumResult(to_signed(words), tuple(stayed))
+        return SumResult(to_signed(words), tuple(self._stayed))
 
     def _open_round(self) -> Kind:
         if self._round == len(ROUNDS):
             raise RoundError("this sum is concluded")
         return ROUNDS[self._round]
+
+    def _check_enough(self, kind: Kind) -> None:
+        """Check that clients will go on with who is there, before any of them has revealed."""
+        if kind == Kind.SIGNED:
+            check_certificate(self._terms.rule, set(self._stayed), self._came)
+        elif len(self._came) < (fewest := self._terms.neighbourhood.fewest):
+            name = kind.name.lower()
+            raise TooFewError(
+                f"{name} of at least {fewest} clients must come, got {len(self._came)}"
+            )
+        if kind == Kind.MASKED:
+            check_windows(self._terms.rule, self._arranged, self._came)
+        if kind in (Kind.MASKED, Kind.SIGNED):
+            self._check_holders()
+
+    def _check_holders(self) -> None:
+        threshold = self._terms.neighbourhood.threshold
+        for owner in self._sharers:
+            holders = len(self._came.intersection(self._around[owner])) + (owner in self._came)
+            if holders < threshold:
+                raise TooFewError(
+                    f"{threshold} clients that hold shares of client {owner} must be there, "
+                    f"got {holders}"
+                )
 
     def _take_advert(self, sender: int, body: bytes) -> None:
         advert = Advert.from_bytes(body)
@@ -153,10 +197,10 @@ class SumServer:
         records = {member: self._adverts[member].to_bytes() for member in self._members}
         body = messages.pack_records(records)
         self._transcript = self._terms.transcript(body)
-        arranged = arrange(np.array(self._members), self._transcript)
+        self._arranged = arrange(np.array(self._members), self._transcript)
         degree = self._terms.neighbourhood.degree
         for member in self._members:
-            self._around[member] = neighbours(arranged, member, degree).tolist()
+            self._around[member] = neighbours(self._arranged, member, degree).tolist()
         return self._to_all(Kind.ADVERTS, body)
 
     def _take_shares(self, sender: int, body: bytes) -> None:
@@ -167,12 +211,17 @@ class SumServer:
 
     def _give_deliveries(self) -> dict[int, bytes]:
         self._sharers = self._members
+        terms = self._terms
+        digest = digest_of(terms.digest, terms.attempt, self._transcript, self._sharers)
+        self._statement = announced_statement(digest)
+        announced = messages.pack_indices(self._sharers)
         return {
             holder: messages.write(
                 Kind.DELIVERY,
-                self._terms.session,
+                terms.session,
                 holder,
-                messages.pack_records(
+                announced
+                + messages.pack_records(
                     {owner: self._sealed[owner][holder] for owner in self._sharing(holder)}
                 ),
             )
@@ -180,19 +229,36 @@ class SumServer:
         }
 
     def _take_masked(self, sender: int, body: bytes) -> None:
-        if len(body) != self._words.nbytes:
-            raise MalformedError(
-                f"a masked vector must have {self._words.nbytes} bytes, got {len(body)}"
-            )
-        self._words += np.frombuffer(body, dtype=self._words.dtype)
+        size = self._words.nbytes + messages.SIGNATURE_BYTES
+        if len(body) != size:
+            raise MalformedError(f"a masked vector must have {size} bytes, got {len(body)}")
+        self._take_signature(sender, body[self._words.nbytes :], "announcement")
+        self._words += np.frombuffer(body[: self._words.nbytes], dtype=self._words.dtype)
 
-    def _give_leavers(self) -> dict[int, bytes]:
-        stayed, left = messages.pack_indices(self._members), messages.pack_indices(self._left())
-        return self._to_all(Kind.LEAVERS, stayed + left)
+    def _give_lists(self) -> dict[int, bytes]:
+        self._stayed, signed = self._members, self._signed
+        terms, left = self._terms, self._left()
+        digest = digest_of(terms.digest, terms.attempt, self._transcript, self._sharers)
+        self._statement, self._signed = lists_statement(digest, self._stayed, left), {}
+        stayed = messages.pack_records({member: signed[member] for member in self._stayed})
+        return self._to_all(Kind.LISTS, stayed + messages.pack_indices(left))
+
+    def _take_signed(self, sender: int, body: bytes) -> None:
+        self._take_signature(sender, body, "lists")
+
+    def _take_signature(self, sender: int, signature: bytes, what: str) -> None:
+        self._terms.roster.verify(sender, self._statement, signature, what)
+        self._signed[sender] = signature
+
+    def _give_certificate(self) -> dict[int, bytes]:
+        """The signatures of as many clients as are needed."""
+        first = self._members[: self._terms.rule.certificate]
+        records = {member: self._signed[member] for member in first}
+        return self._to_all(Kind.CERTIFICATE, messages.pack_records(records))
 
     def _take_revealed(self, sender: int, body: bytes) -> None:
         records = messages.unpack_records(body, messages.SHARE_BYTES, self._terms.clients)
-        stayed = set(self._members)
+        stayed = set(self._stayed)
         expected = {owner: int(owner not in stayed) for owner in self._sharing(sender)} | {
             sender: 0
         }
@@ -208,11 +274,11 @@ class SumServer:
 
     def _left(self) -> list[int]:
         """Who sent shares, but no masked vector."""
-        return sorted(set(self._sharers) - set(self._members))
+        return sorted(set(self._sharers) - set(self._stayed))
 
     def _partners(self, owner: int) -> list[int]:
         """A client's neighbours whose vectors are in the sum."""
-        stayed = set(self._members)
+        stayed = set(self._stayed)
         return [partner for partner in self._around[owner] if partner in stayed]
 
     def _secrets(self, owners: list[int]) -> dict[int, bytes]:

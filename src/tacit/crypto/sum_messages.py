@@ -18,13 +18,16 @@ from numpy.typing import NDArray
 from tacit.crypto.sum_errors import MalformedError, RoundError, SessionError, UnknownClientError
 
 MAGIC = b"TSUM"
-VERSION = 1
+VERSION = 2
 EVERYBODY = 2**32 - 1
 HEADER = struct.Struct("<4sBB16sI")
 
 ADVERT_BYTES = 32 + 32 + 32 + 64
 BOX_BYTES = 64 + 16
+SIGNATURE_BYTES = 64
+DIGEST_BYTES = 32
 SHARE_BYTES = 1 + 32
+ENDED_BYTES = 1 + DIGEST_BYTES + SIGNATURE_BYTES
 
 
 class Kind(IntEnum):
@@ -35,8 +38,12 @@ class Kind(IntEnum):
     SHARES = 3
     DELIVERY = 4
     MASKED = 5
-    LEAVERS = 6
-    REVEALED = 7
+    LISTS = 6
+    SIGNED = 7
+    CERTIFICATE = 8
+    REVEALED = 9
+    ENDED = 10
+    RESTART = 11
 
 
 def write(kind: Kind, session: bytes, index: int, body: bytes) -> bytes:
@@ -138,13 +145,34 @@ def unpack_records(body: bytes, size: int, clients: int) -> dict[int, bytes]:
     MalformedError : when the body is cut short or too long, or clients do not ascend.
     UnknownClientError : for a client that is not below ``clients``.
     """
-    found = _counted(body, 4 + size)
-    indices = np.frombuffer(found, dtype=np.dtype([("index", "<u4"), ("rest", "u1", (size,))]))
-    ascending = _checked(indices["index"].astype(np.int64), clients)
-    return {
-        index: found[place * (4 + size) + 4 : (place + 1) * (4 + size)]
+    records, rest = take_records(body, size, clients)
+    if rest:
+        raise MalformedError(f"records must take {len(body) - len(rest)} bytes, got {len(body)}")
+    return records
+
+
+def take_records(body: bytes, size: int, clients: int) -> tuple[dict[int, bytes], bytes]:
+    """The first records of a body, and what stands behind them; errors as in ``unpack_records``.
+
+    Examples
+    --------
+    >>> take_records(pack_records({2: b"a"}) + pack_indices([3]), size=1, clients=4)
+    ({2: b'a'}, b'\x01\x00\x00\x00\x03\x00\x00\x00')
+    """
+    if len(body) < 4:
+        raise MalformedError("message cut short")
+    width = 4 + size
+    end = 4 + width * int.from_bytes(body[:4], "little")
+    if len(body) < end:
+        raise MalformedError(f"records must take {end} bytes, got {len(body)}")
+    found = body[4:end]
+    rows = np.frombuffer(found, dtype=np.dtype([("index", "<u4"), ("rest", "u1", (size,))]))
+    ascending = _checked(rows["index"].astype(np.int64), clients)
+    records = {
+        index: found[place * width + 4 : (place + 1) * width]
         for place, index in enumerate(ascending.tolist())
     }
+    return records, body[end:]
 
 
 def pack_indices(indices: Iterable[int]) -> bytes:
@@ -152,30 +180,16 @@ def pack_indices(indices: Iterable[int]) -> bytes:
     return pack_records(dict.fromkeys(indices, b""))
 
 
-def unpack_pair(body: bytes, clients: int) -> tuple[list[int], list[int]]:
-    """Two lists of clients, one behind the other; errors as in ``unpack_records``.
+def take_indices(body: bytes, clients: int) -> tuple[frozenset[int], bytes]:
+    """The first list of clients in a body, and what stands behind it.
 
     Examples
     --------
-    >>> unpack_pair(pack_indices([3, 1]) + pack_indices([2]), clients=4)
-    ([1, 3], [2])
+    >>> take_indices(pack_indices([3, 1]) + b"rest", clients=4)
+    (frozenset({1, 3}), b'rest')
     """
-    if len(body) < 4:
-        raise MalformedError("message cut short")
-    middle = 4 + 4 * int.from_bytes(body[:4], "little")
-    halves = (body[:middle], body[middle:])
-    first, second = (np.frombuffer(_counted(half, 4), dtype="<u4") for half in halves)
-    return _checked(first, clients).tolist(), _checked(second, clients).tolist()
-
-
-def _counted(body: bytes, size: int) -> bytes:
-    """The records behind their number."""
-    if len(body) < 4:
-        raise MalformedError("message cut short")
-    announced = size * int.from_bytes(body[:4], "little")
-    if len(body) - 4 != announced:
-        raise MalformedError(f"records must take {announced} bytes, got {len(body) - 4}")
-    return body[4:]
+    records, rest = take_records(body, 0, clients)
+    return frozenset(records), rest
 
 
 def _checked(indices: NDArray[np.integer[Any]], clients: int) -> NDArray[np.integer[Any]]:

@@ -26,6 +26,9 @@ from tacit.running.letters import (
     opened,
 )
 
+SUM_ATTEMPTS = 3
+"""How often a run that restarts tries one sum."""
+
 
 class RunError(RuntimeError):
     """A run that ended without a result.
@@ -65,6 +68,8 @@ class Coordinator:
     agreement : what was agreed.
     identity : the coordinator's signing key.
     parties : who is asked; None asks all.
+    attempts : how often a sum is tried for which too few parties stayed; each attempt after the
+        first costs what the sum costs, where a party had sent its numbers.
 
     Raises
     ------
@@ -72,7 +77,11 @@ class Coordinator:
     """
 
     def __init__(
-        self, agreement: Agreement, identity: Identity, parties: Sequence[int] | None = None
+        self,
+        agreement: Agreement,
+        identity: Identity,
+        parties: Sequence[int] | None = None,
+        attempts: int = 1,
     ) -> None:
         if identity.public != agreement.coordinator:
             raise ValueError("the identity is not that of the agreement's coordinator")
@@ -85,6 +94,7 @@ class Coordinator:
         self.findings: Findings | None = None
         self._agreement, self._identity = agreement, identity
         self._conversation = agreement.protocol.conversation(len(agreement.parties))
+        self._attempts = attempts
         self._turn = -1
         self._waiting: set[int] = set()
         self._exchange: Exchange | None = None
@@ -186,8 +196,9 @@ class Coordinator:
                 f"step {ask.step.name} is computed between parties: this runner does not do that"
             )
         if ask.view is View.SUM:
-            start = (self.session, self._turn + 1)
-            self._exchange = SumExchange(ask, self.active, self._agreement, start)
+            self._exchange = SumExchange(
+                ask, self.active, self._agreement, self.session, self._attempts
+            )
         else:
             self._exchange = EachExchange(ask, self.active)
         return self._sealed(self._exchange.open())

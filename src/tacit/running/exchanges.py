@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from tacit.crypto.secure_sum_restart import SumRestart
 from tacit.crypto.secure_sum_server import SumServer
+from tacit.crypto.sum_errors import RefusedError, TooFewError
 from tacit.data.clients import Ragged
 from tacit.protocols.ask_messages import encode_ask
 from tacit.protocols.conversation import Ask, Reply, stack
@@ -92,37 +94,77 @@ class EachExchange(Exchange):
 
 
 class SumExchange(Exchange):
-    """The server sees the sum of all replies, by a secure sum of four legs."""
+    """The server sees the sum of all replies, by a secure sum of five legs.
 
-    def __init__(self, ask: Ask, active: tuple[int, ...], agreement: Agreement, start: Any) -> None:
+    Where too few parties are left before any has revealed a share, parties are asked to give the
+    attempt up, and those who do are asked again.
+
+    Parameters
+    ----------
+    ask : what is summed.
+    active : the parties that are asked.
+    agreement : what was agreed.
+    session : the run.
+    attempts : how often the sum is tried.
+    """
+
+    def __init__(
+        self,
+        ask: Ask,
+        active: tuple[int, ...],
+        agreement: Agreement,
+        session: bytes,
+        attempts: int = 1,
+    ) -> None:
         super().__init__(active)
-        session, turn = start
-        self._ask, self._layout = ask, layout_of(ask)
-        length = length_of(self._layout)
-        self._server = SumServer(sum_terms(agreement, session, turn, active, length))
-        self._legs = 3
+        self._ask, self._layout = encode_ask(ask), layout_of(ask)
+        self._step, self._attempts = ask.step.name, attempts
+        self._terms = sum_terms(agreement, session, self._ask, length_of(self._layout), 0)
+        self._server = SumServer(self._terms)
+        self._restart: SumRestart | None = None
 
     def open(self) -> Letters:
-        """The ask, and who is asked."""
-        body = encode_values({"ask": encode_ask(self._ask), "active": list(self.active)})
-        return dict.fromkeys(self.active, (Kind.SUM, body))
+        """The ask."""
+        return self._asked(self.active, b"")
+
+    def _asked(self, parties: tuple[int, ...], restart: bytes) -> Letters:
+        values = {"ask": self._ask, "attempt": self._terms.attempt, "restart": restart}
+        return dict.fromkeys(parties, (Kind.SUM, encode_values(values)))
 
     def take(self, party: int, content: bytes) -> None:
         """Hand a message to the sum."""
-        self._server.receive(self.active.index(party), content)
+        receiver = self._server if self._restart is None else self._restart
+        receiver.receive(party, content)
 
     def close(self) -> Letters:
         """The sum's next messages, or its result."""
-        if self._legs:
-            self._legs -= 1
-            return {
-                self.active[place]: (Kind.ROUND, encode_values({"content": message}))
-                for place, message in self._server.close_round().items()
-            }
-        result = self._server.conclude()
-        self.members = tuple(self.active[place] for place in result.clients)
-        self.reply = shaped(result.total, self._layout)
-        return {}
+        if self._restart is not None:
+            return self._begun_again(self._restart)
+        if self._server.is_revealing:
+            result = self._server.conclude()
+            self.members, self.reply = result.clients, shaped(result.total, self._layout)
+            return {}
+        try:
+            messages = self._server.close_round()
+        except (TooFewError, RefusedError):
+            if self._terms.attempt + 1 >= self._attempts:
+                raise
+            return self._given_up()
+        return {
+            party: (Kind.ROUND, encode_values({"content": message}))
+            for party, message in messages.items()
+        }
+
+    def _given_up(self) -> Letters:
+        self._restart = SumRestart(self._terms)
+        values = {"step": self._step, "attempt": self._terms.attempt}
+        return dict.fromkeys(self.active, (Kind.RESTART, encode_values(values)))
+
+    def _begun_again(self, restart: SumRestart) -> Letters:
+        message = restart.message()
+        self._terms, self._restart = restart.terms, None
+        self._server = SumServer(self._terms)
+        return self._asked(self.active, message)
 
 
 def _form(reply: Mapping[str, Any]) -> tuple[Any, ...]:

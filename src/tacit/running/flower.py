@@ -26,7 +26,7 @@ from typing import Any
 
 from tacit.reporting.integrity import sealed
 from tacit.running.answering import PartyDesk, read_identity
-from tacit.running.coordinator import Coordinator, LostPartyError, RunError
+from tacit.running.coordinator import SUM_ATTEMPTS, Coordinator, LostPartyError, RunError
 from tacit.running.letters import (
     MARK_BYTES,
     MARK_PLACE,
@@ -214,8 +214,9 @@ def conduct(grid: Any, plan: Plan, identity: Any, tell: Printer) -> tuple[Coordi
     """
     nodes, journal = Nodes(grid, plan, tell), Journal()
     active = nodes.find()
+    attempts = SUM_ATTEMPTS if plan.on_loss == "restart" else 1
     while True:
-        coordinator = Coordinator(plan.agreement(), identity, active)
+        coordinator = Coordinator(plan.agreement(), identity, active, attempts)
         try:
             letters = coordinator.open()
             while letters:

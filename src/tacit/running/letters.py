@@ -19,10 +19,11 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity
+from tacit.crypto.neighbours import check_fewest, default_colluders
 from tacit.protocols.conversation import Protocol
 
 MAGIC = b"TLET"
-VERSION = 1
+VERSION = 2
 SESSION_BYTES = 16
 MARK_BYTES = 8
 COORDINATOR = 2**32 - 1
@@ -65,6 +66,7 @@ class Kind(IntEnum):
     ROUND = 3
     REPLY = 4
     DECLINE = 5
+    RESTART = 6
 
 
 @dataclass(frozen=True)
@@ -79,11 +81,14 @@ class Agreement:
     fewest : parties without whom there is no result, and no sum; all of them unless another number
         was agreed. Sums over different parties tell what a single party added.
     largest : the largest magnitude of a number that a party adds to a secure sum, with its noise.
+    colluders : how many parties may collude with a coordinator that lies; None takes a fifth of
+        them, rounded up, and none of two.
 
     Raises
     ------
-    ValueError : for no party, a key of another size or that appears twice, or a ``fewest`` that is
-        not from 1 to the number of parties.
+    ValueError : for no party, a key of another size or that appears twice, a ``fewest`` that is
+        not from 1 to the number of parties, ``colluders`` that leave no two others, or, where the
+        protocol sums, fewer parties than must certify a sum.
     """
 
     protocol: Protocol
@@ -91,6 +96,7 @@ class Agreement:
     coordinator: bytes
     fewest: int = 0
     largest: int = LARGEST
+    colluders: int | None = None
 
     def __post_init__(self) -> None:
         if self.fewest == 0:
@@ -103,6 +109,15 @@ class Agreement:
             raise ValueError("an identity key appears twice in the agreement")
         if not 1 <= self.fewest <= len(self.parties):
             raise ValueError(f"fewest must be from 1 to {len(self.parties)}, got {self.fewest}")
+        most = max(len(self.parties) - 2, 0)
+        if self.colluders is not None and not 0 <= self.colluders <= most:
+            raise ValueError(f"colluders must be from 0 to {most}, got {self.colluders}")
+        check_certified(self.protocol, len(self.parties), self.bears, self.fewest)
+
+    @property
+    def bears(self) -> int:
+        """The number of parties that may collude with the coordinator."""
+        return default_colluders(len(self.parties)) if self.colluders is None else self.colluders
 
     @cached_property
     def digest(self) -> bytes:
@@ -114,11 +129,24 @@ class Agreement:
             "fewest": self.fewest,
             "largest": self.largest,
         }
+        if self.bears != default_colluders(len(self.parties)):
+            terms["colluders"] = self.bears
         return sha256(json.dumps(terms, sort_keys=True, default=repr).encode()).digest()
 
     def key_of(self, place: int) -> bytes:
         """The public key of a party or of the coordinator."""
         return self.coordinator if place == COORDINATOR else self.parties[place]
+
+
+def check_certified(protocol: Protocol, parties: int, colluders: int, fewest: int) -> None:
+    """Refuse a protocol of secure sums over fewer parties than must certify one.
+
+    Raises
+    ------
+    ValueError : when ``fewest`` is below ``certificate_size``.
+    """
+    if parties > 1 and any(step.sums is not None for step in protocol.steps):
+        check_fewest(parties, colluders, fewest)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from tacit.crypto.secure_sum_client import SumClient
 from tacit.data.clients import Clients, DataError
 from tacit.privacy.cost import Cost
 from tacit.privacy.noise import NoiseSource
-from tacit.protocols.ask_messages import decode_ask, encode_ask
+from tacit.protocols.ask_messages import decode_ask
 from tacit.protocols.conversation import Ask, Layout, Memory, View
 from tacit.protocols.messages import encode, reply_of
 from tacit.protocols.values import decode_values, encode_values, named_values
@@ -33,6 +33,8 @@ from tacit.running.spending import Payment, added, exceeds, most_spent
 from tacit.running.sums import flattened, layout_of, length_of, sum_terms
 
 NO_SESSION = b""
+MASKING = 1
+"""The round of a sum in which a party sends its numbers, counted from the first after the ask."""
 PARTY_BOUND = "clients"
 """The shared value that says how many clients were asked; noise is divided by it."""
 
@@ -82,13 +84,19 @@ Guard = Callable[[Debit], None]
 class _Sum:
     """A secure sum in which the party takes part."""
 
+    asked: bytes
     ask: Ask
     layout: Layout
     terms: SumTerms
     client: SumClient
-    turn: int
-    active: tuple[int, ...]
     rounds: int = 0
+    payment: int | None = None
+    """Which of the party's payments is for this attempt."""
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt at the sum this is, from 0."""
+        return self.terms.attempt
 
 
 class Party:
@@ -96,8 +104,8 @@ class Party:
 
     It answers a letter once, in turn, and repeats the same bytes when the same letter comes again.
     It answers only steps of the protocol that it agreed to, under the settings that it agreed to,
-    and never spends more than that protocol's guarantee. It adds to one sum a step, over no fewer
-    parties than were agreed.
+    and never releases more than that protocol's guarantee. It adds to one sum a step, over no fewer
+    parties than were agreed, and to another attempt at it only when the last can never be opened.
 
     Parameters
     ----------
@@ -140,6 +148,7 @@ class Party:
         self._payments: list[Payment] = []
         self._sum: _Sum | None = None
         self._added_to: list[str] = []
+        self._attempts: dict[str, int] = {}
         self._declined = False
 
     def anew(self) -> Party:
@@ -189,14 +198,15 @@ class Party:
             "payments": self._payments,
             "declined": self._declined,
             "added_to": self._added_to,
+            "attempts": self._attempts,
             "notes": self._memory.notes,
             "sum": None
             if begun is None
             else {
-                "ask": encode_ask(begun.ask),
-                "turn": begun.turn,
-                "active": begun.active,
+                "ask": begun.asked,
+                "attempt": begun.attempt,
                 "rounds": begun.rounds,
+                "payment": begun.payment,
                 "client": begun.client.state,
             },
         }
@@ -208,15 +218,18 @@ class Party:
         self._session, self._turn = values["session"], values["turn"]
         self._answered, self._payments = values["answered"], values["payments"]
         self._declined, self._added_to = values["declined"], values["added_to"]
+        self._attempts = dict(values["attempts"])
         for key, note in values["notes"].items():
             self._memory.keep(key, note)
         begun = values["sum"]
         if begun is not None:
             ask = decode_ask(begun["ask"], self._agreement.protocol)
-            self._sum = self._begun(ask, self._session, begun["turn"], begun["active"])
-            terms, held = self._sum.terms, begun["client"]
-            self._sum.client = SumClient.resumed(self._identity, terms, held)
-            self._sum.rounds = begun["rounds"]
+            layout = layout_of(ask)
+            terms = self._sum_terms(begun["ask"], layout, self._session, begun["attempt"])
+            client = SumClient.resumed(self._identity, terms, begun["client"])
+            self._sum = _Sum(
+                begun["ask"], ask, layout, terms, client, begun["rounds"], begun["payment"]
+            )
 
     @property
     def spent(self) -> Cost:
@@ -252,7 +265,12 @@ class Party:
         return sealed
 
     def _reply(self, letter: Letter, request: bytes) -> tuple[Kind, bytes]:
-        answers = {Kind.ASK: self._to_ask, Kind.SUM: self._to_sum, Kind.ROUND: self._to_round}
+        answers = {
+            Kind.ASK: self._to_ask,
+            Kind.SUM: self._to_sum,
+            Kind.ROUND: self._to_round,
+            Kind.RESTART: self._to_restart,
+        }
         if letter.kind not in answers:
             raise MalformedLetterError(f"a coordinator does not send a {letter.kind.name.lower()}")
         try:
@@ -273,32 +291,57 @@ class Party:
         return encode(reply_of(reply, 0))
 
     def _to_sum(self, letter: Letter, request: bytes) -> bytes:
-        content = named_values(letter.body, ask=bytes, active=list)
+        content = named_values(letter.body, ask=bytes, attempt=int, restart=bytes)
         ask = self._checked(decode_ask(content["ask"], self._agreement.protocol), View.SUM)
-        active = self._summed(content["active"])
-        if ask.step.name in self._added_to:
-            raise MalformedLetterError(f"step {ask.step.name} was summed in this run already")
-        self._check_budget(ask)
-        self._sum = self._begun(ask, letter.session, letter.turn, active)
-        return self._sum.client.advertise()
-
-    def _begun(self, ask: Ask, session: bytes, turn: int, active: tuple[int, ...]) -> _Sum:
+        name, attempt = ask.step.name, content["attempt"]
+        if name in self._added_to or attempt <= self._attempts.get(name, -1):
+            raise MalformedLetterError(f"step {name} was summed in this run already")
+        last = self._sum if self._sum is not None and self._sum.ask.step.name == name else None
         layout = layout_of(ask)
-        terms = sum_terms(self._agreement, session, turn, active, length_of(layout))
-        return _Sum(ask, layout, terms, SumClient(self._identity, terms), turn, active)
+        terms = self._sum_terms(content["ask"], layout, letter.session, attempt)
+        earlier = None if last is None else last.client
+        client = SumClient(self._identity, terms, content["restart"], earlier)
+        if last is not None:
+            # the client has verified that nothing of the last attempt can be opened
+            self._forget_payment(last)
+        self._check_budget(ask)
+        self._sum = _Sum(content["ask"], ask, layout, terms, client)
+        self._attempts[name] = attempt
+        return client.advertise()
+
+    def _sum_terms(self, ask: bytes, layout: Layout, session: bytes, attempt: int) -> SumTerms:
+        return sum_terms(self._agreement, session, ask, length_of(layout), attempt)
+
+    def _to_restart(self, letter: Letter, request: bytes) -> bytes:
+        """Give an attempt up: its secrets are erased, its vector will never be unmasked."""
+        content = named_values(letter.body, step=str, attempt=int)
+        begun = self._sum
+        asked = (content["step"], content["attempt"])
+        if begun is None or asked != (begun.ask.step.name, begun.attempt):
+            raise StaleLetterError("no such attempt at a sum is open")
+        return begun.client.give_up()
+
+    def _forget_payment(self, begun: _Sum) -> None:
+        """Take back what released nothing and never will; the book keeps it."""
+        if begun.payment is not None:
+            del self._payments[begun.payment]
+            begun.payment = None
 
     def _to_round(self, letter: Letter, request: bytes) -> bytes:
-        if self._sum is None:
+        begun = self._sum
+        if begun is None:
             raise StaleLetterError("no sum has begun")
         content = named_values(letter.body, content=bytes)["content"]
-        client = self._sum.client
-        steps = (client.share, self._masked, client.reveal)
-        if self._sum.rounds == 1:
-            self._pay(self._sum.ask, letter, request)
-            self._added_to.append(self._sum.ask.step.name)
-        answer = steps[self._sum.rounds](content)
-        self._sum.rounds += 1
-        if self._sum.rounds == len(steps):
+        client = begun.client
+        steps = (client.share, self._masked, client.certify, client.reveal)
+        if begun.rounds == MASKING:
+            self._forget_payment(begun)
+            self._pay(begun.ask, letter, request)
+            begun.payment = len(self._payments) - 1
+        answer = steps[begun.rounds](content)
+        begun.rounds += 1
+        if begun.rounds == len(steps):
+            self._added_to.append(begun.ask.step.name)
             self._sum = None
         return answer
 
@@ -308,19 +351,6 @@ class Party:
         ask, layout = self._sum.ask, self._sum.layout
         reply = ask.step.answer(self._records, ask, self._noise, self._memory)
         return self._sum.client.mask(delivery, flattened(reply, layout))
-
-    def _summed(self, active: list[Any]) -> tuple[int, ...]:
-        """The parties of a sum, which must be enough, known, and this one among them."""
-        known = range(len(self._agreement.parties))
-        places = tuple(place for place in known if place in active)
-        needed = self._agreement.protocol.fewest(len(known))
-        fewest = max(2, self._agreement.fewest, needed)
-        if list(places) != active or self.place not in places or len(places) < fewest:
-            raise MalformedLetterError(
-                f"a sum is over at least {fewest} parties in order, this one among them, "
-                f"got {active!r:.80}"
-            )
-        return places
 
     def _checked(self, ask: Ask, view: View) -> Ask:
         """An ask that shows no more, and divides the noise by no more parties, than agreed."""

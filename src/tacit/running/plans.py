@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tacit.crypto.identities import KEY_BYTES
+from tacit.crypto.neighbours import default_colluders
 from tacit.privacy.cost import Adjacency
 from tacit.protocols.conversation import Protocol
 from tacit.protocols.registry import SettingError, protocol_of
-from tacit.running.letters import Agreement
+from tacit.running.letters import Agreement, check_certified
 
 DEADLINE = 120.0
+PLAN_KEYS = ("name", "coordinator", "fewest", "colluders", "deadline", "retries", "on_loss")
 PERIODS = {"d": 1, "w": 7, "y": 365}
 
 
@@ -52,7 +54,9 @@ class Plan:
     fewest : parties without whom there is no result.
     deadline : seconds that each leg of a run waits.
     retries : how often a letter that went unanswered is sent again within its leg.
-    on_loss : what happens when a party vanishes after others answered with regard to it.
+    on_loss : what happens when a party vanishes after others answered with regard to it, or when
+        too few are left for a sum.
+    colluders : parties that may collude with the coordinator; None takes a fifth of them.
     """
 
     name: str
@@ -63,6 +67,7 @@ class Plan:
     deadline: float = DEADLINE
     retries: int = 1
     on_loss: Literal["fail", "restart"] = "fail"
+    colluders: int | None = None
 
     @classmethod
     def read(cls, path: str | Path) -> Plan:
@@ -75,23 +80,24 @@ class Plan:
         """
         source = _Source.read(Path(path))
         source.only("plan", "protocol", "party")
-        head = source.table(
-            "plan", "name", "coordinator", "fewest", "deadline", "retries", "on_loss"
-        )
+        head = source.table("plan", *PLAN_KEYS)
         parties = _parties(source)
         keys = [party.key for party in parties if party.key is not None]
         coordinator = head.key("coordinator")
         if len({*keys, coordinator}) <= len(keys) and coordinator is not None:
             head.refuse("coordinator", "a key appears twice in the plan")
+        protocol = _protocol(source)
+        fewest, colluders = _quorum(head, protocol, len(parties))
         return cls(
             head.text("name"),
-            _protocol(source),
+            protocol,
             parties,
             coordinator,
-            head.whole("fewest", len(parties), 1, len(parties)),
+            fewest,
             head.number("deadline", DEADLINE, 1.0, 86_400.0),
             head.whole("retries", 1, 0, 10),
             head.choice("on_loss", "fail", "restart"),
+            colluders,
         )
 
     def agreement(self) -> Agreement:
@@ -108,7 +114,9 @@ class Plan:
             keys.append(party.key)
         if self.coordinator is None:
             raise PlanError("the plan has no key of the coordinator")
-        return Agreement(self.protocol, tuple(keys), self.coordinator, self.fewest)
+        return Agreement(
+            self.protocol, tuple(keys), self.coordinator, self.fewest, colluders=self.colluders
+        )
 
 
 @dataclass(frozen=True)
@@ -203,6 +211,18 @@ def _protocol(source: _Source) -> Protocol:
     except (ValueError, TypeError) as error:
         word = re.split(r"\W", str(error), maxsplit=1)[0]
         raise source.error("protocol", word, str(error)) from None
+
+
+def _quorum(head: _Table, protocol: Protocol, parties: int) -> tuple[int, int | None]:
+    """How many parties there must be, and how many of them may collude where the plan says so."""
+    fewest = head.whole("fewest", parties, 1, parties)
+    default = default_colluders(parties)
+    colluders = head.whole("colluders", default, 0, max(parties - 2, 0))
+    try:
+        check_certified(protocol, parties, colluders, fewest)
+    except ValueError as error:
+        head.refuse("fewest", str(error))
+    return fewest, colluders if "colluders" in head.values else None
 
 
 def _parties(source: _Source) -> tuple[PlanParty, ...]:

@@ -18,7 +18,7 @@ from tacit.data.clients import Clients
 from tacit.privacy.cost import most
 from tacit.privacy.noise import NoiseSource, SystemNoise
 from tacit.protocols.conversation import Memory, Protocol
-from tacit.running.coordinator import Coordinator, LostPartyError, RunError
+from tacit.running.coordinator import SUM_ATTEMPTS, Coordinator, LostPartyError, RunError
 from tacit.running.letters import (
     COORDINATOR,
     Agreement,
@@ -131,10 +131,13 @@ class Keys:
         """New keys for so many parties."""
         return cls(tuple(Identity.generate() for _ in range(parties)), Identity.generate())
 
-    def agreement(self, protocol: Protocol, fewest: int = 0) -> Agreement:
+    def agreement(
+        self, protocol: Protocol, fewest: int = 0, colluders: int | None = None
+    ) -> Agreement:
         """What the holders of these keys agree on."""
         public = tuple(identity.public for identity in self.parties)
-        return Agreement(protocol, public, self.coordinator.public, fewest)
+        coordinator = self.coordinator.public
+        return Agreement(protocol, public, coordinator, fewest, colluders=colluders)
 
 
 def rehearse(
@@ -149,6 +152,7 @@ def rehearse(
     older: Rehearsal | None = None,
     keys: Keys | None = None,
     fewest: int = 0,
+    colluders: int | None = None,
     retries: int = 0,
     on_loss: Literal["fail", "restart"] = "fail",
     restarts: bool = False,
@@ -167,9 +171,11 @@ def rehearse(
     older : an earlier rehearsal, whose letters ``"replay"`` delivers; it needs the same ``keys``.
     keys : everybody's signing keys; new ones by default.
     fewest : parties without whom there is no result; 0 takes all of them.
+    colluders : parties that may collude with the coordinator; None takes a fifth of them.
     retries : how often a letter that went unanswered is sent again.
-    on_loss : what happens when a party vanishes after others have answered with regard to it: the
-        run fails, or is begun again without it, at the cost that every party's book records.
+    on_loss : what happens when a party vanishes after others have answered with regard to it, or
+        when too few parties are left for a sum: the run fails, or it is begun again without the
+        party, or the sum among those who still answer, at the cost that every party's book records.
     restarts : whether every party is stopped after each letter, and goes on from what it kept.
 
     Raises
@@ -187,7 +193,7 @@ def rehearse(
     (0, 1, 3)
     """
     everyone = Keys.generate(clients.count) if keys is None else keys
-    agreement = everyone.agreement(protocol, fewest)
+    agreement = everyone.agreement(protocol, fewest, colluders)
     stage = _Stage(agreement, everyone, tuple(faults), forge, older, restarts)
     sources = noise or (lambda _: SystemNoise())
     parties = {
@@ -224,9 +230,9 @@ def rehearse(
 
 def _carried(stage: _Stage, parties: dict[int, Party], retries: int, restart: bool) -> Coordinator:
     """The coordinator at the end of the run; where parties are lost, of the run without them."""
-    active = tuple(parties)
+    active, attempts = tuple(parties), SUM_ATTEMPTS if restart else 1
     while True:
-        coordinator = Coordinator(stage.agreement, stage.keys.coordinator, active)
+        coordinator = Coordinator(stage.agreement, stage.keys.coordinator, active, attempts)
         try:
             stage.carry(coordinator, parties, retries)
         except LostPartyError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from hashlib import sha256
 
 import numpy as np
@@ -67,17 +66,33 @@ def shaped(vector: Integers, layout: Layout) -> Reply:
 
 
 def sum_terms(
-    agreement: Agreement, session: bytes, turn: int, active: tuple[int, ...], length: int
+    agreement: Agreement, session: bytes, ask: bytes, length: int, attempt: int
 ) -> SumTerms:
-    """The terms of the sum that begins at a turn, over the parties that are still there."""
-    name = b"tacit sum of a run 1" + agreement.digest + session + struct.pack("<I", turn)
-    around = Neighbourhood.of(len(active))
-    needed = agreement.protocol.fewest(len(agreement.parties))
-    fewest = min(max(around.fewest, agreement.fewest, needed), len(active))
+    """The terms of an attempt at the sum that one ask of a run is for.
+
+    They name the run and the ask, so that parties who are asked anything else are in another sum.
+    All parties of the agreement are in the roster, whoever is there: nobody chooses who counts.
+
+    Parameters
+    ----------
+    agreement : what was agreed.
+    session : the run.
+    ask : the ask as it was sent.
+    length : how many numbers it sums.
+    attempt : which attempt, from 0.
+
+    Raises
+    ------
+    ValueError : for an agreement of one party, or numbers that no sum can have.
+    """
+    name = b"tacit sum of a run 2" + agreement.digest + session + sha256(ask).digest()
+    parties = len(agreement.parties)
+    fewest = max(agreement.fewest, agreement.protocol.fewest(parties))
     return SumTerms(
         sha256(name).digest()[:SESSION_BYTES],
-        Roster(tuple(agreement.parties[place] for place in active)),
+        Roster(agreement.parties),
         length,
         agreement.largest,
-        Neighbourhood(around.degree, around.threshold, fewest),
+        Neighbourhood.of(parties, agreement.bears, fewest),
+        attempt,
     )

@@ -12,6 +12,8 @@ PLAN = """\
 name = "{name}"             # what results call the federation
 {coordinator}
 fewest = {fewest}                  # parties without whom there is no result
+# colluders = 1             # parties that may collude with a coordinator that lies; a fifth of
+                            # all by default. Secure sums need more than half of all and them.
 deadline = 120.0            # seconds that each leg of a run waits for replies
 retries = 1                 # how often a letter that went unanswered is sent again within a leg
 on_loss = "fail"            # when a party vanishes after others answered with regard to it:

@@ -54,7 +54,8 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
         ("a run costs", cost_line(protocol.guarantee)),
     ]
     if plan.on_loss == "restart":
-        rows.append(("", "and the same again each time a lost party makes the run start anew"))
+        again = "and the same again each time a lost party makes a run or its sum start anew"
+        rows.append(("", again))
     rows.append(("data set", f"{own.dataset}: {desk.records.records:,} records in {own.records}"))
     return rows + [("book", line) for line in _book_lines(desk, protocol.guarantee)]
 
