@@ -15,6 +15,7 @@ from tacit.auditing.secure_sums.attacks import (
     two_sums,
 )
 from tacit.auditing.secure_sums.exhausting import Scope
+from tacit.auditing.secure_sums.scopes import agreed
 from tacit.auditing.secure_sums.setting import NO_CHECKS, Part, Setting, complete, ring
 from tacit.auditing.secure_sums.strategy import Attempt, Story
 
@@ -126,6 +127,11 @@ def _short_deliveries() -> Iterator[Attack]:
     for part in BOUND_BY_DIGEST:
         told = complete(20, colluders=4, min_clients=14, threshold=11).lacking(part)
         short = short_delivery(told, _story(told), victims=[0], leavers=range(1, 7))
+        yield Attack("one client's share delivery is shortened", told, (short,), 1)
+        told = agreed(100).lacking(part)
+        story = _story(told)
+        around = np.flatnonzero(story.around[0] & told.honest)
+        short = short_delivery(told, story, victims=[0], leavers=around[:20].tolist())
         yield Attack("one client's share delivery is shortened", told, (short,), 1)
     for clients, colluders, threshold, opened in ((3, 1, 2, 1), (10, 2, 6, 4)):
         told = complete(clients, colluders, clients, threshold).lacking(*ONE_ATTEMPT)
