@@ -73,9 +73,11 @@ def test_books_hold_what_was_spent_and_nothing_of_the_records(tmp_path: Path) ->
     carried(tmp_path, federation(tmp_path, HISTOGRAM))
     with Ledger(tmp_path / "a" / "ledger.db") as book:
         book.verify()
-        (one,) = [line for line in book.lines() if line.step is not None]
-        assert (one.epsilon, one.adjacency, one.dataset) == (1.0, "record", "registry")
-        assert one.step == "2 summed_trees"
+        told = [line for line in book.lines() if line.step is not None]
+        (paid,) = [line for line in told if line.epsilon]
+        assert (paid.epsilon, paid.adjacency, paid.dataset) == (1.0, "record", "registry")
+        assert paid.step == "2 summed_trees"
+        assert [int(str(line.step).split()[0]) for line in told] == list(range(len(told)))
 
 
 def test_a_letter_that_comes_again_is_answered_with_the_same_bytes(tmp_path: Path) -> None:
@@ -242,7 +244,6 @@ def test_a_killed_party_never_replies_without_its_debit(tmp_path: Path, protocol
             coordinator.receive(0, reply)
             letters = coordinator.close()
         assert coordinator.findings is not None
-    legs = 2 if protocol == FEDAUC else 4
-    priced = {"0 share_scores", "1 noisy_rank_sums"} if protocol == FEDAUC else {"2 summed_trees"}
-    assert set(paid) == priced
-    assert len(paid) >= len(priced) * replies / legs
+    assert len(paid) >= replies
+    answered = {"0 share_scores", "1 noisy_rank_sums"} if protocol == FEDAUC else {"2 summed_trees"}
+    assert answered <= set(paid)

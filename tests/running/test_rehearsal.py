@@ -18,6 +18,7 @@ from tacit.protocols.rank_noise import RankNoise
 from tacit.protocols.values import decode_values, encode_values
 from tacit.results.findings import Findings
 from tacit.running.coordinator import LostPartyError, RunError
+from tacit.running.debits import Debit, DeclinedError
 from tacit.running.letters import (
     ForeignLetterError,
     ForgedLetterError,
@@ -26,7 +27,6 @@ from tacit.running.letters import (
     MalformedLetterError,
     StaleLetterError,
 )
-from tacit.running.party import Debit, DeclinedError
 from tacit.running.rehearsal import Fault, Keys, Rehearsal, rehearse
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
