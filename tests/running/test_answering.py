@@ -99,6 +99,22 @@ def test_flipped_labels_outlive_a_run(tmp_path: Path) -> None:
     assert [cost.epsilon for cost in second.spent.values()] == [0.0] * 3
 
 
+def test_records_that_changed_places_between_rounds_are_declined(tmp_path: Path) -> None:
+    """A turn belongs to a record by its place in the file."""
+    identity = federation(tmp_path, 'name = "two-round-auc"\nepsilon = 1.0', extra="fewest = 2\n")
+    coordinator = coordinated(tmp_path, identity)
+    letters = coordinator.open()
+    for _ in range(2):
+        for place, letter in letters.items():
+            coordinator.receive(place, desks_of(tmp_path)[place].answer(letter))
+        letters = coordinator.close()
+    path = tmp_path / "a" / "records.csv"
+    head, *rows = path.read_text().splitlines()
+    path.write_text("\n".join([head, *reversed(rows)]))
+    coordinator.receive(0, desks_of(tmp_path)[0].answer(letters[0]))
+    assert coordinator.declined == {0: "its records do not fit the protocol"}
+
+
 def test_a_limit_that_would_be_passed_is_declined_without_numbers(tmp_path: Path) -> None:
     identity = federation(tmp_path, HISTOGRAM, limit="epsilon = 1.5", extra="fewest = 2\n")
     carried(tmp_path, identity)

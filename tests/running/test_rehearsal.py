@@ -13,7 +13,7 @@ from tacit.data.clients import DataError, Ragged
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocols.ask_messages import SENDABLE
-from tacit.protocols.conversation import Ask, Conversation, Reply, View, step
+from tacit.protocols.conversation import Ask, Conversation, Reply, View, step, unshared
 from tacit.protocols.rank_noise import RankNoise
 from tacit.protocols.values import decode_values, encode_values
 from tacit.results.findings import Findings
@@ -339,7 +339,7 @@ def test_a_cheating_aggregator_is_caught_by_every_party() -> None:
     assert len(caught.value.refusals) == 3
 
 
-@step(sums=lambda ask: {"vector": (4096,)})
+@step(sums=lambda ask: {"vector": (4096,)}, shares=unshared)
 def send_vector(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
     rng = np.random.default_rng(clients.records)
     drawn = rng.integers(-(2**40), 2**40, (clients.count, 4096))
@@ -437,7 +437,7 @@ def test_too_few_survivors_give_an_error_and_no_sum() -> None:
 
 
 def test_a_sum_that_does_not_fit_the_agreed_numbers_is_not_sent() -> None:
-    @step(sums=lambda ask: {"vector": (4096,)})
+    @step(sums=lambda ask: {"vector": (4096,)}, shares=unshared)
     def too_large(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
         return {"vector": np.full(4096, 2**50)}
 

@@ -33,9 +33,6 @@ from tacit.running.spending import Payment, added, exceeds, most_spent
 from tacit.running.sums import flattened, layout_of, length_of, sum_terms
 
 NO_SESSION = b""
-PARTY_BOUND = "clients"
-"""The shared value that says how many clients were asked; noise is divided by it."""
-
 
 UNANSWERABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, MemoryError)
 """What a step raises when an ask's values are not what it needs."""
@@ -291,18 +288,32 @@ class Party:
         return places
 
     def _checked(self, ask: Ask, view: View) -> Ask:
-        """An ask that shows no more, and divides the noise by no more parties, than agreed."""
+        """An ask that shows no more, and divides the noise among no more parties, than agreed."""
         if ask.view is not view:
             raise MalformedLetterError(f"this letter asks for the view {ask.view.value!r}")
         if ask.step.sums is not None and view is View.EACH:
             raise MalformedLetterError(f"step {ask.step.name} is answered in sums only")
-        asked = ask.shared.get(PARTY_BOUND)
-        if asked is not None and asked != len(self._agreement.parties):
-            raise MalformedLetterError(
-                f"{len(self._agreement.parties)} parties share the noise, and the letter says "
-                f"{asked}"
-            )
+        self._check_sharing(ask)
         return ask
+
+    def _check_sharing(self, ask: Ask) -> None:
+        """Refuse a share of noise that was divided among others than the agreed parties.
+
+        Noise of which each of n parties draws one part in n protects a sum over n; one part in 100
+        n leaves a hundredth of the variance.
+        """
+        if ask.step.shares is None:
+            if ask.view is View.SUM:
+                raise MalformedLetterError(
+                    f"step {ask.step.name} does not declare who shares its noise, so it is not "
+                    "summed between parties"
+                )
+            return
+        parties, asked = len(self._agreement.parties), ask.step.shares(ask)
+        if asked is not None and (type(asked) is not int or asked != parties):
+            raise MalformedLetterError(
+                f"{parties} parties share the noise, and the letter says {asked!r:.40}"
+            )
 
     def _check_budget(self, ask: Ask) -> Payment:
         cost = ask.step.spends(self._records, ask, self._memory)
