@@ -17,12 +17,14 @@ from tacit.protocols.conversation import Ask, Conversation, Reply, View, step, u
 from tacit.protocols.rank_noise import RankNoise
 from tacit.protocols.values import decode_values, encode_values
 from tacit.results.findings import Findings
-from tacit.running.coordinator import LostPartyError, RunError
+from tacit.running.coordinator import Coordinator, LostPartyError, RunError
 from tacit.running.debits import Debit, DeclinedError
 from tacit.running.letters import (
+    COORDINATOR,
     ForeignLetterError,
     ForgedLetterError,
     Kind,
+    Letter,
     LetterError,
     MalformedLetterError,
     StaleLetterError,
@@ -217,6 +219,47 @@ def test_a_party_that_declines_is_named_with_its_public_reason() -> None:
     assert run.members == (0, 2)
     with pytest.raises(RunError, match="party 1 declined: its budget does not allow this run"):
         rehearse(clients, PROTOCOLS["dpauc"], guards=books, fewest=3)
+
+
+UNFIT = ["", "x" * 201, "\x1b[2Jno", "two\nlines", "\u202eturned", "bell\x07"]
+
+
+@pytest.mark.parametrize("reason", UNFIT, ids=range(len(UNFIT)))
+def test_a_reason_that_nobody_should_print_is_refused_on_both_ends(reason: str) -> None:
+    with pytest.raises(ValueError, match="1 to 200 printable characters"):
+        DeclinedError(reason)
+
+    class RudeError(DeclinedError):
+        def __init__(self) -> None:
+            self.public = reason
+
+    def rude(debit: Debit) -> None:
+        raise RudeError
+
+    clients = binormal_clients(60, 40, 3)
+    books: list[Any] = [lambda debit: None, rude, lambda debit: None]
+    run = rehearse(clients, PROTOCOLS["dpauc"], guards=books, noise=silent, fewest=2)
+    assert not run.declined
+    assert run.members == (0, 2)
+    (refusal,) = run.refusals
+    assert isinstance(refusal.reason, MalformedLetterError)
+    assert "printable characters" in str(refusal.reason)
+    assert str(refusal.reason).isprintable()
+    assert len(str(refusal.reason)) < 200
+
+
+def test_what_a_party_says_instead_of_an_answer_is_quoted_short_and_printable() -> None:
+    clients, keys = binormal_clients(60, 40, 3), Keys.generate(3)
+    coordinator = Coordinator(keys.agreement(PROTOCOLS["dpauc"]), keys.coordinator)
+    coordinator.open()
+    body = encode_values({"\x1b[2J" * 50_000: 1})
+    letter = Letter(Kind.REPLY, coordinator.session, 0, 1, COORDINATOR, body)
+    sealed = letter.sealed(keys.agreement(PROTOCOLS["dpauc"]), keys.parties[1])
+    with pytest.raises(MalformedLetterError) as caught:
+        coordinator.receive(1, sealed)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 1000
+    assert clients.count == len(coordinator.waiting)
 
 
 def test_records_that_do_not_fit_are_declined_without_their_values() -> None:

@@ -11,30 +11,7 @@ from tacit.privacy.composition import stated_cost
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.ledger import BudgetError, Entry, Ledger
 from tacit.protocols.conversation import Protocol
-
-LONGEST_REASON = 200
-"""Characters of a reason that everyone may read."""
-
-
-def checked_reason(reason: str) -> str:
-    """A reason for declining, as it may be published: short, and safe to print.
-
-    Raises
-    ------
-    ValueError : for a text that is empty, longer than ``LONGEST_REASON``, or holds a control or
-        formatting character (Unicode categories C and Z, but the blank).
-
-    Examples
-    --------
-    >>> checked_reason("declined: the privacy budget does not allow it")
-    'declined: the privacy budget does not allow it'
-    """
-    if not (0 < len(reason) <= LONGEST_REASON and reason.isprintable()):
-        raise ValueError(
-            f"a reason must have 1 to {LONGEST_REASON} printable characters, "
-            f"got {len(reason)}: {reason[:20]!r}"
-        )
-    return reason
+from tacit.running.reasons import checked_reason
 
 
 class DeclinedError(Exception):

@@ -33,6 +33,7 @@ from tacit.protocols.messages import MessageError, as_reply, decode
 from tacit.running.joint_engine import JointError
 from tacit.running.joint_frames import Frame, FrameError, read_frame
 from tacit.running.joint_work import box_place
+from tacit.running.reasons import printable
 
 HOST = "127.0.0.1"
 STARTING_SECONDS = 120.0
@@ -204,7 +205,7 @@ class Parties:
         if frame is None:
             raise JointError(self._ended(index))
         if frame.kind == "failed":
-            raise JointError(f"{self.names[index]}: {frame.header.get('reason')}")
+            raise JointError(f"{self.names[index]}: {printable(str(frame.header.get('reason')))}")
         if index not in allowed:
             raise JointError(f"{self.names[index]} answered out of turn with {frame.kind!r}")
         return index, frame
