@@ -73,9 +73,11 @@ def test_books_hold_what_was_spent_and_nothing_of_the_records(tmp_path: Path) ->
     carried(tmp_path, federation(tmp_path, HISTOGRAM))
     with Ledger(tmp_path / "a" / "ledger.db") as book:
         book.verify()
-        (one,) = [line for line in book.lines() if line.step is not None]
-        assert (one.epsilon, one.adjacency, one.dataset) == (1.0, "record", "registry")
-        assert one.step == "2 summed_trees"
+        told = [line for line in book.lines() if line.step is not None]
+        (paid,) = [line for line in told if line.epsilon]
+        assert (paid.epsilon, paid.adjacency, paid.dataset) == (1.0, "record", "registry")
+        assert paid.step == "2 summed_trees"
+        assert [int(str(line.step).split()[0]) for line in told] == list(range(len(told)))
 
 
 def test_a_letter_that_comes_again_is_answered_with_the_same_bytes(tmp_path: Path) -> None:
@@ -95,6 +97,22 @@ def test_flipped_labels_outlive_a_run(tmp_path: Path) -> None:
     assert first.findings.value == second.findings.value
     assert [cost.epsilon for cost in first.spent.values()] == [1.0] * 3
     assert [cost.epsilon for cost in second.spent.values()] == [0.0] * 3
+
+
+def test_records_that_changed_places_between_rounds_are_declined(tmp_path: Path) -> None:
+    """A turn belongs to a record by its place in the file."""
+    identity = federation(tmp_path, 'name = "two-round-auc"\nepsilon = 1.0', extra="fewest = 2\n")
+    coordinator = coordinated(tmp_path, identity)
+    letters = coordinator.open()
+    for _ in range(2):
+        for place, letter in letters.items():
+            coordinator.receive(place, desks_of(tmp_path)[place].answer(letter))
+        letters = coordinator.close()
+    path = tmp_path / "a" / "records.csv"
+    head, *rows = path.read_text().splitlines()
+    path.write_text("\n".join([head, *reversed(rows)]))
+    coordinator.receive(0, desks_of(tmp_path)[0].answer(letters[0]))
+    assert coordinator.declined == {0: "its records do not fit the protocol"}
 
 
 def test_a_limit_that_would_be_passed_is_declined_without_numbers(tmp_path: Path) -> None:
@@ -242,7 +260,6 @@ def test_a_killed_party_never_replies_without_its_debit(tmp_path: Path, protocol
             coordinator.receive(0, reply)
             letters = coordinator.close()
         assert coordinator.findings is not None
-    legs = 2 if protocol == FEDAUC else 4
-    priced = {"0 share_scores", "1 noisy_rank_sums"} if protocol == FEDAUC else {"2 summed_trees"}
-    assert set(paid) == priced
-    assert len(paid) >= len(priced) * replies / legs
+    assert len(paid) >= replies
+    answered = {"0 share_scores", "1 noisy_rank_sums"} if protocol == FEDAUC else {"2 summed_trees"}
+    assert answered <= set(paid)

@@ -264,6 +264,15 @@ def test_messages_without_a_letter_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(LetterError, match="it did not answer: it is not ready"):
         flower.letter_in(answered)
+    rude = Message(
+        RecordDict({flower.SAID: ConfigRecord({"refused": "\x1b[2J" * 1_000_000})}),
+        dst_node_id=1,
+        message_type=flower.LETTER,
+    )
+    with pytest.raises(LetterError, match=r"it did not answer: \\x1b\[2J") as told:
+        flower.letter_in(rude)
+    assert str(told.value).isprintable()
+    assert len(str(told.value)) < 1000
 
 
 def test_a_party_without_its_files_says_only_that_it_is_not_ready(

@@ -13,11 +13,12 @@ from tacit.data.clients import DataError, Ragged
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocols.ask_messages import SENDABLE
-from tacit.protocols.conversation import Ask, Conversation, Reply, View, step
+from tacit.protocols.conversation import Ask, Conversation, Reply, View, step, unshared
 from tacit.protocols.rank_noise import RankNoise
 from tacit.protocols.values import decode_values, encode_values
 from tacit.results.findings import Findings
 from tacit.running.coordinator import Coordinator, LostPartyError, RunError
+from tacit.running.debits import Debit, DeclinedError
 from tacit.running.letters import (
     COORDINATOR,
     ForeignLetterError,
@@ -28,7 +29,7 @@ from tacit.running.letters import (
     MalformedLetterError,
     StaleLetterError,
 )
-from tacit.running.party import Debit, DeclinedError, Party
+from tacit.running.party import Party
 from tacit.running.rehearsal import Fault, Keys, Rehearsal, rehearse
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
@@ -221,6 +222,47 @@ def test_a_party_that_declines_is_named_with_its_public_reason() -> None:
         rehearse(clients, PROTOCOLS["dpauc"], guards=books, fewest=3)
 
 
+UNFIT = ["", "x" * 201, "\x1b[2Jno", "two\nlines", "\u202eturned", "bell\x07"]
+
+
+@pytest.mark.parametrize("reason", UNFIT, ids=range(len(UNFIT)))
+def test_a_reason_that_nobody_should_print_is_refused_on_both_ends(reason: str) -> None:
+    with pytest.raises(ValueError, match="1 to 200 printable characters"):
+        DeclinedError(reason)
+
+    class RudeError(DeclinedError):
+        def __init__(self) -> None:
+            self.public = reason
+
+    def rude(debit: Debit) -> None:
+        raise RudeError
+
+    clients = binormal_clients(60, 40, 3)
+    books: list[Any] = [lambda debit: None, rude, lambda debit: None]
+    run = rehearse(clients, PROTOCOLS["dpauc"], guards=books, noise=silent, fewest=2)
+    assert not run.declined
+    assert run.members == (0, 2)
+    (refusal,) = run.refusals
+    assert isinstance(refusal.reason, MalformedLetterError)
+    assert "printable characters" in str(refusal.reason)
+    assert str(refusal.reason).isprintable()
+    assert len(str(refusal.reason)) < 200
+
+
+def test_what_a_party_says_instead_of_an_answer_is_quoted_short_and_printable() -> None:
+    clients, keys = binormal_clients(60, 40, 3), Keys.generate(3)
+    coordinator = Coordinator(keys.agreement(PROTOCOLS["dpauc"]), keys.coordinator)
+    coordinator.open()
+    body = encode_values({"\x1b[2J" * 50_000: 1})
+    letter = Letter(Kind.REPLY, coordinator.session, 0, 1, COORDINATOR, body)
+    sealed = letter.sealed(keys.agreement(PROTOCOLS["dpauc"]), keys.parties[1])
+    with pytest.raises(MalformedLetterError) as caught:
+        coordinator.receive(1, sealed)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 1000
+    assert clients.count == len(coordinator.waiting)
+
+
 def test_records_that_do_not_fit_are_declined_without_their_values() -> None:
     clients = Clients.from_arrays([0.1, 0.7, 0.4, 17.25], [0, 1, 1, 0], ["a", "a", "b", "b"])
     run = rehearse(clients, PROTOCOLS["dpauc"], noise=silent, fewest=1)
@@ -341,7 +383,7 @@ def test_a_cheating_aggregator_is_caught_by_every_party() -> None:
     assert len(caught.value.refusals) == 3
 
 
-@step(sums=lambda ask: {"vector": (4096,)})
+@step(sums=lambda ask: {"vector": (4096,)}, shares=unshared)
 def send_vector(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
     rng = np.random.default_rng(clients.records)
     drawn = rng.integers(-(2**40), 2**40, (clients.count, 4096))
@@ -594,7 +636,7 @@ def test_giving_up_alone_gives_no_budget_back() -> None:
 
 
 def test_a_sum_that_does_not_fit_the_agreed_numbers_is_not_sent() -> None:
-    @step(sums=lambda ask: {"vector": (4096,)})
+    @step(sums=lambda ask: {"vector": (4096,)}, shares=unshared)
     def too_large(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
         return {"vector": np.full(4096, 2**50)}
 

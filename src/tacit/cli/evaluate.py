@@ -22,7 +22,6 @@ from tacit.results.calibrator import METHODS, Calibrator
 from tacit.results.evaluation import Evaluation
 from tacit.results.picture import new_axes
 from tacit.running.evaluating import ENGINES
-from tacit.running.two_party import can_run_jointly
 
 EVALUATE_EXAMPLES = """\b
 Examples:
@@ -99,7 +98,15 @@ Exit status:
     "--engine",
     type=click.Choice(ENGINES),
     help="What clients compute together: by a trusted party (ideal), or by cryptography between "
-    "processes (spu). By default spu for real clients, where the extra two-party is installed.",
+    "processes (spu, the extra two-party). By default spu where --ledger is given.",
+)
+@click.option(
+    "--ledger",
+    "ledgers",
+    multiple=True,
+    metavar="CLIENT=FILE",
+    help="With --engine spu: a client's ledger, which it debits before it answers; one for each "
+    "client that exists.",
 )
 @click.option("--exact/--no-exact", default=True, help="Also compute the exact AUC, not private.")
 @click.pass_context
@@ -124,6 +131,7 @@ def evaluate(
     print_json: bool,
     plot: str | None,
     engine: Any,
+    ledgers: tuple[str, ...],
     exact: bool,
     **settings: Any,
 ) -> None:
@@ -137,7 +145,8 @@ def evaluate(
     _refuse_calibration(protocol, calibrate, save_calibrator)
     needed = label if chosen.figure == "AUC" else None
     if groups is not None:
-        refuse_with_groups((("--split", split), ("--calibrate", calibrate), ("--plot", plot)))
+        idle = (("--split", split), ("--calibrate", calibrate), ("--plot", plot))
+        refuse_with_groups((*idle, ("--ledger", ledgers or None)))
         evaluate_by_group(
             context,
             tacit.read_with_groups(files, groups, score, needed, client, second),
@@ -158,8 +167,15 @@ def evaluate(
         clients = tacit.rescale(clients, *rescale)
     if split is not None:
         clients = _split(clients, split, by, seed)
-    own: Any = engine or ("spu" if seed is None and can_run_jointly(clients, chosen) else "ideal")
-    result = tacit.evaluate(clients, chosen, seed, exact=exact, federation=federation, engine=own)
+    result = tacit.evaluate(
+        clients,
+        chosen,
+        seed,
+        exact=exact,
+        federation=federation,
+        engine=engine or ("spu" if ledgers else "ideal"),
+        ledgers=dict(map(_client_and_file, ledgers)),
+    )
     if not names:
         result = replace(result, participants=())
     fitted = result.calibrator(calibrate) if calibrate and result.has_signal else None
@@ -184,6 +200,13 @@ def _refuse_calibration(protocol: str, method: str | None, file: str | None) -> 
         raise click.UsageError(f"--calibrate cannot be used with --protocol {protocol}")
     if file is not None and method is None:
         raise click.UsageError("--save-calibrator needs --calibrate")
+
+
+def _client_and_file(given: str) -> tuple[str, str]:
+    name, equals, file = given.rpartition("=")
+    if not (name and equals and file):
+        raise click.UsageError(f"--ledger must be CLIENT=FILE, got {given!r}")
+    return name, file
 
 
 def _picture(path: str | None) -> PictureFile | None:

@@ -88,6 +88,12 @@ Spending = Callable[[Clients, "Ask", Memory], Cost]
 Speaking = Callable[[Clients, "Ask"], NDArray[np.bool_]]
 Layout = Mapping[str, tuple[int, ...]]
 """The names of integer fields, with their shapes."""
+Sharing = Callable[["Ask"], int | None]
+"""How many clients an ask says to share the noise of a sum; None where nobody draws a share."""
+
+
+def unshared(ask: Ask) -> None:
+    """Nobody draws a share of noise: the sum is exact, or every client's own noise is whole."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,9 @@ class Step:
     spends, so that a client can refuse, or write the debit down, before it answers. ``speaks`` says
     which records the reply depends on, shape (M,): the others spend nothing. ``sums`` names the
     fields of a step that is asked for sums, with their shapes, from the ask alone: real secure
-    aggregation agrees on them before anybody answers.
+    aggregation agrees on them before anybody answers. ``shares`` says by how many clients the step
+    divides its noise: what is drawn for a hundred protects nobody in a sum over ten. A party
+    compares it with the agreement, and answers no sum whose step does not declare it.
     """
 
     name: str
@@ -106,17 +114,29 @@ class Step:
     spends: Spending
     speaks: Speaking
     sums: Callable[[Ask], Layout] | None = None
+    shares: Sharing | None = None
 
 
 def step(
     spends: Spending | None = None,
     speaks: Speaking | None = None,
     sums: Callable[[Ask], Layout] | None = None,
+    shares: Sharing | None = None,
 ) -> Callable[[StepFunction], Step]:
     """Declare a function to be a client step.
 
     Without ``spends`` it costs nothing; without ``speaks`` it is about all records; without
-    ``sums`` it can be simulated under ``View.SUM``, but not be summed securely.
+    ``sums`` and ``shares`` it can be simulated under ``View.SUM``, but not be summed securely.
+    ``shares`` is ``unshared`` for a step that divides no noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> @step(sums=lambda ask: {"records": ()}, shares=unshared)
+    ... def count_records(clients, ask, noise, memory):
+    ...     return {"records": np.asarray(clients.records)}
+    >>> count_records.name
+    'count_records'
     """
 
     def declare(function: StepFunction) -> Step:
@@ -126,6 +146,7 @@ def step(
             spends or (lambda clients, ask, memory: NOTHING),
             speaks or (lambda clients, ask: np.ones(clients.records, dtype=np.bool_)),
             sums,
+            shares,
         )
 
     return declare

@@ -7,7 +7,7 @@ estimates a U-statistic of degree 2 from the counts of the reports.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -115,9 +115,9 @@ class UStatistic(Protocol):
     epsilon: float
     bins: int | None = None
     domain: tuple[float, float] = UNIT
-    values: ArrayLike | None = None
+    values: Sequence[float] | NDArray[Any] | None = None
     second_domain: tuple[float, float] | None = None
-    second_values: ArrayLike | None = None
+    second_values: Sequence[float] | NDArray[Any] | None = None
 
     name = "ustatistic"
     steps = (random_symbols,)

@@ -25,6 +25,7 @@ from tacit.running.letters import (
     StaleLetterError,
     opened,
 )
+from tacit.running.reasons import checked_reason, printable
 
 SUM_ATTEMPTS = 3
 """How often a run that restarts tries one sum."""
@@ -137,7 +138,7 @@ class Coordinator:
             raise StaleLetterError(f"party {sender} has answered turn {letter.turn}, or has left")
         try:
             if letter.kind is Kind.DECLINE:
-                self.declined[sender] = named_values(letter.body, reason=str)["reason"]
+                self.declined[sender] = _reason(letter.body)
             else:
                 said = named_values(letter.body, content=bytes, spent=dict)
                 cost = cost_of(said["spent"])
@@ -146,7 +147,7 @@ class Coordinator:
         except ReplayError as error:
             raise StaleLetterError(str(error)) from error
         except (MessageError, SumError) as error:
-            raise MalformedLetterError(str(error)) from error
+            raise MalformedLetterError(printable(str(error))) from error
         self._waiting.discard(sender)
 
     def close(self) -> dict[int, bytes]:
@@ -216,3 +217,17 @@ class Coordinator:
     def _reasons(self) -> str:
         told = [f"party {party} declined: {why}" for party, why in sorted(self.declined.items())]
         return "".join(f"; {one}" for one in told)
+
+
+def _reason(body: bytes) -> str:
+    """Why a party declines: results and terminals show it, so it is short and printable.
+
+    Raises
+    ------
+    MessageError : for any other reason.
+    """
+    reason = named_values(body, reason=str)["reason"]
+    try:
+        return checked_reason(reason)
+    except ValueError as error:
+        raise MessageError(str(error)) from None

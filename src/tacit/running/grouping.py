@@ -40,7 +40,8 @@ def evaluate_groups(
     clients : all records.
     groups : to which group each belongs.
     protocol : what to run on every group, with its whole budget each time.
-    seed, exact, engine : as for ``evaluate``; groups draw independent noise.
+    seed, exact, engine : as for ``evaluate``; groups draw independent noise. Without ledgers
+        ``engine="spu"`` is for clients that do not exist.
     federation : what the records are called; a group's result adds the group's name.
 
     Returns

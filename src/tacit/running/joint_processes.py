@@ -15,11 +15,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import IO, Any
 
 import numpy as np
@@ -33,12 +33,17 @@ from tacit.protocols.messages import MessageError, as_reply, decode
 from tacit.running.joint_engine import JointError
 from tacit.running.joint_frames import Frame, FrameError, read_frame
 from tacit.running.joint_work import box_place
+from tacit.running.reasons import printable
 
 HOST = "127.0.0.1"
 STARTING_SECONDS = 120.0
 """How long processes may take to start, be the agreed time shorter."""
 GRACE_SECONDS = 5.0
 """How long a process may take to end when it is told to."""
+
+Ledgers = Mapping[str, str | os.PathLike[str]]
+"""The files of clients' ledgers, by the clients' names."""
+NO_LEDGERS: Ledgers = MappingProxyType({})
 
 Answer = tuple[int, Frame | None]
 Frames = dict[int, Frame]
@@ -110,6 +115,7 @@ class Parties:
     protocol : what they agreed to.
     settings : how long to wait.
     silent : let no party draw noise, to check the arithmetic.
+    ledgers : every client's ledger, by its name; empty only for clients that do not exist.
 
     Raises
     ------
@@ -117,7 +123,12 @@ class Parties:
     """
 
     def __init__(
-        self, clients: Clients, protocol: Protocol, settings: JointSettings, silent: bool = False
+        self,
+        clients: Clients,
+        protocol: Protocol,
+        settings: JointSettings,
+        silent: bool = False,
+        ledgers: Ledgers = NO_LEDGERS,
     ) -> None:
         self.receiver = Receiver.new()
         self.names = tuple(clients.name(index) for index in range(clients.count))
@@ -125,6 +136,7 @@ class Parties:
         self.settings = settings
         self.sent = np.zeros(clients.count, dtype=np.int64)
         self._clients, self._protocol, self._silent = clients, protocol, silent
+        self._ledgers = ledgers
         self._answers: queue.Queue[Answer] = queue.Queue()
         self._processes: list[subprocess.Popen[bytes]] = []
         self._directory = Path()
@@ -144,7 +156,7 @@ class Parties:
 
     def _beginning(self, index: int) -> Frame:
         """A party's own records, and what was agreed."""
-        own = self._clients.part(index, index + 1)
+        own, ledger = self._clients.part(index, index + 1), self._ledgers.get(self.names[index])
         arrays: dict[str, NDArray[Any]] = {"scores": own.scores, "labels": own.labels}
         if own.second is not None:
             arrays["second"] = own.second
@@ -157,6 +169,8 @@ class Parties:
             settings=self._protocol.settings,
             timeout=self.settings.timeout,
             silent=self._silent,
+            simulated=self._clients.simulated,
+            ledger=None if ledger is None else str(Path(ledger).resolve()),
             aggregator=self.receiver.public.hex(),
         )
 
@@ -204,7 +218,7 @@ class Parties:
         if frame is None:
             raise JointError(self._ended(index))
         if frame.kind == "failed":
-            raise JointError(f"{self.names[index]}: {frame.header.get('reason')}")
+            raise JointError(f"{self.names[index]}: {printable(str(frame.header.get('reason')))}")
         if index not in allowed:
             raise JointError(f"{self.names[index]} answered out of turn with {frame.kind!r}")
         return index, frame

@@ -209,8 +209,9 @@ def _protocol(source: _Source) -> Protocol:
     except SettingError as error:
         raise source.error("protocol", error.name, str(error)) from None
     except (ValueError, TypeError) as error:
-        word = re.split(r"\W", str(error), maxsplit=1)[0]
-        raise source.error("protocol", word, str(error)) from None
+        words = re.split(r"\W", str(error))
+        named = next((word for word in words if word in settings), words[0])
+        raise source.error("protocol", named, str(error)) from None
 
 
 def _quorum(head: _Table, protocol: Protocol, parties: int) -> tuple[int, int | None]:
@@ -231,6 +232,8 @@ def _parties(source: _Source) -> tuple[PlanParty, ...]:
         raise source.error("party", "party", "a plan names its parties as [[party]]")
     parties = []
     for own in tables:
+        if not isinstance(own, dict):
+            raise source.error("party", "party", "a plan names its parties as [[party]]")
         table = _Table(source, "party", own)
         table.only("name", "key")
         parties.append(PlanParty(table.text("name"), table.key("key")))

@@ -19,6 +19,7 @@ from tacit.privacy.cost import most
 from tacit.privacy.noise import NoiseSource, SystemNoise
 from tacit.protocols.conversation import Memory, Protocol
 from tacit.running.coordinator import SUM_ATTEMPTS, Coordinator, LostPartyError, RunError
+from tacit.running.debits import Guard, unrecorded
 from tacit.running.letters import (
     COORDINATOR,
     Agreement,
@@ -26,7 +27,7 @@ from tacit.running.letters import (
     LetterError,
     opened,
 )
-from tacit.running.party import Guard, Party
+from tacit.running.party import Party
 from tacit.running.simulation import Run
 
 Action = Literal["drop", "delay", "duplicate", "reorder", "truncate", "flip", "replay"]
@@ -203,8 +204,8 @@ def rehearse(
             stage.agreement,
             clients.part(place, place + 1),
             sources(place),
+            unrecorded if guards is None else guards[place],
             None if memory is None else memory[place],
-            None if guards is None else guards[place],
         )
         for place in range(clients.count)
     }
