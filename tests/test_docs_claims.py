@@ -48,7 +48,7 @@ def unchecked(text: str) -> list[str]:
 
 
 def missing_tests(text: str) -> list[str]:
-    """The tests that a text names, as ``tests/test_x.py::test_y``, and that pytest does not have."""
+    """The tests that a text names, as ``tests/test_x.py::test_y``, and that do not exist."""
     return [f"{file}::{name}" for file, name in NAMED.findall(text) if not _is_test(file, name)]
 
 
