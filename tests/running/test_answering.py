@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,22 @@ def test_flipped_labels_outlive_a_run(tmp_path: Path) -> None:
     assert first.findings.value == second.findings.value
     assert [cost.epsilon for cost in first.spent.values()] == [1.0] * 3
     assert [cost.epsilon for cost in second.spent.values()] == [0.0] * 3
+
+
+def test_what_is_kept_is_the_owners_only_and_is_forgotten(tmp_path: Path) -> None:
+    """A run's state is kept 30 days after its last letter, and what was flipped once for good."""
+    identity = federation(tmp_path, RESPONSE)
+    carried(tmp_path, identity)
+    folder = tmp_path / "a" / "ledger-state"
+    (old,), notebook = folder.glob("*.run"), folder / "notebook"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in (old, notebook)} == {0o600}
+    for days, left in ((29, True), (31, False)):
+        then = old.stat().st_mtime if days == 29 else time.time()
+        os.utime(old, (then, time.time() - days * 86_400))
+        carried(tmp_path, identity)
+        assert old.exists() is left
+    assert notebook.exists()
 
 
 def test_a_limit_that_would_be_passed_is_declined_without_numbers(tmp_path: Path) -> None:
