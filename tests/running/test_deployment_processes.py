@@ -12,10 +12,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -35,60 +34,16 @@ from tacit.running.deployment.server import (
     runs_of,
     start_server,
 )
+from tests.running.processes import HOSPITALS, example, nothing_left, processes_in
 
 pytest.importorskip("flwr")
 pytestmark = pytest.mark.slow
 
-HOSPITALS = Path(__file__).parents[2] / "examples" / "three-hospitals"
 DOCUMENT = Path(__file__).parents[2] / "docs" / "deployment.md"
 TACIT = Path(sys.executable).parent / "tacit"
 WAIT = 60.0
 LONGEST = 400
 """Seconds that a run on a busy machine may take before it is given up."""
-
-
-def example(folder: Path) -> Path:
-    """A copy of the example without what a run left behind."""
-    left = shutil.ignore_patterns(".tacit", "*.key*", "ledger*", "__pycache__")
-    shutil.copytree(HOSPITALS, folder / "hospitals", ignore=left)
-    return folder / "hospitals"
-
-
-def processes_in(folder: Path) -> list[str]:
-    """The commands of running processes that name a folder."""
-    command = ["ps", "-eww", "-o", "stat=,args="]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True)
-    lines = listed.stdout.splitlines()
-    return [line for line in lines if str(folder) in line and not line.startswith("Z")]
-
-
-def nothing_left(folder: Path, begun: Mapping[int, str] = MappingProxyType({})) -> bool:
-    """Whether all processes of a folder, and those begun, end, which may take them a moment."""
-    for _ in range(50):
-        if not processes_in(folder) and not {*begun.items()} & {*running().items()}:
-            return True
-        time.sleep(0.2)
-    return False
-
-
-def running() -> dict[int, str]:
-    """The commands of running processes, by process number."""
-    return {process: command for process, (_, command) in _listed().items()}
-
-
-def descendants(process: int) -> dict[int, str]:
-    """The running processes that a process started, and that they started in turn."""
-    listed, found = _listed(), {process}
-    for _ in listed:
-        found |= {child for child, (parent, _) in listed.items() if parent in found}
-    return {child: listed[child][1] for child in found - {process}}
-
-
-def _listed() -> dict[int, tuple[int, str]]:
-    command = ["ps", "-eww", "-o", "pid=,ppid=,stat=,args="]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True)
-    rows = [line.split(maxsplit=3) for line in listed.stdout.splitlines()]
-    return {int(row[0]): (int(row[1]), row[3]) for row in rows if not row[2].startswith("Z")}
 
 
 def walk_through() -> list[str]:
@@ -198,47 +153,6 @@ def test_a_federation_on_one_machine(tmp_path: Path) -> None:
         check_book(home / name / "ledger.db", "registry-2026")
         assert (home / name / "identity.key").stat().st_mode & 0o777 == 0o600
     assert nothing_left(tmp_path)
-
-
-@pytest.mark.thorough
-def test_an_interrupted_run_leaves_nothing(tmp_path: Path) -> None:
-    home = example(tmp_path)
-    command = [TACIT, "run", "--local", "3", home / "plan.toml"]
-    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert started.stdout is not None
-    for line in started.stdout:
-        if line.startswith("server on"):
-            break
-    assert processes_in(tmp_path)
-    started.send_signal(signal.SIGINT)
-    _, errors = started.communicate(timeout=WAIT)
-    assert started.returncode == 130
-    assert errors.strip() == "tacit: interrupted"
-    assert nothing_left(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("ready", "left", "count"),
-    [
-        pytest.param("starting the server", "flower-superlink", 1, id="start"),
-        pytest.param("leg 0", "flower-superexec", 4, id="round", marks=pytest.mark.thorough),
-    ],
-)
-def test_a_killed_run_leaves_nothing(tmp_path: Path, ready: str, left: str, count: int) -> None:
-    """Killed so that it can clean nothing up: its programs, and those that they started, end."""
-    home = example(tmp_path)
-    command = [TACIT, "run", "--local", "3", home / "plan.toml"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as started:
-        assert started.stdout is not None
-        assert any(line.startswith(ready) for line in started.stdout)
-        for _ in range(int(WAIT / 0.2)):
-            begun = descendants(started.pid)
-            if sum(left in command for command in begun.values()) == count:
-                break
-            time.sleep(0.2)
-        started.kill()
-    assert sum(left in command for command in begun.values()) == count
-    assert nothing_left(tmp_path, begun)
 
 
 class Site:
