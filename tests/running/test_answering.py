@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,22 @@ def test_records_that_changed_places_between_rounds_are_declined(tmp_path: Path)
     path.write_text("\n".join([head, *reversed(rows)]))
     coordinator.receive(0, desks_of(tmp_path)[0].answer(letters[0]))
     assert coordinator.declined == {0: "its records do not fit the protocol"}
+
+
+def test_what_is_kept_is_the_owners_only_and_is_forgotten(tmp_path: Path) -> None:
+    """A run's state is kept 30 days after its last letter, and what was flipped once for good."""
+    identity = federation(tmp_path, RESPONSE)
+    carried(tmp_path, identity)
+    folder = tmp_path / "a" / "ledger-state"
+    (old,), notebook = folder.glob("*.run"), folder / "notebook"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in (old, notebook)} == {0o600}
+    for days, left in ((29, True), (31, False)):
+        then = old.stat().st_mtime if days == 29 else time.time()
+        os.utime(old, (then, time.time() - days * 86_400))
+        carried(tmp_path, identity)
+        assert old.exists() is left
+    assert notebook.exists()
 
 
 def test_a_limit_that_would_be_passed_is_declined_without_numbers(tmp_path: Path) -> None:

@@ -90,6 +90,14 @@ def test_noise_of_the_system_runs_in_a_rehearsal(name: str) -> None:
     assert run.spent == PROTOCOLS[name].guarantee
 
 
+@pytest.mark.parametrize("name", ["fedauc-mpc", "paired-auc"])
+def test_what_is_computed_between_parties_is_not_carried(name: str) -> None:
+    spent: list[Debit] = []
+    with pytest.raises(RunError, match="is computed between parties: this runner does not do that"):
+        rehearse(binormal_clients(30, 40, 5), PROTOCOLS[name], guards=[spent.append] * 5)
+    assert not spent
+
+
 HARMLESS = [
     Fault("duplicate", 1, 0),
     Fault("duplicate", 1, 0, "down"),
@@ -302,6 +310,9 @@ def changed(field: str, value: Any) -> Any:
         ("histogram", "clients", 50, "5 parties share the noise, and the letter says 50"),
         ("histogram", "height", 2**40, "height must be 5, as agreed"),
         ("histogram", "view", "each", "asks for the view 'each'"),
+        ("local-hierarchical", "height", 2**40, "height must be from 1 to"),
+        ("local-hierarchical", "height", 0, "height must be from 1 to"),
+        ("local-auc", "bins", 2**40, "symbols at most"),
         ("fedauc-adaptive", "share", np.array([2.0]), "cannot be answered"),
         ("fedauc-adaptive", "share", np.array([np.nan]), "cannot be answered"),
         ("fedauc-adaptive", "noise", 3.0, "mechanism must be laplace, as agreed"),

@@ -10,7 +10,9 @@ from tacit.crypto.secure_sum import new_session
 from tacit.crypto.sum_errors import ReplayError, SumError
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.protocols.conversation import Ask, View
+from tacit.protocols.hidden_ranks import rank_together
 from tacit.protocols.messages import MessageError
+from tacit.protocols.paired_ustatistic import compute_pairs
 from tacit.protocols.values import named_values
 from tacit.results.findings import Findings
 from tacit.running.exchanges import EachExchange, Exchange, Letters, SumExchange
@@ -29,6 +31,9 @@ from tacit.running.reasons import checked_reason, printable
 
 SUM_ATTEMPTS = 3
 """How often a run that restarts tries one sum."""
+
+JOINT = frozenset({compute_pairs.name, rank_together.name})
+"""Steps that parties compute together."""
 
 
 class RunError(RuntimeError):
@@ -111,7 +116,15 @@ class Coordinator:
         return tuple(sorted(self._waiting))
 
     def open(self) -> dict[int, bytes]:
-        """The first letters, by party."""
+        """The first letters, by party.
+
+        Raises
+        ------
+        RunError : for a protocol with a step that parties compute together, before anybody spends.
+        """
+        for step in self._agreement.protocol.steps:
+            if step.name in JOINT:
+                raise _between_parties(step.name)
         return self._begin(next(self._conversation))
 
     def receive(self, sender: int, message: bytes) -> None:
@@ -193,9 +206,7 @@ class Coordinator:
     def _begin(self, ask: Ask) -> dict[int, bytes]:
         self.asks += 1
         if ask.view is View.JOINT:
-            raise RunError(
-                f"step {ask.step.name} is computed between parties: this runner does not do that"
-            )
+            raise _between_parties(ask.step.name)
         if ask.view is View.SUM:
             self._exchange = SumExchange(
                 ask, self.active, self._agreement, self.session, self._attempts
@@ -231,3 +242,7 @@ def _reason(body: bytes) -> str:
         return checked_reason(reason)
     except ValueError as error:
         raise MessageError(str(error)) from None
+
+
+def _between_parties(step: str) -> RunError:
+    return RunError(f"step {step} is computed between parties: this runner does not do that")
