@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import csv
-import gzip
+import errno
 import os
 import re
-import zlib
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -41,7 +41,7 @@ _PARQUET_BATCH_ROWS = 1 << 16
 _PARQUET_BUFFER_BYTES = 1 << 20
 _CSV_BLOCK_BYTES = 1 << 20
 _MALFORMED_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
-_READ_ERRORS = (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error)
+_READ_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error)
 
 
 @dataclass(frozen=True)
@@ -236,8 +236,8 @@ def _file_names(sources: list[str]) -> list[str]:
 
 def _read_file(source: str, columns: _Columns) -> _Records:
     extension = _extension(source)
-    with _unchanging(source) as handle:
-        return _collect(_batches(handle, extension, columns, source), columns, source)
+    with _unchanging(source):
+        return _collect(_batches(source, extension, columns), columns, source)
 
 
 def _collect(batches: Iterable[pa.RecordBatch], columns: _Columns, source: str) -> _Records:
@@ -259,24 +259,34 @@ def _collect(batches: Iterable[pa.RecordBatch], columns: _Columns, source: str) 
 
 
 @contextmanager
-def _unchanging(source: str) -> Iterator[IO[bytes]]:
-    """Open a file, and refuse it when it cannot be read or changes before it is closed."""
+def _unchanging(source: str) -> Iterator[None]:
+    """Refuse a file when it cannot be read or changes before it is closed."""
     try:
-        with Path(source).open("rb") as handle:
-            opened = _stamp(os.fstat(handle.fileno()))
-            try:
-                yield handle
-            finally:
-                if _stamp(Path(source).stat()) != opened:
-                    raise DataError(f"{source} changed while it was being read") from None
+        opened = _stamp(source)
+        try:
+            yield
+        finally:
+            if _stamp(source) != opened:
+                raise DataError(f"{source} changed while it was being read") from None
     except FileNotFoundError:
         raise DataError(f"{source} does not exist") from None
     except _READ_ERRORS as error:
         raise DataError(f"{source} cannot be read: {_reason(error)}") from None
 
 
-def _stamp(status: os.stat_result) -> tuple[int, int]:
-    return status.st_size, status.st_mtime_ns
+def _stamp(source: str) -> tuple[int, ...]:
+    """Which file a path leads to, and its state.
+
+    Raises
+    ------
+    OSError : for what is no regular file: a pipe can be read only once.
+    """
+    status = Path(source).stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError("it is no regular file")
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _reason(error: BaseException) -> str:
@@ -285,19 +295,41 @@ def _reason(error: BaseException) -> str:
     return (text.splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
-def _batches(
-    handle: IO[bytes], extension: str, columns: _Columns, source: str
+def _batches(source: str, extension: str, columns: _Columns) -> Iterator[pa.RecordBatch]:
+    with ExitStack() as opened:
+        if extension not in _SEPARATORS:
+            yield from _parquet_batches(_opened(source, opened), columns, source)
+            return
+        header = _csv_header(_opened_text(source, extension, opened), _SEPARATORS[extension])
+        if header:
+            stream = _opened_text(source, extension, opened)
+            yield from _csv_batches(stream, header, _SEPARATORS[extension], columns, source)
+
+
+def _opened(source: str, closing: ExitStack) -> pa.NativeFile:
+    """A file that Arrow's threads read by themselves.
+
+    They read ahead, and a reader that was left before its end has them still at it when the
+    interpreter ends. A file that is an object of Python would then call into an interpreter that is
+    gone, which ends the process by SIGABRT.
+    """
+    return closing.enter_context(pa.OSFile(source))
+
+
+def _opened_text(source: str, extension: str, closing: ExitStack) -> pa.NativeFile:
+    """The same for a file of text, from its beginning."""
+    file = _opened(source, closing)
+    if not extension.endswith(".gz"):
+        return file
+    return closing.enter_context(pa.CompressedInputStream(file, "gzip"))
+
+
+def _parquet_batches(
+    opened: pa.NativeFile, columns: _Columns, source: str
 ) -> Iterator[pa.RecordBatch]:
-    if extension not in _SEPARATORS:
-        return _parquet_batches(handle, columns, source)
-    stream: Any = gzip.GzipFile(fileobj=handle) if extension.endswith(".gz") else handle
-    return _csv_batches(stream, _SEPARATORS[extension], columns, source)
-
-
-def _parquet_batches(handle: IO[bytes], columns: _Columns, source: str) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet as pq  # noqa: PLC0415 -- a party with a CSV file does without
 
-    file = pq.ParquetFile(handle, buffer_size=_PARQUET_BUFFER_BYTES)
+    file = pq.ParquetFile(opened, buffer_size=_PARQUET_BUFFER_BYTES)
     _require_columns(file.schema_arrow.names, columns, source)
     _require_types(file.schema_arrow, columns, source)
     for batch in file.iter_batches(_PARQUET_BATCH_ROWS, columns=columns.names):
@@ -306,11 +338,8 @@ def _parquet_batches(handle: IO[bytes], columns: _Columns, source: str) -> Itera
 
 
 def _csv_batches(
-    stream: IO[bytes], separator: str, columns: _Columns, source: str
+    stream: pa.NativeFile, header: list[str], separator: str, columns: _Columns, source: str
 ) -> Iterator[pa.RecordBatch]:
-    header = _csv_header(stream, separator)
-    if not header:
-        return
     _require_columns(header, columns, source)
     try:
         yield from _open_csv(stream, separator, columns)
@@ -324,15 +353,18 @@ def _csv_batches(
         ) from None
 
 
-def _csv_header(stream: IO[bytes], separator: str) -> list[str]:
-    """The names in the first line; none when nothing follows it."""
-    line = stream.readline(_CSV_BLOCK_BYTES).decode("utf-8-sig")
-    followed = stream.read(1)
-    stream.seek(0)
-    return next(csv.reader([line], delimiter=separator), []) if followed else []
+def _csv_header(stream: pa.NativeFile, separator: str) -> list[str]:
+    """The names in the first line, up to a block long; none when nothing follows it."""
+    begun = stream.read(_CSV_BLOCK_BYTES)
+    line, end, followed = begun.partition(b"\n")
+    if not (followed or stream.read(1)):
+        return []
+    return next(csv.reader([(line + end).decode("utf-8-sig")], delimiter=separator), [])
 
 
-def _open_csv(stream: IO[bytes], separator: str, columns: _Columns) -> pa_csv.CSVStreamingReader:
+def _open_csv(
+    stream: pa.NativeFile, separator: str, columns: _Columns
+) -> pa_csv.CSVStreamingReader:
     """A reader of the needed columns as text; its errors count rows, as it has no threads."""
     return pa_csv.open_csv(
         stream,
