@@ -29,7 +29,7 @@ from tacit.running.plans import PartyFile, Plan, PlanError
 
 HIDDEN = ".tacit"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-CONNECT_TIME = 60.0
+CONNECT_TIME = 180.0
 HOST = "127.0.0.1"
 
 
