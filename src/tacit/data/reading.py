@@ -31,6 +31,7 @@ from tacit.data.columns import (
     labels_of,
     numbers_of,
 )
+from tacit.data.file_units import Units, check_scales, in_one_unit, units_of
 from tacit.data.groups import Groups
 
 FilePath = str | os.PathLike[str]
@@ -73,6 +74,7 @@ def read(
     label: str | None = "label",
     client: str | None = None,
     second: str | None = None,
+    unit: Units = None,
 ) -> Clients:
     """Read clients from CSV or Parquet files.
 
@@ -90,13 +92,23 @@ def read(
         come in order of file and then of id. Without it each file is one client, named by its stem,
         or by its path as given where several files have that stem.
     second : the column of a second value of each record, finite numbers; None where there is none.
+    unit : what the scores are: ``"probability"`` (from 0 to 1), ``"percent"``, ``"log-odds"`` or
+        ``"real"`` (any numbers, as ranking needs), or a mapping from paths as given to such words;
+        a file that it leaves out holds probabilities. Scores of one unit stay as they are, those of
+        several become probabilities. None names none.
 
     Raises
     ------
     DataError : when a file is missing, unreadable, without records, given twice, or changed while
         it was being read; when it lacks a column; when a score or second value is not a finite
         number, a label not 0 or 1, or a value missing, naming file, row and value; when two files
-        hold the same client. Row 17 is a file's 17th record, the header not counted.
+        hold the same client; when a score cannot be of its unit, units do not go together, or
+        no unit is named and files with labels are evidently of different scales. Row 17 is a
+        file's 17th record, the header not counted.
+
+    Warns
+    -----
+    ScaleWarning : when files may be of different scales, or a file of another one than named.
 
     Examples
     --------
@@ -108,7 +120,7 @@ def read(
     >>> clients.names, clients.scores
     (('clinic',), array([0.2, 0.9]))
     """
-    return _read_all(paths, _Columns(score, label, client, second))[0]
+    return _read_all(paths, _Columns(score, label, client, second), unit)[0]
 
 
 def read_with_groups(
@@ -118,12 +130,13 @@ def read_with_groups(
     label: str | None = "label",
     client: str | None = None,
     second: str | None = None,
+    unit: Units = None,
 ) -> tuple[Clients, Groups]:
     """Read clients as ``read`` does, and to which public group each of their records belongs.
 
     Parameters
     ----------
-    paths, score, label, client, second : as ``read`` takes them.
+    paths, score, label, client, second, unit : as ``read`` takes them.
     group : the column of groups, integers or strings; CSV groups are strings, as written.
 
     Raises
@@ -140,15 +153,16 @@ def read_with_groups(
     >>> clients.records, groups.names, groups.of_record.tolist()
     (2, ('east', 'west'), [0, 1])
     """
-    clients, groups = _read_all(paths, _Columns(score, label, client, second, group))
+    clients, groups = _read_all(paths, _Columns(score, label, client, second, group), unit)
     return clients, Groups.from_arrays(groups)
 
 
 def _read_all(
-    paths: FilePath | Sequence[FilePath], columns: _Columns
+    paths: FilePath | Sequence[FilePath], columns: _Columns, unit: Units
 ) -> tuple[Clients, NDArray[Any]]:
     """All files' clients, and the groups of their records in the same order."""
     sources = _distinct_sources(paths)
+    units = units_of(sources, unit)
     records = (_read_file(source, columns) for source in sources)
     if columns.client is None:
         names = _file_names(sources)
@@ -157,9 +171,11 @@ def _read_all(
         parts = [_grouped(part) for part in records]
         _refuse_shared_clients(sources, [clients for clients, _ in parts])
     groups = np.concatenate([own for _, own in parts])
-    if len(parts) == 1:
-        return parts[0][0], groups
-    return Clients.concatenate([clients for clients, _ in parts]), groups
+    clients = [found for found, _ in parts]
+    if columns.label is not None:
+        check_scales(sources, clients, units)
+    clients = in_one_unit(clients, units)
+    return clients[0] if len(parts) == 1 else Clients.concatenate(clients), groups
 
 
 def columns_of_frame(

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from hashlib import sha256
+from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity
 from tacit.protocols.conversation import Protocol
+from tacit.running.units import check_plan_unit, default_unit
 
 MAGIC = b"TLET"
 VERSION = 1
@@ -79,11 +81,12 @@ class Agreement:
     fewest : parties without whom there is no result, and no sum; all of them unless another number
         was agreed. Sums over different parties tell what a single party added.
     largest : the largest magnitude of a number that a party adds to a secure sum, with its noise.
+    unit : in what the protocol takes scores; empty for its default.
 
     Raises
     ------
     ValueError : for no party, a key of another size or that appears twice, or a ``fewest`` that is
-        not from 1 to the number of parties.
+        not from 1 to the number of parties, or a unit that does not suit the protocol.
     """
 
     protocol: Protocol
@@ -91,6 +94,7 @@ class Agreement:
     coordinator: bytes
     fewest: int = 0
     largest: int = LARGEST
+    unit: str = ""
 
     def __post_init__(self) -> None:
         if self.fewest == 0:
@@ -103,17 +107,22 @@ class Agreement:
             raise ValueError("an identity key appears twice in the agreement")
         if not 1 <= self.fewest <= len(self.parties):
             raise ValueError(f"fewest must be from 1 to {len(self.parties)}, got {self.fewest}")
+        if not self.unit:
+            object.__setattr__(self, "unit", default_unit(self.protocol))
+        check_plan_unit(self.protocol, self.unit)
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of everything agreed."""
-        terms = {
+        """SHA-256 of everything agreed; the unit is among it where it is not the default."""
+        terms: dict[str, Any] = {
             "protocol": {"name": self.protocol.name, **self.protocol.settings},
             "parties": [key.hex() for key in self.parties],
             "coordinator": self.coordinator.hex(),
             "fewest": self.fewest,
             "largest": self.largest,
         }
+        if self.unit != default_unit(self.protocol):
+            terms["unit"] = self.unit
         return sha256(json.dumps(terms, sort_keys=True, default=repr).encode()).digest()
 
     def key_of(self, place: int) -> bytes:

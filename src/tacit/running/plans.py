@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tacit.crypto.identities import KEY_BYTES
+from tacit.data.units import UNITS
 from tacit.privacy.cost import Adjacency
 from tacit.protocols.conversation import Protocol
 from tacit.protocols.registry import SettingError, protocol_of
 from tacit.running.letters import Agreement
+from tacit.running.units import check_plan_unit, default_unit
 
 DEADLINE = 120.0
 PERIODS = {"d": 1, "w": 7, "y": 365}
@@ -53,6 +55,7 @@ class Plan:
     deadline : seconds that each leg of a run waits.
     retries : how often a letter that went unanswered is sent again within its leg.
     on_loss : what happens when a party vanishes after others answered with regard to it.
+    unit : in what the protocol takes scores; empty for its default.
     """
 
     name: str
@@ -63,6 +66,11 @@ class Plan:
     deadline: float = DEADLINE
     retries: int = 1
     on_loss: Literal["fail", "restart"] = "fail"
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.unit:
+            object.__setattr__(self, "unit", default_unit(self.protocol))
 
     @classmethod
     def read(cls, path: str | Path) -> Plan:
@@ -76,8 +84,9 @@ class Plan:
         source = _Source.read(Path(path))
         source.only("plan", "protocol", "party")
         head = source.table(
-            "plan", "name", "coordinator", "fewest", "deadline", "retries", "on_loss"
+            "plan", "name", "coordinator", "fewest", "deadline", "retries", "on_loss", "unit"
         )
+        protocol = _protocol(source)
         parties = _parties(source)
         keys = [party.key for party in parties if party.key is not None]
         coordinator = head.key("coordinator")
@@ -85,13 +94,14 @@ class Plan:
             head.refuse("coordinator", "a key appears twice in the plan")
         return cls(
             head.text("name"),
-            _protocol(source),
+            protocol,
             parties,
             coordinator,
             head.whole("fewest", len(parties), 1, len(parties)),
             head.number("deadline", DEADLINE, 1.0, 86_400.0),
             head.whole("retries", 1, 0, 10),
             head.choice("on_loss", "fail", "restart"),
+            _unit(head, protocol),
         )
 
     def agreement(self) -> Agreement:
@@ -108,7 +118,7 @@ class Plan:
             keys.append(party.key)
         if self.coordinator is None:
             raise PlanError("the plan has no key of the coordinator")
-        return Agreement(self.protocol, tuple(keys), self.coordinator, self.fewest)
+        return Agreement(self.protocol, tuple(keys), self.coordinator, self.fewest, unit=self.unit)
 
 
 @dataclass(frozen=True)
@@ -128,6 +138,7 @@ class PartyFile:
     delta : likewise.
     adjacency : what the limit hides.
     period : of which the limit is; None for ever.
+    unit : in what the scores in the file are; None where it does not say.
     """
 
     name: str
@@ -141,6 +152,7 @@ class PartyFile:
     delta: float = 0.0
     adjacency: Adjacency = Adjacency.RECORD
     period: timedelta | None = None
+    unit: str | None = None
 
     @classmethod
     def read(cls, path: str | Path) -> PartyFile:
@@ -154,7 +166,7 @@ class PartyFile:
         source = _Source.read(Path(path))
         source.only("party", "data", "limit")
         party = source.table("party", "name", "plan", "identity", "ledger")
-        data = source.table("data", "file", "dataset", "score", "label", "second")
+        data = source.table("data", "file", "dataset", "score", "label", "second", "unit")
         limit = source.table("limit", "epsilon", "delta", "adjacency", "period", needed=False)
         home = Path(path).resolve().parent
         columns = (
@@ -175,6 +187,7 @@ class PartyFile:
             limit.number("delta", 0.0, 0.0, 1.0),
             Adjacency(adjacency),
             limit.period("period"),
+            data.text("unit", "") or None,
         )
 
     @property
@@ -203,6 +216,16 @@ def _protocol(source: _Source) -> Protocol:
     except (ValueError, TypeError) as error:
         word = re.split(r"\W", str(error), maxsplit=1)[0]
         raise source.error("protocol", word, str(error)) from None
+
+
+def _unit(head: _Table, protocol: Protocol) -> str:
+    """The plan's unit, which must suit its protocol."""
+    unit = str(head.choice("unit", *dict.fromkeys((default_unit(protocol), *UNITS))))
+    try:
+        check_plan_unit(protocol, unit)
+    except ValueError as error:
+        head.refuse("unit", str(error))
+    return unit
 
 
 def _parties(source: _Source) -> tuple[PlanParty, ...]:

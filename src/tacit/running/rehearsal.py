@@ -131,10 +131,10 @@ class Keys:
         """New keys for so many parties."""
         return cls(tuple(Identity.generate() for _ in range(parties)), Identity.generate())
 
-    def agreement(self, protocol: Protocol, fewest: int = 0) -> Agreement:
+    def agreement(self, protocol: Protocol, fewest: int = 0, unit: str = "") -> Agreement:
         """What the holders of these keys agree on."""
         public = tuple(identity.public for identity in self.parties)
-        return Agreement(protocol, public, self.coordinator.public, fewest)
+        return Agreement(protocol, public, self.coordinator.public, fewest, unit=unit)
 
 
 def rehearse(
@@ -152,6 +152,8 @@ def rehearse(
     retries: int = 0,
     on_loss: Literal["fail", "restart"] = "fail",
     restarts: bool = False,
+    unit: str = "",
+    units: Sequence[str | None] | None = None,
 ) -> Rehearsal:
     """Run a protocol by letters between isolated parties.
 
@@ -171,6 +173,8 @@ def rehearse(
     on_loss : what happens when a party vanishes after others have answered with regard to it: the
         run fails, or is begun again without it, at the cost that every party's book records.
     restarts : whether every party is stopped after each letter, and goes on from what it kept.
+    unit : in what the protocol takes scores, as a plan names it; empty for its default.
+    units : what each party's own file says that its scores are; by default nothing.
 
     Raises
     ------
@@ -187,7 +191,7 @@ def rehearse(
     (0, 1, 3)
     """
     everyone = Keys.generate(clients.count) if keys is None else keys
-    agreement = everyone.agreement(protocol, fewest)
+    agreement = everyone.agreement(protocol, fewest, unit)
     stage = _Stage(agreement, everyone, tuple(faults), forge, older, restarts)
     sources = noise or (lambda _: SystemNoise())
     parties = {
@@ -199,6 +203,7 @@ def rehearse(
             sources(place),
             None if memory is None else memory[place],
             None if guards is None else guards[place],
+            None if units is None else units[place],
         )
         for place in range(clients.count)
     }
