@@ -7,7 +7,8 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
+from contextlib import suppress
+from copy import copy
 from pathlib import Path
 
 import click
@@ -469,11 +470,12 @@ def test_a_table_is_interrupted_at_once() -> None:
         seen = b""
         while b"fedauc-table-6" not in seen:
             seen += os.read(terminal, 1024)
-        time.sleep(0.5)
-        sent = time.monotonic()
         running.send_signal(signal.SIGINT)
-        assert running.wait(timeout=30) == 130
-        assert time.monotonic() - sent < 5
+        with suppress(OSError):
+            while text := os.read(terminal, 1024):
+                seen += text
+        assert running.wait() == 130
+    assert b"100%" not in seen
     os.close(terminal)
 
 
@@ -540,6 +542,21 @@ def test_help_shows_its_examples_on_lines_of_their_own(name: str) -> None:
         wanted = examples(main.commands[name])
         assert len(wanted) >= 2
         assert set(wanted) <= set(shown)
+
+
+def commands_below(command: click.Command) -> list[click.Command]:
+    below = command.commands.values() if isinstance(command, click.Group) else ()
+    return [command, *(own for part in below for own in commands_below(part))]
+
+
+@pytest.mark.parametrize("command", commands_below(main), ids=lambda command: command.name)
+def test_a_command_used_alone_knows_both_names_of_help(command: click.Command) -> None:
+    """What it learns at its first use it keeps, so the first use is made without the group."""
+    unused = copy(command)
+    unused._help_option = None
+    for option in ("--help", "-h"):
+        result = CliRunner().invoke(unused, [option])
+        assert result.exit_code == 0, result.output
 
 
 FEDERATION = ("init", "keys", "serve", "join", "run", "status")

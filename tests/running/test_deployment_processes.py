@@ -41,7 +41,7 @@ pytestmark = pytest.mark.slow
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "deployment.md"
 TACIT = Path(sys.executable).parent / "tacit"
-WAIT = 60.0
+WAIT = 180.0
 LONGEST = 400
 """Seconds that a run on a busy machine may take before it is given up."""
 

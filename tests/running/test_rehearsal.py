@@ -8,8 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit import Clients, EncryptedAUC, ExactAUC, FedAUC, Memory, Protocol, ScoreHistogram
-from tacit.data.clients import DataError, Ragged
+from tacit import (
+    Clients,
+    EncryptedAUC,
+    ExactAUC,
+    FedAUC,
+    Memory,
+    Protocol,
+    ScoreHistogram,
+    UStatistic,
+)
+from tacit.data.clients import Ragged
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocols.ask_messages import SENDABLE
@@ -272,11 +281,10 @@ def test_what_a_party_says_instead_of_an_answer_is_quoted_short_and_printable() 
 
 
 def test_records_that_do_not_fit_are_declined_without_their_values() -> None:
-    clients = Clients.from_arrays([0.1, 0.7, 0.4, 17.25], [0, 1, 1, 0], ["a", "a", "b", "b"])
-    run = rehearse(clients, PROTOCOLS["dpauc"], noise=silent, fewest=1)
-    assert run.declined == {1: "its records do not fit the protocol"}
-    with pytest.raises(DataError, match=r"17\.25"):
-        simulate(clients, PROTOCOLS["dpauc"], NoNoise())
+    clients = Clients.from_values([0.1, 0.7, 0.4, 0.2], client_ids=["a", "a", "b", "b"])
+    with pytest.raises(RunError, match="its records do not fit the protocol") as caught:
+        rehearse(clients, UStatistic("kendall", 1.0), noise=silent)
+    assert "second" not in str(caught.value)
 
 
 def one_client(values: Any) -> Ragged[Any]:

@@ -103,6 +103,14 @@ def test_a_party_waits_no_longer_than_agreed_for_another() -> None:
             parties.answer((0, 1), timeout=60.0)
 
 
+def test_a_short_wait_leaves_time_to_set_up() -> None:
+    """Processes start, check and connect for longer than they then wait for each other."""
+    with linked(timeout=0.5) as parties:
+        begin(parties)
+        with pytest.raises(JointError, match=r"north: the computation stopped: .*timeout"):
+            parties.answer((0, 1), timeout=60.0)
+
+
 def test_a_silent_party_is_given_up() -> None:
     with (
         linked() as parties,

@@ -13,7 +13,9 @@ import tacit
 from tacit.cli.grouped import evaluate_by_group, refuse_with_groups
 from tacit.cli.options import chosen_protocol, protocol_settings
 from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.cli.units import doubts_told, refuse_two_maps, unit_option
 from tacit.data.clients import Clients
+from tacit.data.file_units import Units
 from tacit.output import OutputFile, PictureFile
 from tacit.protocols.registry import PROTOCOLS
 from tacit.protocols.score_histogram import ScoreHistogram
@@ -32,6 +34,7 @@ Examples:
   tacit evaluate north.csv south.csv --protocol score-histogram --epsilon 1 --calibrate bbq
   tacit evaluate north.csv south.csv --protocol paired-ustatistic --kernel auc --epsilon 2
   tacit evaluate models.parquet --score new --protocol fedauc --epsilon 1 --groups ward
+  tacit evaluate north.csv south.csv --unit north.csv=percent --protocol fedauc --epsilon 1
 
 \b
 Exit status:
@@ -55,6 +58,7 @@ Exit status:
     metavar="LOW HIGH",
     help="Map scores from these public bounds to 0 and 1.",
 )
+@unit_option
 @click.option("--client", help="The column of client ids; without it each file is a client.")
 @click.option(
     "--groups",
@@ -119,6 +123,7 @@ def evaluate(
     label: str,
     second: str | None,
     rescale: tuple[float, float] | None,
+    unit: Units,
     client: str | None,
     groups: str | None,
     split: int | None,
@@ -143,13 +148,16 @@ def evaluate(
     chosen = chosen_protocol(protocol, settings)
     _refuse_idle(split, by, client)
     _refuse_calibration(protocol, calibrate, save_calibrator)
+    refuse_two_maps(unit, rescale)
     needed = label if chosen.figure == "AUC" else None
     if groups is not None:
         idle = (("--split", split), ("--calibrate", calibrate), ("--plot", plot))
         refuse_with_groups((*idle, ("--ledger", ledgers or None)))
+        with doubts_told():
+            both = tacit.read_with_groups(files, groups, score, needed, client, second, unit)
         evaluate_by_group(
             context,
-            tacit.read_with_groups(files, groups, score, needed, client, second),
+            both,
             chosen,
             seed,
             rescale=rescale,
@@ -162,7 +170,8 @@ def evaluate(
         return
     picture = _picture(plot)
     map_file = None if save_calibrator is None else OutputFile(save_calibrator)
-    clients = tacit.read(files, score, needed, client, second=second)
+    with doubts_told():
+        clients = tacit.read(files, score, needed, client, second, unit)
     if rescale is not None:
         clients = tacit.rescale(clients, *rescale)
     if split is not None:
@@ -219,9 +228,10 @@ def _picture(path: str | None) -> PictureFile | None:
 def _split(clients: Clients, count: int, by: Any, seed: int | None) -> Clients:
     """Deal the records out; the split's random numbers are not the noise's."""
     own = None if seed is None else int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
-    return Clients.split(
+    dealt = Clients.split(
         clients.scores, clients.labels, count, by or "uniform", own, second=clients.second
     )
+    return replace(dealt, unit=clients.unit)
 
 
 def _json(result: Evaluation, calibrator: Calibrator | None) -> str:

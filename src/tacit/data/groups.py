@@ -101,4 +101,5 @@ class Groups:
             tuple(clients.names[place] for place in kept) if clients.names else (),
             clients.simulated,
             None if clients.second is None else clients.second[inside],
+            clients.unit,
         )

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.clients import Clients, DataError, Ragged
+from tacit.data.scales import ScaleDifference, clients_apart
 from tacit.metrics.ranking import doubled_mid_ranks, plug_in_variance
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost, check_budget
 from tacit.privacy.noise import NoiseSource, power_of_two_grid
 from tacit.protocols.conversation import Ask, Conversation, Memory, Protocol, Reply, step
+from tacit.protocols.score_range import UNIT_INTERVAL
 from tacit.results.findings import Findings
 
 
@@ -88,7 +90,8 @@ class ExactAUC(Protocol):
         """Scores up, ranks down, exact sums up."""
         scores = yield Ask(share_plain_scores, self)
         reply = yield from _ask_rank_sums(self, scores)
-        return _exact_findings(scores, reply, approximation=0.0, warnings=())
+        found = _exact_findings(scores, reply, approximation=0.0, warnings=())
+        return replace(found, scales=_scales_of(scores))
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,7 @@ class NoisyScores(Protocol):
     epsilon: float
 
     name = "noisy-scores"
+    score_range = UNIT_INTERVAL
     steps = (share_noisy_scores, plain_rank_sums)
 
     def __post_init__(self) -> None:
@@ -133,6 +137,12 @@ class NoisyScores(Protocol):
             "unknown amount, so no interval is given; labels are not protected",
         )
         return _exact_findings(scores, reply, approximation=np.nan, warnings=warning)
+
+
+def _scales_of(scores: Reply) -> ScaleDifference | None:
+    """Which clients' scores are evidently of another scale."""
+    sent = scores["scores"]
+    return clients_apart(sent) if isinstance(sent, Ragged) else None
 
 
 def _ask_rank_sums(protocol: Protocol, scores: Reply) -> Any:

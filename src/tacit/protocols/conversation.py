@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Any
@@ -194,6 +194,22 @@ class Protocol(ABC):
         A step under settings that it is not for may cost more than the protocol declares.
         """
         return ()
+
+    @property
+    def score_range(self) -> tuple[float, float] | None:
+        """The public range in which scores must lie; None where only their order counts."""
+        return None
+
+    def fitted(self, clients: Clients) -> Clients:
+        """The clients with values beyond the public range moved to its nearest end.
+
+        Where a party answers to others, a refusal would tell them that one of its records is out of
+        range. The map takes one record at a time, so that neighbouring records stay neighbours and
+        every step keeps its guarantee.
+        """
+        if self.score_range is None:
+            return clients
+        return replace(clients, scores=np.clip(clients.scores, *self.score_range))
 
     @abstractmethod
     def conversation(self, clients: int) -> Conversation:

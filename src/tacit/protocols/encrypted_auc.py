@@ -45,6 +45,7 @@ from tacit.protocols.encrypted_steps import (
     send_counts,
     share_keys,
 )
+from tacit.protocols.score_range import UNIT_INTERVAL
 from tacit.results.findings import Findings
 
 SHARES = 4
@@ -108,6 +109,7 @@ class EncryptedAUC(Protocol):
     edges: tuple[float, ...] | None = None
 
     name = "encrypted-auc"
+    score_range = UNIT_INTERVAL
     steps = (introduce, share_keys, send_counts, open_answer)
 
     def __post_init__(self) -> None:

@@ -29,7 +29,7 @@ from tacit.protocols.consistent_area import (
 )
 from tacit.protocols.conversation import Ask, Conversation, Field, Memory, Protocol, Reply, step
 from tacit.protocols.level_counts import LevelCounts, ReportNoise, privacy_variance
-from tacit.protocols.score_range import check_scores_in_unit_interval
+from tacit.protocols.score_range import UNIT_INTERVAL, check_scores_in_unit_interval
 from tacit.protocols.traversal import traversal_area
 from tacit.results.findings import Findings
 
@@ -135,6 +135,7 @@ class HierarchicalAUC(Protocol):
     estimator: Literal["consistent", "traversal"] = "consistent"
 
     name = "hierarchical-auc"
+    score_range = UNIT_INTERVAL
     steps = (hadamard_reports,)
 
     def __post_init__(self) -> None:

@@ -26,7 +26,7 @@ from tacit.privacy.bounded import GridReport
 from tacit.privacy.cost import NOTHING, Adjacency, Cost, check_budget
 from tacit.privacy.noise import NoiseSource
 from tacit.protocols.conversation import Ask, Conversation, Field, Memory, Protocol, Reply, step
-from tacit.protocols.score_range import check_scores_in_unit_interval
+from tacit.protocols.score_range import UNIT_INTERVAL, check_scores_in_unit_interval
 from tacit.protocols.two_round_findings import Result, findings_of, several_findings
 from tacit.protocols.two_round_influence import Influence, reported_numbers
 from tacit.protocols.two_round_opening import PLACES, Opening, opening_places
@@ -184,6 +184,7 @@ class TwoRoundAUC(Protocol):
     mechanism: Literal["window", "bit"] = "window"
 
     name = "two-round-auc"
+    score_range = UNIT_INTERVAL
     steps = (draw_turns, report_cells, report_influences)
 
     def __post_init__(self) -> None:

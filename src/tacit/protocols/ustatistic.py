@@ -138,6 +138,21 @@ class UStatistic(Protocol):
             raise ValueError(f"a domain must have 2 to {MAX_SYMBOLS} symbols, got {symbols}")
 
     @property
+    def score_range(self) -> tuple[float, float] | None:
+        """The public range of the values."""
+        own = next(axis for axis in self._axes if axis.column == "values")
+        return own.ends
+
+    def fitted(self, clients: Clients) -> Clients:
+        """The clients with every value moved to the nearest one of its public domain."""
+        for axis in self._axes:
+            if axis.column == "values":
+                clients = replace(clients, scores=axis.nearest(clients.scores))
+            elif axis.column == "second values" and clients.second is not None:
+                clients = replace(clients, second=axis.nearest(clients.second))
+        return clients
+
+    @property
     def guarantee(self) -> Cost:
         """What one evaluation costs each client at most."""
         return Cost(self.epsilon, adjacency=Adjacency.REPLACE)

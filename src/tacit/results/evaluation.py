@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.data.units import PROBABILITY
 from tacit.privacy.cost import Cost
 from tacit.reporting.integrity import SCHEMA, federation_entry, sealed
 from tacit.reporting.reading import Result
@@ -78,6 +79,7 @@ class Evaluation:
         are taken to be about the same records.
     simulated : whether the clients do not exist, or the noise is not fit for a release.
     time : when it was computed, in UTC; None for a simulation, which a seed makes repeatable.
+    unit : in what the protocol took scores, and thresholds are.
     warnings : what the reader must know about this result.
     histogram : both classes' score histograms and all that follows from them, where the server's
         view allows it; else None.
@@ -106,6 +108,7 @@ class Evaluation:
     federation: str | None = None
     simulated: bool = False
     time: datetime | None = None
+    unit: str = PROBABILITY
 
     @property
     def auc(self) -> Estimate:
@@ -169,6 +172,7 @@ class Evaluation:
             "traffic": self.traffic.to_dict(),
             "clients": self.clients,
             "federation": federation_entry(self.federation, self.clients, self._listed_names),
+            "unit": self.unit,
             "noise": self.noise,
             "simulation": self.simulated or self.noise == "simulated",
             "warnings": list(self.warnings),
@@ -266,6 +270,8 @@ class Evaluation:
             )
         )
         rows.append(("clients", f"{self.clients:,}"))
+        if self.unit != PROBABILITY:
+            rows.append(("unit of scores", self.unit))
         rows.append(("noise", self.noise))
         return rows
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.data.scales import ScaleDifference
 from tacit.privacy.cost import Cost
 from tacit.results.bands import Band, numbers
 from tacit.results.estimate import Estimate
@@ -69,6 +70,7 @@ class Findings:
     histogram : both classes' score histograms, where the server has them.
     protection : what the noise that arrived supports, where that is less than what clients spent.
     warnings : sentences about this result; only written when there is no replicate axis.
+    scales : clients whose scores are evidently of another scale, where the server saw scores.
     """
 
     value: Floats
@@ -83,6 +85,19 @@ class Findings:
     histogram: Histogram | None = None
     protection: Cost | None = None
     warnings: tuple[str, ...] = ()
+    scales: ScaleDifference | None = None
+
+    def warnings_to(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """All that a reader must know, with the clients called by these names.
+
+        Parameters
+        ----------
+        names : one a client, in the order of their replies; where empty they are numbered.
+        """
+        if self.scales is None:
+            return self.warnings
+        told = f"{self.scales.sentence(names)}; then the figure is wrong: name each client's unit"
+        return (told, *self.warnings)
 
     def estimate(self) -> Estimate:
         """The findings of a single run as one estimate."""

@@ -14,22 +14,25 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
 from tacit.data.reading import read
+from tacit.data.units import UNITS
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.ledger_files import sync
 from tacit.privacy.noise import NoiseSource, SystemNoise
 from tacit.protocols.conversation import Memory
 from tacit.protocols.messages import MessageError
 from tacit.protocols.values import decode_values, encode_values
-from tacit.running.debits import LedgerGuard, fingerprint
+from tacit.running.debits import LedgerGuard, fingerprint, unrecorded
 from tacit.running.keeping import KEPT, LASTING
 from tacit.running.letters import MARK_BYTES, SESSION_PLACE, LetterError, MalformedLetterError
 from tacit.running.party import Party
 from tacit.running.plans import PartyFile, Plan, PlanError
+from tacit.running.units import can_answer
 
 NOTEBOOK = "notebook"
 FORGOTTEN_AFTER = 30 * 86_400.0
@@ -73,14 +76,12 @@ class PartyDesk:
     plan : the party's copy of the plan.
     place : the party's place in it.
     identity : its key.
-    records : its records.
     """
 
     own: PartyFile
     plan: Plan
     place: int
     identity: Identity
-    records: Clients
 
     @classmethod
     def open(cls, path: str | Path, mark: bytes | None = None) -> PartyDesk:
@@ -95,7 +96,6 @@ class PartyDesk:
         Raises
         ------
         PlanError : for a file, plan or key that does not fit.
-        DataError : for records that cannot be used.
         OSError : for a file that cannot be read.
         """
         own = PartyFile.read(path)
@@ -109,7 +109,37 @@ class PartyDesk:
             raise PlanError(
                 f"the plan calls the holder of this key {named!r}, the file {own.name!r}"
             )
-        return cls(own, plan, place, identity, read_records(own))
+        return cls(own, plan, place, identity)
+
+    @cached_property
+    def records(self) -> Clients:
+        """The party's records as its file has them, read when they are needed first.
+
+        Raises
+        ------
+        DataError : for records that cannot be used.
+        """
+        return read_records(self.own)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the unit in the party's file suits the plan's; no record is read for it."""
+        return can_answer(self.own.unit, self.plan.unit, self.plan.protocol)
+
+    def check_unit(self) -> None:
+        """Refuse a unit that does not suit the plan's; no record is read for it.
+
+        Raises
+        ------
+        PlanError : naming both, on the party's own screen.
+        """
+        if self.fits:
+            return
+        said = "no unit" if self.own.unit is None else f"the unit {self.own.unit!r}"
+        raise PlanError(
+            f"the file of {self.own.name!r} names {said}, which cannot be converted to the plan's "
+            f"{self.plan.unit!r}; under [data], unit is one of {', '.join(UNITS)}"
+        )
 
     def answer(self, message: bytes, noise: NoiseSource | None = None) -> bytes:
         """The signed reply to a letter; what it costs is in the book before this returns.
@@ -156,17 +186,21 @@ class PartyDesk:
         memory = Memory()
         for key, note in decode_values(self._notebook(), KEPT)["notes"].items():
             memory.keep(key, note)
-        guard = LedgerGuard(
-            book, self.own.dataset, self.plan.protocol, fingerprint(book, self.records)
+        records = self.records if self.fits else None
+        guard = (
+            unrecorded
+            if records is None
+            else LedgerGuard(book, self.own.dataset, self.plan.protocol, fingerprint(book, records))
         )
         return Party(
             self.place,
             self.identity,
             self.plan.agreement(),
-            self.records,
+            records,
             SystemNoise() if noise is None else noise,
             guard,
             memory,
+            self.own.unit,
         )
 
     def _notebook(self) -> bytes:

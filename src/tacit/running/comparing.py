@@ -19,6 +19,7 @@ from tacit.results.comparison import Comparison
 from tacit.results.evaluation import Evaluation, Traffic
 from tacit.running.evaluating import noise_name, noise_source, simulation_warnings
 from tacit.running.simulation import Run, simulate
+from tacit.running.units import unit_told
 
 
 def compare(
@@ -105,12 +106,13 @@ def _evaluation(
         positives=float(run.findings.positives),
         noise=noise_name(source),
         figure=protocol.figure,
-        warnings=(*simulation_warnings(clients, source), *run.findings.warnings),
+        warnings=(*simulation_warnings(clients, source), *run.findings.warnings_to(clients.names)),
         negatives=float(run.findings.negatives),
         participants=clients.names,
         federation=federation,
         simulated=clients.simulated or not isinstance(source, SystemNoise),
         time=None if isinstance(source, SimulatedNoise) else datetime.now(UTC),
+        unit=unit_told(protocol, clients),
     )
 
 

@@ -19,6 +19,7 @@ from tacit.results.findings import Findings
 from tacit.running.joint_processes import NO_LEDGERS, Ledgers
 from tacit.running.simulation import Run, replicate, simulate
 from tacit.running.two_party import JointRun, run_jointly
+from tacit.running.units import taken_by, unit_told
 
 IDEAL = (
     "what clients would compute together was computed by a trusted party: this process saw all of "
@@ -69,8 +70,8 @@ def evaluate(
 
     Raises
     ------
-    DataError : when the records cannot be evaluated: fewer than two, or a class absent where the
-        protocol can tell.
+    DataError : when the records cannot be evaluated: fewer than two, a class absent where the
+        protocol can tell, or scores in a unit that it cannot take.
     ValueError : for a seed together with a noise source, an unknown engine, or ledgers without the
         engine ``"spu"``; with it, for simulated noise, a protocol without joint steps, or clients
         that exist and have no ledgers.
@@ -91,6 +92,7 @@ def evaluate(
     if seed is not None and noise is not None:
         raise ValueError("give a seed or a noise source, not both")
     _check_records(clients)
+    clients = taken_by(protocol, clients)
     source = _source(clients, seed, engine) if noise is None else noise
     run = _run(clients, protocol, source, memory, engine, ledgers)
     findings = run.findings
@@ -108,7 +110,7 @@ def evaluate(
         warnings=(
             *simulation_warnings(clients, source),
             *_joint_warnings(run),
-            *findings.warnings,
+            *findings.warnings_to(clients.names),
         ),
         histogram=findings.histogram,
         protection=findings.protection,
@@ -118,6 +120,7 @@ def evaluate(
         federation=federation,
         simulated=clients.simulated or not isinstance(source, SystemNoise),
         time=None if isinstance(source, SimulatedNoise) else datetime.now(UTC),
+        unit=unit_told(protocol, clients),
     )
 
 
@@ -144,7 +147,7 @@ def repeat_findings(
 ) -> Findings:
     """As ``repeat``, with every repetition's own errors and class sizes."""
     _check_records(clients)
-    return replicate(clients, protocol, times, seed)
+    return replicate(taken_by(protocol, clients), protocol, times, seed)
 
 
 def exact_auc(clients: Clients) -> float:

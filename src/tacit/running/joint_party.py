@@ -29,7 +29,7 @@ from tacit.protocols.conversation import Protocol
 from tacit.protocols.messages import encode
 from tacit.protocols.registry import protocol_of
 from tacit.running.debits import DeclinedError, Guard, LedgerGuard, fingerprint, unrecorded
-from tacit.running.joint_engine import JointError, SharedRun, link, transfers_for
+from tacit.running.joint_engine import JointError, SharedRun, link, load_engine, transfers_for
 from tacit.running.joint_frames import Frame, FrameError, read_frame
 from tacit.running.joint_holder import Holder, RankWork
 from tacit.running.joint_tunnel import Credentials, Peer, Tunnel
@@ -83,7 +83,8 @@ class Party:
         self._work: PairWork | RankWork | None = None
         self._tunnel: Tunnel | None = None
         self._run: SharedRun | None = None
-        self._session, self._aggregator, self._timeout = "", b"", 0.0
+        self._session, self._aggregator = "", b""
+        self._timeout, self._setup_timeout = 0.0, 0.0
         self._context: Any = None
 
     def obey(self, order: Frame) -> bool:
@@ -126,6 +127,8 @@ class Party:
         index, silent = int(given["index"]), bool(given["silent"])
         self._holder = Holder(protocol, clients, index, silent, guard)
         self._timeout = float(given["timeout"])
+        self._setup_timeout = float(given["setup_timeout"])
+        load_engine()
         self._aggregator = bytes.fromhex(given["aggregator"])
         self._desk.answer(Frame.of("ready"))
 
@@ -143,7 +146,7 @@ class Party:
             raise FrameError("a session is open already")
         credentials = Credentials.new(f"party {self._own.index}")
         own = Path(tempfile.mkdtemp(dir=self._directory))
-        self._tunnel = Tunnel(credentials, own, self._timeout, self._desk.give_up)
+        self._tunnel = Tunnel(credentials, own, self._setup_timeout, self._desk.give_up)
         self._desk.answer(
             Frame.of("opened", certificate=credentials.certificate, port=self._tunnel.port)
         )
@@ -155,7 +158,7 @@ class Party:
         peers = [Peer(**each) for each in order.header["peers"]]
         rank, self._session = int(order.header["rank"]), str(order.header["session"])
         sockets = self._tunnel.open(rank, peers)
-        self._context = link(self._session, rank, sockets, self._timeout)
+        self._context = link(self._session, rank, sockets, self._timeout, self._setup_timeout)
         self._run = SharedRun(self._context, transfers_for(int(order.header["items"])))
         self._desk.answer(Frame.of("linked", seconds=time.perf_counter() - began))
 

@@ -37,7 +37,7 @@ from tacit.running.reasons import printable
 
 HOST = "127.0.0.1"
 STARTING_SECONDS = 120.0
-"""How long processes may take to start, be the agreed time shorter."""
+"""How long setting up may take, be the agreed time shorter: processes, checks, connections."""
 GRACE_SECONDS = 5.0
 """How long a process may take to end when it is told to."""
 
@@ -58,7 +58,8 @@ class JointSettings:
 
     Parameters
     ----------
-    timeout : seconds to wait for a party before giving up.
+    timeout : seconds to wait for a party before giving up, and for a party to wait for another's
+        message. Setting up has at least ``STARTING_SECONDS``: a machine that is busy starts late.
     chunk : how many pairs two parties compute at once; it bounds their memory.
     """
 
@@ -70,6 +71,11 @@ class JointSettings:
             raise ValueError(f"timeout must be positive and finite, got {self.timeout}")
         if self.chunk < 1:
             raise ValueError(f"chunk must be at least 1, got {self.chunk}")
+
+    @property
+    def setup_timeout(self) -> float:
+        """Seconds to wait while processes start, check what is asked, and connect."""
+        return max(self.timeout, STARTING_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,7 @@ class Parties:
                 self._start(index)
             for index in self.everybody:
                 self.order(index, self._beginning(index))
-            self.gather(self.everybody, "ready", max(self.settings.timeout, STARTING_SECONDS))
+            self.gather(self.everybody, "ready", self.settings.setup_timeout)
         except BaseException:
             self._end()
             raise
@@ -168,6 +174,7 @@ class Parties:
             protocol=self._protocol.name,
             settings=self._protocol.settings,
             timeout=self.settings.timeout,
+            setup_timeout=self.settings.setup_timeout,
             silent=self._silent,
             simulated=self._clients.simulated,
             ledger=None if ledger is None else str(Path(ledger).resolve()),
@@ -263,7 +270,7 @@ class Parties:
         for index in self.everybody:
             message = encode_ask(ask.part(index, index + 1))
             self.order(index, Frame({"kind": "admit"}, message))
-        self.gather(self.everybody, "admitted")
+        self.gather(self.everybody, "admitted", self.settings.setup_timeout)
 
     def introduce(self, session: str, indices: Sequence[int], items: int) -> None:
         """Let parties make certificates, tell each the others', and have them link up.
@@ -272,7 +279,8 @@ class Parties:
         """
         for index in indices:
             self.order(index, Frame.of("open"))
-        opened = self.gather(indices, "opened")
+        longest = self.settings.setup_timeout
+        opened = self.gather(indices, "opened", longest)
         peers = [
             {
                 "name": self.names[index],
@@ -285,7 +293,7 @@ class Parties:
         for rank, index in enumerate(indices):
             words = {"rank": rank, "session": session, "peers": peers, "items": items}
             self.order(index, Frame({"kind": "link", **words}))
-        self.gather(indices, "linked")
+        self.gather(indices, "linked", longest)
 
     def opened(self, frame: Frame, place: Place, name: str) -> NDArray[np.int64]:
         """The numbers in a sealed box that a party handed in.

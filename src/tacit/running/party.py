@@ -31,6 +31,7 @@ from tacit.running.letters import (
 )
 from tacit.running.spending import Payment, added, exceeds, most_spent
 from tacit.running.sums import flattened, layout_of, length_of, sum_terms
+from tacit.running.units import FOREIGN_UNIT, can_answer, for_plan
 
 NO_SESSION = b""
 MASKING = 1
@@ -72,15 +73,18 @@ class Party:
     place : the party's place in the agreement.
     identity : its signing key.
     agreement : what it agreed to.
-    records : its own records, a batch of one client.
+    records : its own records, a batch of one client, in its own unit; None where that cannot be
+        converted to the agreed one, and the party declines.
     noise : where its noise comes from.
     guard : is told of every debit before the reply is computed, and of every other letter before
         the reply leaves. ``debits.unrecorded`` writes nothing down, and is for rehearsals only.
     memory : its notebook of earlier runs; None starts an empty one.
+    unit : the word in its own file for what its scores are; None where it has none.
 
     Raises
     ------
-    ValueError : for records of several clients, or an identity that is not the agreement's.
+    ValueError : for records of several clients, no records where it could answer, or
+        an identity that is not the agreement's.
     """
 
     def __init__(
@@ -88,18 +92,24 @@ class Party:
         place: int,
         identity: Identity,
         agreement: Agreement,
-        records: Clients,
+        records: Clients | None,
         noise: NoiseSource,
         guard: Guard,
         memory: Memory | None = None,
+        unit: str | None = None,
     ) -> None:
-        if records.count != 1:
+        if records is not None and records.count != 1:
             raise ValueError(f"a party holds the records of one client, got {records.count}")
         if agreement.parties[place] != identity.public:
             raise ValueError(f"the identity is not that of party {place} in the agreement")
         self.place = place
         self._identity, self._agreement = identity, agreement
-        self._records, self._noise = records, noise
+        self._given, self._unit, self._noise = records, unit, noise
+        self._fits = can_answer(unit, agreement.unit, agreement.protocol)
+        if self._fits:
+            if records is None:
+                raise ValueError("a party whose unit fits the agreement needs its records")
+            self._records = for_plan(records, unit, agreement.unit, agreement.protocol)
         self._memory = Memory() if memory is None else memory
         self._guard = guard
         if len(agreement.parties) > 1:
@@ -119,10 +129,11 @@ class Party:
             self.place,
             self._identity,
             self._agreement,
-            self._records,
+            self._given,
             self._noise,
             self._guard,
             self._memory,
+            self._unit,
         )
 
     def restarted(self) -> Party:
@@ -131,9 +142,10 @@ class Party:
             self.place,
             self._identity,
             self._agreement,
-            self._records,
+            self._given,
             self._noise,
             self._guard,
+            unit=self._unit,
         )
         fresh.resume(self.state)
         return fresh
@@ -236,6 +248,8 @@ class Party:
         }
         if letter.kind not in answers:
             raise MalformedLetterError(f"a coordinator does not send a {letter.kind.name.lower()}")
+        if not self._fits:
+            raise DeclinedError(FOREIGN_UNIT)
         try:
             content = answers[letter.kind](letter, request)
         except LetterError:

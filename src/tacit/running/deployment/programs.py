@@ -23,7 +23,7 @@ from tacit.running.deployment.lifetime import Owner
 
 PATIENCE = 0.2
 """Seconds between two looks at a program."""
-CALL_TIME = 60.0
+CALL_TIME = 180.0
 """Seconds that one call of ``flwr`` may take."""
 GRACE = 10.0
 """Seconds that a program has to end by itself when asked to."""
@@ -138,7 +138,7 @@ class Flower:
 
         Raises
         ------
-        DeploymentError : when it fails, or does not answer within a minute.
+        DeploymentError : when it fails, or does not answer within ``CALL_TIME``.
         """
         command = (*command, "--format", "json")
         self._say(command)

@@ -28,7 +28,7 @@ from tacit.running.deployment.programs import (
 
 CONNECTION = "tacit"
 """What the configuration calls this server."""
-START_TIME = 60.0
+START_TIME = 180.0
 PORT = 8443
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # nothing is bound here: these are compared with
 
