@@ -1,0 +1,314 @@
+"""Every strategy of a server over few clients.
+
+One attempt's strategy says of each honest client: which list of keys it is told, whom it is told to
+have shared (U2), which pair of disjoint lists (U, D) it is asked to sign, and whether it is then
+handed the signatures. Left out are only strategies that another one matches:
+
+1. *Silence.* A client that is told nothing gives nothing. Being told more never takes an equation
+   from the server, since it need not use it, and no client's answer depends on another's silence
+   but through signatures, of which more never make a client refuse. So each client is told
+   something that it accepts, where there is any, and all signatures are handed on.
+2. *Other deliveries.* ``check_delivery`` accepts the shares of one set of owners only.
+3. *Colluders.* They hand over all they know and sign every list.
+4. *Different lists of keys.* Keys and masks depend on the list, so clients that were told different
+   ones accept no share of each other and have no mask in common, and sign different digests: the
+   view is that of several strategies side by side, each on the clients of one list while the others
+   are silent. One list for all is enough; ``Scope.stories`` adds more of them all the same, which
+   checks this for four clients. On the complete graph a list without somebody allows nothing that
+   the full list with a smaller U2 does not.
+5. *Names.* Strategies that a renaming of clients turns into each other find the same; the renaming
+   keeps the colluders and, on a ring, the neighbours. One U2 of each such class is tried.
+
+A further attempt has fresh keys, so its unknowns are its own, and what several attempts determine
+is spanned by what each does. It takes place only if enough clients gave the last one up. Every way
+to hand the signatures to some clients only is searched: if none leaves both a determined sum and
+enough clients to go on, the attempts before the one that opens tell nothing, and any number of
+attempts finds what one finds. If there is one, its sums are combined with those of every attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import combinations, permutations, product
+
+import numpy as np
+
+from tacit.auditing.secure_sums.clients import HonestClients, Masked, Members
+from tacit.auditing.secure_sums.setting import Bools, Part, Setting
+from tacit.auditing.secure_sums.strategy import Attempt, Story
+from tacit.auditing.secure_sums.view import least_combination, least_sum, sums_of
+from tacit.crypto.neighbours import Indices
+
+CHUNK = 1 << 15
+"""Strategies that are solved at once."""
+
+Told = tuple[int, Members]
+"""The number of a list of keys, and U2; an empty U2 makes the client refuse, and so be silent."""
+Sums = frozenset[Members]
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """What is searched.
+
+    Parameters
+    ----------
+    setting : the clients, who check whose shares they get.
+    stories : the lists of advertised keys that clients may be told, closed under renaming.
+
+    Raises
+    ------
+    ValueError : when the clients do not check whose shares they get.
+    """
+
+    setting: Setting
+    stories: tuple[Story, ...]
+
+    def __post_init__(self) -> None:
+        if Part.DELIVERY in self.setting.without:
+            raise ValueError("an exhaustive search needs clients that check deliveries")
+
+
+@dataclass(eq=False)
+class Exhausted:
+    """What was searched and found.
+
+    Parameters
+    ----------
+    assignments : who is told which list of keys and which U2: all of them, renamed ones too.
+    classes : of these, up to names.
+    strategies : with the lists that clients sign; all of them, renamed ones too.
+    opening : of these, those by which the server solved for something.
+    least : the fewest honest vectors in a combination that it solved for; 0 for nothing at all.
+    example : a strategy that found them in one attempt.
+    outcomes : what single attempts determined.
+    continued : of these, what was determined although enough clients for another sum would join
+        another attempt.
+    """
+
+    assignments: int = 0
+    classes: int = 0
+    strategies: int = 0
+    opening: int = 0
+    least: int = 0
+    example: Attempt | None = None
+    outcomes: set[Sums] = field(default_factory=set)
+    continued: set[Sums] = field(default_factory=set)
+
+    def note(self, least: int, example: Attempt | None = None) -> None:
+        """Remember the fewest vectors."""
+        if least and (not self.least or least < self.least):
+            self.least, self.example = least, example or self.example
+
+
+def exhaust(scope: Scope, until_broken: bool = False) -> Exhausted:
+    """Try every strategy, up to those that another one matches (see the module).
+
+    Parameters
+    ----------
+    scope : what is searched; with five clients, minutes.
+    until_broken : whether to stop at the first strategy that finds less than allowed.
+    """
+    honest, found = HonestClients(scope.setting), Exhausted()
+    options = [_options(honest, scope, k) for k in scope.setting.members.tolist()]
+    codes, weights = _classes(scope, options)
+    found.assignments, found.classes = int(weights.sum()), len(codes)
+    search = _Lists(honest, found)
+    for code, weight in zip(codes[::-1].tolist(), weights[::-1].tolist(), strict=True):
+        told = [some[choice] for some, choice in zip(options, code, strict=True)]
+        search.try_all(_announcing(scope, told), weight)
+        if until_broken and 0 < found.least < scope.setting.allowed:
+            return found
+    for before, last in product(found.continued, found.outcomes):
+        found.note(least_combination(before | last))
+    return found
+
+
+def _options(honest: HonestClients, scope: Scope, k: int) -> list[Told]:
+    """What client k may be told before it masks its vector: nothing, or what it accepts."""
+    clients = scope.setting.clients
+    told: list[Told] = [(0, frozenset())]
+    for number, story in enumerate(scope.stories):
+        for size in range(1, clients + 1):
+            for announced in map(frozenset, combinations(range(clients), size)):
+                owners = frozenset(np.flatnonzero(story.around[k]).tolist()) & announced
+                enough = len(owners) + 1 >= scope.setting.threshold
+                if enough and honest.accepts_delivery(k, story, announced, owners):
+                    told.append((number, announced))
+    return told
+
+
+def _classes(scope: Scope, options: list[list[Told]]) -> tuple[Indices, Indices]:
+    """One assignment of each class, as places in ``options``, and the size of its class."""
+    bases = np.array([len(some) for some in options], dtype=np.int64)
+    places = np.cumprod(np.concatenate([[1], bases[:-1]]))
+    codes = np.arange(int(bases.prod()))[:, None] // places % bases
+    least = np.arange(len(codes))
+    for name in _names(scope):
+        least = np.minimum(least, (_renamed(scope, options, name, codes) * places).sum(1))
+    representatives, weights = np.unique(least, return_counts=True)
+    return codes[representatives], weights
+
+
+def _names(scope: Scope) -> Iterator[tuple[int, ...]]:
+    """The renamings of clients that keep the colluders and turn lists of keys into such lists."""
+    clients, colluders = scope.setting.clients, scope.setting.colluders
+    for name in permutations(range(clients)):
+        if {name[k] for k in colluders} == colluders and None not in _images(scope, name):
+            yield name
+
+
+def _images(scope: Scope, name: tuple[int, ...]) -> list[int | None]:
+    """Which list each list of keys turns into."""
+    known = {
+        (frozenset(story.arranged.tolist()), story.around.tobytes()): number
+        for number, story in enumerate(scope.stories)
+    }
+    back = np.argsort(name)
+    return [
+        known.get(
+            (
+                frozenset(name[k] for k in story.arranged.tolist()),
+                story.around[np.ix_(back, back)].tobytes(),
+            )
+        )
+        for story in scope.stories
+    ]
+
+
+def _renamed(
+    scope: Scope, options: list[list[Told]], name: tuple[int, ...], codes: Indices
+) -> Indices:
+    images, members = _images(scope, name), scope.setting.members.tolist()
+    turned = np.empty_like(codes)
+    for place, k in enumerate(members):
+        target = members.index(name[k])
+        where = {told: choice for choice, told in enumerate(options[target])}
+        moved = [
+            where[images[number] if announced else 0, frozenset(name[j] for j in announced)]
+            for number, announced in options[place]
+        ]
+        turned[:, target] = np.array(moved)[codes[:, place]]
+    return turned
+
+
+def _announcing(scope: Scope, told: list[Told]) -> Attempt:
+    """An attempt up to the masked vectors; its lists are empty still."""
+    clients = scope.setting.clients
+    story = np.zeros(clients, dtype=np.int64)
+    announced = np.zeros((clients, clients), dtype=np.bool_)
+    for k, (number, members) in zip(scope.setting.members.tolist(), told, strict=True):
+        story[k] = number
+        announced[k, list(members)] = True
+    nothing = np.zeros_like(announced)
+    everybody = np.ones(clients, dtype=np.bool_)
+    attempt = Attempt(scope.stories, story, announced, nothing, nothing, nothing, everybody)
+    return replace(attempt, delivered=attempt.around & announced)
+
+
+class _Lists:
+    """All lists that clients sign after they were told whom to mask with."""
+
+    def __init__(self, honest: HonestClients, found: Exhausted) -> None:
+        self._honest, self._found = honest, found
+        clients = honest.setting.clients
+        states = np.array(list(product(range(3), repeat=clients)), dtype=np.int8)
+        self._stayed, self._left = states == 1, states == 2
+        self._bits = 1 << np.arange(clients)
+        self._accepted: dict[object, Indices] = {}
+        self._certificates: dict[tuple[int, int], bool] = {}
+
+    def try_all(self, attempt: Attempt, weight: int) -> None:
+        """Every choice of lists, for one assignment that stands for ``weight`` of them."""
+        masked = self._honest.mask(attempt)
+        choices = [self._choices(attempt, masked, k) for k in range(masked.sent.size)]
+        total = int(np.prod([one.size for one in choices]))
+        self._found.strategies += weight * total
+        for start in range(0, total, CHUNK):
+            rest = np.arange(start, min(start + CHUNK, total))
+            chosen = np.empty((rest.size, len(choices)), dtype=np.int64)
+            for k, one in enumerate(choices):
+                rest, place = np.divmod(rest, one.size)
+                chosen[:, k] = one[place]
+            self._solve(attempt, masked, chosen, weight)
+
+    def _choices(self, attempt: Attempt, masked: Masked, k: int) -> Indices:
+        """The lists that client k signs, as places in the table of all; -1 for none."""
+        if not masked.sent[k]:
+            return np.array([-1])
+        story = attempt.stories[attempt.story[k]]
+        announced, agreeing = masked.announced[k], self._honest.agreeing(masked, masked.digests[k])
+        asked = (k, story.transcript, announced, agreeing)
+        if asked not in self._accepted:
+            accepted = [
+                place
+                for place, (stayed, left) in enumerate(zip(self._stayed, self._left, strict=True))
+                if self._honest.accepts_lists(
+                    k, story, announced, _members(stayed), _members(left), agreeing
+                )
+            ]
+            self._accepted[asked] = np.array(accepted or [-1])
+        return self._accepted[asked]
+
+    def _solve(self, attempt: Attempt, masked: Masked, chosen: Indices, weight: int) -> None:
+        left = self._left[chosen] & (chosen >= 0)[..., None]
+        revealed = self._certified(masked, chosen)
+        labels = self._honest.opened(masked, left, revealed).labels
+        sizes = least_sum(labels)
+        opening = np.flatnonzero(sizes)
+        if not opening.size:
+            return
+        self._found.opening += weight * opening.size
+        self._found.outcomes.update(_outcomes(labels[opening]))
+        least = opening[np.argmin(sizes[opening])]
+        lists = {"stayed": self._stayed[chosen[least]], "left": left[least]}
+        self._found.note(int(sizes[least]), replace(attempt, **lists, revealing=revealed[least]))
+        # fewer shares open no more, so strategies that opened nothing are done
+        for group in self._may_reveal(masked, revealed[opening].any(0)):
+            fewer = self._honest.opened(masked, left[opening], revealed[opening] & group)
+            self._found.continued.update(_outcomes(fewer.labels))
+
+    def _may_reveal(self, masked: Masked, certified: Bools) -> list[Bools]:
+        """The largest groups of clients that may reveal while enough others go on to a next sum."""
+        setting, groups = self._honest.setting, list[Bools]()
+        some = np.flatnonzero(certified).tolist()
+        for size in range(len(some), 0, -1):
+            for members in combinations(some, size):
+                group = np.isin(np.arange(setting.clients), members)
+                if any((group <= other).all() for other in groups):
+                    continue
+                joining = self._honest.joining(~group, masked).sum() + len(setting.colluders)
+                if joining >= setting.rule.min_clients:
+                    groups.append(group)
+        return groups
+
+    def _certified(self, masked: Masked, chosen: Indices) -> Bools:
+        """Whose lists enough clients signed, shape (strategies, K)."""
+        numbers = {digest: place for place, digest in enumerate(dict.fromkeys(masked.digests))}
+        digests = np.array([numbers[digest] for digest in masked.digests])
+        same = (chosen[:, :, None] == chosen[:, None, :]) & (digests[:, None] == digests)
+        signed = chosen >= 0
+        signers = (same & signed[:, None, :]) @ self._bits
+        stayed = self._stayed[chosen] @ self._bits
+        certified = np.zeros_like(signed)
+        for pair in set(zip(stayed[signed].tolist(), signers[signed].tolist(), strict=True)):
+            if self._certificate(*pair):
+                certified |= signed & (stayed == pair[0]) & (signers == pair[1])
+        return certified
+
+    def _certificate(self, stayed: int, signers: int) -> bool:
+        if (stayed, signers) not in self._certificates:
+            lists, names = _members((stayed & self._bits) > 0), _members((signers & self._bits) > 0)
+            self._certificates[stayed, signers] = self._honest.accepts_certificate(lists, names)
+        return self._certificates[stayed, signers]
+
+
+def _outcomes(labels: Indices) -> set[Sums]:
+    """What views determined, those that determined something."""
+    some = labels[least_sum(labels) > 0]
+    return {frozenset(sums_of(one)) for one in np.unique(some, axis=0)}
+
+
+def _members(row: Bools) -> Members:
+    return frozenset(np.flatnonzero(row).tolist())

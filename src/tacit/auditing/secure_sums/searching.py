@@ -1,0 +1,253 @@
+"""A search of strategies over many clients: random ones, and greedy ones that near a target.
+
+A greedy search takes some honest clients as targets and counts what the server lacks of a sum of
+their vectors: shares of their seeds, and shares of the keys of their partners outside. It adds lies
+one by one and keeps those that leave it no further from the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tacit.auditing.secure_sums.clients import Answers, HonestClients
+from tacit.auditing.secure_sums.lies import Liar
+from tacit.auditing.secure_sums.setting import Bools, Setting
+from tacit.auditing.secure_sums.strategy import Attempt, Story, truthful
+from tacit.auditing.secure_sums.view import least_combination, sums_of
+from tacit.crypto.neighbours import Indices
+
+Members = frozenset[int]
+STORIES = 4
+"""Lists of everybody's keys that one search tells; their rings are different."""
+BATCH = 200
+"""Random strategies that are tried before each greedy search, and fewer where those are short."""
+PATIENCE = 300
+"""Lies in a row that lead no nearer, before a greedy search begins anew."""
+DETOURS = 0.05
+"""How often it keeps a lie after which one share more is lacking, so as not to be stuck."""
+
+
+@dataclass(eq=False)
+class Searched:
+    """What was searched and found.
+
+    Parameters
+    ----------
+    strategies : how many were tried.
+    refusals : of these, those in which an honest client refused what it was told.
+    opening : of these, those by which the server solved for something.
+    least : the fewest honest vectors in a combination that it solved for; 0 for nothing at all.
+    example : a strategy that found them.
+    """
+
+    strategies: int = 0
+    refusals: int = 0
+    opening: int = 0
+    least: int = 0
+    example: tuple[Attempt, ...] = ()
+
+    def note(self, least: int, refused: bool, example: tuple[Attempt, ...]) -> None:
+        """Count one strategy."""
+        self.strategies += 1
+        self.refusals += refused
+        self.opening += least > 0
+        if least and (not self.least or least < self.least):
+            self.least, self.example = least, example
+
+    def is_broken(self, setting: Setting) -> bool:
+        """Whether a combination of fewer vectors than allowed was determined."""
+        return 0 < self.least < setting.allowed
+
+
+def search(
+    setting: Setting,
+    strategies: int,
+    seed: int,
+    until_broken: bool = False,
+    starts: Sequence[Attempt] = (),
+) -> Searched:
+    """Half random strategies, half greedy ones.
+
+    Parameters
+    ----------
+    setting : the clients.
+    strategies : how many are tried.
+    seed : of the search's choices.
+    until_broken : whether to stop at the first strategy that finds less than allowed.
+    starts : attempts that greedy searches begin with, besides those of an honest server.
+    """
+    rng, found = np.random.default_rng(seed), Searched()
+    pool = _pool(setting, rng)
+    climbed = 0
+    while found.strategies < strategies and not (until_broken and found.is_broken(setting)):
+        honest, before = HonestClients(setting), found.strategies
+        if 2 * climbed >= before:
+            for _ in range(min(BATCH, strategies - before)):
+                _try_random(honest, pool, rng, found)
+        else:
+            start = _start(setting, pool, rng, starts)
+            _climb(honest, start, rng, found, strategies - before)
+            climbed += found.strategies - before
+    return found
+
+
+def determined(honest: HonestClients, attempts: Sequence[Attempt]) -> tuple[int, bool]:
+    """The fewest honest vectors in a combination that these attempts determine, 0 for none, and
+    whether an honest client refused what it was told.
+
+    A client takes part in the next attempt when enough clients gave the last one up; all do that
+    never revealed a share.
+    """
+    joining, ended = honest.setting.honest, honest.setting.honest
+    sums: set[Members] = set()
+    refused = False
+    for number, attempt in enumerate(attempts):
+        answers = honest.answer(attempt, joining, number)
+        sums |= set(sums_of(answers.labels))
+        refused |= bool((joining & attempt.revealing & ~answers.revealed).any())
+        ended = ended & ~answers.revealed
+        if number + 1 < len(attempts):
+            joining = honest.joining(ended, answers.masked)
+    return _least(sums, honest.setting.allowed), refused
+
+
+def lacking(setting: Setting, answers: Answers, targets: Indices) -> int:
+    """How many shares the server lacks of a sum of the targets' vectors."""
+    masked, threshold = answers.masked, setting.threshold
+    inside = np.isin(np.arange(setting.clients), targets)
+    seeds = np.maximum(threshold - answers.seed_shares[targets], 0)
+    seeds[~masked.sent[targets]] = 2 * threshold
+    keys = np.maximum(threshold - answers.key_shares, 0) * setting.honest
+    closed = masked.partners & (keys > 0)
+    outside = (closed[targets].any(0) & ~inside) * keys
+    onesided = (closed & ~masked.partners.T)[np.ix_(targets, targets)].sum() * threshold
+    return int(seeds.sum() + outside.sum() + onesided)
+
+
+def _least(sums: set[Members], allowed: int) -> int:
+    """Sums below what is allowed are reported as they are; others are combined first."""
+    least = min(map(len, sums), default=0)
+    return least if least < allowed else min(least, least_combination(sums))
+
+
+def _pool(setting: Setting, rng: np.random.Generator) -> list[Story]:
+    """Lists of everybody's keys, and lists without some clients."""
+    clients, fewest = setting.clients, setting.rule.min_clients
+    numbers = rng.integers(2**62, size=2 * STORIES).tolist()
+    full = [Story.told(setting, range(clients), number) for number in numbers[:STORIES]]
+    sizes = rng.integers(fewest, clients + 1, size=STORIES)
+    some = [
+        Story.told(setting, rng.choice(clients, size, replace=False).tolist(), number)
+        for size, number in zip(sizes, numbers[STORIES:], strict=True)
+    ]
+    return [*full, *some]
+
+
+def _try_random(
+    honest: HonestClients, pool: list[Story], rng: np.random.Generator, found: Searched
+) -> None:
+    attempts = tuple(
+        _random(honest.setting, pool, rng) for _ in range(rng.choice((1, 2, 3), p=(0.6, 0.3, 0.1)))
+    )
+    found.note(*determined(honest, attempts), attempts)
+
+
+def _random(setting: Setting, pool: list[Story], rng: np.random.Generator) -> Attempt:
+    """An honest server's attempt, mostly with some leavers, and up to three lies."""
+    attempt = _truthful(setting, pool, rng)
+    targets = _targets(setting, attempt, rng)
+    if rng.random() < 0.15:
+        attempt = _two_lists(attempt, pool, rng)
+    if rng.random() < 0.3:
+        attempt = replace(attempt, revealing=rng.random(setting.clients) < rng.random())
+    liar = Liar(setting, rng, targets)
+    for _ in range(rng.integers(0, 4)):
+        attempt = liar.changed(attempt)
+    return attempt
+
+
+def _truthful(setting: Setting, pool: list[Story], rng: np.random.Generator) -> Attempt:
+    """Leavers at random, or in two runs of the ring."""
+    story = pool[rng.integers(STORIES)] if rng.random() < 0.9 else pool[rng.integers(len(pool))]
+    members = story.arranged
+    most = max(members.size - setting.rule.min_clients, 0)
+    count = int(rng.integers(most + 1)) if rng.random() < 0.6 else 0
+    if rng.random() < 0.5:
+        return truthful(story, rng.choice(members, count, replace=False).tolist())
+    first, second = rng.integers(members.size, size=2)
+    runs = [first + np.arange(count // 2), second + np.arange(count - count // 2)]
+    return truthful(story, members[np.concatenate(runs) % members.size].tolist())
+
+
+def _two_lists(attempt: Attempt, pool: list[Story], rng: np.random.Generator) -> Attempt:
+    """Some clients are told another list of keys, and that those on their own list shared."""
+    stories = (attempt.stories[0], pool[rng.integers(len(pool))])
+    story = (rng.random(attempt.story.size) < rng.random()).astype(np.int64)
+    told = replace(attempt, stories=stories, story=story)
+    rows = np.stack([np.isin(np.arange(story.size), one.arranged) for one in stories])[story]
+    if rng.random() < 0.5:
+        rows = rows & (story[:, None] == story)
+    left = attempt.left & rows
+    return replace(
+        told, announced=rows, delivered=told.around & rows, left=left, stayed=rows & ~left
+    )
+
+
+def _targets(setting: Setting, attempt: Attempt, rng: np.random.Generator) -> Indices:
+    """Fewer honest clients than allowed, at random or side by side on the ring."""
+    arranged = attempt.stories[0].arranged
+    honest = arranged[setting.honest[arranged]]
+    size = int(rng.integers(1, max(min(setting.allowed, honest.size), 2)))
+    if rng.random() < 0.5:
+        return rng.choice(honest, size, replace=False)
+    return honest[(rng.integers(honest.size) + np.arange(size)) % honest.size]
+
+
+def _start(
+    setting: Setting, pool: list[Story], rng: np.random.Generator, starts: Sequence[Attempt]
+) -> Attempt:
+    if starts and rng.random() < 0.5:
+        return starts[rng.integers(len(starts))]
+    return _truthful(setting, pool, rng)
+
+
+def _climb(
+    honest: HonestClients,
+    attempt: Attempt,
+    rng: np.random.Generator,
+    found: Searched,
+    steps: int,
+) -> None:
+    """One greedy search, which ends early when it has opened less than allowed."""
+    setting = honest.setting
+    targets = _targets(setting, attempt, rng)
+    liar, kept = Liar(setting, rng, targets, openly=rng.random() < 0.5), attempt
+    best, waited = (np.inf, 0), 0
+    while steps > 0 and waited < PATIENCE:
+        answers = honest.answer(attempt)
+        least = _least(set(sums_of(answers.labels)), setting.allowed)
+        found.note(least, _refuses(setting, attempt, answers), (attempt,))
+        if 0 < least < setting.allowed:
+            return
+        lacks = (lacking(setting, answers, targets), _lies(setting, attempt))
+        waited = 0 if lacks[0] < best[0] else waited + 1
+        if lacks <= best or (lacks[0] <= best[0] + 1 and rng.random() < DETOURS):
+            best, kept = lacks, attempt
+        attempt, steps = liar.changed(kept), steps - 1
+        if rng.random() < 0.3:
+            attempt = liar.changed(attempt)
+
+
+def _lies(setting: Setting, attempt: Attempt) -> int:
+    """How much clients are told that a server without leavers would not say: the less, the more
+    room there is for lies that help."""
+    told = attempt.left | (attempt.around & ~attempt.delivered)
+    return int(told[setting.honest].sum() + (~attempt.revealing[setting.honest]).sum())
+
+
+def _refuses(setting: Setting, attempt: Attempt, answers: Answers) -> bool:
+    asked: Bools = setting.honest & attempt.revealing & ~answers.revealed
+    return bool(asked.any())
