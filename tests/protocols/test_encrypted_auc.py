@@ -32,6 +32,7 @@ from tacit.protocols.encrypted_steps import (
     as_field,
     as_parts,
     introduce,
+    open_answer,
     pin,
     send_counts,
     share_keys,
@@ -329,6 +330,22 @@ def test_an_auc_is_told_to_seven_places(adversary: Any) -> None:
     told = run(data, EncryptedAUC(20, adversary, most_records=5000))
     assert told == round(told, 7)
     assert told == pytest.approx(naive_trapezoid(data, 20), abs=1e-6)
+
+
+def test_nothing_opens_after_an_answer_that_was_refused() -> None:
+    """A session has one attempt: after a forgery the honest answer is not looked at."""
+    data, memory = federation(clients=3), Memory()
+    conversation = EncryptedAUC(20, "malicious", most_records=5000).conversation(3)
+    ask = next(conversation)
+    while ask.step is not open_answer:
+        ask = conversation.send(ask.step.answer(data, ask, NoNoise(), memory))
+    answer = ask.shared["answer"]
+    damaged = answer[:-4000] + answer[len(answer) // 2 - 4000 : len(answer) // 2]
+    forged = Ask(open_answer, ask.settings, shared={"answer": damaged})
+    with pytest.raises(HomomorphicError):
+        open_answer.answer(data, forged, NoNoise(), memory)
+    with pytest.raises(HomomorphicError, match="in no session"):
+        open_answer.answer(data, ask, NoNoise(), memory)
 
 
 def test_the_secret_is_sealed_once() -> None:

@@ -49,12 +49,15 @@ class Memory:
     """A batch of clients' private notebook, kept between steps and evaluations.
 
     It belongs to one set of records: their labels, number and order must not change.
+    ``after_taking`` is called whenever a note was taken out: who keeps notes on a disk sets it, to
+    write them down without that note before anything is computed with it.
     """
 
     def __init__(self, whole: tuple[Memory, int, int] | None = None) -> None:
         self._notes: dict[tuple[Any, ...], Any] = {}
         self._parts: dict[tuple[int, int], Memory] = {}
         self._whole = whole
+        self.after_taking: Callable[[], None] = lambda: None
 
     @property
     def notes(self) -> dict[tuple[Any, ...], Any]:
@@ -78,6 +81,14 @@ class Memory:
         """Write a note."""
         self._notes[key] = note
 
+    def take(self, key: tuple[Any, ...]) -> Any:
+        """Tear a note out and return it, or None: it serves once, whatever happens afterwards."""
+        if key not in self._notes:
+            return None
+        note = self._notes.pop(key)
+        self.after_taking()
+        return note
+
     def part(self, start: int, stop: int) -> Memory:
         """The notebook of the clients ``start`` to ``stop - 1`` of the batch."""
         return self._parts.setdefault((start, stop), Memory((self, start, stop)))
@@ -98,7 +109,9 @@ class Step:
     spends, so that a client can refuse, or write the debit down, before it answers. ``speaks`` says
     which records the reply depends on, shape (M,): the others spend nothing. ``sums`` names the
     fields of a step that is asked for sums, with their shapes, from the ask alone: real secure
-    aggregation agrees on them before anybody answers.
+    aggregation agrees on them before anybody answers. ``refuses_once`` is for a step that tests
+    what the server sends: between real parties whatever it raises ends the run, and the server is
+    told that it was refused, not why.
     """
 
     name: str
@@ -106,17 +119,20 @@ class Step:
     spends: Spending
     speaks: Speaking
     sums: Callable[[Ask], Layout] | None = None
+    refuses_once: bool = False
 
 
 def step(
     spends: Spending | None = None,
     speaks: Speaking | None = None,
     sums: Callable[[Ask], Layout] | None = None,
+    refuses_once: bool = False,
 ) -> Callable[[StepFunction], Step]:
     """Declare a function to be a client step.
 
     Without ``spends`` it costs nothing; without ``speaks`` it is about all records; without
-    ``sums`` it can be simulated under ``View.SUM``, but not be summed securely.
+    ``sums`` it can be simulated under ``View.SUM``, but not be summed securely; ``refuses_once``
+    makes any error in it the end of the run (``Step``).
     """
 
     def declare(function: StepFunction) -> Step:
@@ -126,6 +142,7 @@ def step(
             spends or (lambda clients, ask, memory: NOTHING),
             speaks or (lambda clients, ask: np.ones(clients.records, dtype=np.bool_)),
             sums,
+            refuses_once,
         )
 
     return declare

@@ -2,7 +2,8 @@
 
 Order of what is made durable: the debit in the budget book, then where the run stands, then the
 reply leaves. A process that dies in between has spent what its book says, and told nothing; the
-letter, sent again, is answered anew and paid again.
+letter, sent again, is answered anew and paid again. A note that serves once (``Memory.take``) is
+off the disk before it is used: a process that dies over it does not get it back.
 """
 
 from __future__ import annotations
@@ -129,6 +130,7 @@ class PartyDesk:
             state = self.own.state / f"{session}.run"
             if state.exists():
                 self._resume(party, state)
+            party.when_taking(lambda: _replace(state, party.state))
             try:
                 reply = party.answer(message)
             except LetterError:
