@@ -23,10 +23,12 @@ from tacit.data.clients import Clients, DataError, Ragged
 from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.noise import NoiseSource
 from tacit.protocols.conversation import Ask, Field, Memory, Reply, step
-from tacit.protocols.encrypted_packing import cumulative_counts
+from tacit.protocols.encrypted_packing import Certain, cumulative_counts
 
 DIGITS = 7
 """Places of a told AUC."""
+RANGE_DIGITS = 3
+"""Digits of a told half-range."""
 NOTE = ("encrypted-auc", "session")
 PINNED = ("encrypted-auc", "pinned")
 
@@ -129,7 +131,7 @@ def share_keys(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -
 
 @step()
 def send_counts(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
-    """Send the encrypted cumulative counts at every threshold, and the totals of both classes.
+    """Send the encrypted counts at every threshold and in every cell, and both classes' totals.
 
     Nothing is spent here: without the key, which the aggregator does not have, a ciphertext tells
     its size only (RLWE, at 128 bits of security).
@@ -168,11 +170,12 @@ def send_counts(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) 
 
 @step(spends=lambda clients, ask, memory: UNPROTECTED, refuses_once=True)
 def open_answer(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
-    """Decrypt the aggregator's answer, check it, divide, and send the AUC.
+    """Decrypt the aggregator's answer, check it, divide, and send the AUC with its half-range.
 
-    The AUC itself is released without noise: it has no differential privacy. It is rounded to
-    ``DIGITS`` places: the aggregator knows by what it multiplied and perturbed, and from a quotient
-    to the last digit it could work the class totals out. Nothing else is sent.
+    Both are released without noise: they have no differential privacy. The AUC is rounded to
+    ``DIGITS`` places, and the half-range up, to three digits: the aggregator knows by what it
+    multiplied and perturbed, and from a quotient to the last digit it could work the class totals
+    out. Nothing else is sent.
 
     The session is forgotten before the answer is looked at: there is one attempt, and a run between
     real parties ends with the first answer that is refused, without the reason
@@ -188,10 +191,13 @@ def open_answer(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) 
     memory.take(NOTE)
     session = seat.known_meeting.session
     answers = read(ask.shared["answer"], Kind.ANSWER, session, EVERYBODY)
-    area = _party(ask.settings, seat).opened(answers)
+    found: Certain = _party(ask.settings, seat).opened(answers)
     if ask.settings.perturbed:
-        area = round(area, DIGITS)
-    return {"auc": np.full(clients.count, area)}
+        found = found.told(DIGITS, RANGE_DIGITS)
+    return {
+        "auc": np.full(clients.count, found.value),
+        "half_range": np.full(clients.count, found.half_range),
+    }
 
 
 def as_field(messages: Sequence[bytes]) -> Ragged[np.uint8]:
