@@ -23,10 +23,12 @@ from tacit.protocols.conversation import Ask, Memory
 from tacit.protocols.encrypted_auc import EncryptedAUC
 from tacit.protocols.encrypted_exact import ExactAggregator, ExactParty, ExactScheme
 from tacit.protocols.encrypted_packing import (
+    SPREAD,
     Counts,
     Layout,
     Numbers,
     Scale,
+    below,
     collisions,
     cumulative_counts,
 )
@@ -182,6 +184,18 @@ def test_the_interval_holds_the_exact_auc_whatever_the_scores(
     exact = float(naive_half_range(data, thresholds))
     assert made.auc.half_range is not None
     assert exact <= made.auc.half_range < 1.01 * exact + (1e-5 if "scheme" in options else 3e-6)
+
+
+def test_the_range_of_ckks_holds_the_scheme_s_own_error() -> None:
+    """Rare positives: the denominator is near what the scheme can tell from 0."""
+    scores, labels = tacit.binormal_scores(12, 5988, 0.9, seed=0)
+    data = Clients.split(scores, labels, 3, seed=0)
+    protocol = EncryptedAUC(100, scheme="ckks", most_records=12_000)
+    made = tacit.evaluate(data, protocol, exact=True)
+    low, high = made.auc.interval()
+    assert made.exact is not None
+    assert low <= made.exact <= high
+    assert abs(made.auc.value - naive_trapezoid(data, 100)) < 1e-5
 
 
 @pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
@@ -380,6 +394,20 @@ def test_perturbed_answers_betray_no_multiplier_by_their_gcd() -> None:
     assert all(math.gcd(*two) < 2**15 for seen in perturbed for two in combinations(seen, 2))
     for seen in perturbed:
         assert abs(seen[0] / seen[1] - numerator / denominator) < 1e-6
+
+
+@pytest.mark.parametrize(("most_records", "share"), [(2**16, 1 / 3), (2**17, 1.0)])
+def test_as_many_multipliers_fit_an_answer_as_is_said(most_records: int, share: float) -> None:
+    """A party that tries every c finds even X, Y and Z within the perturbation for this many."""
+    scale = Scale(most_records)
+    half = most_records // 2
+    true = np.array([2 * (half * half * 3 // 4), 2 * half * half, 2 * (half * half // 97)])
+    added = np.array([below(scale.width) for _ in range(3)])
+    seen = scale.multiplier() * true + added
+    tried = np.arange(scale.bound // SPREAD, scale.bound + 1)[:, np.newaxis]
+    even = seen // (2 * tried) * 2
+    fits = (seen - tried * even < scale.width).all(axis=1)
+    assert fits.mean() >= share - 1e-3
 
 
 def test_multipliers_differ_between_answers() -> None:

@@ -175,10 +175,11 @@ class Scale:
     An answer is ``c X + u``, ``c Y + v`` and ``c Z + w`` with ``X = 2 sum T F``, ``Y = 2 P N`` and
     ``Z = 2 sum p n``; all are at most ``most_records^2``. The multiplier c is the aggregator's
     secret. The perturbations u, v and w are uniform up to ``width``, about 1e-7 of the answer. From
-    2^16 agreed records on they are at least as wide as c, so that every c gives whole numbers: the
-    three betray it by no gcd, and X, Y and Z stay hidden within a factor of ``SPREAD``. Below,
-    parties that try every c may find it: an AUC to a millionth and secret totals of so few records
-    cannot both be had.
+    2^17 agreed records on they are at least twice as wide as c, so that every c gives even numbers,
+    as X, Y and Z are; at 2^16 every c up to half its bound does, a third of them. So the three
+    betray c by no gcd, and X, Y and Z stay hidden within a factor of ``SPREAD``. Below, parties
+    that try every c may find it: an AUC to a millionth and secret totals of so few records cannot
+    both be had.
 
     Parameters
     ----------
