@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,26 @@ import numpy as np
 import pytest
 
 from tacit import Clients, FedAUC, read
+from tacit.crypto import homomorphic_messages as sealed_counts
 from tacit.crypto.identities import Identity
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.noise import NoNoise
+from tacit.protocols.encrypted_exact import ExactParty
+from tacit.protocols.encrypted_steps import PINNED
+from tacit.protocols.values import decode_values, encode_values
 from tacit.running.answering import PartyDesk, read_identity
 from tacit.running.coordinator import Coordinator, RunError
+from tacit.running.keeping import KEPT
 from tacit.running.letters import (
+    COORDINATOR,
     MARK_PLACE,
     ForeignLetterError,
+    Kind,
     LetterError,
     StaleLetterError,
+    opened,
 )
+from tacit.running.party import REFUSED
 from tacit.running.plans import Plan, PlanError
 from tacit.running.simulation import simulate
 from tests.running.federation_files import FEDAUC, HISTOGRAM, federation, write_identity
@@ -160,6 +170,74 @@ def test_letters_of_two_runs_do_not_mix(tmp_path: Path) -> None:
     one.receive(0, reply)
     with pytest.raises(StaleLetterError):
         one.receive(0, reply)
+
+
+ENCRYPTED = 'name = "encrypted-auc"\nthresholds = 10\nadversary = "malicious"\nmost_records = 1000'
+
+
+def opening(home: Path) -> tuple[Identity, dict[int, bytes]]:
+    """A federation on disk in which everybody has sent counts, and the honest letters to open."""
+    pytest.importorskip("tenseal")
+    identity = federation(home, ENCRYPTED, limit='epsilon = inf\nadjacency = "label"')
+    coordinator = coordinated(home, identity)
+    letters = coordinator.open()
+    while coordinator.turn < 3:
+        for place, letter in letters.items():
+            coordinator.receive(place, desks_of(home)[place].answer(letter))
+        letters = coordinator.close()
+    return identity, letters
+
+
+def cheated(home: Path, identity: Identity, message: bytes) -> bytes:
+    """The letter with the first run's answer in place of both."""
+    agreement = Plan.read(home / "plan.toml").agreement()
+    letter = opened(message, agreement, COORDINATOR, 1)
+    content = decode_values(letter.body)
+    answer = content["shared"]["answer"]
+    address = (sealed_counts.Kind.ANSWER, answer[6:22], sealed_counts.EVERYBODY)
+    first, _ = sealed_counts.read(answer, *address)
+    content["shared"]["answer"] = sealed_counts.write(*address, [first, first])
+    body = encode_values(content)
+    return replace(letter, body=body).sealed(agreement, identity)
+
+
+def test_a_forged_answer_ends_the_session_and_the_honest_one_is_not_opened(tmp_path: Path) -> None:
+    """One refusal, which says nothing but that it is one; the state file holds no session more."""
+    identity, letters = opening(tmp_path)
+    agreement = Plan.read(tmp_path / "plan.toml").agreement()
+    forged = cheated(tmp_path, identity, letters[1])
+    reply = opened(desks_of(tmp_path)[1].answer(forged), agreement, 1, COORDINATOR)
+    assert reply.kind is Kind.DECLINE
+    assert decode_values(reply.body) == {"reason": REFUSED}
+    with pytest.raises(StaleLetterError):
+        desks_of(tmp_path)[1].answer(letters[1])
+    assert notes_on_disk(tmp_path, "b") == [PINNED]
+
+
+def test_a_party_killed_while_it_opens_does_not_get_the_session_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the answer that killed it was a free attempt."""
+
+    def killed(*_: Any) -> float:
+        assert notes_on_disk(tmp_path, "b") == [PINNED]
+        raise KeyboardInterrupt
+
+    _, letters = opening(tmp_path)
+    assert len(notes_on_disk(tmp_path, "b")) == 2
+    with monkeypatch.context() as patched:
+        patched.setattr(ExactParty, "opened", killed)
+        with pytest.raises(KeyboardInterrupt):
+            desks_of(tmp_path)[1].answer(letters[1])
+    agreement = Plan.read(tmp_path / "plan.toml").agreement()
+    reply = opened(desks_of(tmp_path)[1].answer(letters[1]), agreement, 1, COORDINATOR)
+    assert reply.kind is Kind.DECLINE
+
+
+def notes_on_disk(home: Path, name: str) -> list[Any]:
+    """The names of the notes in a party's state file."""
+    (state,) = PartyDesk.open(home / name / "party.toml").own.state.glob("*.run")
+    return list(decode_values(state.read_bytes(), KEPT)["notes"])
 
 
 def test_key_files_that_others_may_read_are_refused(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from tacit.protocols.rank_noise import RankNoise
 from tacit.protocols.values import decode_values, encode_values
 from tacit.results.findings import Findings
 from tacit.running.coordinator import Coordinator, LostPartyError, RunError
-from tacit.running.debits import Debit, DeclinedError
+from tacit.running.debits import Debit, DeclinedError, unrecorded
 from tacit.running.letters import (
     COORDINATOR,
     ForeignLetterError,
@@ -37,8 +37,9 @@ from tacit.running.letters import (
     LetterError,
     MalformedLetterError,
     StaleLetterError,
+    opened,
 )
-from tacit.running.party import Party
+from tacit.running.party import REFUSED, Party
 from tacit.running.rehearsal import Fault, Keys, Rehearsal, rehearse
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
@@ -380,7 +381,7 @@ def test_more_than_the_guarantee_is_never_spent() -> None:
     assert [debit.cost.epsilon for debit in spent] == [1.0] * 3
 
 
-def test_a_cheating_aggregator_is_caught_by_every_party() -> None:
+def test_a_cheating_aggregator_is_caught_by_every_party_and_told_one_bit() -> None:
     clients = binormal_clients(30, 40, 3)
     protocol = EncryptedAUC(10, "malicious", most_records=100, perturbed=False)
     seen: list[bytes] = []
@@ -399,7 +400,41 @@ def test_a_cheating_aggregator_is_caught_by_every_party() -> None:
     with pytest.raises(RunError) as caught:
         rehearse(clients, protocol, forge=first_run_twice)
     assert len(seen) == 3
-    assert len(caught.value.refusals) == 3
+    assert not caught.value.refusals
+    for place in range(3):
+        assert f"party {place} declined: {REFUSED}" in str(caught.value)
+    assert "disagree" not in str(caught.value)
+
+
+@pytest.mark.parametrize("step", ["share_keys", "send_counts"])
+def test_a_step_of_an_encrypted_session_is_not_answered_twice(step: str) -> None:
+    """Two uploads differ in the perturbations alone, which their difference would magnify."""
+    clients, keys = binormal_clients(30, 40, 2), Keys.generate(2)
+    protocol = EncryptedAUC(10, "malicious", most_records=100)
+    agreement = keys.agreement(protocol)
+    parties = [
+        Party(
+            place,
+            keys.parties[place],
+            agreement,
+            clients.part(place, place + 1),
+            SystemNoise(),
+            unrecorded,
+        )
+        for place in range(2)
+    ]
+    coordinator = Coordinator(agreement, keys.coordinator)
+    letters = coordinator.open()
+    while True:
+        for place, letter in letters.items():
+            coordinator.receive(place, parties[place].answer(letter))
+        asked = opened(letters[1], agreement, COORDINATOR, 1)
+        if decode_values(asked.body)["step"] == step:
+            break
+        letters = coordinator.close()
+    again = replace(asked, turn=asked.turn + 1).sealed(agreement, keys.coordinator)
+    with pytest.raises(MalformedLetterError, match=r"have met already|were sent already"):
+        parties[1].answer(again)
 
 
 @step(sums=lambda ask: {"vector": (4096,)}, shares=unshared)

@@ -49,12 +49,15 @@ class Memory:
     """A batch of clients' private notebook, kept between steps and evaluations.
 
     It belongs to one set of records: their labels, number and order must not change.
+    ``after_taking`` is called whenever a note was taken out: who keeps notes on a disk sets it, to
+    write them down without that note before anything is computed with it.
     """
 
     def __init__(self, whole: tuple[Memory, int, int] | None = None) -> None:
         self._notes: dict[tuple[Any, ...], Any] = {}
         self._parts: dict[tuple[int, int], Memory] = {}
         self._whole = whole
+        self.after_taking: Callable[[], None] = lambda: None
 
     @property
     def notes(self) -> dict[tuple[Any, ...], Any]:
@@ -77,6 +80,14 @@ class Memory:
     def keep(self, key: tuple[Any, ...], note: Any) -> None:
         """Write a note."""
         self._notes[key] = note
+
+    def take(self, key: tuple[Any, ...]) -> Any:
+        """Tear a note out and return it, or None: it serves once, whatever happens afterwards."""
+        if key not in self._notes:
+            return None
+        note = self._notes.pop(key)
+        self.after_taking()
+        return note
 
     def part(self, start: int, stop: int) -> Memory:
         """The notebook of the clients ``start`` to ``stop - 1`` of the batch."""
@@ -107,6 +118,8 @@ class Step:
     aggregation agrees on them before anybody answers. ``shares`` says by how many clients the step
     divides its noise: what is drawn for a hundred protects nobody in a sum over ten. A party
     compares it with the agreement, and answers no sum whose step does not declare it.
+    ``refuses_once`` is for a step that tests what the server sends: between real parties whatever
+    it raises ends the run, and the server is told that it was refused, not why.
     """
 
     name: str
@@ -115,6 +128,7 @@ class Step:
     speaks: Speaking
     sums: Callable[[Ask], Layout] | None = None
     shares: Sharing | None = None
+    refuses_once: bool = False
 
 
 def step(
@@ -122,12 +136,14 @@ def step(
     speaks: Speaking | None = None,
     sums: Callable[[Ask], Layout] | None = None,
     shares: Sharing | None = None,
+    refuses_once: bool = False,
 ) -> Callable[[StepFunction], Step]:
     """Declare a function to be a client step.
 
     Without ``spends`` it costs nothing; without ``speaks`` it is about all records; without
     ``sums`` and ``shares`` it can be simulated under ``View.SUM``, but not be summed securely.
-    ``shares`` is ``unshared`` for a step that divides no noise.
+    ``shares`` is ``unshared`` for a step that divides no noise. ``refuses_once`` makes any error in
+    it the end of the run (``Step``).
 
     Examples
     --------
@@ -147,6 +163,7 @@ def step(
             speaks or (lambda clients, ask: np.ones(clients.records, dtype=np.bool_)),
             sums,
             shares,
+            refuses_once,
         )
 
     return declare

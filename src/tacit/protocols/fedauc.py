@@ -89,11 +89,12 @@ def noisy_rank_sums(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memo
 
     Spends (epsilon, delta) of ``ask.shared["noise"]`` at label adjacency: flipping one label moves
     the count by 1 and ``2 * sum((rank - pivot) * label)`` by at most ``max |2 rank - 2 pivot|``,
-    which the client computes from the ranks and pivot it uses; it refuses ranks, pivots, shares and
-    mechanisms that are not of the agreed kind (``RankAsk``), so the guarantee does not rest on the
-    server's choice. A client told to respond flips every label once at epsilon and sends the
-    exact sums of the flipped labels, which is post-processing; it keeps the flipped labels, and
-    later sums of the same labels cost nothing. Source: paper 1, Algorithms 1 and 4, section 5.
+    which the client computes from the ranks and pivot it uses. It refuses ranks, pivots, shares and
+    mechanisms that are not of the agreed kind (``RankAsk``), and ranks whose sum would wrap or be
+    rounded (``check_sums``), so the guarantee does not rest on the server's choice. A client told
+    to respond flips every label once at epsilon and sends the exact sums of the flipped labels,
+    which is post-processing; it keeps the flipped labels, and later sums of the same labels cost
+    nothing. Source: paper 1, Algorithms 1 and 4, section 5.
 
     The server learns the two noisy numbers of each client.
     """

@@ -23,6 +23,7 @@ from tacit.reporting.words import (
     privacy_sentences,
     records_sentence,
     sent_sentence,
+    shown_interval,
 )
 
 RATES = (
@@ -125,8 +126,10 @@ def _headline(result: Result, place: Place) -> str:
     interval, picture = "", ""
     if estimate.has_interval:
         picture = _headline_picture(result, place, estimate, exact)
-        low, high = (datum(x, decimal(x, digits)) for x in estimate.interval)
-        interval = f'<p class="interval">95 % interval <b>{low}</b> to <b>{high}</b></p>'
+        shown = shown_interval(estimate, digits)
+        low, high = (datum(x, text) for x, text in zip(estimate.interval, shown, strict=True))
+        name = estimate.interval_name
+        interval = f'<p class="interval">{name} <b>{low}</b> to <b>{high}</b></p>'
     body = (
         f'<div class="headline"><div>{figure}{interval}</div>{picture}</div>'
         f"{paragraphs(headline_sentences(result))}{_exact_line(result, exact, digits)}"
@@ -138,7 +141,8 @@ def _headline_picture(result: Result, place: Place, estimate: Estimated, exact: 
     low, high = pooled_bounds([estimate])
     if math.isfinite(exact):
         low, high = min(low, exact), max(high, exact)
-    title = f"{result.figure} with its 95 % interval {between(estimate.interval)}"
+    ends = " to ".join(shown_interval(estimate, 4))
+    title = f"{result.figure} with its {estimate.interval_name} {ends}"
     bar = interval_bar(f"{place.prefix}-bar", title, [("", estimate)], exact, (low, high))
     return with_legend(bar, math.isfinite(exact))
 

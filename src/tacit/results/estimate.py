@@ -27,6 +27,9 @@ class Estimate:
     approximation_error : the error of measuring on thresholds or buckets instead of every score.
     bias : how far the value is expected to lie above the exact figure; intervals are centred on
         ``value - bias``.
+    half_range : where it is known, the exact figure of these records lies so near to
+        ``value - bias`` for certain: that is the interval, whatever level is asked for. None
+        elsewhere.
 
     Examples
     --------
@@ -44,6 +47,7 @@ class Estimate:
     sampling_error: float
     approximation_error: float = 0.0
     bias: float = 0.0
+    half_range: float | None = None
 
     @property
     def standard_error(self) -> float:
@@ -53,7 +57,7 @@ class Estimate:
     def interval(
         self, level: float = 0.95, about: Literal["data", "population"] = "data"
     ) -> Interval:
-        """The normal interval that covers the figure with probability ``level``.
+        """The normal interval that covers the figure with probability ``level``, or a certain one.
 
         ``about="data"`` asks about the exact figure of the data that was evaluated: only privacy
         noise and approximation count. ``about="population"`` adds the sampling error.
@@ -66,15 +70,24 @@ class Estimate:
             raise ValueError(f"level must be between 0 and 1, both excluded, got {level}")
         if about not in ("data", "population"):
             raise ValueError(f"an interval is about 'data' or 'population', got {about!r}")
-        error = self.standard_error
-        if about == "population":
-            error = math.hypot(error, self.sampling_error)
-        reach = NormalDist().inv_cdf((1 + level) / 2) * error
+        reach = self._reach(NormalDist().inv_cdf((1 + level) / 2), about == "population")
         centre = self.value - self.bias
         return Interval(centre - reach, centre + reach)
 
+    def _reach(self, normal: float, population: bool) -> float:
+        """Half the width of an interval of so many standard deviations.
+
+        A certain range adds to the population's interval at its full width: nothing is known of
+        where in it the figure lies.
+        """
+        if self.half_range is not None:
+            return self.half_range + (normal * self.sampling_error if population else 0.0)
+        sampling = self.sampling_error if population else 0.0
+        return normal * math.hypot(self.standard_error, sampling)
+
     def to_dict(self) -> dict[str, float | list[float | None] | None]:
         """The ``auc`` entry of a result; figures that do not exist are null."""
+        known = {} if self.half_range is None else {"half_range": finite(self.half_range)}
         return {
             "value": finite(self.value),
             "standard_error": finite(self.standard_error),
@@ -82,6 +95,7 @@ class Estimate:
             "sampling_error": finite(self.sampling_error),
             "approximation_error": finite(self.approximation_error),
             "bias": finite(self.bias),
+            **known,
             "interval": [finite(bound) for bound in self.interval(0.95)],
         }
 

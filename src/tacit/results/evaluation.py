@@ -250,9 +250,12 @@ class Evaluation:
             rows.append((self.figure, f"{self.estimate.value:.6f}"))
         else:
             rows.append((self.figure, "not enough signal"))
+        certain = self.estimate.half_range is not None
         if self.has_signal and math.isfinite(self.estimate.standard_error):
-            rows.append(("95 % interval", f"{interval.low:.6f} to {interval.high:.6f}"))
-        if math.isfinite(self.estimate.standard_error):
+            # Ends of a certain range have at most seven decimals: none is rounded inwards.
+            name, digits = ("certain range", 7) if certain else ("95 % interval", 6)
+            rows.append((name, f"{interval.low:.{digits}f} to {interval.high:.{digits}f}"))
+        if math.isfinite(self.estimate.standard_error) and not certain:
             rows.append(("standard error", f"{self.estimate.standard_error:.2e}"))
         if self.exact is not None:
             rows.append((f"exact {self.figure}", f"{self.exact:.6f} (computed here, not private)"))

@@ -66,6 +66,8 @@ class Findings:
     positives, negatives : the estimated class sizes, same shape.
     positives_error : the standard deviation of ``positives`` by privacy noise.
     bias : how far the value is expected to lie above the exact figure, same shape.
+    half_range : where it is known, the exact figure lies so near to the value for certain, same
+        shape; NaN elsewhere.
     roc : the ROC curve, where the server's view allows one.
     histogram : both classes' score histograms, where the server has them.
     protection : what the noise that arrived supports, where that is less than what clients spent.
@@ -81,6 +83,7 @@ class Findings:
     positives_error: Floats | float = 0.0
     approximation_error: Floats | float = 0.0
     bias: Floats | float = 0.0
+    half_range: Floats | float = np.nan
     roc: Curve | None = None
     histogram: Histogram | None = None
     protection: Cost | None = None
@@ -107,6 +110,7 @@ class Findings:
             float(self.sampling_error),
             float(self.approximation_error),
             float(self.bias),
+            half_range=None if np.isnan(self.half_range) else float(self.half_range),
         )
 
     @property
@@ -116,5 +120,6 @@ class Findings:
 
     def covers(self, exact: float, level: float = 0.95) -> NDArray[np.bool_]:
         """Whether each interval of this level holds the exact figure."""
-        reach = NormalDist().inv_cdf((1 + level) / 2) * self.standard_error
+        normal = NormalDist().inv_cdf((1 + level) / 2) * self.standard_error
+        reach = np.where(np.isnan(self.half_range), normal, self.half_range)
         return np.abs(self.value - self.bias - exact) <= reach

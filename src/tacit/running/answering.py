@@ -3,7 +3,9 @@
 Order of what is made durable: the debit in the ledger, then where the run stands, then the reply
 leaves. A process that dies in between has spent what its ledger says, and told nothing; the letter,
 sent again, is answered anew and paid again. Every letter that is answered has its debit, be it of
-nothing, so that a state that is older than the ledger is noticed (``debits.LedgerGuard``).
+nothing, so that a state that is older than the ledger is noticed (``debits.LedgerGuard``). A note
+that serves once (``Memory.take``) is off the disk before it is used: a process that dies over it
+does not get it back.
 """
 
 from __future__ import annotations
@@ -160,6 +162,7 @@ class PartyDesk:
             state = self.own.state / f"{session}.run"
             if state.exists():
                 self._resume(party, state)
+            party.when_taking(lambda: _replace(state, party.state))
             try:
                 reply = party.answer(message)
             except LetterError:

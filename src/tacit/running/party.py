@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
@@ -13,7 +14,7 @@ from tacit.data.clients import Clients, DataError
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.noise import NoiseSource
 from tacit.protocols.ask_messages import decode_ask
-from tacit.protocols.conversation import Ask, Layout, Memory, View
+from tacit.protocols.conversation import Ask, Layout, Memory, Reply, View
 from tacit.protocols.messages import encode, reply_of
 from tacit.protocols.values import decode_values, encode_values, named_values
 from tacit.running.debits import Account, Debit, DeclinedError, Guard
@@ -39,6 +40,9 @@ MASKING = 1
 
 UNANSWERABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, MemoryError)
 """What a step raises when an ask's values are not what it needs."""
+
+REFUSED = "it refuses what the coordinator sent"
+"""All that is told of why a step that refuses once did so."""
 
 
 @dataclass
@@ -160,6 +164,10 @@ class Party:
         """The notes in its notebook."""
         return self._memory.notes
 
+    def when_taking(self, written: Callable[[], None]) -> None:
+        """Have its state written down whenever a note is torn out, before the note is used."""
+        self._memory.after_taking = written
+
     @property
     def state(self) -> bytes:
         """Where the run stands, with all secrets of this party: for its own eyes only."""
@@ -266,8 +274,16 @@ class Party:
     def _to_ask(self, letter: Letter, request: bytes) -> bytes:
         ask = self._checked(decode_ask(letter.body, self._agreement.protocol), View.EACH)
         self._pay(ask, letter, request)
-        reply = ask.step.answer(self._records, ask, self._noise, self._memory)
-        return encode(reply_of(reply, 0))
+        return encode(reply_of(self._computed(ask), 0))
+
+    def _computed(self, ask: Ask) -> Reply:
+        """What the step answers; a step that refuses once tells one bit, and ends the run."""
+        try:
+            return ask.step.answer(self._records, ask, self._noise, self._memory)
+        except UNANSWERABLE as error:
+            if ask.step.refuses_once:
+                raise DeclinedError(REFUSED) from error
+            raise
 
     def _to_sum(self, letter: Letter, request: bytes) -> bytes:
         content = named_values(letter.body, ask=bytes, attempt=int, restart=bytes)

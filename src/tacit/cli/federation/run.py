@@ -12,6 +12,7 @@ from tacit.cli.federation.shared import show_rows, stoppable, teller, verbose_op
 from tacit.cli.shell import NO_SIGNAL, as_json, show
 from tacit.output import OutputFile, PictureFile
 from tacit.reporting.reading import Result
+from tacit.reporting.words import shown_interval
 from tacit.results.picture import new_axes
 from tacit.running.deployment.local import run_locally
 from tacit.running.deployment.preview import settings_line
@@ -96,8 +97,7 @@ def _rows(result: Result) -> list[tuple[str, str]]:
     value = f"{estimate.value:.6f}" if estimate.has_signal else "not enough signal"
     rows = [("protocol", settings_line(content["protocol"])), (result.figure, value)]
     if estimate.has_interval:
-        low, high = estimate.interval
-        rows.append(("95 % interval", f"{low:.6f} to {high:.6f}"))
+        rows.append((estimate.interval_name, " to ".join(shown_interval(estimate, 6))))
     rows.append(("privacy spent", _spent(content["spent"])))
     rows += [
         (f"sent by {who.get('name', 'a party')}", f"{who['bytes_sent']:,} bytes")
