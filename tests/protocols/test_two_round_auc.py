@@ -88,8 +88,7 @@ def drawn(clients: Clients, ask: Ask) -> Memory:
     turns, memory = ask.each["turns"], Memory()
     assert isinstance(turns, Ragged)
     rounds, first = int(ask.step is report_influences), ask.shared["first"]
-    note = Turns.of(clients, turns.values)
-    memory.keep(NOTE, note._replace(rounds=rounds, first=first))
+    memory.keep(NOTE, Turns.of(clients, turns.values, rounds, first))
     return memory
 
 

@@ -57,10 +57,12 @@ class Turns(NamedTuple):
     order: bytes
 
     @classmethod
-    def of(cls, clients: Clients, drawn: NDArray[np.uint8]) -> Turns:
-        """The note of clients whose records have just drawn their turns."""
+    def of(
+        cls, clients: Clients, drawn: NDArray[np.uint8], rounds: int = 0, first: int = 0
+    ) -> Turns:
+        """The note of clients whose records drew these turns; just now, unless rounds are given."""
         key = secrets.token_bytes(ORDER_KEY_BYTES)
-        return cls(drawn, 0, 0, key, order_of(clients, key))
+        return cls(drawn, rounds, first, key, order_of(clients, key))
 
 
 def order_of(clients: Clients, key: bytes) -> bytes:
