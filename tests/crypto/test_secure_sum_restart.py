@@ -163,12 +163,16 @@ def test_statements_of_others_or_of_another_attempt_are_refused() -> None:
         real | {3: real[2]},
         real | {3: records_of(other.message())[3]},
         real | {3: b"\x01" + digest + federation.identities[3].sign(later)},
-        real | {3: b"\0" + real[3][1:]},
+        real | {3: bytes(33) + real[3][33:]},
         real | {3: real[3][:-1] + bytes([real[3][-1] ^ 1])},
     ]
     for records in wrong:
         with pytest.raises(ForgedError, match="the statement in the name of client 3 are not sign"):
             SumClient(federation.identities[4], terms, statements(terms, records))
+    for flag in (b"\0", b"\x02"):
+        with pytest.raises(MalformedError, match="of client 3 holds no digest, but bytes of one"):
+            message = statements(terms, real | {3: flag + real[3][1:]})
+            SumClient(federation.identities[4], terms, message)
     fewer = {index: real[index] for index in range(3)}
     with pytest.raises(TooFewError, match="4 clients must have given up the last attempt, got 3"):
         SumClient(federation.identities[4], terms, statements(terms, fewer))

@@ -245,10 +245,12 @@ def check_restart(
 ) -> None:
     """Check that nothing of an attempt can be opened any more, before a client joins the next.
 
-    On the complete graph tau shares open a secret, and after tau statements fewer than tau clients
-    can still reveal one. On a ring the few holders of one client's secrets may be among the others:
-    everybody that was announced must have given up. Its members then number tau at least, so that
-    no lists under another digest can be certified either.
+    On the complete graph tau shares open a secret, and after tau statements at most
+    ``K - tau + b < tau`` clients can still reveal one. On a ring the few holders of one client's
+    secrets may be among those, so everybody that was announced to the client must have given up.
+    Honest clients that revealed had one digest, which ``tau - b`` honest clients signed; whoever
+    signed it joins no other attempt, as those that revealed were announced to it. The others are
+    too few to certify a list.
 
     Parameters
     ----------

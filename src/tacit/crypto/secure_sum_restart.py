@@ -21,8 +21,11 @@ from tacit.crypto.sum_messages import DIGEST_BYTES, ENDED_BYTES, Kind
 def ended_record(identity: Identity, terms: SumTerms, digest: bytes) -> bytes:
     """A client's signed statement that it reveals nothing in this attempt or an earlier one."""
     statement = ended_statement(terms.digest, terms.attempt, digest)
-    stated = bytes([bool(digest)]) + digest.ljust(DIGEST_BYTES, b"\0")
-    return stated + identity.sign(statement)
+    return _packed(digest) + identity.sign(statement)
+
+
+def _packed(digest: bytes) -> bytes:
+    return bytes([bool(digest)]) + digest.ljust(DIGEST_BYTES, b"\0")
 
 
 def check_ended(
@@ -53,6 +56,8 @@ def check_ended(
 def _stated(terms: SumTerms, index: int, record: bytes) -> bytes:
     """The digest in a verified statement."""
     digest = record[1 : 1 + DIGEST_BYTES] if record[0] else NO_DIGEST
+    if record[: 1 + DIGEST_BYTES] != _packed(digest):
+        raise MalformedError(f"the statement of client {index} holds no digest, but bytes of one")
     statement = ended_statement(terms.digest, terms.attempt, digest)
     signature = record[1 + DIGEST_BYTES :]
     terms.roster.verify(index, statement, signature, "statement")
