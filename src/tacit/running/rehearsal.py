@@ -174,7 +174,7 @@ def rehearse(
         run fails, or is begun again without it, at the cost that every party's book records.
     restarts : whether every party is stopped after each letter, and goes on from what it kept.
     unit : in what the protocol takes scores, as a plan names it; empty for its default.
-    units : what each party's own file says that its scores are; by default nothing.
+    units : what each party's own file says that its scores are; by default what the clients name.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def rehearse(
             sources(place),
             None if memory is None else memory[place],
             None if guards is None else guards[place],
-            None if units is None else units[place],
+            clients.unit if units is None else units[place],
         )
         for place in range(clients.count)
     }
