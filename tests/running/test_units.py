@@ -76,6 +76,16 @@ def test_a_plan_that_ranks_may_take_another_unit(wanted: str) -> None:
     assert float(found.value) == pytest.approx(ExactAUC().exact(clients), abs=1e-12)
 
 
+def test_clients_that_name_their_unit_are_parties_of_that_unit() -> None:
+    clients = hospitals()
+    percent = Clients.from_arrays(
+        100 * clients.scores, clients.labels, clients.client_of_record, unit="percent"
+    )
+    found = rehearse(percent, DPAUC(1.0), noise=silent).findings
+    wanted = rehearse(clients, DPAUC(1.0), noise=silent).findings
+    assert float(found.value) == pytest.approx(float(wanted.value), abs=1e-12)
+
+
 @pytest.mark.parametrize("word", ["permille", "real", ""])
 def test_a_unit_that_cannot_be_converted_is_declined_with_a_fixed_sentence(word: str) -> None:
     units = ["probability", word, "probability"]

@@ -185,7 +185,7 @@ def rehearse(
         party, or the sum among those who still answer, at the cost that every party's book records.
     restarts : whether every party is stopped after each letter, and goes on from what it kept.
     unit : in what the protocol takes scores, as a plan names it; empty for its default.
-    units : what each party's own file says that its scores are; by default nothing.
+    units : what each party's own file says that its scores are; by default what the clients name.
 
     Raises
     ------
@@ -214,7 +214,7 @@ def rehearse(
             sources(place),
             unrecorded if guards is None else guards[place],
             None if memory is None else memory[place],
-            None if units is None else units[place],
+            clients.unit if units is None else units[place],
         )
         for place in range(clients.count)
     }

@@ -10,6 +10,7 @@ import click
 from tacit.cli.federation.pictures import draw_result
 from tacit.cli.federation.shared import show_rows, stoppable, teller, verbose_option
 from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.data.units import PROBABILITY
 from tacit.output import OutputFile, PictureFile
 from tacit.reporting.reading import Result
 from tacit.reporting.words import shown_interval
@@ -98,6 +99,8 @@ def _rows(result: Result) -> list[tuple[str, str]]:
     rows = [("protocol", settings_line(content["protocol"])), (result.figure, value)]
     if estimate.has_interval:
         rows.append((estimate.interval_name, " to ".join(shown_interval(estimate, 6))))
+    if content.get("unit", PROBABILITY) != PROBABILITY:
+        rows.append(("unit of scores", content["unit"]))
     rows.append(("privacy spent", _spent(content["spent"])))
     rows += [
         (f"sent by {who.get('name', 'a party')}", f"{who['bytes_sent']:,} bytes")
