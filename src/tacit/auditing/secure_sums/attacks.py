@@ -56,15 +56,15 @@ def short_delivery(
     """The victims get shares of colluders, of later leavers and of each other only; all the others
     hear the truth: against clients whose signed digest does not bind what was delivered.
 
-    Without ``Part.ANNOUNCED`` the victims are told that nobody else shared; they then refuse the
-    lists, but their vectors are there. Without ``Part.DELIVERY`` they are told who shared.
+    Clients that do not know ``Part.DELIVERY`` are told who shared. Else the victims are told that
+    nobody but those few shared; they will refuse the lists, but have sent their masked vectors.
     """
     few, told = list(victims), truthful(story, leavers)
     partners = ~setting.honest
     partners = partners | np.isin(np.arange(setting.clients), [*few, *leavers])
     delivered, announced = told.delivered.copy(), told.announced.copy()
     delivered[few] &= partners
-    if Part.ANNOUNCED in setting.without:
+    if Part.DELIVERY not in setting.without:
         announced[few] &= partners
     return replace(told, delivered=delivered, announced=announced)
 

@@ -1,0 +1,135 @@
+"""What is searched by default: the agreements over few clients, and those over many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, permutations
+
+import numpy as np
+
+from tacit.auditing.secure_sums.exhausting import Scope
+from tacit.auditing.secure_sums.setting import Setting, complete, ring
+from tacit.auditing.secure_sums.strategy import Story
+from tacit.crypto.consistency import ListRule
+from tacit.crypto.neighbours import Neighbourhood, certificate_size, window_excess
+
+RING = 2
+"""Neighbours on a ring of few clients."""
+
+
+def complete_scopes(clients: int) -> Iterator[Scope]:
+    """Every agreement of so many clients on the complete graph, told one list of keys.
+
+    The certificate, ``min_clients`` and the number that do collude take every possible value.
+    """
+    for bearable in range(max(clients - 1, 1)):
+        tau = certificate_size(clients, bearable)
+        for fewest in range(tau, clients + 1):
+            for colluding in range(bearable + 1):
+                rule = ListRule(clients, bearable, fewest, clients - 1, 0)
+                setting = Setting(rule, tau, _last(clients, colluding))
+                yield Scope(setting, (Story.told(setting, range(clients)),))
+
+
+def ring_scopes(clients: int, fewest_only: bool = False) -> Iterator[Scope]:
+    """Agreements of so many clients on a ring with two neighbours, told one list of keys.
+
+    Any window may hold all colluders. The list names everybody or fewer, in the order of the ring;
+    colluders stand anywhere, but fewer than ``threshold`` of them hold shares of one client.
+
+    Parameters
+    ----------
+    clients : the clients.
+    fewest_only : whether ``min_clients`` is the certificate; else it is every number from there on.
+    """
+    for bearable in range(clients - 1):
+        tau = certificate_size(clients, bearable)
+        for fewest in [tau] if fewest_only else range(tau, clients + 1):
+            rule = ListRule(clients, bearable, fewest, RING, bearable)
+            for threshold in range(2, RING + 2):
+                for colluders in _placed(clients, bearable):
+                    setting = Setting(rule, threshold, colluders)
+                    for listed in range(fewest, clients + 1):
+                        story = _in_turn(setting, listed)
+                        if _keeps_secrets(setting, story):
+                            yield Scope(setting, (story,))
+
+
+def many_lists_scopes(clients: int) -> Iterator[Scope]:
+    """Agreements whose clients may each be told another list of keys, in another ring's order."""
+    for bearable in range(clients - 1):
+        tau = certificate_size(clients, bearable)
+        for degree, threshold in ((clients - 1, tau), (RING, 2)):
+            rule = ListRule(clients, bearable, tau, degree, bearable)
+            setting = Setting(rule, threshold, _last(clients, bearable))
+            stories = tuple(_all_lists(setting))
+            if all(_keeps_secrets(setting, story) for story in stories):
+                yield Scope(setting, stories)
+
+
+def many_clients() -> list[tuple[Setting, int]]:
+    """Agreements of 10 to 200 clients, and how many strategies are searched for each: 100,000."""
+    usual = [(10, 20_000), (64, 15_000), (100, 5_000), (200, 3_000)]
+    others = [
+        (complete(10, colluders=0, min_clients=6), 10_000),
+        (complete(10, colluders=3, min_clients=8), 10_000),
+        (ring(10, colluders=1, min_clients=6, degree=4, threshold=3), 14_000),
+        (complete(64, colluders=0, min_clients=45), 15_000),
+        (ring(100, colluders=10, min_clients=70, degree=20, threshold=11), 5_000),
+        (ring(200, colluders=18, min_clients=140, degree=34, threshold=19), 3_000),
+    ]
+    return [(agreed(clients), number) for clients, number in usual] + others
+
+
+def agreed(clients: int) -> Setting:
+    """What a plan agrees on that names nothing but its clients; the last ones collude."""
+    around = Neighbourhood.of(clients)
+    excess, last = 0, _last(clients, around.colluders)
+    if around.degree < clients - 1:
+        excess = window_excess(clients, around.fewest, around.colluders, around.degree)
+    rule = ListRule(clients, around.colluders, around.fewest, around.degree, excess)
+    return Setting(rule, around.threshold, last)
+
+
+def _last(clients: int, number: int) -> frozenset[int]:
+    return frozenset(range(clients - number, clients))
+
+
+def _placed(clients: int, most: int) -> Iterator[frozenset[int]]:
+    """Up to ``most`` colluders anywhere on a ring, once for all rotations and reflections."""
+    seen: set[object] = set()
+    for number in range(most + 1):
+        for some in combinations(range(clients), number):
+            turned = [
+                frozenset((sign * k + shift) % clients for k in some)
+                for sign in (1, -1)
+                for shift in range(clients)
+            ]
+            if not seen.intersection(turned):
+                seen.add(turned[0])
+                yield frozenset(some)
+
+
+def _in_turn(setting: Setting, listed: int) -> Story:
+    return Story.in_order(setting, np.arange(listed), bytes([listed]) * 32)
+
+
+def _all_lists(setting: Setting) -> Iterator[Story]:
+    """Every list of enough members in every order that gives another graph."""
+    seen: set[object] = set()
+    clients, number = setting.clients, 0
+    for size in range(setting.rule.min_clients, clients + 1):
+        for arranged in permutations(range(clients), size):
+            number += 1
+            transcript = number.to_bytes(32, "little")
+            story = Story.in_order(setting, np.array(arranged), transcript)
+            known = (frozenset(arranged), story.around.tobytes())
+            if known not in seen:
+                seen.add(known)
+                yield story
+
+
+def _keeps_secrets(setting: Setting, story: Story) -> bool:
+    """Whether fewer than ``threshold`` holders of each honest client's shares collude."""
+    colluding = (story.around & ~setting.honest).sum(-1)
+    return bool((colluding[setting.honest] < setting.threshold).all())
