@@ -63,6 +63,12 @@ Exit status:
     help="The column of public groups: evaluate each by itself, at no more cost in all.",
 )
 @click.option(
+    "--group-name",
+    multiple=True,
+    metavar="NAME",
+    help="With --groups: an agreed group, once for each; else groups are read off the records.",
+)
+@click.option(
     "--split",
     type=click.IntRange(min=1),
     metavar="K",
@@ -101,7 +107,11 @@ Exit status:
     help="What clients compute together: by a trusted party (ideal), or by cryptography between "
     "processes (spu). By default spu for real clients, where the extra two-party is installed.",
 )
-@click.option("--exact/--no-exact", default=True, help="Also compute the exact AUC, not private.")
+@click.option(
+    "--exact/--no-exact",
+    default=None,
+    help="Also compute the exact AUC, not private. By default only with --split.",
+)
 @click.pass_context
 def evaluate(
     context: click.Context,
@@ -114,6 +124,7 @@ def evaluate(
     rescale: tuple[float, float] | None,
     client: str | None,
     groups: str | None,
+    group_name: tuple[str, ...],
     split: int | None,
     by: str | None,
     seed: int | None,
@@ -124,7 +135,7 @@ def evaluate(
     print_json: bool,
     plot: str | None,
     engine: Any,
-    exact: bool,
+    exact: bool | None,
     **settings: Any,
 ) -> None:
     """Estimate the AUC, or another figure, of the records in FILES (CSV or Parquet), a client each.
@@ -133,18 +144,23 @@ def evaluate(
     simulation; a simulation says so, and protects nothing.
     """
     chosen = chosen_protocol(protocol, settings)
+    shown = split is not None if exact is None else exact
     _refuse_idle(split, by, client)
+    if group_name and groups is None:
+        raise click.UsageError("--group-name needs --groups")
     _refuse_calibration(protocol, calibrate, save_calibrator)
     needed = label if chosen.figure == "AUC" else None
     if groups is not None:
         refuse_with_groups((("--split", split), ("--calibrate", calibrate), ("--plot", plot)))
         evaluate_by_group(
             context,
-            tacit.read_with_groups(files, groups, score, needed, client, second),
+            tacit.read_with_groups(
+                files, groups, score, needed, client, second, group_name or None
+            ),
             chosen,
             seed,
             rescale=rescale,
-            exact=exact,
+            exact=shown,
             federation=federation,
             engine=engine,
             names=names,
@@ -159,7 +175,7 @@ def evaluate(
     if split is not None:
         clients = _split(clients, split, by, seed)
     own: Any = engine or ("spu" if seed is None and can_run_jointly(clients, chosen) else "ideal")
-    result = tacit.evaluate(clients, chosen, seed, exact=exact, federation=federation, engine=own)
+    result = tacit.evaluate(clients, chosen, seed, exact=shown, federation=federation, engine=own)
     if not names:
         result = replace(result, participants=())
     fitted = result.calibrator(calibrate) if calibrate and result.has_signal else None

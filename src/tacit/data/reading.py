@@ -118,6 +118,7 @@ def read_with_groups(
     label: str | None = "label",
     client: str | None = None,
     second: str | None = None,
+    group_names: Sequence[str] | None = None,
 ) -> tuple[Clients, Groups]:
     """Read clients as ``read`` does, and to which public group each of their records belongs.
 
@@ -125,10 +126,11 @@ def read_with_groups(
     ----------
     paths, score, label, client, second : as ``read`` takes them.
     group : the column of groups, integers or strings; CSV groups are strings, as written.
+    group_names : the agreed groups; None reads them off the records.
 
     Raises
     ------
-    DataError : as ``read`` does; for a missing group, and for too many.
+    DataError : as ``read`` does; for a missing group, for too many, and for one that is not agreed.
 
     Examples
     --------
@@ -141,7 +143,7 @@ def read_with_groups(
     (2, ('east', 'west'), [0, 1])
     """
     clients, groups = _read_all(paths, _Columns(score, label, client, second, group))
-    return clients, Groups.from_arrays(groups)
+    return clients, Groups.from_arrays(groups, names=group_names)
 
 
 def _read_all(

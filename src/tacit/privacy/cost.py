@@ -74,6 +74,11 @@ class Cost:
             (self.rho or 0.0) + (other.rho or 0.0) if both else None,
         )
 
+    @property
+    def hides_presence(self) -> bool:
+        """Whether it hides that a record is there, and with that every exact number of records."""
+        return self.adjacency is Adjacency.RECORD and math.isfinite(self.epsilon)
+
     def to_dict(self) -> dict[str, float | str | None]:
         """The cost as the ``spent`` entry of a result; an unbounded epsilon is written as null."""
         return {

@@ -65,8 +65,8 @@ def evaluate(
 
     Raises
     ------
-    DataError : when the records cannot be evaluated: fewer than two, or a class absent where the
-        protocol can tell.
+    DataError : when the records cannot be evaluated: fewer than two, where the guarantee does not
+        hide whether a record is there, or a class absent where the protocol can tell.
     ValueError : for a seed together with a noise source, an unknown engine, or simulated noise or
         a protocol without joint steps where the engine is ``"spu"``.
     JointError : when a client's process fails or does not answer in time.
@@ -85,7 +85,8 @@ def evaluate(
     """
     if seed is not None and noise is not None:
         raise ValueError("give a seed or a noise source, not both")
-    _check_records(clients)
+    if not protocol.guarantee.hides_presence:
+        _check_records(clients)
     source = noise_source(clients, seed) if noise is None else noise
     run = _run(clients, protocol, source, memory, engine)
     findings = run.findings
