@@ -94,6 +94,9 @@ NOTHING = Cost(0.0)
 LEAST_BUDGET = 0.001
 """The smallest epsilon of an evaluation; its parts must stay within the samplers' range."""
 
+MAX_BUDGET = 700.0
+"""The largest epsilon of an evaluation: ``exp(epsilon)`` and its parts stay finite numbers."""
+
 UNPROTECTED = Cost(math.inf)
 """The cost of a step that shows private values as they are."""
 
@@ -195,10 +198,12 @@ def most(costs: Iterable[Cost]) -> Cost:
 
 
 def check_budget(epsilon: float) -> None:
-    """Refuse an epsilon that is no number, or so small that no protocol could say anything."""
+    """Refuse an epsilon that is no number, or outside what mechanisms can be computed for."""
     check_epsilon(epsilon)
     if epsilon < LEAST_BUDGET:
         raise ValueError(f"epsilon must be at least {LEAST_BUDGET}, got {epsilon}")
+    if epsilon > MAX_BUDGET:
+        raise ValueError(f"epsilon must be at most {MAX_BUDGET}, got {epsilon}")
 
 
 def check_epsilon(epsilon: float) -> None:

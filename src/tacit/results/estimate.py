@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
@@ -27,6 +27,8 @@ class Estimate:
     approximation_error : the error of measuring on thresholds or buckets instead of every score.
     bias : how far the value is expected to lie above the exact figure; intervals are centred on
         ``value - bias``.
+    limits : the least and the largest value that the figure can have. Intervals are cut to them,
+        which changes no coverage, as the figure lies within.
 
     Examples
     --------
@@ -37,6 +39,8 @@ class Estimate:
     (0.7441, 0.7559)
     >>> tuple(round(bound, 4) for bound in estimate.interval(0.95, about="population"))
     (0.7402, 0.7598)
+    >>> Estimate(0.99, 0.01, 0.0, limits=(0.0, 1.0)).interval(0.95).high
+    1.0
     """
 
     value: float
@@ -44,6 +48,7 @@ class Estimate:
     sampling_error: float
     approximation_error: float = 0.0
     bias: float = 0.0
+    limits: tuple[float, float] = (-math.inf, math.inf)
 
     @property
     def standard_error(self) -> float:
@@ -53,7 +58,7 @@ class Estimate:
     def interval(
         self, level: float = 0.95, about: Literal["data", "population"] = "data"
     ) -> Interval:
-        """The normal interval that covers the figure with probability ``level``.
+        """The normal interval that covers the figure with probability ``level``, within its limits.
 
         ``about="data"`` asks about the exact figure of the data that was evaluated: only privacy
         noise and approximation count. ``about="population"`` adds the sampling error.
@@ -71,7 +76,29 @@ class Estimate:
             error = math.hypot(error, self.sampling_error)
         reach = NormalDist().inv_cdf((1 + level) / 2) * error
         centre = self.value - self.bias
-        return Interval(centre - reach, centre + reach)
+        return Interval(self._cut(centre - reach), self._cut(centre + reach))
+
+    def within(self, limits: tuple[float, float]) -> Estimate:
+        """The estimate less its known bias, and the nearest value that the figure can have.
+
+        What was added to the value is the bias of the result, so that intervals stay centred where
+        they were, and hold the value unless they miss the limits altogether.
+
+        Examples
+        --------
+        >>> found = Estimate(1.02, 0.03, 0.0).within((0.0, 1.0))
+        >>> found.value, round(found.bias, 2), round(found.interval(0.95).low, 4)
+        (1.0, -0.02, 0.9612)
+        """
+        cut = replace(self, limits=limits)
+        centre = self.value - self.bias
+        value = cut._cut(centre)
+        return replace(cut, value=value, bias=value - centre)
+
+    def _cut(self, value: float) -> float:
+        """The nearest value within the limits; NaN stays."""
+        low, high = self.limits
+        return value if math.isnan(value) else min(max(value, low), high)
 
     def to_dict(self) -> dict[str, float | list[float | None] | None]:
         """The ``auc`` entry of a result; figures that do not exist are null."""

@@ -89,7 +89,7 @@ def evaluate(
         _check_records(clients)
     source = noise_source(clients, seed) if noise is None else noise
     run = _run(clients, protocol, source, memory, engine)
-    findings = run.findings
+    findings = run.findings.published()
     return Evaluation(
         protocol={"name": protocol.name, **protocol.settings},
         estimate=findings.estimate(),
