@@ -224,7 +224,7 @@ def test_a_weak_count_is_warned_of() -> None:
 
 
 def test_no_estimate_lies_outside_the_unit_interval() -> None:
-    clients = binormal_clients(40, 40, 20, auc=0.99)
+    clients = binormal_clients(80, 80, 4, auc=0.99)
     results = [evaluate(clients, FedAUC(0.5, "laplace", "adaptive"), seed=s) for s in range(40)]
     given = [r for r in results if r.has_signal]
     assert all(r.auc.value <= 1 and r.auc.interval().high <= 1 for r in given)

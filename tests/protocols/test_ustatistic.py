@@ -357,7 +357,8 @@ def test_a_run_spends_epsilon_with_exact_noise_from_the_system(name: str) -> Non
     result = evaluate(rated(500), PROTOCOLS[name], noise=SystemNoise())
     assert (result.spent.epsilon, result.spent.adjacency) == (1.0, Adjacency.REPLACE)
     assert result.noise == "system"
-    assert math.isfinite(result.estimate.value) or "not enough signal" in result.warnings[0]
+    told = " ".join(result.warnings)
+    assert math.isfinite(result.estimate.value) or "not enough signal" in told or "no figure" in told
 
 
 @pytest.mark.parametrize(("name", "width"), [("gini", 1), ("many-symbols", 4)])

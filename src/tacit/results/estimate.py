@@ -91,6 +91,8 @@ class Estimate:
         (1.0, -0.02, 0.9612)
         """
         cut = replace(self, limits=limits)
+        if math.isnan(self.value):
+            return cut
         centre = self.value - self.bias
         value = cut._cut(centre)
         return replace(cut, value=value, bias=value - centre)
