@@ -358,7 +358,9 @@ def test_a_run_spends_epsilon_with_exact_noise_from_the_system(name: str) -> Non
     assert (result.spent.epsilon, result.spent.adjacency) == (1.0, Adjacency.REPLACE)
     assert result.noise == "system"
     told = " ".join(result.warnings)
-    assert math.isfinite(result.estimate.value) or "not enough signal" in told or "no figure" in told
+    assert (
+        math.isfinite(result.estimate.value) or "not enough signal" in told or "no figure" in told
+    )
 
 
 @pytest.mark.parametrize(("name", "width"), [("gini", 1), ("many-symbols", 4)])
