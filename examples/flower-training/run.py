@@ -119,7 +119,7 @@ def table(rounds: list[dict[str, Any]], folder: Path) -> str:
     """Private and exact AUC of every round's model, and the budget spent so far."""
     features, labels = pooled_test_records(folder)
     lines = ["95 % intervals are about these records"]
-    lines.append("round  private AUC               exact   epsilon so far")
+    lines.append("round  private AUC                exact   epsilon so far")
     spent = 0.0
     for entry in rounds:
         exact = auc(scores_of(np.array(entry["weights"]), features), labels)

@@ -98,7 +98,7 @@ def main(words: list[str] | None = None) -> None:
     exact = roc_auc_score(crossed.labels, crossed.scores)
     lines += [("AUC, cross-validated", crossed, crossed.result.auc, exact)]
     print("95 % intervals are about these records")
-    print("                      private                   exact    epsilon")
+    print("                      private                    exact    epsilon")
     for name, found, figure, truth in lines:
         low, high = figure.interval(0.95)
         value = f"{figure.value:.4f} ({low:.4f} to {high:.4f})"
