@@ -117,7 +117,7 @@ def assert_one_sentence(result: Result, code: int = 2) -> str:
 
 
 def test_json_has_the_documented_keys(folder: Path) -> None:
-    found = evaluated(*CSV_FILES, *FEDAUC)
+    found = evaluated(*CSV_FILES, *FEDAUC, "--exact")
     assert found["schema"] == "tacit-result/1"
     assert found["protocol"] == {
         "name": "fedauc",
@@ -141,7 +141,7 @@ def test_json_has_the_documented_keys(folder: Path) -> None:
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_files_are_clients_with_noise_of_the_system(folder: Path, ending: str) -> None:
     files = [f"{name}.{ending}" for name in NAMES]
-    first, second = (evaluated(*files, *FEDAUC) for _ in range(2))
+    first, second = (evaluated(*files, *FEDAUC, "--exact") for _ in range(2))
     assert first["noise"] == "system"
     assert first["clients"] == 5
     assert first["auc"]["value"] != second["auc"]["value"]
@@ -181,7 +181,7 @@ def test_a_seed_fixes_noise_and_split(folder: Path, by: str) -> None:
 
 def test_a_seed_alone_is_a_simulation_too(folder: Path) -> None:
     found = evaluated(*CSV_FILES, *FEDAUC, "--seed", 7)
-    library = tacit.evaluate(tacit.read(CSV_FILES), tacit.FedAUC(1.0), seed=7, exact=True)
+    library = tacit.evaluate(tacit.read(CSV_FILES), tacit.FedAUC(1.0), seed=7)
     assert found["noise"] == "simulated"
     assert "simulation" in found.pop("warnings")[0]
     expected = library.to_dict()
@@ -189,10 +189,20 @@ def test_a_seed_alone_is_a_simulation_too(folder: Path) -> None:
     assert found == json.loads(json.dumps(expected))
 
 
-def test_exact_is_left_out_on_request(folder: Path) -> None:
-    assert "exact" not in evaluated(*CSV_FILES, *FEDAUC, "--no-exact")
-    assert "exact" not in run("evaluate", *CSV_FILES, *FEDAUC, "--no-exact").stdout
-    assert "exact AUC" in run("evaluate", *CSV_FILES, *FEDAUC).stdout
+def test_the_exact_figure_of_real_clients_is_for_those_who_ask(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By default it is not even computed; a split of one holder's records may show it."""
+    assert evaluated(*CSV_FILES, *FEDAUC, "--exact")["exact"] == pytest.approx(
+        exact_auc(*CSV_FILES), abs=1e-12
+    )
+    assert "exact AUC" in run("evaluate", *CSV_FILES, *FEDAUC, "--exact").stdout
+    assert "exact" in evaluated(*CSV_FILES, *FEDAUC, "--split", 5)
+    assert "exact" not in evaluated(*CSV_FILES, *FEDAUC, "--split", 5, "--no-exact")
+    monkeypatch.setattr(tacit.FedAUC, "exact", lambda self, clients: pytest.fail("computed"))
+    for chosen in ((), ("--seed", 1), ("--no-exact",)):
+        assert "exact" not in evaluated(*CSV_FILES, *FEDAUC, *chosen)
+        assert "exact" not in run("evaluate", *CSV_FILES, *FEDAUC, *chosen).stdout
 
 
 def test_the_table_for_people(folder: Path) -> None:
@@ -315,7 +325,7 @@ def refuse_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
         ("nan.csv --protocol exact", "nan.csv, row 2"),
         ("label2.csv --protocol exact", "label2.csv, row 2"),
         ("negatives.csv --protocol exact", "both classes"),
-        ("negatives.csv --protocol fedauc --epsilon 1", "both classes"),
+        ("negatives.csv --protocol fedauc --epsilon 1 --exact", "both classes"),
         ("outside.csv --protocol dpauc --epsilon 1", "1.7"),
         ("outside.csv --protocol noisy-scores --epsilon 1", "1.7"),
         ("empty.csv --protocol exact", "no records"),
@@ -338,6 +348,13 @@ def test_bad_input_is_one_sentence(folder: Path, arguments: str, part: str) -> N
 def test_an_unknown_command_is_one_sentence() -> None:
     assert "guess" in assert_one_sentence(run("guess"))
     assert "--guess" in assert_one_sentence(run("--guess"))
+
+
+def test_an_absent_class_is_no_refusal_where_labels_are_private(folder: Path) -> None:
+    """It would tell every label, whatever epsilon is."""
+    for seed in range(3):
+        asked = ("negatives.csv", "--protocol", "fedauc", "--epsilon", 1, "--seed", seed)
+        assert run("evaluate", *asked).exit_code in (0, 3)
 
 
 @pytest.mark.parametrize("protocol", ["fedauc", "dpauc"])

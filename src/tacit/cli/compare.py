@@ -74,7 +74,11 @@ Exit status:
     "--names/--no-names", default=True, help="Write the clients' names into the JSON, up to 200."
 )
 @click.option("--json", "print_json", is_flag=True, help="Print the result as JSON.")
-@click.option("--exact/--no-exact", default=True, help="Also compute the exact AUCs, not private.")
+@click.option(
+    "--exact/--no-exact",
+    default=None,
+    help="Also compute the exact AUCs, not private. By default only with --split.",
+)
 @click.pass_context
 def compare(
     context: click.Context,
@@ -94,7 +98,7 @@ def compare(
     federation: str | None,
     names: bool,
     print_json: bool,
-    exact: bool,
+    exact: bool | None,
 ) -> None:
     """Compare two models by AUC on the records in FILES (CSV or Parquet), a client each.
 
@@ -116,7 +120,7 @@ def compare(
         chosen,
         seed,
         names=(score, versus),
-        exact=exact,
+        exact=split is not None if exact is None else exact,
         federation=federation,
     )
     if not names:

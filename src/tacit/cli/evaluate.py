@@ -66,6 +66,12 @@ Exit status:
     help="The column of public groups: evaluate each by itself, at no more cost in all.",
 )
 @click.option(
+    "--group-name",
+    multiple=True,
+    metavar="NAME",
+    help="With --groups: an agreed group, once for each; else groups are read off the records.",
+)
+@click.option(
     "--split",
     type=click.IntRange(min=1),
     metavar="K",
@@ -112,7 +118,11 @@ Exit status:
     help="With --engine spu: a client's ledger, which it debits before it answers; one for each "
     "client that exists.",
 )
-@click.option("--exact/--no-exact", default=True, help="Also compute the exact AUC, not private.")
+@click.option(
+    "--exact/--no-exact",
+    default=None,
+    help="Also compute the exact AUC, not private. By default only with --split.",
+)
 @click.pass_context
 def evaluate(
     context: click.Context,
@@ -126,6 +136,7 @@ def evaluate(
     unit: Units,
     client: str | None,
     groups: str | None,
+    group_name: tuple[str, ...],
     split: int | None,
     by: str | None,
     seed: int | None,
@@ -137,7 +148,7 @@ def evaluate(
     plot: str | None,
     engine: Any,
     ledgers: tuple[str, ...],
-    exact: bool,
+    exact: bool | None,
     **settings: Any,
 ) -> None:
     """Estimate the AUC, or another figure, of the records in FILES (CSV or Parquet), a client each.
@@ -146,7 +157,10 @@ def evaluate(
     simulation; a simulation says so, and protects nothing.
     """
     chosen = chosen_protocol(protocol, settings)
+    shown = split is not None if exact is None else exact
     _refuse_idle(split, by, client)
+    if group_name and groups is None:
+        raise click.UsageError("--group-name needs --groups")
     _refuse_calibration(protocol, calibrate, save_calibrator)
     refuse_two_maps(unit, rescale)
     needed = label if chosen.figure == "AUC" else None
@@ -154,14 +168,16 @@ def evaluate(
         idle = (("--split", split), ("--calibrate", calibrate), ("--plot", plot))
         refuse_with_groups((*idle, ("--ledger", ledgers or None)))
         with doubts_told():
-            both = tacit.read_with_groups(files, groups, score, needed, client, second, unit)
+            both = tacit.read_with_groups(
+                files, groups, score, needed, client, second, unit, group_name or None
+            )
         evaluate_by_group(
             context,
             both,
             chosen,
             seed,
             rescale=rescale,
-            exact=exact,
+            exact=shown,
             federation=federation,
             engine=engine,
             names=names,
@@ -180,7 +196,7 @@ def evaluate(
         clients,
         chosen,
         seed,
-        exact=exact,
+        exact=shown,
         federation=federation,
         engine=engine or ("spu" if ledgers else "ideal"),
         ledgers=dict(map(_client_and_file, ledgers)),

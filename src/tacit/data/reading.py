@@ -131,6 +131,7 @@ def read_with_groups(
     client: str | None = None,
     second: str | None = None,
     unit: Units = None,
+    group_names: Sequence[str] | None = None,
 ) -> tuple[Clients, Groups]:
     """Read clients as ``read`` does, and to which public group each of their records belongs.
 
@@ -138,10 +139,11 @@ def read_with_groups(
     ----------
     paths, score, label, client, second, unit : as ``read`` takes them.
     group : the column of groups, integers or strings; CSV groups are strings, as written.
+    group_names : the agreed groups; None reads them off the records.
 
     Raises
     ------
-    DataError : as ``read`` does; for a missing group, and for too many.
+    DataError : as ``read`` does; for a missing group, for too many, and for one that is not agreed.
 
     Examples
     --------
@@ -154,7 +156,7 @@ def read_with_groups(
     (2, ('east', 'west'), [0, 1])
     """
     clients, groups = _read_all(paths, _Columns(score, label, client, second, group), unit)
-    return clients, Groups.from_arrays(groups)
+    return clients, Groups.from_arrays(groups, names=group_names)
 
 
 def _read_all(

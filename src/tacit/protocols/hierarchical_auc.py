@@ -271,19 +271,17 @@ def findings_from_levels(levels: LevelCounts, estimator: str) -> Findings:
         positives=like + positives,
         negatives=like + negatives,
         approximation_error=hidden,
-        warnings=_warnings(float(value), float(error), float(hidden)) if value.ndim == 0 else (),
+        warnings=_warnings(float(error), float(hidden)) if value.ndim == 0 else (),
     )
 
 
-def _warnings(value: float, error: float, hidden: float) -> tuple[str, ...]:
+def _warnings(error: float, hidden: float) -> tuple[str, ...]:
     if error > 0.5:
         return (
             "not enough signal at this epsilon for this number of records: "
             f"the predicted error of the AUC is {error:.2f}",
         )
     found = []
-    if not 0 <= value <= 1:
-        found.append(f"the estimate {value:.4f} lies outside [0, 1]; it is reported as it came")
     if hidden > error:
         found.append(
             "what the cells hide outweighs the privacy noise: use a larger height, or map the "

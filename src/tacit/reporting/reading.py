@@ -76,7 +76,7 @@ class Estimated:
     @property
     def interval_name(self) -> str:
         """What a line with the interval is called."""
-        return "certain range" if self.is_certain else "95 % interval"
+        return f"{'certain range' if self.is_certain else '95 % interval'} (these records)"
 
     @property
     def has_interval(self) -> bool:

@@ -172,7 +172,7 @@ def _notices(result: Result, place: Place) -> str:
     if "exact" in result.content:
         notices.append(
             "this report holds the exact figure, which is outside every guarantee: it must not "
-            "leave the place it was computed in. Evaluate with --no-exact for a report to pass on"
+            "leave the place it was computed in. Evaluate without --exact for a report to pass on"
         )
     if not notices:
         return ""
@@ -266,7 +266,7 @@ def _thresholds(result: Result, place: Place) -> str:
     threshold = decimal(number(rates["thresholds"][start]))
     sampled = "true_positive_sampling" in result.content.get("roc", {})
     about = "population" if sampled else "these records"
-    headings = ("Rate", "Estimate", f"95 % interval, {about}", "Share")
+    headings = ("Rate", "Estimate", f"95 % interval ({about})", "Share")
     body = (
         "<p>Records whose score reaches the threshold are called positive. Move it, with the mouse "
         "or the arrow keys; the pictures show where it lies.</p>"
@@ -315,7 +315,7 @@ def _further(result: Result, place: Place) -> str:
     ]
     if not rows:
         return ""
-    made = table("Figures", ("Figure", "Estimate", "95 % interval, these records"), rows)
+    made = table("Figures", ("Figure", "Estimate", "95 % interval (these records)"), rows)
     return place.section("further", "Further figures", made)
 
 

@@ -184,8 +184,8 @@ VARIANTS: Mapping[tuple[str, ...], Threats] = {
     ),
     ("exact",): Threats(
         "The server, with everything. This is the baseline without privacy.",
-        "Exactly: every score, and each client's count of positives and sum of ranks.",
-        OWN_RANKS,
+        "Exactly: every record, its score and its label.",
+        "Nothing.",
         "Everything.",
     ),
     ("noisy-scores",): Threats(

@@ -20,7 +20,16 @@ from tacit.reporting.integrity import SCHEMA, federation_entry, sealed
 from tacit.reporting.reading import Result
 from tacit.results.bands import numbers
 from tacit.results.calibrator import Calibrator
-from tacit.results.estimate import Estimate, finite
+from tacit.results.estimate import (
+    CERTAIN_RANGE,
+    POPULATION_INTERVAL,
+    RECORDS_ERROR,
+    RECORDS_INTERVAL,
+    About,
+    Estimate,
+    bounds_line,
+    finite,
+)
 from tacit.results.findings import Curve
 from tacit.results.histogram import Histogram
 from tacit.results.threshold_rates import rates_entry, rates_of_curve
@@ -242,21 +251,31 @@ class Evaluation:
 
         return report([Result.of(self.to_dict(), str(self.protocol["name"]))], title)
 
+    def _error_rows(self) -> list[tuple[str, str]]:
+        """The estimate's intervals and its error, each named for what it is about."""
+        rows = []
+        if self.estimate.half_range is None:
+            rows += self._interval_row(RECORDS_INTERVAL, "data")
+        else:
+            # Ends of a certain range have at most seven decimals: none is rounded inwards.
+            rows.append((CERTAIN_RANGE, bounds_line(self.estimate.interval(), ".7f")))
+        rows += self._interval_row(POPULATION_INTERVAL, "population")
+        if math.isfinite(self.estimate.standard_error) and self.estimate.half_range is None:
+            rows.append((RECORDS_ERROR, f"{self.estimate.standard_error:.2e}"))
+        return rows
+
+    def _interval_row(self, name: str, about: About) -> list[tuple[str, str]]:
+        bounds = self.estimate.interval(0.95, about)
+        return [(name, bounds_line(bounds))] if all(map(math.isfinite, bounds)) else []
+
     def to_rows(self) -> list[tuple[str, str]]:
         """The result as labelled lines for a person."""
-        interval = self.estimate.interval(0.95)
         rows = [("protocol", _protocol_line(self.protocol))]
         if self.has_signal:
             rows.append((self.figure, f"{self.estimate.value:.6f}"))
         else:
             rows.append((self.figure, "not enough signal"))
-        certain = self.estimate.half_range is not None
-        if self.has_signal and math.isfinite(self.estimate.standard_error):
-            # Ends of a certain range have at most seven decimals: none is rounded inwards.
-            name, digits = ("certain range", 7) if certain else ("95 % interval", 6)
-            rows.append((name, f"{interval.low:.{digits}f} to {interval.high:.{digits}f}"))
-        if math.isfinite(self.estimate.standard_error) and not certain:
-            rows.append(("standard error", f"{self.estimate.standard_error:.2e}"))
+        rows += self._error_rows()
         if self.exact is not None:
             rows.append((f"exact {self.figure}", f"{self.exact:.6f} (computed here, not private)"))
         if self.histogram is not None:

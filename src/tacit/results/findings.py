@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     from tacit.results.histogram import Histogram
 
 Floats = NDArray[np.float64]
+
+UNIT = (0.0, 1.0)
+ANY = (-math.inf, math.inf)
+
+ABSENT = 2.0
+"""No figure is told of a class below this many of its standard errors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +80,7 @@ class Findings:
     protection : what the noise that arrived supports, where that is less than what clients spent.
     warnings : sentences about this result; only written when there is no replicate axis.
     scales : clients whose scores are evidently of another scale, where the server saw scores.
+    limits : the least and the largest value that the figure can have.
     """
 
     value: Floats
@@ -89,6 +97,7 @@ class Findings:
     protection: Cost | None = None
     warnings: tuple[str, ...] = ()
     scales: ScaleDifference | None = None
+    limits: tuple[float, float] = UNIT
 
     def warnings_to(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """All that a reader must know, with the clients called by these names.
@@ -103,7 +112,55 @@ class Findings:
         return (told, *self.warnings)
 
     def estimate(self) -> Estimate:
-        """The findings of a single run as one estimate."""
+        """The findings of a single run as one estimate, less its known bias and within limits."""
+        return self._raw_estimate().within(self.limits)
+
+    def published(self) -> Findings:
+        """The findings of a single run as a result tells them: a figure, or the reason for none.
+
+        There is no figure where its 95 % interval about these records holds all values that there
+        are, or none of them; and none where the smaller class is estimated at fewer than ``ABSENT``
+        of its standard errors: it may be empty, and linearised errors say nothing.
+        """
+        raw = self._raw_estimate()
+        if not math.isfinite(raw.value):
+            return self
+        reason = self._silence(raw)
+        if reason is not None:
+            value = np.full_like(self.value, np.nan)
+            warnings = (*self.warnings, reason)
+            return replace(self, value=value, roc=None, histogram=None, warnings=warnings)
+        low, high = self.limits
+        centre = raw.value - raw.bias
+        if low <= centre <= high:
+            return self
+        nearest = f"the estimate came out as {centre:.4f}; the nearest {self._kind} is given"
+        return replace(self, warnings=(*self.warnings, nearest))
+
+    @property
+    def _kind(self) -> str:
+        return f"value in [{self.limits[0]:g}, {self.limits[1]:g}]"
+
+    def _silence(self, raw: Estimate) -> str | None:
+        """Why no figure is told; None where one is."""
+        smaller = min(float(self.positives), float(self.negatives))
+        error = float(self.positives_error)
+        if smaller < ABSENT * error:
+            return (
+                "not enough signal at this epsilon: "
+                f"the smaller class is estimated at {smaller:.0f} records with a standard error of "
+                f"{error:.0f}, so it may be empty"
+            )
+        low, high = raw.interval(0.95)
+        if low <= self.limits[0] and high >= self.limits[1]:
+            return f"no figure: the 95 % interval (these records) holds every {self._kind}"
+        if low > self.limits[1] or high < self.limits[0]:
+            found = f"{low:.2f} to {high:.2f}"
+            return f"no figure: the 95 % interval (these records), {found}, holds no {self._kind}"
+        return None
+
+    def _raw_estimate(self) -> Estimate:
+        """The estimate as it came."""
         return Estimate(
             float(self.value),
             float(self.privacy_error),

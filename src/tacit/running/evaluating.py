@@ -70,8 +70,9 @@ def evaluate(
 
     Raises
     ------
-    DataError : when the records cannot be evaluated: fewer than two, a class absent where the
-        protocol can tell, or scores in a unit that it cannot take.
+    DataError : when the records cannot be evaluated: fewer than two, where the guarantee does not
+        hide whether a record is there, a class absent where the protocol can tell, or scores in a
+        unit that it cannot take.
     ValueError : for a seed together with a noise source, an unknown engine, or ledgers without the
         engine ``"spu"``; with it, for simulated noise, a protocol without joint steps, or clients
         that exist and have no ledgers.
@@ -91,11 +92,12 @@ def evaluate(
     """
     if seed is not None and noise is not None:
         raise ValueError("give a seed or a noise source, not both")
-    _check_records(clients)
+    if not protocol.guarantee.hides_presence:
+        _check_records(clients)
     clients = taken_by(protocol, clients)
     source = _source(clients, seed, engine) if noise is None else noise
     run = _run(clients, protocol, source, memory, engine, ledgers)
-    findings = run.findings
+    findings = run.findings.published()
     return Evaluation(
         protocol={"name": protocol.name, **protocol.settings},
         estimate=findings.estimate(),

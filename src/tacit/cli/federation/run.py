@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tacit.data.units import PROBABILITY
 from tacit.output import OutputFile, PictureFile
 from tacit.reporting.reading import Result
 from tacit.reporting.words import shown_interval
+from tacit.results.estimate import POPULATION_INTERVAL, bounds_line
 from tacit.results.picture import new_axes
 from tacit.running.deployment.local import run_locally
 from tacit.running.deployment.preview import settings_line
@@ -99,6 +101,8 @@ def _rows(result: Result) -> list[tuple[str, str]]:
     rows = [("protocol", settings_line(content["protocol"])), (result.figure, value)]
     if estimate.has_interval:
         rows.append((estimate.interval_name, " to ".join(shown_interval(estimate, 6))))
+    if all(map(math.isfinite, estimate.population_interval)):
+        rows.append((POPULATION_INTERVAL, bounds_line(estimate.population_interval)))
     if content.get("unit", PROBABILITY) != PROBABILITY:
         rows.append(("unit of scores", content["unit"]))
     rows.append(("privacy spent", _spent(content["spent"])))
