@@ -232,7 +232,7 @@ def said(**values: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"version": VERSION + 1}, "speaks version 2 of letters, and this is version 1"),
+        ({"version": VERSION + 1}, "speaks version 3 of letters, and this is version 2"),
         ({"version": None}, "speaks version None"),
         ({"digest": b""}, "agreed to another plan"),
         ({"place": 9}, "names no party"),

@@ -333,7 +333,7 @@ def window_excess(clients: int, min_clients: int, colluders: int, degree: int) -
     Examples
     --------
     >>> window_excess(1000, 900, 100, degree=52)
-    31
+    30
     """
     from scipy import stats  # noqa: PLC0415 (half a second to import)
 
