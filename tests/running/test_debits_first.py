@@ -32,8 +32,7 @@ from tests.laws import PROTOCOLS
 
 SOURCES = Path(tacit.__file__).parent
 ANSWERING = {
-    "running.party.Party._to_ask",
-    "running.party.Party._masked",
+    "running.party.Party._computed",
     "running.joint_holder.Holder.answer",
     "running.joint_holder.Holder._pair_work",
     "running.joint_holder.Holder._rank_work",

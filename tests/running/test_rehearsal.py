@@ -511,7 +511,7 @@ def test_a_party_adds_to_one_sum_a_step_over_enough_parties() -> None:
     assert "send_vector was summed in this run already" in str(caught.value.refusals[0].reason)
 
 
-@step(sums=lambda ask: {"above": ()})
+@step(sums=lambda ask: {"above": ()}, shares=unshared)
 def count_above(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
     return {"above": np.array(int((clients.scores > ask.shared["edge"]).sum()), dtype=np.int64)}
 
@@ -551,7 +551,7 @@ def test_a_coordinator_cannot_choose_who_counts() -> None:
     agreement = keys.agreement(protocol, fewest=4)
     asked = Coordinator(agreement, keys.coordinator, (0, 1))
     parties = {
-        k: Party(k, keys.parties[k], agreement, clients.part(k, k + 1), NoNoise()) for k in (0, 1)
+        k: Party(k, keys.parties[k], agreement, clients.part(k, k + 1), NoNoise(), unrecorded) for k in (0, 1)
     }
     letters = asked.open()
     for place, party in parties.items():
@@ -673,7 +673,7 @@ def test_giving_up_alone_gives_no_budget_back() -> None:
     agreement = keys.agreement(protocol, fewest=4)
     stage = Coordinator(agreement, keys.coordinator)
     parties = [
-        Party(k, keys.parties[k], agreement, clients.part(k, k + 1), NoNoise()) for k in range(5)
+        Party(k, keys.parties[k], agreement, clients.part(k, k + 1), NoNoise(), unrecorded) for k in range(5)
     ]
     letters = stage.open()
     for _ in range(3):

@@ -24,7 +24,7 @@ MOST_MULTIPLIER = 8.0
 RELATIVE = 1e-7
 """Each number of an answer is perturbed by up to this."""
 RESIDUE = 2.0**-16
-"""The most that key switching and rescaling put on a number of an answer; the largest of 180 that
+"""The most that key switching and rescaling put on a number of an answer; the largest of 160 that
 were measured, at 100 and 4,095 thresholds, was 1.7e-6, and they grow with neither counts nor
 parties."""
 FRESH = 2.0**-25

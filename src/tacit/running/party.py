@@ -347,8 +347,7 @@ class Party:
         if self._sum is None:
             raise StaleLetterError("no sum has begun")
         ask, layout = self._sum.ask, self._sum.layout
-        reply = ask.step.answer(self._records, ask, self._noise, self._memory)
-        return self._sum.client.mask(delivery, flattened(reply, layout))
+        return self._sum.client.mask(delivery, flattened(self._computed(ask), layout))
 
     def _checked(self, ask: Ask, view: View) -> Ask:
         """An ask that shows no more, and divides the noise among no more parties, than agreed."""
