@@ -183,7 +183,7 @@ def merged(setting: Setting, lot: Sequence[Searched]) -> Line:
     refused, opening = sum(one.refusals for one in lot), sum(one.opening for one in lot)
     least = min((one.least for one in lot if one.least), default=0)
     text = (
-        f"{setting.describe()}: {tried:,} strategies, {refused:,} refused by somebody, "
+        f"{setting.describe()}: {tried:,} strategies, {refused:,} with a refusal, "
         f"{opening:,} open a sum, the smallest over {least}, allowed {setting.allowed}"
     )
     return Line(text, not any(one.is_broken(setting) for one in lot))

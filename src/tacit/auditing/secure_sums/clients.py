@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tacit.auditing.secure_sums.strategy import Attempt, Story
 from tacit.auditing.secure_sums.view import determined_sums
 from tacit.crypto.consistency import (
     NO_DIGEST,
+    ListRule,
     check_certificate,
     check_delivery,
     check_lists,
@@ -84,6 +85,7 @@ class HonestClients:
     setting: Setting
     _said: dict[object, bool] = field(default_factory=dict, repr=False)
     _digests: dict[object, bytes] = field(default_factory=dict, repr=False)
+    _uncut: set[object] = field(default_factory=set, repr=False)
 
     def answer(self, attempt: Attempt, joining: Bools | None = None, number: int = 0) -> Answers:
         """What the server gets in one attempt.
@@ -215,15 +217,28 @@ class HonestClients:
         agreeing: Members,
     ) -> bool:
         """Whether client k signs these lists; ``agreeing`` signed its own digest, or would."""
-        without, rule = self.setting.without, self.setting.rule
-        if Part.WINDOWS in without:
-            rule = replace(rule, window_excess=-1)
-        signers = stayed if Part.DIGESTS in without else agreeing
+        setting = self.setting
+        signers = stayed if Part.DIGESTS in setting.without else agreeing
+        told = (story.transcript, announced, stayed, left, signers)
+        # whether leavers cut the ring is the same for all who are told the same: asked once
+        rule = self._ring_ignored if told in self._uncut else self._lists_rule
         digests = dict.fromkeys(signers | {k}, b"its own")
-        return self._once(
-            (k, story.transcript, announced, stayed, left, signers),
+        accepted = self._once(
+            (k, told),
             lambda: check_lists(rule, k, story.arranged, announced, stayed, left, digests),
         )
+        if accepted:
+            self._uncut.add(told)
+        return accepted
+
+    @cached_property
+    def _lists_rule(self) -> ListRule:
+        rule = self.setting.rule
+        return replace(rule, window_excess=-1) if Part.WINDOWS in self.setting.without else rule
+
+    @cached_property
+    def _ring_ignored(self) -> ListRule:
+        return replace(self._lists_rule, degree=self.setting.clients)
 
     def _certified(self, attempt: Attempt, signed: Bools, digests: tuple[bytes, ...]) -> Bools:
         groups: dict[Lists, set[int]] = {}
@@ -250,6 +265,7 @@ class HonestClients:
         if asked not in self._said:
             if len(self._said) > 200_000:
                 self._said.clear()
+                self._uncut.clear()
             self._said[asked] = _allowed(check)
         return self._said[asked]
 

@@ -114,11 +114,11 @@ def exhaust(scope: Scope, until_broken: bool = False) -> Exhausted:
     options = [_options(honest, scope, k) for k in scope.setting.members.tolist()]
     codes, weights = _classes(scope, options)
     found.assignments, found.classes = int(weights.sum()), len(codes)
-    search = _Lists(honest, found)
+    search = _Lists(honest, found, scope.setting.allowed if until_broken else 0)
     for code, weight in zip(codes[::-1].tolist(), weights[::-1].tolist(), strict=True):
         told = [some[choice] for some, choice in zip(options, code, strict=True)]
         search.try_all(_announcing(scope, told), weight)
-        if until_broken and 0 < found.least < scope.setting.allowed:
+        if search.is_done:
             return found
     for before, last in product(found.continued, found.outcomes):
         found.note(least_combination(before | last))
@@ -210,14 +210,19 @@ def _announcing(scope: Scope, told: list[Told]) -> Attempt:
 class _Lists:
     """All lists that clients sign after they were told whom to mask with."""
 
-    def __init__(self, honest: HonestClients, found: Exhausted) -> None:
-        self._honest, self._found = honest, found
+    def __init__(self, honest: HonestClients, found: Exhausted, enough: int) -> None:
+        self._honest, self._found, self._enough = honest, found, enough
         clients = honest.setting.clients
         states = np.array(list(product(range(3), repeat=clients)), dtype=np.int8)
         self._stayed, self._left = states == 1, states == 2
         self._bits = 1 << np.arange(clients)
         self._accepted: dict[object, Indices] = {}
         self._certificates: dict[tuple[int, int], bool] = {}
+
+    @property
+    def is_done(self) -> bool:
+        """Whether a combination of fewer vectors than were looked for was found."""
+        return 0 < self._found.least < self._enough
 
     def try_all(self, attempt: Attempt, weight: int) -> None:
         """Every choice of lists, for one assignment that stands for ``weight`` of them."""
@@ -232,6 +237,8 @@ class _Lists:
                 rest, place = np.divmod(rest, one.size)
                 chosen[:, k] = one[place]
             self._solve(attempt, masked, chosen, weight)
+            if self.is_done:
+                return
 
     def _choices(self, attempt: Attempt, masked: Masked, k: int) -> Indices:
         """The lists that client k signs, as places in the table of all; -1 for none."""
@@ -264,6 +271,8 @@ class _Lists:
         least = opening[np.argmin(sizes[opening])]
         lists = {"stayed": self._stayed[chosen[least]], "left": left[least]}
         self._found.note(int(sizes[least]), replace(attempt, **lists, revealing=revealed[least]))
+        if self.is_done:
+            return
         # fewer shares open no more, so strategies that opened nothing are done
         for group in self._may_reveal(masked, revealed[opening].any(0)):
             fewer = self._honest.opened(masked, left[opening], revealed[opening] & group)

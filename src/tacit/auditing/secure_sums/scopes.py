@@ -69,14 +69,14 @@ def many_lists_scopes(clients: int) -> Iterator[Scope]:
 
 def many_clients() -> list[tuple[Setting, int]]:
     """Agreements of 10 to 200 clients, and how many strategies are searched for each: 100,000."""
-    usual = [(10, 20_000), (64, 15_000), (100, 5_000), (200, 3_000)]
+    usual = [(10, 16_000), (64, 14_000), (100, 7_000), (200, 5_000)]
     others = [
         (complete(10, colluders=0, min_clients=6), 10_000),
         (complete(10, colluders=3, min_clients=8), 10_000),
-        (ring(10, colluders=1, min_clients=6, degree=4, threshold=3), 14_000),
-        (complete(64, colluders=0, min_clients=45), 15_000),
-        (ring(100, colluders=10, min_clients=70, degree=20, threshold=11), 5_000),
-        (ring(200, colluders=18, min_clients=140, degree=34, threshold=19), 3_000),
+        (ring(10, colluders=1, min_clients=6, degree=4, threshold=3), 12_000),
+        (complete(64, colluders=0, min_clients=45), 14_000),
+        (ring(100, colluders=10, min_clients=70, degree=20, threshold=11), 7_000),
+        (ring(200, colluders=18, min_clients=140, degree=34, threshold=19), 5_000),
     ]
     return [(agreed(clients), number) for clients, number in usual] + others
 

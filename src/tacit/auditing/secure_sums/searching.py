@@ -37,7 +37,7 @@ class Searched:
     Parameters
     ----------
     strategies : how many were tried.
-    refusals : of these, those in which an honest client refused what it was told.
+    refusals : of these, those in which an honest client that was asked gave no shares.
     opening : of these, those by which the server solved for something.
     least : the fewest honest vectors in a combination that it solved for; 0 for nothing at all.
     example : a strategy that found them.
@@ -96,7 +96,7 @@ def search(
 
 def determined(honest: HonestClients, attempts: Sequence[Attempt]) -> tuple[int, bool]:
     """The fewest honest vectors in a combination that these attempts determine, 0 for none, and
-    whether an honest client refused what it was told.
+    whether an honest client that was asked gave no shares.
 
     A client takes part in the next attempt when enough clients gave the last one up; all do that
     never revealed a share.
@@ -107,7 +107,7 @@ def determined(honest: HonestClients, attempts: Sequence[Attempt]) -> tuple[int,
     for number, attempt in enumerate(attempts):
         answers = honest.answer(attempt, joining, number)
         sums |= set(sums_of(answers.labels))
-        refused |= bool((joining & attempt.revealing & ~answers.revealed).any())
+        refused |= _refuses(honest.setting, attempt, answers)
         ended = ended & ~answers.revealed
         if number + 1 < len(attempts):
             joining = honest.joining(ended, answers.masked)
