@@ -551,7 +551,8 @@ def test_a_coordinator_cannot_choose_who_counts() -> None:
     agreement = keys.agreement(protocol, fewest=4)
     asked = Coordinator(agreement, keys.coordinator, (0, 1))
     parties = {
-        k: Party(k, keys.parties[k], agreement, clients.part(k, k + 1), NoNoise(), unrecorded) for k in (0, 1)
+        k: Party(k, keys.parties[k], agreement, clients.part(k, k + 1), NoNoise(), unrecorded)
+        for k in (0, 1)
     }
     letters = asked.open()
     for place, party in parties.items():
@@ -673,7 +674,8 @@ def test_giving_up_alone_gives_no_budget_back() -> None:
     agreement = keys.agreement(protocol, fewest=4)
     stage = Coordinator(agreement, keys.coordinator)
     parties = [
-        Party(k, keys.parties[k], agreement, clients.part(k, k + 1), NoNoise(), unrecorded) for k in range(5)
+        Party(k, keys.parties[k], agreement, clients.part(k, k + 1), NoNoise(), unrecorded)
+        for k in range(5)
     ]
     letters = stage.open()
     for _ in range(3):

@@ -201,16 +201,17 @@ def test_a_ledger_that_is_older_than_the_state_is_not_gone_on_from(tmp_path: Pat
     assert reason == "declined: the budget book is not available"
 
 
-def test_a_sum_is_opened_once(tmp_path: Path) -> None:
-    """No letter of a secure sum after the masked one costs anything; each has its debit."""
+@pytest.mark.parametrize("back", [1, 2], ids=["reveal", "certify"])
+def test_a_sum_is_certified_and_opened_once(tmp_path: Path, back: int) -> None:
+    """No letter of a secure sum after the masked one costs anything; each has its debit, so that a
+    party that was put back to before it signed a list signs no second one."""
     attack = Attack(tmp_path, HISTOGRAM)
     going = True
     while going:
         attack.copy()
         going = attack.go_on()
-    revealing = attack.letters[-1][0]
-    again = attack.at(len(attack.letters), revealing)
-    attack.revert(len(attack.letters) - 1)
+    again = attack.at(len(attack.letters), attack.letters[-back][0])
+    attack.revert(len(attack.letters) - back)
     letter = attack.send(again)
     assert letter is not None
     assert letter.kind is Kind.DECLINE
