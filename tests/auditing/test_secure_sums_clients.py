@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -113,3 +115,17 @@ def test_searched_clients_answer_as_real_ones(graph: str) -> None:
         assert (np.stack([searched.seed_shares, searched.key_shares]) == real.shares).all()
         seen |= {(bool(real.sent.all()), bool(real.revealed.any()))}
     assert seen == {(True, True), (True, False), (False, True), (False, False)}, "too alike"
+
+
+def test_a_client_is_in_no_sum_with_one_that_was_told_of_fewer() -> None:
+    """Of three clients, all of whom must stay, client 0 gets the shares of client 2 only. With that
+    client on its side, and the seed that client 1 would help to open, a server would read it."""
+    real = RealSum(3, Neighbourhood.complete(3, colluders=0, fewest=3))
+    setting = real.setting()
+    told = truthful(real.story(setting))
+    announced, delivered = told.announced.copy(), told.delivered.copy()
+    announced[0, 1] = delivered[0, 1] = False
+    real.answer(replace(told, announced=announced, delivered=delivered))
+    assert real.sent.all()
+    assert not real.revealed.any()
+    assert not real.shares.any()

@@ -127,6 +127,10 @@ def _short_deliveries() -> Iterator[Attack]:
         told = complete(20, colluders=4, min_clients=14, threshold=11).lacking(part)
         short = short_delivery(told, _story(told), victims=[0], leavers=range(1, 7))
         yield Attack("one client's share delivery is shortened", told, (short,), 1)
+    for clients, colluders, threshold, opened in ((3, 1, 2, 1), (10, 2, 6, 4)):
+        told = complete(clients, colluders, clients, threshold).lacking(*ONE_ATTEMPT)
+        short = short_delivery(told, _story(told), victims=range(opened), leavers=())
+        yield Attack("some get no shares of the others, and nobody leaves", told, (short,), opened)
 
 
 def _story(setting: Setting) -> Story:
