@@ -309,12 +309,14 @@ class TestShown:
         result = evaluate(clients, NOISY, seed=1)
         rows = dict(result.to_rows())
         half = result.at(0.5)["precision"]
-        assert f"precision {half.value:.4f} +- " in rows["at 0.5"]
+        low, high = half.interval(0.95)
+        told = f"{half.value:.4f}, 95 % interval (these records) {low:.4f} to {high:.4f}"
+        assert rows["precision at 0.5"] == told
         assert result.histogram is not None
         assert rows["average precision"].startswith(
-            f"{result.histogram.average_precision().value:.4f} +- "
+            f"{result.histogram.average_precision().value:.4f}, 95 % interval (these records) 0."
         )
-        assert rows["calibration"].startswith("ECE 0.")
+        assert ", 95 % interval (population) 0." in rows["calibration error (ECE)"]
         assert "noise supports" not in rows
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from tacit.protocols.conversation import Protocol
 from tacit.protocols.registry import protocol_of
 from tests.federations import binormal_clients
 
+ROOT = Path(__file__).parents[2]
 THREE = Clients.from_arrays([0.2, 0.9, 0.4], [0, 1, 1])
 SETTINGS: tuple[tuple[str, dict[str, object]], ...] = (
     ("fedauc", {}),
@@ -105,3 +108,40 @@ def test_a_difference_and_its_interval_lie_between_minus_one_and_one() -> None:
         if found.has_signal:
             low, high = found.difference.interval()
             assert -1 <= low <= found.difference.value <= high <= 1
+
+
+def lines_of_text() -> Iterator[str]:
+    """Every line with a figure that people read, but for warnings."""
+    clients = binormal_clients(600, 1400, 5)
+    groups = tacit.Groups.from_arrays(np.arange(2000) % 2, names=("0", "1"))
+    results: list[tacit.Evaluation | tacit.Comparison | tacit.GroupedEvaluation] = [
+        tacit.evaluate(clients, made(name, settings, 4.0), seed=1, exact=True)
+        for name, settings in SETTINGS
+    ]
+    results.append(tacit.compare(clients, clients.scores**2, tacit.FedAUC(4.0), seed=1))
+    results += [
+        tacit.evaluate_groups(clients, groups, protocol, seed=1)
+        for protocol in (tacit.FedAUC(4.0), tacit.DPAUC(4.0))
+    ]
+    for result in results:
+        yield from (f"{name}  {value}" for name, value in result.to_rows())
+    yield from demonstration.report([demonstration.compare("demo", clients, 1)]).splitlines()
+
+
+def test_every_line_names_what_its_interval_is_about() -> None:
+    found = list(lines_of_text())
+    assert sum("95 % interval" in line for line in found) > 2 * len(SETTINGS)
+    for line in found:
+        assert "+-" not in line
+        if line.startswith(("note on", "simulation,")):
+            continue
+        for name in re.finditer(r"95 % interval|standard error", line):
+            assert line[name.end() :].startswith((" (these records)", " (population)")), line
+
+
+PAGES = (ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/README.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_page_shows_a_bare_plus_or_minus(page: Path) -> None:
+    assert not re.search(r"\d \+- \d", page.read_text(encoding="utf-8"))

@@ -126,7 +126,9 @@ def _headline(result: Result, place: Place) -> str:
     if estimate.has_interval:
         picture = _headline_picture(result, place, estimate, exact)
         low, high = (datum(x, decimal(x, digits)) for x in estimate.interval)
-        interval = f'<p class="interval">95 % interval <b>{low}</b> to <b>{high}</b></p>'
+        interval = (
+            f'<p class="interval">95 % interval (these records) <b>{low}</b> to <b>{high}</b></p>'
+        )
     body = (
         f'<div class="headline"><div>{figure}{interval}</div>{picture}</div>'
         f"{paragraphs(headline_sentences(result))}{_exact_line(result, exact, digits)}"
@@ -138,7 +140,7 @@ def _headline_picture(result: Result, place: Place, estimate: Estimated, exact: 
     low, high = pooled_bounds([estimate])
     if math.isfinite(exact):
         low, high = min(low, exact), max(high, exact)
-    title = f"{result.figure} with its 95 % interval {between(estimate.interval)}"
+    title = f"{result.figure} with its 95 % interval (these records) {between(estimate.interval)}"
     bar = interval_bar(f"{place.prefix}-bar", title, [("", estimate)], exact, (low, high))
     return with_legend(bar, math.isfinite(exact))
 
@@ -168,7 +170,7 @@ def _notices(result: Result, place: Place) -> str:
     if "exact" in result.content:
         notices.append(
             "this report holds the exact figure, which is outside every guarantee: it must not "
-            "leave the place it was computed in. Evaluate with --no-exact for a report to pass on"
+            "leave the place it was computed in. Evaluate without --exact for a report to pass on"
         )
     if not notices:
         return ""
@@ -262,7 +264,7 @@ def _thresholds(result: Result, place: Place) -> str:
     threshold = decimal(number(rates["thresholds"][start]))
     sampled = "true_positive_sampling" in result.content.get("roc", {})
     about = "population" if sampled else "these records"
-    headings = ("Rate", "Estimate", f"95 % interval, {about}", "Share")
+    headings = ("Rate", "Estimate", f"95 % interval ({about})", "Share")
     body = (
         "<p>Records whose score reaches the threshold are called positive. Move it, with the mouse "
         "or the arrow keys; the pictures show where it lies.</p>"
@@ -311,7 +313,7 @@ def _further(result: Result, place: Place) -> str:
     ]
     if not rows:
         return ""
-    made = table("Figures", ("Figure", "Estimate", "95 % interval, these records"), rows)
+    made = table("Figures", ("Figure", "Estimate", "95 % interval (these records)"), rows)
     return place.section("further", "Further figures", made)
 
 

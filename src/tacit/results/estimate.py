@@ -15,6 +15,17 @@ class Interval(NamedTuple):
     high: float
 
 
+About = Literal["data", "population"]
+
+RECORDS_INTERVAL = "95 % interval (these records)"
+"""What an interval about the exact figure of the evaluated records is called, everywhere."""
+
+POPULATION_INTERVAL = "95 % interval (population)"
+"""What an interval is called that adds the sampling error, everywhere."""
+
+RECORDS_ERROR = "standard error (these records)"
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A figure with its errors, each a standard deviation.
@@ -55,9 +66,7 @@ class Estimate:
         """The error about this data set's figure: privacy noise and approximation together."""
         return math.hypot(self.privacy_error, self.approximation_error)
 
-    def interval(
-        self, level: float = 0.95, about: Literal["data", "population"] = "data"
-    ) -> Interval:
+    def interval(self, level: float = 0.95, about: About = "data") -> Interval:
         """The normal interval that covers the figure with probability ``level``, within its limits.
 
         ``about="data"`` asks about the exact figure of the data that was evaluated: only privacy
@@ -113,6 +122,34 @@ class Estimate:
             "bias": finite(self.bias),
             "interval": [finite(bound) for bound in self.interval(0.95)],
         }
+
+
+def bounds_line(bounds: tuple[float, float], form: str = ".6f") -> str:
+    """The ends of an interval in words.
+
+    Examples
+    --------
+    >>> bounds_line((0.25, 0.75), ".2f")
+    '0.25 to 0.75'
+    """
+    low, high = bounds
+    return f"{low:{form}} to {high:{form}}"
+
+
+def estimate_line(estimate: Estimate, form: str = ".6f") -> str:
+    """An estimate with its interval about these records, as text puts them on one line.
+
+    Examples
+    --------
+    >>> estimate_line(Estimate(0.75, 0.001, 0.01), ".4f")
+    '0.7500, 95 % interval (these records) 0.7480 to 0.7520'
+    """
+    if not math.isfinite(estimate.value):
+        return "not enough signal"
+    bounds = estimate.interval(0.95)
+    if not all(map(math.isfinite, bounds)):
+        return f"{estimate.value:{form}}, without an interval"
+    return f"{estimate.value:{form}}, {RECORDS_INTERVAL} {bounds_line(bounds, form)}"
 
 
 def finite(value: float) -> float | None:

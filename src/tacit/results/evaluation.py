@@ -19,7 +19,15 @@ from tacit.reporting.integrity import SCHEMA, federation_entry, sealed
 from tacit.reporting.reading import Result
 from tacit.results.bands import numbers
 from tacit.results.calibrator import Calibrator
-from tacit.results.estimate import Estimate, finite
+from tacit.results.estimate import (
+    POPULATION_INTERVAL,
+    RECORDS_ERROR,
+    RECORDS_INTERVAL,
+    About,
+    Estimate,
+    bounds_line,
+    finite,
+)
 from tacit.results.findings import Curve
 from tacit.results.histogram import Histogram
 from tacit.results.threshold_rates import rates_entry, rates_of_curve
@@ -240,16 +248,21 @@ class Evaluation:
 
     def to_rows(self) -> list[tuple[str, str]]:
         """The result as labelled lines for a person."""
-        interval = self.estimate.interval(0.95)
         rows = [("protocol", _protocol_line(self.protocol))]
         if self.has_signal:
             rows.append((self.figure, f"{self.estimate.value:.6f}"))
         else:
             rows.append((self.figure, "not enough signal"))
-        if self.has_signal and math.isfinite(self.estimate.standard_error):
-            rows.append(("95 % interval", f"{interval.low:.6f} to {interval.high:.6f}"))
+        intervals: tuple[tuple[str, About], ...] = (
+            (RECORDS_INTERVAL, "data"),
+            (POPULATION_INTERVAL, "population"),
+        )
+        for name, about in intervals:
+            bounds = self.estimate.interval(0.95, about)
+            if all(map(math.isfinite, bounds)):
+                rows.append((name, bounds_line(bounds)))
         if math.isfinite(self.estimate.standard_error):
-            rows.append(("standard error", f"{self.estimate.standard_error:.2e}"))
+            rows.append((RECORDS_ERROR, f"{self.estimate.standard_error:.2e}"))
         if self.exact is not None:
             rows.append((f"exact {self.figure}", f"{self.exact:.6f} (computed here, not private)"))
         if self.histogram is not None:

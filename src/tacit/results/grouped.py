@@ -9,7 +9,13 @@ from typing import Any, Literal
 
 from tacit.privacy.cost import Cost
 from tacit.reporting.integrity import sealed
-from tacit.results.estimate import Estimate, finite
+from tacit.results.estimate import (
+    RECORDS_INTERVAL,
+    Estimate,
+    bounds_line,
+    estimate_line,
+    finite,
+)
 from tacit.results.evaluation import Evaluation
 
 SCHEMA = "tacit-groups/1"
@@ -213,7 +219,7 @@ class GroupedEvaluation:
             rows.append(
                 (
                     "spread",
-                    f"{found.value:.6f}, 95 % interval {found.low:.6f} to {found.high:.6f} "
+                    f"{found.value:.6f}, {RECORDS_INTERVAL} {bounds_line((found.low, found.high))} "
                     f"({found.highest} over {found.lowest}{self._left_out(found)})",
                 )
             )
@@ -268,8 +274,7 @@ def _line(group: Group) -> str:
     told = _size(group)
     if not group.has_signal:
         return f"not enough signal ({told})"
-    low, high = group.estimate.interval(0.95)
-    return f"{group.estimate.value:.6f}, 95 % interval {low:.6f} to {high:.6f} ({told})"
+    return f"{estimate_line(group.estimate)} ({told})"
 
 
 def _spent(spent: Cost) -> str:

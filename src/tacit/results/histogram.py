@@ -37,7 +37,13 @@ from tacit.metrics.rates import (
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.results.bands import Band, PrecisionRecall, Reliability
 from tacit.results.calibrator import Calibrator
-from tacit.results.estimate import Estimate, finite
+from tacit.results.estimate import (
+    POPULATION_INTERVAL,
+    Estimate,
+    bounds_line,
+    estimate_line,
+    finite,
+)
 from tacit.results.findings import UNIT, Curve
 from tacit.results.threshold_rates import rates_entry
 
@@ -234,15 +240,16 @@ class Histogram:
 
     def to_rows(self) -> list[tuple[str, str]]:
         """What a person is told of it."""
-        average, half = self.average_precision(), self.at(0.5)
-        named = ("precision", "recall", "accuracy", "f1")
-        ece = self.debiased_ece()
+        half, ece = self.at(0.5), self.debiased_ece()
+        named = {"precision": "precision", "recall": "recall", "accuracy": "accuracy", "f1": "F1"}
+        calibration = Estimate(ece.value, ece.standard_error, 0.0, limits=UNIT)
+        bounds = bounds_line(calibration.interval(0.95), ".4f")
         return [
-            ("average precision", _with_error(average)),
-            ("at 0.5", ", ".join(f"{name} {_with_error(half[name])}" for name in named)),
+            ("average precision", estimate_line(self.average_precision(), ".4f")),
+            *((f"{told} at 0.5", estimate_line(half[name], ".4f")) for name, told in named.items()),
             (
-                "calibration",
-                f"ECE {ece.value:.4f} +- {ece.standard_error:.1g} over {self.starts.size} buckets",
+                "calibration error (ECE)",
+                f"{ece.value:.4f}, {POPULATION_INTERVAL} {bounds}, {self.starts.size} buckets",
             ),
         ]
 
@@ -320,9 +327,3 @@ class Histogram:
         reach = math.sqrt(above[cell] * (1 - above[cell]))
         steps = moved / (above[cell] - above[other]) * np.maximum(self.counts[:, cell], 0.0) * reach
         return float(np.sqrt(np.sum(steps**2)))
-
-
-def _with_error(rate: Estimate) -> str:
-    """A rate with its standard error about the population."""
-    error = math.hypot(rate.standard_error, rate.sampling_error)
-    return f"{rate.value:.4f} +- {error:.1g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tacit.cli.federation.shared import show_rows, stoppable, teller, verbose_op
 from tacit.cli.shell import NO_SIGNAL, as_json, show
 from tacit.output import OutputFile, PictureFile
 from tacit.reporting.reading import Result
+from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL, bounds_line
 from tacit.results.picture import new_axes
 from tacit.running.deployment.local import run_locally
 from tacit.running.deployment.preview import settings_line
@@ -95,9 +97,11 @@ def _rows(result: Result) -> list[tuple[str, str]]:
     content, estimate = result.content, result.estimate
     value = f"{estimate.value:.6f}" if estimate.has_signal else "not enough signal"
     rows = [("protocol", settings_line(content["protocol"])), (result.figure, value)]
-    if estimate.has_interval:
-        low, high = estimate.interval
-        rows.append(("95 % interval", f"{low:.6f} to {high:.6f}"))
+    intervals = (
+        (RECORDS_INTERVAL, estimate.interval),
+        (POPULATION_INTERVAL, estimate.population_interval),
+    )
+    rows += [(name, bounds_line(own)) for name, own in intervals if all(map(math.isfinite, own))]
     rows.append(("privacy spent", _spent(content["spent"])))
     rows += [
         (f"sent by {who.get('name', 'a party')}", f"{who['bytes_sent']:,} bytes")
