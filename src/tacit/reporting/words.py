@@ -91,8 +91,8 @@ def _certainty(result: Result) -> list[str]:
         ]
     if all(math.isfinite(bound) for bound in estimate.population_interval):
         sentences.append(
-            "For the population that these records are a sample of, it is "
-            f"{between(estimate.population_interval, digits)}."
+            "For the population that these records are a sample of, it lies with 95 % confidence "
+            f"between {' and '.join(decimal(x, digits) for x in estimate.population_interval)}."
         )
     return sentences
 

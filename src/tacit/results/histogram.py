@@ -221,8 +221,8 @@ class Histogram:
         return calibration_figures(self.finest)
 
     def calibrator(self, method: str = "bbq") -> Calibrator:
-        """A map from scores to calibrated probabilities, fitted on the finest cells."""
-        return Calibrator.from_cells(self.finest, method)
+        """A map from scores to calibrated probabilities, fitted on the buckets."""
+        return Calibrator.from_cells(self.cells, method)
 
     def debiased_ece(self) -> DebiasedError:
         """The expected calibration error over the buckets, less what privacy and sampling add.
