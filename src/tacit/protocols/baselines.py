@@ -15,6 +15,9 @@ from tacit.privacy.noise import NoiseSource, power_of_two_grid
 from tacit.protocols.conversation import Ask, Conversation, Memory, Protocol, Reply, step
 from tacit.results.findings import Findings
 
+LARGEST_SCORE_BUDGET = 1e6
+"""The largest epsilon of noise on scores, a thousand times the papers' largest."""
+
 APART = (
     "the scores tell the classes of these records apart without a mistake, for which DeLong's "
     "sampling error is 0: the interval about the population is too narrow"
@@ -123,7 +126,7 @@ class NoisyScores(Protocol):
     steps = (share_noisy_scores, plain_rank_sums)
 
     def __post_init__(self) -> None:
-        check_budget(self.epsilon)
+        check_budget(self.epsilon, LARGEST_SCORE_BUDGET)
 
     @property
     def guarantee(self) -> Cost:
