@@ -72,7 +72,8 @@ def test_the_command_ends_with_3_where_no_figure_exists(tmp_path: Path) -> None:
     silent = [result for result in results if result.exit_code == 3]
     assert silent
     for result in silent:
-        assert "AUC               not enough signal" in result.output
+        (line,) = (line for line in result.output.splitlines() if line.startswith("AUC "))
+        assert line.split(maxsplit=1)[1] == "not enough signal"
         assert "no figure: " in result.output or "not enough signal at" in result.output
 
 
@@ -86,6 +87,15 @@ def test_the_largest_epsilon_is_computed_without_a_warning_and_more_is_refused(
         tacit.evaluate(clients, made(name, settings, MAX_BUDGET), seed=1)
         with pytest.raises(ValueError, match=r"epsilon must be at most 700.0, got 1000000000.0"):
             made(name, settings, 1e9)
+
+
+def test_noise_on_scores_has_a_bound_too() -> None:
+    clients = binormal_clients(60, 140, 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tacit.evaluate(clients, tacit.NoisyScores(1e6), seed=1)
+    with pytest.raises(ValueError, match=r"epsilon must be at most 1000000.0, got 1000000000.0"):
+        tacit.NoisyScores(1e9)
 
 
 def test_every_row_of_the_demonstration_holds_its_own_estimate() -> None:

@@ -208,9 +208,10 @@ def test_a_late_letter_is_refused_as_late() -> None:
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_a_letter_of_an_older_session_is_refused_as_foreign(way: Any) -> None:
     clients, keys = binormal_clients(30, 40, 5), Keys.generate(5)
-    older = rehearse(clients, ExactAUC(), keys=keys)
-    faults = [Fault("replay", 1, 0, way)]
-    run = rehearse(clients, ExactAUC(), faults, keys=keys, older=older, retries=1)
+    protocol = FedAUC(1.0, allocation="adaptive")
+    older = rehearse(clients, protocol, noise=silent, keys=keys)
+    faults = [Fault("replay", 1, 1, way)]
+    run = rehearse(clients, protocol, faults, noise=silent, keys=keys, older=older, retries=1)
     (refusal,) = run.refusals
     assert isinstance(refusal.reason, ForeignLetterError)
     assert run.findings.value == older.findings.value

@@ -197,13 +197,19 @@ def most(costs: Iterable[Cost]) -> Cost:
     )
 
 
-def check_budget(epsilon: float) -> None:
-    """Refuse an epsilon that is no number, or outside what mechanisms can be computed for."""
+def check_budget(epsilon: float, largest: float = MAX_BUDGET) -> None:
+    """Refuse an epsilon that is no number, or outside what mechanisms can be computed for.
+
+    Parameters
+    ----------
+    epsilon : the privacy budget of an evaluation.
+    largest : what it may be at most; mechanisms that take no ``exp(epsilon)`` allow more.
+    """
     check_epsilon(epsilon)
     if epsilon < LEAST_BUDGET:
         raise ValueError(f"epsilon must be at least {LEAST_BUDGET}, got {epsilon}")
-    if epsilon > MAX_BUDGET:
-        raise ValueError(f"epsilon must be at most {MAX_BUDGET}, got {epsilon}")
+    if epsilon > largest:
+        raise ValueError(f"epsilon must be at most {largest}, got {epsilon}")
 
 
 def check_epsilon(epsilon: float) -> None:

@@ -17,6 +17,9 @@ from tacit.protocols.conversation import Ask, Conversation, Memory, Protocol, Re
 from tacit.protocols.score_range import UNIT_INTERVAL
 from tacit.results.findings import Findings
 
+LARGEST_SCORE_BUDGET = 1e6
+"""The largest epsilon of noise on scores, a thousand times the papers' largest."""
+
 APART = (
     "the scores tell the classes of these records apart without a mistake, for which DeLong's "
     "sampling error is 0: the interval about the population is too narrow"
@@ -126,7 +129,7 @@ class NoisyScores(Protocol):
     steps = (share_noisy_scores, plain_rank_sums)
 
     def __post_init__(self) -> None:
-        check_budget(self.epsilon)
+        check_budget(self.epsilon, LARGEST_SCORE_BUDGET)
 
     @property
     def guarantee(self) -> Cost:
