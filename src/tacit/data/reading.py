@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import csv
-import errno
 import os
 import re
-import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +31,7 @@ from tacit.data.columns import (
 )
 from tacit.data.file_units import Units, check_scales, in_one_unit, units_of
 from tacit.data.groups import Groups
+from tacit.data.opening import opened_file, opened_text, reason, unchanging
 
 FilePath = str | os.PathLike[str]
 
@@ -42,7 +41,6 @@ _PARQUET_BATCH_ROWS = 1 << 16
 _PARQUET_BUFFER_BYTES = 1 << 20
 _CSV_BLOCK_BYTES = 1 << 20
 _MALFORMED_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
-_READ_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error)
 
 
 @dataclass(frozen=True)
@@ -213,7 +211,7 @@ def columns_of_frame(
     try:
         table = pa.table(frame)
     except (pa.ArrowException, ValueError, TypeError) as error:
-        raise DataError(f"{source} cannot be read as Arrow: {_reason(error)}") from None
+        raise DataError(f"{source} cannot be read as Arrow: {reason(error)}") from None
     _require_columns(table.column_names, columns, source)
     _require_types(table.schema, columns, source)
     records = _collect(table.select(columns.names).to_batches(), columns, source)
@@ -254,7 +252,7 @@ def _file_names(sources: list[str]) -> list[str]:
 
 def _read_file(source: str, columns: _Columns) -> _Records:
     extension = _extension(source)
-    with _unchanging(source):
+    with unchanging(source):
         return _collect(_batches(source, extension, columns), columns, source)
 
 
@@ -276,70 +274,15 @@ def _collect(batches: Iterable[pa.RecordBatch], columns: _Columns, source: str) 
     )
 
 
-@contextmanager
-def _unchanging(source: str) -> Iterator[None]:
-    """Refuse a file when it cannot be read or changes before it is closed."""
-    try:
-        opened = _stamp(source)
-        try:
-            yield
-        finally:
-            if _stamp(source) != opened:
-                raise DataError(f"{source} changed while it was being read") from None
-    except FileNotFoundError:
-        raise DataError(f"{source} does not exist") from None
-    except _READ_ERRORS as error:
-        raise DataError(f"{source} cannot be read: {_reason(error)}") from None
-
-
-def _stamp(source: str) -> tuple[int, ...]:
-    """Which file a path leads to, and its state.
-
-    Raises
-    ------
-    OSError : for what is no regular file: a pipe can be read only once.
-    """
-    status = Path(source).stat()
-    if stat.S_ISDIR(status.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError("it is no regular file")
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _reason(error: BaseException) -> str:
-    """The first line of an error's message, without its full stop."""
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return (text.splitlines() or [type(error).__name__])[0].rstrip(".")
-
-
 def _batches(source: str, extension: str, columns: _Columns) -> Iterator[pa.RecordBatch]:
     with ExitStack() as opened:
         if extension not in _SEPARATORS:
-            yield from _parquet_batches(_opened(source, opened), columns, source)
+            yield from _parquet_batches(opened_file(source, opened), columns, source)
             return
-        header = _csv_header(_opened_text(source, extension, opened), _SEPARATORS[extension])
+        header = _csv_header(opened_text(source, extension, opened), _SEPARATORS[extension])
         if header:
-            stream = _opened_text(source, extension, opened)
+            stream = opened_text(source, extension, opened)
             yield from _csv_batches(stream, header, _SEPARATORS[extension], columns, source)
-
-
-def _opened(source: str, closing: ExitStack) -> pa.NativeFile:
-    """A file that Arrow's threads read by themselves.
-
-    They read ahead, and a reader that was left before its end has them still at it when the
-    interpreter ends. A file that is an object of Python would then call into an interpreter that is
-    gone, which ends the process by SIGABRT.
-    """
-    return closing.enter_context(pa.OSFile(source))
-
-
-def _opened_text(source: str, extension: str, closing: ExitStack) -> pa.NativeFile:
-    """The same for a file of text, from its beginning."""
-    file = _opened(source, closing)
-    if not extension.endswith(".gz"):
-        return file
-    return closing.enter_context(pa.CompressedInputStream(file, "gzip"))
 
 
 def _parquet_batches(
