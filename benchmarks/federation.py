@@ -2,7 +2,7 @@
 
 One SuperLink and three SuperNodes, over TLS with authentication of nodes, on this machine. In turn
 run an application whose ClientApp returns at once and does not know this package, and ours with a
-plan of four legs. Flower's programs look for messages every three seconds on both sides, so that
+plan of five legs. Flower's programs look for messages every three seconds on both sides, so that
 seconds of a leg come in steps. Processor seconds of a node for one message have no such steps.
 
 Nodes run without our guard, which would refuse the empty application. Takes some minutes.
@@ -32,7 +32,7 @@ from tacit.running.deployment.programs import Flower, Program, free_port, is_lis
 from tacit.running.deployment.server import CONNECTION, Coordinator
 
 HOST, PARTIES, WAIT = "127.0.0.1", ("a", "b", "c"), 60.0
-LEGS, LONGEST = 4, 400.0
+LEGS, LONGEST = 5, 400.0
 PLAN = {"name": "score-histogram", "trust": "distributed-dp", "epsilon": 1.0}
 EMPTY = f"""\
 import time

@@ -85,7 +85,7 @@ def test_different_scales_stop_with_files_ranges_and_remedy(name: str) -> None:
 @pytest.mark.parametrize("protocol", [FEDAUC, HISTOGRAM], ids=["fedauc", "histogram"])
 @pytest.mark.usefixtures("folder")
 def test_named_units_give_the_right_figure(protocol: tuple[str, ...]) -> None:
-    result = tacit("evaluate", *FILES, *NAMED, *protocol, "--json")
+    result = tacit("evaluate", *FILES, *NAMED, *protocol, "--json", "--exact")
     assert (result.exit_code, result.stderr) == (0, "")
     found = json.loads(result.stdout)
     assert found["unit"] == "probability"
@@ -95,7 +95,7 @@ def test_named_units_give_the_right_figure(protocol: tuple[str, ...]) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_a_comparison_converts_both_columns() -> None:
-    result = tacit(*COMMANDS["compare"], *NAMED, "--json")
+    result = tacit(*COMMANDS["compare"], *NAMED, "--json", "--exact")
     assert (result.exit_code, result.stderr) == (0, "")
     found = json.loads(result.stdout)
     assert found["first"]["exact"] == pytest.approx(true_auc(), abs=1e-12)

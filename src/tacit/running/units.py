@@ -50,7 +50,7 @@ def check_plan_unit(protocol: Protocol, unit: str) -> None:
             "a party whose scores are in another unit names that in its own file"
         )
     low, high = RANGES[unit]
-    if not low <= wanted[0] < wanted[1] <= high:
+    if not low <= wanted[0] <= wanted[1] <= high:
         raise ValueError(
             f"{protocol.name} takes values from {wanted[0]:g} to {wanted[1]:g}, which are not all "
             f"of the unit {unit!r}"
