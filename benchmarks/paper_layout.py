@@ -82,7 +82,7 @@ def ours(clients: Clients, adversary: Any) -> Side:
     return Side(
         max(sum(map(len, upload)) for upload in uploads),
         lambda: aggregator.answers(uploads),
-        party.opened,
+        lambda answers: float(party.opened(answers).value),
     )
 
 
@@ -92,6 +92,7 @@ def repeated(counts: Counts) -> Counts:
     return Counts(
         np.tile(counts.rising, times),
         np.tile(counts.falling, times),
+        np.tile(counts.inside, times),
         np.tile(counts.positives, times),
         np.tile(counts.negatives, times),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import resource
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -74,7 +75,8 @@ def federation(records: int, clients: int) -> Clients:
     labels = (rng.random(records) < 0.25).astype(np.int8)
     scores = np.clip(rng.normal(0.4 + 0.15 * labels, 0.15), 0, 1)
     owners = np.arange(records) * clients // records
-    return Clients.from_arrays(scores, labels, owners, second=np.round(scores, 1))
+    made = Clients.from_arrays(scores, labels, owners, second=np.round(scores, 1))
+    return replace(made, simulated=True)
 
 
 def answered(clients: Clients, ask: Ask) -> tuple[JointReply, str]:

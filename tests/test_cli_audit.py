@@ -60,7 +60,7 @@ def test_chosen_settings_are_attacked_alone() -> None:
 def test_a_protocol_without_a_guarantee_claims_nothing() -> None:
     result = run("--protocol", "exact", "--quick")
     assert result.exit_code == 0
-    assert result.stdout.count("claims nothing") == 2
+    assert result.stdout.count("claims nothing") == 1
 
 
 def test_the_self_test_catches_every_mistake() -> None:

@@ -58,8 +58,9 @@ def test_two_models_are_compared(folder: Path) -> None:
     assert result.exit_code == 0
     assert "new less old" in result.output
     assert "epsilon 2 a client, label adjacency" in result.output
-    assert "noise                 system" in result.output
-    assert "better                new, on these records" in result.output
+    lines = dict(line.split("  ", 1) for line in result.output.splitlines())
+    assert lines["noise"].strip() == "system"
+    assert lines["better"].strip().startswith("new, on these records")
 
 
 def test_the_json_of_a_comparison_is_repeatable_with_a_seed(folder: Path) -> None:
@@ -71,6 +72,19 @@ def test_the_json_of_a_comparison_is_repeatable_with_a_seed(folder: Path) -> Non
     assert told["clients"] == 4
     assert "exact" not in told["first"]
     assert all("name" not in own for own in told["participants"])
+
+
+def test_the_exact_aucs_of_real_clients_are_for_those_who_ask(folder: Path) -> None:
+    chosen = ("--epsilon", 1, "--json")
+    assert "exact" not in json.loads(compare(*chosen).output)["first"]
+    assert "exact" in json.loads(compare(*chosen, "--exact").output)["first"]
+    assert "exact" in json.loads(compare(*chosen, "--split", 3).output)["first"]
+    assert "exact" not in compare("--epsilon", 1).output
+    by_default, asked = (
+        json.loads(by_group("--json", *more).output) for more in ((), ("--exact",))
+    )
+    assert all("exact" not in own["result"] for own in by_default["groups"])
+    assert all("exact" in own["result"] for own in asked["groups"])
 
 
 def test_a_comparison_can_be_simulated_and_tuned(folder: Path) -> None:

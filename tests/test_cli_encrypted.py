@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
@@ -14,6 +16,7 @@ from click.testing import CliRunner, Result
 import tacit
 from tacit.cli import main
 from tacit.crypto import homomorphic
+from tacit.metrics.ranking import auc
 
 ENCRYPTED = ("--protocol", "encrypted-auc", "--thresholds", "20")
 
@@ -83,4 +86,39 @@ def test_the_auc_is_printed(file: Path, adversary: str) -> None:
     assert result.exit_code == 0
     found = json.loads(result.stdout)
     assert found["protocol"]["adversary"] == adversary
-    assert abs(found["auc"]["value"] - found["exact"]) < 5 * found["auc"]["approximation_error"]
+    low, high = found["auc"]["interval"]
+    assert low <= found["exact"] <= high
+    assert high - low == pytest.approx(2 * found["auc"]["half_range"])
+
+
+def test_the_interval_holds_the_exact_auc_of_crowded_scores(tmp_path: Path) -> None:
+    """What is printed is named as what it is, and a report says so too."""
+    pytest.importorskip("tenseal")
+    scores, labels = tacit.binormal_scores(400, 600, 0.8, seed=0)
+    inside = np.clip(scores, 1e-6, 1 - 1e-6)
+    made = tmp_path / "crowded.csv"
+    crowded = 1 / (1 + (1 / inside - 1) ** 6)
+    pa_csv.write_csv(pa.table({"score": crowded, "label": labels}), made)
+    options = ("--split", 3, *ENCRYPTED, "--most-records", 1000)
+    printed = run(made, *options).stdout
+    (line,) = [one for one in printed.splitlines() if one.startswith("certain range")]
+    low, high = (float(word) for word in line.split() if word[0].isdigit())
+    assert low <= auc(crowded, labels) <= high
+    assert "95 % interval" not in printed
+    assert "standard error" not in printed
+
+
+def test_a_report_calls_the_range_certain_and_rounds_it_outwards() -> None:
+    pytest.importorskip("tenseal")
+    scores, labels = tacit.binormal_scores(400, 600, 0.8, seed=0)
+    clients = tacit.Clients.split(scores, labels, clients=3, seed=0)
+    result = tacit.evaluate(clients, tacit.EncryptedAUC(20, most_records=1000))
+    page = result.to_html()
+    told = re.search(
+        r"Certainly the exact AUC of these records lies between (\S+) and (\S+)\.", page
+    )
+    assert told is not None
+    low, high = result.auc.interval()
+    assert low - 0.001 < float(told[1]) <= low
+    assert high <= float(told[2]) < high + 0.001
+    assert "With 95 % confidence" not in page

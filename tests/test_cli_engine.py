@@ -7,6 +7,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tacit.cli import main
+from tacit.privacy.cost import Adjacency
+from tacit.privacy.ledger import Ledger
 from tacit.running.evaluating import HERE, IDEAL
 from tacit.running.joint_engine import JointError
 
@@ -41,19 +43,53 @@ def test_simulations_do_not_start_processes(tmp_path: Path, simulation: tuple[st
     assert IDEAL in result.output
 
 
-def test_real_clients_compute_together_where_they_can(tmp_path: Path) -> None:
+def test_real_clients_are_not_asked_together_without_ledgers(tmp_path: Path) -> None:
+    result = run(tmp_path, *PAIRS, "--engine", "spu")
+    assert result.exit_code == 2
+    assert (
+        "each debits a ledger of its own: ledgers must be given for north, south" in result.output
+    )
+    assert "Traceback" not in result.output
+    plain = run(tmp_path, *PAIRS)
+    assert plain.exit_code == 0
+    assert IDEAL in plain.output
+
+
+@pytest.mark.parametrize("given", ["north", "=north.db", "north="])
+def test_a_ledger_is_given_with_its_client(tmp_path: Path, given: str) -> None:
+    result = run(tmp_path, *PAIRS, "--ledger", given)
+    assert result.exit_code == 2
+    assert f"--ledger must be CLIENT=FILE, got '{given}'" in result.output
+
+
+def test_ledgers_are_for_clients_that_compute_together(tmp_path: Path) -> None:
+    result = run(tmp_path, *PAIRS, "--engine", "ideal", "--ledger", f"north={tmp_path}/n.db")
+    assert result.exit_code == 2
+    assert "they need engine 'spu'" in result.output
+
+
+def test_real_clients_with_ledgers_compute_together(tmp_path: Path) -> None:
     pytest.importorskip("spu.libspu", reason="joint computations need SPU")
-    result = run(tmp_path, *PAIRS)
+    options = []
+    for name in ("north", "south"):
+        path = tmp_path / f"{name}.db"
+        with Ledger(path) as ledger:
+            ledger.limit(name, 2.0, adjacency=Adjacency.REPLACE)
+        options += ["--ledger", f"{name}={path}"]
+    result = run(tmp_path, *PAIRS, *options)
     assert result.exit_code == 0
     assert HERE in result.output
     assert IDEAL not in result.output
+    again = run(tmp_path, *PAIRS, *options)
+    assert again.exit_code == 2
+    assert "declined: the privacy budget does not allow it" in again.output
 
 
 def test_without_the_extra_one_sentence_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "spu.libspu", None)
-    result = run(tmp_path, *PAIRS, "--engine", "spu")
+    result = run(tmp_path, *PAIRS, "--engine", "spu", "--split", "2")
     assert result.exit_code == 2
     assert "pip install 'tacit[two-party]'" in result.output
     assert "Traceback" not in result.output
@@ -75,7 +111,7 @@ def test_settings_that_need_ranks_are_refused(tmp_path: Path, given: tuple[str, 
 def test_a_failing_party_is_told_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*given: object) -> None:
+    def fail(*given: object, **named: object) -> None:
         raise JointError("the process of south ended with exit status -9")
 
     monkeypatch.setattr("tacit.running.evaluating.run_jointly", fail)

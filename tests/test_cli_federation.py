@@ -145,6 +145,16 @@ def test_a_party_sees_what_joining_means(study: Path) -> None:
     assert not (study / "a" / "ledger.db").exists()
 
 
+def test_scores_out_of_range_are_told_here_and_are_no_reason_to_stay_away(study: Path) -> None:
+    records = study / "a" / "records.csv"
+    records.write_text(records.read_text().replace("0.8", "80"))
+    result = tacit("join", "--check", study / "a" / "party.toml")
+    assert result.exit_code == 0, result.output
+    assert "warning: 1 of 3 scores are outside of what the plan takes as probability" in said(
+        result
+    )
+
+
 def _break(name: str, old: str, new: str) -> Callable[[Path], None]:
     def change(party: Path) -> None:
         text = (party / name).read_text()
@@ -157,7 +167,8 @@ def _break(name: str, old: str, new: str) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (_break("records.csv", "0.8", "1.8"), "got 1.8"),
+        (_break("records.csv", "0.8", "O.8"), "got 'O.8'"),
+        (_break("party.toml", '"probability"', '"real"'), "names the unit 'real', which cannot be"),
         (_break("records.csv", "label", "died"), "label"),
         (_break("party.toml", 'name = "a"', 'name = "b"'), "'a'"),
         (_break("plan.toml", "coordinator =", "# coordinator ="), "no key of the coordinator"),

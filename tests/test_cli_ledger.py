@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tacit.cli import main
+from tacit.cli.ledger import _cell
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.ledger import Entry, Ledger, LimitError
 
@@ -189,6 +190,27 @@ class TestExport:
         assert told[1]["adjacency"] == "label"
         assert told[0]["period"] == 365 * 86_400 * 10**6
         assert (told[-1]["kind"], told[-1]["reason"]) == ("refusal", "LimitError")
+
+    @pytest.mark.parametrize(
+        "name", ['=HYPERLINK("http://x")', "+1+1", "-2", "@SUM(A1)", "registry"]
+    )
+    def test_no_cell_of_csv_is_a_formula(self, tmp_path: Path, name: str) -> None:
+        """Whoever names a data set, or a protocol in a plan, writes into others' spreadsheets."""
+        with pytest.raises(LimitError):
+            spend(tmp_path / "book.db", Cost(0.1, adjacency=Adjacency.LABEL), 1, name)
+        (row,) = csv.DictReader(
+            io.StringIO(run("export", tmp_path / "book.db", "--format", "csv").stdout)
+        )
+        assert row["dataset"] == (name if name == "registry" else f"'{name}")
+        assert not any(str(cell).startswith(("=", "+", "-", "@")) for cell in row.values())
+        assert float(row["epsilon"]) == 0.1
+        (told,) = json.loads(run("export", tmp_path / "book.db").stdout)
+        assert told["dataset"] == name
+
+    @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n"])
+    def test_text_is_quoted_and_numbers_are_not(self, start: str) -> None:
+        assert _cell(f"{start}1") == f"'{start}1"
+        assert (_cell(-1.5), _cell(-2), _cell(None), _cell("a=1")) == (-1.5, -2, None, "a=1")
 
     def test_csv_says_the_same(self, path: Path, tmp_path: Path) -> None:
         run("limit", path, "--dataset", "registry", "--epsilon", "inf")

@@ -42,7 +42,7 @@ def run(*arguments: object) -> Result:
 
 
 def evaluated(*arguments: object) -> dict[str, Any]:
-    result = run("evaluate", *arguments, "--seed", 1, "--json")
+    result = run("evaluate", *arguments, "--seed", 1, "--exact", "--json")
     assert result.exit_code == 0, result.stderr
     made: dict[str, Any] = json.loads(result.stdout)
     return made

@@ -29,7 +29,7 @@ path, folder = sys.argv[1:]
 book = nbformat.read(path, as_version=4)
 NotebookClient(
     book,
-    timeout=300,
+    timeout=900,
     kernel_name="python3",
     coalesce_streams=True,
     resources={"metadata": {"path": folder}},
@@ -96,7 +96,7 @@ def test_a_notebook_runs_and_gives_the_outputs_that_are_committed(
         capture_output=True,
         text=True,
         env=settings,
-        timeout=400,
+        timeout=1000,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

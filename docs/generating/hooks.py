@@ -1,7 +1,7 @@
 """What the site changes of the pages, which are written to be read in the repository.
 
 Links that leave ``docs`` go to the repository where ``repo_url`` is set, else only the path is
-named. Two documents of the repository's root become pages. Fences that quote a source get its
+named. Three documents of the repository's root become pages. Fences that quote a source get its
 path as a title. Lists are written as on GitHub. Notebooks lose the scripts
 that would load others from the network.
 """
@@ -18,7 +18,11 @@ from typing import Any, Protocol
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
-BORROWED = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+BORROWED = {
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "CHANGELOG.md": "changelog.md",
+}
 """Documents of the root, and the pages that they become."""
 
 FENCED = re.compile(r"^(?P<mark>```|~~~).*?^(?P=mark)[ \t]*$", re.DOTALL | re.MULTILINE)

@@ -118,15 +118,18 @@ def _shown(lines: Any) -> Any:
 def table(rounds: list[dict[str, Any]], folder: Path) -> str:
     """Private and exact AUC of every round's model, and the budget spent so far."""
     features, labels = pooled_test_records(folder)
-    lines, spent = ["round  private AUC        exact   epsilon so far"], 0.0
+    lines = ["95 % intervals are about these records"]
+    lines.append("round  private AUC                exact   epsilon so far")
+    spent = 0.0
     for entry in rounds:
         exact = auc(scores_of(np.array(entry["weights"]), features), labels)
         value = "not measured"
         if "result" in entry:
             found = entry["result"]["auc"]
-            value = f"{found['value']:.4f} +- {found['standard_error']:.4f}"
+            low, high = found["interval"]
+            value = f"{found['value']:.4f} ({low:.4f} to {high:.4f})"
             spent += entry["result"]["spent"]["epsilon"]
-        lines.append(f"{entry['round']:5}  {value:17}  {exact:.4f}  {spent:g}")
+        lines.append(f"{entry['round']:5}  {value:25}  {exact:.4f}  {spent:g}")
     return "\n".join(lines)
 
 

@@ -97,9 +97,11 @@ def main(words: list[str] | None = None) -> None:
     crossed = cross_validated(sites, asked.seed + 1)
     exact = roc_auc_score(crossed.labels, crossed.scores)
     lines += [("AUC, cross-validated", crossed, crossed.result.auc, exact)]
-    print("                      private           exact    epsilon")
+    print("95 % intervals are about these records")
+    print("                      private                    exact    epsilon")
     for name, found, figure, truth in lines:
-        value = f"{figure.value:.4f} +- {figure.standard_error:.4f}"
+        low, high = figure.interval(0.95)
+        value = f"{figure.value:.4f} ({low:.4f} to {high:.4f})"
         print(f"{name:20}  {value}  {truth:.4f}   {found.result.spent.epsilon:g}")
     before, after = (brier_score_loss(tested.labels, own) for own in (tested.scores, mapped))
     print(f"Brier score of the held-out scores: {before:.4f}, and recalibrated {after:.4f}")

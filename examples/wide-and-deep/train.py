@@ -162,7 +162,8 @@ def told_after(content: dict[str, Any]) -> str:
     """What the reader must know besides the table."""
     traffic, test = content["traffic"], content["test_records"]
     return (
-        f"{test:,} test records; epsilon hides one test label. Parties and noise are simulated.\n"
+        f"{test:,} test records; epsilon hides one test label; 95 % intervals are about these "
+        "records. Parties and noise are simulated.\n"
         f"Training sent {traffic['down'] / 1e6:.1f} MB down and {traffic['up'] / 1e6:.1f} MB up, "
         f"and is not private: from the gradients the server read "
         f"{100 * traffic['read'] / traffic['labels']:.2f} % of the training labels."

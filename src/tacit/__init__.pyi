@@ -1,6 +1,7 @@
 """What the package offers, and where it is; a name is imported when it is first used."""
 
 from .data.clients import Clients, DataError
+from .data.file_units import ScaleWarning
 from .data.groups import Groups
 from .data.reading import read, read_with_groups
 from .data.rescaling import rescale
@@ -58,6 +59,7 @@ __all__ = [
     "PairedUStatistic",
     "Protocol",
     "Release",
+    "ScaleWarning",
     "ScoreHistogram",
     "TwoRoundAUC",
     "UStatistic",

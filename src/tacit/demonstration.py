@@ -15,6 +15,7 @@ from tacit.protocols.baselines import ExactAUC, NoisyScores
 from tacit.protocols.conversation import Protocol
 from tacit.protocols.dpauc import DPAUC
 from tacit.protocols.fedauc import FedAUC
+from tacit.results.estimate import RECORDS_INTERVAL, bounds_line
 from tacit.results.evaluation import Evaluation
 from tacit.results.picture import draw_roc
 from tacit.running.evaluating import evaluate
@@ -57,13 +58,11 @@ HEADER = (
     "protocol",
     "exact AUC",
     "estimate",
-    "95 % interval",
+    RECORDS_INTERVAL,
     "adjacency",
     "epsilon",
     "bytes sent",
 )
-USELESS_WIDTH = 1.0
-"""An interval as wide as the range of an AUC says nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,9 +219,7 @@ def _interval(result: Evaluation) -> str:
     low, high = result.auc.interval(0.95)
     if not math.isfinite(high - low):
         return "none"
-    if high - low >= USELESS_WIDTH:
-        return f"{low:.2f} to {high:.2f}: too little signal"
-    return f"{low:.4f} to {high:.4f}" if high > low else "exact"
+    return bounds_line((low, high), ".4f") if high > low else "exact"
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
@@ -251,7 +248,7 @@ def _draw_estimates(comparison: Comparison, axes: Any) -> None:
         if result.has_signal:
             axes.plot([result.auc.value], [place], color="C0", marker="o")
     axes.axvline(comparison.exact, color="grey", linestyle="--", label="exact AUC")
-    axes.set(xlim=(0, 1), xlabel="AUC, with 95 % intervals", yticks=range(len(names)))
+    axes.set(xlim=(0, 1), xlabel=f"AUC, with {RECORDS_INTERVAL}", yticks=range(len(names)))
     axes.set_yticklabels(names, fontsize="small")
     axes.invert_yaxis()
     axes.legend(loc="lower left")

@@ -1,6 +1,8 @@
 import gzip
 import os
 import re
+import subprocess
+import sys
 import tracemalloc
 from decimal import Decimal
 from pathlib import Path
@@ -444,3 +446,99 @@ def test_gzip_is_the_same_as_the_plain_file(folder):
     plain, packed = read("a.csv"), read("b.csv.gz")
     np.testing.assert_array_equal(plain.scores, packed.scores)
     assert (plain.names, packed.names) == (("a",), ("b",))
+
+
+def is_native(stream):
+    return isinstance(stream, pa.NativeFile) and not isinstance(stream, pa.PythonFile)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_arrow_reads_files_without_python(folder, monkeypatch, name):
+    """Arrow's threads outlive a reading that was refused; a file of Python would abort the end."""
+    given = []
+
+    def noting(module, attribute):
+        original = getattr(module, attribute)
+
+        def noted(stream, *args, **options):
+            given.append((attribute, stream))
+            return original(stream, *args, **options)
+
+        monkeypatch.setattr(module, attribute, noted)
+
+    save(name, {"score": [0.2, 0.9], "label": [0, 1]})
+    for module, attribute in (
+        (pa, "CompressedInputStream"),
+        (pa_csv, "open_csv"),
+        (pq, "ParquetFile"),
+    ):
+        noting(module, attribute)
+    read(name)
+    assert {attribute for attribute, _ in given} & {"open_csv", "ParquetFile"}
+    assert all(is_native(stream) for _, stream in given), given
+
+
+TRIES = 4
+"""At once, as the fault shows on a busy machine."""
+
+ABANDONED = """
+import sys
+from tacit.data.reading import read
+try:
+    read(sys.argv[1])
+except ValueError as error:
+    print(error)
+sys.exit(2)
+"""
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_a_process_that_refused_a_file_ends_by_itself(folder, name):
+    """Arrow still reads ahead of the first bad record when the interpreter ends."""
+    text = b"score,label\nO.5,1\n" + b"0.5,1\n0.25,0\n" * 1_000_000
+    packed = name.endswith(".gz")
+    Path(name).write_bytes(gzip.compress(text, 1) if packed else text)
+    command = [sys.executable, "-c", ABANDONED, name]
+    started = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for _ in range(TRIES)
+    ]
+    ended = [(process.communicate()[0], process.returncode) for process in started]
+    said = f"scores must be numbers, got 'O.5' in {name}, row 1\n"
+    assert ended == [(said, 2)] * TRIES
+
+
+def test_a_gzip_file_may_have_several_members(folder):
+    packed = gzip.compress(GOOD[:15].encode()) + gzip.compress(GOOD[15:].encode())
+    Path("a.csv.gz").write_bytes(packed)
+    np.testing.assert_array_equal(read("a.csv.gz").scores, [0.2, 0.9])
+
+
+def test_a_gzip_file_with_a_wrong_check_sum_is_refused(folder):
+    packed = bytearray(gzip.compress(GOOD.encode()))
+    packed[-6] ^= 1
+    Path("a.csv.gz").write_bytes(packed)
+    with pytest.raises(DataError, match=r"^a\.csv\.gz cannot be read: "):
+        read("a.csv.gz")
+
+
+def test_a_packed_file_may_follow_a_byte_order_mark(folder):
+    Path("a.csv.gz").write_bytes(gzip.compress(("\ufeff" + GOOD).encode()))
+    np.testing.assert_array_equal(read("a.csv.gz").scores, [0.2, 0.9])
+
+
+def test_a_file_in_utf_16_is_refused(folder):
+    Path("a.csv").write_text(GOOD, encoding="utf-16")
+    with pytest.raises(DataError, match=r"^a\.csv cannot be read: 'utf-8' codec can't decode"):
+        read("a.csv")
+
+
+def test_other_columns_may_be_in_another_encoding(folder):
+    Path("a.csv").write_text("score,label,place\n0.5,1,Orléans\n", encoding="latin-1")
+    np.testing.assert_array_equal(read("a.csv").scores, [0.5])
+
+
+def test_a_pipe_is_refused_and_not_waited_for(folder):
+    os.mkfifo("a.csv")
+    with refused("a.csv cannot be read: it is no regular file"):
+        read("a.csv")

@@ -117,8 +117,8 @@ def test_training_goes_on_when_the_books_allow_no_more(
     assert rounds[0]["weights"] != rounds[1]["weights"]
     assert "round 2 is not measured" in capsys.readouterr().out
     lines = borrow(FOLDER, "run").table(rounds, tmp_path).splitlines()
-    assert "not measured" in lines[2]
-    assert lines[2].endswith("  1")
+    assert "not measured" in lines[3]
+    assert lines[3].endswith("  1")
 
 
 def test_weights_are_the_mean_over_hospitals(borrow: Borrow, tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_cross_validation_scores_every_training_record_once(example: Any, sites:
 def test_the_script_prints_its_table(example: Any, capsys: pytest.CaptureFixture[str]) -> None:
     example.main(["--records", "4000"])
     said = capsys.readouterr().out.splitlines()
-    assert [line.split("  ")[0] for line in said[1:4]] == [
+    assert [line.split("  ")[0] for line in said[2:5]] == [
         "AUC",
         "recall at 0.3",
         "AUC, cross-validated",

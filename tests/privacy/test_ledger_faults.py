@@ -24,7 +24,7 @@ def children(*arguments: object) -> list[dict[str, Any]]:
     command = [sys.executable, "-m", "tests.privacy.ledger_children", *map(str, arguments)]
     single = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
-        command, cwd=ROOT, env=single, capture_output=True, text=True, check=True, timeout=120
+        command, cwd=ROOT, env=single, capture_output=True, text=True, check=True, timeout=600
     )
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -52,3 +52,10 @@ def forging_multiplier(modulus: int) -> int:
 def exact_area() -> float:
     whole, pairs = true_numbers()
     return whole / (2 * pairs)
+
+
+def exact_half_range() -> float:
+    """The pairs that share a cell, half of them, over all."""
+    counts = cumulative_counts(federation(), THRESHOLDS)
+    hidden = int((counts.inside.sum(axis=1) * counts.falling.sum(axis=1)).sum())
+    return hidden / (2 * int(counts.positives.sum()) * int(counts.negatives.sum()))

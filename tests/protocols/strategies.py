@@ -31,12 +31,13 @@ from tests.protocols.forging import (
     THRESHOLDS,
     WRAPPING,
     exact_area,
+    exact_half_range,
     federation,
     forging_multiplier,
 )
 
 ALLOWED = 3e-6
-"""What the perturbation of so few records may move an AUC by, relatively."""
+"""What the perturbation of so few records may move an AUC or a half-range by."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +222,7 @@ def unrelinearised(room: Room) -> list[bytes]:
     return made
 
 
-NUMERATOR, DENOMINATOR, _ = PLACES
+NUMERATOR, DENOMINATOR, HIDDEN, _ = PLACES
 STRATEGIES: dict[str, Callable[[Room], list[bytes]]] = {
     "drop a party": lambda room: answers(room, weighted(room, (1, 0, 1))),
     "drop the last party": lambda room: answers(room, weighted(room, (1, 1, 0))),
@@ -261,6 +262,23 @@ STRATEGIES: dict[str, Callable[[Room], list[bytes]]] = {
     "numerator into denominator": lambda room: answers(
         room, after=times({0: 1, DENOMINATOR - NUMERATOR: 1})
     ),
+    "subtract from the half-range": lambda room: answers(room, add={HIDDEN: -(10**9)}),
+    "add to the half-range": lambda room: answers(room, add={HIDDEN: 10**9}),
+    "denominator out of the half-range": lambda room: answers(
+        room, after=times({0: 1, HIDDEN - DENOMINATOR: -1})
+    ),
+    "numerator into the half-range": lambda room: answers(
+        room, after=times({0: 1, HIDDEN - NUMERATOR: 1})
+    ),
+    "half-range into the numerator": lambda room: answers(
+        room, after=times({0: 1, NUMERATOR - HIDDEN: 1})
+    ),
+    "half-range less the products beside it": lambda room: answers(
+        room, after=times({0: 1, 1: -1})
+    ),
+    "another session's half-range": lambda room: answers(
+        room, lambda run: [room.of(run)[0], *room.before.of(run)[1:]]
+    ),
     "shift all slots": lambda room: answers(room, before=times({1: 1})),
     "add one to a slot": lambda room: answers(room, before=plus({3: 1})),
     "add one to all slots": lambda room: answers(room, before=plus(dict.fromkeys(range(1, 89), 1))),
@@ -279,17 +297,18 @@ FORGED, UNCHANGED = "forged", "AUC unchanged"
 
 
 def outcome(room: Room, strategy: Callable[[Room], list[bytes]]) -> str:
-    """What a party makes of a strategy's answer; ``FORGED`` where it believes a wrong AUC.
+    """What a party makes of a strategy's answer; ``FORGED`` where it believes a wrong AUC or range.
 
-    A change that multiplies nothing but an empty cell leaves the AUC as it is, and is accepted.
+    A change that multiplies nothing but an empty cell leaves both as they are, and is accepted.
     """
     made = strategy(room)
     try:
-        area = room.party.opened(made)
+        found = room.party.opened(made)
     except CheatingError as error:
         return "runs disagree" if "runs disagree" in str(error) else "check failed"
     except HomomorphicError:
         return "no answer"
     except DataError:
         return "no AUC"
-    return UNCHANGED if abs(area / exact_area() - 1) < ALLOWED else FORGED
+    moved = abs(found.value / exact_area() - 1), abs(found.half_range / exact_half_range() - 1)
+    return UNCHANGED if moved[0] < ALLOWED and moved[1] < 10 * ALLOWED else FORGED

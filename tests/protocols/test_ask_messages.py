@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from tacit.protocols.rank_noise import RankNoise
 from tacit.protocols.values import (
     BLOB,
     MAX_DEPTH,
+    MAX_STRUCTURE,
     STRUCTURE,
     decode_values,
     encode_values,
@@ -124,6 +127,75 @@ def test_structures_of_a_stranger_are_refused_with_our_own_error(tree: Any) -> N
         decode_values(encode(fields), SENDABLE)
     except MessageError:
         return
+
+
+def stranger(tree: Any, blob: int = 0, arrays: int = 0) -> bytes:
+    """A message of values with any structure, so many bytes beside it, and arrays of 1,000 each."""
+    fields = {
+        STRUCTURE: np.frombuffer(json.dumps(tree).encode(), dtype=np.uint8),
+        BLOB: np.zeros(blob, dtype=np.uint8),
+    }
+    return encode(fields | {str(place): np.zeros(1000) for place in range(arrays)})
+
+
+SLICE = st.fixed_dictionaries({"bytes": st.tuples(st.integers(0, 50), st.integers(9_950, 10_000))})
+ARRAY = st.fixed_dictionaries({"array": st.integers(0, 3)})
+GREEDY = st.lists(SLICE | ARRAY, max_size=40)
+
+
+def peak_of(message: bytes) -> int:
+    """The most memory that decoding takes, in bytes, whether or not it is refused."""
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(MessageError):
+            decode_values(message, SENDABLE)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@settings(max_examples=200, deadline=None)
+@given(GREEDY)
+def test_no_message_takes_much_more_memory_than_it_is_long(values: list[Any]) -> None:
+    """At most four copies of its bytes, and a hundred times its structure."""
+    tree = {"named": {"greedy": values}}
+    message = stranger(tree, blob=10_000, arrays=4)
+    assert peak_of(message) < 4 * len(message) + 100 * len(json.dumps(tree)) + 20_000
+
+
+def test_a_megabyte_does_not_become_a_gigabyte() -> None:
+    """A thousand values of the same million bytes are refused at the second."""
+    size = 1_000_000
+    message = stranger({"named": {"x": [{"bytes": [0, size]}] * 1000}}, blob=size)
+    assert peak_of(message) < 8 * size
+    with pytest.raises(MessageError, match="not those that follow byte 1000000"):
+        decode_values(message)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ([{"bytes": [0, 2]}, {"bytes": [1, 3]}], "bytes 1 to 3 of 3 are not those that follow"),
+        ([{"bytes": [1, 3]}, {"bytes": [0, 1]}], "bytes 1 to 3 of 3 are not those that follow"),
+        ([{"bytes": [0, 4]}], "bytes 0 to 4 of 3 are not"),
+        ([{"bytes": [0, 2]}], "values take 2 of 3 bytes and 0 of 2 arrays"),
+        ([{"bytes": [0, 3]}, {"array": 0}, {"array": 0}], "array 0 is not array 1, the next"),
+        ([{"array": 1}], "array 1 is not array 0, the next"),
+        ([{"array": 0}, {"bytes": [0, 3]}], "values take 3 of 3 bytes and 1 of 2 arrays"),
+        ([{"tuple": "abc"}], "a tuple is written as a list, got 'abc'"),
+    ],
+)
+def test_every_byte_and_array_belongs_to_one_value(values: list[Any], reason: str) -> None:
+    with pytest.raises(MessageError, match=reason):
+        decode_values(stranger({"named": {"x": values}}, blob=3, arrays=2))
+
+
+def test_a_structure_too_long_is_refused_on_both_sides() -> None:
+    values = {"x": [0] * MAX_STRUCTURE}
+    with pytest.raises(MessageError, match=f"at most {MAX_STRUCTURE} bytes, got"):
+        encode_values(values)
+    with pytest.raises(MessageError, match=f"at most {MAX_STRUCTURE} bytes, got"):
+        decode_values(stranger({"named": values}))
 
 
 def test_values_nested_too_deep_are_refused() -> None:

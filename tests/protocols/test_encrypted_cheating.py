@@ -1,4 +1,4 @@
-"""What a malicious aggregator may try: 31 strategies on the real cipher, all refused."""
+"""What a malicious aggregator may try: 38 strategies on the real cipher, all refused."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tests.protocols.forging import (
     SCHEME,
     THRESHOLDS,
     exact_area,
+    exact_half_range,
     federation,
 )
 from tests.protocols.strategies import (
@@ -77,7 +78,9 @@ def test_honest_answers_are_accepted(sessions: list[Room]) -> None:
             answers(room, after=lambda evaluator, value, run: value),
             answers(room, lambda run, room=room: room.of(run)[::-1]),
         ):
-            assert room.party.opened(made) == pytest.approx(expected, rel=3e-6)
+            found = room.party.opened(made)
+            assert found.value == pytest.approx(expected, rel=3e-6)
+            assert found.half_range == pytest.approx(exact_half_range(), rel=3e-5)
 
 
 def test_wrong_numbers_of_answers_and_uploads(sessions: list[Room]) -> None:

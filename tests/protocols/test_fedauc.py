@@ -223,12 +223,15 @@ def test_a_weak_count_is_warned_of() -> None:
     assert weak
 
 
-def test_an_estimate_outside_the_unit_interval_is_reported_as_it_came() -> None:
-    clients = binormal_clients(40, 40, 20, auc=0.99)
+def test_no_estimate_lies_outside_the_unit_interval() -> None:
+    clients = binormal_clients(80, 80, 4, auc=0.99)
     results = [evaluate(clients, FedAUC(0.5, "laplace", "adaptive"), seed=s) for s in range(40)]
-    outside = [r for r in results if r.has_signal and r.auc.value > 1]
-    assert outside
-    assert all(any("outside [0, 1]" in w for w in r.warnings) for r in outside)
+    given = [r for r in results if r.has_signal]
+    assert all(r.auc.value <= 1 and r.auc.interval().high <= 1 for r in given)
+    cut = [r for r in given if r.auc.bias]
+    assert cut
+    assert all(r.auc.value - r.auc.bias > 1 for r in cut)
+    assert all(any("the estimate came out as 1." in w for w in r.warnings) for r in cut)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan])

@@ -311,19 +311,23 @@ def test_crowded_scores_are_known_to_hide_much(estimator: Any) -> None:
     scores = 0.3 + 1e-6 * labels
     clients = Clients.split(scores, labels, clients=20000, seed=0)
     protocol = HierarchicalAUC(5.0, 6, estimator=estimator)
+    found = repeat_findings(clients, protocol, times=1, seed=0)
+    assert float(found.value[0]) == pytest.approx(0.5, abs=0.1)
+    assert 1.96 * float(found.standard_error[0]) > 0.45
     result = evaluate(clients, protocol, seed=0)
-    assert result.auc.value == pytest.approx(0.5, abs=0.1)
-    assert result.auc.interval(0.95).high > 0.95
-    assert "what the cells hide" in result.warnings[-1]
+    assert not result.has_signal
+    assert "what the cells hide" in result.warnings[-2]
+    assert "holds every value in [0, 1]" in result.warnings[-1]
 
 
-def test_an_estimate_outside_the_unit_interval_is_reported_as_it_came() -> None:
+def test_no_estimate_lies_outside_the_unit_interval() -> None:
     scores, labels = np.repeat([0.1, 0.9], 300), np.repeat([0, 1], 300)
     clients = Clients.split(scores, labels, clients=600, seed=0)
     results = [evaluate(clients, HierarchicalAUC(1.0, 2), seed=s) for s in range(20)]
-    above = [r for r in results if r.auc.value > 1]
+    assert all(0 <= r.auc.value <= 1 for r in results)
+    above = [r for r in results if r.auc.value - r.auc.bias > 1]
     assert above
-    assert all("outside [0, 1]" in " ".join(r.warnings) for r in above)
+    assert all("the estimate came out as 1." in " ".join(r.warnings) for r in above)
 
 
 @pytest.mark.parametrize("score", [-0.1, 1.5])

@@ -70,6 +70,13 @@ def test_an_announced_size_is_checked_before_anything_is_allocated() -> None:
         decode(huge)
 
 
+def test_an_axis_beside_an_empty_one_is_bounded_too() -> None:
+    """It has no bytes, but whoever makes room for it would."""
+    shape = (2**30).to_bytes(8, "little") + bytes(8)
+    with pytest.raises(MessageError, match="announces an axis of 1073741824"):
+        decode(MAGIC + b"\x01\x01" + b"\x01\x00\x02" + b"a" + shape)
+
+
 def test_another_version_is_refused_by_name() -> None:
     with pytest.raises(MessageError, match="version must be 1, got 9"):
         decode(MAGIC + b"\x09\x00")

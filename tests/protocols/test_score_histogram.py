@@ -382,9 +382,9 @@ def test_tiny_data_never_give_confident_nonsense(name: str, data: str) -> None:
         told = " ".join(result.warnings)
         value, error = result.auc.value, result.auc.standard_error
         if not result.has_signal:
-            assert "not enough signal" in told
+            assert "not enough signal" in told or "no figure" in told
             assert ("AUC", "not enough signal") in result.to_rows()
-        elif "smaller class" not in told and "outside [0, 1]" not in told and error < 0.1:
+        elif "smaller class" not in told and "came out as" not in told and error < 0.1:
             assert abs(value - exact_auc(held)) < 5 * error + 1e-6
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit import Clients, DataError, Memory, binormal_scores, evaluate
+from tacit import Clients, DataError, Evaluation, Memory, binormal_scores, evaluate
 from tacit.data.clients import Ragged
 from tacit.metrics.ranking import auc
 from tacit.privacy import bounded
@@ -24,6 +24,7 @@ from tacit.protocols.two_round_auc import (
     Turns,
     TwoRoundAUC,
     draw_turns,
+    order_of,
     report_cells,
     report_influences,
 )
@@ -82,12 +83,12 @@ def ask_of(step: Any, protocol: TwoRoundAUC, size: int, shared: dict[str, Any]) 
     return Ask(step, protocol, {"first": first} | shared, {"turns": turns})
 
 
-def drawn(ask: Ask) -> Memory:
+def drawn(clients: Clients, ask: Ask) -> Memory:
     """The notebook of clients that drew the turns of an ask, whose round is the next one."""
     turns, memory = ask.each["turns"], Memory()
     assert isinstance(turns, Ragged)
     rounds, first = int(ask.step is report_influences), ask.shared["first"]
-    memory.keep(NOTE, Turns(turns.values, rounds, first))
+    memory.keep(NOTE, Turns.of(clients, turns.values, rounds, first))
     return memory
 
 
@@ -103,7 +104,7 @@ def worst_ratio(
     for row, (score, label) in enumerate(RECORDS):
         clients = Clients.from_arrays(np.full(window.total, score), np.full(window.total, label))
         for rounding in range(bounded.ROUNDING):
-            sent = step.answer(clients, ask, Counting(rounding), drawn(ask))["reports"]
+            sent = step.answer(clients, ask, Counting(rounding), drawn(clients, ask))["reports"]
             table[row] += np.bincount(sent.values, minlength=window.outputs)
     if protocol.labels == "public" and step is report_cells:
         assert (table[0::2] == table[1::2]).all(), "a report on the score tells the label"
@@ -225,6 +226,36 @@ def test_no_server_decides_who_speaks_first() -> None:
         report_cells.answer(clients, ask, SimulatedNoise(3), Memory())
 
 
+@pytest.mark.parametrize("change", ["order", "score", "label"])
+def test_records_that_changed_places_between_rounds_do_not_speak_twice(change: str) -> None:
+    """A turn belongs to a record by its place."""
+    memory = Memory()
+    clients, ask = opened(memory)
+    report_cells.answer(clients, ask, SimulatedNoise(3), memory)
+    scores, labels = clients.scores.copy(), clients.labels.copy()
+    if change == "order":
+        scores, labels = scores[::-1], labels[::-1]
+    elif change == "score":
+        scores[3] = 1 - scores[3]
+    else:
+        labels[3] = 1 - labels[3]
+    moved = Clients(scores.copy(), labels.copy(), clients.offsets)
+    plan = {"knots": HOSTILE["plain"][0], "grid": np.linspace(0, 1, 5), "width": 2}
+    late = Ask(report_influences, ask.settings, dict(ask.shared) | plan, ask.each)
+    with pytest.raises(DataError, match="order, changed since they drew their turns"):
+        report_influences.answer(moved, late, SimulatedNoise(3), memory)
+    report_influences.answer(clients, late, SimulatedNoise(3), memory)
+
+
+def test_the_digest_of_an_order_needs_its_key() -> None:
+    clients = binormal_clients(20, 20, 4)
+    turns = np.zeros(40, dtype=np.uint8)
+    one, other = (Turns.of(clients, turns) for _ in range(2))
+    assert one.key != other.key
+    assert one.order != other.order
+    assert order_of(clients, one.key) == one.order
+
+
 def test_a_memory_serves_several_evaluations() -> None:
     memory, clients = Memory(), binormal_clients(300, 300, 10)
     for seed in (1, 2):
@@ -250,12 +281,10 @@ def test_a_batch_answers_as_its_clients_one_at_a_time(labels: Any) -> None:
     plan = {"knots": HOSTILE["plain"][0], "grid": np.linspace(0, 1, 9), "width": 3}
     for step in (report_cells, report_influences):
         ask = Ask(step, protocol, {"first": 25} | plan, {"turns": turns})
-        whole = step.answer(clients, ask, NoNoise(), drawn(ask))
+        whole = step.answer(clients, ask, NoNoise(), drawn(clients, ask))
         parts: list[Reply] = [
-            step.answer(
-                clients.part(k, k + 1), ask.part(k, k + 1), NoNoise(), drawn(ask.part(k, k + 1))
-            )
-            for k in range(7)
+            step.answer(own, part, NoNoise(), drawn(own, part))
+            for own, part in ((clients.part(k, k + 1), ask.part(k, k + 1)) for k in range(7))
         ]
         joined: Any = stack(parts)["reports"]
         np.testing.assert_array_equal(joined.values, whole["reports"].values)  # type: ignore[union-attr]
@@ -457,6 +486,11 @@ def test_equal_scores_give_one_half(labels: Any) -> None:
     assert "crowd" in result.warnings[-1]
 
 
+def says_why_not(result: Evaluation) -> bool:
+    """Whether a result says why it tells no figure."""
+    return any(text in " ".join(result.warnings) for text in ("not enough signal", "no figure:"))
+
+
 @BOTH
 @pytest.mark.parametrize("records", [(1, 1), (2, 5), (40, 40)])
 def test_few_records_are_reported_with_an_honest_error(labels: Any, records: Any) -> None:
@@ -464,7 +498,7 @@ def test_few_records_are_reported_with_an_honest_error(labels: Any, records: Any
     for seed in range(5):
         result = evaluate(clients, TwoRoundAUC(0.5, labels), seed)
         silent = math.isnan(result.auc.value)
-        assert silent == ("not enough signal" in result.warnings[-1])
+        assert silent == says_why_not(result)
         assert silent or result.auc.standard_error > 0.1
 
 
@@ -481,7 +515,7 @@ def test_any_small_federation_is_evaluated_or_declined(
 ) -> None:
     result = evaluate(clients, TwoRoundAUC(epsilon, labels, mechanism), seed)
     assert math.isfinite(result.auc.standard_error)
-    assert math.isnan(result.auc.value) == ("not enough signal" in " ".join(result.warnings))
+    assert math.isnan(result.auc.value) == says_why_not(result)
     assert 0 <= result.positives <= clients.records
 
 

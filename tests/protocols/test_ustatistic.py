@@ -216,10 +216,14 @@ def test_crowded_bins_are_known_to_hide_much(kernel: str, bins: int) -> None:
     clients = one_each(plain.scores / 12, plain.second / 12, plain.labels)
     protocol = UStatistic(kernel, 60.0, bins)
     result = evaluate(clients, protocol, seed=0, exact=True)
+    assert any("what the bins hide" in warning for warning in result.warnings)
     low, high = result.estimate.interval()
     assert result.exact is not None
-    assert low <= result.exact <= high
-    assert any("what the bins hide" in warning for warning in result.warnings)
+    if result.has_signal:
+        assert low <= result.exact <= high
+    else:
+        assert kernel == "auc"
+        assert "holds every value in [0, 1]" in result.warnings[-1]
 
 
 COVERED: dict[str, tuple[UStatistic, Clients]] = {
@@ -353,7 +357,10 @@ def test_a_run_spends_epsilon_with_exact_noise_from_the_system(name: str) -> Non
     result = evaluate(rated(500), PROTOCOLS[name], noise=SystemNoise())
     assert (result.spent.epsilon, result.spent.adjacency) == (1.0, Adjacency.REPLACE)
     assert result.noise == "system"
-    assert math.isfinite(result.estimate.value) or "not enough signal" in result.warnings[0]
+    told = " ".join(result.warnings)
+    assert (
+        math.isfinite(result.estimate.value) or "not enough signal" in told or "no figure" in told
+    )
 
 
 @pytest.mark.parametrize(("name", "width"), [("gini", 1), ("many-symbols", 4)])

@@ -13,6 +13,8 @@ CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 MISSING = (
     f"needs {CHROMIUM} and {DRIVER}; install them with: apt-get install chromium chromium-driver"
 )
+SECONDS = 600.0
+"""After which a script that hangs is ended; axe takes half a minute on a busy machine."""
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -44,6 +46,8 @@ def chromium() -> Iterator[Any]:
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         driver = Chrome(options=options, service=Service(str(DRIVER)))
+        driver.set_script_timeout(SECONDS)
+        driver.set_page_load_timeout(SECONDS)
         try:
             yield driver
         finally:

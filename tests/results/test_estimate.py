@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tacit import Estimate
 from tacit.results.findings import Findings
@@ -52,3 +54,60 @@ def test_findings_cover_as_their_estimate_does() -> None:
     )
     np.testing.assert_array_equal(findings.covers(0.71), [True, True])
     np.testing.assert_array_equal(findings.covers(0.735), [False, True])
+
+
+@given(
+    value=st.floats(-0.5, 1.5),
+    error=st.floats(0.0, 0.5),
+    bias=st.floats(-0.3, 0.3),
+    exact=st.floats(0.0, 1.0),
+)
+def test_limits_change_no_coverage_and_keep_the_centre(
+    value: float, error: float, bias: float, exact: float
+) -> None:
+    raw = Estimate(value, error, 0.0, bias=bias)
+    cut = raw.within((0.0, 1.0))
+    assert 0 <= cut.value <= 1
+    assert cut.value - cut.bias == pytest.approx(value - bias, abs=1e-12)
+    (low, high), (wide_low, wide_high) = cut.interval(), raw.interval()
+    assert 0 <= low <= high <= 1
+    if min(abs(exact - wide_low), abs(exact - wide_high)) > 1e-9 and wide_low < 1 and wide_high > 0:
+        assert (low <= exact <= high) == (wide_low <= exact <= wide_high)
+        assert low - 1e-9 <= cut.value <= high + 1e-9
+
+
+def findings(value: float, error: float, positives: float = 100.0, wrong: float = 0.0) -> Findings:
+    return Findings(
+        value=np.array(value),
+        privacy_error=np.array(error),
+        sampling_error=np.zeros(()),
+        positives=np.array(positives),
+        negatives=np.array(100.0),
+        positives_error=wrong,
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        (findings(2.5, 0.4), "interval (these records), 1.72 to 3.28, holds no value in [0, 1]"),
+        (findings(0.5, 0.26), "interval (these records) holds every value in [0, 1]"),
+        (findings(2.5, 2.0), "interval (these records) holds every value in [0, 1]"),
+        (findings(0.7, 0.01, 19.0, 10.0), "estimated at 19 records with a standard error of 10"),
+    ],
+)
+def test_no_figure_is_told_that_says_nothing(found: Findings, reason: str) -> None:
+    told = found.published()
+    assert np.isnan(told.value)
+    assert reason in told.warnings[-1]
+    assert told.histogram is told.roc is None
+
+
+def test_figures_that_say_something_are_told() -> None:
+    for found in (findings(0.5, 0.25), findings(0.7, 0.01, 21.0, 10.0), findings(1.0, 0.0)):
+        assert found.published() is found
+    over = findings(1.02, 0.03).published()
+    assert over.estimate().value == 1
+    assert over.warnings == (
+        "the estimate came out as 1.0200; the nearest value in [0, 1] is given",
+    )

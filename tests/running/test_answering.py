@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +14,26 @@ import numpy as np
 import pytest
 
 from tacit import Clients, FedAUC, read
+from tacit.crypto import homomorphic_messages as sealed_counts
 from tacit.crypto.identities import Identity
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.noise import NoNoise
+from tacit.protocols.encrypted_exact import ExactParty
+from tacit.protocols.encrypted_steps import PINNED
+from tacit.protocols.values import decode_values, encode_values
 from tacit.running.answering import PartyDesk, read_identity
 from tacit.running.coordinator import Coordinator, RunError
+from tacit.running.keeping import KEPT
 from tacit.running.letters import (
+    COORDINATOR,
     MARK_PLACE,
     ForeignLetterError,
+    Kind,
     LetterError,
     StaleLetterError,
+    opened,
 )
+from tacit.running.party import REFUSED
 from tacit.running.plans import Plan, PlanError
 from tacit.running.simulation import simulate
 from tests.running.federation_files import FEDAUC, HISTOGRAM, federation, write_identity
@@ -73,9 +84,11 @@ def test_books_hold_what_was_spent_and_nothing_of_the_records(tmp_path: Path) ->
     carried(tmp_path, federation(tmp_path, HISTOGRAM))
     with Ledger(tmp_path / "a" / "ledger.db") as book:
         book.verify()
-        (one,) = [line for line in book.lines() if line.step is not None]
-        assert (one.epsilon, one.adjacency, one.dataset) == (1.0, "record", "registry")
-        assert one.step == "2 summed_trees"
+        told = [line for line in book.lines() if line.step is not None]
+        (paid,) = [line for line in told if line.epsilon]
+        assert (paid.epsilon, paid.adjacency, paid.dataset) == (1.0, "record", "registry")
+        assert paid.step == "2 summed_trees"
+        assert [int(str(line.step).split()[0]) for line in told] == list(range(len(told)))
 
 
 def test_a_letter_that_comes_again_is_answered_with_the_same_bytes(tmp_path: Path) -> None:
@@ -95,6 +108,38 @@ def test_flipped_labels_outlive_a_run(tmp_path: Path) -> None:
     assert first.findings.value == second.findings.value
     assert [cost.epsilon for cost in first.spent.values()] == [1.0] * 3
     assert [cost.epsilon for cost in second.spent.values()] == [0.0] * 3
+
+
+def test_records_that_changed_places_between_rounds_are_declined(tmp_path: Path) -> None:
+    """A turn belongs to a record by its place in the file."""
+    identity = federation(tmp_path, 'name = "two-round-auc"\nepsilon = 1.0', extra="fewest = 2\n")
+    coordinator = coordinated(tmp_path, identity)
+    letters = coordinator.open()
+    for _ in range(2):
+        for place, letter in letters.items():
+            coordinator.receive(place, desks_of(tmp_path)[place].answer(letter))
+        letters = coordinator.close()
+    path = tmp_path / "a" / "records.csv"
+    head, *rows = path.read_text().splitlines()
+    path.write_text("\n".join([head, *reversed(rows)]))
+    coordinator.receive(0, desks_of(tmp_path)[0].answer(letters[0]))
+    assert coordinator.declined == {0: "its records do not fit the protocol"}
+
+
+def test_what_is_kept_is_the_owners_only_and_is_forgotten(tmp_path: Path) -> None:
+    """A run's state is kept 30 days after its last letter, and what was flipped once for good."""
+    identity = federation(tmp_path, RESPONSE)
+    carried(tmp_path, identity)
+    folder = tmp_path / "a" / "ledger-state"
+    (old,), notebook = folder.glob("*.run"), folder / "notebook"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in (old, notebook)} == {0o600}
+    for days, left in ((29, True), (31, False)):
+        then = old.stat().st_mtime if days == 29 else time.time()
+        os.utime(old, (then, time.time() - days * 86_400))
+        carried(tmp_path, identity)
+        assert old.exists() is left
+    assert notebook.exists()
 
 
 def test_a_limit_that_would_be_passed_is_declined_without_numbers(tmp_path: Path) -> None:
@@ -125,6 +170,74 @@ def test_letters_of_two_runs_do_not_mix(tmp_path: Path) -> None:
     one.receive(0, reply)
     with pytest.raises(StaleLetterError):
         one.receive(0, reply)
+
+
+ENCRYPTED = 'name = "encrypted-auc"\nthresholds = 10\nadversary = "malicious"\nmost_records = 1000'
+
+
+def opening(home: Path) -> tuple[Identity, dict[int, bytes]]:
+    """A federation on disk in which everybody has sent counts, and the honest letters to open."""
+    pytest.importorskip("tenseal")
+    identity = federation(home, ENCRYPTED, limit='epsilon = inf\nadjacency = "label"')
+    coordinator = coordinated(home, identity)
+    letters = coordinator.open()
+    while coordinator.turn < 3:
+        for place, letter in letters.items():
+            coordinator.receive(place, desks_of(home)[place].answer(letter))
+        letters = coordinator.close()
+    return identity, letters
+
+
+def cheated(home: Path, identity: Identity, message: bytes) -> bytes:
+    """The letter with the first run's answer in place of both."""
+    agreement = Plan.read(home / "plan.toml").agreement()
+    letter = opened(message, agreement, COORDINATOR, 1)
+    content = decode_values(letter.body)
+    answer = content["shared"]["answer"]
+    address = (sealed_counts.Kind.ANSWER, answer[6:22], sealed_counts.EVERYBODY)
+    first, _ = sealed_counts.read(answer, *address)
+    content["shared"]["answer"] = sealed_counts.write(*address, [first, first])
+    body = encode_values(content)
+    return replace(letter, body=body).sealed(agreement, identity)
+
+
+def test_a_forged_answer_ends_the_session_and_the_honest_one_is_not_opened(tmp_path: Path) -> None:
+    """One refusal, which says nothing but that it is one; the state file holds no session more."""
+    identity, letters = opening(tmp_path)
+    agreement = Plan.read(tmp_path / "plan.toml").agreement()
+    forged = cheated(tmp_path, identity, letters[1])
+    reply = opened(desks_of(tmp_path)[1].answer(forged), agreement, 1, COORDINATOR)
+    assert reply.kind is Kind.DECLINE
+    assert decode_values(reply.body) == {"reason": REFUSED}
+    with pytest.raises(StaleLetterError):
+        desks_of(tmp_path)[1].answer(letters[1])
+    assert notes_on_disk(tmp_path, "b") == [PINNED]
+
+
+def test_a_party_killed_while_it_opens_does_not_get_the_session_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the answer that killed it was a free attempt."""
+
+    def killed(*_: Any) -> float:
+        assert notes_on_disk(tmp_path, "b") == [PINNED]
+        raise KeyboardInterrupt
+
+    _, letters = opening(tmp_path)
+    assert len(notes_on_disk(tmp_path, "b")) == 2
+    with monkeypatch.context() as patched:
+        patched.setattr(ExactParty, "opened", killed)
+        with pytest.raises(KeyboardInterrupt):
+            desks_of(tmp_path)[1].answer(letters[1])
+    agreement = Plan.read(tmp_path / "plan.toml").agreement()
+    reply = opened(desks_of(tmp_path)[1].answer(letters[1]), agreement, 1, COORDINATOR)
+    assert reply.kind is Kind.DECLINE
+
+
+def notes_on_disk(home: Path, name: str) -> list[Any]:
+    """The names of the notes in a party's state file."""
+    (state,) = PartyDesk.open(home / name / "party.toml").own.state.glob("*.run")
+    return list(decode_values(state.read_bytes(), KEPT)["notes"])
 
 
 def test_key_files_that_others_may_read_are_refused(tmp_path: Path) -> None:
@@ -242,7 +355,6 @@ def test_a_killed_party_never_replies_without_its_debit(tmp_path: Path, protocol
             coordinator.receive(0, reply)
             letters = coordinator.close()
         assert coordinator.findings is not None
-    legs = 2 if protocol == FEDAUC else 4
-    priced = {"0 share_scores", "1 noisy_rank_sums"} if protocol == FEDAUC else {"2 summed_trees"}
-    assert set(paid) == priced
-    assert len(paid) >= len(priced) * replies / legs
+    assert len(paid) >= replies
+    answered = {"0 share_scores", "1 noisy_rank_sums"} if protocol == FEDAUC else {"2 summed_trees"}
+    assert answered <= set(paid)

@@ -1,5 +1,6 @@
 """What a deployment is made of: certificates, keys, guards, settings. No program is started."""
 
+import importlib.metadata
 import io
 import json
 import ssl
@@ -213,7 +214,10 @@ def test_programs_of_other_kinds_are_not_run(tmp_path: Path) -> None:
 
 def test_the_guard_covers_every_program_that_flower_starts() -> None:
     constants = pytest.importorskip("flwr.supercore.constant")
-    assert {*guards.GUARDED, *guards.REFUSED} == set(constants.TASK_TYPE_TO_COMMAND.values())
+    tasks = set(constants.TASK_TYPE_TO_COMMAND.values())
+    assert {*guards.PROGRAMS, *guards.REFUSED} >= tasks
+    installed = importlib.metadata.distribution("flwr").entry_points
+    assert {*guards.PROGRAMS, *guards.REFUSED} == {point.name for point in installed}
 
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)

@@ -3,8 +3,10 @@
 Every wait is bounded, and no process outlives its test.
 """
 
+import importlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -32,40 +34,16 @@ from tacit.running.deployment.server import (
     runs_of,
     start_server,
 )
+from tests.running.processes import HOSPITALS, example, nothing_left, processes_in
 
 pytest.importorskip("flwr")
 pytestmark = pytest.mark.slow
 
-HOSPITALS = Path(__file__).parents[2] / "examples" / "three-hospitals"
 DOCUMENT = Path(__file__).parents[2] / "docs" / "deployment.md"
 TACIT = Path(sys.executable).parent / "tacit"
-WAIT = 60.0
+WAIT = 180.0
 LONGEST = 400
 """Seconds that a run on a busy machine may take before it is given up."""
-
-
-def example(folder: Path) -> Path:
-    """A copy of the example without what a run left behind."""
-    left = shutil.ignore_patterns(".tacit", "*.key*", "ledger*", "__pycache__")
-    shutil.copytree(HOSPITALS, folder / "hospitals", ignore=left)
-    return folder / "hospitals"
-
-
-def processes_in(folder: Path) -> list[str]:
-    """The commands of running processes that name a folder."""
-    command = ["ps", "-eww", "-o", "stat=,args="]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True)
-    lines = listed.stdout.splitlines()
-    return [line for line in lines if str(folder) in line and not line.startswith("Z")]
-
-
-def nothing_left(folder: Path) -> bool:
-    """Whether all processes of a folder end, which may take them a moment."""
-    for _ in range(50):
-        if not processes_in(folder):
-            return True
-        time.sleep(0.2)
-    return False
 
 
 def walk_through() -> list[str]:
@@ -168,7 +146,7 @@ def test_a_federation_on_one_machine(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     for words in ("with TLS and authentication", "leg 0: 3 of 3 parties answered", "sent by c"):
         assert words in done.stdout
-    assert "flower-supernode --root-certificates" in done.stderr
+    assert "/flower-supernode' --root-certificates" in done.stderr
     check_result(json.loads((tmp_path / "run.json").read_text()))
     assert (tmp_path / "roc.svg").read_bytes().startswith(b"<?xml")
     for name in "abc":
@@ -177,25 +155,10 @@ def test_a_federation_on_one_machine(tmp_path: Path) -> None:
     assert nothing_left(tmp_path)
 
 
-@pytest.mark.thorough
-def test_an_interrupted_run_leaves_nothing(tmp_path: Path) -> None:
-    home = example(tmp_path)
-    command = [TACIT, "run", "--local", "3", home / "plan.toml"]
-    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert started.stdout is not None
-    for line in started.stdout:
-        if line.startswith("server on"):
-            break
-    assert processes_in(tmp_path)
-    started.send_signal(signal.SIGINT)
-    _, errors = started.communicate(timeout=WAIT)
-    assert started.returncode == 130
-    assert errors.strip() == "tacit: interrupted"
-    assert nothing_left(tmp_path)
-
-
 class Site:
     """A server, and one party that may connect to it."""
+
+    connected: Program
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.port = folder, free_port()
@@ -241,6 +204,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         assert register_nodes(own.place) == []
         with own.node("a") as node:
             wait_connected(node, WAIT)
+            own.connected = node
             yield own
     assert nothing_left(own.folder)
 
@@ -262,7 +226,7 @@ def test_wrong_nodes_and_servers_are_refused(site: Site, tmp_path: Path) -> None
 
 def ends_of(site: Site, submitted: dict[Path, str]) -> dict[Path, str]:
     """How runs ended that were submitted around our command: applications and their settings."""
-    flower, command = Flower(site.place.private / "flower"), ("flwr", "run")
+    flower, command = site.place.flower(), ("flwr", "run")
     numbers = {
         flower.call(*command, str(own), CONNECTION, "--run-config", settings)["run-id"]: own
         for own, settings in submitted.items()
@@ -276,8 +240,8 @@ def ends_of(site: Site, submitted: dict[Path, str]) -> dict[Path, str]:
 
 
 def test_what_others_submit_is_not_run(site: Site, tmp_path: Path) -> None:
-    """Whoever reaches the port may submit: an application that leaves a mark when it is run, or
-    our own one without a ticket, writing where the sender wants."""
+    """Who got hold of the server's token may submit: an application that leaves a mark when it is
+    run, or our own one without a ticket, writing where the sender wants."""
     mark, target = tmp_path / "mark", tmp_path / "result.json"
     theirs = write_application(tmp_path / "theirs", server="theirs:server", client="theirs:client")
     (theirs / "theirs.py").write_text(f"open({str(mark)!r}, 'w').close()\nserver = client = None\n")
@@ -288,6 +252,47 @@ def test_what_others_submit_is_not_run(site: Site, tmp_path: Path) -> None:
     assert "on its own machine" in ends[ours]
     assert not mark.exists()
     assert not target.exists()
+
+
+def test_strangers_are_admitted_to_nothing(site: Site, tmp_path: Path) -> None:
+    """Flower's own commands, with all that a hospital is given and without the machine's token."""
+    (tmp_path / "config.toml").write_text(
+        f'[superlink]\ndefault = "{CONNECTION}"\n[superlink.{CONNECTION}]\n'
+        f'address = "127.0.0.1:{site.port}"\n'
+        f'root-certificates = "{site.place.certificates.authority}"\n'
+    )
+    number = site.place.registered()["a"]["node"]
+    before = runs_of(site.place)
+    application = write_application(tmp_path / "theirs")
+    key = kept_node_key(tmp_path / "stranger.key")
+    stranger = Flower(tmp_path)
+    for command in (
+        ("list", CONNECTION),
+        ("stop", "1", CONNECTION),
+        ("run", str(application), CONNECTION),
+        ("supernode", "list", CONNECTION),
+        ("supernode", "register", str(key), CONNECTION),
+        ("supernode", "unregister", number, CONNECTION),
+    ):
+        with pytest.raises(DeploymentError, match="403"):
+            stranger.call("flwr", *command)
+    assert runs_of(site.place) == before
+    assert nodes_online(site.place) == {"a": "online"}
+
+
+def test_strangers_take_over_no_task(site: Site) -> None:
+    """The task of a run is its messages: neither the server's port nor a node's hands it out."""
+    httpx = pytest.importorskip("httpx")
+    client = importlib.import_module("flwr.supercore.runtime").RuntimeHttpClient
+    asked = importlib.import_module("flwr.proto.runtime_pb2").AcquireTaskRequest()
+    asked.supported_task_types.extend(["flwr-serverapp", "flwr-clientapp"])
+    address = re.search(r"http://(127.0.0.1:\d+)", site.connected.said())
+    assert address is not None
+    root = site.place.certificates.authority.read_bytes()
+    for server, authority in ((f"127.0.0.1:{site.port}", root), (address[1], None)):
+        stranger = client.from_server_address(server, authority is None, authority, ())
+        with stranger, pytest.raises(httpx.HTTPStatusError, match="403"):
+            stranger.AcquireTask(asked)
 
 
 @pytest.mark.thorough

@@ -29,7 +29,8 @@ from tacit.running.deployment.server import (
     register_nodes,
     start_server,
 )
-from tests.running.test_deployment_processes import HOSPITALS, WAIT, nothing_left
+from tests.running.processes import HOSPITALS, nothing_left
+from tests.running.test_deployment_processes import WAIT
 
 pytest.importorskip("flwr")
 pytestmark = pytest.mark.slow

@@ -24,7 +24,7 @@ from tacit.privacy.ledger import Ledger
 from tacit.privacy.noise import NoNoise
 from tacit.reporting.schema import check_result
 from tacit.running import flower
-from tacit.running.answering import PartyDesk
+from tacit.running.answering import PartyDesk, read_identity
 from tacit.running.concluding import concluded
 from tacit.running.coordinator import LostPartyError, RunError
 from tacit.running.letters import VERSION, LetterError
@@ -253,6 +253,26 @@ def test_what_a_node_says_is_checked(tmp_path: Path, change: dict[str, Any], pro
     assert problem in told
 
 
+def test_nobody_takes_the_seat_of_another(tmp_path: Path) -> None:
+    """A seat is taken with its own key, for this plan, on the nonce of this run."""
+    federation(tmp_path, FEDAUC)
+    plan = Plan.read(tmp_path / "plan.toml")
+    nodes = flower.Nodes(Grid(tmp_path), plan, lambda line: None)
+    digest = plan.agreement().digest
+    a, b = (read_identity(tmp_path / name / "identity.key") for name in "ab")
+    signed = flower.greeting(digest, nodes._nonce)
+    elsewhere = [
+        a.sign(flower.greeting(digest, bytes(16))),
+        a.sign(flower.greeting(bytes(32), nodes._nonce)),
+        a.sign(digest + nodes._nonce),
+    ]
+    said = {"version": VERSION, "digest": digest, "place": 0}
+    assert nodes._problem({**said, "signature": a.sign(signed)}) is None
+    for signature in (b.sign(signed), *elsewhere):
+        told = nodes._problem({**said, "signature": signature})
+        assert told == "its greeting is not signed by the party that it names"
+
+
 def test_messages_without_a_letter_are_refused(tmp_path: Path) -> None:
     empty = Message(RecordDict({}), dst_node_id=1, message_type=flower.LETTER)
     with pytest.raises(LetterError, match="holds no letter"):
@@ -264,6 +284,15 @@ def test_messages_without_a_letter_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(LetterError, match="it did not answer: it is not ready"):
         flower.letter_in(answered)
+    rude = Message(
+        RecordDict({flower.SAID: ConfigRecord({"refused": "\x1b[2J" * 1_000_000})}),
+        dst_node_id=1,
+        message_type=flower.LETTER,
+    )
+    with pytest.raises(LetterError, match=r"it did not answer: \\x1b\[2J") as told:
+        flower.letter_in(rude)
+    assert str(told.value).isprintable()
+    assert len(str(told.value)) < 1000
 
 
 def test_a_party_without_its_files_says_only_that_it_is_not_ready(

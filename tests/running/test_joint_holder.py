@@ -17,6 +17,7 @@ from tacit.protocols.paired_ustatistic import (
     offer_numbers,
 )
 from tacit.protocols.rank_noise import RankNoise
+from tacit.running.debits import unrecorded
 from tacit.running.joint_holder import Holder, RankWork, _boxed
 from tacit.running.joint_work import PairWork, box_place
 
@@ -45,7 +46,7 @@ def sums_ask(epsilon: float = 1.0, records: int = 4) -> bytes:
 
 
 def test_steps_are_answered_with_the_own_records() -> None:
-    holder = Holder(PAIRS, CLIENTS, 0, silent=True)
+    holder = Holder(PAIRS, CLIENTS, 0, True, unrecorded)
     reply = decode(holder.answer(encode_ask(Ask(offer_numbers, PAIRS))))
     assert reply["records"] == 4
     assert decode(holder.answer(count_ask(0.2)))["positives"] == 2
@@ -53,14 +54,14 @@ def test_steps_are_answered_with_the_own_records() -> None:
 
 
 def test_a_step_is_answered_once() -> None:
-    holder = Holder(PAIRS, CLIENTS, 0, silent=True)
+    holder = Holder(PAIRS, CLIENTS, 0, True, unrecorded)
     holder.answer(count_ask(0.1))
     with pytest.raises(ValueError, match="'count_positives' was answered before"):
         holder.answer(count_ask(0.1))
 
 
 def test_no_more_is_spent_than_agreed() -> None:
-    holder = Holder(PAIRS, CLIENTS, 0, silent=True)
+    holder = Holder(PAIRS, CLIENTS, 0, True, unrecorded)
     with pytest.raises(ValueError, match="would spend"):
         holder.answer(count_ask(1.1))
     holder.answer(count_ask(0.3))
@@ -70,14 +71,14 @@ def test_no_more_is_spent_than_agreed() -> None:
 
 
 def test_other_bytes_and_other_protocols_are_refused() -> None:
-    holder = Holder(PAIRS, CLIENTS, 0, silent=True)
+    holder = Holder(PAIRS, CLIENTS, 0, True, unrecorded)
     for message in (b"", b"other bytes", rank_ask()):
         with pytest.raises(MessageError):
             holder.answer(message)
 
 
 def test_what_is_computed_together_is_not_answered() -> None:
-    holder = Holder(PAIRS, CLIENTS, 0, silent=True)
+    holder = Holder(PAIRS, CLIENTS, 0, True, unrecorded)
     with pytest.raises(ValueError, match="is computed together"):
         holder.answer(pairs_ask())
     with pytest.raises(ValueError, match="is not computed together"):
@@ -85,7 +86,7 @@ def test_what_is_computed_together_is_not_answered() -> None:
 
 
 def test_rank_sums_need_ranks() -> None:
-    holder = Holder(RANKED, CLIENTS, 0, silent=True)
+    holder = Holder(RANKED, CLIENTS, 0, True, unrecorded)
     with pytest.raises(DataError, match="not ranked these scores yet"):
         holder.answer(sums_ask())
 
@@ -93,12 +94,12 @@ def test_rank_sums_need_ranks() -> None:
 def test_scores_beyond_the_unit_range_are_refused() -> None:
     outside = Clients.from_arrays([0.1, 1.5], [0, 1])
     with pytest.raises(DataError, match=r"got 1\.5"):
-        Holder(RANKED, outside, 0, silent=True).work(rank_ask())
+        Holder(RANKED, outside, 0, True, unrecorded).work(rank_ask())
 
 
 def test_shares_of_scores_and_positions_find_their_way() -> None:
     """Of two parties that rank, here their work is done in the open."""
-    holders = [Holder(RANKED, CLIENTS, k, silent=True) for k in range(2)]
+    holders = [Holder(RANKED, CLIENTS, k, True, unrecorded) for k in range(2)]
     works = [holder.work(rank_ask()) for holder in holders]
     north = works[0]
     assert isinstance(north, RankWork)
@@ -118,7 +119,7 @@ def test_shares_of_scores_and_positions_find_their_way() -> None:
 
 
 def test_a_short_row_of_shares_is_refused() -> None:
-    holder = Holder(RANKED, CLIENTS, 0, silent=True)
+    holder = Holder(RANKED, CLIENTS, 0, True, unrecorded)
     work = holder.work(rank_ask())
     assert isinstance(work, RankWork)
 
@@ -136,6 +137,6 @@ def test_rank_sums_of_too_few_announced_records_are_refused() -> None:
     memory.keep(RANKS, Ragged(np.array([0, 3, 3, 8]), CLIENTS.offsets))
     shared = {"noise": RankNoise("staircase", 1.0), "records": 4, "share": 0.5}
     ask = Ask(noisy_hidden_rank_sums, RANKED, shared)
-    holder = Holder(RANKED, CLIENTS, 0, silent=True)
+    holder = Holder(RANKED, CLIENTS, 0, True, unrecorded)
     with pytest.raises(DataError, match="reach beyond the 4 records"):
         noisy_hidden_rank_sums.answer(CLIENTS, ask, holder.noise, memory)

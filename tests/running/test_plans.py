@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import pytest
 
 from tacit import FedAUC, ScoreHistogram
 from tacit.privacy.cost import Adjacency
+from tacit.protocols.registry import PROTOCOLS, kind_of
 from tacit.running.plans import PartyFile, Plan, PlanError
 from tests.running.federation_files import HISTOGRAM, federation
 
@@ -130,6 +134,100 @@ def test_a_plan_names_who_may_collude_or_takes_a_fifth(tmp_path: Path) -> None:
     assert read(tmp_path, of_five("fewest = 4")).colluders is None
     assert read(tmp_path, of_five("fewest = 3", "colluders = 0")).colluders == 0
     assert read(tmp_path, of_five("fewest = 2", protocol="dpauc")).fewest == 2
+
+
+ODD = """\
+true
+"x"
+""
+5
+-1
+1.5
+nan
+inf
+[]
+[1]
+[true]
+["a"]
+[[1]]
+[0.0, nan]
+{}
+{a = 1}
+1979-05-27
+1000000000000000000
+""".splitlines()
+"""Values of every type that TOML has."""
+
+PROTOCOL_SETTINGS = [
+    (name, field.name) for name in PROTOCOLS for field in dataclasses.fields(kind_of(name))
+]
+
+
+def told(path: Path, read: Callable[[Path], object]) -> str | None:
+    """The one sentence with which a file is refused; None where it is read."""
+    try:
+        read(path)
+    except PlanError as error:
+        assert "\n" not in str(error)
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize(("protocol", "setting"), PROTOCOL_SETTINGS)
+def test_a_setting_of_any_type_is_read_or_refused_at_its_line(
+    tmp_path: Path, protocol: str, setting: str
+) -> None:
+    path, refused = tmp_path / "plan.toml", 0
+    needed = {"epsilon": "1.0", "kernel": '"auc"'}
+    known = [field.name for field in dataclasses.fields(kind_of(protocol))]
+    for value in ODD:
+        settings = {key: own for key, own in needed.items() if key in known} | {setting: value}
+        lines = [f"{key} = {own}" for key, own in settings.items()]
+        text = f'[plan]\nname = "x"\n[protocol]\nname = "{protocol}"\n' + "\n".join(lines)
+        path.write_text(text + '\n[[party]]\nname = "a"\n', encoding="utf-8")
+        said = told(path, Plan.read)
+        if said is not None:
+            refused += 1
+            at = re.match(rf"{re.escape(str(path))}:(\d+): \[protocol\] (\w+)", said)
+            assert at, said
+            assert at[2] != setting or int(at[1]) == 5 + list(settings).index(setting)
+    assert refused > 8
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("mechanism", "true", "mechanism must be a text, got True"),
+        ("thresholds", "1.5", "thresholds must be a whole number, got 1.5"),
+        ("thresholds", "true", "thresholds must be a whole number, got True"),
+        ("clamp", "1", "clamp must be true or false, got 1"),
+        ("delta", '"x"', "delta must be a number, got 'x'"),
+        ("delta", "true", "delta must be a number, got True"),
+    ],
+)
+def test_a_type_that_does_not_fit_is_named(
+    tmp_path: Path, setting: str, value: str, said: str
+) -> None:
+    own = f'"dpauc"\n{setting} = {value}'
+    with pytest.raises(PlanError, match=rf"plan\.toml:8: \[protocol\] {re.escape(said)}$"):
+        read(tmp_path, PLAN.replace('"fedauc"', own))
+
+
+@pytest.mark.parametrize("value", ODD)
+def test_every_key_of_both_files_is_read_or_refused_in_one_sentence(
+    tmp_path: Path, value: str
+) -> None:
+    for text, reader in ((PLAN, Plan.read), (PARTY, PartyFile.read)):
+        lines = text.splitlines()
+        for place, line in enumerate(lines):
+            if " = " in line:
+                changed = [*lines]
+                changed[place] = f"{line.split(' = ')[0]} = {value}"
+                path = tmp_path / "changed.toml"
+                path.write_text("\n".join(changed), encoding="utf-8")
+                told(path, reader)
+    (tmp_path / "tables.toml").write_text(f'party = {value}\n[plan]\nname = "x"', encoding="utf-8")
+    assert told(tmp_path / "tables.toml", Plan.read)
 
 
 def test_a_plan_without_parties_is_refused(tmp_path: Path) -> None:

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tacit import Clients, EncryptedAUC, ExactAUC, FedAUC, Memory, Protocol, ScoreHistogram
-from tacit.data.clients import DataError, Ragged
+from tacit import (
+    Clients,
+    EncryptedAUC,
+    ExactAUC,
+    FedAUC,
+    Memory,
+    Protocol,
+    ScoreHistogram,
+    UStatistic,
+)
+from tacit.data.clients import Ragged
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocols.ask_messages import SENDABLE
-from tacit.protocols.conversation import Ask, Conversation, Reply, View, step
+from tacit.protocols.conversation import Ask, Conversation, Reply, View, step, unshared
 from tacit.protocols.rank_noise import RankNoise
 from tacit.protocols.values import decode_values, encode_values
 from tacit.results.findings import Findings
 from tacit.running.coordinator import Coordinator, LostPartyError, RunError
+from tacit.running.debits import Debit, DeclinedError, unrecorded
 from tacit.running.letters import (
     COORDINATOR,
     ForeignLetterError,
@@ -27,8 +37,9 @@ from tacit.running.letters import (
     LetterError,
     MalformedLetterError,
     StaleLetterError,
+    opened,
 )
-from tacit.running.party import Debit, DeclinedError, Party
+from tacit.running.party import REFUSED, Party
 from tacit.running.rehearsal import Fault, Keys, Rehearsal, rehearse
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
@@ -87,6 +98,14 @@ def test_an_encrypted_auc_is_rehearsed(adversary: Any) -> None:
 def test_noise_of_the_system_runs_in_a_rehearsal(name: str) -> None:
     run = rehearse(binormal_clients(300, 400, 4), PROTOCOLS[name])
     assert run.spent == PROTOCOLS[name].guarantee
+
+
+@pytest.mark.parametrize("name", ["fedauc-mpc", "paired-auc"])
+def test_what_is_computed_between_parties_is_not_carried(name: str) -> None:
+    spent: list[Debit] = []
+    with pytest.raises(RunError, match="is computed between parties: this runner does not do that"):
+        rehearse(binormal_clients(30, 40, 5), PROTOCOLS[name], guards=[spent.append] * 5)
+    assert not spent
 
 
 HARMLESS = [
@@ -189,9 +208,10 @@ def test_a_late_letter_is_refused_as_late() -> None:
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_a_letter_of_an_older_session_is_refused_as_foreign(way: Any) -> None:
     clients, keys = binormal_clients(30, 40, 5), Keys.generate(5)
-    older = rehearse(clients, ExactAUC(), keys=keys)
+    protocol = FedAUC(1.0, allocation="adaptive")
+    older = rehearse(clients, protocol, noise=silent, keys=keys)
     faults = [Fault("replay", 1, 1, way)]
-    run = rehearse(clients, ExactAUC(), faults, keys=keys, older=older, retries=1)
+    run = rehearse(clients, protocol, faults, noise=silent, keys=keys, older=older, retries=1)
     (refusal,) = run.refusals
     assert isinstance(refusal.reason, ForeignLetterError)
     assert run.findings.value == older.findings.value
@@ -221,12 +241,52 @@ def test_a_party_that_declines_is_named_with_its_public_reason() -> None:
         rehearse(clients, PROTOCOLS["dpauc"], guards=books, fewest=3)
 
 
+UNFIT = ["", "x" * 201, "\x1b[2Jno", "two\nlines", "\u202eturned", "bell\x07"]
+
+
+@pytest.mark.parametrize("reason", UNFIT, ids=range(len(UNFIT)))
+def test_a_reason_that_nobody_should_print_is_refused_on_both_ends(reason: str) -> None:
+    with pytest.raises(ValueError, match="1 to 200 printable characters"):
+        DeclinedError(reason)
+
+    class RudeError(DeclinedError):
+        def __init__(self) -> None:
+            self.public = reason
+
+    def rude(debit: Debit) -> None:
+        raise RudeError
+
+    clients = binormal_clients(60, 40, 3)
+    books: list[Any] = [lambda debit: None, rude, lambda debit: None]
+    run = rehearse(clients, PROTOCOLS["dpauc"], guards=books, noise=silent, fewest=2)
+    assert not run.declined
+    assert run.members == (0, 2)
+    (refusal,) = run.refusals
+    assert isinstance(refusal.reason, MalformedLetterError)
+    assert "printable characters" in str(refusal.reason)
+    assert str(refusal.reason).isprintable()
+    assert len(str(refusal.reason)) < 200
+
+
+def test_what_a_party_says_instead_of_an_answer_is_quoted_short_and_printable() -> None:
+    clients, keys = binormal_clients(60, 40, 3), Keys.generate(3)
+    coordinator = Coordinator(keys.agreement(PROTOCOLS["dpauc"]), keys.coordinator)
+    coordinator.open()
+    body = encode_values({"\x1b[2J" * 50_000: 1})
+    letter = Letter(Kind.REPLY, coordinator.session, 0, 1, COORDINATOR, body)
+    sealed = letter.sealed(keys.agreement(PROTOCOLS["dpauc"]), keys.parties[1])
+    with pytest.raises(MalformedLetterError) as caught:
+        coordinator.receive(1, sealed)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 1000
+    assert clients.count == len(coordinator.waiting)
+
+
 def test_records_that_do_not_fit_are_declined_without_their_values() -> None:
-    clients = Clients.from_arrays([0.1, 0.7, 0.4, 17.25], [0, 1, 1, 0], ["a", "a", "b", "b"])
-    run = rehearse(clients, PROTOCOLS["dpauc"], noise=silent, fewest=1)
-    assert run.declined == {1: "its records do not fit the protocol"}
-    with pytest.raises(DataError, match=r"17\.25"):
-        simulate(clients, PROTOCOLS["dpauc"], NoNoise())
+    clients = Clients.from_values([0.1, 0.7, 0.4, 0.2], client_ids=["a", "a", "b", "b"])
+    with pytest.raises(RunError, match="its records do not fit the protocol") as caught:
+        rehearse(clients, UStatistic("kendall", 1.0), noise=silent)
+    assert "second" not in str(caught.value)
 
 
 def one_client(values: Any) -> Ragged[Any]:
@@ -260,6 +320,9 @@ def changed(field: str, value: Any) -> Any:
         ("histogram", "clients", 50, "5 parties share the noise, and the letter says 50"),
         ("histogram", "height", 2**40, "height must be 5, as agreed"),
         ("histogram", "view", "each", "asks for the view 'each'"),
+        ("local-hierarchical", "height", 2**40, "height must be from 1 to"),
+        ("local-hierarchical", "height", 0, "height must be from 1 to"),
+        ("local-auc", "bins", 2**40, "symbols at most"),
         ("fedauc-adaptive", "share", np.array([2.0]), "cannot be answered"),
         ("fedauc-adaptive", "share", np.array([np.nan]), "cannot be answered"),
         ("fedauc-adaptive", "noise", 3.0, "mechanism must be laplace, as agreed"),
@@ -319,7 +382,7 @@ def test_more_than_the_guarantee_is_never_spent() -> None:
     assert [debit.cost.epsilon for debit in spent] == [1.0] * 3
 
 
-def test_a_cheating_aggregator_is_caught_by_every_party() -> None:
+def test_a_cheating_aggregator_is_caught_by_every_party_and_told_one_bit() -> None:
     clients = binormal_clients(30, 40, 3)
     protocol = EncryptedAUC(10, "malicious", most_records=100, perturbed=False)
     seen: list[bytes] = []
@@ -338,10 +401,44 @@ def test_a_cheating_aggregator_is_caught_by_every_party() -> None:
     with pytest.raises(RunError) as caught:
         rehearse(clients, protocol, forge=first_run_twice)
     assert len(seen) == 3
-    assert len(caught.value.refusals) == 3
+    assert not caught.value.refusals
+    for place in range(3):
+        assert f"party {place} declined: {REFUSED}" in str(caught.value)
+    assert "disagree" not in str(caught.value)
 
 
-@step(sums=lambda ask: {"vector": (4096,)})
+@pytest.mark.parametrize("step", ["share_keys", "send_counts"])
+def test_a_step_of_an_encrypted_session_is_not_answered_twice(step: str) -> None:
+    """Two uploads differ in the perturbations alone, which their difference would magnify."""
+    clients, keys = binormal_clients(30, 40, 2), Keys.generate(2)
+    protocol = EncryptedAUC(10, "malicious", most_records=100)
+    agreement = keys.agreement(protocol)
+    parties = [
+        Party(
+            place,
+            keys.parties[place],
+            agreement,
+            clients.part(place, place + 1),
+            SystemNoise(),
+            unrecorded,
+        )
+        for place in range(2)
+    ]
+    coordinator = Coordinator(agreement, keys.coordinator)
+    letters = coordinator.open()
+    while True:
+        for place, letter in letters.items():
+            coordinator.receive(place, parties[place].answer(letter))
+        asked = opened(letters[1], agreement, COORDINATOR, 1)
+        if decode_values(asked.body)["step"] == step:
+            break
+        letters = coordinator.close()
+    again = replace(asked, turn=asked.turn + 1).sealed(agreement, keys.coordinator)
+    with pytest.raises(MalformedLetterError, match=r"have met already|were sent already"):
+        parties[1].answer(again)
+
+
+@step(sums=lambda ask: {"vector": (4096,)}, shares=unshared)
 def send_vector(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
     rng = np.random.default_rng(clients.records)
     drawn = rng.integers(-(2**40), 2**40, (clients.count, 4096))
@@ -415,7 +512,7 @@ def test_a_party_adds_to_one_sum_a_step_over_enough_parties() -> None:
     assert "send_vector was summed in this run already" in str(caught.value.refusals[0].reason)
 
 
-@step(sums=lambda ask: {"above": ()})
+@step(sums=lambda ask: {"above": ()}, shares=unshared)
 def count_above(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
     return {"above": np.array(int((clients.scores > ask.shared["edge"]).sum()), dtype=np.int64)}
 
@@ -455,7 +552,8 @@ def test_a_coordinator_cannot_choose_who_counts() -> None:
     agreement = keys.agreement(protocol, fewest=4)
     asked = Coordinator(agreement, keys.coordinator, (0, 1))
     parties = {
-        k: Party(k, keys.parties[k], agreement, clients.part(k, k + 1), NoNoise()) for k in (0, 1)
+        k: Party(k, keys.parties[k], agreement, clients.part(k, k + 1), NoNoise(), unrecorded)
+        for k in (0, 1)
     }
     letters = asked.open()
     for place, party in parties.items():
@@ -577,7 +675,8 @@ def test_giving_up_alone_gives_no_budget_back() -> None:
     agreement = keys.agreement(protocol, fewest=4)
     stage = Coordinator(agreement, keys.coordinator)
     parties = [
-        Party(k, keys.parties[k], agreement, clients.part(k, k + 1), NoNoise()) for k in range(5)
+        Party(k, keys.parties[k], agreement, clients.part(k, k + 1), NoNoise(), unrecorded)
+        for k in range(5)
     ]
     letters = stage.open()
     for _ in range(3):
@@ -594,7 +693,7 @@ def test_giving_up_alone_gives_no_budget_back() -> None:
 
 
 def test_a_sum_that_does_not_fit_the_agreed_numbers_is_not_sent() -> None:
-    @step(sums=lambda ask: {"vector": (4096,)})
+    @step(sums=lambda ask: {"vector": (4096,)}, shares=unshared)
     def too_large(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
         return {"vector": np.full(4096, 2**50)}
 

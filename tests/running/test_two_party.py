@@ -2,11 +2,15 @@
 
 import os
 import signal
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tacit.data.clients import Clients, DataError, Ragged
+from tacit.privacy.cost import Adjacency
+from tacit.privacy.ledger import Ledger
 from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocols.conversation import Ask, Memory, View
 from tacit.protocols.dpauc import DPAUC
@@ -29,7 +33,7 @@ def linked(timeout: float = TIMEOUT) -> Parties:
     """North and south, ready to be introduced."""
     owners = ["north"] * 10 + ["south"] * 10
     clients = Clients.from_values(np.linspace(0, 1, 20), client_ids=owners)
-    return Parties(clients, GINI, JointSettings(timeout))
+    return Parties(replace(clients, simulated=True), GINI, JointSettings(timeout))
 
 
 def begin(parties: Parties) -> None:
@@ -99,6 +103,14 @@ def test_a_party_waits_no_longer_than_agreed_for_another() -> None:
             parties.answer((0, 1), timeout=60.0)
 
 
+def test_a_short_wait_leaves_time_to_set_up() -> None:
+    """Processes start, check and connect for longer than they then wait for each other."""
+    with linked(timeout=0.5) as parties:
+        begin(parties)
+        with pytest.raises(JointError, match=r"north: the computation stopped: .*timeout"):
+            parties.answer((0, 1), timeout=60.0)
+
+
 def test_a_silent_party_is_given_up() -> None:
     with (
         linked() as parties,
@@ -131,6 +143,41 @@ def test_three_processes_rank_as_one_would() -> None:
     assert float(run.findings.value) == pytest.approx(protocol.exact(clients), abs=1e-12)
     assert run.spent == protocol.guarantee
     assert [session.parties for session in run.sessions] == [(0, 1, 2)]
+
+
+def with_ledgers(home: Path, clients: Clients, epsilon: float) -> dict[str, Path]:
+    """A ledger of every client, with a limit."""
+    ledgers = {clients.name(place): home / f"{place}.db" for place in range(clients.count)}
+    for name, path in ledgers.items():
+        with Ledger(path) as ledger:
+            ledger.limit(name, epsilon, adjacency=Adjacency.REPLACE)
+    return ledgers
+
+
+def test_real_clients_pay_before_they_compute_together(tmp_path: Path) -> None:
+    """A limit of 6 bears one run at epsilon 4, and not a second."""
+    clients = replace(tied_clients(40, 2), simulated=False)
+    ledgers, settings = with_ledgers(tmp_path, clients, 6.0), JointSettings(timeout=TIMEOUT)
+    run = run_pairs(clients, KENDALL, settings=settings, ledgers=ledgers)
+    assert run.spent.epsilon == pytest.approx(4.0)
+    with pytest.raises(JointError, match="declined: the privacy budget does not allow it"):
+        run_pairs(clients, KENDALL, settings=settings, ledgers=ledgers)
+    for name, path in ledgers.items():
+        with Ledger(path) as ledger:
+            ledger.verify()
+            debits = [line for line in ledger.lines() if line.kind == "debit"]
+            assert {line.dataset for line in debits} == {name}
+            assert sum(line.epsilon for line in debits) == pytest.approx(4.0)
+
+
+def test_a_process_of_a_real_client_does_not_start_without_its_ledger() -> None:
+    """Whatever the calling process forgot to check."""
+    clients = replace(tied_clients(20, 2), simulated=False)
+    with (
+        pytest.raises(JointError, match="answers only with a ledger, and none was given"),
+        Parties(clients, GINI, JointSettings(TIMEOUT)),
+    ):
+        raise AssertionError
 
 
 def test_what_cannot_be_run_is_refused_before_anything_starts() -> None:

@@ -53,7 +53,9 @@ class Evaluator:
         result = concluded(self._plan, coordinator, journal.received)
         entry["result"] = result.to_dict()
         auc = result.auc
-        tell(f"round {server_round}: AUC {auc.value:.4f} +- {auc.standard_error:.4f}")
+        low, high = auc.interval(0.95)
+        told = f"{auc.value:.4f}, 95 % interval (these records) {low:.4f} to {high:.4f}"
+        tell(f"round {server_round}: AUC {told}")
         return MetricRecord({"auc": auc.value, "standard-error": auc.standard_error})
 
 

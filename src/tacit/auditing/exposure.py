@@ -1,10 +1,19 @@
-"""How much better than blind an attacker guesses, with its interval and what a guarantee allows."""
+"""How much better than blind an attacker guesses, beside what a guarantee allows, with a verdict.
+
+An attack that reaches what is allowed lies above it by chance in half of all audits. A verdict asks
+how likely so many right guesses are where the guarantee holds, and speaks of an excess only where
+that is less than the row's part of the audit's false-alarm probability.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
+
+from scipy.special import rel_entr
+from scipy.stats import binom
 
 from tacit.auditing.bounds import interval
 from tacit.auditing.inference import advantage_bound
@@ -12,8 +21,8 @@ from tacit.privacy.cost import Adjacency, Cost
 
 LEVEL = 0.95
 
-SURE = 0.9999
-"""An advantage is said to exceed what a guarantee allows where an interval of this level does."""
+FALSE_ALARM = 1e-4
+"""The chance that a sound row alone is said to exceed what a guarantee allows."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +38,9 @@ class Exposure:
     blind : the share of right guesses of an attacker who sees no release.
     ceiling : the most that the guarantee allows the advantage over a coin to be, where it is about
         a label drawn by a coin; None where it says nothing.
+    trials : independent trials; None where every guess is one. Guesses from one release are not
+        independent.
+    false_alarm : the chance that this row is said to exceed its ceiling although it does not.
     """
 
     attack: str
@@ -38,6 +50,8 @@ class Exposure:
     tries: int
     blind: float
     ceiling: float | None = None
+    trials: int | None = None
+    false_alarm: float = FALSE_ALARM
 
     @property
     def share(self) -> float:
@@ -56,10 +70,37 @@ class Exposure:
         return self._over(low), self._over(high)
 
     @property
+    def chance(self) -> float | None:
+        """At most how likely so many right guesses are where the guarantee holds.
+
+        With p the largest share that the ceiling allows: the upper tail of the binomial
+        distribution. Guesses whose probabilities differ, p on average, have no heavier a tail
+        (Hoeffding 1956, Theorem 4). Of n trials with several guesses each, the mean x of their
+        shares exceeds p with probability at most ``exp(-n KL(x, p))`` (Hoeffding 1963, Theorem 1).
+        """
+        if self.ceiling is None:
+            return None
+        allowed = self.blind + self.ceiling * (1 - self.blind)
+        if self.share <= allowed:
+            return 1.0
+        if self.trials is None:
+            return float(binom.sf(self.right - 1, self.tries, allowed))
+        return math.exp(-self.trials * _divergence(self.share, allowed))
+
+    @property
     def holds(self) -> bool:
-        """Whether the advantage may be as small as the guarantee says, at ``SURE``."""
-        low, _ = interval(self.right, self.tries, SURE)
-        return self.ceiling is None or self._over(low) <= self.ceiling
+        """Whether chance may explain the advantage, at this row's false-alarm probability."""
+        return self.chance is None or self.chance >= self.false_alarm
+
+    @property
+    def verdict(self) -> str:
+        """In a few words."""
+        if self.chance is None:
+            return "no bound"
+        if not self.holds:
+            return f"EXCEEDED (p {self.chance:.1g})"
+        above = self.ceiling is not None and self.advantage > self.ceiling
+        return f"holds; above by chance (p {self.chance:.1g})" if above else "holds"
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -69,11 +110,25 @@ class Exposure:
             "advantage": self.advantage,
             "advantage_low": low,
             "advantage_high": high,
+            "chance": self.chance,
             "holds": self.holds,
+            "verdict": self.verdict,
         }
 
     def _over(self, share: float) -> float:
         return (share - self.blind) / (1 - self.blind)
+
+
+def judged_together(exposures: Sequence[Exposure], false_alarm: float) -> tuple[Exposure, ...]:
+    """The same rows, of which any is wrongly said to exceed with this probability (Bonferroni)."""
+    bounded = sum(one.ceiling is not None for one in exposures)
+    each = false_alarm / max(bounded, 1)
+    return tuple(replace(one, false_alarm=each) for one in exposures)
+
+
+def _divergence(share: float, allowed: float) -> float:
+    """The relative entropy of two coins, in nats."""
+    return float(rel_entr(share, allowed) + rel_entr(1 - share, 1 - allowed))
 
 
 def label_ceiling(cost: Cost) -> float | None:

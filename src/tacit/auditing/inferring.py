@@ -189,7 +189,8 @@ def few_labels(protocol: Protocol, sizes: Sizes, seed: int) -> Iterator[Exposure
             guess = all_labellings(UNKNOWN)[nearest(seen, candidates)]
             right[place] += int(np.sum(guess == labels[hidden]))
     attack = "six labels, from a ROC curve and all others"
-    yield from _pair(attack, "exact curve", protocol, right, sizes.trials * UNKNOWN)
+    tries = sizes.trials * UNKNOWN
+    yield from _pair(attack, "exact curve", protocol, right, tries, sizes.trials)
 
 
 def one_more_record(protocol: Protocol, sizes: Sizes, seed: int) -> Iterator[Exposure]:
@@ -258,12 +259,19 @@ def _candidates(clients: Clients, edges: Floats, hidden: Integers) -> Floats:
 
 
 def _pair(
-    attack: str, plain: str, protocol: Protocol, right: Integers, tries: int
+    attack: str,
+    plain: str,
+    protocol: Protocol,
+    right: Integers,
+    tries: int,
+    trials: int | None = None,
 ) -> Iterator[Exposure]:
     """The same attack on the exact release and on the protocol's."""
     yield Exposure(attack, plain, False, int(right[0]), tries, 0.5)
     own = label_ceiling(protocol.guarantee)
-    yield Exposure(attack, called(protocol), private(protocol), int(right[1]), tries, 0.5, own)
+    yield Exposure(
+        attack, called(protocol), private(protocol), int(right[1]), tries, 0.5, own, trials
+    )
 
 
 def _lone(

@@ -16,6 +16,7 @@ from tacit.privacy.cost import Cost
 from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise
 from tacit.protocols.conversation import Ask, Memory, Protocol, Reply, View, stack
 from tacit.protocols.tree_steps import RANK_UNITS
+from tacit.protocols.two_round_auc import NOTE, Turns
 
 Floats = NDArray[np.float64]
 Parts = Mapping[str, NDArray[Any]]
@@ -116,11 +117,22 @@ class Question:
         }
 
     def _own(self, clients: Clients) -> tuple[Clients, Ask, Memory]:
-        memory = copied(self.memory, self.client)
-        if not _apart(self.ask, clients):
-            return clients, self.ask, memory
-        ends = self.client, self.client + 1
-        return clients.part(*ends), self.ask.part(*ends), memory.part(*ends)
+        ask, memory = self.ask, copied(self.memory, self.client)
+        if _apart(ask, clients):
+            ends = self.client, self.client + 1
+            clients, ask, memory = clients.part(*ends), ask.part(*ends), memory.part(*ends)
+        _write_for(clients, memory)
+        return clients, ask, memory
+
+
+def _write_for(clients: Clients, memory: Memory) -> None:
+    """Make a notebook that of a neighbour: its turns, drawn without a look at the records.
+
+    A client answers only for the records that drew the turns of its note.
+    """
+    note: Turns | None = memory.recall(NOTE)
+    if note is not None:
+        memory.keep(NOTE, Turns.of(clients, note.drawn, note.rounds, note.first))
 
 
 def copied(memory: Memory, client: int) -> Memory:

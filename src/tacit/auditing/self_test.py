@@ -17,9 +17,9 @@ from tacit.auditing.broken import (
     SmallSensitivity,
     TwoReleases,
 )
-from tacit.auditing.exposure import Exposure
+from tacit.auditing.exposure import Exposure, judged_together
 from tacit.auditing.neighbours import federation
-from tacit.auditing.protocol_audit import CONFIDENCE
+from tacit.auditing.protocol_audit import CONFIDENCE, PART
 from tacit.auditing.steps import Effort, NoiseMaker, StepAudit, audit_target, simulated, targets_of
 from tacit.protocols.conversation import Protocol
 from tacit.protocols.dpauc import DPAUC
@@ -157,12 +157,12 @@ def self_test(
     outcomes = []
     for trial, own in zip(made, seeds, strict=True):
         progress(trial.name)
-        outcomes.append(tried(trial, int(own), effort, (1 - CONFIDENCE) / len(made)))
+        outcomes.append(tried(trial, int(own), effort, PART / len(made)))
     progress("labels")
     sizes = inferring.QUICK if quick else inferring.FULL
     attacked = [DPAUC(1.0), FedAUC(1.0, "discrete-laplace", "adaptive")]
     exposures = [one for own in attacked for one in inferring.exposures_of(own, sizes, seed)]
-    return SelfTest(seed, tuple(outcomes), tuple(exposures))
+    return SelfTest(seed, tuple(outcomes), judged_together(exposures, PART))
 
 
 def trials() -> list[Trial]:

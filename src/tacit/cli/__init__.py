@@ -15,7 +15,7 @@ from tacit.cli.federation import COMMANDS
 from tacit.cli.ledger import ledger
 from tacit.cli.plan import plan
 from tacit.cli.report import report
-from tacit.cli.shell import Tacit, as_json, prompt_interrupt, show
+from tacit.cli.shell import HELP_NAMES, Tacit, as_json, prompt_interrupt, show
 from tacit.output import OutputFile, PictureFile
 from tacit.reproducing import TABLES, Measured, Scores, Table, format_rows, summary_lines
 
@@ -40,7 +40,7 @@ Examples:
 
 @click.group(
     cls=Tacit,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": HELP_NAMES},
     invoke_without_command=True,
     epilog=MAIN_EXAMPLES,
 )

@@ -9,7 +9,9 @@ import numpy as np
 
 import tacit
 from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.cli.units import doubts_told, unit_option
 from tacit.data.clients import Clients
+from tacit.data.file_units import Units
 from tacit.protocols.compared_auc import COMPARING_MECHANISMS
 from tacit.results.comparison import Comparison
 
@@ -32,6 +34,7 @@ Exit status:
 @click.option("--score", required=True, help="The column of the first model's scores.")
 @click.option("--versus", required=True, help="The column of the second model's scores.")
 @click.option("--label", default="label", show_default=True, help="The column of labels.")
+@unit_option
 @click.option("--client", help="The column of client ids; without it each file is a client.")
 @click.option(
     "--protocol",
@@ -71,7 +74,11 @@ Exit status:
     "--names/--no-names", default=True, help="Write the clients' names into the JSON, up to 200."
 )
 @click.option("--json", "print_json", is_flag=True, help="Print the result as JSON.")
-@click.option("--exact/--no-exact", default=True, help="Also compute the exact AUCs, not private.")
+@click.option(
+    "--exact/--no-exact",
+    default=None,
+    help="Also compute the exact AUCs, not private. By default only with --split.",
+)
 @click.pass_context
 def compare(
     context: click.Context,
@@ -80,6 +87,7 @@ def compare(
     score: str,
     versus: str,
     label: str,
+    unit: Units,
     client: str | None,
     protocol: str,
     epsilon: float,
@@ -90,7 +98,7 @@ def compare(
     federation: str | None,
     names: bool,
     print_json: bool,
-    exact: bool,
+    exact: bool | None,
 ) -> None:
     """Compare two models by AUC on the records in FILES (CSV or Parquet), a client each.
 
@@ -102,7 +110,8 @@ def compare(
         raise click.UsageError(f"--versus names the same column as --score, {score!r}")
     if split is not None and client is not None:
         raise click.UsageError("--client cannot be used with --split, which makes its own clients")
-    clients = tacit.read(files, score, label, client, second=versus)
+    with doubts_told():
+        clients = _read(files, score, versus, label, client, unit)
     if split is not None:
         clients = _split(clients, split, seed)
     found = tacit.compare(
@@ -111,7 +120,7 @@ def compare(
         chosen,
         seed,
         names=(score, versus),
-        exact=exact,
+        exact=split is not None if exact is None else exact,
         federation=federation,
     )
     if not names:
@@ -130,10 +139,24 @@ def _comparison(epsilon: float, mechanism: str, emphasis: float | None) -> tacit
     return chosen
 
 
+def _read(
+    files: tuple[str, ...], score: str, versus: str, label: str, client: str | None, unit: Units
+) -> Clients:
+    """Both models' scores; where files have units of their own, both columns are converted."""
+    clients = tacit.read(files, score, label, client, versus, unit)
+    if unit is None or isinstance(unit, str):
+        return clients
+    other = tacit.read(files, versus, label, client, unit=unit)
+    if not np.array_equal(clients.labels, other.labels):
+        raise tacit.DataError("the files changed while they were being read")
+    return replace(clients, second=other.scores)
+
+
 def _split(clients: Clients, count: int, seed: int | None) -> Clients:
     """Deal the records out; the split's random numbers are not the noise's."""
     own = None if seed is None else int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
-    return Clients.split(clients.scores, clients.labels, count, seed=own, second=clients.second)
+    dealt = Clients.split(clients.scores, clients.labels, count, seed=own, second=clients.second)
+    return replace(dealt, unit=clients.unit)
 
 
 def _lines(found: Comparison) -> str:

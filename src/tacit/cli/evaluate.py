@@ -13,7 +13,9 @@ import tacit
 from tacit.cli.grouped import evaluate_by_group, refuse_with_groups
 from tacit.cli.options import chosen_protocol, protocol_settings
 from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.cli.units import doubts_told, refuse_two_maps, unit_option
 from tacit.data.clients import Clients
+from tacit.data.file_units import Units
 from tacit.output import OutputFile, PictureFile
 from tacit.protocols.registry import PROTOCOLS
 from tacit.protocols.score_histogram import ScoreHistogram
@@ -22,7 +24,6 @@ from tacit.results.calibrator import METHODS, Calibrator
 from tacit.results.evaluation import Evaluation
 from tacit.results.picture import new_axes
 from tacit.running.evaluating import ENGINES
-from tacit.running.two_party import can_run_jointly
 
 EVALUATE_EXAMPLES = """\b
 Examples:
@@ -33,6 +34,7 @@ Examples:
   tacit evaluate north.csv south.csv --protocol score-histogram --epsilon 1 --calibrate bbq
   tacit evaluate north.csv south.csv --protocol paired-ustatistic --kernel auc --epsilon 2
   tacit evaluate models.parquet --score new --protocol fedauc --epsilon 1 --groups ward
+  tacit evaluate north.csv south.csv --unit north.csv=percent --protocol fedauc --epsilon 1
 
 \b
 Exit status:
@@ -56,11 +58,18 @@ Exit status:
     metavar="LOW HIGH",
     help="Map scores from these public bounds to 0 and 1.",
 )
+@unit_option
 @click.option("--client", help="The column of client ids; without it each file is a client.")
 @click.option(
     "--groups",
     metavar="COL",
     help="The column of public groups: evaluate each by itself, at no more cost in all.",
+)
+@click.option(
+    "--group-name",
+    multiple=True,
+    metavar="NAME",
+    help="With --groups: an agreed group, once for each; else groups are read off the records.",
 )
 @click.option(
     "--split",
@@ -99,9 +108,21 @@ Exit status:
     "--engine",
     type=click.Choice(ENGINES),
     help="What clients compute together: by a trusted party (ideal), or by cryptography between "
-    "processes (spu). By default spu for real clients, where the extra two-party is installed.",
+    "processes (spu, the extra two-party). By default spu where --ledger is given.",
 )
-@click.option("--exact/--no-exact", default=True, help="Also compute the exact AUC, not private.")
+@click.option(
+    "--ledger",
+    "ledgers",
+    multiple=True,
+    metavar="CLIENT=FILE",
+    help="With --engine spu: a client's ledger, which it debits before it answers; one for each "
+    "client that exists.",
+)
+@click.option(
+    "--exact/--no-exact",
+    default=None,
+    help="Also compute the exact AUC, not private. By default only with --split.",
+)
 @click.pass_context
 def evaluate(
     context: click.Context,
@@ -112,8 +133,10 @@ def evaluate(
     label: str,
     second: str | None,
     rescale: tuple[float, float] | None,
+    unit: Units,
     client: str | None,
     groups: str | None,
+    group_name: tuple[str, ...],
     split: int | None,
     by: str | None,
     seed: int | None,
@@ -124,7 +147,8 @@ def evaluate(
     print_json: bool,
     plot: str | None,
     engine: Any,
-    exact: bool,
+    ledgers: tuple[str, ...],
+    exact: bool | None,
     **settings: Any,
 ) -> None:
     """Estimate the AUC, or another figure, of the records in FILES (CSV or Parquet), a client each.
@@ -133,18 +157,27 @@ def evaluate(
     simulation; a simulation says so, and protects nothing.
     """
     chosen = chosen_protocol(protocol, settings)
+    shown = split is not None if exact is None else exact
     _refuse_idle(split, by, client)
+    if group_name and groups is None:
+        raise click.UsageError("--group-name needs --groups")
     _refuse_calibration(protocol, calibrate, save_calibrator)
+    refuse_two_maps(unit, rescale)
     needed = label if chosen.figure == "AUC" else None
     if groups is not None:
-        refuse_with_groups((("--split", split), ("--calibrate", calibrate), ("--plot", plot)))
+        idle = (("--split", split), ("--calibrate", calibrate), ("--plot", plot))
+        refuse_with_groups((*idle, ("--ledger", ledgers or None)))
+        with doubts_told():
+            both = tacit.read_with_groups(
+                files, groups, score, needed, client, second, unit, group_name or None
+            )
         evaluate_by_group(
             context,
-            tacit.read_with_groups(files, groups, score, needed, client, second),
+            both,
             chosen,
             seed,
             rescale=rescale,
-            exact=exact,
+            exact=shown,
             federation=federation,
             engine=engine,
             names=names,
@@ -153,13 +186,21 @@ def evaluate(
         return
     picture = _picture(plot)
     map_file = None if save_calibrator is None else OutputFile(save_calibrator)
-    clients = tacit.read(files, score, needed, client, second=second)
+    with doubts_told():
+        clients = tacit.read(files, score, needed, client, second, unit)
     if rescale is not None:
         clients = tacit.rescale(clients, *rescale)
     if split is not None:
         clients = _split(clients, split, by, seed)
-    own: Any = engine or ("spu" if seed is None and can_run_jointly(clients, chosen) else "ideal")
-    result = tacit.evaluate(clients, chosen, seed, exact=exact, federation=federation, engine=own)
+    result = tacit.evaluate(
+        clients,
+        chosen,
+        seed,
+        exact=shown,
+        federation=federation,
+        engine=engine or ("spu" if ledgers else "ideal"),
+        ledgers=dict(map(_client_and_file, ledgers)),
+    )
     if not names:
         result = replace(result, participants=())
     fitted = result.calibrator(calibrate) if calibrate and result.has_signal else None
@@ -186,6 +227,13 @@ def _refuse_calibration(protocol: str, method: str | None, file: str | None) -> 
         raise click.UsageError("--save-calibrator needs --calibrate")
 
 
+def _client_and_file(given: str) -> tuple[str, str]:
+    name, equals, file = given.rpartition("=")
+    if not (name and equals and file):
+        raise click.UsageError(f"--ledger must be CLIENT=FILE, got {given!r}")
+    return name, file
+
+
 def _picture(path: str | None) -> PictureFile | None:
     if path is None:
         return None
@@ -196,9 +244,10 @@ def _picture(path: str | None) -> PictureFile | None:
 def _split(clients: Clients, count: int, by: Any, seed: int | None) -> Clients:
     """Deal the records out; the split's random numbers are not the noise's."""
     own = None if seed is None else int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
-    return Clients.split(
+    dealt = Clients.split(
         clients.scores, clients.labels, count, by or "uniform", own, second=clients.second
     )
+    return replace(dealt, unit=clients.unit)
 
 
 def _json(result: Evaluation, calibrator: Calibrator | None) -> str:

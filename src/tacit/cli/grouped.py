@@ -13,7 +13,6 @@ from tacit.cli.shell import NO_SIGNAL, as_json, show
 from tacit.data.clients import Clients
 from tacit.data.groups import Groups
 from tacit.results.grouped import GroupedEvaluation
-from tacit.running.two_party import can_run_jointly
 
 
 def evaluate_by_group(
@@ -33,7 +32,7 @@ def evaluate_by_group(
     clients, groups = read
     if rescale is not None:
         clients = tacit.rescale(clients, *rescale)
-    own: Any = engine or ("spu" if seed is None and can_run_jointly(clients, protocol) else "ideal")
+    own: Any = engine or "ideal"
     result = tacit.evaluate_groups(
         clients, groups, protocol, seed, exact=exact, federation=federation, engine=own
     )

@@ -54,6 +54,9 @@ Exit status:
   1  one does not, or the file is no budget book; one sentence says which
   2  an error; one sentence says which
 """
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""Text that starts with one of these is run by spreadsheets as a formula, or hides one."""
+
 EXPORT_EXAMPLES = """\b
 Examples:
   tacit ledger export budget.db
@@ -300,8 +303,13 @@ def _csv(rows: Sequence[dict[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
     return text.getvalue().rstrip("\n")
+
+
+def _cell(value: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula; numbers stay numbers."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
 def _time(microseconds: int) -> str:

@@ -48,7 +48,7 @@ def report(
 ) -> None:
     """Turn RESULTS, as `tacit evaluate --json` prints them, into one page that works offline.
 
-    Give `tacit evaluate` --no-exact for a report that may leave the place it was made in.
+    A report of a result with its exact figure (`tacit evaluate --exact`) must not be passed on.
 
     Several results are compared with the first one. A result that was changed after it was
     written, that is of another version, or that is about another federation, is refused.

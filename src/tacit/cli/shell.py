@@ -15,10 +15,20 @@ import click
 from tacit.running.joint_engine import JointError
 
 FAILED, NO_SIGNAL, INTERRUPTED = 2, 3, 130
+HELP_NAMES = ["-h", "--help"]
 
 
 class Tacit(click.Group):
     """Commands whose every error is one sentence on standard error, and never a traceback."""
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """Register a command, and tell it and its parts the names of the help option.
+
+        click asks the context for these names at a command's first use, and keeps the option: used
+        alone once, outside of its group, a command would never learn ``-h``.
+        """
+        name_help(cmd)
+        super().add_command(cmd, name)
 
     def main(
         self,
@@ -44,6 +54,14 @@ class Tacit(click.Group):
         except MemoryError:
             fail("there is not enough memory for these records and settings")
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def name_help(command: click.Command) -> None:
+    """Give a command and all commands below it the names of the help option."""
+    command.context_settings.setdefault("help_option_names", HELP_NAMES)
+    if isinstance(command, click.Group):
+        for part in command.commands.values():
+            name_help(part)
 
 
 def as_json(content: Any) -> str:

@@ -10,6 +10,8 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.data.units import RANGES, check_unit, outside
+
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
@@ -73,11 +75,14 @@ class Clients:
     simulated : True when one holder's records were split into clients that do not exist.
     second : float64, shape (M,). A second value of each record, for statistics of pairs of values
         (Kendall's tau); None where records have one value only. Finite.
+    unit : what the scores are: ``"probability"``, ``"percent"``, ``"log-odds"`` or ``"real"``; None
+        where nobody said.
 
     Raises
     ------
     DataError : naming client, row and value, for a score or second value that is not finite, a
-        label other than 0 and 1, an empty client, duplicate names, or lengths that do not agree.
+        score that cannot be of the named unit, a label other than 0 and 1, an empty client,
+        duplicate names, or lengths that do not agree.
         Row 17 is a client's 17th record.
 
     Examples
@@ -93,6 +98,7 @@ class Clients:
     names: tuple[str, ...] = ()
     simulated: bool = False
     second: NDArray[np.float64] | None = None
+    unit: str | None = None
     _checked: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -106,6 +112,7 @@ class Clients:
         labels: ArrayLike,
         client_ids: ArrayLike | None = None,
         second: ArrayLike | None = None,
+        unit: str | None = None,
     ) -> Clients:
         """Clients from parallel arrays; without ``client_ids`` there is one client.
 
@@ -116,12 +123,13 @@ class Clients:
         client_ids : shape (M,), integers or strings; clients are numbered in order of their ids,
             and records keep their order within a client.
         second : shape (M,), numbers: a second value of each record.
+        unit : what the scores are.
         """
         flat_scores, flat_labels = as_scores(scores), as_labels(labels)
         flat_second = None if second is None else as_scores(second, SECOND)
         if client_ids is None:
             offsets = np.array([0, flat_scores.size], dtype=np.int64)
-            return cls(flat_scores, flat_labels, offsets, second=flat_second)
+            return cls(flat_scores, flat_labels, offsets, second=flat_second, unit=unit)
         _check_second_size(flat_scores.size, flat_second)
         ids = as_ids(client_ids)
         if not ids.shape == flat_scores.shape == flat_labels.shape:
@@ -141,6 +149,7 @@ class Clients:
             offsets.astype(np.int64),
             tuple(str(name) for name in names),
             second=None if flat_second is None else flat_second[order],
+            unit=unit,
         )
 
     @classmethod
@@ -175,6 +184,7 @@ class Clients:
         label: str | None = "label",
         client: str | None = None,
         second: str | None = None,
+        unit: str | None = None,
     ) -> Clients:
         """Clients from a pandas, polars or Arrow table (anything with an Arrow stream).
 
@@ -184,10 +194,12 @@ class Clients:
         score, label : the names of the score and label columns; None for records without labels.
         client : the column that names each record's client; without it there is one client.
         second : the column of a second value of each record; None where there is none.
+        unit : what the scores are.
         """
         from tacit.data.reading import columns_of_frame  # noqa: PLC0415 -- it imports this module
 
-        return cls.from_arrays(*columns_of_frame(frame, score, label, client, second))
+        columns = columns_of_frame(frame, score, label, client, second)
+        return cls.from_arrays(*columns, unit=unit)
 
     @classmethod
     def split(
@@ -216,7 +228,8 @@ class Clients:
 
         Raises
         ------
-        DataError : for no batch at all, or where only some of them have second values.
+        DataError : for no batch at all, where only some of them have second values, or where their
+            units differ.
         """
         if not parts:
             raise DataError("no clients were given")
@@ -236,6 +249,7 @@ class Clients:
             tuple(name for part in parts for name in part.names),
             any(part.simulated for part in parts),
             np.concatenate(seconds) if seconds else None,
+            _common_unit(parts),
         )
 
     @property
@@ -286,6 +300,7 @@ class Clients:
             self.names[start:stop],
             self.simulated,
             None if self.second is None else self.second[low:high],
+            self.unit,
             _checked=True,
         )
 
@@ -297,6 +312,14 @@ class Clients:
         """Where a record stands, in a message: its client, and its row counted from 1."""
         client = int(np.searchsorted(self.offsets, record, side="right")) - 1
         return f"{self.name(client)}, row {record - int(self.offsets[client]) + 1}"
+
+
+def _common_unit(parts: Sequence[Clients]) -> str | None:
+    """The unit of all batches; a batch whose unit nobody said fits no other."""
+    units = sorted({part.unit or "no named unit" for part in parts})
+    if len(units) > 1:
+        raise DataError(f"batches of one unit can be put together, got {' and '.join(units)}")
+    return parts[0].unit
 
 
 def as_scores(values: ArrayLike, called: str = "scores") -> NDArray[np.float64]:
@@ -349,6 +372,7 @@ def _validate(clients: Clients) -> None:
         raise DataError(f"{clients.count} clients but {len(clients.names)} names")
     _refuse_duplicates(clients.names)
     _check_finite(clients, clients.scores, "scores")
+    _check_range(clients)
     if clients.second is not None:
         _check_finite(clients, clients.second, SECOND)
     wrong = np.flatnonzero((clients.labels != 0) & (clients.labels != 1))
@@ -362,6 +386,22 @@ def _check_finite(clients: Clients, values: NDArray[np.float64], called: str) ->
     if wrong.size:
         place = clients.place(int(wrong[0]))
         raise DataError(f"{called} must be finite, got {values[wrong[0]]} in {place}")
+
+
+def _check_range(clients: Clients) -> None:
+    """Refuse scores that cannot be of the unit that the clients name."""
+    if clients.unit is None:
+        return
+    try:
+        low, high = RANGES[check_unit(clients.unit)]
+    except ValueError as error:
+        raise DataError(str(error)) from None
+    wrong = np.flatnonzero(outside(clients.scores, clients.unit))
+    if wrong.size:
+        raise DataError(
+            f"scores in {clients.unit} must be from {low:g} to {high:g}, "
+            f"got {clients.scores[wrong[0]]} in {clients.place(int(wrong[0]))}"
+        )
 
 
 def _check_second_size(records: int, second: NDArray[np.float64] | None) -> None:

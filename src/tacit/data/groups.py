@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,8 @@ class Groups:
     ----------
     names : the groups, in order of their values.
     of_record : int64, shape (M,): places in ``names``, in the order of the clients' records.
+    agreed : whether the names were agreed on beforehand, and not read off the records. A group
+        whose only record is removed is then still in the list.
 
     Raises
     ------
@@ -38,6 +41,7 @@ class Groups:
 
     names: tuple[str, ...]
     of_record: NDArray[np.int64]
+    agreed: bool = False
 
     def __post_init__(self) -> None:
         if len(self.names) > MOST_GROUPS:
@@ -47,7 +51,12 @@ class Groups:
             )
 
     @classmethod
-    def from_arrays(cls, values: ArrayLike, client_ids: ArrayLike | None = None) -> Groups:
+    def from_arrays(
+        cls,
+        values: ArrayLike,
+        client_ids: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+    ) -> Groups:
         """Groups of records from a value each.
 
         Parameters
@@ -55,10 +64,13 @@ class Groups:
         values : shape (M,), integers or strings.
         client_ids : shape (M,), where ``Clients.from_arrays`` was given them: it orders records by
             client.
+        names : the agreed groups, in the order of the result; some of them may have no record.
+            None reads them off the values.
 
         Raises
         ------
-        DataError : for values of other types, lengths that do not agree, and too many groups.
+        DataError : for values of other types, lengths that do not agree, too many groups, agreed
+            names that repeat, and a value that is not among them.
         """
         given = np.asarray(values)
         if given.ndim != 1 or given.dtype.kind not in "iuUTO":
@@ -72,18 +84,28 @@ class Groups:
                 raise DataError(f"{given.size} groups but {ids.size} client ids")
             given = given[np.argsort(np.unique(ids, return_inverse=True)[1], kind="stable")]
         try:
-            names, index = np.unique(given, return_inverse=True)
+            values_found, index = np.unique(given, return_inverse=True)
         except TypeError:
             raise DataError("groups must be all integers or all strings") from None
-        return cls(tuple(str(name) for name in names), index.astype(np.int64))
+        found = tuple(str(name) for name in values_found)
+        if names is None:
+            return cls(found, index.astype(np.int64))
+        return cls(tuple(names), _indices(found, names)[index], agreed=True)
 
-    def members(self, clients: Clients, group: int) -> Clients:
-        """A group's records; clients that hold none of them are left out.
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """The exact number of records of each group, shape (G,)."""
+        return np.bincount(self.of_record, minlength=len(self.names)).astype(np.int64)
+
+    def members(self, clients: Clients, group: int, all_clients: bool = False) -> Clients:
+        """A group's records, at the clients that hold some of them, or at all clients.
 
         Parameters
         ----------
         clients : all records, in the order of ``of_record``.
-        group : a place in ``names``.
+        group : an index into ``names``.
+        all_clients : keep clients without any record of the group, with no records: who they are
+            would show whether a record is there.
 
         Raises
         ------
@@ -93,7 +115,7 @@ class Groups:
             raise DataError(f"{clients.records} records but {self.of_record.size} groups")
         inside = self.of_record == group
         held = np.add.reduceat(inside, clients.offsets[:-1], dtype=np.int64)
-        kept = np.flatnonzero(held)
+        kept = np.arange(clients.count) if all_clients else np.flatnonzero(held)
         return Clients(
             clients.scores[inside],
             clients.labels[inside],
@@ -101,4 +123,17 @@ class Groups:
             tuple(clients.names[place] for place in kept) if clients.names else (),
             clients.simulated,
             None if clients.second is None else clients.second[inside],
+            clients.unit,
+            _checked=all_clients,
         )
+
+
+def _indices(found: tuple[str, ...], names: Sequence[str]) -> NDArray[np.int64]:
+    """The index of each group found among the agreed names."""
+    index = {name: place for place, name in enumerate(names)}
+    if len(index) < len(names):
+        raise DataError(f"agreed groups must differ, got {', '.join(map(repr, names))}")
+    for name in found:
+        if name not in index:
+            raise DataError(f"a record is of group {name!r}, which is none of the agreed groups")
+    return np.array([index[name] for name in found], dtype=np.int64)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import os
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +29,9 @@ from tacit.data.columns import (
     labels_of,
     numbers_of,
 )
+from tacit.data.file_units import Units, check_scales, in_one_unit, units_of
 from tacit.data.groups import Groups
+from tacit.data.opening import opened_file, opened_text, reason, unchanging
 
 FilePath = str | os.PathLike[str]
 
@@ -41,7 +41,6 @@ _PARQUET_BATCH_ROWS = 1 << 16
 _PARQUET_BUFFER_BYTES = 1 << 20
 _CSV_BLOCK_BYTES = 1 << 20
 _MALFORMED_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
-_READ_ERRORS = (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error)
 
 
 @dataclass(frozen=True)
@@ -73,6 +72,7 @@ def read(
     label: str | None = "label",
     client: str | None = None,
     second: str | None = None,
+    unit: Units = None,
 ) -> Clients:
     """Read clients from CSV or Parquet files.
 
@@ -90,13 +90,23 @@ def read(
         come in order of file and then of id. Without it each file is one client, named by its stem,
         or by its path as given where several files have that stem.
     second : the column of a second value of each record, finite numbers; None where there is none.
+    unit : what the scores are: ``"probability"`` (from 0 to 1), ``"percent"``, ``"log-odds"`` or
+        ``"real"`` (any numbers, as ranking needs), or a mapping from paths as given to such words;
+        a file that it leaves out holds probabilities. Scores of one unit stay as they are, those of
+        several become probabilities. None names none.
 
     Raises
     ------
     DataError : when a file is missing, unreadable, without records, given twice, or changed while
         it was being read; when it lacks a column; when a score or second value is not a finite
         number, a label not 0 or 1, or a value missing, naming file, row and value; when two files
-        hold the same client. Row 17 is a file's 17th record, the header not counted.
+        hold the same client; when a score cannot be of its unit, units do not go together, or
+        no unit is named and files with labels are evidently of different scales. Row 17 is a
+        file's 17th record, the header not counted.
+
+    Warns
+    -----
+    ScaleWarning : when files may be of different scales, or a file of another one than named.
 
     Examples
     --------
@@ -108,7 +118,7 @@ def read(
     >>> clients.names, clients.scores
     (('clinic',), array([0.2, 0.9]))
     """
-    return _read_all(paths, _Columns(score, label, client, second))[0]
+    return _read_all(paths, _Columns(score, label, client, second), unit)[0]
 
 
 def read_with_groups(
@@ -118,17 +128,20 @@ def read_with_groups(
     label: str | None = "label",
     client: str | None = None,
     second: str | None = None,
+    unit: Units = None,
+    group_names: Sequence[str] | None = None,
 ) -> tuple[Clients, Groups]:
     """Read clients as ``read`` does, and to which public group each of their records belongs.
 
     Parameters
     ----------
-    paths, score, label, client, second : as ``read`` takes them.
+    paths, score, label, client, second, unit : as ``read`` takes them.
     group : the column of groups, integers or strings; CSV groups are strings, as written.
+    group_names : the agreed groups; None reads them off the records.
 
     Raises
     ------
-    DataError : as ``read`` does; for a missing group, and for too many.
+    DataError : as ``read`` does; for a missing group, for too many, and for one that is not agreed.
 
     Examples
     --------
@@ -140,15 +153,16 @@ def read_with_groups(
     >>> clients.records, groups.names, groups.of_record.tolist()
     (2, ('east', 'west'), [0, 1])
     """
-    clients, groups = _read_all(paths, _Columns(score, label, client, second, group))
-    return clients, Groups.from_arrays(groups)
+    clients, groups = _read_all(paths, _Columns(score, label, client, second, group), unit)
+    return clients, Groups.from_arrays(groups, names=group_names)
 
 
 def _read_all(
-    paths: FilePath | Sequence[FilePath], columns: _Columns
+    paths: FilePath | Sequence[FilePath], columns: _Columns, unit: Units
 ) -> tuple[Clients, NDArray[Any]]:
     """All files' clients, and the groups of their records in the same order."""
     sources = _distinct_sources(paths)
+    units = units_of(sources, unit)
     records = (_read_file(source, columns) for source in sources)
     if columns.client is None:
         names = _file_names(sources)
@@ -157,9 +171,11 @@ def _read_all(
         parts = [_grouped(part) for part in records]
         _refuse_shared_clients(sources, [clients for clients, _ in parts])
     groups = np.concatenate([own for _, own in parts])
-    if len(parts) == 1:
-        return parts[0][0], groups
-    return Clients.concatenate([clients for clients, _ in parts]), groups
+    clients = [found for found, _ in parts]
+    if columns.label is not None:
+        check_scales(sources, clients, units)
+    clients = in_one_unit(clients, units)
+    return clients[0] if len(parts) == 1 else Clients.concatenate(clients), groups
 
 
 def columns_of_frame(
@@ -195,7 +211,7 @@ def columns_of_frame(
     try:
         table = pa.table(frame)
     except (pa.ArrowException, ValueError, TypeError) as error:
-        raise DataError(f"{source} cannot be read as Arrow: {_reason(error)}") from None
+        raise DataError(f"{source} cannot be read as Arrow: {reason(error)}") from None
     _require_columns(table.column_names, columns, source)
     _require_types(table.schema, columns, source)
     records = _collect(table.select(columns.names).to_batches(), columns, source)
@@ -236,8 +252,8 @@ def _file_names(sources: list[str]) -> list[str]:
 
 def _read_file(source: str, columns: _Columns) -> _Records:
     extension = _extension(source)
-    with _unchanging(source) as handle:
-        return _collect(_batches(handle, extension, columns, source), columns, source)
+    with unchanging(source):
+        return _collect(_batches(source, extension, columns), columns, source)
 
 
 def _collect(batches: Iterable[pa.RecordBatch], columns: _Columns, source: str) -> _Records:
@@ -258,46 +274,23 @@ def _collect(batches: Iterable[pa.RecordBatch], columns: _Columns, source: str) 
     )
 
 
-@contextmanager
-def _unchanging(source: str) -> Iterator[IO[bytes]]:
-    """Open a file, and refuse it when it cannot be read or changes before it is closed."""
-    try:
-        with Path(source).open("rb") as handle:
-            opened = _stamp(os.fstat(handle.fileno()))
-            try:
-                yield handle
-            finally:
-                if _stamp(Path(source).stat()) != opened:
-                    raise DataError(f"{source} changed while it was being read") from None
-    except FileNotFoundError:
-        raise DataError(f"{source} does not exist") from None
-    except _READ_ERRORS as error:
-        raise DataError(f"{source} cannot be read: {_reason(error)}") from None
+def _batches(source: str, extension: str, columns: _Columns) -> Iterator[pa.RecordBatch]:
+    with ExitStack() as opened:
+        if extension not in _SEPARATORS:
+            yield from _parquet_batches(opened_file(source, opened), columns, source)
+            return
+        header = _csv_header(opened_text(source, extension, opened), _SEPARATORS[extension])
+        if header:
+            stream = opened_text(source, extension, opened)
+            yield from _csv_batches(stream, header, _SEPARATORS[extension], columns, source)
 
 
-def _stamp(status: os.stat_result) -> tuple[int, int]:
-    return status.st_size, status.st_mtime_ns
-
-
-def _reason(error: BaseException) -> str:
-    """The first line of an error's message, without its full stop."""
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return (text.splitlines() or [type(error).__name__])[0].rstrip(".")
-
-
-def _batches(
-    handle: IO[bytes], extension: str, columns: _Columns, source: str
+def _parquet_batches(
+    opened: pa.NativeFile, columns: _Columns, source: str
 ) -> Iterator[pa.RecordBatch]:
-    if extension not in _SEPARATORS:
-        return _parquet_batches(handle, columns, source)
-    stream: Any = gzip.GzipFile(fileobj=handle) if extension.endswith(".gz") else handle
-    return _csv_batches(stream, _SEPARATORS[extension], columns, source)
-
-
-def _parquet_batches(handle: IO[bytes], columns: _Columns, source: str) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet as pq  # noqa: PLC0415 -- a party with a CSV file does without
 
-    file = pq.ParquetFile(handle, buffer_size=_PARQUET_BUFFER_BYTES)
+    file = pq.ParquetFile(opened, buffer_size=_PARQUET_BUFFER_BYTES)
     _require_columns(file.schema_arrow.names, columns, source)
     _require_types(file.schema_arrow, columns, source)
     for batch in file.iter_batches(_PARQUET_BATCH_ROWS, columns=columns.names):
@@ -306,11 +299,8 @@ def _parquet_batches(handle: IO[bytes], columns: _Columns, source: str) -> Itera
 
 
 def _csv_batches(
-    stream: IO[bytes], separator: str, columns: _Columns, source: str
+    stream: pa.NativeFile, header: list[str], separator: str, columns: _Columns, source: str
 ) -> Iterator[pa.RecordBatch]:
-    header = _csv_header(stream, separator)
-    if not header:
-        return
     _require_columns(header, columns, source)
     try:
         yield from _open_csv(stream, separator, columns)
@@ -324,15 +314,18 @@ def _csv_batches(
         ) from None
 
 
-def _csv_header(stream: IO[bytes], separator: str) -> list[str]:
-    """The names in the first line; none when nothing follows it."""
-    line = stream.readline(_CSV_BLOCK_BYTES).decode("utf-8-sig")
-    followed = stream.read(1)
-    stream.seek(0)
-    return next(csv.reader([line], delimiter=separator), []) if followed else []
+def _csv_header(stream: pa.NativeFile, separator: str) -> list[str]:
+    """The names in the first line, up to a block long; none when nothing follows it."""
+    begun = stream.read(_CSV_BLOCK_BYTES)
+    line, end, followed = begun.partition(b"\n")
+    if not (followed or stream.read(1)):
+        return []
+    return next(csv.reader([(line + end).decode("utf-8-sig")], delimiter=separator), [])
 
 
-def _open_csv(stream: IO[bytes], separator: str, columns: _Columns) -> pa_csv.CSVStreamingReader:
+def _open_csv(
+    stream: pa.NativeFile, separator: str, columns: _Columns
+) -> pa_csv.CSVStreamingReader:
     """A reader of the needed columns as text; its errors count rows, as it has no threads."""
     return pa_csv.open_csv(
         stream,

@@ -1,4 +1,4 @@
-"""Maps scores into [0, 1] by public bounds."""
+"""Maps scores by what is public: bounds, or names of units."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.data.clients import Clients, DataError
+from tacit.data.units import converted
 
 
 def rescale(clients: Clients, low: float, high: float) -> Clients:
@@ -36,4 +37,26 @@ def rescale(clients: Clients, low: float, high: float) -> Clients:
             f"scores must be from {low} to {high}, the public bounds, "
             f"got {clients.scores[wrong[0]]} in {clients.name(client)}, row {row}"
         )
-    return replace(clients, scores=(clients.scores - low) / (high - low))
+    return replace(clients, scores=(clients.scores - low) / (high - low), unit=None)
+
+
+def in_unit(clients: Clients, wanted: str) -> Clients:
+    """The clients with their scores told in another unit than the one that they name.
+
+    Raises
+    ------
+    DataError : for clients that name no unit, or one that cannot be converted.
+
+    Examples
+    --------
+    >>> hospital = Clients.from_arrays([20.0, 90.0], [0, 1], unit="percent")
+    >>> in_unit(hospital, "probability").scores
+    array([0.2, 0.9])
+    """
+    if clients.unit is None:
+        raise DataError(f"scores without a named unit cannot be told in {wanted}")
+    try:
+        scores = converted(clients.scores, clients.unit, wanted)
+    except ValueError as error:
+        raise DataError(str(error)) from None
+    return replace(clients, scores=scores, unit=wanted)

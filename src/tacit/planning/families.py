@@ -283,7 +283,8 @@ def _encrypted(scenario: Scenario, adversary: Any) -> Family:
         _accepted(made),
         encrypted_forecast,
         "there is no differential privacy: the AUC is released as it is, epsilon is not kept, and "
-        "an aggregator that colludes with a client learns everything",
+        "an aggregator that colludes with a client learns everything; its interval is the certain "
+        "range of its thresholds, many times as wide as this error",
         lambda protocol, own: replace(protocol, most_records=own.records),
     )
 

@@ -52,6 +52,9 @@ def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> Forecas
 def encrypted_forecast(protocol: EncryptedAUC, scenario: Scenario, shape: Shape) -> Forecast:
     """No noise: straight lines between thresholds, and records' places between them.
 
+    This is the error that a shape leads one to expect. The interval of a result assumes no shape
+    and is the certain range, ``sum p n / (2 P N)`` on either side.
+
     Answers are refused where ``2 P N`` is below a 1024th of the agreed number of records squared
     (``encrypted_packing.Scale``).
     """

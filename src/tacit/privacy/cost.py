@@ -74,6 +74,11 @@ class Cost:
             (self.rho or 0.0) + (other.rho or 0.0) if both else None,
         )
 
+    @property
+    def hides_presence(self) -> bool:
+        """Whether it hides that a record is there, and with that every exact number of records."""
+        return self.adjacency is Adjacency.RECORD and math.isfinite(self.epsilon)
+
     def to_dict(self) -> dict[str, float | str | None]:
         """The cost as the ``spent`` entry of a result; an unbounded epsilon is written as null."""
         return {
@@ -88,6 +93,9 @@ NOTHING = Cost(0.0)
 
 LEAST_BUDGET = 0.001
 """The smallest epsilon of an evaluation; its parts must stay within the samplers' range."""
+
+MAX_BUDGET = 700.0
+"""The largest epsilon of an evaluation: ``exp(epsilon)`` and its parts stay finite numbers."""
 
 UNPROTECTED = Cost(math.inf)
 """The cost of a step that shows private values as they are."""
@@ -189,11 +197,19 @@ def most(costs: Iterable[Cost]) -> Cost:
     )
 
 
-def check_budget(epsilon: float) -> None:
-    """Refuse an epsilon that is no number, or so small that no protocol could say anything."""
+def check_budget(epsilon: float, largest: float = MAX_BUDGET) -> None:
+    """Refuse an epsilon that is no number, or outside what mechanisms can be computed for.
+
+    Parameters
+    ----------
+    epsilon : the privacy budget of an evaluation.
+    largest : what it may be at most; mechanisms that take no ``exp(epsilon)`` allow more.
+    """
     check_epsilon(epsilon)
     if epsilon < LEAST_BUDGET:
         raise ValueError(f"epsilon must be at least {LEAST_BUDGET}, got {epsilon}")
+    if epsilon > largest:
+        raise ValueError(f"epsilon must be at most {largest}, got {epsilon}")
 
 
 def check_epsilon(epsilon: float) -> None:

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.privacy.cost import Adjacency
-from tacit.privacy.ledger_accounts import Spending
+from tacit.privacy.cost import NOTHING, Adjacency, Cost
+from tacit.privacy.ledger_accounts import Answered, Spending
 from tacit.privacy.ledger_entries import (
     COLUMNS,
     DEBIT,
@@ -229,6 +229,48 @@ class Ledger(Pages):
             contradiction = self._contradiction(entry)
         if contradiction is not None:
             raise contradiction
+
+    def unknown_spending(self, entry: Entry, after: bytes) -> Cost | None:
+        """What a session has cost, where this ledger holds debits that the asker does not know.
+
+        Parameters
+        ----------
+        entry : the question that is about to be debited.
+        after : the receipt's hash of the last debit of the session that the asker knows of; empty
+            for none.
+
+        Returns
+        -------
+        None where the asker knows all debits of the session. Else the sum of all of them: the ones
+        that it does not know are about this very question, and their answers may have left.
+
+        Raises
+        ------
+        ConflictError : where a debit that the asker does not know is about another question: the
+            asker goes on from a state that is older than this ledger.
+        LedgerError : where this ledger has no debit ``after`` in the session: it is older than the
+            asker's state. Or where it cannot be read or does not verify.
+        """
+        with self._read():
+            debits = self._accounts.debits_of(entry.session)
+            unknown = self._after(debits, after)
+            question = (entry.step, self._keyed(entry.request))
+        if any((debit.step, debit.request) != question for debit in unknown):
+            raise ConflictError(
+                f"session {entry.session!r} went on to step {debits[-1].step!r}, and what asks for "
+                f"step {entry.step!r} does not know of it: an older state was restored"
+            )
+        return sum((debit.cost for debit in debits), NOTHING) if unknown else None
+
+    def _after(self, debits: list[Answered], receipt: bytes) -> list[Answered]:
+        """The debits that came after a receipt."""
+        known = [debit.hash for debit in debits]
+        if receipt and receipt not in known:
+            raise LedgerError(
+                f"{self.path} has no debit {receipt.hex()[:16]} of this session, and was debited "
+                "with it: an older copy was restored"
+            )
+        return debits[known.index(receipt) + 1 if receipt else 0 :]
 
     def end_session(self, session: str) -> None:
         """Forget a session's replies; asked again, its questions cost again."""

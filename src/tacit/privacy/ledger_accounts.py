@@ -133,6 +133,8 @@ class Window:
 class Answered:
     """A question that was debited: whose answer may be sent again, and which others contradict."""
 
+    step: str
+    cost: Cost
     dataset: str
     fingerprint: bytes
     protocol: str
@@ -148,6 +150,7 @@ class Accounts:
         self._debits: dict[str, list[tuple[int, Cost]]] = {}
         self._windows: dict[str, dict[tuple[Adjacency, timedelta | None], Window]] = {}
         self._answered: dict[tuple[str, str], Answered] = {}
+        self._sessions: dict[str, list[Answered]] = {}
         self._names: dict[bytes, str] = {}
         self._refused: set[tuple[str, str]] = set()
         self._costs: dict[Cost, Cost] = {}
@@ -191,6 +194,10 @@ class Accounts:
         """The last question debited under a session and step."""
         return self._answered.get((session, step))
 
+    def debits_of(self, session: str) -> list[Answered]:
+        """All debits of a session, in order."""
+        return list(self._sessions.get(session, ()))
+
     def answers_of(self, session: str) -> list[bytes]:
         """The hashes of the last debit of each of a session's steps."""
         return [found.hash for (own, _), found in self._answered.items() if own == session]
@@ -217,9 +224,17 @@ class Accounts:
         self._debits.setdefault(entry.dataset, []).append((line.time, cost))
         for window in self._windows.get(entry.dataset, {}).values():
             window.take(line.time, cost)
-        self._answered[(entry.session, entry.step)] = Answered(
-            entry.dataset, entry.fingerprint, entry.protocol, entry.request, line.hash
+        answered = Answered(
+            entry.step,
+            cost,
+            entry.dataset,
+            entry.fingerprint,
+            entry.protocol,
+            entry.request,
+            line.hash,
         )
+        self._answered[(entry.session, entry.step)] = answered
+        self._sessions.setdefault(entry.session, []).append(answered)
         self._names.setdefault(entry.fingerprint, entry.dataset)
 
     def _take_limit(self, limit: Limit) -> None:

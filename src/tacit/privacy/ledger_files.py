@@ -160,14 +160,15 @@ def _write_new(path: Path, content: bytes) -> None:
 
 def _publish(draft: Path, path: Path) -> None:
     """Give a finished file its name, unless another has it by now; file and name are durable."""
-    _sync(draft)
+    sync(draft)
     with contextlib.suppress(FileExistsError):
         path.hardlink_to(draft)
     draft.unlink()
-    _sync(path.parent)
+    sync(path.parent)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Wait until a file's content, or a folder's names, are on disk."""
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)

@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.clients import Clients, DataError, Ragged
-from tacit.metrics.ranking import doubled_mid_ranks, plug_in_variance
+from tacit.data.scales import ScaleDifference, clients_apart
+from tacit.metrics.ranking import auc, delong_variance, doubled_mid_ranks, plug_in_variance
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost, check_budget
 from tacit.privacy.noise import NoiseSource, power_of_two_grid
 from tacit.protocols.conversation import Ask, Conversation, Memory, Protocol, Reply, step
+from tacit.protocols.score_range import UNIT_INTERVAL
 from tacit.results.findings import Findings
+
+LARGEST_SCORE_BUDGET = 1e6
+"""The largest epsilon of noise on scores, a thousand times the papers' largest."""
+
+APART = (
+    "the scores tell the classes of these records apart without a mistake, for which DeLong's "
+    "sampling error is 0: the interval about the population is too narrow"
+)
 
 
 @step(spends=lambda clients, ask, memory: UNPROTECTED)
-def share_plain_scores(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
-    """Send the scores as they are. No privacy: the server learns every score."""
-    return {"scores": clients.ragged(clients.scores)}
+def share_plain_records(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+    """Send the records as they are. No privacy: the server learns every score with its label.
+
+    Labels are sent as bits, eight in a byte, each client's from a byte of its own on.
+    """
+    places, offsets = _bit_places(clients.sizes)
+    bits = np.zeros(8 * int(offsets[-1]), dtype=np.uint8)
+    bits[places] = clients.labels
+    return {
+        "scores": clients.ragged(clients.scores),
+        "labels": Ragged(np.packbits(bits), offsets),
+    }
 
 
 @step(spends=lambda clients, ask, memory: UNPROTECTED)
@@ -59,7 +78,9 @@ def share_noisy_scores(clients: Clients, ask: Ask, noise: NoiseSource, memory: M
 
 @dataclass(frozen=True)
 class ExactAUC(Protocol):
-    """The exact AUC in the same conversation, with no privacy: the baseline.
+    """The exact AUC, with no privacy: the baseline.
+
+    The server receives all records, so its sampling error is that of DeLong et al. 1988.
 
     Examples
     --------
@@ -68,7 +89,7 @@ class ExactAUC(Protocol):
     """
 
     name = "exact"
-    steps = (share_plain_scores, plain_rank_sums)
+    steps = (share_plain_records,)
 
     @property
     def guarantee(self) -> Cost:
@@ -85,10 +106,9 @@ class ExactAUC(Protocol):
         return 1
 
     def conversation(self, clients: int) -> Conversation:
-        """Scores up, ranks down, exact sums up."""
-        scores = yield Ask(share_plain_scores, self)
-        reply = yield from _ask_rank_sums(self, scores)
-        return _exact_findings(scores, reply, approximation=0.0, warnings=())
+        """One round: records up."""
+        reply = yield Ask(share_plain_records, self)
+        return replace(_findings_of_records(reply), scales=_scales_of(reply))
 
 
 @dataclass(frozen=True)
@@ -105,10 +125,11 @@ class NoisyScores(Protocol):
     epsilon: float
 
     name = "noisy-scores"
+    score_range = UNIT_INTERVAL
     steps = (share_noisy_scores, plain_rank_sums)
 
     def __post_init__(self) -> None:
-        check_budget(self.epsilon)
+        check_budget(self.epsilon, LARGEST_SCORE_BUDGET)
 
     @property
     def guarantee(self) -> Cost:
@@ -132,7 +153,13 @@ class NoisyScores(Protocol):
             f"noise on the scores (epsilon {self.epsilon:g} each) biases the AUC towards 1/2 by an "
             "unknown amount, so no interval is given; labels are not protected",
         )
-        return _exact_findings(scores, reply, approximation=np.nan, warnings=warning)
+        return _noisy_findings(scores, reply, warning)
+
+
+def _scales_of(scores: Reply) -> ScaleDifference | None:
+    """Which clients' scores are evidently of another scale."""
+    sent = scores["scores"]
+    return clients_apart(sent) if isinstance(sent, Ragged) else None
 
 
 def _ask_rank_sums(protocol: Protocol, scores: Reply) -> Any:
@@ -145,29 +172,74 @@ def _ask_rank_sums(protocol: Protocol, scores: Reply) -> Any:
     return (yield Ask(plain_rank_sums, protocol, each={"ranks": Ragged(ranks, sent.offsets)}))
 
 
-def _exact_findings(
-    scores: Reply, reply: Reply, approximation: float, warnings: tuple[str, ...]
-) -> Findings:
+def _noisy_findings(scores: Reply, reply: Reply, warnings: tuple[str, ...]) -> Findings:
     """``(2 S - P (M - 1)) / (2 P N) + 1/2`` with the doubled rank sum S, from exact integers."""
     sent = scores["scores"]
     records = sent.values.shape[-1] if isinstance(sent, Ragged) else 0
     positives = int(np.asarray(reply["positives"]).sum())
     negatives = records - positives
+    _check_classes(positives, negatives)
+    doubled: NDArray[Any] = np.asarray(reply["rank_sums"]).sum(axis=-1)
+    value = (doubled - positives * (positives - 1)) / (2.0 * positives * negatives)
+    like = np.zeros_like(value, dtype=np.float64)
+    return Findings(
+        value=np.asarray(value),
+        privacy_error=like,
+        sampling_error=np.sqrt(np.vectorize(plug_in_variance)(value, positives, negatives)),
+        positives=like + positives,
+        negatives=like + negatives,
+        approximation_error=like + np.nan,
+        warnings=warnings,
+    )
+
+
+def _findings_of_records(reply: Reply) -> Findings:
+    """The exact AUC of all records, with DeLong's sampling error where both classes have two."""
+    scores, packed = reply["scores"], reply["labels"]
+    if not (isinstance(scores, Ragged) and isinstance(packed, Ragged)):
+        raise TypeError("scores and labels must be ragged")
+    labels = _unpacked(packed, scores.sizes)
+    positives = int(np.count_nonzero(labels))
+    negatives = labels.size - positives
+    _check_classes(positives, negatives)
+    value = auc(scores.values, labels)
+    known = min(positives, negatives) >= 2
+    sampling = delong_variance(scores.values, labels) if known else np.nan
+    exact = np.zeros(())
+    return Findings(
+        value=exact + value,
+        privacy_error=exact,
+        sampling_error=exact + np.sqrt(sampling),
+        positives=exact + positives,
+        negatives=exact + negatives,
+        warnings=(APART,) if value in (0, 1) and known else (),
+    )
+
+
+def _check_classes(positives: int, negatives: int) -> None:
     if positives == 0 or negatives == 0:
         raise DataError(
             "the AUC is undefined without both classes, "
             f"got {positives} positive and {negatives} negative records"
         )
-    doubled: NDArray[Any] = np.asarray(reply["rank_sums"]).sum(axis=-1)
-    value = (doubled - positives * (positives - 1)) / (2.0 * positives * negatives)
-    sampling = np.sqrt(np.vectorize(plug_in_variance)(value, positives, negatives))
-    like = np.zeros_like(value, dtype=np.float64)
-    return Findings(
-        value=np.asarray(value),
-        privacy_error=like,
-        sampling_error=sampling,
-        positives=like + positives,
-        negatives=like + negatives,
-        approximation_error=like + approximation,
-        warnings=warnings,
-    )
+
+
+def _bit_places(sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where each record's bit stands, and where each client's bytes start, (M,) and (K+1,)."""
+    starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
+    offsets = np.concatenate(([0], np.cumsum(-(-sizes // 8)))).astype(np.int64)
+    places = np.repeat(8 * offsets[:-1] - starts, sizes) + np.arange(sizes.sum())
+    return places.astype(np.int64), offsets
+
+
+def _unpacked(packed: Ragged[np.uint8], sizes: NDArray[np.int64]) -> NDArray[np.int8]:
+    """The labels of clients with so many records each.
+
+    Raises
+    ------
+    ValueError : for another number of bytes.
+    """
+    places, offsets = _bit_places(sizes)
+    if not np.array_equal(packed.offsets, offsets):
+        raise ValueError("clients must send one label for each score")
+    return np.unpackbits(packed.values)[places].astype(np.int8)

@@ -86,6 +86,7 @@ def findings_from_cells(
         sampling_error=np.sqrt(cell_sampling_variance(*cells)),
         positives=classes[0],
         negatives=classes[1],
+        positives_error=math.sqrt(noise.total),
         approximation_error=np.sqrt(hidden),
         roc=_curve_of_cells(edges, cells, noise) if single and np.isfinite(value) else None,
         warnings=warnings,
@@ -105,7 +106,7 @@ def findings_from_confusion(
     total_error = math.sqrt(2 * noise.variance / edges.size)
     warnings = estimate_warnings(found.value, classes, total_error) if single else ()
     if single and not silent:
-        warnings += _bias_warnings(biases, float(error))
+        warnings += _bias_warnings(biases, float(found.value), float(error))
     sampling = np.vectorize(plug_in_variance)(
         np.nan_to_num(found.value, nan=0.5), *(np.maximum(total, 1.0) for total in classes)
     )
@@ -115,6 +116,7 @@ def findings_from_confusion(
         sampling_error=np.where(silent, np.nan, np.sqrt(sampling)),
         positives=found.positives,
         negatives=found.negatives,
+        positives_error=total_error,
         approximation_error=np.where(silent, np.nan, np.sqrt(found.approximation_variance)),
         bias=np.where(silent, np.nan, biases[0] + biases[1]),
         roc=_curve_of_points(edges, counts, noise) if single and not silent else None,
@@ -167,17 +169,13 @@ def estimate_warnings(
             f"the smaller class is estimated at {smaller:.0f} records with a standard error of "
             f"{total_error:.0f}; the errors are linearised and too small here"
         )
-    if not 0 <= float(value) <= 1:
-        found.append(
-            f"the estimate {float(value):.4f} lies outside [0, 1]; it is reported as it came"
-        )
     return tuple(found)
 
 
-def _bias_warnings(biases: tuple[Floats, Floats], error: float) -> tuple[str, ...]:
+def _bias_warnings(biases: tuple[Floats, Floats], value: float, error: float) -> tuple[str, ...]:
     return tuple(
-        f"{cause} bias this estimate by about {float(bias):+.2g}; the interval is centred on the "
-        "value less that bias"
+        f"{cause} bias the area, which came out as {value:.4f}, by about {float(bias):+.2g}; the "
+        "estimate and its interval are without that bias"
         for cause, bias in zip(BIAS_CAUSES, biases, strict=True)
         if abs(float(bias)) > 0.25 * error
     )

@@ -9,13 +9,14 @@ flipped once for both models.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.clients import Clients, DataError, Ragged
+from tacit.data.scales import clients_apart
 from tacit.metrics.paired_ranking import rank_correlation
 from tacit.metrics.ranking import auc, doubled_mid_ranks
 from tacit.privacy.cost import Adjacency, Cost, check_budget, most
@@ -200,7 +201,8 @@ class ComparedAUC(Protocol):
         }
         reply = yield Ask(noisy_difference_sums, self, each=asked)
         sums = totals_of_sums(ranks, pivot, responding, self.epsilon, reply)
-        return self._conclude(ranks, pivot, responding, sums)
+        found = self._conclude(ranks, pivot, responding, sums)
+        return replace(found, scales=clients_apart(sent[0]) or clients_apart(sent[1]))
 
     def _responding(self, ranks: RankPairs) -> NDArray[np.bool_]:
         if self.mechanism == RESPONSE:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Any
@@ -49,12 +49,15 @@ class Memory:
     """A batch of clients' private notebook, kept between steps and evaluations.
 
     It belongs to one set of records: their labels, number and order must not change.
+    ``after_taking`` is called whenever a note was taken out: who keeps notes on a disk sets it, to
+    write them down without that note before anything is computed with it.
     """
 
     def __init__(self, whole: tuple[Memory, int, int] | None = None) -> None:
         self._notes: dict[tuple[Any, ...], Any] = {}
         self._parts: dict[tuple[int, int], Memory] = {}
         self._whole = whole
+        self.after_taking: Callable[[], None] = lambda: None
 
     @property
     def notes(self) -> dict[tuple[Any, ...], Any]:
@@ -78,6 +81,14 @@ class Memory:
         """Write a note."""
         self._notes[key] = note
 
+    def take(self, key: tuple[Any, ...]) -> Any:
+        """Tear a note out and return it, or None: it serves once, whatever happens afterwards."""
+        if key not in self._notes:
+            return None
+        note = self._notes.pop(key)
+        self.after_taking()
+        return note
+
     def part(self, start: int, stop: int) -> Memory:
         """The notebook of the clients ``start`` to ``stop - 1`` of the batch."""
         return self._parts.setdefault((start, stop), Memory((self, start, stop)))
@@ -88,6 +99,12 @@ Spending = Callable[[Clients, "Ask", Memory], Cost]
 Speaking = Callable[[Clients, "Ask"], NDArray[np.bool_]]
 Layout = Mapping[str, tuple[int, ...]]
 """The names of integer fields, with their shapes."""
+Sharing = Callable[["Ask"], int | None]
+"""How many clients an ask says to share the noise of a sum; None where nobody draws a share."""
+
+
+def unshared(ask: Ask) -> None:
+    """Nobody draws a share of noise: the sum is exact, or every client's own noise is whole."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +115,11 @@ class Step:
     spends, so that a client can refuse, or write the debit down, before it answers. ``speaks`` says
     which records the reply depends on, shape (M,): the others spend nothing. ``sums`` names the
     fields of a step that is asked for sums, with their shapes, from the ask alone: real secure
-    aggregation agrees on them before anybody answers.
+    aggregation agrees on them before anybody answers. ``shares`` says by how many clients the step
+    divides its noise: what is drawn for a hundred protects nobody in a sum over ten. A party
+    compares it with the agreement, and answers no sum whose step does not declare it.
+    ``refuses_once`` is for a step that tests what the server sends: between real parties whatever
+    it raises ends the run, and the server is told that it was refused, not why.
     """
 
     name: str
@@ -106,17 +127,32 @@ class Step:
     spends: Spending
     speaks: Speaking
     sums: Callable[[Ask], Layout] | None = None
+    shares: Sharing | None = None
+    refuses_once: bool = False
 
 
 def step(
     spends: Spending | None = None,
     speaks: Speaking | None = None,
     sums: Callable[[Ask], Layout] | None = None,
+    shares: Sharing | None = None,
+    refuses_once: bool = False,
 ) -> Callable[[StepFunction], Step]:
     """Declare a function to be a client step.
 
     Without ``spends`` it costs nothing; without ``speaks`` it is about all records; without
-    ``sums`` it can be simulated under ``View.SUM``, but not be summed securely.
+    ``sums`` and ``shares`` it can be simulated under ``View.SUM``, but not be summed securely.
+    ``shares`` is ``unshared`` for a step that divides no noise. ``refuses_once`` makes any error in
+    it the end of the run (``Step``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> @step(sums=lambda ask: {"records": ()}, shares=unshared)
+    ... def count_records(clients, ask, noise, memory):
+    ...     return {"records": np.asarray(clients.records)}
+    >>> count_records.name
+    'count_records'
     """
 
     def declare(function: StepFunction) -> Step:
@@ -126,6 +162,8 @@ def step(
             spends or (lambda clients, ask, memory: NOTHING),
             speaks or (lambda clients, ask: np.ones(clients.records, dtype=np.bool_)),
             sums,
+            shares,
+            refuses_once,
         )
 
     return declare
@@ -173,6 +211,22 @@ class Protocol(ABC):
         A step under settings that it is not for may cost more than the protocol declares.
         """
         return ()
+
+    @property
+    def score_range(self) -> tuple[float, float] | None:
+        """The public range in which scores must lie; None where only their order counts."""
+        return None
+
+    def fitted(self, clients: Clients) -> Clients:
+        """The clients with values beyond the public range moved to its nearest end.
+
+        Where a party answers to others, a refusal would tell them that one of its records is out of
+        range. The map takes one record at a time, so that neighbouring records stay neighbours and
+        every step keeps its guarantee.
+        """
+        if self.score_range is None:
+            return clients
+        return replace(clients, scores=np.clip(clients.scores, *self.score_range))
 
     @abstractmethod
     def conversation(self, clients: int) -> Conversation:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from tacit.data.clients import Clients, Ragged
 from tacit.protocols.conversation import Ask
 from tacit.protocols.rank_asks import MOST_RECORDS
-from tacit.protocols.rank_differences import RankPairs
+from tacit.protocols.rank_differences import RankPairs, largest_by_client
+from tacit.protocols.rank_sums import check_sums
 
 Integers = NDArray[np.int64]
 
@@ -37,7 +38,8 @@ class DifferenceAsk:
 
         Raises
         ------
-        ValueError : for a value of another type, shape or range; the message names it.
+        ValueError : for a value of another type, shape or range, or ranks whose sum would not be
+            exact; the message names it.
         """
         first, second = (_record_values(clients, ask, name, np.int64) for name in RANKS)
         for name, own in zip(RANKS, (first, second), strict=True):
@@ -51,7 +53,12 @@ class DifferenceAsk:
         if pivot.min() < 0 or pivot.max() > 4 * MOST_RECORDS:
             raise ValueError(f"pivots must be from 0 to {4 * MOST_RECORDS}")
         responding = _record_values(clients, ask, "responding", np.bool_)
-        return cls(RankPairs(first, second), pivot, responding.values)
+        asked = cls(RankPairs(first, second), pivot, responding.values)
+        everybody = np.ones(clients.records, dtype=np.bool_)
+        for weights in (asked.ranks.difference, asked.centred):
+            largest = largest_by_client(weights, everybody)
+            check_sums(clients.sizes, largest, ask.settings.part_noise.level.largest_sum)
+        return asked
 
     @property
     def centred(self) -> Ragged[np.int64]:

@@ -121,7 +121,8 @@ def findings_from_sums(
         positives=sums.positives,
         negatives=records - sums.positives,
         positives_error=np.sqrt(count),
-        warnings=_warnings(first, value),
+        warnings=first.warnings,
+        limits=(-1.0, 1.0),
         first=first,
         second=second,
     )
@@ -136,13 +137,3 @@ def _one_auc(
     known = np.clip(np.nan_to_num(value, nan=0.5), 0.0, 1.0)
     centre = np.asarray(influence_centre(records, inside, known))
     return findings_from_pairs(records, positives, value, variance.about(centre), count)
-
-
-def _warnings(first: Findings, value: Floats) -> tuple[str, ...]:
-    """What the count says of both models, and a difference that no two AUCs have."""
-    if np.ndim(value) > 0:
-        return ()
-    found = [one for one in first.warnings if "outside [0, 1]" not in one]
-    if abs(float(value)) > 1:
-        found.append(f"the difference {float(value):.4f} lies outside [-1, 1], as it came")
-    return tuple(found)

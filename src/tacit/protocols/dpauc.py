@@ -30,7 +30,7 @@ from tacit.protocols.conversation import Ask, Conversation, Memory, Protocol, Re
 from tacit.protocols.flipped import everybody, flipped_labels, flipping_cost
 from tacit.protocols.levels import CellNoise, Levels, best_levels
 from tacit.protocols.rank_noise import RESPONSE
-from tacit.protocols.score_range import check_scores_in_unit_interval
+from tacit.protocols.score_range import UNIT_INTERVAL, check_scores_in_unit_interval
 from tacit.results.findings import Findings
 
 Floats = NDArray[np.float64]
@@ -149,6 +149,7 @@ class DPAUC(Protocol):
     clamp: bool = True
 
     name = "dpauc"
+    score_range = UNIT_INTERVAL
 
     def __post_init__(self) -> None:
         check_budget(self.epsilon)

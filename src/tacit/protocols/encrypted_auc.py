@@ -1,11 +1,14 @@
 """EncryptedAUC: the AUC under homomorphic encryption (paper 3).
 
 Parties share one secret key and send encrypted counts. The aggregator, who holds evaluation keys
-only, computes numerator and denominator under a secret multiplier; parties decrypt and divide. The
-aggregator learns the AUC, to seven places, because the parties tell it; where there are only
-hundreds of records the class totals may follow from that. Parties learn the AUC, and
-the product of the class totals within the multiplier's range, a factor of 4; below 65,536 agreed
-records they may work that product out (``encrypted_packing.Scale``).
+only, computes numerator and denominator under a secret multiplier, and under the same one how many
+pairs of a positive and a negative share a cell; parties decrypt and divide. Two quotients come of
+it: the AUC, and its certain half-range, since pairs in one cell may all count or none. The
+aggregator learns the AUC, to seven places, and the half-range, to three digits, because the parties
+tell it; where there are only hundreds of records the class totals may follow from that. Parties
+learn the same to a little more, and the product of the class totals within the multiplier's range,
+a factor of 4; below 65,536 agreed records they may work that product out
+(``encrypted_packing.Scale``).
 
 No collusion between the aggregator and any party is assumed: every party has the key. An aggregator
 may always refuse to answer.
@@ -14,6 +17,7 @@ may always refuse to answer.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -45,33 +49,38 @@ from tacit.protocols.encrypted_steps import (
     send_counts,
     share_keys,
 )
+from tacit.protocols.score_range import UNIT_INTERVAL
 from tacit.results.findings import Findings
 
 SHARES = 4
+TOLD = ("auc", "half_range")
 ADVERSARIES = ("semi-honest", "malicious")
 SCHEMES = ("bfv", "ckks")
 UNPERTURBED = (
     "answers were not perturbed: parties could compute the product of the class totals exactly"
 )
-UNSEEN_CROWDS = (
-    "the error assumes that scores spread over the thresholds, which nobody sees: where they crowd "
-    "into few cells it is larger, and thresholds at agreed quantiles (edges) miss less"
+NARROWER = (
+    "the range is certain, and wide where scores crowd into few cells: more thresholds, or "
+    "thresholds at agreed quantiles (edges), narrow it"
 )
+WIDE = 0.01
+"""A half-range above which ``NARROWER`` is said."""
 
 
 @dataclass(frozen=True)
 class EncryptedAUC(Protocol):
     """The AUC of encrypted counts, exact on the thresholds.
 
-    There is no differential privacy: the AUC is released as it is, and nothing else.
+    There is no differential privacy: the AUC is released as it is, with its certain half-range:
+    the exact AUC of the records lies so near to it, whatever the scores (``results.Estimate``).
 
     Parameters
     ----------
     thresholds : N, spread evenly over [0, 1] with both ends, unless ``edges`` says where they are.
-    adversary : ``"semi-honest"``, or ``"malicious"``: an aggregator that computes another AUC is
-        noticed, except with probability below 2^-57 (see ``encrypted_checks``), and no AUC comes
-        of it. Parties are semi-honest. Parties that were not told each other's identities
-        (``encrypted_steps.pin``) believe those that the aggregator relays.
+    adversary : ``"semi-honest"``, or ``"malicious"``: an aggregator that computes another AUC or
+        half-range is noticed, except with probability below 2^-57 (see ``encrypted_checks``), and
+        no AUC comes of it. Parties are semi-honest. Parties that were not told each other's
+        identities (``encrypted_steps.pin``) believe those that the aggregator relays.
     scheme : ``"bfv"``, exact integers, or the paper's ``"ckks"``, for a semi-honest aggregator.
     most_records : a public bound of all parties' records together, from which the numbers are
         scaled. Answers are perturbed by at most ``2^-30 most_records^2 / (2 P N)`` of the
@@ -96,7 +105,8 @@ class EncryptedAUC(Protocol):
     >>> clients = tacit.Clients.split(scores, labels, clients=3, seed=0)
     >>> protocol = EncryptedAUC(thresholds=50, most_records=1000)
     >>> result = tacit.evaluate(clients, protocol)
-    >>> abs(result.auc.value - tacit.evaluate(clients, tacit.ExactAUC()).auc.value) < 0.005
+    >>> low, high = result.auc.interval()
+    >>> low <= tacit.evaluate(clients, tacit.ExactAUC()).auc.value <= high
     True
     """
 
@@ -108,6 +118,7 @@ class EncryptedAUC(Protocol):
     edges: tuple[float, ...] | None = None
 
     name = "encrypted-auc"
+    score_range = UNIT_INTERVAL
     steps = (introduce, share_keys, send_counts, open_answer)
 
     def __post_init__(self) -> None:
@@ -163,7 +174,7 @@ class EncryptedAUC(Protocol):
     def scheme_party(self, secret: bytes, session: bytes, parties: int) -> Any:
         """What parties that share a session's secret compute with."""
         if self.scheme == "ckks":
-            return ApproximateParty(self._approximate, secret, session)
+            return ApproximateParty(self._approximate, secret, session, parties)
         return ExactParty(self._exact, secret, session, parties)
 
     def scheme_aggregator(self, keys: Sequence[bytes]) -> Any:
@@ -188,10 +199,10 @@ class EncryptedAUC(Protocol):
         answers = self.scheme_aggregator(keys).answers(uploads)
         answer = write(Kind.ANSWER, session, EVERYBODY, answers)
         told = yield Ask(open_answer, self, shared={"answer": answer})
-        areas = np.asarray(told["auc"], dtype=np.float64)
-        if np.any(areas != areas[FIRST]):
+        figures = np.stack([np.asarray(told[name], dtype=np.float64) for name in TOLD])
+        if np.any(figures != figures[:, :1]):
             raise HomomorphicError("the parties tell different AUCs of one answer")
-        return self._findings(areas)
+        return self._findings(*figures[:, FIRST])
 
     @property
     def _exact(self) -> ExactScheme:
@@ -213,27 +224,25 @@ class EncryptedAUC(Protocol):
             raise HomomorphicError(f"there are {parties} boxes, got {len(boxes)}")
         return boxes
 
-    @property
-    def _warnings(self) -> tuple[str, ...]:
-        even = () if self.edges else (UNSEEN_CROWDS,)
-        return even if self.perturbed else (UNPERTURBED, *even)
+    def _findings(self, area: float, half_range: float) -> Findings:
+        """The AUC that the parties tell, with its certain range; nobody knows the class sizes.
 
-    def _findings(self, told: np.ndarray[Any, np.dtype[np.float64]]) -> Findings:
-        """The AUC that the first party tells; nobody knows the class sizes.
-
-        Straight lines between thresholds miss ``1 / (3 N^2)`` where positives have density ``2 s``
-        and negatives ``2 (1 - s)``: in general ``h^2 / 12`` times the integral of ``f' g - f g'``,
-        which nobody knows either.
+        The approximation error is the standard deviation of a number about which its range is all
+        that is known, ``half_range / sqrt(3)`` (JCGM 100:2008, 4.3.7).
         """
         unknown = np.asarray(np.nan)
+        warnings = [] if self.perturbed else [UNPERTURBED]
+        if half_range > WIDE:
+            warnings.append(NARROWER)
         return Findings(
-            value=told[FIRST],
+            value=np.asarray(area),
             privacy_error=np.zeros(()),
             sampling_error=unknown,
             positives=unknown,
             negatives=unknown,
-            approximation_error=np.asarray(1 / (3 * self.thresholds**2)),
-            warnings=self._warnings,
+            approximation_error=np.asarray(half_range / math.sqrt(3)),
+            half_range=np.asarray(half_range),
+            warnings=tuple(warnings),
         )
 
 

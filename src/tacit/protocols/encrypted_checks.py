@@ -1,10 +1,10 @@
 """Checks that a malicious aggregator does not pass: secrets of a run, and what they do to counts.
 
-Spec section 3b, in a field. Counts are multiplied by r3..r8, split into additive shares of the
+Spec section 3b, in a field. Counts are multiplied by r3..r10, split into additive shares of the
 field's size, permuted, and masked at every coefficient by masks that sum to zero over the parties.
-Of the answer, parties recover ``A = c X + u`` and ``B = c Y + v``, with the aggregator's c and
-the parties' own small perturbations u, v. Both runs, over different primes with independent
-secrets, must give the same A and B.
+Of the answer, parties recover ``A = c X + u``, ``B = c Y + v`` and ``G = c Z + w``, with the
+aggregator's c and the parties' own small perturbations u, v, w. Both runs, over different primes
+with independent secrets, must give the same A, B and G.
 
 What an aggregator can do to ciphertexts it cannot read is to evaluate polynomials of degree at most
 2 in their contents (more leaves no noise budget), chosen without knowing the secrets. Three
@@ -13,18 +13,24 @@ arguments cover them:
 - The tag comes out right only where every party's polynomial was added exactly once: the parties'
   shares of it are uniform and sum to it. A wrong sum passes with probability at most 2 / t
   (Schwartz-Zippel), t about 2^60.
-- A numerator and denominator scaled or shifted apart, or moved by anything but one c, leave a
-  multiple of ``r1 / r0`` or of another independent multiplier in A. A run then gives a uniform
-  residue, which agrees with the other run's, and is small, with probability at most 4 / t.
+- Numbers scaled or shifted apart, or moved by anything but one c, leave a multiple of ``r3 / r5``
+  or of another independent multiplier in A, B or G. A run then gives a uniform residue, which
+  agrees with the other run's, and is small, with probability at most 4 / t. The half-range is bound
+  to the denominator as the numerator is: ``r9 r4`` times the one plus ``r10 r6`` times the other.
+  Products of counts of different cells, which carry the right multipliers, stand in coefficients
+  of the square that hold at least J / 2 products of independent slots (the tests count them),
+  most of which have a share among their factors.
 - One c that wraps around both primes alike: all pairs ``(c X, c Y)`` modulo ``t t'`` form a lattice
   of determinant ``t t' > 2^119``. A pair in the accepted square of side 2^58 that is not parallel
-  to ``(X, Y)``, itself shorter than 2^48, would span an area below that: there is none.
+  to ``(X, Y)``, itself shorter than 2^48, would span an area below that: there is none. With a
+  parallel pair c is small, and ``c Z`` with it.
 
-So a forged AUC is accepted with probability below 2^-57 an attempt. What is left to the
-aggregator is the size of c, and with it how much the parties' own perturbations weigh: answers
-that they may have moved by more than 2^-20 of the denominator are refused (``Scale.area``). A
-change that makes no difference is not noticed, as one to the copies of a count that is zero in
-all parties: acceptance then tells the aggregator that it hit such a count, in both runs.
+So a forged AUC, or half-range, is accepted with probability below 2^-57 an attempt, and a session
+has one attempt with each party. What is left to the aggregator is the size of c, and with it how
+much the parties' own perturbations weigh: answers that they may have moved by more than 2^-20 of
+the denominator are refused (``Scale.area``). A change that makes no difference is not noticed, as
+one to the copies of a count that is zero in all parties: acceptance then tells the aggregator that
+it hit such a count, in both runs.
 
 An aggregator that could scale single slots, which this packing gives no means to, would have to
 guess the slots of a threshold in both runs: ``(S! (S N - S)! / (S N)!)^2`` (paper 3, appendix C),
@@ -43,9 +49,10 @@ from numpy.typing import NDArray
 
 from tacit.crypto.homomorphic import HomomorphicError
 from tacit.crypto.homomorphic_bfv import DEGREE, PLAIN_MODULI, Words, residues
-from tacit.protocols.encrypted_packing import TAG, Counts, Integers, Layout
+from tacit.protocols.encrypted_packing import TAG, Counts, Integers, Layout, Numbers
 
 RUNS = 2
+MULTIPLIERS = 8
 Elements = NDArray[np.object_]
 """Field elements as Python's integers, whose products do not overflow."""
 
@@ -62,11 +69,12 @@ class Checks:
     ----------
     seed : 32 secret bytes of this session and run.
     modulus : t, the run's prime.
-    multipliers : r3 to r8, independent and not 0.
+    multipliers : r3 to r10, independent and not 0.
     tag : what the answer must hold where no product reaches.
-    bits : of each threshold and of the totals, whether F is split instead of T; shape (N + 1,).
-    weights, offsets : of the shares; each row of weights sums to 1, of offsets to 0;
-        shape (N + 1, S).
+    bits : of each threshold and of the totals, whether F is split instead of T and of the positives
+        inside the cells; shape (N + 1,).
+    weights, offsets : of the shares of T or F, and of the positives inside; each row of weights
+        sums to 1, of offsets to 0; shape (2, N + 1, S).
     order : the slot of every share, shape ((N + 1) S,).
     """
 
@@ -86,14 +94,14 @@ class Checks:
         Examples
         --------
         >>> checks = Checks.derive(bytes(32), run=0, thresholds=10, shares=4)
-        >>> set(checks.weights.sum(axis=1) % checks.modulus)
+        >>> set((checks.weights.sum(axis=-1) % checks.modulus).ravel())
         {1}
         """
         modulus, groups = PLAIN_MODULI[run], thresholds + 1
-        split = [_elements(seed, label, groups * shares, modulus) for label in (b"ws", b"os")]
-        weights, offsets = (_summing(part.reshape(groups, shares), modulus) for part in split)
-        weights[:, -1] = (weights[:, -1] + 1) % modulus
-        multipliers = 1 + _elements(seed, b"multipliers", 6, modulus - 1)
+        split = [_elements(seed, label, 2 * groups * shares, modulus) for label in (b"ws", b"os")]
+        weights, offsets = (_summing(part.reshape(2, groups, shares), modulus) for part in split)
+        weights[..., -1] = (weights[..., -1] + 1) % modulus
+        multipliers = 1 + _elements(seed, b"multipliers", MULTIPLIERS, modulus - 1)
         return cls(
             seed,
             modulus,
@@ -108,36 +116,37 @@ class Checks:
     @property
     def layout(self) -> Layout:
         """Where everything stands."""
-        return Layout(self.weights.size)
+        return Layout(self.order.size)
 
-    def polynomial(self, counts: Counts, extra: tuple[int, int], party: int, parties: int) -> Words:
+    def polynomial(self, counts: Counts, extra: Numbers, party: int, parties: int) -> Words:
         """What a party encrypts.
 
         Parameters
         ----------
         counts : its own.
-        extra : its own perturbations of numerator and denominator, the same in both runs.
+        extra : its own perturbations, the same in both runs.
         party : its index.
         parties : K.
         """
         layout, modulus = self.layout, self.modulus
-        r3, r4, r5, r6, r7, r8 = self.multipliers
-        rising, falling = counts.rising.astype(object), counts.falling.astype(object)
+        r3, r4, r5, r6, r7, r8, r9, r10 = self.multipliers
         positives, negatives = int(counts.positives[0]), int(counts.negatives[0])
-        first = _objects(np.append(rising * r3, positives * r5)) % modulus
-        second = _objects(np.append(falling * r4, negatives * r6)) % modulus
-        slots = self._slots(first, second, party == 0)
+        first = _scaled(counts.rising, r3, positives * r5) % modulus
+        second = _scaled(counts.falling, r4, negatives * r6) % modulus
+        inside = _scaled(counts.inside, r9, positives * r10) % modulus
         held = np.zeros(DEGREE, dtype=object)
-        held[layout.rising()], held[layout.falling()] = slots
-        held[list(layout.totals)] = positives * r7, negatives * r8
-        u, v = extra
+        slots = self._slots(first, second, inside, party == 0)
+        held[layout.rising()], held[layout.falling()], held[layout.inside()] = slots
+        held[list(layout.totals)] = -positives * r7, negatives * r8
+        u, v, w = extra
         own_tag = self.tag if party == 0 else 0
-        held[list(layout.places)] = r3 * r4 * u + r5 * r6 * v, r7 * r8 * v, own_tag
+        added = r3 * r4 * u + r5 * r6 * v, r7 * r8 * v, r9 * r4 * w + r10 * r6 * v, own_tag
+        held[list(layout.places)] = added
         held[layout.used] += self._mask(party, parties)
         return (held % modulus).astype(np.uint64)
 
-    def opened(self, values: list[int]) -> tuple[int, int]:
-        """The scaled numerator and denominator of an answer's three coefficients.
+    def opened(self, values: list[int]) -> Numbers:
+        """The scaled numbers of an answer's four coefficients.
 
         Raises
         ------
@@ -147,21 +156,30 @@ class Checks:
             raise CheatingError(
                 "the answer is refused: it is not made of every party's counts of this run, once"
             )
-        r3, r4, r5, r6, r7, r8 = self.multipliers
-        denominator = values[1] * pow(r7 * r8, -1, self.modulus) % self.modulus
-        rest = values[0] - r5 * r6 * denominator
-        return rest * pow(r3 * r4, -1, self.modulus) % self.modulus, denominator
+        r3, r4, r5, r6, r7, r8, r9, r10 = self.multipliers
+        denominator = self._divided(values[1], r7 * r8)
+        numerator = self._divided(values[0] - r5 * r6 * denominator, r3 * r4)
+        hidden = self._divided(values[2] - r10 * r6 * denominator, r9 * r4)
+        return Numbers(numerator, denominator, hidden)
 
-    def _slots(self, first: Elements, second: Elements, leads: bool) -> tuple[Elements, Elements]:
+    def _divided(self, number: int, divisor: int) -> int:
+        """In the field."""
+        return number * pow(divisor, -1, self.modulus) % self.modulus
+
+    def _slots(self, first: Elements, second: Elements, inside: Elements, leads: bool) -> Elements:
         """Shares of one factor beside copies of the other, permuted; the first party's offsets."""
-        split = np.where(self.bits, second, first)[:, None] * self.weights
-        split = (split + self.offsets if leads else split) % self.modulus
-        copied = np.broadcast_to(np.where(self.bits, first, second)[:, None], split.shape)
         side = self.bits[:, None]
-        left, right = np.where(side, copied, split), np.where(side, split, copied)
-        slots = np.empty((2, left.size), dtype=object)
-        slots[:, self.order] = left.ravel(), right.ravel()
-        return slots[0], slots[1]
+        left, right, third = (
+            np.where(
+                side == swapped,
+                (factor[:, None] * self.weights[part] + leads * self.offsets[part]) % self.modulus,
+                factor[:, None],
+            )
+            for factor, swapped, part in ((first, False, 0), (second, True, 0), (inside, False, 1))
+        )
+        slots = np.empty((3, left.size), dtype=object)
+        slots[:, self.order] = left.ravel(), right.ravel(), third.ravel()
+        return slots
 
     def _mask(self, party: int, parties: int) -> Elements:
         """Masks that sum to zero over all parties, and are uniform for any fewer of them.
@@ -174,8 +192,8 @@ class Checks:
         return own - next_one
 
 
-def agreed(found: list[tuple[int, int]]) -> tuple[int, int]:
-    """The numerator and denominator that all runs gave.
+def agreed(found: list[Numbers]) -> Numbers:
+    """The numbers that all runs gave.
 
     Raises
     ------
@@ -212,9 +230,10 @@ def _elements(seed: bytes, label: bytes, count: int, modulus: int) -> Elements:
 def _summing(shares: Elements, modulus: int) -> Elements:
     """Rows with the last entry replaced so that they sum to 0."""
     made: Any = shares.copy()
-    made[:, -1] = -made[:, :-1].sum(axis=1) % modulus
+    made[..., -1] = -made[..., :-1].sum(axis=-1) % modulus
     return made
 
 
-def _objects(numbers: NDArray[Any]) -> Elements:
-    return numbers.astype(object)
+def _scaled(counts: Integers, multiplier: int, total: int) -> Elements:
+    """Counts times a multiplier, with the totals' factor behind them, shape (N + 1,)."""
+    return np.append(counts.astype(object) * multiplier, total)

@@ -19,7 +19,18 @@ from tacit.crypto.homomorphic_bfv import (
 )
 from tacit.crypto.homomorphic_keys import key_seed, run_seed
 from tacit.protocols.encrypted_checks import RUNS, CheatingError, Checks, agreed
-from tacit.protocols.encrypted_packing import TAG, Counts, Layout, Scale, below
+from tacit.protocols.encrypted_packing import (
+    TAG,
+    Certain,
+    Counts,
+    Layout,
+    Numbers,
+    Scale,
+    below,
+)
+
+NOTHING = Numbers(0, 0, 0)
+"""No perturbation."""
 
 
 @dataclass(frozen=True)
@@ -77,23 +88,23 @@ class ExactParty:
 
         Each run's are encrypted before the next begins, since making a key takes the longest.
         """
-        extras = [(self._extra(), self._extra()) for _ in parties]
+        extras = [Numbers(self._extra(), self._extra(), self._extra()) for _ in parties]
         made: list[list[bytes]] = [[] for _ in parties]
         for run in range(self.scheme.runs):
-            holder = self._holder(run)
+            holder, modulus = self._holder(run), bfv_parameters(run).plain_modulus
             checks = self.checks(run) if self.scheme.checked else None
             for place, party in enumerate(parties):
                 own = counts.of(place)
                 polynomial = (
-                    plain_polynomial(self.scheme.layout, own)
+                    plain_polynomial(self.scheme.layout, own, modulus)
                     if checks is None
                     else checks.polynomial(own, extras[place], party, self.parties)
                 )
                 made[place].append(holder.encrypted(polynomial))
         return made
 
-    def opened(self, answers: Sequence[bytes]) -> float:
-        """The AUC.
+    def opened(self, answers: Sequence[bytes]) -> Certain:
+        """The AUC, and how far the exact one may be from it.
 
         Raises
         ------
@@ -106,7 +117,7 @@ class ExactParty:
         found = [self._numbers(run, answer) for run, answer in enumerate(answers)]
         numbers = agreed(found) if self.scheme.checked else joined(found)
         try:
-            return self.scheme.scale.area(*numbers)
+            return self.scheme.scale.area(numbers, self.scheme.perturbed)
         except OverflowError as error:
             raise CheatingError(str(error)) from None
 
@@ -115,12 +126,11 @@ class ExactParty:
         seed = run_seed(self.secret, self.session, run)
         return Checks.derive(seed, run, self.scheme.thresholds, self.scheme.shares)
 
-    def _numbers(self, run: int, answer: bytes) -> tuple[int, int]:
+    def _numbers(self, run: int, answer: bytes) -> Numbers:
         places = self.scheme.layout.places
         if self.scheme.checked:
             return self.checks(run).opened(self._holder(run).decrypted(answer, places))
-        numerator, denominator = self._holder(run).decrypted(answer, places[:TAG])
-        return numerator, denominator
+        return Numbers(*self._holder(run).decrypted(answer, places[:TAG]))
 
     def _holder(self, run: int) -> BfvKeyHolder:
         return BfvKeyHolder(bfv_parameters(run), key_seed(self.secret, self.session))
@@ -160,7 +170,7 @@ class ExactAggregator:
             raise HomomorphicError(f"every party sends {runs} ciphertexts")
         multiplier = self.scheme.scale.multiplier()
         width = self.scheme.scale.width if self.scheme.perturbed else 1
-        extra = (0, 0) if self.scheme.checked else (below(width), below(width))
+        extra = NOTHING if self.scheme.checked else Numbers(*(below(width) for _ in range(TAG)))
         answers = []
         for run in range(runs):
             evaluator = BfvEvaluator(bfv_parameters(run), self.keys)
@@ -169,7 +179,7 @@ class ExactAggregator:
             answers.append(evaluator.answer(total, multiplier, mask, self.scheme.checked))
         return answers
 
-    def mask(self, run: int, extra: tuple[int, int] = (0, 0)) -> Words:
+    def mask(self, run: int, extra: Numbers = NOTHING) -> Words:
         """Uniform numbers at every coefficient but those of the answer, shape (n,).
 
         Adding a plaintext does not change a ciphertext's noise, which the fresh noise hides; it
@@ -178,8 +188,8 @@ class ExactAggregator:
         Parameters
         ----------
         run : which plain modulus.
-        extra : the aggregator's own perturbations of numerator and denominator; in a checked run
-            the parties bring them, and the aggregator's are 0.
+        extra : the aggregator's own perturbations; in a checked run the parties bring them, and the
+            aggregator's are 0.
         """
         modulus = bfv_parameters(run).plain_modulus
         mask = random_residues(DEGREE, modulus).copy()
@@ -189,29 +199,33 @@ class ExactAggregator:
         return mask
 
 
-def joined(found: Sequence[tuple[int, int]]) -> tuple[int, int]:
+def joined(found: Sequence[Numbers]) -> Numbers:
     """The numbers whose residues modulo each run's prime are given.
 
     Examples
     --------
     >>> big, small = 2**100 + 7, 5
-    >>> joined([(big % prime, small) for prime in PLAIN_MODULI]) == (big, small)
+    >>> residues = [Numbers(big % prime, small, big % prime) for prime in PLAIN_MODULI]
+    >>> joined(residues) == Numbers(big, small, big)
     True
     """
-    numerator, denominator = found[0]
-    modulus = PLAIN_MODULI[0]
-    for prime, (top, bottom) in zip(PLAIN_MODULI[1:], found[1:], strict=False):
-        inverse = pow(modulus, -1, prime)
-        numerator += modulus * ((top - numerator) * inverse % prime)
-        denominator += modulus * ((bottom - denominator) * inverse % prime)
+    return Numbers(*(_joined_number(residues) for residues in zip(*found, strict=True)))
+
+
+def _joined_number(residues: Sequence[int]) -> int:
+    """The least number with these residues (Chinese remainder theorem)."""
+    number, modulus = residues[0], PLAIN_MODULI[0]
+    for prime, residue in zip(PLAIN_MODULI[1:], residues[1:], strict=False):
+        number += modulus * ((residue - number) * pow(modulus, -1, prime) % prime)
         modulus *= prime
-    return numerator, denominator
+    return number
 
 
-def plain_polynomial(layout: Layout, counts: Counts) -> Words:
+def plain_polynomial(layout: Layout, counts: Counts, modulus: int) -> Words:
     """One party's counts where the aggregator follows the protocol."""
     held = np.zeros(DEGREE, dtype=np.uint64)
     held[layout.rising()] = counts.rising
     held[layout.falling()] = counts.falling
-    held[list(layout.totals)] = counts.positives[0], counts.negatives[0]
+    held[layout.inside()] = counts.inside
+    held[list(layout.totals)] = -int(counts.positives[0]) % modulus, counts.negatives[0]
     return held

@@ -23,10 +23,12 @@ from tacit.data.clients import Clients, DataError, Ragged
 from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.noise import NoiseSource
 from tacit.protocols.conversation import Ask, Field, Memory, Reply, step
-from tacit.protocols.encrypted_packing import cumulative_counts
+from tacit.protocols.encrypted_packing import Certain, cumulative_counts
 
 DIGITS = 7
 """Places of a told AUC."""
+RANGE_DIGITS = 3
+"""Digits of a told half-range."""
 NOTE = ("encrypted-auc", "session")
 PINNED = ("encrypted-auc", "pinned")
 
@@ -40,11 +42,13 @@ class Seat:
     members : its parties, each with its own keys.
     meeting : all parties, once they have introduced themselves.
     secret : the session's secret, once it is known.
+    counted : whether the counts were sent.
     """
 
     members: tuple[Member, ...]
     meeting: Meeting | None = None
     secret: bytes | None = None
+    counted: bool = False
 
     @property
     def known_meeting(self) -> Meeting:
@@ -101,8 +105,14 @@ def share_keys(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -
 
     It depends on no record. The aggregator learns the evaluation keys, which decrypt nothing; boxes
     open for their receivers only. All other parties check the introductions and send nothing.
+
+    Raises
+    ------
+    HomomorphicError : for a second meeting of one session: a key seals one message.
     """
     seat, settings = _seat(memory), ask.settings
+    if seat.meeting is not None:
+        raise HomomorphicError("the parties have met already, and a key seals one message")
     pinned = memory.recall(PINNED)
     introductions = [Introduction.from_bytes(each) for each in ask.shared["introductions"]]
     meeting = Meeting.of(introductions, settings.terms, None if pinned is None else pinned[1])
@@ -110,8 +120,6 @@ def share_keys(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -
     keys, boxes = [b""] * clients.count, [b""] * clients.count
     if FIRST in seat.indices:
         place = seat.indices.index(FIRST)
-        if seat.secret is not None:
-            raise HomomorphicError("the secret was sealed before, and a key seals one message")
         seat = replace(seat, secret=os.urandom(SECRET_BYTES))
         made = _party(settings, seat).evaluation_keys()
         keys[place] = write(Kind.KEYS, meeting.session, FIRST, made)
@@ -123,15 +131,20 @@ def share_keys(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -
 
 @step()
 def send_counts(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
-    """Send the encrypted cumulative counts at every threshold, and the totals of both classes.
+    """Send the encrypted counts at every threshold and in every cell, and both classes' totals.
 
     Nothing is spent here: without the key, which the aggregator does not have, a ciphertext tells
     its size only (RLWE, at 128 bits of security).
 
+    Counts are sent once a session. Two uploads of one party have the same masks and differ in its
+    perturbations alone: their difference, added to a total a thousand times, would move the AUC by
+    a thousand perturbations, and pass every check.
+
     Raises
     ------
     DataError : for a score outside [0, 1], or a client with more records than were agreed.
-    HomomorphicError : for a box that the first party did not seal for its receiver.
+    HomomorphicError : for a box that the first party did not seal for its receiver, or a second
+        time in one session.
     """
     settings = ask.settings
     largest = int(clients.sizes.max())
@@ -140,7 +153,10 @@ def send_counts(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) 
             f"most_records is {settings.most_records} for all parties together, and one of them "
             f"has {largest}"
         )
-    seat = _with_secret(_seat(memory), as_parts(ask.each["box"]))
+    seat = _seat(memory)
+    if seat.counted:
+        raise HomomorphicError("the counts of this session were sent already")
+    seat = replace(_with_secret(seat, as_parts(ask.each["box"])), counted=True)
     memory.keep(NOTE, seat)
     counts = cumulative_counts(clients, settings.places)
     uploads = _party(settings, seat).uploads(counts, seat.indices)
@@ -152,14 +168,18 @@ def send_counts(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) 
     return {"counts": as_field(messages)}
 
 
-@step(spends=lambda clients, ask, memory: UNPROTECTED)
+@step(spends=lambda clients, ask, memory: UNPROTECTED, refuses_once=True)
 def open_answer(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
-    """Decrypt the aggregator's answer, check it, divide, and send the AUC.
+    """Decrypt the aggregator's answer, check it, divide, and send the AUC with its half-range.
 
-    The AUC itself is released without noise: it has no differential privacy. It is rounded to
-    ``DIGITS`` places: the aggregator knows by what it multiplied and perturbed, and from a quotient
-    to the last digit it could work the class totals out. Nothing else is sent. The session's secret
-    is forgotten.
+    Both are released without noise: they have no differential privacy. The AUC is rounded to
+    ``DIGITS`` places, and the half-range up, to three digits: the aggregator knows by what it
+    multiplied and perturbed, and from a quotient to the last digit it could work the class totals
+    out. Nothing else is sent.
+
+    The session is forgotten before the answer is looked at: there is one attempt, and a run between
+    real parties ends with the first answer that is refused, without the reason
+    (``Step.refuses_once``). So a lying aggregator learns at most one bit of each party.
 
     Raises
     ------
@@ -168,13 +188,16 @@ def open_answer(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) 
     DataError : where a class is absent.
     """
     seat = _seat(memory)
+    memory.take(NOTE)
     session = seat.known_meeting.session
     answers = read(ask.shared["answer"], Kind.ANSWER, session, EVERYBODY)
-    area = _party(ask.settings, seat).opened(answers)
-    memory.keep(NOTE, None)
+    found: Certain = _party(ask.settings, seat).opened(answers)
     if ask.settings.perturbed:
-        area = round(area, DIGITS)
-    return {"auc": np.full(clients.count, area)}
+        found = found.told(DIGITS, RANGE_DIGITS)
+    return {
+        "auc": np.full(clients.count, found.value),
+        "half_range": np.full(clients.count, found.half_range),
+    }
 
 
 def as_field(messages: Sequence[bytes]) -> Ragged[np.uint8]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.clients import Clients, Ragged
+from tacit.data.scales import clients_apart
 from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.privacy.cost import Adjacency, Cost, check_budget, most
 from tacit.privacy.noise import NoiseSource, gaussian_delta
@@ -55,6 +56,7 @@ from tacit.protocols.rank_asks import RankAsk
 from tacit.protocols.rank_findings import area_of_sums, findings_from_pairs, totals_of_pairs
 from tacit.protocols.rank_noise import MECHANISMS, RESPONSE, RankNoise
 from tacit.protocols.rank_sums import largest_distance, pair_of_sums
+from tacit.protocols.score_range import UNIT_INTERVAL
 from tacit.results.findings import Findings
 
 Floats = NDArray[np.float64]
@@ -87,11 +89,12 @@ def noisy_rank_sums(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memo
 
     Spends (epsilon, delta) of ``ask.shared["noise"]`` at label adjacency: flipping one label moves
     the count by 1 and ``2 * sum((rank - pivot) * label)`` by at most ``max |2 rank - 2 pivot|``,
-    which the client computes from the ranks and pivot it uses; it refuses ranks, pivots, shares and
-    mechanisms that are not of the agreed kind (``RankAsk``), so the guarantee does not rest on the
-    server's choice. A client told to respond flips every label once at epsilon and sends the
-    exact sums of the flipped labels, which is post-processing; it keeps the flipped labels, and
-    later sums of the same labels cost nothing. Source: paper 1, Algorithms 1 and 4, section 5.
+    which the client computes from the ranks and pivot it uses. It refuses ranks, pivots, shares and
+    mechanisms that are not of the agreed kind (``RankAsk``), and ranks whose sum would wrap or be
+    rounded (``check_sums``), so the guarantee does not rest on the server's choice. A client told
+    to respond flips every label once at epsilon and sends the exact sums of the flipped labels,
+    which is post-processing; it keeps the flipped labels, and later sums of the same labels cost
+    nothing. Source: paper 1, Algorithms 1 and 4, section 5.
 
     The server learns the two noisy numbers of each client.
     """
@@ -216,6 +219,11 @@ class FedAUC(Protocol):
         return (share_scores, noisy_rank_sums)
 
     @property
+    def score_range(self) -> tuple[float, float] | None:
+        """Where clients rank together, they compare scores from 0 to 1."""
+        return UNIT_INTERVAL if self.ranks == "mpc" else None
+
+    @property
     def guarantee(self) -> Cost:
         """What one evaluation costs each client at most."""
         return Cost(self.epsilon, self.delta, Adjacency.LABEL)
@@ -258,14 +266,14 @@ class FedAUC(Protocol):
         ranks = Ragged(doubled_mid_ranks(sent.values), sent.offsets)
         if ranks.values.size < 2:
             raise ValueError(f"an AUC needs at least two records, got {ranks.values.size}")
-        geometry = RankGeometry.of(ranks)
+        geometry, scales = RankGeometry.of(ranks), clients_apart(sent)
         if self.mechanism == RESPONSE or self.allocation != "influence":
             noise = RankNoise(self.mechanism, self.epsilon, self.delta)
             pairs = yield from self._ask_pairs(ranks, geometry, noise, self._plain(geometry, noise))
-            return self._conclude(geometry, noise, *pairs)
+            return replace(self._conclude(geometry, noise, *pairs), scales=scales)
         noise, allocation = yield from self._influence(ranks, geometry)
         pairs = yield from self._ask_pairs(ranks, geometry, noise, allocation)
-        return self._conclude(geometry, noise, *pairs)
+        return replace(self._conclude(geometry, noise, *pairs), scales=scales)
 
     def _hidden(self) -> Conversation:
         """The conversation in which nobody shows scores or ranks to the server."""

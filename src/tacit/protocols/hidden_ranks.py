@@ -18,7 +18,7 @@ from tacit.protocols.allocation import Allocation, RankGeometry
 from tacit.protocols.conversation import Ask, Memory, Reply, step
 from tacit.protocols.paired_kernels import ordered_codes
 from tacit.protocols.rank_asks import agreed_noise, count_share, public_records
-from tacit.protocols.rank_sums import largest_distance, pair_of_sums
+from tacit.protocols.rank_sums import check_sums, largest_distance, pair_of_sums
 from tacit.protocols.score_range import check_scores_in_unit_interval
 
 RANKS = ("fedauc", "hidden ranks")
@@ -73,7 +73,8 @@ def noisy_hidden_rank_sums(clients: Clients, ask: Ask, noise: NoiseSource, memor
     Raises
     ------
     DataError : before the clients have ranked their scores, or for another number of records.
-    ValueError : for another mechanism or more budget than agreed, or a share that leaves no noise.
+    ValueError : for another mechanism or more budget than agreed, a share that leaves no noise, or
+        so many announced records that a sum of ranks would not be exact.
     """
     mechanism = agreed_noise(ask)
     records, share = public_records(ask), count_share(ask)
@@ -83,6 +84,7 @@ def noisy_hidden_rank_sums(clients: Clients, ask: Ask, noise: NoiseSource, memor
     middle = np.full(clients.count, records - 1, dtype=np.int64)
     if np.any(largest_distance(ranks, middle) > middle):
         raise DataError(f"ranks reach beyond the {records} records that were announced")
+    check_sums(clients.sizes, middle, mechanism.largest_sum)
     count, residual = pair_of_sums(ranks, clients.labels[clients.ascending], middle)
     shape = (clients.count,)
     return {

@@ -29,7 +29,7 @@ from tacit.protocols.consistent_area import (
 )
 from tacit.protocols.conversation import Ask, Conversation, Field, Memory, Protocol, Reply, step
 from tacit.protocols.level_counts import LevelCounts, ReportNoise, privacy_variance
-from tacit.protocols.score_range import check_scores_in_unit_interval
+from tacit.protocols.score_range import UNIT_INTERVAL, check_scores_in_unit_interval
 from tacit.protocols.traversal import traversal_area
 from tacit.results.findings import Findings
 
@@ -135,6 +135,7 @@ class HierarchicalAUC(Protocol):
     estimator: Literal["consistent", "traversal"] = "consistent"
 
     name = "hierarchical-auc"
+    score_range = UNIT_INTERVAL
     steps = (hadamard_reports,)
 
     def __post_init__(self) -> None:
@@ -270,19 +271,17 @@ def findings_from_levels(levels: LevelCounts, estimator: str) -> Findings:
         positives=like + positives,
         negatives=like + negatives,
         approximation_error=hidden,
-        warnings=_warnings(float(value), float(error), float(hidden)) if value.ndim == 0 else (),
+        warnings=_warnings(float(error), float(hidden)) if value.ndim == 0 else (),
     )
 
 
-def _warnings(value: float, error: float, hidden: float) -> tuple[str, ...]:
+def _warnings(error: float, hidden: float) -> tuple[str, ...]:
     if error > 0.5:
         return (
             "not enough signal at this epsilon for this number of records: "
             f"the predicted error of the AUC is {error:.2f}",
         )
     found = []
-    if not 0 <= value <= 1:
-        found.append(f"the estimate {value:.4f} lies outside [0, 1]; it is reported as it came")
     if hidden > error:
         found.append(
             "what the cells hide outweighs the privacy noise: use a larger height, or map the "

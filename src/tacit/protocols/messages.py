@@ -17,6 +17,8 @@ VERSION = 1
 DTYPES = ("<f8", "<i8", "|i1", "|b1", "|u1", "<u4")
 MAX_BYTES = 2**31
 MAX_AXES = 4
+LONGEST_EMPTY = 2**16
+"""An axis of an array without values has no bytes that bound it."""
 RAGGED = 0x80
 """Marks, in the byte of an array's axes, a field of several values a client."""
 
@@ -121,6 +123,11 @@ class _Reader:
         self._message = message
         self._place = 0
 
+    @property
+    def size(self) -> int:
+        """The message's bytes."""
+        return len(self._message)
+
     def take(self, size: int) -> bytes:
         end = self._place + size
         if end > len(self._message):
@@ -151,8 +158,10 @@ def _read_field(reader: _Reader) -> tuple[str, Field]:
     shape = reader.unpack(f"<{axes}Q")
     size = 1
     for extent in shape:
-        if extent > MAX_BYTES:
-            raise MessageError(f"field {name!r} announces an axis of {extent}")
+        if extent > max(reader.size, LONGEST_EMPTY):
+            raise MessageError(
+                f"field {name!r} announces an axis of {extent} in a message of {reader.size} bytes"
+            )
         size *= extent
     itemsize = np.dtype(DTYPES[code]).itemsize
     if size * itemsize > MAX_BYTES:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tacit.privacy.symbols import SymbolResponse
 from tacit.protocols.pair_estimates import PairEstimator
 from tacit.protocols.pair_kernels import PairTables
-from tacit.results.findings import Findings
+from tacit.results.findings import ANY, Findings
 
 Floats = NDArray[np.float64]
 Counts = NDArray[Any]
@@ -52,6 +52,7 @@ def mean_findings(tables: PairTables, response: SymbolResponse, counts: Counts) 
         negatives=classless,
         approximation_error=np.sqrt(hidden),
         warnings=warnings,
+        limits=ANY,
     )
 
 
@@ -88,7 +89,7 @@ def area_findings(
     privacy, sampling, hidden = (np.where(known, np.sqrt(found), np.nan) for found in errors)
     warnings: tuple[str, ...] = ()
     if value.ndim == 0:
-        warnings = _outside(float(value), 0.0, 1.0) + _hiding(float(privacy), float(hidden) ** 2)
+        warnings = _hiding(float(privacy), float(hidden) ** 2)
         warnings = _class_warnings(float(positives), float(negatives), float(spread)) or warnings
     return Findings(
         value=value,

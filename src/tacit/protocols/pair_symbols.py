@@ -54,6 +54,19 @@ class Axis:
         return 0.0 if self.grid else (self.high - self.low) / self.bins
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest value."""
+        return (self.grid[0], self.grid[-1]) if self.grid else (self.low, self.high)
+
+    def nearest(self, values: Floats) -> Floats:
+        """The values of the domain that are nearest to these, shape (M,)."""
+        inside = np.clip(values, *self.ends)
+        if not self.grid:
+            return inside
+        grid = np.array(self.grid, dtype=np.float64)
+        return grid[np.searchsorted((grid[1:] + grid[:-1]) / 2, inside)]
+
+    @property
     def middles(self) -> Floats:
         """The values of a grid, or the middles of bins, shape (cells,)."""
         if self.grid:

@@ -11,7 +11,7 @@ from tacit.protocols.paired_estimates import (
     area_shared_covariance,
     exponential_moments,
 )
-from tacit.results.findings import Findings
+from tacit.results.findings import ANY, Findings
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +42,7 @@ def matched_mean_findings(sample: MatchedSample, rounding: float) -> Findings:
         negatives=classless,
         approximation_error=np.full_like(error, rounding),
         warnings=warnings,
+        limits=ANY,
     )
 
 
@@ -72,7 +73,7 @@ def matched_area_findings(sample: MatchedSample, positives: Floats, spread: floa
     warnings: tuple[str, ...] = ()
     if value.ndim == 0:
         smaller = min(float(positives), float(negatives))
-        warnings = _area_warnings(float(value), float(privacy), smaller, spread)
+        warnings = _area_warnings(float(privacy), smaller, spread)
     return Findings(
         value=value,
         privacy_error=np.where(known, privacy, np.nan),
@@ -96,17 +97,21 @@ def _area_sampling(area: Floats, positives: Floats, records: int) -> Floats:
 
 
 def _mean_warnings(value: float, error: float, low: float, high: float) -> tuple[str, ...]:
-    if error > (high - low) / 2:
-        return (
-            f"this estimate says little: it errs by {error:.2g} on a scale of {high - low:.2g}",
-        )
-    if low <= value <= high:
-        return ()
+    vague = _vague(error, low, high)
+    if vague or low <= value <= high:
+        return vague
     inside = f"[{low:g}, {high:g}]"
     return (f"the estimate {value:.4f} lies outside {inside}; it is reported as it came",)
 
 
-def _area_warnings(value: float, error: float, smaller: float, spread: float) -> tuple[str, ...]:
+def _vague(error: float, low: float, high: float) -> tuple[str, ...]:
+    """What to say of an error that leaves almost every value between these open."""
+    if error <= (high - low) / 2:
+        return ()
+    return (f"this estimate says little: it errs by {error:.2g} on a scale of {high - low:.2g}",)
+
+
+def _area_warnings(error: float, smaller: float, spread: float) -> tuple[str, ...]:
     if smaller <= 0:
         return (
             "not enough signal at this epsilon: the smaller class is estimated at "
@@ -117,4 +122,4 @@ def _area_warnings(value: float, error: float, smaller: float, spread: float) ->
             f"the smaller class is estimated at {smaller:.0f} records with a standard error of "
             f"{spread:.0f}; the errors are linearised and too small here",
         )
-    return _mean_warnings(value, error, 0.0, 1.0)
+    return _vague(error, 0.0, 1.0)

@@ -205,6 +205,11 @@ class PairedUStatistic(Protocol):
         return best_matchings(self.kernel, self.epsilon, self.kind)
 
     @property
+    def score_range(self) -> tuple[float, float] | None:
+        """The public range of Gini's values; the other kernels compare numbers."""
+        return self.domain if self.kernel == RANGE else None
+
+    @property
     def guarantee(self) -> Cost:
         """What one evaluation costs each record, against the server alone."""
         return Cost(self.epsilon, adjacency=Adjacency.REPLACE)

@@ -12,13 +12,14 @@ from tacit.data.clients import Clients, Ragged
 from tacit.privacy.noise import NoiseSource
 from tacit.protocols.conversation import Ask
 from tacit.protocols.rank_noise import RankNoise
-from tacit.protocols.rank_sums import largest_distance
+from tacit.protocols.rank_sums import check_sums, largest_distance
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MOST_RECORDS = 2**40
-"""Records of all clients together; sums of their doubled ranks then fit into 64 bits."""
+"""Records of all clients together; what sums of their ranks may be is checked apart
+(``rank_sums.check_sums``)."""
 
 SLACK = 1 + 1e-9
 """Parts of epsilon that were added up may pass it in the last digits."""
@@ -51,7 +52,8 @@ class RankAsk:
 
         Raises
         ------
-        ValueError : for a value of another type, shape or range; the message names it.
+        ValueError : for a value of another type, shape or range, or ranks whose sum would not be
+            exact; the message names it.
         """
         ranks, columns = _ranks(clients, ask), _Columns(clients, ask, noise)
         pivot = columns.read("pivot", np.dtype(np.int64))
@@ -61,9 +63,11 @@ class RankAsk:
         respond = columns.read("respond", np.dtype(np.bool_))
         if not ((share > 0) & (share <= 1)).all():
             raise ValueError("the count's share of the budget must be above 0 and at most 1")
-        if np.any(~respond & (share == 1) & (largest_distance(ranks, pivot) > 0)):
+        distance, mechanism = largest_distance(ranks, pivot), agreed_noise(ask)
+        check_sums(ranks.sizes, distance, mechanism.largest_sum)
+        if np.any(~respond & (share == 1) & (distance > 0)):
             raise ValueError("no budget is left for a rank sum that depends on the labels")
-        return cls(agreed_noise(ask), ranks, pivot, share, respond, _whole(ask, "sensitivity"))
+        return cls(mechanism, ranks, pivot, share, respond, _whole(ask, "sensitivity"))
 
 
 def agreed_noise(ask: Ask) -> RankNoise:

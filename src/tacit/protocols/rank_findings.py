@@ -86,8 +86,6 @@ def _warnings(
             f"the smaller class is estimated at {smaller:.0f} records with a standard error of "
             f"{math.sqrt(count):.0f}; the errors are linearised and too small here"
         )
-    if not 0 <= value <= 1:
-        found.append(f"the estimate {value:.4f} lies outside [0, 1]; it is reported as it came")
     return tuple(found)
 
 

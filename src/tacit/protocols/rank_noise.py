@@ -20,6 +20,7 @@ from tacit.privacy.distributions import (
     staircase_variance,
 )
 from tacit.privacy.noise import NoiseSource, gaussian_delta
+from tacit.protocols.rank_sums import ROUNDED_SUMS, WHOLE_SUMS
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[Any]
@@ -52,6 +53,11 @@ class RankNoise:
         check_epsilon(self.epsilon)
         if not 0 <= self.delta < 1:
             raise ValueError(f"delta must be at least 0 and below 1, got {self.delta}")
+
+    @property
+    def largest_sum(self) -> int:
+        """What a residual must stay below for the noise to be added to the exact one."""
+        return ROUNDED_SUMS if self.mechanism in ("laplace", "gaussian") else WHOLE_SUMS
 
     @property
     def cost(self) -> Cost:

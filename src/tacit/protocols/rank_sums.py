@@ -1,4 +1,8 @@
-"""Counts of positives and their residual rank sums, one pair a client."""
+"""Counts of positives and their residual rank sums, one pair a client, and how large they may be.
+
+A sum of int64 numbers is computed modulo 2^64: it is the true one wherever the true one fits,
+whatever passed the end on the way. ``check_sums`` makes sure that it fits.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.clients import Ragged
+
+WHOLE_SUMS = 2**62
+"""Below it sums, and their whole noise, fit 64 bits."""
+ROUNDED_SUMS = 2**53
+"""Below it whole numbers are exact in the floating-point numbers that continuous noise is added in
+(``privacy.noise``)."""
 
 
 def pair_of_sums(
@@ -18,10 +28,41 @@ def pair_of_sums(
     ranks : doubled ranks.
     labels : in the order of the ranks, shape (..., M).
     pivot : the doubled pivot of every client, shape (K,).
+
+    Exact for ranks and pivots that pass ``check_sums``.
     """
     count = np.add.reduceat(labels, ranks.offsets[:-1], axis=-1, dtype=np.int64)
     rank_sum = np.add.reduceat(ranks.values * labels, ranks.offsets[:-1], axis=-1)
     return count, rank_sum - pivot * count
+
+
+def check_sums(
+    sizes: NDArray[np.int64], largest: NDArray[np.int64], bound: int = WHOLE_SUMS
+) -> None:
+    """Refuse weights of records whose sums a mechanism could not hold exactly.
+
+    A sum that wraps, or is rounded before its noise is added, moves by more than the largest weight
+    when one label flips, and the noise no longer hides it. Sizes and weights are public, so that
+    the refusal tells nothing of a label.
+
+    Parameters
+    ----------
+    sizes : every client's records, shape (K,).
+    largest : the largest magnitude of its weights, shape (..., K).
+    bound : what ``sizes * largest`` must stay below.
+
+    Raises
+    ------
+    ValueError : for a client whose records times their largest weight reach the bound.
+    """
+    # Rounding to float64 keeps the order, and both bounds are powers of two: a product that
+    # reaches one is never rounded below it.
+    reached = sizes.astype(np.float64) * largest.astype(np.float64)
+    if np.any(reached >= bound):
+        raise ValueError(
+            f"a client's records times the largest weight of one must be below {bound}, "
+            f"got {reached.max():.3g}: the sum would not be exact"
+        )
 
 
 def largest_distance(ranks: Ragged[np.int64], pivot: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from tacit.protocols.conversation import Protocol
+from tacit.protocols.setting_types import problem_with
 
 PROTOCOLS = {
     "fedauc": "fedauc.FedAUC",
@@ -69,8 +70,8 @@ def protocol_of(name: str, settings: Mapping[str, Any]) -> Protocol:
 
     Raises
     ------
-    SettingError : for an unknown protocol, a setting that it does not have or use, or that it needs
-        and was not given.
+    SettingError : for an unknown protocol, a setting that it does not have or use, that it needs
+        and was not given, or of another type.
     ValueError : for a setting outside its range.
 
     Examples
@@ -92,6 +93,10 @@ def protocol_of(name: str, settings: Mapping[str, Any]) -> Protocol:
     given = {
         key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()
     }
+    for key, value in given.items():
+        problem = problem_with(kind, key, value)
+        if problem is not None:
+            raise SettingError(key, problem)
     protocol: Protocol = kind(**given)
     used = protocol.settings
     for key in settings:

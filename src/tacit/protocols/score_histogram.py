@@ -30,6 +30,7 @@ from tacit.protocols.division import (
     local_height,
     record_shares,
 )
+from tacit.protocols.score_range import UNIT_INTERVAL
 from tacit.protocols.tree_findings import (
     RankRound,
     findings_from_tree,
@@ -103,6 +104,7 @@ class ScoreHistogram(Protocol):
     second_round: float = 0.0
 
     name = "score-histogram"
+    score_range = UNIT_INTERVAL
 
     def __post_init__(self) -> None:
         if self.trust not in TRUSTS:

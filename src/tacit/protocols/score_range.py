@@ -6,6 +6,8 @@ import numpy as np
 
 from tacit.data.clients import Clients, DataError
 
+UNIT_INTERVAL = (0.0, 1.0)
+
 
 def check_scores_in_unit_interval(clients: Clients) -> None:
     """Refuse scores outside [0, 1].

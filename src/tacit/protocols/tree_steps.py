@@ -73,7 +73,13 @@ def _rank_layout(ask: Ask) -> Layout:
     return {"sums": (2,), "clients": ()}
 
 
-@step(spends=_tree_cost, sums=_tree_layout)
+def _asked_clients(ask: Ask) -> int:
+    """Among how many clients an ask divides the noise."""
+    asked: int = ask.shared["clients"]
+    return asked
+
+
+@step(spends=_tree_cost, sums=_tree_layout, shares=_asked_clients)
 def summed_trees(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
     """Send the tree of both classes' counts, with this batch's share of the noise.
 
@@ -103,7 +109,7 @@ def summed_trees(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory)
     return reply | {"clients": np.asarray(clients.count, dtype=np.int64)}
 
 
-@step(spends=_rank_cost, sums=_rank_layout)
+@step(spends=_rank_cost, sums=_rank_layout, shares=_asked_clients)
 def summed_ranks(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
     """Send the sums of the other class's published distribution over the own class's records.
 
@@ -155,7 +161,7 @@ def _unary_cost(clients: Clients, ask: Ask, memory: Memory) -> Cost:
     return guarantee if clients.records else NOTHING
 
 
-@step(spends=_unary_cost)
+@step(spends=_unary_cost, shares=_asked_clients)
 def unary_reports(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
     """Send every record's class and cell as unary bits, on one level that it chose at random.
 

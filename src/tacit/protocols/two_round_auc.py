@@ -13,6 +13,8 @@ G^-) d(F^+ - G^+)``, G the true distribution functions.
 
 from __future__ import annotations
 
+import hmac
+import secrets
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -24,7 +26,7 @@ from tacit.privacy.bounded import GridReport
 from tacit.privacy.cost import NOTHING, Adjacency, Cost, check_budget
 from tacit.privacy.noise import NoiseSource
 from tacit.protocols.conversation import Ask, Conversation, Field, Memory, Protocol, Reply, step
-from tacit.protocols.score_range import check_scores_in_unit_interval
+from tacit.protocols.score_range import UNIT_INTERVAL, check_scores_in_unit_interval
 from tacit.protocols.two_round_findings import Result, findings_of, several_findings
 from tacit.protocols.two_round_influence import Influence, reported_numbers
 from tacit.protocols.two_round_opening import PLACES, Opening, opening_places
@@ -37,14 +39,38 @@ ONE_REPLICATE = 2**26
 """Who speaks when is shared by replicates, so they are run one at a time."""
 
 NOTE = ("two-round turns",)
+ORDER_KEY_BYTES = 32
 
 
 class Turns(NamedTuple):
-    """What a client notes: the turns its records drew, and how far the conversation has come."""
+    """What a client notes: the turns its records drew, and how far the conversation has come.
+
+    ``order`` is a digest of the records in their order, under a ``key`` that never leaves the
+    client: a turn belongs to a record by its place, so records that changed places would speak in
+    both rounds, or in none.
+    """
 
     drawn: NDArray[np.uint8]
     rounds: int
     first: int
+    key: bytes
+    order: bytes
+
+    @classmethod
+    def of(
+        cls, clients: Clients, drawn: NDArray[np.uint8], rounds: int = 0, first: int = 0
+    ) -> Turns:
+        """The note of clients whose records drew these turns; just now, unless rounds are given."""
+        key = secrets.token_bytes(ORDER_KEY_BYTES)
+        return cls(drawn, rounds, first, key, order_of(clients, key))
+
+
+def order_of(clients: Clients, key: bytes) -> bytes:
+    """A keyed digest of clients' records in their order: HMAC-SHA256, 32 bytes."""
+    digest = hmac.new(key, digestmod="sha256")
+    for column in (clients.offsets, clients.scores, clients.labels):
+        digest.update(column.tobytes())
+    return digest.digest()
 
 
 def _early(clients: Clients, ask: Ask) -> Bits:
@@ -77,7 +103,7 @@ def draw_turns(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -
     """
     check_scores_in_unit_interval(clients)
     turns = noise.choices([1] * PLACES, clients.records).astype(np.uint8)
-    memory.keep(NOTE, Turns(turns, 0, 0))
+    memory.keep(NOTE, Turns.of(clients, turns))
     if ask.settings.opening.private_labels:
         return {"turns": clients.ragged(turns)}
     return {"turns": clients.ragged(turns), "labels": clients.ragged(clients.labels)}
@@ -93,9 +119,10 @@ def report_cells(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory)
 
     Raises
     ------
-    DataError : when the turns are not those that the client drew for this conversation.
+    DataError : when the turns are not those that the client drew for this conversation, or the
+        records or their order changed since.
     """
-    _take_note(ask, memory, rounds=0)
+    _take_note(clients, ask, memory, rounds=0)
     speaking = _early(clients, ask)
     opening: Opening = ask.settings.opening
     places = opening.places(clients)[speaking]
@@ -114,9 +141,10 @@ def report_influences(clients: Clients, ask: Ask, noise: NoiseSource, memory: Me
 
     Raises
     ------
-    DataError : when the turns are not those that the client drew for this conversation.
+    DataError : when the turns are not those that the client drew for this conversation, or the
+        records or their order changed since.
     """
-    _take_note(ask, memory, rounds=1)
+    _take_note(clients, ask, memory, rounds=1)
     speaking = _late(clients, ask)
     scores, labels = clients.scores[speaking], clients.labels[speaking]
 
@@ -158,6 +186,7 @@ class TwoRoundAUC(Protocol):
     mechanism: Literal["window", "bit"] = "window"
 
     name = "two-round-auc"
+    score_range = UNIT_INTERVAL
     steps = (draw_turns, report_cells, report_influences)
 
     def __post_init__(self) -> None:
@@ -315,8 +344,8 @@ def _reports(clients: Clients, speaking: Bits, reports: Integers) -> Ragged[np.u
     return Ragged(reports.astype(np.uint8), before[clients.offsets])
 
 
-def _take_note(ask: Ask, memory: Memory, rounds: int) -> None:
-    """Refuse turns that the client did not draw, and a round that is not the next one."""
+def _take_note(clients: Clients, ask: Ask, memory: Memory, rounds: int) -> None:
+    """Refuse turns that the client did not draw, a round out of turn, and records that moved."""
     note: Turns | None = memory.recall(NOTE)
     if note is None:
         raise DataError("turns were never drawn, and this ask says otherwise")
@@ -326,4 +355,9 @@ def _take_note(ask: Ask, memory: Memory, rounds: int) -> None:
     kept = np.array_equal(note.drawn, _turns_of(ask)) and (rounds == 0 or note.first == first)
     if note.rounds != rounds or not kept:
         raise DataError("a record speaks once, at the turn it drew, and this ask says otherwise")
-    memory.keep(NOTE, Turns(note.drawn, rounds + 1, first))
+    if not hmac.compare_digest(note.order, order_of(clients, note.key)):
+        raise DataError(
+            "the records, or their order, changed since they drew their turns: a record would "
+            "speak in both rounds"
+        )
+    memory.keep(NOTE, note._replace(rounds=rounds + 1, first=first))

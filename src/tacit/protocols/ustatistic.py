@@ -7,7 +7,7 @@ estimates a U-statistic of degree 2 from the counts of the reports.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -115,9 +115,9 @@ class UStatistic(Protocol):
     epsilon: float
     bins: int | None = None
     domain: tuple[float, float] = UNIT
-    values: ArrayLike | None = None
+    values: Sequence[float] | NDArray[Any] | None = None
     second_domain: tuple[float, float] | None = None
-    second_values: ArrayLike | None = None
+    second_values: Sequence[float] | NDArray[Any] | None = None
 
     name = "ustatistic"
     steps = (random_symbols,)
@@ -136,6 +136,21 @@ class UStatistic(Protocol):
         symbols = self.space(self.bins or FEWEST_BINS).symbols
         if not 2 <= symbols <= MAX_SYMBOLS:
             raise ValueError(f"a domain must have 2 to {MAX_SYMBOLS} symbols, got {symbols}")
+
+    @property
+    def score_range(self) -> tuple[float, float] | None:
+        """The public range of the values."""
+        own = next(axis for axis in self._axes if axis.column == "values")
+        return own.ends
+
+    def fitted(self, clients: Clients) -> Clients:
+        """The clients with every value moved to the nearest one of its public domain."""
+        for axis in self._axes:
+            if axis.column == "values":
+                clients = replace(clients, scores=axis.nearest(clients.scores))
+            elif axis.column == "second values" and clients.second is not None:
+                clients = replace(clients, second=axis.nearest(clients.second))
+        return clients
 
     @property
     def guarantee(self) -> Cost:

@@ -19,6 +19,8 @@ from tacit.protocols.messages import MessageError, decode, encode
 
 STRUCTURE, BLOB = "structure", "bytes"
 MAX_DEPTH = 12
+MAX_STRUCTURE = 2**20
+"""Bytes of JSON; nested lists take about 80 times as much memory."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ def encode_values(values: Mapping[str, Any], kinds: Sequence[Kind] = ()) -> byte
     """
     packer = _Packer(tuple(kinds))
     structure = json.dumps(packer.packed(dict(values))).encode()
+    _check_structure(len(structure))
     arrays: dict[str, Field] = {
         STRUCTURE: np.frombuffer(structure, dtype=np.uint8),
         BLOB: np.frombuffer(bytes(packer.blob), dtype=np.uint8),
@@ -72,19 +75,26 @@ def encode_values(values: Mapping[str, Any], kinds: Sequence[Kind] = ()) -> byte
 def decode_values(message: bytes, kinds: Sequence[Kind] = ()) -> dict[str, Any]:
     """The values of a message.
 
+    Every byte and array of a message belongs to one value, in the order in which
+    ``encode_values`` writes them. So values are no larger than their message, but for its
+    structure, which is at most ``MAX_STRUCTURE`` bytes long.
+
     Raises
     ------
     MessageError : for bytes that ``encode_values`` did not make.
     """
     given = decode(message)
-    structure, blob = given.get(STRUCTURE), given.get(BLOB)
+    structure, blob = given.pop(STRUCTURE, None), given.pop(BLOB, None)
     if not isinstance(structure, np.ndarray) or not isinstance(blob, np.ndarray):
         raise MessageError("a message of values has a structure and its bytes")
+    _check_structure(structure.nbytes)
     try:
         tree = json.loads(structure.tobytes())
     except (ValueError, RecursionError):
         raise MessageError("the structure of values is not JSON") from None
-    unpacked = _Unpacker(given, blob.tobytes(), {kind.name: kind for kind in kinds}).unpacked(tree)
+    unpacker = _Unpacker(given, blob.tobytes(), {kind.name: kind for kind in kinds})
+    unpacked = unpacker.unpacked(tree)
+    unpacker.finish()
     if not isinstance(unpacked, dict):
         raise MessageError("a message holds named values")
     return unpacked
@@ -109,6 +119,11 @@ def named_values(message: bytes, **kinds: type) -> dict[str, Any]:
         if type(values[name]) is not kind:
             raise MessageError(f"{name!r} must be of type {kind.__name__}")
     return values
+
+
+def _check_structure(size: int) -> None:
+    if size > MAX_STRUCTURE:
+        raise MessageError(f"a structure has at most {MAX_STRUCTURE} bytes, got {size}")
 
 
 class _Packer:
@@ -154,13 +169,12 @@ class _Packer:
         return "pairs", [[self.packed(key), self.packed(one)] for key, one in value.items()]
 
 
-@dataclass(frozen=True)
 class _Unpacker:
-    """Turns the JSON back into values."""
+    """Turns the JSON back into values, which take bytes and arrays in their order, once each."""
 
-    given: Mapping[str, Field]
-    blob: bytes
-    kinds: Mapping[str, Kind]
+    def __init__(self, arrays: Mapping[str, Field], blob: bytes, kinds: Mapping[str, Kind]) -> None:
+        self._arrays, self._blob, self._kinds = arrays, blob, kinds
+        self._taken_arrays = self._taken_bytes = 0
 
     def unpacked(self, tree: Any, depth: int = MAX_DEPTH) -> Any:
         if depth == 0:
@@ -179,23 +193,43 @@ class _Unpacker:
         except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
             raise MessageError(f"not a value of kind {kind!r:.40}: {error}") from None
 
+    def finish(self) -> None:
+        """Refuse bytes and arrays that belong to no value."""
+        if self._taken_bytes != len(self._blob) or self._taken_arrays != len(self._arrays):
+            raise MessageError(
+                f"values take {self._taken_bytes} of {len(self._blob)} bytes and "
+                f"{self._taken_arrays} of {len(self._arrays)} arrays"
+            )
+
     def _value(self, kind: str, held: Any, depth: int) -> Any:
         if kind in ("float", "bytes", "array"):
             return self._leaf(kind, held)
-        if kind == "tuple":
-            return tuple(self.unpacked(one, depth) for one in held)
-        if kind == "pairs":
+        if kind in ("tuple", "pairs"):
+            if not isinstance(held, list):
+                raise MessageError(f"a {kind} is written as a list, got {held!r:.40}")
+            if kind == "tuple":
+                return tuple(self.unpacked(one, depth) for one in held)
             return {self.unpacked(key, depth): self.unpacked(one, depth) for key, one in held}
         own = {name: self.unpacked(one, depth) for name, one in held.items()}
-        return own if kind == "named" else self.kinds[kind].made(**own)
+        return own if kind == "named" else self._kinds[kind].made(**own)
 
     def _leaf(self, kind: str, held: Any) -> float | bytes | Field:
         if kind == "float":
             return float.fromhex(held)
-        return self._bytes(held) if kind == "bytes" else self.given[str(int(held))]
+        return self._bytes(held) if kind == "bytes" else self._array(held)
 
     def _bytes(self, ends: list[int]) -> bytes:
         start, stop = ends
-        if not 0 <= start <= stop <= len(self.blob):
-            raise MessageError(f"bytes {start} to {stop} of {len(self.blob)} are not there")
-        return self.blob[start:stop]
+        if start != self._taken_bytes or not start <= stop <= len(self._blob):
+            raise MessageError(
+                f"bytes {start} to {stop} of {len(self._blob)} are not those that follow byte "
+                f"{self._taken_bytes}"
+            )
+        self._taken_bytes = stop
+        return self._blob[start:stop]
+
+    def _array(self, place: int) -> Field:
+        if place != self._taken_arrays:
+            raise MessageError(f"array {place!r:.20} is not array {self._taken_arrays}, the next")
+        self._taken_arrays += 1
+        return self._arrays[str(self._taken_arrays - 1)]

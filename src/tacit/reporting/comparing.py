@@ -124,12 +124,13 @@ def _difference(first: Result, second: Result) -> Difference:
     error = math.hypot(noise, one.approximation_error + two.approximation_error)
     wider = math.hypot(error, one.sampling_error, two.sampling_error)
     value = two.centre - one.centre
+    most = 1.0 if first.figure == "AUC" else math.inf
     return Difference(
         first.label,
         second.label,
-        value,
-        _around(value, error),
-        _around(value, wider),
+        min(max(value, -most), most),
+        _around(value, error, most),
+        _around(value, wider, most),
         first.content["federation"]["name"] is not None,
         shared,
     )
@@ -140,8 +141,12 @@ def _reused(result: Result) -> bool:
     return result.content["spent"]["epsilon"] == 0
 
 
-def _around(value: float, error: float) -> Bounds:
-    return value - REACH * error, value + REACH * error
+def _around(value: float, error: float, most: float) -> Bounds:
+    """The interval, within what a difference can be; NaN stays."""
+    low, high = value - REACH * error, value + REACH * error
+    if math.isnan(low):
+        return low, high
+    return min(max(low, -most), most), min(max(high, -most), most)
 
 
 def pooled_bounds(estimates: Sequence[Estimated]) -> Bounds:

@@ -114,8 +114,8 @@ def _difference_table(found: Sequence[Difference]) -> str:
     headings = (
         "Difference",
         "Estimate",
-        "95 % interval, these records",
-        "95 % interval, population",
+        "95 % interval (these records)",
+        "95 % interval (population)",
         "Paired",
     )
     return table("Differences from the first result", headings, rows)

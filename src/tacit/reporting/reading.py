@@ -33,8 +33,9 @@ class Estimated:
     value : the estimate.
     privacy_error, sampling_error, approximation_error : standard deviations.
     bias : how far the value is expected to lie above the exact figure.
-    interval : 95 %, about these records' own figure.
+    interval : 95 %, or certain, about these records' own figure.
     population_interval : 95 %, about the population's figure.
+    is_certain : whether ``interval`` holds the records' own figure without fail.
     """
 
     value: float
@@ -44,6 +45,7 @@ class Estimated:
     bias: float
     interval: Bounds
     population_interval: Bounds
+    is_certain: bool = False
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> Estimated:
@@ -58,6 +60,7 @@ class Estimated:
             number(entry["bias"]),
             (low, high),
             (number(population[0]), number(population[1])),
+            "half_range" in entry,
         )
 
     @property
@@ -69,6 +72,11 @@ class Estimated:
     def has_signal(self) -> bool:
         """Whether there is an estimate."""
         return math.isfinite(self.value)
+
+    @property
+    def interval_name(self) -> str:
+        """What a line with the interval is called."""
+        return f"{'certain range' if self.is_certain else '95 % interval'} (these records)"
 
     @property
     def has_interval(self) -> bool:

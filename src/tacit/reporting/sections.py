@@ -23,6 +23,7 @@ from tacit.reporting.words import (
     privacy_sentences,
     records_sentence,
     sent_sentence,
+    shown_interval,
 )
 
 RATES = (
@@ -125,8 +126,10 @@ def _headline(result: Result, place: Place) -> str:
     interval, picture = "", ""
     if estimate.has_interval:
         picture = _headline_picture(result, place, estimate, exact)
-        low, high = (datum(x, decimal(x, digits)) for x in estimate.interval)
-        interval = f'<p class="interval">95 % interval <b>{low}</b> to <b>{high}</b></p>'
+        shown = shown_interval(estimate, digits)
+        low, high = (datum(x, text) for x, text in zip(estimate.interval, shown, strict=True))
+        name = estimate.interval_name
+        interval = f'<p class="interval">{name} <b>{low}</b> to <b>{high}</b></p>'
     body = (
         f'<div class="headline"><div>{figure}{interval}</div>{picture}</div>'
         f"{paragraphs(headline_sentences(result))}{_exact_line(result, exact, digits)}"
@@ -138,7 +141,8 @@ def _headline_picture(result: Result, place: Place, estimate: Estimated, exact: 
     low, high = pooled_bounds([estimate])
     if math.isfinite(exact):
         low, high = min(low, exact), max(high, exact)
-    title = f"{result.figure} with its 95 % interval {between(estimate.interval)}"
+    ends = " to ".join(shown_interval(estimate, 4))
+    title = f"{result.figure} with its {estimate.interval_name} {ends}"
     bar = interval_bar(f"{place.prefix}-bar", title, [("", estimate)], exact, (low, high))
     return with_legend(bar, math.isfinite(exact))
 
@@ -168,7 +172,7 @@ def _notices(result: Result, place: Place) -> str:
     if "exact" in result.content:
         notices.append(
             "this report holds the exact figure, which is outside every guarantee: it must not "
-            "leave the place it was computed in. Evaluate with --no-exact for a report to pass on"
+            "leave the place it was computed in. Evaluate without --exact for a report to pass on"
         )
     if not notices:
         return ""
@@ -262,7 +266,7 @@ def _thresholds(result: Result, place: Place) -> str:
     threshold = decimal(number(rates["thresholds"][start]))
     sampled = "true_positive_sampling" in result.content.get("roc", {})
     about = "population" if sampled else "these records"
-    headings = ("Rate", "Estimate", f"95 % interval, {about}", "Share")
+    headings = ("Rate", "Estimate", f"95 % interval ({about})", "Share")
     body = (
         "<p>Records whose score reaches the threshold are called positive. Move it, with the mouse "
         "or the arrow keys; the pictures show where it lies.</p>"
@@ -311,7 +315,7 @@ def _further(result: Result, place: Place) -> str:
     ]
     if not rows:
         return ""
-    made = table("Figures", ("Figure", "Estimate", "95 % interval, these records"), rows)
+    made = table("Figures", ("Figure", "Estimate", "95 % interval (these records)"), rows)
     return place.section("further", "Further figures", made)
 
 

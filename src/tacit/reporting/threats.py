@@ -162,10 +162,11 @@ VARIANTS: Mapping[tuple[str, ...], Threats] = {
     ("encrypted-auc",): Threats(
         "The aggregator must not collude with any party: every party has the secret key. Parties "
         "follow the protocol.",
-        "The aggregator sees ciphertexts only, and the AUC to seven places because the parties "
-        "tell it; with only hundreds of records the class totals may follow from that.",
-        "The AUC, and the product of the two class totals within a factor of 4; where fewer than "
-        "65,536 records were agreed on, parties may work that product out.",
+        "The aggregator sees ciphertexts only, and the AUC to seven places and its certain range "
+        "to three digits because the parties tell it; with only hundreds of records the class "
+        "totals may follow from that.",
+        "The AUC and its certain range, and the product of the two class totals within a factor of "
+        "4; where fewer than 65,536 records were agreed on, parties may work that product out.",
         "The AUC is exact but for encoding: encryption hides who contributed what on the way, and "
         "nothing of what follows from the figure itself.",
     ),
@@ -173,17 +174,18 @@ VARIANTS: Mapping[tuple[str, ...], Threats] = {
         "The aggregator must not collude with any party: every party has the secret key. It may "
         "compute wrongly; the parties' checks are there to notice that. It can always refuse to "
         "answer.",
-        "The aggregator sees ciphertexts only, and the AUC to seven places because the parties "
-        "tell it; with only hundreds of records the class totals may follow from that.",
-        "The AUC, and the product of the two class totals within a factor of 4; where fewer than "
-        "65,536 records were agreed on, parties may work that product out.",
+        "The aggregator sees ciphertexts only, and the AUC to seven places and its certain range "
+        "to three digits because the parties tell it; with only hundreds of records the class "
+        "totals may follow from that.",
+        "The AUC and its certain range, and the product of the two class totals within a factor of "
+        "4; where fewer than 65,536 records were agreed on, parties may work that product out.",
         "The AUC is exact but for encoding: encryption hides who contributed what on the way, and "
         "nothing of what follows from the figure itself.",
     ),
     ("exact",): Threats(
         "The server, with everything. This is the baseline without privacy.",
-        "Exactly: every score, and each client's count of positives and sum of ranks.",
-        OWN_RANKS,
+        "Exactly: every record, its score and its label.",
+        "Nothing.",
         "Everything.",
     ),
     ("noisy-scores",): Threats(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 from tacit.reporting.comparing import Difference
-from tacit.reporting.reading import Bounds, Result, number
+from tacit.reporting.reading import Bounds, Estimated, Result, number
 
 CERTAIN = 0.9999
 """A belief beyond this is called practically certain."""
@@ -52,6 +53,16 @@ def between(bounds: Bounds, digits: int = 4) -> str:
     return f"{decimal(low, digits)} to {decimal(high, digits)}"
 
 
+def shown_interval(estimate: Estimated, digits: int) -> tuple[str, str]:
+    """Both ends of an estimate's interval; a certain one is rounded outwards, to stay certain."""
+    low, high = estimate.interval
+    if not estimate.is_certain:
+        return decimal(low, digits), decimal(high, digits)
+    unit = Decimal(1).scaleb(-digits)
+    down = Decimal(repr(low)).quantize(unit, ROUND_FLOOR)
+    return str(down), str(Decimal(repr(high)).quantize(unit, ROUND_CEILING))
+
+
 def headline_sentences(result: Result) -> list[str]:
     """What the figure means, and how sure it is."""
     estimate = result.estimate
@@ -62,7 +73,13 @@ def headline_sentences(result: Result) -> list[str]:
         ]
     if result.figure != "AUC":
         return _certainty(result)
-    if estimate.has_interval and estimate.interval[0] <= 0 and estimate.interval[1] >= 1:
+    whole = estimate.has_interval and estimate.interval[0] <= 0 and estimate.interval[1] >= 1
+    if whole and estimate.is_certain:
+        return [
+            "The range holds every AUC there is, from 0 to 1: the thresholds tell too few records "
+            "apart, and this result says nothing about the classifier."
+        ]
+    if whole:
         return [
             "The noise is so large that the interval holds every AUC there is, from 0 to 1: this "
             "result says nothing about the classifier."
@@ -85,14 +102,15 @@ def _certainty(result: Result) -> list[str]:
     if estimate.interval[0] == estimate.interval[1]:
         sentences = ["It is the exact figure of these records."]
     else:
+        how = "Certainly" if estimate.is_certain else "With 95 % confidence"
         sentences = [
-            f"With 95 % confidence the exact {result.figure} of these records lies between "
-            f"{decimal(estimate.interval[0], digits)} and {decimal(estimate.interval[1], digits)}."
+            f"{how} the exact {result.figure} of these records lies between "
+            f"{' and '.join(shown_interval(estimate, digits))}."
         ]
     if all(math.isfinite(bound) for bound in estimate.population_interval):
         sentences.append(
-            "For the population that these records are a sample of, it is "
-            f"{between(estimate.population_interval, digits)}."
+            "For the population that these records are a sample of, it lies with 95 % confidence "
+            f"between {' and '.join(decimal(x, digits) for x in estimate.population_interval)}."
         )
     return sentences
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import html
-import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from tacit.privacy.cost import Cost
 from tacit.reporting.integrity import sealed
-from tacit.results.estimate import Estimate, finite
+from tacit.results.estimate import (
+    POPULATION_INTERVAL,
+    Estimate,
+    bounds_line,
+    estimate_line,
+    finite,
+)
 from tacit.results.evaluation import Evaluation
 
 SCHEMA = "tacit-comparison/1"
@@ -93,14 +98,15 @@ class Comparison:
         run = dict(self.run.to_rows())
         rows = [("protocol", run.pop("protocol"))]
         for place, own in enumerate((self.first, self.second)):
-            told = _line(own)
+            told = estimate_line(own)
             if self.exact is not None:
                 told += f"; exact {self.exact[place]:.6f}, not private"
             rows.append((f"AUC of {self.names[place]}", told))
-        rows.append((f"{self.names[0]} less {self.names[1]}", _line(self.difference, signed=True)))
+        apart = f"{self.names[0]} less {self.names[1]}"
+        rows.append((apart, estimate_line(self.difference, "+.6f")))
         if self.has_signal:
-            low, high = self.difference.interval(0.95, about="population")
-            rows.append(("about the population", f"{low:+.6f} to {high:+.6f}"))
+            bounds = self.difference.interval(0.95, about="population")
+            rows.append((POPULATION_INTERVAL, bounds_line(bounds, "+.6f")))
             rows.append(("better", self._verdict()))
         kept = ("privacy spent", "sent by a client", "clients", "noise")
         return rows + [(name, run[name]) for name in kept]
@@ -120,12 +126,3 @@ class Comparison:
         )
         notes = "".join(f"<li>{html.escape(warning)}</li>" for warning in self.run.warnings)
         return f"<table>{lines}</table>" + (f"<ul>{notes}</ul>" if notes else "")
-
-
-def _line(estimate: Estimate, signed: bool = False) -> str:
-    """An estimate with its interval about the records."""
-    if not math.isfinite(estimate.value):
-        return "not enough signal"
-    low, high = estimate.interval(0.95)
-    form = "+.6f" if signed else ".6f"
-    return f"{estimate.value:{form}}, 95 % interval {low:{form}} to {high:{form}}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
@@ -13,6 +13,20 @@ class Interval(NamedTuple):
 
     low: float
     high: float
+
+
+About = Literal["data", "population"]
+
+RECORDS_INTERVAL = "95 % interval (these records)"
+"""What an interval about the exact figure of the evaluated records is called, everywhere."""
+
+POPULATION_INTERVAL = "95 % interval (population)"
+"""What an interval is called that adds the sampling error, everywhere."""
+
+CERTAIN_RANGE = "certain range (these records)"
+"""What an interval is called that holds the exact figure for certain, everywhere."""
+
+RECORDS_ERROR = "standard error (these records)"
 
 
 @dataclass(frozen=True)
@@ -27,6 +41,11 @@ class Estimate:
     approximation_error : the error of measuring on thresholds or buckets instead of every score.
     bias : how far the value is expected to lie above the exact figure; intervals are centred on
         ``value - bias``.
+    half_range : where it is known, the exact figure of these records lies so near to
+        ``value - bias`` for certain: that is the interval, whatever level is asked for. None
+        elsewhere.
+    limits : the least and the largest value that the figure can have. Intervals are cut to them,
+        which changes no coverage, as the figure lies within.
 
     Examples
     --------
@@ -37,6 +56,8 @@ class Estimate:
     (0.7441, 0.7559)
     >>> tuple(round(bound, 4) for bound in estimate.interval(0.95, about="population"))
     (0.7402, 0.7598)
+    >>> Estimate(0.99, 0.01, 0.0, limits=(0.0, 1.0)).interval(0.95).high
+    1.0
     """
 
     value: float
@@ -44,16 +65,16 @@ class Estimate:
     sampling_error: float
     approximation_error: float = 0.0
     bias: float = 0.0
+    half_range: float | None = None
+    limits: tuple[float, float] = (-math.inf, math.inf)
 
     @property
     def standard_error(self) -> float:
         """The error about this data set's figure: privacy noise and approximation together."""
         return math.hypot(self.privacy_error, self.approximation_error)
 
-    def interval(
-        self, level: float = 0.95, about: Literal["data", "population"] = "data"
-    ) -> Interval:
-        """The normal interval that covers the figure with probability ``level``.
+    def interval(self, level: float = 0.95, about: About = "data") -> Interval:
+        """The normal interval that covers the figure with probability ``level``, or a certain one.
 
         ``about="data"`` asks about the exact figure of the data that was evaluated: only privacy
         noise and approximation count. ``about="population"`` adds the sampling error.
@@ -66,15 +87,48 @@ class Estimate:
             raise ValueError(f"level must be between 0 and 1, both excluded, got {level}")
         if about not in ("data", "population"):
             raise ValueError(f"an interval is about 'data' or 'population', got {about!r}")
-        error = self.standard_error
-        if about == "population":
-            error = math.hypot(error, self.sampling_error)
-        reach = NormalDist().inv_cdf((1 + level) / 2) * error
+        reach = self._reach(NormalDist().inv_cdf((1 + level) / 2), about == "population")
         centre = self.value - self.bias
-        return Interval(centre - reach, centre + reach)
+        return Interval(self._cut(centre - reach), self._cut(centre + reach))
+
+    def within(self, limits: tuple[float, float]) -> Estimate:
+        """The estimate less its known bias, and the nearest value that the figure can have.
+
+        What was added to the value is the bias of the result, so that intervals stay centred where
+        they were, and hold the value unless they miss the limits altogether.
+
+        Examples
+        --------
+        >>> found = Estimate(1.02, 0.03, 0.0).within((0.0, 1.0))
+        >>> found.value, round(found.bias, 2), round(found.interval(0.95).low, 4)
+        (1.0, -0.02, 0.9612)
+        """
+        cut = replace(self, limits=limits)
+        if math.isnan(self.value):
+            return cut
+        centre = self.value - self.bias
+        value = cut._cut(centre)
+        return replace(cut, value=value, bias=value - centre)
+
+    def _cut(self, value: float) -> float:
+        """The nearest value within the limits; NaN stays."""
+        low, high = self.limits
+        return value if math.isnan(value) else min(max(value, low), high)
+
+    def _reach(self, normal: float, population: bool) -> float:
+        """Half the width of an interval of so many standard deviations.
+
+        A certain range adds to the population's interval at its full width: nothing is known of
+        where in it the figure lies.
+        """
+        if self.half_range is not None:
+            return self.half_range + (normal * self.sampling_error if population else 0.0)
+        sampling = self.sampling_error if population else 0.0
+        return normal * math.hypot(self.standard_error, sampling)
 
     def to_dict(self) -> dict[str, float | list[float | None] | None]:
         """The ``auc`` entry of a result; figures that do not exist are null."""
+        known = {} if self.half_range is None else {"half_range": finite(self.half_range)}
         return {
             "value": finite(self.value),
             "standard_error": finite(self.standard_error),
@@ -82,8 +136,37 @@ class Estimate:
             "sampling_error": finite(self.sampling_error),
             "approximation_error": finite(self.approximation_error),
             "bias": finite(self.bias),
+            **known,
             "interval": [finite(bound) for bound in self.interval(0.95)],
         }
+
+
+def bounds_line(bounds: tuple[float, float], form: str = ".6f") -> str:
+    """The ends of an interval in words.
+
+    Examples
+    --------
+    >>> bounds_line((0.25, 0.75), ".2f")
+    '0.25 to 0.75'
+    """
+    low, high = bounds
+    return f"{low:{form}} to {high:{form}}"
+
+
+def estimate_line(estimate: Estimate, form: str = ".6f") -> str:
+    """An estimate with its interval about these records, as text puts them on one line.
+
+    Examples
+    --------
+    >>> estimate_line(Estimate(0.75, 0.001, 0.01), ".4f")
+    '0.7500, 95 % interval (these records) 0.7480 to 0.7520'
+    """
+    if not math.isfinite(estimate.value):
+        return "not enough signal"
+    bounds = estimate.interval(0.95)
+    if not all(map(math.isfinite, bounds)):
+        return f"{estimate.value:{form}}, without an interval"
+    return f"{estimate.value:{form}}, {RECORDS_INTERVAL} {bounds_line(bounds, form)}"
 
 
 def finite(value: float) -> float | None:

@@ -14,12 +14,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.data.units import PROBABILITY
 from tacit.privacy.cost import Cost
 from tacit.reporting.integrity import SCHEMA, federation_entry, sealed
 from tacit.reporting.reading import Result
 from tacit.results.bands import numbers
 from tacit.results.calibrator import Calibrator
-from tacit.results.estimate import Estimate, finite
+from tacit.results.estimate import (
+    CERTAIN_RANGE,
+    POPULATION_INTERVAL,
+    RECORDS_ERROR,
+    RECORDS_INTERVAL,
+    About,
+    Estimate,
+    bounds_line,
+    finite,
+)
 from tacit.results.findings import Curve
 from tacit.results.histogram import Histogram
 from tacit.results.threshold_rates import rates_entry, rates_of_curve
@@ -78,6 +88,7 @@ class Evaluation:
         are taken to be about the same records.
     simulated : whether the clients do not exist, or the noise is not fit for a release.
     time : when it was computed, in UTC; None for a simulation, which a seed makes repeatable.
+    unit : in what the protocol took scores, and thresholds are.
     warnings : what the reader must know about this result.
     histogram : both classes' score histograms and all that follows from them, where the server's
         view allows it; else None.
@@ -106,6 +117,7 @@ class Evaluation:
     federation: str | None = None
     simulated: bool = False
     time: datetime | None = None
+    unit: str = PROBABILITY
 
     @property
     def auc(self) -> Estimate:
@@ -169,6 +181,7 @@ class Evaluation:
             "traffic": self.traffic.to_dict(),
             "clients": self.clients,
             "federation": federation_entry(self.federation, self.clients, self._listed_names),
+            "unit": self.unit,
             "noise": self.noise,
             "simulation": self.simulated or self.noise == "simulated",
             "warnings": list(self.warnings),
@@ -238,18 +251,31 @@ class Evaluation:
 
         return report([Result.of(self.to_dict(), str(self.protocol["name"]))], title)
 
+    def _error_rows(self) -> list[tuple[str, str]]:
+        """The estimate's intervals and its error, each named for what it is about."""
+        rows = []
+        if self.estimate.half_range is None:
+            rows += self._interval_row(RECORDS_INTERVAL, "data")
+        else:
+            # Ends of a certain range have at most seven decimals: none is rounded inwards.
+            rows.append((CERTAIN_RANGE, bounds_line(self.estimate.interval(), ".7f")))
+        rows += self._interval_row(POPULATION_INTERVAL, "population")
+        if math.isfinite(self.estimate.standard_error) and self.estimate.half_range is None:
+            rows.append((RECORDS_ERROR, f"{self.estimate.standard_error:.2e}"))
+        return rows
+
+    def _interval_row(self, name: str, about: About) -> list[tuple[str, str]]:
+        bounds = self.estimate.interval(0.95, about)
+        return [(name, bounds_line(bounds))] if all(map(math.isfinite, bounds)) else []
+
     def to_rows(self) -> list[tuple[str, str]]:
         """The result as labelled lines for a person."""
-        interval = self.estimate.interval(0.95)
         rows = [("protocol", _protocol_line(self.protocol))]
         if self.has_signal:
             rows.append((self.figure, f"{self.estimate.value:.6f}"))
         else:
             rows.append((self.figure, "not enough signal"))
-        if self.has_signal and math.isfinite(self.estimate.standard_error):
-            rows.append(("95 % interval", f"{interval.low:.6f} to {interval.high:.6f}"))
-        if math.isfinite(self.estimate.standard_error):
-            rows.append(("standard error", f"{self.estimate.standard_error:.2e}"))
+        rows += self._error_rows()
         if self.exact is not None:
             rows.append((f"exact {self.figure}", f"{self.exact:.6f} (computed here, not private)"))
         if self.histogram is not None:
@@ -266,6 +292,8 @@ class Evaluation:
             )
         )
         rows.append(("clients", f"{self.clients:,}"))
+        if self.unit != PROBABILITY:
+            rows.append(("unit of scores", self.unit))
         rows.append(("noise", self.noise))
         return rows
 

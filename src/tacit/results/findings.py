@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.data.scales import ScaleDifference
 from tacit.privacy.cost import Cost
 from tacit.results.bands import Band, numbers
 from tacit.results.estimate import Estimate
@@ -17,6 +19,12 @@ if TYPE_CHECKING:
     from tacit.results.histogram import Histogram
 
 Floats = NDArray[np.float64]
+
+UNIT = (0.0, 1.0)
+ANY = (-math.inf, math.inf)
+
+ABSENT = 2.0
+"""No figure is told of a class below this many of its standard errors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +73,14 @@ class Findings:
     positives, negatives : the estimated class sizes, same shape.
     positives_error : the standard deviation of ``positives`` by privacy noise.
     bias : how far the value is expected to lie above the exact figure, same shape.
+    half_range : where it is known, the exact figure lies so near to the value for certain, same
+        shape; NaN elsewhere.
     roc : the ROC curve, where the server's view allows one.
     histogram : both classes' score histograms, where the server has them.
     protection : what the noise that arrived supports, where that is less than what clients spent.
     warnings : sentences about this result; only written when there is no replicate axis.
+    scales : clients whose scores are evidently of another scale, where the server saw scores.
+    limits : the least and the largest value that the figure can have.
     """
 
     value: Floats
@@ -79,19 +91,83 @@ class Findings:
     positives_error: Floats | float = 0.0
     approximation_error: Floats | float = 0.0
     bias: Floats | float = 0.0
+    half_range: Floats | float = np.nan
     roc: Curve | None = None
     histogram: Histogram | None = None
     protection: Cost | None = None
     warnings: tuple[str, ...] = ()
+    scales: ScaleDifference | None = None
+    limits: tuple[float, float] = UNIT
+
+    def warnings_to(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """All that a reader must know, with the clients called by these names.
+
+        Parameters
+        ----------
+        names : one a client, in the order of their replies; where empty they are numbered.
+        """
+        if self.scales is None:
+            return self.warnings
+        told = f"{self.scales.sentence(names)}; then the figure is wrong: name each client's unit"
+        return (told, *self.warnings)
 
     def estimate(self) -> Estimate:
-        """The findings of a single run as one estimate."""
+        """The findings of a single run as one estimate, less its known bias and within limits."""
+        return self._raw_estimate().within(self.limits)
+
+    def published(self) -> Findings:
+        """The findings of a single run as a result tells them: a figure, or the reason for none.
+
+        There is no figure where its 95 % interval about these records holds all values that there
+        are, or none of them; and none where the smaller class is estimated at fewer than ``ABSENT``
+        of its standard errors: it may be empty, and linearised errors say nothing.
+        """
+        raw = self._raw_estimate()
+        if not math.isfinite(raw.value):
+            return self
+        reason = self._silence(raw)
+        if reason is not None:
+            value = np.full_like(self.value, np.nan)
+            warnings = (*self.warnings, reason)
+            return replace(self, value=value, roc=None, histogram=None, warnings=warnings)
+        low, high = self.limits
+        centre = raw.value - raw.bias
+        if low <= centre <= high:
+            return self
+        nearest = f"the estimate came out as {centre:.4f}; the nearest {self._kind} is given"
+        return replace(self, warnings=(*self.warnings, nearest))
+
+    @property
+    def _kind(self) -> str:
+        return f"value in [{self.limits[0]:g}, {self.limits[1]:g}]"
+
+    def _silence(self, raw: Estimate) -> str | None:
+        """Why no figure is told; None where one is."""
+        smaller = min(float(self.positives), float(self.negatives))
+        error = float(self.positives_error)
+        if smaller < ABSENT * error:
+            return (
+                "not enough signal at this epsilon: "
+                f"the smaller class is estimated at {smaller:.0f} records with a standard error of "
+                f"{error:.0f}, so it may be empty"
+            )
+        low, high = raw.interval(0.95)
+        if low <= self.limits[0] and high >= self.limits[1]:
+            return f"no figure: the 95 % interval (these records) holds every {self._kind}"
+        if low > self.limits[1] or high < self.limits[0]:
+            found = f"{low:.2f} to {high:.2f}"
+            return f"no figure: the 95 % interval (these records), {found}, holds no {self._kind}"
+        return None
+
+    def _raw_estimate(self) -> Estimate:
+        """The estimate as it came."""
         return Estimate(
             float(self.value),
             float(self.privacy_error),
             float(self.sampling_error),
             float(self.approximation_error),
             float(self.bias),
+            half_range=None if np.isnan(self.half_range) else float(self.half_range),
         )
 
     @property
@@ -101,5 +177,6 @@ class Findings:
 
     def covers(self, exact: float, level: float = 0.95) -> NDArray[np.bool_]:
         """Whether each interval of this level holds the exact figure."""
-        reach = NormalDist().inv_cdf((1 + level) / 2) * self.standard_error
+        normal = NormalDist().inv_cdf((1 + level) / 2) * self.standard_error
+        reach = np.where(np.isnan(self.half_range), normal, self.half_range)
         return np.abs(self.value - self.bias - exact) <= reach

@@ -9,7 +9,13 @@ from typing import Any, Literal
 
 from tacit.privacy.cost import Cost
 from tacit.reporting.integrity import sealed
-from tacit.results.estimate import Estimate
+from tacit.results.estimate import (
+    RECORDS_INTERVAL,
+    Estimate,
+    bounds_line,
+    estimate_line,
+    finite,
+)
 from tacit.results.evaluation import Evaluation
 
 SCHEMA = "tacit-groups/1"
@@ -54,15 +60,23 @@ class Group:
     Parameters
     ----------
     name : the group.
-    records : how many records it has, which is public as the groups are.
+    records : how many records it has, where the guarantee leaves that open; None where it hides
+        whether a record is there.
     evaluation : its figure, with its errors; None where there is none.
     reason : why there is none; empty where there is one.
     """
 
     name: str
-    records: int
+    records: int | None
     evaluation: Evaluation | None
     reason: str = ""
+
+    @property
+    def estimated_records(self) -> float:
+        """The size as the noisy counts of the evaluation say it; NaN where they do not."""
+        if self.evaluation is None:
+            return math.nan
+        return self.evaluation.positives + self.evaluation.negatives
 
     @property
     def estimate(self) -> Estimate:
@@ -86,11 +100,13 @@ class GroupedEvaluation:
     groups : the groups, in order.
     spent : the most that a record spent, over all groups together.
     figure : what was estimated of each.
+    notes : what the reader must know about all groups together.
     """
 
     groups: tuple[Group, ...]
     spent: Cost
     figure: str = "AUC"
+    notes: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Group:
         """The group of this name."""
@@ -113,10 +129,11 @@ class GroupedEvaluation:
             for sentence in (*own, *((group.reason,) if group.reason else ())):
                 shared.setdefault(sentence, []).append(group.name)
         every = len(self.groups)
-        return tuple(
+        told = (
             sentence if len(names) == every > 1 else f"{', '.join(names)}: {sentence}"
             for sentence, names in shared.items()
         )
+        return (*self.notes, *told)
 
     def spread(
         self, level: float = 0.95, about: Literal["data", "population"] = "data"
@@ -181,6 +198,7 @@ class GroupedEvaluation:
                     {
                         "name": group.name,
                         "records": group.records,
+                        "estimated_records": finite(group.estimated_records),
                         "reason": group.reason or None,
                         "result": None if group.evaluation is None else group.evaluation.to_dict(),
                     }
@@ -201,7 +219,7 @@ class GroupedEvaluation:
             rows.append(
                 (
                     "spread",
-                    f"{found.value:.6f}, 95 % interval {found.low:.6f} to {found.high:.6f} "
+                    f"{found.value:.6f}, {RECORDS_INTERVAL} {bounds_line((found.low, found.high))} "
                     f"({found.highest} over {found.lowest}{self._left_out(found)})",
                 )
             )
@@ -243,12 +261,20 @@ def _spread_entry(spread: Spread | None) -> dict[str, Any] | None:
     return None if spread is None else spread.to_dict()
 
 
+def _size(group: Group) -> str:
+    """How many records a group has, as far as that may be told."""
+    if group.records is not None:
+        return f"{group.records:,} record{'' if group.records == 1 else 's'}"
+    if not math.isfinite(group.estimated_records):
+        return "size not told"
+    return f"about {max(group.estimated_records, 0.0):,.0f} records, by noisy counts"
+
+
 def _line(group: Group) -> str:
-    told = f"{group.records:,} record{'s' if group.records > 1 else ''}"
+    told = _size(group)
     if not group.has_signal:
         return f"not enough signal ({told})"
-    low, high = group.estimate.interval(0.95)
-    return f"{group.estimate.value:.6f}, 95 % interval {low:.6f} to {high:.6f} ({told})"
+    return f"{estimate_line(group.estimate)} ({told})"
 
 
 def _spent(spent: Cost) -> str:

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.metrics.binning import Buckets, ScoreCells, bucket_means, equi_depth_starts, merge
+from tacit.metrics.binning import (
+    Buckets,
+    ScoreCells,
+    bucket_means,
+    equi_depth_starts,
+    finest_starts,
+    merge,
+)
 from tacit.metrics.calibration import (
     CalibrationFigures,
     DebiasedError,
@@ -30,8 +37,14 @@ from tacit.metrics.rates import (
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.results.bands import Band, PrecisionRecall, Reliability
 from tacit.results.calibrator import Calibrator
-from tacit.results.estimate import Estimate, finite
-from tacit.results.findings import Curve
+from tacit.results.estimate import (
+    POPULATION_INTERVAL,
+    Estimate,
+    bounds_line,
+    estimate_line,
+    finite,
+)
+from tacit.results.findings import UNIT, Curve
 from tacit.results.threshold_rates import rates_entry
 
 Floats = NDArray[np.float64]
@@ -84,6 +97,17 @@ class Histogram:
             bucket_means(totals, middles, starts),
         )
 
+    @cached_property
+    def finest(self) -> ScoreCells:
+        """The cells that calibration is measured on: all of them, where their counts are exact.
+
+        Merging exact counts hides where in a bucket its records score. Noisy cells have to be
+        merged, until a bucket stands out from its noise.
+        """
+        if not self.noise.exact:
+            return self.cells
+        return ScoreCells(self.edges, self.counts[0], self.counts[1])
+
     def variance(self, weights: Floats) -> Floats:
         """The noise variance of weighted sums of the counts, weights of shape (..., 2, B)."""
         flat = weights.reshape(*weights.shape[:-2], -1)
@@ -104,12 +128,12 @@ class Histogram:
         }
 
     def average_precision(self) -> Estimate:
-        """The average precision over the buckets.
+        """The average precision over the buckets, or over all cells where counts are exact.
 
-        What buckets hide falls with the square of their width: a third of what merging them in
+        What cells hide falls with the square of their width: a third of what merging them in
         pairs changes stands for it.
         """
-        starts = self.starts
+        starts = finest_starts(self.finest) if self.noise.exact else self.starts
         found, coarse = (
             average_precision(merge(self.counts, some)) for some in (starts, starts[::2])
         )
@@ -119,7 +143,7 @@ class Histogram:
             float(band.privacy_error),
             float(band.sampling_error),
             abs(float(found.value - coarse.value)) / 3,
-        )
+        ).within(UNIT)
 
     def auc(self, buckets: int, density: bool = True) -> float:
         """The area of so many equi-depth buckets.
@@ -193,8 +217,8 @@ class Histogram:
         return Reliability(self.edges[starts], ends, self.cells.predicted, observed, totals)
 
     def calibration(self) -> CalibrationFigures:
-        """How far scores are from the shares of positives, over the buckets."""
-        return calibration_figures(self.cells)
+        """How far scores are from the shares of positives, over the finest cells."""
+        return calibration_figures(self.finest)
 
     def calibrator(self, method: str = "bbq") -> Calibrator:
         """A map from scores to calibrated probabilities, fitted on the buckets."""
@@ -216,15 +240,16 @@ class Histogram:
 
     def to_rows(self) -> list[tuple[str, str]]:
         """What a person is told of it."""
-        average, half = self.average_precision(), self.at(0.5)
-        named = ("precision", "recall", "accuracy", "f1")
-        ece = self.debiased_ece()
+        half, ece = self.at(0.5), self.debiased_ece()
+        named = {"precision": "precision", "recall": "recall", "accuracy": "accuracy", "f1": "F1"}
+        calibration = Estimate(ece.value, ece.standard_error, 0.0, limits=UNIT)
+        bounds = bounds_line(calibration.interval(0.95), ".4f")
         return [
-            ("average precision", _with_error(average)),
-            ("at 0.5", ", ".join(f"{name} {_with_error(half[name])}" for name in named)),
+            ("average precision", estimate_line(self.average_precision(), ".4f")),
+            *((f"{told} at 0.5", estimate_line(half[name], ".4f")) for name, told in named.items()),
             (
-                "calibration",
-                f"ECE {ece.value:.4f} +- {ece.standard_error:.1g} over {self.starts.size} buckets",
+                "calibration error (ECE)",
+                f"{ece.value:.4f}, {POPULATION_INTERVAL} {bounds}, {self.starts.size} buckets",
             ),
         ]
 
@@ -250,7 +275,7 @@ class Histogram:
         return entry | {
             "debiased_ece": finite(honest.value),
             "debiased_ece_error": finite(honest.standard_error),
-            "width_error": finite(width_error(self.cells)),
+            "width_error": finite(width_error(self.finest)),
         }
 
     @property
@@ -283,7 +308,7 @@ class Histogram:
             float(band.privacy_error[0]),
             float(band.sampling_error[0]),
             self._cut_error(rate, above[0]),
-        )
+        ).within(UNIT)
 
     def _cut_error(self, rate: Rate, above: Floats) -> float:
         """The error of a threshold inside a cell, by the share of its records that lies above.
@@ -302,9 +327,3 @@ class Histogram:
         reach = math.sqrt(above[cell] * (1 - above[cell]))
         steps = moved / (above[cell] - above[other]) * np.maximum(self.counts[:, cell], 0.0) * reach
         return float(np.sqrt(np.sum(steps**2)))
-
-
-def _with_error(rate: Estimate) -> str:
-    """A rate with its standard error about the population."""
-    error = math.hypot(rate.standard_error, rate.sampling_error)
-    return f"{rate.value:.4f} +- {error:.1g}"

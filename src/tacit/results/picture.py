@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from tacit.results.bands import Band
+from tacit.results.estimate import RECORDS_INTERVAL
 from tacit.results.findings import Curve
+
+RECORDS_BAND = "95 % band (these records)"
 
 
 def new_axes() -> Any:
@@ -39,12 +43,13 @@ def draw_evaluation(evaluation: Any, axes: Any = None) -> Any:
 
 
 def draw_roc(curve: Curve, axes: Any) -> None:
-    """The curve, and a band of 1.96 standard errors of the true-positive rate."""
+    """The curve, and the band of the true-positive rate about these records, within [0, 1]."""
     order = np.argsort(curve.false_positive_rate, kind="stable")
     across = curve.false_positive_rate[order]
     up = curve.true_positive_rate[order]
-    reach = 1.96 * curve.true_positive_error[order]
-    axes.fill_between(across, up - reach, up + reach, alpha=0.25, linewidth=0, label="95 % band")
+    noise = Band(curve.true_positive_rate, curve.true_positive_error, np.zeros_like(up))
+    low, high = (edge[order] for edge in noise.limits(0.95))
+    axes.fill_between(across, low, high, alpha=0.25, linewidth=0, label=RECORDS_BAND)
     axes.plot(across, up, label="estimate")
     axes.plot([0, 1], [0, 1], color="grey", linewidth=0.8, linestyle="--")
     axes.set(xlim=(0, 1), ylim=(0, 1.02), aspect="equal")
@@ -52,13 +57,19 @@ def draw_roc(curve: Curve, axes: Any) -> None:
     axes.legend(loc="lower right")
 
 
+def draw_interval(bounds: tuple[float, float], axes: Any) -> None:
+    """An interval about these records, as a bar with ends."""
+    middle, reach = (bounds[0] + bounds[1]) / 2, (bounds[1] - bounds[0]) / 2
+    axes.errorbar([0], [middle], yerr=[reach], fmt="none", capsize=6, label=RECORDS_INTERVAL)
+
+
 def _draw_interval(evaluation: Any, axes: Any) -> None:
-    """The value as a point, and its interval, which a known bias may move off the point."""
+    """The value as a point, and its interval about these records."""
     value = evaluation.estimate.value
     axes.plot([0], [value], "o", label="estimate")
     if math.isfinite(evaluation.estimate.standard_error):
         low, high = evaluation.estimate.interval(0.95)
-        axes.errorbar([0], [(low + high) / 2], yerr=[(high - low) / 2], fmt="none", capsize=6)
+        draw_interval((low, high), axes)
     if evaluation.exact is not None:
         axes.axhline(evaluation.exact, color="grey", linestyle="--", label="exact (not private)")
     axes.set_xticks([])

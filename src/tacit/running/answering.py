@@ -1,8 +1,11 @@
 """Answers a coordinator's letters on a party's own machine, one process a letter.
 
-Order of what is made durable: the debit in the budget book, then where the run stands, then the
-reply leaves. A process that dies in between has spent what its book says, and told nothing; the
-letter, sent again, is answered anew and paid again.
+Order of what is made durable: the debit in the ledger, then where the run stands, then the reply
+leaves. A process that dies in between has spent what its ledger says, and told nothing; the letter,
+sent again, is answered anew and paid again. Every letter that is answered has its debit, be it of
+nothing, so that a state that is older than the ledger is noticed (``debits.LedgerGuard``). A note
+that serves once (``Memory.take``) is off the disk before it is used: a process that dies over it
+does not get it back.
 """
 
 from __future__ import annotations
@@ -13,22 +16,25 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
 from tacit.data.reading import read
-from tacit.privacy.composition import stated_cost
-from tacit.privacy.ledger import BudgetError, Entry, Ledger
+from tacit.data.units import UNITS
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.ledger_files import sync
 from tacit.privacy.noise import NoiseSource, SystemNoise
-from tacit.protocols.conversation import Memory, Protocol
+from tacit.protocols.conversation import Memory
 from tacit.protocols.messages import MessageError
 from tacit.protocols.values import decode_values, encode_values
+from tacit.running.debits import LedgerGuard, fingerprint, unrecorded
 from tacit.running.keeping import KEPT, LASTING
 from tacit.running.letters import MARK_BYTES, SESSION_PLACE, LetterError, MalformedLetterError
-from tacit.running.party import Debit, DeclinedError, Party
+from tacit.running.party import Party
 from tacit.running.plans import PartyFile, Plan, PlanError
+from tacit.running.units import can_answer
 
 NOTEBOOK = "notebook"
 FORGOTTEN_AFTER = 30 * 86_400.0
@@ -72,14 +78,12 @@ class PartyDesk:
     plan : the party's copy of the plan.
     place : the party's place in it.
     identity : its key.
-    records : its records.
     """
 
     own: PartyFile
     plan: Plan
     place: int
     identity: Identity
-    records: Clients
 
     @classmethod
     def open(cls, path: str | Path, mark: bytes | None = None) -> PartyDesk:
@@ -94,7 +98,6 @@ class PartyDesk:
         Raises
         ------
         PlanError : for a file, plan or key that does not fit.
-        DataError : for records that cannot be used.
         OSError : for a file that cannot be read.
         """
         own = PartyFile.read(path)
@@ -108,7 +111,37 @@ class PartyDesk:
             raise PlanError(
                 f"the plan calls the holder of this key {named!r}, the file {own.name!r}"
             )
-        return cls(own, plan, place, identity, read_records(own))
+        return cls(own, plan, place, identity)
+
+    @cached_property
+    def records(self) -> Clients:
+        """The party's records as its file has them, read when they are needed first.
+
+        Raises
+        ------
+        DataError : for records that cannot be used.
+        """
+        return read_records(self.own)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the unit in the party's file suits the plan's; no record is read for it."""
+        return can_answer(self.own.unit, self.plan.unit, self.plan.protocol)
+
+    def check_unit(self) -> None:
+        """Refuse a unit that does not suit the plan's; no record is read for it.
+
+        Raises
+        ------
+        PlanError : naming both, on the party's own screen.
+        """
+        if self.fits:
+            return
+        said = "no unit" if self.own.unit is None else f"the unit {self.own.unit!r}"
+        raise PlanError(
+            f"the file of {self.own.name!r} names {said}, which cannot be converted to the plan's "
+            f"{self.plan.unit!r}; under [data], unit is one of {', '.join(UNITS)}"
+        )
 
     def answer(self, message: bytes, noise: NoiseSource | None = None) -> bytes:
         """The signed reply to a letter; what it costs is in the book before this returns.
@@ -129,6 +162,7 @@ class PartyDesk:
             state = self.own.state / f"{session}.run"
             if state.exists():
                 self._resume(party, state)
+            party.when_taking(lambda: _replace(state, party.state))
             try:
                 reply = party.answer(message)
             except LetterError:
@@ -155,17 +189,21 @@ class PartyDesk:
         memory = Memory()
         for key, note in decode_values(self._notebook(), KEPT)["notes"].items():
             memory.keep(key, note)
-        guard = BookGuard(
-            book, self.own.dataset, self.plan.protocol, fingerprint(book, self.records)
+        records = self.records if self.fits else None
+        guard = (
+            unrecorded
+            if records is None
+            else LedgerGuard(book, self.own.dataset, self.plan.protocol, fingerprint(book, records))
         )
         return Party(
             self.place,
             self.identity,
             self.plan.agreement(),
-            self.records,
+            records,
             SystemNoise() if noise is None else noise,
-            memory,
             guard,
+            memory,
+            self.own.unit,
         )
 
     def _notebook(self) -> bytes:
@@ -181,51 +219,13 @@ class PartyDesk:
     @contextmanager
     def _alone(self, session: str) -> Iterator[None]:
         """No other process answers for this party meanwhile."""
-        self.own.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self.own.state.exists():
+            self.own.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+            sync(self.own.state.parent)
         with (self.own.state / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             _forget_old(self.own.state)
             yield
-
-
-@dataclass(frozen=True)
-class BookGuard:
-    """Writes every debit of a run into a budget book, and declines what the book does not allow.
-
-    Parameters
-    ----------
-    book : the book.
-    dataset : the name of the records in it.
-    protocol : what the run computes.
-    fingerprint : of the records.
-    """
-
-    book: Ledger
-    dataset: str
-    protocol: Protocol
-    fingerprint: bytes
-
-    def __call__(self, debit: Debit) -> None:
-        """Debit, durably.
-
-        Raises
-        ------
-        DeclinedError : with what everyone may know.
-        """
-        cost = stated_cost(debit.cost, self.protocol.guarantee)
-        entry = Entry(
-            self.dataset,
-            self.fingerprint,
-            self.protocol.name,
-            f"{debit.turn} {debit.step}",
-            debit.session.hex(),
-            debit.request,
-            cost,
-        )
-        try:
-            self.book.debit(entry)
-        except BudgetError as error:
-            raise DeclinedError(error.public) from error
 
 
 def _marked(own: PartyFile, mark: bytes | None) -> Plan:
@@ -239,16 +239,8 @@ def _marked(own: PartyFile, mark: bytes | None) -> Plan:
     raise PlanError("this party agreed to no such plan")
 
 
-def fingerprint(book: Ledger, records: Clients) -> bytes:
-    """The book's keyed digest of a client's records."""
-    columns: list[Any] = [records.scores, records.labels]
-    if records.second is not None:
-        columns.append(records.second)
-    return book.fingerprint(*columns)
-
-
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file whole and durably, readable by its owner only."""
+    """Write a file whole, readable by its owner only; content and name are on disk on return."""
     draft = path.with_suffix(".part")
     opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
@@ -257,6 +249,7 @@ def _replace(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
+        sync(path.parent)
     except OSError:
         draft.unlink(missing_ok=True)
         raise

@@ -17,8 +17,10 @@ from tacit.protocols.difference_findings import ComparisonFindings
 from tacit.protocols.fedauc import FedAUC
 from tacit.results.comparison import Comparison
 from tacit.results.evaluation import Evaluation, Traffic
+from tacit.results.findings import Findings
 from tacit.running.evaluating import noise_name, noise_source, simulation_warnings
 from tacit.running.simulation import Run, simulate
+from tacit.running.units import unit_told
 
 
 def compare(
@@ -79,38 +81,44 @@ def compare(
     both, chosen = _together(first, second), _comparing(protocol)
     source = noise_source(both, seed) if noise is None else noise
     run = simulate(both, chosen, source, memory)
-    found = run.findings
+    found = run.findings.published()
     if not isinstance(found, ComparisonFindings) or found.first is None or found.second is None:
         raise TypeError(f"{chosen.name} has findings about one model only")
     return Comparison(
         names,
-        found.first.estimate(),
-        found.second.estimate(),
-        _evaluation(both, chosen, source, run, federation),
+        found.first.published().estimate(),
+        found.second.published().estimate(),
+        _evaluation(both, chosen, source, run, found, federation),
         _exact(both) if exact else None,
     )
 
 
 def _evaluation(
-    clients: Clients, protocol: Protocol, source: NoiseSource, run: Run, federation: str | None
+    clients: Clients,
+    protocol: Protocol,
+    source: NoiseSource,
+    run: Run,
+    found: Findings,
+    federation: str | None,
 ) -> Evaluation:
     """The run as an evaluation of the difference."""
     return Evaluation(
         protocol={"name": protocol.name, **protocol.settings},
-        estimate=run.findings.estimate(),
+        estimate=found.estimate(),
         roc=None,
         spent=run.spent,
         traffic=Traffic(run.rounds, run.bytes_sent),
         clients=clients.count,
-        positives=float(run.findings.positives),
+        positives=float(found.positives),
         noise=noise_name(source),
         figure=protocol.figure,
-        warnings=(*simulation_warnings(clients, source), *run.findings.warnings),
-        negatives=float(run.findings.negatives),
+        warnings=(*simulation_warnings(clients, source), *found.warnings_to(clients.names)),
+        negatives=float(found.negatives),
         participants=clients.names,
         federation=federation,
         simulated=clients.simulated or not isinstance(source, SystemNoise),
         time=None if isinstance(source, SimulatedNoise) else datetime.now(UTC),
+        unit=unit_told(protocol, clients),
     )
 
 

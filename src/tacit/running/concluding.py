@@ -27,9 +27,10 @@ def concluded(plan: Plan, coordinator: Coordinator, received: dict[int, int]) ->
     ------
     RunError : for a run without findings.
     """
-    findings, protocol = coordinator.findings, plan.protocol
-    if findings is None:
+    protocol = plan.protocol
+    if coordinator.findings is None:
         raise RunError("the run has no findings")
+    findings = coordinator.findings.published()
     members = coordinator.active
     left = [place for place in range(len(plan.parties)) if place not in members]
     told = [
@@ -52,7 +53,8 @@ def concluded(plan: Plan, coordinator: Coordinator, received: dict[int, int]) ->
         positives=float(findings.positives),
         noise="system",
         figure=protocol.figure,
-        warnings=(*told, *findings.warnings),
+        warnings=(*told, *findings.warnings_to(tuple(plan.parties[own].name for own in members))),
+        unit=plan.unit,
         histogram=findings.histogram,
         protection=findings.protection,
         negatives=float(findings.negatives),

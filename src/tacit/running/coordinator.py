@@ -10,7 +10,9 @@ from tacit.crypto.secure_sum import new_session
 from tacit.crypto.sum_errors import ReplayError, SumError
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.protocols.conversation import Ask, View
+from tacit.protocols.hidden_ranks import rank_together
 from tacit.protocols.messages import MessageError
+from tacit.protocols.paired_ustatistic import compute_pairs
 from tacit.protocols.values import named_values
 from tacit.results.findings import Findings
 from tacit.running.exchanges import EachExchange, Exchange, Letters, SumExchange
@@ -25,9 +27,13 @@ from tacit.running.letters import (
     StaleLetterError,
     opened,
 )
+from tacit.running.reasons import checked_reason, printable
 
 SUM_ATTEMPTS = 3
 """How often a run that restarts tries one sum."""
+
+JOINT = frozenset({compute_pairs.name, rank_together.name})
+"""Steps that parties compute together."""
 
 
 class RunError(RuntimeError):
@@ -110,7 +116,15 @@ class Coordinator:
         return tuple(sorted(self._waiting))
 
     def open(self) -> dict[int, bytes]:
-        """The first letters, by party."""
+        """The first letters, by party.
+
+        Raises
+        ------
+        RunError : for a protocol with a step that parties compute together, before anybody spends.
+        """
+        for step in self._agreement.protocol.steps:
+            if step.name in JOINT:
+                raise _between_parties(step.name)
         return self._begin(next(self._conversation))
 
     def receive(self, sender: int, message: bytes) -> None:
@@ -137,7 +151,7 @@ class Coordinator:
             raise StaleLetterError(f"party {sender} has answered turn {letter.turn}, or has left")
         try:
             if letter.kind is Kind.DECLINE:
-                self.declined[sender] = named_values(letter.body, reason=str)["reason"]
+                self.declined[sender] = _reason(letter.body)
             else:
                 said = named_values(letter.body, content=bytes, spent=dict)
                 cost = cost_of(said["spent"])
@@ -146,7 +160,7 @@ class Coordinator:
         except ReplayError as error:
             raise StaleLetterError(str(error)) from error
         except (MessageError, SumError) as error:
-            raise MalformedLetterError(str(error)) from error
+            raise MalformedLetterError(printable(str(error))) from error
         self._waiting.discard(sender)
 
     def close(self) -> dict[int, bytes]:
@@ -192,9 +206,7 @@ class Coordinator:
     def _begin(self, ask: Ask) -> dict[int, bytes]:
         self.asks += 1
         if ask.view is View.JOINT:
-            raise RunError(
-                f"step {ask.step.name} is computed between parties: this runner does not do that"
-            )
+            raise _between_parties(ask.step.name)
         if ask.view is View.SUM:
             self._exchange = SumExchange(
                 ask, self.active, self._agreement, self.session, self._attempts
@@ -216,3 +228,21 @@ class Coordinator:
     def _reasons(self) -> str:
         told = [f"party {party} declined: {why}" for party, why in sorted(self.declined.items())]
         return "".join(f"; {one}" for one in told)
+
+
+def _reason(body: bytes) -> str:
+    """Why a party declines: results and terminals show it, so it is short and printable.
+
+    Raises
+    ------
+    MessageError : for any other reason.
+    """
+    reason = named_values(body, reason=str)["reason"]
+    try:
+        return checked_reason(reason)
+    except ValueError as error:
+        raise MessageError(str(error)) from None
+
+
+def _between_parties(step: str) -> RunError:
+    return RunError(f"step {step} is computed between parties: this runner does not do that")

@@ -16,8 +16,10 @@ from tacit.protocols.conversation import Memory, Protocol
 from tacit.protocols.fedauc import FedAUC
 from tacit.results.evaluation import Evaluation, Traffic
 from tacit.results.findings import Findings
+from tacit.running.joint_processes import NO_LEDGERS, Ledgers
 from tacit.running.simulation import Run, replicate, simulate
 from tacit.running.two_party import JointRun, run_jointly
+from tacit.running.units import taken_by, unit_told
 
 IDEAL = (
     "what clients would compute together was computed by a trusted party: this process saw all of "
@@ -43,6 +45,7 @@ def evaluate(
     exact: bool = False,
     federation: str | None = None,
     engine: Literal["ideal", "spu"] = "ideal",
+    ledgers: Ledgers = NO_LEDGERS,
 ) -> Evaluation:
     """Run one evaluation and return the estimate with its errors and its costs.
 
@@ -62,13 +65,17 @@ def evaluate(
     engine : who computes what clients compute together: ``"ideal"``, a trusted party in this
         process, or ``"spu"``, the clients by cryptography, each in a process of its own (the extra
         ``two-party``; docs/two-party.md).
+    ledgers : with ``engine="spu"`` the file of every client's ledger, by the client's name. Clients
+        that exist do not compute together without: each debits its ledger before it answers.
 
     Raises
     ------
-    DataError : when the records cannot be evaluated: fewer than two, or a class absent where the
-        protocol can tell.
-    ValueError : for a seed together with a noise source, an unknown engine, or simulated noise or
-        a protocol without joint steps where the engine is ``"spu"``.
+    DataError : when the records cannot be evaluated: fewer than two, where the guarantee does not
+        hide whether a record is there, a class absent where the protocol can tell, or scores in a
+        unit that it cannot take.
+    ValueError : for a seed together with a noise source, an unknown engine, or ledgers without the
+        engine ``"spu"``; with it, for simulated noise, a protocol without joint steps, or clients
+        that exist and have no ledgers.
     JointError : when a client's process fails or does not answer in time.
 
     Examples
@@ -85,10 +92,12 @@ def evaluate(
     """
     if seed is not None and noise is not None:
         raise ValueError("give a seed or a noise source, not both")
-    _check_records(clients)
-    source = noise_source(clients, seed) if noise is None else noise
-    run = _run(clients, protocol, source, memory, engine)
-    findings = run.findings
+    if not protocol.guarantee.hides_presence:
+        _check_records(clients)
+    clients = taken_by(protocol, clients)
+    source = _source(clients, seed, engine) if noise is None else noise
+    run = _run(clients, protocol, source, memory, engine, ledgers)
+    findings = run.findings.published()
     return Evaluation(
         protocol={"name": protocol.name, **protocol.settings},
         estimate=findings.estimate(),
@@ -103,7 +112,7 @@ def evaluate(
         warnings=(
             *simulation_warnings(clients, source),
             *_joint_warnings(run),
-            *findings.warnings,
+            *findings.warnings_to(clients.names),
         ),
         histogram=findings.histogram,
         protection=findings.protection,
@@ -113,6 +122,7 @@ def evaluate(
         federation=federation,
         simulated=clients.simulated or not isinstance(source, SystemNoise),
         time=None if isinstance(source, SimulatedNoise) else datetime.now(UTC),
+        unit=unit_told(protocol, clients),
     )
 
 
@@ -139,7 +149,7 @@ def repeat_findings(
 ) -> Findings:
     """As ``repeat``, with every repetition's own errors and class sizes."""
     _check_records(clients)
-    return replicate(clients, protocol, times, seed)
+    return replicate(taken_by(protocol, clients), protocol, times, seed)
 
 
 def exact_auc(clients: Clients) -> float:
@@ -147,15 +157,27 @@ def exact_auc(clients: Clients) -> float:
     return float(simulate(clients, ExactAUC(), NoNoise()).findings.value)
 
 
+def _source(clients: Clients, seed: int | None, engine: str) -> NoiseSource:
+    """The noise of a run; clients in processes of their own draw theirs from the system."""
+    return SystemNoise() if engine == "spu" and seed is None else noise_source(clients, seed)
+
+
 def _run(
-    clients: Clients, protocol: Protocol, noise: NoiseSource, memory: Memory | None, engine: str
+    clients: Clients,
+    protocol: Protocol,
+    noise: NoiseSource,
+    memory: Memory | None,
+    engine: str,
+    ledgers: Ledgers,
 ) -> Run:
     if engine not in ENGINES:
         raise ValueError(f"engine must be one of {ENGINES}, got {engine!r}")
+    if ledgers and engine != "spu":
+        raise ValueError("ledgers are debited by clients' own processes: they need engine 'spu'")
     if engine == "spu":
         if memory is not None:
             raise ValueError("clients in processes of their own keep their own notebooks")
-        return run_jointly(clients, protocol, noise)
+        return run_jointly(clients, protocol, noise, ledgers=ledgers)
     return simulate(clients, protocol, noise, memory)
 
 

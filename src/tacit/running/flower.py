@@ -36,6 +36,7 @@ from tacit.running.letters import (
     is_signed,
 )
 from tacit.running.plans import Plan
+from tacit.running.reasons import printable
 
 try:
     from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
@@ -249,10 +250,11 @@ def letter_in(message: Any) -> bytes:
     LetterError : for a message without one, with what the sender said instead.
     """
     if not message.has_content():
-        raise LetterError(f"its node failed: {message.error.reason:.200}")
+        raise LetterError(f"its node failed: {printable(str(message.error.reason))}")
     content = message.content
     if SAID in content:
-        raise LetterError(f"it did not answer: {dict(content[SAID]).get('refused', '')!s:.200}")
+        said = str(dict(content[SAID]).get("refused", ""))
+        raise LetterError(f"it did not answer: {printable(said)}")
     try:
         data = content[BYTES][BYTES].data
     except (KeyError, TypeError, AttributeError):

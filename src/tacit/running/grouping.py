@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
 
 from tacit.data.clients import Clients, DataError
 from tacit.data.groups import Groups
-from tacit.privacy.cost import most
+from tacit.privacy.cost import Adjacency, most
 from tacit.protocols.conversation import Protocol
 from tacit.results.grouped import Group, GroupedEvaluation
 from tacit.running.evaluating import evaluate
+
+READ_OFF = (
+    "the list of groups was read off the records, so it shows that each of them has a record, "
+    "which the guarantee does not cover: name the agreed groups"
+)
 
 
 def evaluate_groups(
@@ -27,26 +33,34 @@ def evaluate_groups(
     """One evaluation of each group's records, and how far the groups lie apart.
 
     A figure is about the records of its group only: an AUC compares positives and negatives of one
-    group. Clients without any record of a group are not asked about it.
+    group.
 
     To which group a record belongs is public and does not change. A record is then in one
     evaluation, so changing it, or its label, changes one reply: evaluations at epsilon each cost
     epsilon together (parallel composition, McSherry 2009, Theorem 4). Epsilon hides what records
-    hold. It does not hide groups, nor which clients hold a record of a group, as that decides who
-    is asked; and where a protocol shows how many records a client has, it shows that by group.
+    hold, and not to which group they belong.
+
+    A guarantee about added and removed records (``Adjacency.RECORD``) hides a group's size too.
+    Every client is then asked about every group, whether it holds a record of it or not; a group is
+    evaluated whatever its size; and of its size only the noisy counts say something, which the
+    evaluation paid for. The list of groups is published: agree on it (``Groups.agreed``), as one
+    that is read off the records shows that each has a record. Under other guarantees numbers of
+    records are public: sizes are exact, a group of fewer than two records is not evaluated, and
+    clients without a record of a group are not asked about it.
 
     Parameters
     ----------
     clients : all records.
     groups : to which group each belongs.
     protocol : what to run on every group, with its whole budget each time.
-    seed, exact, engine : as for ``evaluate``; groups draw independent noise.
+    seed, exact, engine : as for ``evaluate``; groups draw independent noise. Without ledgers
+        ``engine="spu"`` is for clients that do not exist.
     federation : what the records are called; a group's result adds the group's name.
 
     Returns
     -------
-    A group has no estimate where the noise left no signal, where it has fewer than two records, or
-    where a class is absent and the protocol can tell.
+    A group has no estimate where the noise left no signal; where its size is public, and it has
+    fewer than two records; or where nothing is protected and a class is absent.
 
     Raises
     ------
@@ -65,37 +79,48 @@ def evaluate_groups(
     >>> low < found["0"].evaluation.exact < high
     True
     """
+    if groups.of_record.size != clients.records:
+        raise DataError(f"{clients.records} records but {groups.of_record.size} groups")
     seeds = _seeds(seed, len(groups.names))
+    hidden = protocol.guarantee.hides_presence
     found, costs = [], []
-    for place, name in enumerate(groups.names):
-        members = groups.members(clients, place)
-        if members.records < 2:
-            reason = f"an evaluation needs at least two records, got {members.records}"
-            found.append(Group(name, members.records, None, reason))
+    for index, name in enumerate(groups.names):
+        size = None if hidden else int(groups.sizes[index])
+        if size is not None and size < 2:
+            reason = f"an evaluation needs at least two records, got {size}"
+            found.append(Group(name, size, None, reason))
             continue
+        members = groups.members(clients, index, all_clients=hidden)
         called = None if federation is None else f"{federation}, group {name}"
         try:
             result = evaluate(
                 members,
                 protocol,
-                seeds[place],
+                seeds[index],
                 exact=exact and not _lacks_a_class(members, protocol),
                 federation=called,
                 engine=engine,
             )
         except DataError as error:
-            if not _lacks_a_class(members, protocol):
+            if not (_tells_classes(protocol) and _lacks_a_class(members, protocol)):
                 raise
-            found.append(Group(name, members.records, None, str(error)))
+            found.append(Group(name, size, None, str(error)))
             costs.append(protocol.guarantee)
             continue
-        found.append(Group(name, members.records, result))
+        found.append(Group(name, size, result))
         costs.append(result.spent)
-    return GroupedEvaluation(tuple(found), most(costs), protocol.figure)
+    notes = (READ_OFF,) if hidden and not groups.agreed else ()
+    return GroupedEvaluation(tuple(found), most(costs), protocol.figure, notes)
+
+
+def _tells_classes(protocol: Protocol) -> bool:
+    """Whether a refusal may follow from an absent class, since labels are not protected."""
+    cost = protocol.guarantee
+    return math.isinf(cost.epsilon) or cost.adjacency is Adjacency.SCORE
 
 
 def _lacks_a_class(clients: Clients, protocol: Protocol) -> bool:
-    """Whether these records have no AUC; asked only for what is not private, or after a refusal."""
+    """Whether these records have no AUC; asked only for what is not private."""
     return protocol.figure == "AUC" and clients.positives in (0, clients.records)
 
 

@@ -63,7 +63,9 @@ def transfers_for(items: int) -> str:
     return SILENT if items > MANY_ITEMS else AT_ONCE
 
 
-def link(session: str, rank: int, sockets: Sequence[str], timeout: float) -> Any:
+def link(
+    session: str, rank: int, sockets: Sequence[str], timeout: float, setup_timeout: float
+) -> Any:
     """SPU's link between the parties, over the sockets of their tunnels.
 
     Parameters
@@ -71,7 +73,8 @@ def link(session: str, rank: int, sockets: Sequence[str], timeout: float) -> Any
     session : the session's name.
     rank : the party's place among ``sockets``; it listens on its own.
     sockets : the address of every party as this one reaches it.
-    timeout : seconds to wait for a connection, and for every message.
+    timeout : seconds to wait for every message.
+    setup_timeout : seconds to wait for a connection.
 
     Raises
     ------
@@ -80,8 +83,8 @@ def link(session: str, rank: int, sockets: Sequence[str], timeout: float) -> Any
     spu = library("spu.libspu")
     description = spu.link.Desc()
     description.id = session
-    milliseconds = max(int(1000 * timeout), 1)
-    description.recv_timeout_ms = milliseconds
+    description.recv_timeout_ms = max(int(1000 * timeout), 1)
+    milliseconds = max(int(1000 * setup_timeout), 1)
     description.http_timeout_ms = milliseconds
     description.connect_retry_interval_ms = 50
     description.connect_retry_times = max(milliseconds // 50, 1)
@@ -91,6 +94,12 @@ def link(session: str, rank: int, sockets: Sequence[str], timeout: float) -> Any
         return spu.link.create_brpc(description, rank)
     except RuntimeError as error:
         raise JointError(f"the parties did not meet: {first_line(error)}") from None
+
+
+def load_engine() -> None:
+    """Import what computing on shares needs, which takes seconds: before others wait for it."""
+    for name in ("spu.libspu", "spu.api", "spu.utils.frontend", "jax.numpy"):
+        library(name)
 
 
 def first_line(error: Exception) -> str:

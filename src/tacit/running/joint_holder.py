@@ -1,20 +1,22 @@
 """A party's records in its own process: what it answers about them, and what it refuses.
 
 A party answers the steps of the protocol that it agreed to, each once, as long as they spend no
-more than the agreed guarantee; whoever asks.
+more than the agreed guarantee, and after its ledger holds what they spend; whoever asks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.crypto.sealed import Receiver, seal
+from tacit.crypto.secure_sum import new_session
 from tacit.data.clients import Clients, Ragged
-from tacit.privacy.cost import NOTHING
+from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocols.ask_messages import decode_ask
 from tacit.protocols.conversation import Ask, Memory, Protocol, View
@@ -22,6 +24,7 @@ from tacit.protocols.hidden_ranks import RANKS, rank_codes, rank_together
 from tacit.protocols.messages import decode, encode, reply_of
 from tacit.protocols.paired_ustatistic import PairedUStatistic, compute_pairs
 from tacit.protocols.score_range import check_scores_in_unit_interval
+from tacit.running.debits import Debit, Guard
 from tacit.running.joint_engine import SharedRun, held, summands_of
 from tacit.running.joint_ranking import mid_ranks_of, rank_keys, ranking
 from tacit.running.joint_work import PairWork, Terms, box_place
@@ -29,6 +32,9 @@ from tacit.running.spending import exceeds
 
 Words = NDArray[np.uint64]
 Boxes = dict[str, NDArray[np.uint8]]
+
+JOINT_STEPS = (compute_pairs, rank_together)
+"""Steps that parties compute together; a party answers all others by itself."""
 
 
 class Holder:
@@ -40,14 +46,20 @@ class Holder:
     clients : its records, a batch of one.
     index : its place among all clients.
     silent : draw no noise, to check the arithmetic; never for a release.
+    guard : is told of every debit before anything is computed; ``debits.unrecorded`` writes nothing
+        down, and is for clients that do not exist.
     """
 
-    def __init__(self, protocol: Protocol, clients: Clients, index: int, silent: bool) -> None:
+    def __init__(
+        self, protocol: Protocol, clients: Clients, index: int, silent: bool, guard: Guard
+    ) -> None:
         self.index = index
         self.receiver = Receiver.new()
         self._protocol, self._clients, self._silent = protocol, clients, silent
+        self._guard, self._session = guard, new_session()
         self._memory, self._spent = Memory(), NOTHING
-        self._answered: set[str] = set()
+        self._answered: list[str] = []
+        self._receipt = b""
 
     @property
     def noise(self) -> NoiseSource:
@@ -60,11 +72,11 @@ class Holder:
         Raises
         ------
         MessageError : for bytes that are no ask of this protocol.
-        ValueError : for a step answered before, or a guarantee that would be exceeded.
+        ValueError : for a step answered before, a guarantee that would be exceeded, or an ask for
+            anything but the party's own reply.
+        DeclinedError : where the ledger does not allow it.
         """
-        ask = self._paid(message)
-        if ask.view is View.JOINT:
-            raise ValueError(f"step {ask.step.name!r} is computed together, not answered")
+        ask = self._paid(message, together=False)
         reply = ask.step.answer(self._clients, ask, self.noise, self._memory)
         return encode(reply_of(reply, 0))
 
@@ -73,12 +85,8 @@ class Holder:
 
         Raises as ``answer`` does, and for scores that the step refuses.
         """
-        ask = self._paid(message)
-        if ask.step is compute_pairs:
-            return self._pair_work(ask)
-        if ask.step is rank_together:
-            return self._rank_work()
-        raise ValueError(f"step {ask.step.name!r} is not computed together")
+        ask = self._paid(message, together=True)
+        return self._pair_work(ask) if ask.step is compute_pairs else self._rank_work()
 
     def _pair_work(self, ask: Ask) -> PairWork:
         protocol: PairedUStatistic = ask.settings
@@ -91,18 +99,34 @@ class Holder:
         scores = self._clients.scores[self._clients.ascending]
         return RankWork(self.index, self.receiver, rank_codes(scores), self._memory)
 
-    def _paid(self, message: bytes) -> Ask:
+    def _paid(self, message: bytes, together: bool) -> Ask:
+        """An ask that is allowed, with its cost in the ledger."""
         ask = decode_ask(message, self._protocol)
+        joint = ask.step in JOINT_STEPS
+        if joint is not together or ask.view is not (View.JOINT if joint else View.EACH):
+            raise ValueError(
+                f"step {ask.step.name!r} {'is' if joint else 'is not'} computed together, "
+                f"and was asked for the view {ask.view.value!r}"
+            )
         if ask.step.name in self._answered:
             raise ValueError(f"step {ask.step.name!r} was answered before")
-        spent = self._spent + ask.step.spends(self._clients, ask, self._memory)
+        cost = ask.step.spends(self._clients, ask, self._memory)
+        spent = self._spent + cost
         if exceeds(spent, self._protocol.guarantee):
             raise ValueError(
                 f"step {ask.step.name!r} would spend {spent}, agreed was {self._protocol.guarantee}"
             )
-        self._answered.add(ask.step.name)
+        self._debit(ask, sha256(message).digest(), cost)
         self._spent = spent
         return ask
+
+    def _debit(self, ask: Ask, request: bytes, cost: Cost) -> None:
+        turn, name = len(self._answered), ask.step.name
+        self._answered.append(name)
+        debit = Debit(self._session, turn, name, request, cost, cost, self._receipt)
+        made = self._guard(debit)
+        if made is not None:
+            self._receipt = made.receipt
 
 
 class RankWork:

@@ -1,10 +1,11 @@
 """One party's process in a joint computation: ``python -m tacit.running.joint_party``.
 
 It takes orders on its standard input and answers on its standard output, in frames. The first order
-comes from whoever runs the party: its records, and what was agreed. All later ones may come from
-the aggregator, so the party checks them against what was agreed: it answers the protocol's steps,
-each once, and lets no record into more pairs than agreed. What it hands in of joint computations is
-sealed: shares for the aggregator or for another party, or values of its own pairs with noise.
+comes from whoever runs the party: its records, its ledger, and what was agreed. All later ones may
+come from the aggregator, so the party checks them against what was agreed: it answers the
+protocol's steps, each once and after its debit, and lets no record into more pairs than agreed.
+What it hands in of joint computations is sealed: shares for the aggregator or for another party, or
+values of its own pairs with noise.
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ from numpy.typing import NDArray
 
 from tacit.crypto.sealed import seal
 from tacit.data.clients import Clients
+from tacit.privacy.ledger import Ledger
+from tacit.protocols.conversation import Protocol
 from tacit.protocols.messages import encode
 from tacit.protocols.registry import protocol_of
-from tacit.running.joint_engine import JointError, SharedRun, link, transfers_for
+from tacit.running.debits import DeclinedError, Guard, LedgerGuard, fingerprint, unrecorded
+from tacit.running.joint_engine import JointError, SharedRun, link, load_engine, transfers_for
 from tacit.running.joint_frames import Frame, FrameError, read_frame
 from tacit.running.joint_holder import Holder, RankWork
 from tacit.running.joint_tunnel import Credentials, Peer, Tunnel
@@ -79,7 +83,8 @@ class Party:
         self._work: PairWork | RankWork | None = None
         self._tunnel: Tunnel | None = None
         self._run: SharedRun | None = None
-        self._session, self._aggregator, self._timeout = "", b"", 0.0
+        self._session, self._aggregator = "", b""
+        self._timeout, self._setup_timeout = 0.0, 0.0
         self._context: Any = None
 
     def obey(self, order: Frame) -> bool:
@@ -118,8 +123,12 @@ class Party:
             second=arrays.get("second"),
         )
         protocol = protocol_of(str(given["protocol"]), given["settings"])
-        self._holder = Holder(protocol, clients, int(given["index"]), bool(given["silent"]))
+        guard = guard_of(protocol, clients, given["ledger"], given["simulated"])
+        index, silent = int(given["index"]), bool(given["silent"])
+        self._holder = Holder(protocol, clients, index, silent, guard)
         self._timeout = float(given["timeout"])
+        self._setup_timeout = float(given["setup_timeout"])
+        load_engine()
         self._aggregator = bytes.fromhex(given["aggregator"])
         self._desk.answer(Frame.of("ready"))
 
@@ -137,7 +146,7 @@ class Party:
             raise FrameError("a session is open already")
         credentials = Credentials.new(f"party {self._own.index}")
         own = Path(tempfile.mkdtemp(dir=self._directory))
-        self._tunnel = Tunnel(credentials, own, self._timeout, self._desk.give_up)
+        self._tunnel = Tunnel(credentials, own, self._setup_timeout, self._desk.give_up)
         self._desk.answer(
             Frame.of("opened", certificate=credentials.certificate, port=self._tunnel.port)
         )
@@ -149,7 +158,7 @@ class Party:
         peers = [Peer(**each) for each in order.header["peers"]]
         rank, self._session = int(order.header["rank"]), str(order.header["session"])
         sockets = self._tunnel.open(rank, peers)
-        self._context = link(self._session, rank, sockets, self._timeout)
+        self._context = link(self._session, rank, sockets, self._timeout, self._setup_timeout)
         self._run = SharedRun(self._context, transfers_for(int(order.header["items"])))
         self._desk.answer(Frame.of("linked", seconds=time.perf_counter() - began))
 
@@ -230,6 +239,29 @@ class Party:
         return self._holder
 
 
+def guard_of(protocol: Protocol, clients: Clients, ledger: str | None, simulated: bool) -> Guard:
+    """What a party's debits go to: its ledger, under the party's name as the data set.
+
+    Parameters
+    ----------
+    protocol : what the run computes.
+    clients : the party's records, a batch of one named client.
+    ledger : the path of its ledger; None only for a client that does not exist.
+    simulated : whether it does not exist.
+
+    Raises
+    ------
+    FrameError : for a client that exists and has no ledger.
+    LedgerError, OSError : where the ledger cannot be opened.
+    """
+    if ledger is not None:
+        book = Ledger(ledger)
+        return LedgerGuard(book, clients.name(0), protocol, fingerprint(book, clients))
+    if simulated is not True:
+        raise FrameError("a client that exists answers only with a ledger, and none was given")
+    return unrecorded
+
+
 def _keys(order: Frame) -> list[bytes]:
     return [bytes.fromhex(str(key)) for key in order.header["keys"]]
 
@@ -250,7 +282,10 @@ def main() -> None:
         except JointError as error:
             desk.answer(Frame.of("failed", reason=str(error)))
             failed = True
-        except (ValueError, TypeError, KeyError, ImportError) as error:
+        except DeclinedError as error:
+            desk.answer(Frame.of("failed", reason=error.public))
+            failed = True
+        except (ValueError, TypeError, KeyError, ImportError, OSError) as error:
             desk.answer(Frame.of("failed", reason=f"{type(error).__name__}: {error}"))
             failed = True
         else:

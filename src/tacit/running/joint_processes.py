@@ -15,11 +15,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import IO, Any
 
 import numpy as np
@@ -33,12 +33,17 @@ from tacit.protocols.messages import MessageError, as_reply, decode
 from tacit.running.joint_engine import JointError
 from tacit.running.joint_frames import Frame, FrameError, read_frame
 from tacit.running.joint_work import box_place
+from tacit.running.reasons import printable
 
 HOST = "127.0.0.1"
 STARTING_SECONDS = 120.0
-"""How long processes may take to start, be the agreed time shorter."""
+"""How long setting up may take, be the agreed time shorter: processes, checks, connections."""
 GRACE_SECONDS = 5.0
 """How long a process may take to end when it is told to."""
+
+Ledgers = Mapping[str, str | os.PathLike[str]]
+"""The files of clients' ledgers, by the clients' names."""
+NO_LEDGERS: Ledgers = MappingProxyType({})
 
 Answer = tuple[int, Frame | None]
 Frames = dict[int, Frame]
@@ -53,7 +58,8 @@ class JointSettings:
 
     Parameters
     ----------
-    timeout : seconds to wait for a party before giving up.
+    timeout : seconds to wait for a party before giving up, and for a party to wait for another's
+        message. Setting up has at least ``STARTING_SECONDS``: a machine that is busy starts late.
     chunk : how many pairs two parties compute at once; it bounds their memory.
     """
 
@@ -65,6 +71,11 @@ class JointSettings:
             raise ValueError(f"timeout must be positive and finite, got {self.timeout}")
         if self.chunk < 1:
             raise ValueError(f"chunk must be at least 1, got {self.chunk}")
+
+    @property
+    def setup_timeout(self) -> float:
+        """Seconds to wait while processes start, check what is asked, and connect."""
+        return max(self.timeout, STARTING_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -110,6 +121,7 @@ class Parties:
     protocol : what they agreed to.
     settings : how long to wait.
     silent : let no party draw noise, to check the arithmetic.
+    ledgers : every client's ledger, by its name; empty only for clients that do not exist.
 
     Raises
     ------
@@ -117,7 +129,12 @@ class Parties:
     """
 
     def __init__(
-        self, clients: Clients, protocol: Protocol, settings: JointSettings, silent: bool = False
+        self,
+        clients: Clients,
+        protocol: Protocol,
+        settings: JointSettings,
+        silent: bool = False,
+        ledgers: Ledgers = NO_LEDGERS,
     ) -> None:
         self.receiver = Receiver.new()
         self.names = tuple(clients.name(index) for index in range(clients.count))
@@ -125,6 +142,7 @@ class Parties:
         self.settings = settings
         self.sent = np.zeros(clients.count, dtype=np.int64)
         self._clients, self._protocol, self._silent = clients, protocol, silent
+        self._ledgers = ledgers
         self._answers: queue.Queue[Answer] = queue.Queue()
         self._processes: list[subprocess.Popen[bytes]] = []
         self._directory = Path()
@@ -136,7 +154,7 @@ class Parties:
                 self._start(index)
             for index in self.everybody:
                 self.order(index, self._beginning(index))
-            self.gather(self.everybody, "ready", max(self.settings.timeout, STARTING_SECONDS))
+            self.gather(self.everybody, "ready", self.settings.setup_timeout)
         except BaseException:
             self._end()
             raise
@@ -144,7 +162,7 @@ class Parties:
 
     def _beginning(self, index: int) -> Frame:
         """A party's own records, and what was agreed."""
-        own = self._clients.part(index, index + 1)
+        own, ledger = self._clients.part(index, index + 1), self._ledgers.get(self.names[index])
         arrays: dict[str, NDArray[Any]] = {"scores": own.scores, "labels": own.labels}
         if own.second is not None:
             arrays["second"] = own.second
@@ -156,7 +174,10 @@ class Parties:
             protocol=self._protocol.name,
             settings=self._protocol.settings,
             timeout=self.settings.timeout,
+            setup_timeout=self.settings.setup_timeout,
             silent=self._silent,
+            simulated=self._clients.simulated,
+            ledger=None if ledger is None else str(Path(ledger).resolve()),
             aggregator=self.receiver.public.hex(),
         )
 
@@ -204,7 +225,7 @@ class Parties:
         if frame is None:
             raise JointError(self._ended(index))
         if frame.kind == "failed":
-            raise JointError(f"{self.names[index]}: {frame.header.get('reason')}")
+            raise JointError(f"{self.names[index]}: {printable(str(frame.header.get('reason')))}")
         if index not in allowed:
             raise JointError(f"{self.names[index]} answered out of turn with {frame.kind!r}")
         return index, frame
@@ -249,7 +270,7 @@ class Parties:
         for index in self.everybody:
             message = encode_ask(ask.part(index, index + 1))
             self.order(index, Frame({"kind": "admit"}, message))
-        self.gather(self.everybody, "admitted")
+        self.gather(self.everybody, "admitted", self.settings.setup_timeout)
 
     def introduce(self, session: str, indices: Sequence[int], items: int) -> None:
         """Let parties make certificates, tell each the others', and have them link up.
@@ -258,7 +279,8 @@ class Parties:
         """
         for index in indices:
             self.order(index, Frame.of("open"))
-        opened = self.gather(indices, "opened")
+        longest = self.settings.setup_timeout
+        opened = self.gather(indices, "opened", longest)
         peers = [
             {
                 "name": self.names[index],
@@ -271,7 +293,7 @@ class Parties:
         for rank, index in enumerate(indices):
             words = {"rank": rank, "session": session, "peers": peers, "items": items}
             self.order(index, Frame({"kind": "link", **words}))
-        self.gather(indices, "linked")
+        self.gather(indices, "linked", longest)
 
     def opened(self, frame: Frame, place: Place, name: str) -> NDArray[np.int64]:
         """The numbers in a sealed box that a party handed in.

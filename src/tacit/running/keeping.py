@@ -14,6 +14,7 @@ from tacit.protocols.flipped import Flipped
 from tacit.protocols.messages import MessageError
 from tacit.protocols.two_round_auc import Turns
 from tacit.protocols.values import Kind
+from tacit.running.debits import Account
 from tacit.running.spending import Payment
 
 
@@ -50,12 +51,14 @@ def _key_parts(key: Any) -> dict[str, Any]:
     return {"data": key.private_bytes_raw()}
 
 
+OWN = (Account, Payment, Flipped, Seat, Member, Meeting, Introduction, Roster)
+
 KEPT = (
     Kind(Cost, cost_values, lambda **values: cost_of(values)),
     Kind(Turns, Turns._asdict, Turns),
     Kind(Identity, _identity_parts, Identity.from_bytes),
     Kind(X25519PrivateKey, _key_parts, X25519PrivateKey.from_private_bytes),
-    *(Kind.of(own) for own in (Payment, Flipped, Seat, Member, Meeting, Introduction, Roster)),
+    *(Kind.of(own) for own in OWN),
 )
 """The classes whose values a party's state may hold."""
 

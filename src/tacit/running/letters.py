@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from hashlib import sha256
+from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -21,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity
 from tacit.crypto.neighbours import check_fewest, default_colluders
 from tacit.protocols.conversation import Protocol
+from tacit.running.units import check_plan_unit, default_unit
 
 MAGIC = b"TLET"
 VERSION = 2
@@ -83,12 +85,14 @@ class Agreement:
     largest : the largest magnitude of a number that a party adds to a secure sum, with its noise.
     colluders : how many parties may collude with a coordinator that lies; None takes a fifth of
         them, rounded up, and none of two.
+    unit : in what the protocol takes scores; empty for its default.
 
     Raises
     ------
     ValueError : for no party, a key of another size or that appears twice, a ``fewest`` that is
-        not from 1 to the number of parties, ``colluders`` that leave no two others, or, where the
-        protocol sums, fewer parties than must certify a sum.
+        not from 1 to the number of parties, ``colluders`` that leave no two others, a unit that
+        does not suit the protocol, or, where the protocol sums, fewer parties than must certify a
+        sum.
     """
 
     protocol: Protocol
@@ -97,6 +101,7 @@ class Agreement:
     fewest: int = 0
     largest: int = LARGEST
     colluders: int | None = None
+    unit: str = ""
 
     def __post_init__(self) -> None:
         if self.fewest == 0:
@@ -109,6 +114,9 @@ class Agreement:
             raise ValueError("an identity key appears twice in the agreement")
         if not 1 <= self.fewest <= len(self.parties):
             raise ValueError(f"fewest must be from 1 to {len(self.parties)}, got {self.fewest}")
+        if not self.unit:
+            object.__setattr__(self, "unit", default_unit(self.protocol))
+        check_plan_unit(self.protocol, self.unit)
         most = max(len(self.parties) - 2, 0)
         if self.colluders is not None and not 0 <= self.colluders <= most:
             raise ValueError(f"colluders must be from 0 to {most}, got {self.colluders}")
@@ -121,8 +129,8 @@ class Agreement:
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of everything agreed."""
-        terms = {
+        """SHA-256 of everything agreed; the unit is among it where it is not the default."""
+        terms: dict[str, Any] = {
             "protocol": {"name": self.protocol.name, **self.protocol.settings},
             "parties": [key.hex() for key in self.parties],
             "coordinator": self.coordinator.hex(),
@@ -131,6 +139,8 @@ class Agreement:
         }
         if self.bears != default_colluders(len(self.parties)):
             terms["colluders"] = self.bears
+        if self.unit != default_unit(self.protocol):
+            terms["unit"] = self.unit
         return sha256(json.dumps(terms, sort_keys=True, default=repr).encode()).digest()
 
     def key_of(self, place: int) -> bytes:

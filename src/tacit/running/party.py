@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -11,12 +11,13 @@ from tacit.crypto.identities import Identity, Roster
 from tacit.crypto.secure_sum import SumTerms
 from tacit.crypto.secure_sum_client import SumClient
 from tacit.data.clients import Clients, DataError
-from tacit.privacy.cost import Cost
+from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.noise import NoiseSource
 from tacit.protocols.ask_messages import decode_ask
-from tacit.protocols.conversation import Ask, Layout, Memory, View
+from tacit.protocols.conversation import Ask, Layout, Memory, Reply, View
 from tacit.protocols.messages import encode, reply_of
 from tacit.protocols.values import decode_values, encode_values, named_values
+from tacit.running.debits import Account, Debit, DeclinedError, Guard
 from tacit.running.keeping import KEPT, cost_values
 from tacit.running.letters import (
     COORDINATOR,
@@ -31,53 +32,17 @@ from tacit.running.letters import (
 )
 from tacit.running.spending import Payment, added, exceeds, most_spent
 from tacit.running.sums import flattened, layout_of, length_of, sum_terms
+from tacit.running.units import FOREIGN_UNIT, can_answer, for_plan
 
 NO_SESSION = b""
 MASKING = 1
 """The round of a sum in which a party sends its numbers, counted from the first after the ask."""
-PARTY_BOUND = "clients"
-"""The shared value that says how many clients were asked; noise is divided by it."""
-
 
 UNANSWERABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, MemoryError)
 """What a step raises when an ask's values are not what it needs."""
 
-
-class DeclinedError(Exception):
-    """A party does not answer an ask, for a reason that it may tell everyone.
-
-    Parameters
-    ----------
-    public : what everyone learns; it holds nothing of the records.
-    """
-
-    def __init__(self, public: str) -> None:
-        super().__init__(public)
-        self.public = public
-
-
-@dataclass(frozen=True)
-class Debit:
-    """What a party is about to spend.
-
-    Parameters
-    ----------
-    session : the run.
-    turn : the letter that asks for it.
-    step : the name of the step.
-    request : SHA-256 of that letter.
-    cost : what this step adds to what the run has cost.
-    """
-
-    session: bytes
-    turn: int
-    step: str
-    request: bytes
-    cost: Cost
-
-
-Guard = Callable[[Debit], None]
-"""Writes a debit down before the reply is computed, or raises ``DeclinedError``."""
+REFUSED = "it refuses what the coordinator sent"
+"""All that is told of why a step that refuses once did so."""
 
 
 @dataclass
@@ -112,14 +77,18 @@ class Party:
     place : the party's place in the agreement.
     identity : its signing key.
     agreement : what it agreed to.
-    records : its own records, a batch of one client.
+    records : its own records, a batch of one client, in its own unit; None where that cannot be
+        converted to the agreed one, and the party declines.
     noise : where its noise comes from.
+    guard : is told of every debit before the reply is computed, and of every other letter before
+        the reply leaves. ``debits.unrecorded`` writes nothing down, and is for rehearsals only.
     memory : its notebook of earlier runs; None starts an empty one.
-    guard : is told of every debit before it is spent; None writes nothing down.
+    unit : the word in its own file for what its scores are; None where it has none.
 
     Raises
     ------
-    ValueError : for records of several clients, or an identity that is not the agreement's.
+    ValueError : for records of several clients, no records where it could answer, or
+        an identity that is not the agreement's.
     """
 
     def __init__(
@@ -127,18 +96,24 @@ class Party:
         place: int,
         identity: Identity,
         agreement: Agreement,
-        records: Clients,
+        records: Clients | None,
         noise: NoiseSource,
+        guard: Guard,
         memory: Memory | None = None,
-        guard: Guard | None = None,
+        unit: str | None = None,
     ) -> None:
-        if records.count != 1:
+        if records is not None and records.count != 1:
             raise ValueError(f"a party holds the records of one client, got {records.count}")
         if agreement.parties[place] != identity.public:
             raise ValueError(f"the identity is not that of party {place} in the agreement")
         self.place = place
         self._identity, self._agreement = identity, agreement
-        self._records, self._noise = records, noise
+        self._given, self._unit, self._noise = records, unit, noise
+        self._fits = can_answer(unit, agreement.unit, agreement.protocol)
+        if self._fits:
+            if records is None:
+                raise ValueError("a party whose unit fits the agreement needs its records")
+            self._records = for_plan(records, unit, agreement.unit, agreement.protocol)
         self._memory = Memory() if memory is None else memory
         self._guard = guard
         if len(agreement.parties) > 1:
@@ -146,6 +121,7 @@ class Party:
         self._session, self._turn = NO_SESSION, -1
         self._answered: tuple[bytes, bytes] = (b"", b"")
         self._payments: list[Payment] = []
+        self._account = Account()
         self._sum: _Sum | None = None
         self._added_to: list[str] = []
         self._attempts: dict[str, int] = {}
@@ -157,10 +133,11 @@ class Party:
             self.place,
             self._identity,
             self._agreement,
-            self._records,
+            self._given,
             self._noise,
-            self._memory,
             self._guard,
+            self._memory,
+            self._unit,
         )
 
     def restarted(self) -> Party:
@@ -169,10 +146,10 @@ class Party:
             self.place,
             self._identity,
             self._agreement,
-            self._records,
+            self._given,
             self._noise,
-            None,
             self._guard,
+            unit=self._unit,
         )
         fresh.resume(self.state)
         return fresh
@@ -187,6 +164,10 @@ class Party:
         """The notes in its notebook."""
         return self._memory.notes
 
+    def when_taking(self, written: Callable[[], None]) -> None:
+        """Have its state written down whenever a note is torn out, before the note is used."""
+        self._memory.after_taking = written
+
     @property
     def state(self) -> bytes:
         """Where the run stands, with all secrets of this party: for its own eyes only."""
@@ -196,6 +177,7 @@ class Party:
             "turn": self._turn,
             "answered": self._answered,
             "payments": self._payments,
+            "account": self._account,
             "declined": self._declined,
             "added_to": self._added_to,
             "attempts": self._attempts,
@@ -217,6 +199,7 @@ class Party:
         values = decode_values(state, KEPT)
         self._session, self._turn = values["session"], values["turn"]
         self._answered, self._payments = values["answered"], values["payments"]
+        self._account = values["account"]
         self._declined, self._added_to = values["declined"], values["added_to"]
         self._attempts = dict(values["attempts"])
         for key, note in values["notes"].items():
@@ -233,8 +216,8 @@ class Party:
 
     @property
     def spent(self) -> Cost:
-        """What the run has cost the record that spent most."""
-        return most_spent(self._payments)
+        """What the run has cost the record that spent most; at most, where state was lost."""
+        return self._account.earlier + most_spent(self._payments[self._account.first :])
 
     def answer(self, message: bytes) -> bytes:
         """The signed reply to a letter of the coordinator.
@@ -273,6 +256,8 @@ class Party:
         }
         if letter.kind not in answers:
             raise MalformedLetterError(f"a coordinator does not send a {letter.kind.name.lower()}")
+        if not self._fits:
+            raise DeclinedError(FOREIGN_UNIT)
         try:
             content = answers[letter.kind](letter, request)
         except LetterError:
@@ -281,14 +266,24 @@ class Party:
             raise DeclinedError("its records do not fit the protocol") from error
         except UNANSWERABLE as error:
             raise MalformedLetterError(f"this letter cannot be answered: {error}") from error
+        if self._account.request != request:
+            self._debit(letter, letter.kind.name.lower(), request)
         spent = cost_values(self.spent)
         return Kind.REPLY, encode_values({"content": content, "spent": spent})
 
     def _to_ask(self, letter: Letter, request: bytes) -> bytes:
         ask = self._checked(decode_ask(letter.body, self._agreement.protocol), View.EACH)
         self._pay(ask, letter, request)
-        reply = ask.step.answer(self._records, ask, self._noise, self._memory)
-        return encode(reply_of(reply, 0))
+        return encode(reply_of(self._computed(ask), 0))
+
+    def _computed(self, ask: Ask) -> Reply:
+        """What the step answers; a step that refuses once tells one bit, and ends the run."""
+        try:
+            return ask.step.answer(self._records, ask, self._noise, self._memory)
+        except UNANSWERABLE as error:
+            if ask.step.refuses_once:
+                raise DeclinedError(REFUSED) from error
+            raise
 
     def _to_sum(self, letter: Letter, request: bytes) -> bytes:
         content = named_values(letter.body, ask=bytes, attempt=int, restart=bytes)
@@ -323,9 +318,12 @@ class Party:
 
     def _forget_payment(self, begun: _Sum) -> None:
         """Take back what released nothing and never will; the book keeps it."""
-        if begun.payment is not None:
-            del self._payments[begun.payment]
-            begun.payment = None
+        if begun.payment is None:
+            return
+        del self._payments[begun.payment]
+        if begun.payment < self._account.first:
+            self._account = replace(self._account, first=self._account.first - 1)
+        begun.payment = None
 
     def _to_round(self, letter: Letter, request: bytes) -> bytes:
         begun = self._sum
@@ -349,22 +347,35 @@ class Party:
         if self._sum is None:
             raise StaleLetterError("no sum has begun")
         ask, layout = self._sum.ask, self._sum.layout
-        reply = ask.step.answer(self._records, ask, self._noise, self._memory)
-        return self._sum.client.mask(delivery, flattened(reply, layout))
+        return self._sum.client.mask(delivery, flattened(self._computed(ask), layout))
 
     def _checked(self, ask: Ask, view: View) -> Ask:
-        """An ask that shows no more, and divides the noise by no more parties, than agreed."""
+        """An ask that shows no more, and divides the noise among no more parties, than agreed."""
         if ask.view is not view:
             raise MalformedLetterError(f"this letter asks for the view {ask.view.value!r}")
         if ask.step.sums is not None and view is View.EACH:
             raise MalformedLetterError(f"step {ask.step.name} is answered in sums only")
-        asked = ask.shared.get(PARTY_BOUND)
-        if asked is not None and asked != len(self._agreement.parties):
-            raise MalformedLetterError(
-                f"{len(self._agreement.parties)} parties share the noise, and the letter says "
-                f"{asked}"
-            )
+        self._check_sharing(ask)
         return ask
+
+    def _check_sharing(self, ask: Ask) -> None:
+        """Refuse a share of noise that was divided among others than the agreed parties.
+
+        Noise of which each of n parties draws one part in n protects a sum over n; one part in 100
+        n leaves a hundredth of the variance.
+        """
+        if ask.step.shares is None:
+            if ask.view is View.SUM:
+                raise MalformedLetterError(
+                    f"step {ask.step.name} does not declare who shares its noise, so it is not "
+                    "summed between parties"
+                )
+            return
+        parties, asked = len(self._agreement.parties), ask.step.shares(ask)
+        if asked is not None and (type(asked) is not int or asked != parties):
+            raise MalformedLetterError(
+                f"{parties} parties share the noise, and the letter says {asked!r:.40}"
+            )
 
     def _check_budget(self, ask: Ask) -> Payment:
         cost = ask.step.spends(self._records, ask, self._memory)
@@ -375,10 +386,25 @@ class Party:
         return payment
 
     def _pay(self, ask: Ask, letter: Letter, request: bytes) -> None:
-        """Write down what an ask adds to the cost of the run, before anything is computed."""
-        payment, before = self._check_budget(ask), self.spent
-        after = most_spent([*self._payments, payment])
-        if self._guard is not None:
-            cost = added(before, after)
-            self._guard(Debit(letter.session, letter.turn, ask.step.name, request, cost))
+        """Write down what an ask adds to the cost of the run, before anything is computed.
+
+        Where the ledger knows more of the run than this party does, the whole cost is debited: a
+        record that spoke in an answer that was forgotten may be the one that speaks now.
+        """
+        payment = self._check_budget(ask)
+        counted = self._payments[self._account.first :]
+        cost = added(most_spent(counted), most_spent([*counted, payment]))
+        self._debit(letter, ask.step.name, request, cost, payment.cost)
         self._payments.append(payment)
+
+    def _debit(
+        self, letter: Letter, name: str, request: bytes, cost: Cost = NOTHING, whole: Cost = NOTHING
+    ) -> None:
+        account = replace(self._account, request=request)
+        debit = Debit(letter.session, letter.turn, name, request, cost, whole, account.receipt)
+        made = self._guard(debit)
+        if made is not None:
+            account = replace(account, receipt=made.receipt)
+            if made.earlier is not None:
+                account = replace(account, earlier=made.earlier, first=len(self._payments))
+        self._account = account

@@ -13,13 +13,24 @@ from typing import Any, Literal
 
 from tacit.crypto.identities import KEY_BYTES
 from tacit.crypto.neighbours import default_colluders
+from tacit.data.units import UNITS
 from tacit.privacy.cost import Adjacency
 from tacit.protocols.conversation import Protocol
 from tacit.protocols.registry import SettingError, protocol_of
 from tacit.running.letters import Agreement, check_certified
+from tacit.running.units import check_plan_unit, default_unit
 
 DEADLINE = 120.0
-PLAN_KEYS = ("name", "coordinator", "fewest", "colluders", "deadline", "retries", "on_loss")
+PLAN_KEYS = (
+    "name",
+    "coordinator",
+    "fewest",
+    "colluders",
+    "deadline",
+    "retries",
+    "on_loss",
+    "unit",
+)
 PERIODS = {"d": 1, "w": 7, "y": 365}
 
 
@@ -57,6 +68,7 @@ class Plan:
     on_loss : what happens when a party vanishes after others answered with regard to it, or when
         too few are left for a sum.
     colluders : parties that may collude with the coordinator; None takes a fifth of them.
+    unit : in what the protocol takes scores; empty for its default.
     """
 
     name: str
@@ -68,6 +80,11 @@ class Plan:
     retries: int = 1
     on_loss: Literal["fail", "restart"] = "fail"
     colluders: int | None = None
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.unit:
+            object.__setattr__(self, "unit", default_unit(self.protocol))
 
     @classmethod
     def read(cls, path: str | Path) -> Plan:
@@ -98,6 +115,7 @@ class Plan:
             head.whole("retries", 1, 0, 10),
             head.choice("on_loss", "fail", "restart"),
             colluders,
+            _unit(head, protocol),
         )
 
     def agreement(self) -> Agreement:
@@ -115,7 +133,12 @@ class Plan:
         if self.coordinator is None:
             raise PlanError("the plan has no key of the coordinator")
         return Agreement(
-            self.protocol, tuple(keys), self.coordinator, self.fewest, colluders=self.colluders
+            self.protocol,
+            tuple(keys),
+            self.coordinator,
+            self.fewest,
+            colluders=self.colluders,
+            unit=self.unit,
         )
 
 
@@ -136,6 +159,7 @@ class PartyFile:
     delta : likewise.
     adjacency : what the limit hides.
     period : of which the limit is; None for ever.
+    unit : in what the scores in the file are; None where it does not say.
     """
 
     name: str
@@ -149,6 +173,7 @@ class PartyFile:
     delta: float = 0.0
     adjacency: Adjacency = Adjacency.RECORD
     period: timedelta | None = None
+    unit: str | None = None
 
     @classmethod
     def read(cls, path: str | Path) -> PartyFile:
@@ -162,7 +187,7 @@ class PartyFile:
         source = _Source.read(Path(path))
         source.only("party", "data", "limit")
         party = source.table("party", "name", "plan", "identity", "ledger")
-        data = source.table("data", "file", "dataset", "score", "label", "second")
+        data = source.table("data", "file", "dataset", "score", "label", "second", "unit")
         limit = source.table("limit", "epsilon", "delta", "adjacency", "period", needed=False)
         home = Path(path).resolve().parent
         columns = (
@@ -183,6 +208,7 @@ class PartyFile:
             limit.number("delta", 0.0, 0.0, 1.0),
             Adjacency(adjacency),
             limit.period("period"),
+            data.text("unit", "") or None,
         )
 
     @property
@@ -209,8 +235,9 @@ def _protocol(source: _Source) -> Protocol:
     except SettingError as error:
         raise source.error("protocol", error.name, str(error)) from None
     except (ValueError, TypeError) as error:
-        word = re.split(r"\W", str(error), maxsplit=1)[0]
-        raise source.error("protocol", word, str(error)) from None
+        words = re.split(r"\W", str(error))
+        named = next((word for word in words if word in settings), words[0])
+        raise source.error("protocol", named, str(error)) from None
 
 
 def _quorum(head: _Table, protocol: Protocol, parties: int) -> tuple[int, int | None]:
@@ -225,12 +252,24 @@ def _quorum(head: _Table, protocol: Protocol, parties: int) -> tuple[int, int | 
     return fewest, colluders if "colluders" in head.values else None
 
 
+def _unit(head: _Table, protocol: Protocol) -> str:
+    """The plan's unit, which must suit its protocol."""
+    unit = str(head.choice("unit", *dict.fromkeys((default_unit(protocol), *UNITS))))
+    try:
+        check_plan_unit(protocol, unit)
+    except ValueError as error:
+        head.refuse("unit", str(error))
+    return unit
+
+
 def _parties(source: _Source) -> tuple[PlanParty, ...]:
     tables = source.content.get("party", [])
     if not isinstance(tables, list) or not tables:
         raise source.error("party", "party", "a plan names its parties as [[party]]")
     parties = []
     for own in tables:
+        if not isinstance(own, dict):
+            raise source.error("party", "party", "a plan names its parties as [[party]]")
         table = _Table(source, "party", own)
         table.only("name", "key")
         parties.append(PlanParty(table.text("name"), table.key("key")))

@@ -19,6 +19,7 @@ from tacit.privacy.cost import most
 from tacit.privacy.noise import NoiseSource, SystemNoise
 from tacit.protocols.conversation import Memory, Protocol
 from tacit.running.coordinator import SUM_ATTEMPTS, Coordinator, LostPartyError, RunError
+from tacit.running.debits import Guard, unrecorded
 from tacit.running.letters import (
     COORDINATOR,
     Agreement,
@@ -26,7 +27,7 @@ from tacit.running.letters import (
     LetterError,
     opened,
 )
-from tacit.running.party import Guard, Party
+from tacit.running.party import Party
 from tacit.running.simulation import Run
 
 Action = Literal["drop", "delay", "duplicate", "reorder", "truncate", "flip", "replay"]
@@ -132,12 +133,16 @@ class Keys:
         return cls(tuple(Identity.generate() for _ in range(parties)), Identity.generate())
 
     def agreement(
-        self, protocol: Protocol, fewest: int = 0, colluders: int | None = None
+        self,
+        protocol: Protocol,
+        fewest: int = 0,
+        colluders: int | None = None,
+        unit: str = "",
     ) -> Agreement:
         """What the holders of these keys agree on."""
         public = tuple(identity.public for identity in self.parties)
         coordinator = self.coordinator.public
-        return Agreement(protocol, public, coordinator, fewest, colluders=colluders)
+        return Agreement(protocol, public, coordinator, fewest, colluders=colluders, unit=unit)
 
 
 def rehearse(
@@ -156,6 +161,8 @@ def rehearse(
     retries: int = 0,
     on_loss: Literal["fail", "restart"] = "fail",
     restarts: bool = False,
+    unit: str = "",
+    units: Sequence[str | None] | None = None,
 ) -> Rehearsal:
     """Run a protocol by letters between isolated parties.
 
@@ -177,6 +184,8 @@ def rehearse(
         when too few parties are left for a sum: the run fails, or it is begun again without the
         party, or the sum among those who still answer, at the cost that every party's book records.
     restarts : whether every party is stopped after each letter, and goes on from what it kept.
+    unit : in what the protocol takes scores, as a plan names it; empty for its default.
+    units : what each party's own file says that its scores are; by default what the clients name.
 
     Raises
     ------
@@ -193,7 +202,7 @@ def rehearse(
     (0, 1, 3)
     """
     everyone = Keys.generate(clients.count) if keys is None else keys
-    agreement = everyone.agreement(protocol, fewest, colluders)
+    agreement = everyone.agreement(protocol, fewest, colluders, unit)
     stage = _Stage(agreement, everyone, tuple(faults), forge, older, restarts)
     sources = noise or (lambda _: SystemNoise())
     parties = {
@@ -203,8 +212,9 @@ def rehearse(
             stage.agreement,
             clients.part(place, place + 1),
             sources(place),
+            unrecorded if guards is None else guards[place],
             None if memory is None else memory[place],
-            None if guards is None else guards[place],
+            clients.unit if units is None else units[place],
         )
         for place in range(clients.count)
     }

@@ -156,4 +156,5 @@ def _join_findings(parts: list[tuple[int, Findings]]) -> Findings:
         positives_error=joined("positives_error"),
         approximation_error=joined("approximation_error"),
         bias=joined("bias"),
+        half_range=joined("half_range"),
     )

@@ -31,6 +31,9 @@ class Payment:
 def most_spent(payments: Sequence[Payment]) -> Cost:
     """The most that a record spent: the costs of the rounds in which it spoke, added up.
 
+    Where there is no record, it is what a record would have spent that spoke in all rounds: a
+    guarantee about added records is spent by their absence as well.
+
     Examples
     --------
     Two records, each of which spoke in one of two rounds:
@@ -48,6 +51,8 @@ def most_spent(payments: Sequence[Payment]) -> Cost:
     if len(paid) > MOST_ROUNDS:
         raise ValueError(f"records are asked at most {MOST_ROUNDS} paid questions, got {len(paid)}")
     patterns = np.unique(sum(payment.speaking << place for place, payment in enumerate(paid)))
+    if not patterns.size:
+        patterns = np.array([(1 << len(paid)) - 1])
     return most(
         sum((own.cost for place, own in enumerate(paid) if pattern >> place & 1), NOTHING)
         for pattern in patterns.tolist()

@@ -9,7 +9,7 @@ gives: pairs' noisy values to the server, ranks to their owners.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 
@@ -20,7 +20,14 @@ from tacit.protocols.hidden_ranks import rank_together
 from tacit.protocols.messages import sizes_by_client
 from tacit.protocols.paired_ustatistic import PairedUStatistic, compute_pairs
 from tacit.running.joint_pairs import answer_pairs
-from tacit.running.joint_processes import JointReply, JointSettings, Parties, Session
+from tacit.running.joint_processes import (
+    NO_LEDGERS,
+    JointReply,
+    JointSettings,
+    Ledgers,
+    Parties,
+    Session,
+)
 from tacit.running.joint_programs import library
 from tacit.running.joint_ranks import answer_ranks
 from tacit.running.simulation import Run
@@ -50,9 +57,10 @@ def run_pairs(
     protocol: PairedUStatistic,
     noise: NoiseSource | None = None,
     settings: JointSettings | None = None,
+    ledgers: Ledgers = NO_LEDGERS,
 ) -> JointRun:
     """Run ``PairedUStatistic`` with every client in a process of its own; see ``run_jointly``."""
-    return run_jointly(clients, protocol, noise, settings)
+    return run_jointly(clients, protocol, noise, settings, ledgers)
 
 
 def run_jointly(
@@ -60,6 +68,7 @@ def run_jointly(
     protocol: Protocol,
     noise: NoiseSource | None = None,
     settings: JointSettings | None = None,
+    ledgers: Ledgers = NO_LEDGERS,
 ) -> JointRun:
     """Run a protocol between processes of this machine, its joint steps by cryptography.
 
@@ -70,16 +79,20 @@ def run_jointly(
     noise : ``SystemNoise()``, the default: every party draws its own. ``NoNoise()`` checks the
         arithmetic and releases values without noise.
     settings : how long to wait, and how much to compute at once.
+    ledgers : the file of every client's ledger, by the client's name, under which the ledger also
+        keeps its records and needs a limit. Every client's process debits it before it answers.
+        None are needed for clients that do not exist (``Clients.simulated``).
 
     Raises
     ------
-    JointError : when a party refuses, fails, ends, or does not answer in time; nothing is
+    JointError : when a party refuses, declines, fails, ends, or does not answer in time; nothing is
         concluded then.
     DataError : for fewer than two clients, or more than ``MOST_PARTIES``.
-    ValueError : for a simulated noise source, or a protocol without joint steps.
+    ValueError : for a simulated noise source, a protocol without joint steps, or clients that exist
+        and of which not each has a ledger of its own.
     NotInstalledError : without SPU.
     """
-    with _parties(clients, protocol, noise, settings) as parties:
+    with _parties(clients, protocol, noise, settings, ledgers) as parties:
         conversation = protocol.conversation(clients.count)
         payments: list[Payment] = []
         sessions: list[Session] = []
@@ -104,22 +117,11 @@ def answer_jointly(
     noise: NoiseSource | None = None,
     settings: JointSettings | None = None,
 ) -> JointReply:
-    """One joint ask by itself, answered between processes; as ``run_jointly``."""
+    """One joint ask by itself, between processes of clients that do not exist; else as
+    ``run_jointly``.
+    """
     with _parties(clients, ask.settings, noise, settings) as parties:
         return ANSWERS[ask.step.name](parties, ask)
-
-
-def can_run_jointly(clients: Clients, protocol: Protocol) -> bool:
-    """Whether these clients can compute the protocol's joint steps in processes of this machine.
-
-    They can where the protocol has any, SPU is installed, and the clients are real and few enough.
-    """
-    return (
-        has_joint_steps(protocol)
-        and not clients.simulated
-        and 2 <= clients.count <= MOST_PARTIES
-        and find_spec("spu") is not None
-    )
 
 
 def has_joint_steps(protocol: Protocol) -> bool:
@@ -132,6 +134,7 @@ def _parties(
     protocol: Protocol,
     noise: NoiseSource | None,
     settings: JointSettings | None,
+    ledgers: Ledgers = NO_LEDGERS,
 ) -> Parties:
     if not has_joint_steps(protocol):
         raise ValueError(f"protocol {protocol.name!r} computes nothing jointly")
@@ -142,9 +145,25 @@ def _parties(
             f"a joint computation takes 2 to {MOST_PARTIES} clients, each a process of its own, "
             f"got {clients.count}"
         )
+    _check_ledgers(clients, ledgers)
     library("spu.libspu")
     own = JointSettings() if settings is None else settings
-    return Parties(clients, protocol, own, silent=isinstance(noise, NoNoise))
+    return Parties(clients, protocol, own, isinstance(noise, NoNoise), ledgers)
+
+
+def _check_ledgers(clients: Clients, ledgers: Ledgers) -> None:
+    """Refuse clients that exist without ledgers: what they spend would be written down nowhere."""
+    if clients.simulated and not ledgers:
+        return
+    names = {clients.name(index) for index in range(clients.count)}
+    if ledgers.keys() != names:
+        raise ValueError(
+            "clients that exist compute together only where each debits a ledger of its own: "
+            f"ledgers must be given for {', '.join(sorted(names))}, "
+            f"got {', '.join(sorted(ledgers)) or 'none'}"
+        )
+    if len({Path(path).resolve() for path in ledgers.values()}) < len(names):
+        raise ValueError("every client needs a ledger of its own, and two have the same file")
 
 
 def _answered(parties: Parties, ask: Ask) -> JointReply:

@@ -12,7 +12,7 @@ from tacit.cli.federation.shared import show_rows, stoppable, teller, verbose_op
 from tacit.cli.shell import show
 from tacit.running.answering import PartyDesk
 from tacit.running.deployment.node import follow, start_node, wait_connected
-from tacit.running.deployment.preview import check_records, preview
+from tacit.running.deployment.preview import check_records, doubts, preview
 
 PATIENCE = 600.0
 LOOK_SECONDS = 0.5
@@ -59,6 +59,8 @@ def join(
     desk.plan.agreement()
     check_records(desk)
     show_rows(preview(desk))
+    for sentence in doubts(desk):
+        click.echo(f"tacit: warning: {sentence}", err=True)
     if check or server is None:
         return
     home = party.resolve().parent

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tacit.reporting.reading import Result
 from tacit.results.findings import Curve
-from tacit.results.picture import draw_roc, new_axes
+from tacit.results.picture import draw_interval, draw_roc, new_axes
 
 COLUMNS = (
     "thresholds",
@@ -35,7 +35,7 @@ def draw_result(result: Result) -> Any:
         axes.plot([0], [estimate.value], "o", label="estimate")
         if estimate.has_interval:
             low, high = estimate.interval
-            axes.errorbar([0], [(low + high) / 2], yerr=[(high - low) / 2], fmt="none", capsize=6)
+            draw_interval((low, high), axes)
         axes.set_xticks([])
         axes.set_ylabel(result.figure)
     value = f"{estimate.value:.4f}" if estimate.has_signal else "not enough signal"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,11 @@ import click
 from tacit.cli.federation.pictures import draw_result
 from tacit.cli.federation.shared import show_rows, stoppable, teller, verbose_option
 from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.data.units import PROBABILITY
 from tacit.output import OutputFile, PictureFile
 from tacit.reporting.reading import Result
+from tacit.reporting.words import shown_interval
+from tacit.results.estimate import POPULATION_INTERVAL, bounds_line
 from tacit.results.picture import new_axes
 from tacit.running.deployment.local import run_locally
 from tacit.running.deployment.preview import settings_line
@@ -96,8 +100,11 @@ def _rows(result: Result) -> list[tuple[str, str]]:
     value = f"{estimate.value:.6f}" if estimate.has_signal else "not enough signal"
     rows = [("protocol", settings_line(content["protocol"])), (result.figure, value)]
     if estimate.has_interval:
-        low, high = estimate.interval
-        rows.append(("95 % interval", f"{low:.6f} to {high:.6f}"))
+        rows.append((estimate.interval_name, " to ".join(shown_interval(estimate, 6))))
+    if all(map(math.isfinite, estimate.population_interval)):
+        rows.append((POPULATION_INTERVAL, bounds_line(estimate.population_interval)))
+    if content.get("unit", PROBABILITY) != PROBABILITY:
+        rows.append(("unit of scores", content["unit"]))
     rows.append(("privacy spent", _spent(content["spent"])))
     rows += [
         (f"sent by {who.get('name', 'a party')}", f"{who['bytes_sent']:,} bytes")

@@ -18,6 +18,8 @@ deadline = 120.0            # seconds that each leg of a run waits for replies
 retries = 1                 # how often a letter that went unanswered is sent again within a leg
 on_loss = "fail"            # when a party vanishes after others answered with regard to it:
                             # "fail", or "restart" without it, at the cost of a run once more
+# unit = "probability"      # in what the protocol takes scores; "percent", "log-odds" or "real"
+                            # only where it ranks scores (fedauc, exact)
 
 # A protocol and its settings, as in: tacit evaluate --help
 [protocol]
@@ -46,7 +48,10 @@ ledger = "ledger.db"        # the budget book, made when it is needed
 [data]
 file = "records.csv"        # CSV or Parquet, one record a row
 dataset = "{dataset}"  # under which name the book keeps these records
-score = "score"             # the column of scores, from 0 to 1
+score = "score"             # the column of scores
+unit = "probability"        # what the scores are: "probability" (from 0 to 1), "percent",
+                            # "log-odds", or "real" for any other numbers; they are converted to
+                            # the plan's unit, and a wrong word here spoils everybody's result
 label = "label"             # the column of labels, 0 or 1
 
 # What a new book allows; change it later with: tacit ledger limit

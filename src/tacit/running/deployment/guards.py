@@ -6,6 +6,9 @@ that. The programs that execute applications are therefore started through this 
 a bundle without code, which names the installed package's components, and refuses every other one.
 A server executes only runs for which this machine's own ``tacit run`` wrote a ticket.
 
+All of Flower's programs are started through it: so each ends with the process that started it, and
+servers admit the programs of their own machine only.
+
 The guard relies on how Flower's programs find each other, which is why the package pins Flower's
 version; where something is not as expected, nothing is run.
 """
@@ -13,6 +16,7 @@ version; where something is not as expected, nothing is run.
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import io
 import json
 import os
@@ -21,18 +25,27 @@ import shlex
 import sys
 import tomllib
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from tacit.running.deployment.applications import CLIENT, SERVER
+from tacit.running.deployment.door import NODES, Door, Token, token_path
 from tacit.running.deployment.files import private_folder, write_private
+from tacit.running.deployment.lifetime import end_with_owner
 
 TICKETS = "TACIT_TICKETS"
 """The environment variable that names the folder of tickets."""
 ALLOWED = {"pyproject.toml", ".info/CONTENT"}
 LARGEST_BUNDLE, LARGEST_FILE = 2**20, 2**16
-GUARDED = ("flwr-clientapp", "flwr-serverapp")
+PROGRAMS = (
+    "flwr",
+    "flower-superlink",
+    "flower-supernode",
+    "flower-superexec",
+    "flwr-serverapp",
+    "flwr-clientapp",
+)
 REFUSED = ("flwr-agentapp", "flwr-connector", "flwr-model", "flwr-simulation")
 MODULE = "tacit.running.deployment.guards"
 
@@ -44,7 +57,7 @@ class GuardError(RuntimeError):
 def write_guards(folder: Path) -> Path:
     """Write the programs that go before Flower's own on the search path."""
     private_folder(folder)
-    for name in (*GUARDED, *REFUSED):
+    for name in (*PROGRAMS, *REFUSED):
         program = folder / name
         command = shlex.join([sys.executable, "-m", MODULE, name])
         program.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
@@ -106,25 +119,69 @@ def use_ticket(folder: Path, settings: Mapping[str, Any]) -> None:
 
 def main(name: str) -> None:
     """Be one of Flower's programs, with the guard in it."""
-    if name not in GUARDED:
+    if name not in PROGRAMS:
         _refuse(f"{name} does not belong to a federation of tacit")
-    side = "supernode" if name == "flwr-clientapp" else "superlink"
-    kind = name.removeprefix("flwr-")
+    end_with_owner()
     try:
-        runtime = importlib.import_module(f"flwr.{side}.runtime.run_{kind}")
-        program = importlib.import_module(f"flwr.{side}.cli.flwr_{kind}")
-        _wrap(runtime, "install_from_fab", _bundle_first)
-        if kind == "serverapp":
-            _wrap(runtime, "run_", _ticket_first)
-        start = getattr(program, f"flwr_{kind}")
-    except (ImportError, AttributeError) as error:
+        start = importlib.metadata.distribution("flwr").entry_points[name].load()
+        _guard(name)
+    except (ImportError, AttributeError, KeyError) as error:
         _refuse(f"this version of Flower is not one that tacit knows: {error}")
+    except FileNotFoundError as error:
+        _refuse(f"{name} was not started by tacit: there is no {error.filename}")
     sys.argv[0] = name
     start()
 
 
-def _wrap(module: Any, name: str, made: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    setattr(module, name, made(getattr(module, name)))
+def _guard(name: str) -> None:
+    """Put the checks of one program into the modules that it uses."""
+    token = token_path(Path(os.environ["FLWR_HOME"]))
+    if name == "flower-superlink":
+        _wrap("flwr.superlink.main", "create_app", _behind_door(token.read_text(), (NODES,)))
+    elif name == "flower-supernode":
+        _wrap("flwr.supernode.main", "create_app", _behind_door(token.read_text(), ()))
+    elif token.exists():
+        client = importlib.import_module("flwr.supercore.protobuf.client").ProtobufClient
+        client.__init__ = _with_token(token.read_text())(client.__init__)
+    if name == "flwr-serverapp":
+        _wrap("flwr.superlink.runtime.run_serverapp", "install_from_fab", _bundle_first)
+        _wrap("flwr.superlink.runtime.run_serverapp", "run_", _ticket_first)
+    elif name == "flwr-clientapp":
+        _wrap("flwr.supernode.runtime.run_clientapp", "install_from_fab", _bundle_first)
+
+
+Wrapper = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _wrap(module: str, name: str, made: Wrapper) -> None:
+    found = importlib.import_module(module)
+    setattr(found, name, made(getattr(found, name)))
+
+
+def _behind_door(token: str, open_to: tuple[str, ...]) -> Wrapper:
+    """A server's application that admits who shows the token, and those to whom it is open."""
+
+    def wrapped(create: Callable[..., Any]) -> Callable[..., Any]:
+        def created(*args: Any, **options: Any) -> Any:
+            application = create(*args, **options)
+            application.add_middleware(Door, token=token, open_to=open_to)
+            return application
+
+        return created
+
+    return wrapped
+
+
+def _with_token(token: str) -> Wrapper:
+    """A client that shows the token to its server."""
+
+    def wrapped(begin: Callable[..., Any]) -> Callable[..., Any]:
+        def begun(*args: Any, interceptors: Sequence[Any] = (), **options: Any) -> None:
+            begin(*args, interceptors=(*interceptors, Token(token)), **options)
+
+        return begun
+
+    return wrapped
 
 
 def _bundle_first(install: Callable[..., Any]) -> Callable[..., Any]:

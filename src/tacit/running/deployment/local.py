@@ -12,16 +12,19 @@ import json
 import re
 import shutil
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tacit.data.clients import DataError
+from tacit.data.file_units import check_scales
 from tacit.running.answering import PartyDesk
 from tacit.running.deployment.certificates import make_certificates
 from tacit.running.deployment.files import private_folder, write_public
 from tacit.running.deployment.keys import kept_identity, kept_node_key
 from tacit.running.deployment.node import start_node, wait_connected
+from tacit.running.deployment.preview import doubts
 from tacit.running.deployment.programs import Program, Tell, free_port, require_flower
 from tacit.running.deployment.runs import conduct_run
 from tacit.running.deployment.server import Coordinator, alone, register_nodes, start_server
@@ -29,7 +32,7 @@ from tacit.running.plans import PartyFile, Plan, PlanError
 
 HIDDEN = ".tacit"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-CONNECT_TIME = 60.0
+CONNECT_TIME = 180.0
 HOST = "127.0.0.1"
 
 
@@ -97,8 +100,7 @@ def run_locally(path: Path, count: int, tell: Tell, verbose: Tell | None = None)
     with alone(hidden), contextlib.ExitStack() as programs:
         place = prepared(path, parties, hidden)
         plan = Plan.read(hidden / "plan.toml")
-        for party in parties:
-            PartyDesk.open(_own_file(hidden, party))
+        check_parties([PartyDesk.open(_own_file(hidden, party)) for party in parties])
         tell("starting the server")
         port = free_port()
         server = programs.enter_context(start_server(place, HOST, port, verbose))
@@ -111,6 +113,22 @@ def run_locally(path: Path, count: int, tell: Tell, verbose: Tell | None = None)
         result = conduct_run(place, hidden / "plan.toml", plan.deadline, tell, verbose)
         server.check()
     return result
+
+
+def check_parties(desks: Sequence[PartyDesk]) -> None:
+    """Refuse units that do not suit the plan, and scores that are evidently of other scales.
+
+    One owner runs all parties here, so that a refusal tells nobody anything.
+    """
+    for desk in desks:
+        desk.check_unit()
+    for desk in desks:
+        told = doubts(desk)
+        if told:
+            raise DataError(f"{desk.own.records}: {told[0]}")
+    if all(desk.own.unit is None for desk in desks):
+        files = [str(desk.own.records) for desk in desks]
+        check_scales(files, [desk.records for desk in desks], [None] * len(files))
 
 
 def _node(hidden: Path, party: LocalParty, port: int, verbose: Tell | None) -> Program:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tacit.running.deployment.door import write_token
 from tacit.running.deployment.files import private_folder
 from tacit.running.deployment.guards import write_guards
 from tacit.running.deployment.programs import (
@@ -59,6 +60,7 @@ def start_node(
         path.stat()
     home = private_folder(folder)
     flower = Flower(home / "flower", write_guards(home / "programs"), tell)
+    write_token(flower.home)
     return flower.start(
         home / "supernode.log",
         "flower-supernode",

@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from tacit.data.units import LOG_ODDS, PERCENT, UNITS, converted, outside
 from tacit.privacy.composition import restated
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.ledger import Ledger, Limit
@@ -13,6 +16,7 @@ from tacit.privacy.ledger_accounts import Spending
 from tacit.privacy.noise import NoNoise
 from tacit.protocols.conversation import Memory
 from tacit.running.answering import PartyDesk
+from tacit.running.units import for_plan
 
 HIDES = {
     Adjacency.LABEL: "a record's label; its score is shown",
@@ -29,10 +33,37 @@ def check_records(desk: PartyDesk) -> None:
 
     Raises
     ------
+    PlanError : for a unit that cannot be converted to the plan's; no record was read.
     DataError : with the record at fault.
     """
+    desk.check_unit()
     ask = next(desk.plan.protocol.conversation(len(desk.plan.parties)))
-    ask.step.answer(desk.records, ask, NoNoise(), Memory())
+    taken = for_plan(desk.records, desk.own.unit, desk.plan.unit, desk.plan.protocol)
+    ask.step.answer(taken, ask, NoNoise(), Memory())
+
+
+def doubts(desk: PartyDesk) -> list[str]:
+    """What the party should know about the scale of its own scores, for its own screen.
+
+    A refusal would be seen by others, and they would learn from it about a record; so scores out of
+    range are taken as the nearest end, and the party is told how many they are.
+    """
+    plan, scores = desk.plan, desk.records.scores
+    unit = desk.own.unit or plan.unit
+    told = converted(scores, unit, plan.unit)
+    wrong = told != for_plan(desk.records, unit, plan.unit, plan.protocol).scores
+    if unit != plan.unit:
+        wrong |= outside(scores, unit)
+    found = []
+    if wrong.any():
+        found.append(
+            f"{np.count_nonzero(wrong):,} of {scores.size:,} scores are outside of what the plan "
+            f"takes as {unit}, and count as the nearest that it takes; if they are in another "
+            f"unit, name it: under [data], unit is one of {', '.join(UNITS)}"
+        )
+    if unit in (PERCENT, LOG_ODDS) and scores.min() >= 0 and scores.max() <= 1:
+        found.append(f"all scores are from 0 to 1, and are read as {unit}")
+    return found
 
 
 def preview(desk: PartyDesk) -> list[tuple[str, str]]:
@@ -51,6 +82,7 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
         ("coordinator", key),
         ("protocol", settings_line({"name": protocol.name, **protocol.settings})),
         ("asks for", protocol.figure),
+        ("scores", _unit_line(desk)),
         ("a run costs", cost_line(protocol.guarantee)),
     ]
     if plan.on_loss == "restart":
@@ -58,6 +90,11 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
         rows.append(("", again))
     rows.append(("data set", f"{own.dataset}: {desk.records.records:,} records in {own.records}"))
     return rows + [("book", line) for line in _book_lines(desk, protocol.guarantee)]
+
+
+def _unit_line(desk: PartyDesk) -> str:
+    own, wanted = desk.own.unit or desk.plan.unit, desk.plan.unit
+    return own if own == wanted else f"{own}, converted to the plan's {wanted}"
 
 
 def settings_line(protocol: Mapping[str, Any]) -> str:

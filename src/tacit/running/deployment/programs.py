@@ -1,4 +1,7 @@
-"""Flower's own programs as child processes: started, watched, and never left behind."""
+"""Flower's own programs as child processes: started, watched, and never left behind.
+
+They end with the process that started them, also where that one is killed: see ``lifetime``.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from tacit.running.deployment.lifetime import Owner
+
 PATIENCE = 0.2
 """Seconds between two looks at a program."""
-CALL_TIME = 60.0
+CALL_TIME = 180.0
 """Seconds that one call of ``flwr`` may take."""
 GRACE = 10.0
 """Seconds that a program has to end by itself when asked to."""
@@ -87,6 +92,7 @@ class Flower:
         tell: Tell | None = None,
         settings: dict[str, str] | None = None,
     ) -> None:
+        self.home, self._first = home, first
         self._folders = [] if first is None else [str(first)]
         self._folders.append(str(Path(sys.executable).parent))
         self._tell = tell
@@ -108,9 +114,10 @@ class Flower:
     def lines(self, *command: str) -> Iterator[subprocess.Popen[str]]:
         """A program whose output is read as it comes; stopped when the block is left."""
         self._say(command)
+        owner = Owner(self.home)
         process = subprocess.Popen(  # noqa: S603
             command,
-            env=self._environment(),
+            env=self._environment() | owner.settings,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -122,6 +129,7 @@ class Flower:
             yield process
         finally:
             end(process)
+            owner.release()
             if process.stdout is not None:
                 process.stdout.close()
 
@@ -130,21 +138,22 @@ class Flower:
 
         Raises
         ------
-        DeploymentError : when it fails, or does not answer within a minute.
+        DeploymentError : when it fails, or does not answer within ``CALL_TIME``.
         """
         command = (*command, "--format", "json")
         self._say(command)
         try:
-            done = subprocess.run(  # noqa: S603
-                command,
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=CALL_TIME,
-                check=False,
-            )
+            with Owner(self.home) as owner:
+                done = subprocess.run(  # noqa: S603
+                    command,
+                    env=self._environment() | owner.settings,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    timeout=CALL_TIME,
+                    check=False,
+                )
         except subprocess.TimeoutExpired:
             raise DeploymentError(
                 f"{' '.join(command[:3])} gave no answer in {CALL_TIME:.0f} seconds"
@@ -158,8 +167,9 @@ class Flower:
 
     def _say(self, command: Sequence[str]) -> None:
         if self._tell is not None:
-            home = self._settings["FLWR_HOME"]
-            self._tell(f"+ FLWR_HOME={shlex.quote(home)} {shlex.join(command)}")
+            program = command[0] if self._first is None else str(self._first / command[0])
+            line = shlex.join([program, *command[1:]])
+            self._tell(f"+ FLWR_HOME={shlex.quote(str(self.home))} {line}")
 
 
 class Program:
@@ -175,11 +185,11 @@ class Program:
     def __init__(self, command: Sequence[str], environment: dict[str, str], log: Path) -> None:
         self.name = Path(command[0]).name
         self.log = log
-        log.parent.mkdir(parents=True, exist_ok=True)
+        self._owner = Owner(log.parent)
         with log.open("wb") as output:
             self._process = subprocess.Popen(  # noqa: S603
                 command,
-                env=environment,
+                env=environment | self._owner.settings,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -237,6 +247,7 @@ class Program:
     def stop(self) -> None:
         """Ask it to end, wait, and make it end where it does not; its children end with it."""
         end(self._process)
+        self._owner.release()
 
 
 def end(process: subprocess.Popen[Any]) -> None:

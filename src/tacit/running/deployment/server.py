@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.running.deployment.certificates import Certificates, ends_of
+from tacit.running.deployment.door import check_closed, write_token
 from tacit.running.deployment.files import private_folder, write_private, write_public
 from tacit.running.deployment.guards import TICKETS, write_guards
 from tacit.running.deployment.keys import KeyFileError, checked_node_key
@@ -27,7 +28,7 @@ from tacit.running.deployment.programs import (
 
 CONNECTION = "tacit"
 """What the configuration calls this server."""
-START_TIME = 60.0
+START_TIME = 180.0
 PORT = 8443
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # nothing is bound here: these are compared with
 
@@ -137,6 +138,8 @@ def alone(folder: Path) -> Iterator[None]:
 def start_server(place: Coordinator, listen: str, port: int, tell: Tell | None = None) -> Program:
     """Start the SuperLink, with TLS, authentication of nodes, and a database.
 
+    Its other interfaces than the nodes' are closed to programs that this folder did not start.
+
     Parameters
     ----------
     place : the coordinator's folder, with certificates.
@@ -146,7 +149,8 @@ def start_server(place: Coordinator, listen: str, port: int, tell: Tell | None =
 
     Raises
     ------
-    DeploymentError : when there are no certificates, the port is taken, or it does not start.
+    DeploymentError : when there are no certificates, the port is taken, it does not start, or it
+        admits strangers.
     MissingFlowerError : when Flower is not installed.
     """
     require_flower()
@@ -162,7 +166,9 @@ def start_server(place: Coordinator, listen: str, port: int, tell: Tell | None =
     if is_listening(host, port):
         raise DeploymentError(f"port {port} on {host} is taken")
     _write_connection(place, host, port)
-    server = place.flower(tell).start(
+    flower = place.flower(tell)
+    write_token(flower.home)
+    server = flower.start(
         place.private / "superlink.log",
         "flower-superlink",
         *("--ssl-ca-certfile", str(files.authority)),
@@ -175,6 +181,7 @@ def start_server(place: Coordinator, listen: str, port: int, tell: Tell | None =
     )
     try:
         server.wait_until(lambda: is_listening(host, port), START_TIME)
+        check_closed(host, port, files.authority)
     except BaseException:
         server.stop()
         raise

@@ -1,0 +1,161 @@
+"""Whether clients' or files' scores are evidently of different scales.
+
+For whoever may see the scores: the owner of several files, or a server to which scores are public.
+Between clients whose scores are private, names of units are compared instead (``units``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data.clients import Ragged
+
+ROUNDING = 1e-6
+"""How far beyond 0 or 1 a probability may lie by rounding."""
+EVIDENT_SHARE = 0.05
+"""Share of scores outside [0, 1] from which a scale is evidently another one. A single wrong record
+is no scale; log-odds and percent have most or many scores there."""
+FALSE_ALARM = 1e-3
+"""Probability of an alarm where all clients' scores are draws from one distribution, at most."""
+FEWEST = 20
+"""Number of scores from which a width is compared."""
+WIDTHS_APART = 8.0
+"""Ratio of widths from which two scales are evidently different: percent are some 15 times as wide
+as log-odds."""
+LISTED = 3
+
+
+@dataclass(frozen=True)
+class ScaleDifference:
+    """Two groups of clients whose scores seem to be of different scales.
+
+    Parameters
+    ----------
+    usual : the places of those with the usual scale: [0, 1], where some have it.
+    unusual : the places of the others.
+    usual_range, unusual_range : the least and the largest score of each group.
+    """
+
+    usual: tuple[int, ...]
+    unusual: tuple[int, ...]
+    usual_range: tuple[float, float]
+    unusual_range: tuple[float, float]
+
+    def sentence(self, names: tuple[str, ...]) -> str:
+        """What a reader is told.
+
+        Parameters
+        ----------
+        names : what clients or files are called, by place; where empty they are numbered.
+        """
+        usual, unusual = (_listed(group, names) for group in (self.usual, self.unusual))
+        return (
+            f"scores seem to be of different scales: those of {unusual} are from "
+            f"{_range(self.unusual_range)}, those of {usual} from {_range(self.usual_range)}"
+        )
+
+
+def files_apart(scores: Ragged[np.float64]) -> tuple[ScaleDifference | None, bool]:
+    """Which files of one owner differ in scale, and whether that is evident.
+
+    Some files lie within [0, 1], and others have scores outside: it is evident where at least
+    ``EVIDENT_SHARE`` of one of them lie outside. Where all have scores outside, widths that are far
+    apart are told, and never evident. Files that all lie within [0, 1] are never told.
+    """
+    shares = _shares_outside(scores)
+    beyond = shares > 0
+    if beyond.any() and not beyond.all():
+        return _difference(scores, ~beyond, beyond), bool((shares >= EVIDENT_SHARE).any())
+    return _widths_apart(scores, beyond), False
+
+
+def clients_apart(scores: Ragged[np.float64]) -> ScaleDifference | None:
+    """Which clients differ evidently in scale, where a server sees all scores.
+
+    Some clients lie within [0, 1], and others have at least ``EVIDENT_SHARE`` of their scores
+    outside. That is told where chance does not explain how many lie within. Where all have scores
+    outside, widths that are far apart are told.
+    """
+    shares = _shares_outside(scores)
+    within, beyond = shares == 0, shares >= EVIDENT_SHARE
+    if not beyond.any():
+        return None
+    if not within.any():
+        return _widths_apart(scores, beyond)
+    if _chance_of_within(shares, np.diff(scores.offsets)) >= FALSE_ALARM:
+        return None
+    return _difference(scores, within, beyond)
+
+
+def _chance_of_within(shares: NDArray[np.float64], sizes: NDArray[np.int64]) -> float:
+    """A bound on the probability that chance puts so many clients within [0, 1].
+
+    Were all records dealt out to the clients at random, a client of n records would be within with
+    a probability of at most ``f**n``, f the share of all records within (a hypergeometric draw has
+    fewer than a binomial one). Such events are negatively associated (Joag-Dev and Proschan 1983),
+    so the number t of them, of which E are expected, has Chernoff's tail: ``exp(-E) (e E / t)**t``
+    for t above E (1952).
+    """
+    share = 1.0 - float(np.average(shares, weights=sizes))
+    expected = float(np.sum(share ** sizes.astype(np.float64)))
+    found = int(np.count_nonzero(shares == 0))
+    if found <= expected:
+        return 1.0
+    if expected == 0:
+        return 0.0
+    return float(np.exp(found - expected + found * np.log(expected / found)))
+
+
+def _shares_outside(scores: Ragged[np.float64]) -> NDArray[np.float64]:
+    """Every client's share of scores outside [0, 1], shape (K,)."""
+    wrong = (scores.values < -ROUNDING) | (scores.values > 1 + ROUNDING)
+    counts = np.add.reduceat(wrong, scores.offsets[:-1], dtype=np.int64)
+    return counts / np.diff(scores.offsets)
+
+
+def _widths_apart(scores: Ragged[np.float64], asked: NDArray[np.bool_]) -> ScaleDifference | None:
+    """Clients whose scores are spread far more widely, or far less, than those of the others."""
+    asked = asked & (np.diff(scores.offsets) >= FEWEST)
+    if asked.sum() < 2:
+        return None
+    widths = _widths(scores)
+    least, largest = widths[asked].min(), widths[asked].max()
+    if largest <= WIDTHS_APART * least:
+        return None
+    wide = asked & (widths > np.sqrt(least * largest))
+    few_are_wide = 2 * wide.sum() <= asked.sum()
+    unusual = wide if few_are_wide else asked & ~wide
+    return _difference(scores, asked & ~unusual, unusual)
+
+
+def _widths(scores: Ragged[np.float64]) -> NDArray[np.float64]:
+    """From each client's 5th to its 95th percentile, shape (K,)."""
+    sizes = np.diff(scores.offsets)
+    owners = np.repeat(np.arange(sizes.size), sizes)
+    ordered = scores.values[np.lexsort((scores.values, owners))]
+    low, high = ((share * (sizes - 1)).astype(np.int64) for share in (0.05, 0.95))
+    starts = scores.offsets[:-1]
+    return ordered[starts + high] - ordered[starts + low]
+
+
+def _difference(
+    scores: Ragged[np.float64], usual: NDArray[np.bool_], unusual: NDArray[np.bool_]
+) -> ScaleDifference:
+    low, high = scores.minimum(), scores.maximum()
+    groups = [np.flatnonzero(group) for group in (usual, unusual)]
+    ranges = [(float(low[group].min()), float(high[group].max())) for group in groups]
+    places = [tuple(int(place) for place in group) for group in groups]
+    return ScaleDifference(places[0], places[1], ranges[0], ranges[1])
+
+
+def _listed(places: tuple[int, ...], names: tuple[str, ...]) -> str:
+    called = [names[place] if names else f"client {place}" for place in places[:LISTED]]
+    more = len(places) - LISTED
+    return ", ".join(called) + (f" and {more} others" if more > 0 else "")
+
+
+def _range(ends: tuple[float, float]) -> str:
+    return f"{ends[0]:g} to {ends[1]:g}"

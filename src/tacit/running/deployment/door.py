@@ -1,0 +1,127 @@
+"""Closes the interfaces of Flower's servers to all but the programs of their own machine.
+
+A SuperLink serves everything through one port, and asks for keys at the nodes' interface only. At
+the others, whoever reaches the port could list and stop runs, let nodes in and lock them out, and
+take over the task of a run, with all its messages. A SuperNode serves the processes that answer
+messages in the same way, on its machine's loopback address.
+
+The server program therefore admits a request to an interface that is not the nodes' only with a
+token. It lies in a file that its owner alone may read, and is new each time the program starts.
+"""
+
+from __future__ import annotations
+
+import hmac
+import http.client
+import secrets
+import ssl
+from collections.abc import Awaitable, Callable, MutableMapping
+from pathlib import Path
+from typing import Any
+
+from tacit.running.deployment.files import write_private
+from tacit.running.deployment.programs import DeploymentError
+
+HEADER = "x-tacit-token"
+NODES = "/v1/fleet/"
+"""The interface at which Flower itself authenticates nodes."""
+FOREIGN = "/v1/control/list-runs"
+"""A request that no stranger may make."""
+FORBIDDEN = 403
+CHECK_TIME = 30.0
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Scope]]
+Send = Callable[[Scope], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+def token_path(home: Path) -> Path:
+    """Where the token lies in the configuration folder of Flower's programs."""
+    return home / "token"
+
+
+def write_token(home: Path) -> None:
+    """Make a new token for a server that is about to start; 256 bits of the system's entropy."""
+    write_private(token_path(home), secrets.token_hex(32).encode())
+
+
+class Door:
+    """ASGI middleware that admits requests with the token, and those of nodes.
+
+    What a stranger learns is that there is a server: the answer is the same for every request.
+
+    Parameters
+    ----------
+    app : the application behind it.
+    token : what opens it.
+    open_to : the beginnings of paths that need no token.
+    """
+
+    def __init__(self, app: App, token: str, open_to: tuple[str, ...] = ()) -> None:
+        if not token:
+            raise ValueError("a door needs a token, got an empty one")
+        self._app, self._token, self._open_to = app, token.encode(), open_to
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] == "lifespan" or self._admits(scope):
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            kind = (b"content-type", b"text/plain")
+            start = {"type": "http.response.start", "status": FORBIDDEN, "headers": [kind]}
+            await send(start)
+            await send({"type": "http.response.body", "body": b"this machine's programs only\n"})
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+
+    def _admits(self, scope: Scope) -> bool:
+        if scope["path"].startswith(self._open_to):
+            return True
+        shown = [value for name, value in scope["headers"] if name == HEADER.encode()]
+        return len(shown) == 1 and hmac.compare_digest(shown[0], self._token)
+
+
+class Token:
+    """Shows the token in the requests of one of Flower's clients, as its interceptors do.
+
+    Parameters
+    ----------
+    token : as the server knows it.
+    """
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def intercept(self, context: Any, call_next: Callable[[Any], Any]) -> Any:
+        """Pass a request on with the token in it."""
+        context.request.headers[HEADER] = self._token
+        return call_next(context)
+
+
+def check_closed(host: str, port: int, authority: Path) -> None:
+    """Knock at a server's door without a token.
+
+    Parameters
+    ----------
+    host, port : where it listens.
+    authority : the certificate of the authority that signed the server's.
+
+    Raises
+    ------
+    DeploymentError : when a stranger is let in, or the server does not answer.
+    """
+    context = ssl.create_default_context(cafile=authority)
+    context.check_hostname = False  # a server is reached by another name here than by its parties
+    connection = http.client.HTTPSConnection(host, port, timeout=CHECK_TIME, context=context)
+    try:
+        connection.request("POST", FOREIGN)
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException) as error:
+        raise DeploymentError(f"the server on {host}:{port} does not answer: {error}") from None
+    finally:
+        connection.close()
+    if status != FORBIDDEN:
+        raise DeploymentError(
+            f"the server on {host}:{port} admits strangers (status {status}): nothing is run on it"
+        )

@@ -1,0 +1,113 @@
+"""Units between a plan and its parties: words are compared before a record is read.
+
+A plan names the unit in which its protocol takes scores, and each party's own file the unit that
+its scores are in. Both words are configuration, so a refusal that follows from them tells nobody
+anything about a record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tacit.data.clients import Clients, DataError
+from tacit.data.rescaling import in_unit
+from tacit.data.units import (
+    PROBABILITY,
+    RANGES,
+    REAL,
+    are_convertible,
+    check_unit,
+    converted,
+    outside,
+)
+from tacit.protocols.conversation import Protocol
+from tacit.protocols.score_range import UNIT_INTERVAL
+
+FOREIGN_UNIT = "the unit in its own file cannot be converted to the plan's"
+"""What a party tells everybody who asks it for scores of another unit."""
+
+
+def default_unit(protocol: Protocol) -> str:
+    """The unit of a plan that names none: probabilities, or what a public range of its own says."""
+    return PROBABILITY if protocol.score_range in (None, UNIT_INTERVAL) else REAL
+
+
+def check_plan_unit(protocol: Protocol, unit: str) -> None:
+    """Refuse a unit in which a protocol cannot take scores.
+
+    Raises
+    ------
+    ValueError : for an unknown unit; for another one than probabilities where thresholds cut
+        [0, 1]; and for one that the protocol's public range goes beyond.
+    """
+    check_unit(unit)
+    wanted = protocol.score_range
+    if wanted is None:
+        return
+    if wanted == UNIT_INTERVAL and unit != PROBABILITY:
+        raise ValueError(
+            f"{protocol.name} takes scores from 0 to 1: unit must be {PROBABILITY}, got {unit!r}; "
+            "a party whose scores are in another unit names that in its own file"
+        )
+    low, high = RANGES[unit]
+    if not low <= wanted[0] <= wanted[1] <= high:
+        raise ValueError(
+            f"{protocol.name} takes values from {wanted[0]:g} to {wanted[1]:g}, which are not all "
+            f"of the unit {unit!r}"
+        )
+
+
+def can_answer(own: str | None, wanted: str, protocol: Protocol) -> bool:
+    """Whether a party with this word in its file can answer a plan with that one.
+
+    A file without a word suits the plans whose unit is their protocol's default.
+    """
+    if own is None:
+        return wanted == default_unit(protocol)
+    return are_convertible(own, wanted)
+
+
+def for_plan(records: Clients, own: str | None, wanted: str, protocol: Protocol) -> Clients:
+    """A party's records as the plan's protocol takes them: in its unit, and within its range.
+
+    Parameters
+    ----------
+    records : as the party's file has them.
+    own : the unit in the party's file; None for the plan's.
+    wanted : the plan's unit.
+    protocol : what the plan computes.
+    """
+    scores = converted(records.scores, own or wanted, wanted)
+    return protocol.fitted(replace(records, scores=scores, unit=None))
+
+
+def taken_by(protocol: Protocol, clients: Clients) -> Clients:
+    """The clients of one process as a protocol takes them, with the unit that a result names.
+
+    Raises
+    ------
+    DataError : for scores in a unit that has no place in the range that the protocol takes.
+    """
+    if clients.unit is None:
+        return clients
+    if protocol.score_range != UNIT_INTERVAL:
+        return clients
+    if not are_convertible(clients.unit, PROBABILITY):
+        raise DataError(
+            f"{protocol.name} takes scores from 0 to 1, got the unit {clients.unit!r}: map them by "
+            "public bounds (--rescale LOW HIGH)"
+        )
+    return in_unit(clients, PROBABILITY)
+
+
+def unit_told(protocol: Protocol, clients: Clients) -> str:
+    """The unit that a result names: the clients' own word, or what their protocol takes.
+
+    Where only the order of scores counts, nobody named a unit, and some are outside [0, 1], they
+    are real numbers. Only protocols that show scores to the server have no range.
+    """
+    if clients.unit is not None:
+        return clients.unit
+    if protocol.score_range is None and outside(clients.scores, PROBABILITY).any():
+        return REAL
+    return default_unit(protocol)

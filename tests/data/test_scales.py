@@ -1,0 +1,109 @@
+"""Evident differences of scale are told, and chance is not."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.data.clients import Ragged
+from tacit.data.scales import FALSE_ALARM, clients_apart, files_apart
+
+
+def ragged(*parts):
+    ends = np.cumsum([0, *(len(part) for part in parts)])
+    return Ragged(np.concatenate(parts).astype(np.float64), ends.astype(np.int64))
+
+
+def hospitals(seed=0, sizes=(200, 300, 250), rare=0.0):
+    """Three hospitals' probabilities; ``rare`` moves their log-odds down."""
+    rng = np.random.default_rng(seed)
+    return [1 / (1 + np.exp(-rng.normal(-rare, 1.5, size))) for size in sizes]
+
+
+def log_odds(p):
+    return np.log(p / (1 - p))
+
+
+OTHER = {"percent": lambda p: 100 * p, "log-odds": log_odds, "per mille": lambda p: 1000 * p}
+
+
+@pytest.mark.parametrize("scale", OTHER)
+@pytest.mark.parametrize("rare", [0.0, 3.0, 5.0], ids=["balanced", "rare", "very rare"])
+@pytest.mark.parametrize("odd", [(0,), (0, 1), (2,)])
+def test_other_units_beside_probabilities_are_evident(scale, rare, odd):
+    parts = [OTHER[scale](p) if place in odd else p for place, p in enumerate(hospitals(rare=rare))]
+    scores = ragged(*parts)
+    difference, is_evident = files_apart(scores)
+    assert is_evident
+    assert difference.unusual == odd
+    assert clients_apart(scores).unusual == odd
+
+
+def test_percent_beside_log_odds_is_told():
+    p = hospitals()
+    scores = ragged(100 * p[0], log_odds(p[1]), log_odds(p[2]))
+    assert clients_apart(scores).unusual == (0,)
+    difference, is_evident = files_apart(scores)
+    assert difference.unusual == (0,)
+    assert not is_evident
+
+
+unit = st.lists(st.floats(0, 1), min_size=1, max_size=30)
+
+
+@given(st.lists(unit, min_size=1, max_size=6))
+def test_there_is_no_alarm_within_the_unit_interval(parts):
+    scores = ragged(*parts)
+    assert files_apart(scores) == (None, False)
+    assert clients_apart(scores) is None
+
+
+def test_rounding_beyond_one_is_no_other_scale():
+    assert files_apart(ragged([0.5, 1 + 1e-9], [0.2, 0.9])) == (None, False)
+
+
+def test_a_single_wrong_record_is_a_doubt_and_no_scale():
+    parts = hospitals()
+    parts[0][7] = 1.7
+    difference, is_evident = files_apart(ragged(*parts))
+    assert difference.unusual == (0,)
+    assert not is_evident
+    assert clients_apart(ragged(*parts)) is None
+
+
+def test_small_files_of_another_unit_are_evident():
+    _, is_evident = files_apart(ragged([12.0, 45.0, 80.0], [0.2, 0.9], [0.5]))
+    assert is_evident
+
+
+@pytest.mark.parametrize("size", [1, 3, 10, 40])
+def test_one_distribution_gives_no_alarm(size):
+    """Log-odds of 300 clients, of whom some lie within [0, 1] by chance.
+
+    At most one false alarm in ``1 / FALSE_ALARM`` trials is promised: three or more in 400 would
+    come with a probability below 1 in 100.
+    """
+    rng = np.random.default_rng(size)
+    ends = np.arange(301, dtype=np.int64) * size
+    alarms = sum(
+        clients_apart(Ragged(rng.normal(0.4, 0.9, 300 * size), ends)) is not None
+        for _ in range(400)
+    )
+    assert 400 * FALSE_ALARM < 1
+    assert alarms <= 2
+
+
+def test_one_small_hospital_in_percent_is_told_by_a_server():
+    """The alarm has power: 25 records are enough."""
+    parts = hospitals(sizes=(25, 40, 40))
+    parts[0] = 100 * parts[0]
+    assert clients_apart(ragged(*parts)).unusual == (0,)
+
+
+def test_the_sentence_names_clients_and_ranges():
+    difference = clients_apart(ragged([1.0, 20, 99] * 10, *[[0.25, 0.75, 0.5] * 10] * 5))
+    assert difference.sentence(tuple("abcdef")) == (
+        "scores seem to be of different scales: those of a are from 1 to 99, "
+        "those of b, c, d and 2 others from 0.25 to 0.75"
+    )
+    assert "those of client 0 are" in difference.sentence(())

@@ -1,0 +1,90 @@
+"""The exact AUC and its sampling error."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from numpy.typing import NDArray
+from sklearn.datasets import load_breast_cancer
+
+from tacit import Clients, DataError, ExactAUC, evaluate
+from tacit.data.clients import Ragged
+from tacit.metrics.ranking import plug_in_variance
+from tacit.privacy.noise import NoNoise
+from tacit.protocols.baselines import _bit_places, _unpacked, share_plain_records
+from tacit.protocols.conversation import Ask, Memory
+from tests.federations import federations
+
+Floats = NDArray[np.float64]
+
+
+def delong(scores: Floats, labels: NDArray[np.int8]) -> tuple[float, float]:
+    """The AUC and DeLong's standard error (DeLong et al. 1988, Eq. 4 to 6), pair by pair."""
+    ours, theirs = scores[labels == 1], scores[labels == 0]
+    kernel = (ours[:, None] > theirs) + 0.5 * (ours[:, None] == theirs)
+    by_positive, by_negative = kernel.mean(axis=1), kernel.mean(axis=0)
+    area = float(kernel.mean())
+    first = float(np.sum((by_positive - area) ** 2)) / (ours.size - 1) / ours.size
+    second = float(np.sum((by_negative - area) ** 2)) / (theirs.size - 1) / theirs.size
+    return area, math.sqrt(first + second)
+
+
+@pytest.mark.parametrize("feature", [0, 4, 9, 14, 28])
+@pytest.mark.parametrize("decimals", [9, 1])
+def test_the_population_interval_of_the_exact_auc_is_delongs(feature: int, decimals: int) -> None:
+    """Also where rounding ties many scores; the plug-in of class sizes is another figure."""
+    data = load_breast_cancer()
+    scores = np.round(data.data[:, feature], decimals)[:113]
+    labels = (1 - data.target[:113]).astype(np.int8)
+    area, error = delong(scores, labels)
+    found = evaluate(Clients.split(scores, labels, 5, seed=0), ExactAUC()).auc
+    assert found.value == pytest.approx(area, abs=1e-12)
+    assert found.sampling_error == pytest.approx(error, rel=1e-12)
+    low, high = found.interval(0.95, about="population")
+    reach = 1.959963984540054 * error
+    assert (low, high) == pytest.approx((max(area - reach, 0), min(area + reach, 1)), abs=1e-9)
+    positives = int(labels.sum())
+    plug_in = math.sqrt(plug_in_variance(area, positives, 113 - positives))
+    if 0 < area < 1:
+        assert abs(plug_in - error) > 1e-3 * error
+
+
+@given(clients=federations())
+@settings(max_examples=40, deadline=None)
+def test_labels_are_sent_as_bits_and_come_back(clients: Clients) -> None:
+    reply = share_plain_records.answer(
+        clients, Ask(share_plain_records, ExactAUC()), NoNoise(), Memory()
+    )
+    packed = reply["labels"]
+    assert isinstance(packed, Ragged)
+    assert packed.sizes.tolist() == [-(-size // 8) for size in clients.sizes]
+    np.testing.assert_array_equal(_unpacked(packed, clients.sizes), clients.labels)
+
+
+def test_a_client_sends_one_label_for_each_score() -> None:
+    _, offsets = _bit_places(np.array([9], dtype=np.int64))
+    short = Ragged(np.zeros(1, dtype=np.uint8), np.array([0, 1]))
+    assert offsets.tolist() == [0, 2]
+    with pytest.raises(ValueError, match="one label for each score"):
+        _unpacked(short, np.array([9], dtype=np.int64))
+
+
+def test_a_lone_record_of_a_class_leaves_the_sampling_error_unknown() -> None:
+    found = evaluate(Clients.from_arrays([0.1, 0.5, 0.3], [0, 1, 0]), ExactAUC())
+    assert found.auc.value == 1
+    assert math.isnan(found.auc.sampling_error)
+    assert found.to_dict()["auc"]["population_interval"] == [None, None]
+
+
+def test_classes_told_apart_without_a_mistake_are_warned_of() -> None:
+    found = evaluate(Clients.from_arrays([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1]), ExactAUC())
+    assert found.auc.interval(about="population") == (1.0, 1.0)
+    assert "the interval about the population is too narrow" in found.warnings[-1]
+
+
+def test_the_exact_auc_needs_both_classes() -> None:
+    with pytest.raises(DataError, match="got 2 positive and 0 negative records"):
+        evaluate(Clients.from_arrays([0.1, 0.5], [1, 1]), ExactAUC())

@@ -1,0 +1,212 @@
+"""Flower's servers admit the programs of their own machine, and nodes, and nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.server
+import importlib
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit.running.deployment import guards
+from tacit.running.deployment.certificates import Certificates, make_certificates
+from tacit.running.deployment.door import (
+    HEADER,
+    Door,
+    check_closed,
+    token_path,
+    write_token,
+)
+from tacit.running.deployment.programs import DeploymentError
+
+TOKEN = "a" * 64
+
+
+async def _behind(scope: Any, receive: Any, send: Any) -> None:
+    scope["reached"].append(scope["type"])
+
+
+def asked(path: str, *headers: tuple[bytes, bytes], kind: str = "http") -> tuple[bool, Any]:
+    """Whether a request reaches what is behind a door, and what the door answers to it."""
+    answers: list[Any] = []
+
+    async def send(message: Any) -> None:
+        answers.append(message)
+
+    async def receive() -> Any:
+        raise AssertionError("a door does not read what a stranger sends")
+
+    scope = {"type": kind, "path": path, "headers": list(headers), "reached": []}
+    asyncio.run(Door(_behind, TOKEN, ("/v1/fleet/",))(scope, receive, send))
+    return bool(scope["reached"]), answers
+
+
+SHOWN = (HEADER.encode(), TOKEN.encode())
+
+
+@pytest.mark.parametrize("path", ["/v1/control/list-runs", "/v1/runtime/acquire-task", "/docs"])
+def test_a_door_opens_for_the_token(path: str) -> None:
+    assert asked(path, SHOWN) == (True, [])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/control/list-runs",
+        "/v1/runtime/acquire-task",
+        "/docs",
+        "/",
+        "/v1/fleet",
+        "/x/v1/fleet/",
+        "//v1/fleet/",
+    ],
+)
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [(HEADER.encode(), b"")],
+        [(HEADER.encode(), TOKEN[:-1].encode())],
+        [(HEADER.encode(), b"b" * 64)],
+        [(b"authorization", TOKEN.encode())],
+        [SHOWN, SHOWN],
+    ],
+)
+def test_a_door_is_closed_to_strangers(path: str, headers: list[tuple[bytes, bytes]]) -> None:
+    reached, answers = asked(path, *headers)
+    assert not reached
+    assert answers[0]["status"] == 403
+
+
+def test_a_door_is_open_to_nodes_and_closed_to_sockets() -> None:
+    assert asked("/v1/fleet/activate-node") == (True, [])
+    assert asked("", kind="lifespan") == (True, [])
+    assert asked("/v1/control/list-runs", kind="websocket") == (
+        False,
+        [{"type": "websocket.close", "code": 1008}],
+    )
+
+
+def test_a_door_without_a_token_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="needs a token, got an empty one"):
+        Door(_behind, "")
+
+
+def test_a_token_is_new_each_time_and_its_owners_only(tmp_path: Path) -> None:
+    made = []
+    for _ in range(2):
+        write_token(tmp_path)
+        made.append(token_path(tmp_path).read_text())
+    assert len(made[0]) == 64
+    assert made[0] != made[1]
+    assert token_path(tmp_path).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.fixture
+def unguarded() -> Iterator[pytest.MonkeyPatch]:
+    """Flower's modules as they were, afterwards."""
+    pytest.importorskip("flwr")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("superlink", "supernode"):
+            module = importlib.import_module(f"flwr.{name}.main")
+            patch.setattr(module, "create_app", module.create_app)
+        client = importlib.import_module("flwr.supercore.protobuf.client").ProtobufClient
+        patch.setattr(client, "__init__", client.__init__)
+        yield patch
+
+
+def status_of(application: Any, path: str, *headers: tuple[str, str]) -> int:
+    """The status of an empty protobuf request."""
+    testing = importlib.import_module("starlette.testclient")
+    kind = {"content-type": "application/protobuf", "accept": "application/protobuf"}
+    client = testing.TestClient(application, raise_server_exceptions=False)
+    return int(client.post(path, content=b"", headers={**kind, **dict(headers)}).status_code)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+@pytest.mark.parametrize(
+    ("program", "side"), [("flower-superlink", "superlink"), ("flower-supernode", "supernode")]
+)
+def test_flowers_servers_stand_behind_the_door(
+    unguarded: pytest.MonkeyPatch, tmp_path: Path, program: str, side: str
+) -> None:
+    """Every route of Flower's own but those of nodes."""
+    write_token(tmp_path)
+    unguarded.setenv("FLWR_HOME", str(tmp_path))
+    guards._guard(program)
+    application = importlib.import_module(f"flwr.{side}.main").create_app()
+    shown = (HEADER, token_path(tmp_path).read_text())
+    paths = set(application.openapi()["paths"]) | {"/docs", "/openapi.json"}
+    open_paths = {path for path in paths if status_of(application, path) != 403}
+    assert {path for path in open_paths if not path.startswith("/v1/fleet/")} == set()
+    assert bool(open_paths) == (side == "superlink")
+    assert any(path.startswith("/v1/runtime/") for path in paths)
+    closed = sorted(paths - open_paths)
+    assert all(status_of(application, path, shown) != 403 for path in closed[:5])
+
+
+@contextlib.contextmanager
+def answering(folder: Path, status: int) -> Iterator[tuple[int, Path]]:
+    """A server on loopback that answers every request with one status: port and authority."""
+    files = Certificates.within(folder, folder)
+    make_certificates(files, ["study.example.org"])
+
+    class Answer(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_error(status)
+
+        def log_message(self, *_: Any) -> None:
+            """Quiet."""
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(files.certificate, files.key)
+    with http.server.HTTPServer(("127.0.0.1", 0), Answer) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_port, files.authority
+        server.shutdown()
+        thread.join()
+
+
+def test_a_server_that_refuses_a_stranger_passes_the_check(tmp_path: Path) -> None:
+    with answering(tmp_path, 403) as (port, authority):
+        check_closed("127.0.0.1", port, authority)
+
+
+@pytest.mark.parametrize("status", [200, 401, 404, 500])
+def test_a_server_that_answers_a_stranger_is_not_used(tmp_path: Path, status: int) -> None:
+    with (
+        answering(tmp_path, status) as (port, authority),
+        pytest.raises(DeploymentError, match=f"admits strangers \\(status {status}\\)"),
+    ):
+        check_closed("127.0.0.1", port, authority)
+
+
+def test_a_server_that_is_not_there_is_not_used(tmp_path: Path) -> None:
+    with answering(tmp_path, 403) as (port, authority):
+        pass
+    with pytest.raises(DeploymentError, match="does not answer"):
+        check_closed("127.0.0.1", port, authority)
+
+
+@pytest.mark.parametrize("name", ["flower-superlink", "flower-supernode"])
+def test_a_server_without_a_token_is_not_started(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("flwr")
+    folder = guards.write_guards(tmp_path / "programs")
+    done = subprocess.run(
+        [folder / name],
+        env={"FLWR_HOME": str(tmp_path), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert f"{name} was not started by tacit: there is no {tmp_path / 'token'}" in done.stderr

@@ -1,0 +1,183 @@
+"""What a result says beside its noisy figures does not depend on whether a record is there.
+
+Every reply of a first run is given again in a run on a neighbouring data set. Whatever is computed
+from noisy replies is then the same, so that any difference left is an exact figure that got past
+the noise: a size, a list of clients, a refusal, a default.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from tacit import (
+    DPAUC,
+    Adjacency,
+    Clients,
+    DataError,
+    FedAUC,
+    Groups,
+    ScoreHistogram,
+    evaluate,
+    evaluate_groups,
+)
+from tacit.cli import main
+from tacit.privacy.cost import Cost
+from tacit.protocols.conversation import Protocol
+from tacit.running import simulation
+from tacit.running.spending import Payment, most_spent
+
+PROTOCOLS: tuple[Protocol, ...] = (
+    DPAUC(1.0, 8),
+    DPAUC(1.0, 8, "laplace"),
+    DPAUC(1.0, 8, "gaussian", delta=0.01),
+    ScoreHistogram(epsilon=1.0, height=3),
+    ScoreHistogram(epsilon=1.0, height=3, budget="sample"),
+    ScoreHistogram(epsilon=1.0, height=3, second_round=0.5),
+)
+AGREED = ("large", "lone", "pair", "nobody")
+
+
+@contextmanager
+def replies_of(first: list[Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Runs that note their replies in an empty list, or give those of the list again."""
+    answer = simulation._answer
+    replaying, place = bool(first), iter(range(10**6))
+
+    def answered(*asked: Any) -> Any:
+        done = answer(*asked)
+        if not replaying:
+            first.append(done.reply)
+            return done
+        return replace(done, reply=first[next(place)])
+
+    with monkeypatch.context() as patched:
+        patched.setattr(simulation, "_answer", answered)
+        yield
+
+
+def told(run: Callable[[int], dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare what a run publishes of a data set with what it publishes of its neighbour."""
+    replies: list[Any] = []
+    published = []
+    for neighbour in (0, 1):
+        with replies_of(replies, monkeypatch):
+            published.append(json.dumps(run(neighbour), sort_keys=True))
+    assert replies
+    assert published[0] == published[1]
+
+
+def grouped(removed: int | None) -> tuple[Clients, Groups]:
+    """Three clients with a large group, one of a lone record and one of a pair, at client b."""
+    ids = np.array(["a"] * 20 + ["b"] * 23 + ["c"] * 20)
+    values = np.array(["large"] * 63)
+    values[[20, 21, 22]] = ["lone", "pair", "pair"]
+    kept = np.arange(63) != removed
+    rng = np.random.default_rng(0)
+    scores, labels = rng.random(63)[kept], rng.integers(0, 2, 63)[kept]
+    clients = Clients.from_arrays(scores, labels, ids[kept])
+    return clients, Groups.from_arrays(values[kept], ids[kept], names=AGREED)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=repr)
+@pytest.mark.parametrize("removed", [20, 21, 30], ids=["the lone one", "of a pair", "of many"])
+def test_groups_of_neighbouring_data_differ_by_noisy_figures_only(
+    protocol: Protocol, removed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(neighbour: int) -> dict[str, Any]:
+        clients, groups = grouped(removed if neighbour else None)
+        found = evaluate_groups(clients, groups, protocol, seed=4, federation="wards")
+        return {"json": found.to_dict(), "text": found.to_rows()}
+
+    told(run, monkeypatch)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=repr)
+@pytest.mark.parametrize("records", [3, 2], ids=["three to two", "two to one"])
+def test_an_evaluation_of_few_records_does_not_tell_how_many(
+    protocol: Protocol, records: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refusal of a single record would."""
+
+    def run(neighbour: int) -> dict[str, Any]:
+        kept = records - neighbour
+        clients = Clients.from_arrays([0.2, 0.9, 0.4][:kept], [0, 1, 1][:kept])
+        found = evaluate(clients, protocol, seed=4)
+        return {"json": found.to_dict(), "text": found.to_rows()}
+
+    told(run, monkeypatch)
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
+def test_the_command_prints_nothing_else_of_neighbouring_data(
+    form: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By default, the exact figure is not printed either."""
+
+    def run(neighbour: int) -> dict[str, Any]:
+        rows = [f"{i / 60},{i % 2},{'lone' if i == 7 else 'many'}" for i in range(60)]
+        folder = tmp_path / str(neighbour)
+        folder.mkdir()
+        kept = [row for i, row in enumerate(rows) if not (neighbour and i == 7)]
+        (folder / "north.csv").write_text("score,label,ward\n" + "\n".join(kept))
+        monkeypatch.chdir(folder)
+        words = "evaluate north.csv --protocol dpauc --epsilon 1 --seed 3 --groups ward"
+        agreed = ("--group-name", "lone", "--group-name", "many")
+        result = CliRunner().invoke(main, [*words.split(), *agreed, *form])
+        assert result.exit_code in (0, 3), result.output
+        return {"output": result.output, "status": result.exit_code}
+
+    told(run, monkeypatch)
+
+
+def test_a_groups_size_is_the_noisy_one_where_records_are_hidden() -> None:
+    clients, groups = grouped(None)
+    found = evaluate_groups(clients, groups, DPAUC(1.0, 8), seed=4)
+    assert [group.records for group in found.groups] == [None] * 4
+    for group in found.groups:
+        assert group.evaluation is not None
+        assert group.evaluation.participants == ("a", "b", "c")
+        assert group.estimated_records != groups.sizes[AGREED.index(group.name)]
+    public = evaluate_groups(clients, groups, FedAUC(1.0), seed=4)
+    assert [group.records for group in public.groups] == [60, 1, 2, 0]
+
+
+def test_groups_that_are_read_off_the_records_are_said_to_be() -> None:
+    clients, groups = grouped(None)
+    read_off = Groups(groups.names, groups.of_record)
+    sentence = "the list of groups was read off the records"
+    found = evaluate_groups(clients, read_off, DPAUC(1.0, 8), seed=4)
+    assert found.warnings[0].startswith(sentence)
+    assert not any(
+        sentence in warning
+        for run in (
+            evaluate_groups(clients, groups, DPAUC(1.0, 8), seed=4),
+            evaluate_groups(clients, read_off, FedAUC(1.0), seed=4),
+        )
+        for warning in run.warnings
+    )
+
+
+def test_agreed_groups_are_those_and_no_others() -> None:
+    values = ["x", "y", "x"]
+    groups = Groups.from_arrays(values, names=("y", "z", "x"))
+    assert groups.of_record.tolist() == [2, 0, 2]
+    assert groups.sizes.tolist() == [1, 0, 2]
+    with pytest.raises(DataError, match="of group 'y', which is none of the agreed groups"):
+        Groups.from_arrays(values, names=("x",))
+    with pytest.raises(DataError, match="agreed groups must differ, got 'x', 'y', 'x'"):
+        Groups.from_arrays(values, names=("x", "y", "x"))
+
+
+def test_where_no_record_is_the_budget_is_spent_all_the_same() -> None:
+    one = Cost(1.0, adjacency=Adjacency.RECORD)
+    nobody = np.zeros(0, dtype=np.bool_)
+    assert most_spent([Payment(one, nobody), Payment(one, nobody)]).epsilon == 2.0

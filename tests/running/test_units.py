@@ -1,0 +1,301 @@
+"""Units between a plan and its parties: words are compared, and records converted."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit import DPAUC, Clients, DataError, ExactAUC, FedAUC, Protocol, ScoreHistogram, UStatistic
+from tacit.privacy.noise import NoiseSource, NoNoise
+from tacit.protocols.conversation import Memory
+from tacit.running.answering import PartyDesk
+from tacit.running.coordinator import Coordinator, RunError
+from tacit.running.deployment.preview import check_records, doubts, preview
+from tacit.running.letters import Agreement
+from tacit.running.plans import PartyFile, Plan, PlanError
+from tacit.running.rehearsal import Keys, rehearse
+from tacit.running.units import FOREIGN_UNIT, for_plan
+from tests.laws import PROTOCOLS
+from tests.running.federation_files import FEDAUC, HISTOGRAM, federation
+
+HISTOGRAM_PLAN = ScoreHistogram("distributed-dp", 1.0)
+
+
+def silent(_: int) -> NoiseSource:
+    return NoNoise()
+
+
+def hospitals() -> Clients:
+    """Three hospitals' probabilities, 400 records each."""
+    rng = np.random.default_rng(3)
+    labels = rng.integers(0, 2, 1200)
+    scores = 1 / (1 + np.exp(-rng.normal(1.5 * labels - 1, 1.0)))
+    return Clients.from_arrays(scores, labels, np.repeat(["a", "b", "c"], 400))
+
+
+def retold(clients: Clients, unit: str) -> Clients:
+    """The first hospital's scores in another unit."""
+    p = clients.scores[:400]
+    with np.errstate(divide="ignore"):
+        own = {"percent": 100 * p, "log-odds": np.log(p / (1 - p))}[unit]
+    scores = np.concatenate([own, clients.scores[400:]])
+    return Clients(scores, clients.labels, clients.offsets, clients.names)
+
+
+@pytest.mark.parametrize("unit", ["percent", "log-odds"])
+@pytest.mark.parametrize("protocol", [ExactAUC(), FedAUC(1.0), DPAUC(1.0), HISTOGRAM_PLAN])
+def test_a_hospital_in_another_unit_gives_the_figure_of_probabilities(
+    unit: str, protocol: Protocol
+) -> None:
+    clients = hospitals()
+    wanted = rehearse(clients, protocol, noise=silent).findings
+    units = [unit, "probability", "probability"]
+    found = rehearse(retold(clients, unit), protocol, noise=silent, units=units).findings
+    assert float(found.value) == pytest.approx(float(wanted.value), abs=1e-9)
+    assert found.scales is None
+
+
+def test_without_its_word_the_figure_is_wrong_and_a_server_of_scores_says_so() -> None:
+    mixed = retold(hospitals(), "percent")
+    found = rehearse(mixed, ExactAUC()).findings
+    assert float(found.value) < ExactAUC().exact(hospitals()) - 0.05
+    assert found.scales is not None
+    assert found.scales.unusual == (0,)
+
+
+@pytest.mark.parametrize("wanted", ["percent", "log-odds"])
+def test_a_plan_that_ranks_may_take_another_unit(wanted: str) -> None:
+    clients = hospitals()
+    units = ["percent", "probability", "probability"]
+    found = rehearse(retold(clients, "percent"), ExactAUC(), unit=wanted, units=units).findings
+    assert float(found.value) == pytest.approx(ExactAUC().exact(clients), abs=1e-12)
+
+
+def test_clients_that_name_their_unit_are_parties_of_that_unit() -> None:
+    clients = hospitals()
+    percent = Clients.from_arrays(
+        100 * clients.scores, clients.labels, clients.client_of_record, unit="percent"
+    )
+    found = rehearse(percent, DPAUC(1.0), noise=silent).findings
+    wanted = rehearse(clients, DPAUC(1.0), noise=silent).findings
+    assert float(found.value) == pytest.approx(float(wanted.value), abs=1e-12)
+
+
+@pytest.mark.parametrize("word", ["permille", "real", ""])
+def test_a_unit_that_cannot_be_converted_is_declined_with_a_fixed_sentence(word: str) -> None:
+    units = ["probability", word, "probability"]
+    run = rehearse(hospitals(), DPAUC(1.0), units=units, fewest=2)
+    assert run.declined == {1: FOREIGN_UNIT}
+    assert run.members == (0, 2)
+
+
+def test_a_plan_of_another_unit_needs_a_word_of_every_party() -> None:
+    units = ["percent", None, "percent"]
+    run = rehearse(hospitals(), ExactAUC(), unit="percent", units=units, fewest=2)
+    assert run.declined == {1: FOREIGN_UNIT}
+
+
+def outlier(clients: Clients, score: float) -> Clients:
+    scores = clients.scores.copy()
+    scores[5] = score
+    return Clients(scores, clients.labels, clients.offsets, clients.names)
+
+
+@pytest.mark.parametrize("wrong", [17.25, -3.0])
+@pytest.mark.parametrize("protocol", [DPAUC(1.0), HISTOGRAM_PLAN, UStatistic("auc", 1.0)])
+def test_a_record_out_of_range_is_seen_by_nobody_else(protocol: Protocol, wrong: float) -> None:
+    """The run is that of the nearest end, to the byte of what was sent."""
+    runs = [
+        rehearse(outlier(hospitals(), score), protocol, noise=silent)
+        for score in (wrong, float(np.clip(wrong, 0, 1)))
+    ]
+    assert runs[0].declined == {}
+    assert runs[0].refusals == ()
+    assert runs[0].findings.value == pytest.approx(runs[1].findings.value, nan_ok=True)
+    np.testing.assert_array_equal(runs[0].bytes_sent, runs[1].bytes_sent)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_protocol_takes_any_finite_scores_of_a_party(name: str) -> None:
+    """No first step declines because of one record's value."""
+    protocol = PROTOCOLS[name]
+    wild = Clients.from_arrays([0.5, 1e9, -1e9, 0.25], [0, 1, 1, 0], second=[0.1, -1e9, 1e9, 0.5])
+    unit = Keys.generate(3).agreement(protocol).unit
+    taken = for_plan(wild, None, unit, protocol)
+    again = protocol.fitted(taken)
+    np.testing.assert_array_equal(again.scores, taken.scores)
+    if protocol.score_range is not None:
+        low, high = protocol.score_range
+        assert taken.scores.min() >= low
+        assert taken.scores.max() <= high
+    ask = next(protocol.conversation(1))
+    if ask.view.value != "joint":
+        ask.step.answer(taken, ask, NoNoise(), Memory())
+
+
+def test_values_of_a_finite_domain_are_the_nearest() -> None:
+    ratings = Clients.from_values([0.2, 2.6, 9.0], second=[1, 2, 3])
+    fitted = UStatistic("gini", 1.0, values=[1, 2, 3, 4, 5]).fitted(ratings)
+    assert fitted.scores.tolist() == [1.0, 3.0, 5.0]
+
+
+# Plans
+
+
+def plan_text(home: Path, protocol: str, unit: str) -> Path:
+    extra = f'unit = "{unit}"\n' if unit else ""
+    federation(home, protocol, extra=extra)
+    return home / "plan.toml"
+
+
+def test_a_plan_without_a_unit_has_the_digest_that_it_had(tmp_path: Path) -> None:
+    agreement = Plan.read(plan_text(tmp_path, HISTOGRAM, "")).agreement()
+    before = {
+        "protocol": {"name": "score-histogram", **agreement.protocol.settings},
+        "parties": [key.hex() for key in agreement.parties],
+        "coordinator": agreement.coordinator.hex(),
+        "fewest": 3,
+        "largest": 2**44,
+    }
+    told = json.dumps(before, sort_keys=True, default=repr).encode()
+    assert agreement.digest == sha256(told).digest()
+    named = Agreement(agreement.protocol, agreement.parties, agreement.coordinator)
+    assert named.digest == agreement.digest
+
+
+def test_a_plan_of_another_unit_is_another_agreement(tmp_path: Path) -> None:
+    percent = Plan.read(plan_text(tmp_path, FEDAUC, "percent")).agreement()
+    plain = Agreement(percent.protocol, percent.parties, percent.coordinator)
+    assert (percent.unit, plain.unit) == ("percent", "probability")
+    assert percent.digest != plain.digest
+
+
+@pytest.mark.parametrize(
+    ("protocol", "unit", "said"),
+    [
+        (HISTOGRAM, "percent", "score-histogram takes scores from 0 to 1: unit must be probab"),
+        (HISTOGRAM, "real", "score-histogram takes scores from 0 to 1: unit must be probability"),
+        (HISTOGRAM, "permille", "unit must be one of probability, percent, log-odds, real, got"),
+        (
+            'name = "ustatistic"\nkernel = "gini"\nepsilon = 1.0\ndomain = [1.0, 5.0]',
+            "probability",
+            "ustatistic takes values from 1 to 5, which are not all of the unit 'probability'",
+        ),
+    ],
+)
+def test_a_unit_that_does_not_suit_the_protocol_is_refused(
+    tmp_path: Path, protocol: str, unit: str, said: str
+) -> None:
+    path = plan_text(tmp_path, protocol, unit)
+    with pytest.raises(PlanError, match=said) as told:
+        Plan.read(path)
+    assert "plan.toml:4: [plan]" in str(told.value)
+
+
+def test_values_with_a_range_of_their_own_are_real_numbers() -> None:
+    agreement = Keys.generate(2).agreement(UStatistic("gini", 1.0, domain=(1.0, 5.0)))
+    assert agreement.unit == "real"
+
+
+# A party's own files
+
+
+def with_unit(home: Path, name: str, unit: str, scale: float = 1.0) -> PartyDesk:
+    """A party whose file names a unit, and whose scores were multiplied."""
+    folder = home / name
+    text = (folder / "party.toml").read_text()
+    if unit:
+        text = text.replace("[limit]", f'unit = "{unit}"\n[limit]')
+    (folder / "party.toml").write_text(text)
+    lines = (folder / "records.csv").read_text().splitlines()
+    rows = [line.split(",") for line in lines[1:]]
+    told = [f"{scale * float(score)!r},{label}" for score, label in rows]
+    (folder / "records.csv").write_text("\n".join([lines[0], *told]) + "\n")
+    return PartyDesk.open(folder / "party.toml")
+
+
+def carried(home: Path, coordinator: Coordinator) -> Coordinator:
+    letters = coordinator.open()
+    while letters:
+        for place, letter in letters.items():
+            desk = PartyDesk.open(home / "abc"[place] / "party.toml")
+            desk.set_limit()
+            coordinator.receive(place, desk.answer(letter, NoNoise()))
+        letters = coordinator.close()
+    return coordinator
+
+
+@pytest.mark.parametrize("protocol", [FEDAUC, HISTOGRAM], ids=["fedauc", "histogram"])
+def test_desks_convert_to_the_unit_of_the_plan(tmp_path: Path, protocol: str) -> None:
+    values: list[Any] = []
+    for folder, scale in (("plain", 1.0), ("percent", 100.0)):
+        home = tmp_path / folder
+        identity = federation(home, protocol)
+        with_unit(home, "a", "percent" if scale > 1 else "probability", scale)
+        agreement = Plan.read(home / "plan.toml").agreement()
+        values.append(carried(home, Coordinator(agreement, identity)).findings)
+    assert float(values[0].value) == pytest.approx(float(values[1].value), abs=1e-9)
+
+
+def test_a_desk_declines_before_it_reads_a_record(tmp_path: Path) -> None:
+    """Its file of records is not there, and it answers all the same."""
+    identity = federation(tmp_path, HISTOGRAM)
+    with_unit(tmp_path, "b", "permille")
+    (tmp_path / "b" / "records.csv").unlink()
+    coordinator = Coordinator(Plan.read(tmp_path / "plan.toml").agreement(), identity)
+    with pytest.raises(RunError, match=FOREIGN_UNIT):
+        carried(tmp_path, coordinator)
+    assert coordinator.declined == {1: FOREIGN_UNIT}
+
+
+def test_joining_refuses_such_a_unit_before_it_reads_a_record(tmp_path: Path) -> None:
+    federation(tmp_path, HISTOGRAM)
+    desk = with_unit(tmp_path, "b", "real")
+    (tmp_path / "b" / "records.csv").unlink()
+    with pytest.raises(
+        PlanError, match="'b' names the unit 'real', which cannot be converted to the plan's 'prob"
+    ):
+        check_records(desk)
+
+
+def test_records_out_of_range_are_told_to_their_owner_and_join(tmp_path: Path) -> None:
+    federation(tmp_path, HISTOGRAM)
+    desk = with_unit(tmp_path, "b", "", scale=100.0)
+    check_records(desk)
+    (told,) = doubts(desk)
+    assert "of 60 scores are outside of what the plan takes as probability" in told
+    assert "under [data], unit is one of probability, percent, log-odds, real" in told
+
+
+def test_percent_that_lie_within_one_are_doubted(tmp_path: Path) -> None:
+    federation(tmp_path, HISTOGRAM)
+    desk = with_unit(tmp_path, "b", "percent")
+    assert doubts(desk) == ["all scores are from 0 to 1, and are read as percent"]
+    assert ("scores", "percent, converted to the plan's probability") in preview(desk)
+
+
+def test_scores_that_fit_are_not_doubted(tmp_path: Path) -> None:
+    federation(tmp_path, HISTOGRAM)
+    assert doubts(PartyDesk.open(tmp_path / "a" / "party.toml")) == []
+    assert doubts(with_unit(tmp_path, "b", "percent", scale=100.0)) == []
+
+
+def test_a_party_file_from_before_names_no_unit(tmp_path: Path) -> None:
+    federation(tmp_path, FEDAUC)
+    assert PartyFile.read(tmp_path / "a" / "party.toml").unit is None
+
+
+def test_scores_of_a_plan_in_one_process_must_be_of_one_scale(tmp_path: Path) -> None:
+    pytest.importorskip("flwr")
+    from tacit.running.deployment.local import check_parties
+
+    federation(tmp_path, FEDAUC)
+    with_unit(tmp_path, "b", "", scale=100.0)
+    desks = [PartyDesk.open(tmp_path / name / "party.toml") for name in "abc"]
+    with pytest.raises(DataError, match="seem to be of different scales"):
+        check_parties(desks)
