@@ -21,6 +21,7 @@ from click.testing import CliRunner, Result
 
 import tacit
 from tacit.cli import main
+from tacit.cli.shell import name_help
 
 COMMAND = Path(sys.executable).parent / "tacit"
 NAMES = ("north", "south", "east", "west", "centre")
@@ -574,6 +575,17 @@ def test_a_command_used_alone_knows_both_names_of_help(command: click.Command) -
     for option in ("--help", "-h"):
         result = CliRunner().invoke(unused, [option])
         assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("command", commands_below(main), ids=lambda command: command.name)
+def test_who_looks_at_a_command_first_takes_no_name_of_help_away(command: click.Command) -> None:
+    """As documents do, whose contexts know nothing of the group."""
+    unused = copy(command)
+    unused._help_option = None
+    name_help(unused)
+    option = unused.get_help_option(click.Context(unused))
+    assert option is not None
+    assert option.opts == ["-h", "--help"]
 
 
 FEDERATION = ("init", "keys", "serve", "join", "run", "status")

@@ -50,7 +50,7 @@ def commands_below(context: click.Context) -> Iterator[click.Context]:
     for name in group.list_commands(context):
         below = group.get_command(context, name)
         if below is not None and not below.hidden:
-            yield click.Context(below, info_name=name, parent=context)
+            yield click.Context(below, info_name=name, parent=context, **below.context_settings)
 
 
 def _section(context: click.Context) -> str:

@@ -175,7 +175,7 @@ def test_dpauc(site: Site) -> None:
 
 
 def test_a_secure_histogram_is_exact(site: Site) -> None:
-    result, alone = run_of(site, "histogram", 4), in_one_process("histogram")
+    result, alone = run_of(site, "histogram", 5), in_one_process("histogram")
     same = set(alone) - {"traffic", "exact"} - WHO_AND_WHEN
     assert {key: result[key] for key in same} == {key: alone[key] for key in same}
 
