@@ -59,7 +59,7 @@ class Tacit(click.Group):
 def name_help(command: click.Command) -> None:
     """Give a command and all commands below it the names of the help option.
 
-    A command keeps the help option of its first use, whoever that is, so the first use is made here.
+    A command keeps the help option of its first use, whoever makes it; so it is made here.
     """
     command.context_settings.setdefault("help_option_names", HELP_NAMES)
     command.get_help_option(click.Context(command, help_option_names=HELP_NAMES))
