@@ -2,29 +2,45 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+# One more worker than cores, since some tests wait for programs that poll; threads of linear algebra
+# would only get in each other's way.
+PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest \
+  -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist worksteal -m 'not thorough'
+# What `make test`, `make test-all-pythons` and `make coverage` run: all tests, or TESTS=tests/metrics.
+TESTS :=
 
-.PHONY: setup demo test test-thorough check docs bench clean
+.PHONY: setup demo test test-thorough test-all-pythons coverage check docs bench lock release hooks clean
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml
+# The versions in requirements.txt, whose files must have the hashes that stand there; then both
+# distributions of this folder, built by the locked build backend.
+$(STAMP): requirements.txt pyproject.toml studies/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else "tacit needs Python 3.11 to 3.13; run make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(PIP) install --no-deps --require-hashes -r requirements.txt
+	$(PIP) install --no-deps --no-build-isolation -e . -e studies
+	$(PIP) check
 	touch $@
 
 demo: setup
 	$(BIN)/tacit demo
 
-# One more worker than cores, since some tests wait for programs that poll; threads of linear algebra
-# would only get in each other's way.
 test: setup
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest \
-	  -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist worksteal -m 'not thorough'
+	$(PYTEST) $(TESTS)
 
 test-thorough: setup
 	$(BIN)/python -m pytest -m thorough
+
+# With every Python from 3.11 to 3.13 that is installed, each in an environment below .venvs/.
+test-all-pythons:
+	.ci/test-pythons $(TESTS)
+
+# As `make test`, with the branches that were taken; fails below the bound in pyproject.toml.
+coverage: setup
+	$(PYTEST) --cov --cov-report=term:skip-covered $(TESTS)
 
 check: setup
 	$(BIN)/ruff check .
@@ -41,5 +57,24 @@ docs: setup
 bench: setup
 	$(BIN)/python -m benchmarks
 
+# Writes requirements.txt from pyproject.toml, for Python 3.11 to 3.13. It keeps the versions that
+# stand there and still fit; `make lock UPGRADE=--upgrade` takes the newest.
+UPGRADE :=
+lock:
+	$(PYTHON) -m venv .venvs/lock
+	.venvs/lock/bin/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
+	.venvs/lock/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+	  --generate-hashes --no-annotate --no-emit-package tacit --custom-compile-command 'make lock' \
+	  --quiet $(UPGRADE) --output-file requirements.txt
+
+# Builds wheel and sdist of both distributions into dist/, and tests the wheels elsewhere.
+release: setup
+	.ci/test-wheels
+
+# Checks before each commit, from .pre-commit-config.yaml.
+hooks: setup
+	$(BIN)/pre-commit install
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist out site
+	rm -rf $(VENV) .venvs .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis \
+	  .coverage .coverage.* build dist out site

@@ -22,7 +22,8 @@ from sklearn.metrics import roc_auc_score
 import tacit
 from benchmarks.hierarchical import server_side
 from benchmarks.timing import clock, paired, row
-from tacit.privacy.noise import SimulatedNoise, SystemNoise
+from tacit.privacy.mechanisms import DiscreteLaplace, Staircase
+from tacit.privacy.sampling.noise import SimulatedNoise, SystemNoise
 
 RECORDS, POSITIVES = 458_407, 117_317
 APART = (
@@ -115,10 +116,13 @@ def exact_samplers() -> None:
     """Exact noise from the operating system against simulated noise of the same distribution."""
     shape = (10_000,)
     system, simulated = SystemNoise(), SimulatedNoise(0)
-    for name, arguments in (("discrete_laplace", (2.0,)), ("discrete_staircase", (1000, 1.0))):
+    for name, mechanism in (
+        ("discrete Laplace", DiscreteLaplace(2, 1.0)),
+        ("staircase", Staircase(1000, 1.0)),
+    ):
         mine, peer, ratio = paired(
-            partial(getattr(system, name), *arguments, shape),
-            partial(getattr(simulated, name), *arguments, shape),
+            partial(system.draw, mechanism, shape),
+            partial(simulated.draw, mechanism, shape),
             times=3,
         )
         report(f"10,000 exact {name} draws", mine, f"simulated {peer:.4f}, ratio {ratio:.0f}")

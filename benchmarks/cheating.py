@@ -7,7 +7,14 @@ import argparse
 import time
 from collections import Counter
 
-from tests.protocols.strategies import FORGED, STRATEGIES, UNCHANGED, answers, outcome, rooms
+from tests.protocols.encrypted.strategies import (
+    FORGED,
+    STRATEGIES,
+    UNCHANGED,
+    answers,
+    outcome,
+    rooms,
+)
 
 from benchmarks.timing import row
 

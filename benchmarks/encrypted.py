@@ -12,14 +12,14 @@ import numpy as np
 
 import tacit
 from benchmarks.timing import clock, row
-from tacit.crypto.homomorphic_bfv import BfvEvaluator, bfv_parameters
+from tacit.crypto.homomorphic.bfv import BfvEvaluator, bfv_parameters
 from tacit.data.clients import Clients
-from tacit.protocols.encrypted_exact import ExactAggregator, ExactParty, ExactScheme
-from tacit.protocols.encrypted_packing import Scale, cumulative_counts
+from tacit.protocols.encrypted.bfv import ExactAggregator, ExactParty, ExactScheme
+from tacit.protocols.encrypted.packing import Scale, cumulative_counts
 
 THRESHOLDS, SHARES, TIMES = 100, 4, 3
 PARTIES = (15, 100, 1000)
-MOST_MEMORY = 4.0
+MAX_MEMORY = 4.0
 """GiB."""
 
 
@@ -31,7 +31,7 @@ def main() -> None:
         for checked in (False, True):
             print("\n".join(measured(parties, checked)), flush=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"  peak memory {peak:.2f} GiB, all parties in this process; target {MOST_MEMORY:g}")
+    print(f"  peak memory {peak:.2f} GiB, all parties in this process; target {MAX_MEMORY:g}")
 
 
 def measured(parties: int, checked: bool) -> list[str]:

@@ -9,10 +9,10 @@ import numpy as np
 import tacit
 from benchmarks.timing import paired, row
 from tacit.data.clients import Ragged
-from tacit.privacy.noise import SimulatedNoise
-from tacit.protocols.conversation import Memory, Reply
-from tacit.protocols.hierarchical_auc import HierarchicalAUC
-from tacit.results.findings import Findings
+from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.protocol.conversation import ClientState, Reply
+from tacit.protocols.hierarchical.protocol import HierarchicalAUC
+from tacit.results.server_result import ServerResult
 
 REPORTS, HEIGHT = 1_000_000, 16
 
@@ -36,11 +36,11 @@ def server_side(reports: int = REPORTS, height: int = HEIGHT, times: int = 9) ->
 
 def replies(protocol: HierarchicalAUC, clients: tacit.Clients) -> Reply:
     """What all clients send, as the server receives it."""
-    ask = next(protocol.conversation(clients.count))
-    return ask.step.answer(clients, ask, SimulatedNoise(0), Memory())
+    query = next(protocol.conversation(clients.count))
+    return query.step.answer(clients, query, SimulatedNoise(0), ClientState())
 
 
-def conclude(protocol: HierarchicalAUC, reply: Reply) -> Findings:
+def conclude(protocol: HierarchicalAUC, reply: Reply) -> ServerResult:
     """The server's work on a reply."""
     sent = reply["reports"]
     assert isinstance(sent, Ragged)
@@ -49,8 +49,8 @@ def conclude(protocol: HierarchicalAUC, reply: Reply) -> Findings:
     try:
         conversation.send(reply)
     except StopIteration as end:
-        findings: Findings = end.value
-        return findings
+        server_result: ServerResult = end.value
+        return server_result
     raise AssertionError("the server asked again")
 
 

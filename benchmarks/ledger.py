@@ -1,4 +1,4 @@
-"""Debits of a budget book beside bare SQLite and the disk: ``python -m benchmarks.ledger``."""
+"""Debits of a ledger beside bare SQLite and the disk: ``python -m benchmarks.ledger``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from itertools import count
 from pathlib import Path
 
 from benchmarks.timing import clock, paired, row
+from tacit.ledger.ledger import Entry, Ledger
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.ledger import Entry, Ledger
 
 DEBITS, TIMES, OLD = 1000, 5, 20_000
 LINE_BYTES = 400
@@ -20,8 +20,8 @@ LINE_BYTES = 400
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ledger", description=__doc__)
-    parser.add_argument("--folder", type=Path, help="where the book lies; its disk is measured")
-    parser.add_argument("--old", type=int, default=OLD, help="debits in the book that is opened")
+    parser.add_argument("--folder", type=Path, help="where the ledger lies; its disk is measured")
+    parser.add_argument("--old", type=int, default=OLD, help="debits in the ledger that is opened")
     options = parser.parse_args()
     print("\n".join(lines(folder=options.folder, old=options.old)), flush=True)
 
@@ -63,7 +63,7 @@ def entry(number: int) -> Entry:
 
 
 def insert(folder: Path, rows: int) -> None:
-    """Rows as long as a line of the book, a durable transaction each, in a table of their own."""
+    """Rows as long as a line of the ledger, a durable transaction each, in a table of their own."""
     connection = sqlite3.connect(folder / "bare.db", isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
@@ -83,7 +83,8 @@ def append(folder: Path, writes: int) -> None:
 
 
 def opening(path: Path, debits: int) -> list[str]:
-    """The first and a later debit in a book that has many entries, whose chain is followed once."""
+    """The first and a later debit in a ledger that has many entries, whose chain is followed
+    once."""
     with Ledger(path) as book:
         book.limit("registry", epsilon=1e9)
         debit(book, count(), debits)

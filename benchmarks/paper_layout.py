@@ -19,8 +19,8 @@ import tenseal  # type: ignore[import-untyped]
 import tacit
 from benchmarks.timing import paired, row
 from tacit.data.clients import Clients
-from tacit.protocols.encrypted_auc import ADVERSARIES, EncryptedAUC
-from tacit.protocols.encrypted_packing import Counts, cumulative_counts
+from tacit.protocols.encrypted.packing import Counts, cumulative_counts
+from tacit.protocols.encrypted.protocol import ADVERSARIES, EncryptedAUC
 
 PARTIES, THRESHOLDS, SHARES, TIMES = 100, 100, 4, 3
 DISTINCT = 10

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from benchmarks.timing import row
 from tacit.crypto.identities import Identity, Roster
-from tacit.crypto.neighbours import Neighbourhood
-from tacit.crypto.secure_sum import SumTerms, new_session
-from tacit.crypto.secure_sum_client import STEPS, SumClient
-from tacit.crypto.secure_sum_server import SumServer
+from tacit.crypto.secure_sum.client import STEPS, SumClient
+from tacit.crypto.secure_sum.graph import Neighbourhood
+from tacit.crypto.secure_sum.server import SumServer
+from tacit.crypto.secure_sum.terms import SumTerms, new_session
 
 LENGTH, LARGEST = 4096, 1_000_000
 CLIENTS = (10, 100, 1000)

@@ -16,14 +16,14 @@ import numpy as np
 
 from benchmarks.timing import row
 from tacit.data.clients import Clients, Ragged
-from tacit.protocols.conversation import Ask, View
-from tacit.protocols.fedauc import FedAUC
-from tacit.protocols.hidden_ranks import rank_together
-from tacit.protocols.paired_kernels import GRIDS, paired_values
-from tacit.protocols.paired_matching import seated_pairs
-from tacit.protocols.paired_ustatistic import PairedUStatistic, compute_pairs
-from tacit.running.joint_processes import JointReply, JointSettings
-from tacit.running.two_party import answer_jointly
+from tacit.protocol.conversation import Query, View
+from tacit.protocols.fedauc.mpc import rank_together
+from tacit.protocols.fedauc.protocol import FedAUC
+from tacit.protocols.paired.kernels import GRIDS, paired_values
+from tacit.protocols.paired.matching import seated_pairs
+from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
+from tacit.running.mpc.processes import MPCReply, MPCSettings
+from tacit.running.mpc.runner import answer_mpc
 
 PAIRS = (10_000, 100_000)
 SCORES = (10_000,)
@@ -51,8 +51,8 @@ def measured_pairs(pairs: int, kernel: str, noise: str) -> str:
     seats = np.concatenate([2 * rng.permutation(pairs), 2 * rng.permutation(pairs) + 1])
     protocol = PairedUStatistic(kernel, 1.0, matchings=1, noise=noise)
     each = {"seats": Ragged(seats[np.newaxis], clients.offsets)}
-    ask = Ask(compute_pairs, protocol, {"epsilon": 1.0}, each, View.JOINT)
-    reply, times = answered(clients, ask)
+    query = Query(compute_pairs, protocol, {"epsilon": 1.0}, each, View.MPC)
+    reply, times = answered(clients, query)
     first, second = seated_pairs(seats)
     rows = protocol.rows(clients)
     exact = paired_values(kernel, rows[:, first], rows[:, second]).mean()
@@ -66,7 +66,7 @@ def measured_pairs(pairs: int, kernel: str, noise: str) -> str:
 def measured_ranks(scores: int, parties: int) -> str:
     protocol = FedAUC(1.0, ranks="mpc")
     clients = federation(scores, parties)
-    reply, times = answered(clients, Ask(rank_together, protocol, view=View.JOINT))
+    reply, times = answered(clients, Query(rank_together, protocol, view=View.MPC))
     return described(f"ranks of {scores:,} scores, {parties} parties", reply, times, "")
 
 
@@ -79,9 +79,9 @@ def federation(records: int, clients: int) -> Clients:
     return replace(made, simulated=True)
 
 
-def answered(clients: Clients, ask: Ask) -> tuple[JointReply, str]:
+def answered(clients: Clients, query: Query) -> tuple[MPCReply, str]:
     start, spent = time.perf_counter(), processor_seconds()
-    reply = answer_jointly(clients, ask, settings=JointSettings(timeout=600))
+    reply = answer_mpc(clients, query, settings=MPCSettings(timeout=600))
     seconds, own = time.perf_counter() - start, processor_seconds() - spent
     return reply, f"{seconds:.1f} s with processes, {own:.1f} s of processor time"
 
@@ -92,7 +92,7 @@ def processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def described(name: str, reply: JointReply, times: str, note: str) -> str:
+def described(name: str, reply: MPCReply, times: str, note: str) -> str:
     session = max(reply.sessions, key=lambda each: each.seconds)
     return row(name, session.seconds, f"{session.bytes_sent / 1e6:.1f} MB; {times}{note}")
 

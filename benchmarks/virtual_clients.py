@@ -5,7 +5,7 @@ dependency of ours: install that into an environment of its own, with this packa
 
     python -m benchmarks.virtual_clients --clients 1000
 
-Every virtual client has its own key, records and budget book, and answers signed letters. The
+Every virtual client has its own key, records and ledger, and answers signed messages. The
 SuperLink of a simulation has no TLS and knows no nodes: what it runs is no federation.
 """
 
@@ -35,7 +35,7 @@ from tacit.running.deployment.programs import Flower, free_port, is_listening, p
 
 CONNECTION, HOST, WAIT = "virtual", "127.0.0.1", 60.0
 RECORDS, LONGEST = 50, 3000.0
-PLAN = {"name": "score-histogram", "trust": "distributed-dp", "epsilon": 1.0}
+PLAN = {"name": "score-histogram", "trust": "secure-sum", "epsilon": 1.0}
 GIBIBYTE = 2**30
 COMPONENTS = """\
 from flwr.clientapp import ClientApp
@@ -55,7 +55,7 @@ def hello(message, context):
     return flower.hello(message, seated(context))
 
 
-@client.query("letter")
+@client.query("message")
 def answer(message, context):
     return flower.answer(message, seated(context))
 """
@@ -162,7 +162,7 @@ def simulate(folder: Path, clients: int, actors: int) -> tuple[float, int, Seque
         lines = [plain(line) for line in said.splitlines()]
         if not (folder / "result.json").exists():
             raise RuntimeError("the run left no result:\n" + "\n".join(lines[-40:]))
-    return seconds, family.most, [line for line in lines if re.match("tacit: leg", line)]
+    return seconds, family.most, [line for line in lines if re.match("tacit: round", line)]
 
 
 def main() -> None:

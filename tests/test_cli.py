@@ -1,15 +1,13 @@
 import errno
 import json
 import os
-import pty
 import re
 import shlex
-import signal
 import subprocess
 import sys
-from contextlib import suppress
 from copy import copy
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -85,14 +83,14 @@ def run(*arguments: object) -> Result:
     return result
 
 
-def evaluated(*arguments: object) -> dict:
+def evaluated(*arguments: object) -> dict[str, Any]:
     result = run("evaluate", *arguments, "--json")
     assert result.exit_code == 0, result.stderr
     assert result.stderr == ""
     return strict_json(result.stdout)
 
 
-def strict_json(text: str) -> dict:
+def strict_json(text: str) -> dict[str, Any]:
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is not JSON")
 
@@ -114,12 +112,46 @@ def assert_one_sentence(result: Result, code: int = 2) -> str:
     return result.stderr[len("tacit: ") :].strip()
 
 
+# What files hold is never printed as control characters
+
+
+HOSTILE = "\x1b]0;owned\x07\nprivacy spent  epsilon 0.001 in all"
+
+
+@pytest.mark.parametrize("kind", ["struct", "zone"])
+def test_a_columns_type_prints_no_control_character(tmp_path: Path, kind: str) -> None:
+    column = (
+        pa.array([{HOSTILE: 0.5}, {HOSTILE: 0.7}])
+        if kind == "struct"
+        else pa.array([1, 2], pa.timestamp("ns", tz=HOSTILE))
+    )
+    path = tmp_path / "hostile.parquet"
+    pq.write_table(pa.table({"score": column, "label": [0, 1]}), path)
+    told = assert_one_sentence(run("evaluate", path, *FEDAUC))
+    assert told.isprintable()
+    assert "must hold numbers, got type" in told
+
+
+def test_a_groups_name_makes_no_line_of_the_result(tmp_path: Path) -> None:
+    scores, labels = tacit.binormal_scores(500, 500, 0.8, seed=0)
+    groups = ["east" if place % 2 else HOSTILE for place in range(1000)]
+    path = tmp_path / "wards.csv"
+    pa_csv.write_csv(pa.table({"score": scores, "label": labels, "ward": groups}), path)
+    printed = run("evaluate", path, *FEDAUC, "--groups", "ward").stdout
+    lines = printed.splitlines()
+    assert all(line.isprintable() for line in lines)
+    assert [line for line in lines if line.startswith("privacy spent")] == [
+        line for line in lines if "epsilon 1 in all, label adjacency" in line
+    ]
+    assert any(r"\x1b]0;owned\x07\nprivacy spent" in line for line in lines)
+
+
 # What a result holds
 
 
 def test_json_has_the_documented_keys(folder: Path) -> None:
     found = evaluated(*CSV_FILES, *FEDAUC, "--exact")
-    assert found["schema"] == "tacit-result/1"
+    assert found["schema"] == "tacit-result/2"
     assert found["protocol"] == {
         "name": "fedauc",
         "epsilon": 1.0,
@@ -238,7 +270,7 @@ def test_the_table_for_people(folder: Path) -> None:
         ("noisy-scores", {"name": "noisy-scores"}),
     ],
 )
-def test_settings_reach_the_protocol(folder: Path, options: str, expected: dict) -> None:
+def test_settings_reach_the_protocol(folder: Path, options: str, expected: dict[str, Any]) -> None:
     found = evaluated(*CSV_FILES, "--epsilon", 8, "--seed", 0, "--protocol", *options.split())
     assert expected.items() <= found["protocol"].items()
 
@@ -414,12 +446,14 @@ def test_a_link_is_followed_and_a_device_is_left_in_place(folder: Path) -> None:
     assert run("evaluate", "north.csv", *DPAUC, "--plot", "link.png").exit_code == 0
     assert Path("link.png").is_symlink()
     assert Path("target.png").read_bytes().startswith(PNG)
-    os.mkfifo("rows.json")
-    reader = os.open("rows.json", os.O_RDONLY | os.O_NONBLOCK)
-    assert run("reproduce", "fedauc-figure-8", "--json", "rows.json").exit_code == 0
+    os.mkfifo("map.json")
+    reader = os.open("map.json", os.O_RDONLY | os.O_NONBLOCK)
+    calibrated = ("--calibrate", "platt", "--save-calibrator", "map.json")
+    histogram = ("--protocol", "score-histogram", "--epsilon", 1)
+    assert run("evaluate", *CSV_FILES, *histogram, *calibrated).exit_code == 0
     assert strict_json(os.read(reader, 2**16).decode())
     os.close(reader)
-    assert Path("rows.json").is_fifo()
+    assert Path("map.json").is_fifo()
 
 
 def test_without_matplotlib_a_picture_is_refused_before_reading(
@@ -434,7 +468,7 @@ def test_without_matplotlib_a_picture_is_refused_before_reading(
 # The command as a process
 
 
-def process(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+def process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     command = [str(COMMAND), *map(str, arguments)]
     return subprocess.run(command, check=False, text=True, stderr=subprocess.PIPE, **options)
 
@@ -475,74 +509,6 @@ def test_an_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.stderr.strip() == "tacit: interrupted"
 
 
-def test_a_table_is_interrupted_at_once() -> None:
-    script = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-        "from tacit.cli import main; main(['reproduce', 'fedauc-table-6'])"
-    )
-    terminal, other = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.DEVNULL, stderr=other
-    ) as running:
-        os.close(other)
-        seen = b""
-        while b"fedauc-table-6" not in seen:
-            seen += os.read(terminal, 1024)
-        running.send_signal(signal.SIGINT)
-        with suppress(OSError):
-            while text := os.read(terminal, 1024):
-                seen += text
-        assert running.wait() == 130
-    assert b"100%" not in seen
-    os.close(terminal)
-
-
-# Tables of the papers
-
-
-def test_the_list_of_tables() -> None:
-    result = run("reproduce", "list")
-    assert result.exit_code == 0
-    assert re.search(r"^fedauc-table-1 +\S", result.stdout, re.MULTILINE)
-    assert re.search(r"^dpauc-table-4 +\S", result.stdout, re.MULTILINE)
-
-
-def test_a_table_is_printed_and_written(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "folder" / "rows.json"
-    result = run("reproduce", "fedauc-figure-8", "--repeats", 1, "--json", path)
-    assert result.exit_code == 0
-    assert result.stderr == ""
-    assert "synthetic scores" in result.stdout
-    assert "percentile 50" in result.stdout
-    rows = strict_json(path.read_text())
-    assert {"table", "row", "column", "paper", "ours", "ratio"} == set(rows[0])
-    assert [path] == list(path.parent.iterdir())
-
-
-def test_a_table_of_real_scores(folder: Path) -> None:
-    named = ("--score", "risk", "--label", "died")
-    result = run("reproduce", "fedauc-figure-8", "--scores", "named.parquet", *named)
-    assert result.exit_code == 0
-    assert "scores from named.parquet" in result.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "part"),
-    [
-        ("fedauc-table-99", "tacit reproduce list"),
-        ("fedauc-figure-8 --scores absent.csv", "does not exist"),
-        ("fedauc-figure-8 --repeats 0", "--repeats"),
-        ("fedauc-figure-8 --json .", "cannot be written"),
-        ("fedauc-figure-8 --json north.csv/rows.json", "cannot be written"),
-    ],
-)
-def test_bad_requests_for_tables(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, part: str
-) -> None:
-    monkeypatch.setattr("tacit.cli._measure", lambda *given: pytest.fail("measured"))
-    assert part in assert_one_sentence(run("reproduce", *arguments.split()))
-
-
 # Help
 
 
@@ -551,7 +517,7 @@ def examples(command: click.Command) -> list[str]:
     return [line for line in lines if line.startswith("tacit ")]
 
 
-@pytest.mark.parametrize("name", ["evaluate", "demo", "reproduce"])
+@pytest.mark.parametrize("name", ["evaluate", "demo", "plan"])
 def test_help_shows_its_examples_on_lines_of_their_own(name: str) -> None:
     for option in ("-h", "--help"):
         result = run(name, option)

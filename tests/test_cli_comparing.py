@@ -110,7 +110,7 @@ def test_a_comparison_without_signal_ends_with_3(folder: Path) -> None:
         (("--epsilon", 1, "--emphasis", 2), "emphasis must be from 0.1 to 0.99, got 2.0"),
         (
             ("--epsilon", 1, "--emphasis", 0.5, "--mechanism", "randomised-response"),
-            "--emphasis cannot be used with --mechanism randomised-response",
+            "--emphasis cannot be used with --protocol fedauc, mechanism randomised-response",
         ),
         (("--epsilon", 1, "--versus", "new"), "--versus names the same column as --score, 'new'"),
         (("--epsilon", 1, "--versus", "older"), "has no column 'older'"),

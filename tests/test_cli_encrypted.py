@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 import tacit
 from tacit.cli import main
-from tacit.crypto import homomorphic
+from tacit.crypto.homomorphic import engine as homomorphic
 from tacit.metrics.ranking import auc
 
 ENCRYPTED = ("--protocol", "encrypted-auc", "--thresholds", "20")

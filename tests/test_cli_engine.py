@@ -7,24 +7,28 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tacit.cli import main
+from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Adjacency
-from tacit.privacy.ledger import Ledger
+from tacit.protocol.mpc import MPCError
 from tacit.running.evaluating import HERE, IDEAL
-from tacit.running.joint_engine import JointError
 
 PAIRS = ("--protocol", "paired-ustatistic", "--kernel", "collision", "--epsilon", "2")
-RANKED = ("--protocol", "fedauc", "--ranks", "mpc", "--epsilon", "2")
+RANKED = ("--protocol", "fedauc", "--ranks", "mpc", "--epsilon", "20")
+"""The noise is far smaller than the distance of these records' AUC, 0.86, from 1: a figure is given."""
 
 
-def run(folder: Path, *options: str) -> Result:
+def run(folder: Path, *options: str, outside: str = "") -> Result:
     rng = np.random.default_rng(0)
     files = []
     for name in ("north", "south"):
         labels = rng.integers(0, 2, 40)
-        scores = np.round(0.3 + 0.3 * labels + 0.1 * rng.random(40), 2)
+        scores = np.round(0.1 + 0.3 * labels + 0.6 * rng.random(40), 2)
         lines = [f"{score},{label}" for score, label in zip(scores, labels, strict=True)]
         files.append(folder / f"{name}.csv")
         files[-1].write_text("\n".join(["score,label", *lines]))
+    if outside:
+        with files[-1].open("a") as file:
+            file.write(f"\n{outside}")
     arguments = ["evaluate", *map(str, files), *options]
     return CliRunner().invoke(main, arguments, catch_exceptions=False)
 
@@ -60,6 +64,31 @@ def test_a_ledger_is_given_with_its_client(tmp_path: Path, given: str) -> None:
     result = run(tmp_path, *PAIRS, "--ledger", given)
     assert result.exit_code == 2
     assert f"--ledger must be CLIENT=FILE, got '{given}'" in result.output
+
+
+def test_a_client_has_one_ledger(tmp_path: Path) -> None:
+    """The later one would leave the limit of the earlier one out, without a word."""
+    options = [f"--ledger=north={tmp_path}/{book}.db" for book in ("strict", "generous")]
+    result = run(tmp_path, *PAIRS, *options)
+    assert result.exit_code == 2
+    assert "--ledger names two files for 'north': a client has one ledger" in result.output
+
+
+def test_a_score_out_of_range_is_told_before_anything_is_spent(tmp_path: Path) -> None:
+    """By the caller, who holds all records; the parties' processes tell nobody which it is."""
+    pytest.importorskip("spu.libspu", reason="joint computations need SPU")
+    books = [tmp_path / f"{name}.db" for name in ("north", "south")]
+    for book in books:
+        with Ledger(book) as opened:
+            opened.limit(book.stem, 5.0, adjacency=Adjacency.LABEL)
+    options = [f"--ledger={book.stem}={book}" for book in books]
+    result = run(tmp_path, *RANKED, *options, outside="1.5,1\n")
+    assert result.exit_code == 2
+    assert "scores must be in [0, 1]" in result.output
+    assert "got 1.5 in south, row 41" in result.output
+    for book in books:
+        with Ledger(book) as opened:
+            assert not [line for line in opened.lines() if line.step is not None]
 
 
 def test_ledgers_are_for_clients_that_compute_together(tmp_path: Path) -> None:
@@ -112,9 +141,9 @@ def test_a_failing_party_is_told_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*given: object, **named: object) -> None:
-        raise JointError("the process of south ended with exit status -9")
+        raise MPCError("the process of south ended with exit status -9")
 
-    monkeypatch.setattr("tacit.running.evaluating.run_jointly", fail)
+    monkeypatch.setattr("tacit.running.evaluating.run_mpc", fail)
     result = run(tmp_path, *PAIRS, "--engine", "spu")
     assert result.exit_code == 2
     assert result.output == "tacit: the process of south ended with exit status -9\n"

@@ -15,7 +15,7 @@ from tacit.cli.federation.shared import stoppable
 from tacit.running.deployment import local
 from tacit.running.deployment.keys import kept_identity, kept_node_key
 from tacit.running.deployment.programs import DeploymentError
-from tacit.running.plans import PartyFile, Plan
+from tacit.running.session.plan_file import PartyFile, Plan
 
 HOSPITALS = Path(__file__).parents[1] / "examples" / "three-hospitals"
 IDENTITY = re.compile(r"identity +([0-9a-f]{64})")
@@ -43,7 +43,7 @@ def study(tmp_path: Path) -> Path:
     key = public_key(tacit("keys", party))
     tacit("keys", "--coordinator", "--host", "localhost", centre)
     assert tacit("init", "--coordinator", "--parties", f"a={key}", centre).exit_code == 0
-    text = (centre / "plan.toml").read_text().replace('"distributed-dp"', '"local-dp"')
+    text = (centre / "plan.toml").read_text().replace('"secure-sum"', '"local"')
     for folder in (centre, party):
         (folder / "plan.toml").write_text(text)
     (party / "records.csv").write_text("score,label\n0.2,0\n0.8,1\n0.7,1\n")
@@ -136,7 +136,7 @@ def test_a_party_sees_what_joining_means(study: Path) -> None:
     assert result.exit_code == 0, result.output
     for words in (
         "plan centre, with nobody else; a result needs 1",
-        "protocol score-histogram (trust local-dp",
+        "protocol score-histogram (trust local",
         "a run costs at most epsilon 1",
         "data set my-records: 3 records in",
         "enough for",

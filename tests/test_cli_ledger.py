@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tacit.cli import main
-from tacit.cli.ledger import _cell
+from tacit.cli.ledger import _cell, ledger
+from tacit.ledger.ledger import Entry, Ledger, LimitError
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
-from tacit.privacy.ledger import Entry, Ledger, LimitError
 
 
 def run(*arguments: object) -> Result:
@@ -35,7 +35,7 @@ def spend(path: Path, cost: Cost, times: int, dataset: str = "registry") -> None
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A book with a limit at label adjacency, 20 debits of 0.1 and a refusal."""
+    """A ledger with a limit at label adjacency, 20 debits of 0.1 and a refusal."""
     path = tmp_path / "book.db"
     arguments = ("--dataset", "registry", "--epsilon", 2, "--period", "365d")
     assert run("limit", path, *arguments, "--adjacency", "label").exit_code == 0
@@ -88,7 +88,7 @@ class TestShow:
             book.limit("registry", 1.0)
             book.limit("registry", 2.0)
         assert (
-            "clock    behind the book's own time in 1 entries"
+            "clock    behind the ledger's own time in 1 entries"
             in run("show", tmp_path / "book.db").stdout
         )
 
@@ -98,7 +98,7 @@ class TestShow:
 
     def test_errors_are_one_sentence(self, path: Path, tmp_path: Path) -> None:
         for arguments, sentence in (
-            (("show", path, "--dataset", "x"), "the book has no data set 'x'"),
+            (("show", path, "--dataset", "x"), "the ledger has no data set 'x'"),
             (("show", tmp_path / "none.db"), "none.db: No such file or directory"),
             (("show", path, "--delta", "1"), "1.0 is not in the range 0<=x<1"),
         ):
@@ -109,7 +109,7 @@ class TestShow:
 
 
 class TestLimit:
-    """Limits are entries of the book."""
+    """Limits are entries of the ledger."""
 
     def test_it_makes_a_book(self, tmp_path: Path) -> None:
         path = tmp_path / "book.db"
@@ -168,7 +168,7 @@ class TestVerify:
         (tmp_path / "text").write_text("score,label\n")
         result = run("verify", tmp_path / "text")
         assert result.exit_code == 1
-        assert "text cannot be used as a budget book: file is not a database" in result.stdout
+        assert "text cannot be used as a ledger: file is not a database" in result.stdout
 
     def test_what_is_no_head(self, path: Path) -> None:
         for head in ("ab", "x" * 64):
@@ -235,8 +235,10 @@ def test_without_a_command_it_says_what_there_is() -> None:
 def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("limit", "show", "verify", "export"):
-        epilog = main.commands["ledger"].commands[name].epilog
-        lines = [line.strip() for line in epilog.splitlines() if line.startswith("  tacit ")]
+        epilog = ledger.commands[name].epilog
+        lines = [
+            line.strip() for line in (epilog or "").splitlines() if line.startswith("  tacit ")
+        ]
         assert lines
         for line in lines:
             result = run(*line.split()[2:])

@@ -27,7 +27,7 @@ def test_a_plan_is_a_table_and_two_sentences() -> None:
     assert result.exit_code == 0
     assert "40,000 records, 4,000 positive, 10 clients, epsilon 1" in result.stdout
     assert "epsilon hides" in result.stdout
-    assert "Use score-histogram, distributed-dp, record" in result.stdout
+    assert "Use score-histogram, secure-sum, record" in result.stdout
     assert "For an error of 0.01:" in result.stdout
 
 

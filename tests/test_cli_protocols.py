@@ -59,14 +59,14 @@ def test_a_histogram_says_everything_about_a_classifier(folder: Path) -> None:
     found = evaluated(folder / "scores.csv", "--split", 10, *HISTOGRAM)
     assert {"auc", "roc", "precision_recall", "reliability", "calibration"} <= found.keys()
     assert {"average_precision", "certain_range", "buckets", "supported_buckets"} <= found.keys()
-    assert found["protocol"]["trust"] == "distributed-dp"
+    assert found["protocol"]["trust"] == "secure-sum"
     assert found["spent"] == {"epsilon": 2.0, "delta": 0.0, "adjacency": "record"}
 
 
-@pytest.mark.parametrize("trust", ["secure-aggregation", "distributed-dp", "local-dp"])
+@pytest.mark.parametrize("trust", ["exact-sum", "secure-sum", "local"])
 def test_every_trust_model_is_one_word(folder: Path, trust: str) -> None:
-    budget = () if trust == "secure-aggregation" else ("--epsilon", 4)
-    clients = 5000 if trust == "local-dp" else 10
+    budget = () if trust == "exact-sum" else ("--epsilon", 4)
+    clients = 5000 if trust == "local" else 10
     protocol = ("--protocol", "score-histogram", "--trust", trust, *budget)
     found = evaluated(folder / "scores.csv", "--split", clients, *protocol)
     assert abs(found["auc"]["value"] - found["exact"]) < 5 * found["auc"]["standard_error"] + 1e-5
@@ -135,13 +135,14 @@ def test_two_rounds_give_an_auc(folder: Path, labels: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--protocol", "score-histogram", "--trust", "local-dp"), "local-dp needs an epsilon"),
+        (("--protocol", "score-histogram", "--trust", "local"), "local needs an epsilon"),
         ((*HISTOGRAM, "--height", 25), "height must be from 1 to 24, got 25"),
         ((*HISTOGRAM, "--thresholds", 9), "--thresholds cannot be used with --protocol score"),
         ((*HISTOGRAM, "--save-calibrator", "x.json"), "--save-calibrator needs --calibrate"),
         (("--protocol", "dpauc", "--epsilon", 1, "--calibrate", "bbq"), "--calibrate cannot be"),
         (("--protocol", "ustatistic", "--epsilon", 1), "--protocol ustatistic needs --kernel"),
         (("--protocol", "two-round-auc"), "--protocol two-round-auc needs --epsilon"),
+        ((*PAIRS, "kendall"), "--protocol paired-ustatistic with these settings needs --second"),
         ((*PAIRS, "auc", "--bins", 4), "--bins cannot be used with --protocol paired-ustatistic"),
         ((*PAIRS, "auc", "--domain", 0, 2), "a domain is the range of Gini's values"),
         ((*PAIRS, "auc", "--domain", 0, 1), "--domain cannot be used with --protocol paired-"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -12,7 +13,7 @@ from click.testing import CliRunner, Result
 
 import tacit
 from tacit.cli import main
-from tacit.reporting.integrity import sealed
+from tacit.results.integrity import sealed
 
 FEDAUC = ("--protocol", "fedauc", "--epsilon", 1, "--no-exact", "--json")
 
@@ -41,12 +42,12 @@ def run(*arguments: object) -> Result:
     return result
 
 
-def evaluated(folder: Path, file: str, *options: object) -> dict:
+def evaluated(folder: Path, file: str, *options: object) -> dict[str, Any]:
     sources = [folder / "north.csv", folder / "south.csv"]
     result = run("evaluate", *sources, *FEDAUC, *options)
     assert result.exit_code == 0, result.stderr
     Path(file).write_text(result.stdout)
-    made: dict = json.loads(result.stdout)
+    made: dict[str, Any] = json.loads(result.stdout)
     return made
 
 
@@ -125,7 +126,7 @@ def test_bad_results_are_refused_with_the_reason(folder: Path) -> None:
     Path("text.json").write_text("AUC 0.8")
     assert refused("edited.json").startswith("edited.json was changed after it was written")
     assert refused("older.json") == (
-        "older.json has the schema 'tacit-result/0'; this tacit reads 'tacit-result/1'"
+        "older.json has the schema 'tacit-result/0', not tacit-result/2 or tacit-result/1"
     )
     assert refused("text.json").startswith("text.json is no JSON that can be read")
     assert refused("missing.json") == "missing.json: No such file or directory"

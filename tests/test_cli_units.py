@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from numpy.typing import NDArray
 
 from tacit.cli import main
 from tacit.metrics.ranking import auc
@@ -26,7 +28,7 @@ def tacit(*arguments: str) -> Result:
     return result
 
 
-def records(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def records(seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 2, 800)
     hidden = rng.normal(1.5 * labels - 1, 1.0)

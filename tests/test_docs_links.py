@@ -63,7 +63,7 @@ def broken_links(page: Path, text: str) -> list[str]:
 def missing_paths(text: str) -> list[str]:
     """The paths of sources, tests and benchmarks that a text names and that do not exist.
 
-    A path is relative to the repository or, as ``protocols/fedauc.py``, to the package; paths in
+    A path is relative to the repository or, as ``protocols/baselines.py``, to the package; paths in
     directories that neither has are examples. A star stands for any part of a name.
     """
     named = [match for match in PATH.findall(text) if _has(match.split("/")[0])]
@@ -133,8 +133,8 @@ def test_a_broken_link_is_found(text: str, broken: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "missing"),
     [
-        ("`tests/laws.py` and `protocols/fedauc.py`", []),
-        ("`protocols/encrypted_*.py`, `python -m benchmarks.encrypted`", []),
+        ("`tests/laws.py` and `protocols/baselines.py`", []),
+        ("`protocols/encrypted/*.py`, `python -m benchmarks.encrypted`", []),
         ("`tests/nothing.py`", ["tests/nothing.py"]),
         ("see src/tacit/protocols/nothing.py.", ["src/tacit/protocols/nothing.py"]),
         ("`protocols/nothing_*.py`", ["protocols/nothing_*.py"]),

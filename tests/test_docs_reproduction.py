@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tacit.reproducing import TABLES, Row, Target
+from tacit_studies import TABLES, Row, Target
 
 DOCS = Path(__file__).parents[1] / "docs"
 KEPT = sorted((DOCS / "reproduction").glob("*.json"))

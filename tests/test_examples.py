@@ -11,9 +11,17 @@ from pathlib import Path
 import pytest
 
 import tacit
+import tacit_studies
 
 ROOT = Path(__file__).parents[1]
-MODULES = ["tacit", *(m.name for m in pkgutil.walk_packages(tacit.__path__, "tacit."))]
+MODULES = [
+    name
+    for package in (tacit, tacit_studies)
+    for name in [
+        package.__name__,
+        *(m.name for m in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")),
+    ]
+]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 

@@ -26,7 +26,7 @@ import nbformat
 from nbclient import NotebookClient
 
 path, folder = sys.argv[1:]
-book = nbformat.read(path, as_version=4)
+book = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
 NotebookClient(
     book,
     timeout=900,
@@ -75,7 +75,7 @@ def shape(book: Any) -> list[list[str]]:
 @pytest.fixture(params=STORIES)
 def committed(request: pytest.FixtureRequest) -> tuple[Path, Any]:
     path = FOLDER / f"{request.param}.ipynb"
-    return path, nbformat.read(path, as_version=4)
+    return path, nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
 
 
 def test_there_are_no_other_notebooks() -> None:
@@ -100,7 +100,7 @@ def test_a_notebook_runs_and_gives_the_outputs_that_are_committed(
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    again = nbformat.read(tmp_path / "executed.ipynb", as_version=4)
+    again = nbformat.read(tmp_path / "executed.ipynb", as_version=4)  # type: ignore[no-untyped-call]
     assert not [output for output in outputs(again) if output.output_type == "error"]
     assert shape(again) == shape(book)
 

@@ -77,7 +77,10 @@ def _paragraphs(text: str | None) -> Iterator[str]:
 
 def _listed(context: click.Context) -> Iterator[str]:
     """The options, and a group's commands."""
-    records = (option.get_help_record(context) for option in context.command.params)
+    named = [
+        option for option in context.command.get_params(context) if "--help" not in option.opts
+    ]
+    records = (option.get_help_record(context) for option in named)
     options = [_item(*record) for record in records if record is not None and record[0][0] == "-"]
     if options:
         yield "\n".join(options)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import tacit
-from tacit.reproducing import TABLES, Measured, Row, Target, summary, summary_lines
+from tacit_studies import TABLES, Measured, Row, Target, summary, summary_lines
 
 DOCS = Path(__file__).resolve().parents[1]
 KEPT = DOCS / "reproduction"
@@ -31,7 +31,7 @@ DIGITS = 5
 NO_NUMBERS = "no printed numbers"
 
 FHAUC = "d5ecbf385811c079633663bb49a5962fd215c8a9"
-"""The commit of paper 3's repository that was read."""
+"""The commit of Baykara et al. 2024's repository that was read."""
 
 AGREES = 0.25
 """A cell agrees with the paper's within this part of it."""
@@ -73,7 +73,7 @@ compares the two.
 Without `--scores` records are synthetic, and anybody can measure them; the seed is 0. Most figures
 here were measured with *the Criteo scores*, 458,407 of a click model, half of them of clicks. They
 are the files `pred_cons_criteo.txt` and `labels_criteo.txt` in the
-[repository of paper 3](https://github.com/mdppml/FHAUC/tree/{commit}/data)
+[repository of Baykara et al. 2024](https://github.com/mdppml/FHAUC/tree/{commit}/data)
 (commit of 2025-02-04), put into two columns `score` and `label`; it states no licence, so they are
 not part of this project. For papers 1 and 2 records are drawn from them in the papers' numbers, and
 one constant is added to every positive's log-odds so that the exact AUC is the paper's.

@@ -22,7 +22,7 @@ fewest = 3
 
 [protocol]
 name = "score-histogram"
-trust = "distributed-dp"
+trust = "secure-sum"
 epsilon = {epsilon}
 
 """
@@ -46,7 +46,7 @@ def write_hospitals(folder: Path, limit: float, seed: int) -> Path:
     Parameters
     ----------
     folder : where.
-    limit : the epsilon that every hospital's budget book allows in all.
+    limit : the epsilon that every hospital's ledger allows in all.
     seed : of the records.
     """
     random = default_rng(seed)

@@ -137,7 +137,7 @@ def main(words: list[str] | None = None) -> None:
     """Train, measure, and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=3.0, help="epsilon that the books allow")
+    parser.add_argument("--limit", type=float, default=3.0, help="epsilon that the ledgers allow")
     parser.add_argument("--seed", type=int, default=0, help="of the records; noise has none")
     parser.add_argument("--folder", type=Path, help="keep records, books and logs here")
     asked = parser.parse_args(words)

@@ -62,7 +62,7 @@ def measure(scores: list[Floats], labels: list[NDArray[np.int64]], seed: int) ->
     pooled, truth = np.concatenate(scores), np.concatenate(labels)
     owners = np.repeat(np.arange(len(scores)), [own.size for own in scores])
     clients = tacit.Clients.from_arrays(pooled, truth, owners)
-    protocol = tacit.ScoreHistogram("distributed-dp", epsilon=1.0)
+    protocol = tacit.ScoreHistogram("secure-sum", epsilon=1.0)
     return Measured(tacit.evaluate(clients, protocol, seed), pooled, truth)
 
 

@@ -15,7 +15,7 @@ import tacit
 
 
 @dataclass(frozen=True)
-class Release:
+class PriorEstimate:
     """A private AUC, and what all releases so far have cost every test label.
 
     Parameters
@@ -48,8 +48,8 @@ class EpochResult:
 
     epoch: int
     exact: float
-    once: Release
-    fresh: Release
+    once: PriorEstimate
+    fresh: PriorEstimate
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -84,7 +84,7 @@ class Meter:
         self._offsets = np.cumsum([0, *(own.size for own in labels)], dtype=np.int64)
         self._once = tacit.FedAUC(epsilon, mechanism="randomised-response")
         self._fresh = tacit.FedAUC(epsilon)
-        self.notebook = tacit.Memory()
+        self.notebook = tacit.ClientState()
         self._seeds = np.random.SeedSequence(seed)
         self._totals = {"once": tacit.Cost(0.0), "fresh": tacit.Cost(0.0)}
         self.results: list[EpochResult] = []
@@ -92,7 +92,7 @@ class Meter:
     def measure(self, scores: list[NDArray[np.float64]]) -> EpochResult:
         """Measure the scores of one epoch, which keep the order of the labels."""
         clients = tacit.Clients(np.concatenate(scores), self._labels, self._offsets, simulated=True)
-        once = tacit.evaluate(clients, self._once, self._seed(), memory=self.notebook, exact=True)
+        once = tacit.evaluate(clients, self._once, self._seed(), state=self.notebook, exact=True)
         fresh = tacit.evaluate(clients, self._fresh, self._seed())
         result = EpochResult(
             len(self.results) + 1,
@@ -103,9 +103,9 @@ class Meter:
         self.results.append(result)
         return result
 
-    def _release(self, name: str, result: tacit.Evaluation) -> Release:
+    def _release(self, name: str, result: tacit.Evaluation) -> PriorEstimate:
         self._totals[name] = self._totals[name] + result.spent
-        return Release(result.auc, result.spent.epsilon, self._totals[name].epsilon)
+        return PriorEstimate(result.auc, result.spent.epsilon, self._totals[name].epsilon)
 
     def _seed(self) -> int:
         return int(self._seeds.spawn(1)[0].generate_state(1)[0])

@@ -15,7 +15,7 @@ SIGNAL = 1.25
 """The standard deviation of the log-odds of a click; an ideal classifier has an AUC near 0.79."""
 SHARES = (1.0, 0.8, 0.4)
 """How much of it integers tell, categories, and pairs of both."""
-LARGEST_COLUMN = 20_000
+MAX_COLUMN = 20_000
 
 
 def synthetic_impressions(records: int, seed: int) -> Impressions:
@@ -62,7 +62,7 @@ def _integers(random: Generator, records: int) -> tuple[Floats, Floats]:
 
 def _categories(random: Generator, records: int) -> tuple[NDArray[np.int64], Floats]:
     """Categories with frequencies near 1/rank, hashed to 32 bits; rarer ones tell less."""
-    sizes = np.geomspace(3, LARGEST_COLUMN, CATEGORIES).astype(np.int64)
+    sizes = np.geomspace(3, MAX_COLUMN, CATEGORIES).astype(np.int64)
     random.shuffle(sizes)
     columns = np.arange(CATEGORIES, dtype=np.int64)
     ranks = (sizes ** random.random((records, CATEGORIES))).astype(np.int64) - 1

@@ -1,26 +1,27 @@
 """What the package offers, and where it is; a name is imported when it is first used."""
 
-from .data.clients import Clients, DataError
+from .data.clients import Clients
+from .data.errors import DataError
 from .data.file_units import ScaleWarning
 from .data.groups import Groups
 from .data.reading import read, read_with_groups
 from .data.rescaling import rescale
 from .data.splitting import binormal_scores, resample_scores
+from .ledger.ledger import BudgetError, Ledger
 from .planning.planner import plan
 from .privacy.cost import Adjacency, Cost, compose
-from .privacy.ledger import BudgetError, Ledger
-from .protocols.allocation import Release
+from .protocol.conversation import ClientState, Protocol
 from .protocols.baselines import ExactAUC, NoisyScores
-from .protocols.compared_auc import ComparedAUC
-from .protocols.conversation import Memory, Protocol
-from .protocols.dpauc import DPAUC
-from .protocols.encrypted_auc import EncryptedAUC
-from .protocols.fedauc import FedAUC
-from .protocols.hierarchical_auc import HierarchicalAUC
-from .protocols.paired_ustatistic import PairedUStatistic
-from .protocols.score_histogram import ScoreHistogram
-from .protocols.two_round_auc import TwoRoundAUC
-from .protocols.ustatistic import UStatistic
+from .protocols.dpauc.protocol import DPAUC
+from .protocols.encrypted.protocol import EncryptedAUC
+from .protocols.fedauc.allocation import PriorEstimate
+from .protocols.fedauc.comparison import ComparedAUC
+from .protocols.fedauc.protocol import FedAUC
+from .protocols.hierarchical.protocol import HierarchicalAUC
+from .protocols.histogram.protocol import ScoreHistogram
+from .protocols.paired.protocol import PairedUStatistic
+from .protocols.two_round.protocol import TwoRoundAUC
+from .protocols.ustatistic.protocol import UStatistic
 from .results.calibrator import Calibrator
 from .results.comparison import Comparison
 from .results.estimate import Estimate, Interval
@@ -30,13 +31,14 @@ from .results.histogram import Histogram
 from .running.comparing import compare
 from .running.evaluating import evaluate, repeat
 from .running.grouping import evaluate_groups
-from .running.rehearsal import Fault, rehearse
+from .testing.rehearsal import Fault, rehearse
 
 __all__ = [
     "DPAUC",
     "Adjacency",
     "BudgetError",
     "Calibrator",
+    "ClientState",
     "Clients",
     "ComparedAUC",
     "Comparison",
@@ -54,11 +56,10 @@ __all__ = [
     "Histogram",
     "Interval",
     "Ledger",
-    "Memory",
     "NoisyScores",
     "PairedUStatistic",
+    "PriorEstimate",
     "Protocol",
-    "Release",
     "ScaleWarning",
     "ScoreHistogram",
     "TwoRoundAUC",

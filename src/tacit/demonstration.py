@@ -11,10 +11,10 @@ import numpy as np
 
 from tacit.data.clients import Clients
 from tacit.data.splitting import binormal_scores
+from tacit.protocol.conversation import Protocol
 from tacit.protocols.baselines import ExactAUC, NoisyScores
-from tacit.protocols.conversation import Protocol
-from tacit.protocols.dpauc import DPAUC
-from tacit.protocols.fedauc import FedAUC
+from tacit.protocols.dpauc.protocol import DPAUC
+from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.results.estimate import RECORDS_INTERVAL, bounds_line
 from tacit.results.evaluation import Evaluation
 from tacit.results.picture import draw_roc
@@ -98,8 +98,8 @@ def demonstrate(seed: int | None = None) -> list[Comparison]:
     federations = [hospital_clients(), synthetic_clients()]
     seeds = np.random.SeedSequence(seed).generate_state(len(federations), np.uint64)
     return [
-        compare(_title(what, clients), clients, int(own))
-        for (what, clients), own in zip(federations, seeds, strict=True)
+        compare(_title(what, clients), clients, int(data_seed))
+        for (what, clients), data_seed in zip(federations, seeds, strict=True)
     ]
 
 
@@ -107,8 +107,8 @@ def compare(title: str, clients: Clients, seed: int) -> Comparison:
     """Evaluate every protocol on one data set, each with noise of its own."""
     seeds = np.random.SeedSequence(seed).generate_state(len(PROTOCOLS), np.uint64)
     results = [
-        (name, evaluate(clients, protocol, seed=int(own), exact=True))
-        for (name, protocol), own in zip(PROTOCOLS, seeds, strict=True)
+        (name, evaluate(clients, protocol, seed=int(protocol_seed), exact=True))
+        for (name, protocol), protocol_seed in zip(PROTOCOLS, seeds, strict=True)
     ]
     return Comparison(title, tuple(results))
 
@@ -238,7 +238,7 @@ def _draw_curve(comparison: Comparison, axes: Any) -> None:
 
 
 def _draw_estimates(comparison: Comparison, axes: Any) -> None:
-    """One line a protocol; the axis is the whole range of an AUC, so no interval is flattered."""
+    """One line for each protocol; the axis is the whole range of an AUC, so that widths compare."""
     names = []
     for place, (name, result) in enumerate(comparison.results):
         names.append(f"{name}\n{_summary(result)}")

@@ -1,4 +1,4 @@
-"""Files that the command writes: found writable before anything is spent, and written whole."""
+"""Files that the command writes: checked before anything is spent, and written whole."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PICTURES = (".png", ".svg", ".pdf")
 
 
 class OutputFile:
-    """A file to be written, found writable beforehand: a result must not be lost to a typo."""
+    """A file that is checked to be writable beforehand, so that a typo loses no result."""
 
     def __init__(self, path: str, create_parents: bool = False) -> None:
         self.path = Path(path)

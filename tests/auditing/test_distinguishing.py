@@ -7,14 +7,16 @@ import pytest
 
 from tacit.auditing.distinguishing import distinguish
 from tacit.privacy.cost import analytic_gaussian_sigma
-from tacit.privacy.noise import SimulatedNoise
+from tacit.privacy.mechanisms.gaussian import Normal
+from tacit.privacy.mechanisms.laplace import Laplace
+from tacit.privacy.sampling.noise import SimulatedNoise
 
 TRIES = 20_000
 
 
 def laplace_pair(scale: float, seed: int, columns: int = 1) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
     noise = SimulatedNoise(seed, replicates=TRIES)
-    drawn = [noise.laplace(scale, (columns,)) for _ in range(2)]
+    drawn = [noise.draw(Laplace(scale, 1.0), (columns,)) for _ in range(2)]
     return drawn[0] + 1.0, drawn[1]
 
 
@@ -38,7 +40,7 @@ def test_columns_that_say_nothing_do_not_hide_one_that_does() -> None:
 def test_gaussian_noise_is_bounded_near_its_epsilon_at_its_delta() -> None:
     delta = 0.05
     sigma = analytic_gaussian_sigma(1.0, delta)
-    drawn = SimulatedNoise(4, replicates=TRIES).gaussian(sigma, (2,))
+    drawn = SimulatedNoise(4, replicates=TRIES).draw(Normal(sigma), (2,))
     ours, theirs = drawn[:, :1] + 1.0, drawn[:, 1:]
     assert 0.6 <= distinguish(ours, theirs, delta).epsilon <= 1.0
     assert distinguish(ours, theirs, 0.0).epsilon > 1.0
@@ -75,7 +77,7 @@ def test_equal_mechanisms_are_told_apart_as_seldom_as_stated() -> None:
     """60 attacks on equal noise at an error of 0.001: any positive bound is a false alarm, which
     happens with probability below 0.06 altogether."""
     for seed in range(60):
-        drawn = SimulatedNoise(seed, replicates=2000).laplace(1.0, (6,))
+        drawn = SimulatedNoise(seed, replicates=2000).draw(Laplace(1, 1.0), (6,))
         assert distinguish(drawn[:, :3], drawn[:, 3:]).epsilon == 0.0
 
 

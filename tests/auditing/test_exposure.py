@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from tacit.auditing.cases import CASES
+from tacit.auditing.cases import cases_of
 from tacit.auditing.exposure import Exposure, judged_together, label_ceiling
 from tacit.auditing.inference import advantage_bound
 from tacit.auditing.protocol_audit import CONFIDENCE, PART, audit
@@ -82,7 +82,7 @@ def test_rows_share_the_false_alarms_of_an_audit() -> None:
 
 
 def test_every_row_of_an_audit_has_a_verdict() -> None:
-    found = audit(CASES["dpauc"][-1:], 1.0, quick=True)
+    found = audit(cases_of("dpauc")[-1:], 1.0, quick=True)
     assert found.passed
     text = audit_text(found)
     assert "raise a false alarm with probability 0.1% at most" in text

@@ -14,14 +14,15 @@ from tacit.auditing.inference import (
     advantage_bound,
     all_labellings,
     candidate_curves,
-    cells_from_reached,
     labels_from_change,
     nearest,
     positives_from_curve,
-    top_hits,
 )
 from tacit.auditing.inferring import QUICK, exposures_of
+from tacit.metrics.ranking import top_hits
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
+from tacit.protocol.audits import AttackSizes
+from tacit.protocols.dpauc.attacks import cells_from_reached
 from tests.federations import binormal_clients
 
 records = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 1)), min_size=1, max_size=40)
@@ -165,7 +166,7 @@ def test_scores_betray_labels_unless_nobody_knows_whose_they_are() -> None:
 def test_only_attacks_that_concern_a_protocol_are_run() -> None:
     assert exposures_of(ExactAUC(), QUICK) == []
     assert exposures_of(HierarchicalAUC(1.0), QUICK) == []
-    local = exposures_of(ScoreHistogram("local-dp", 1.0), inferring.Sizes(2000, 10))
+    local = exposures_of(ScoreHistogram("local", 1.0), AttackSizes(2000, 10))
     assert {one.attack for one in local} > {"one label, from AUCs without and with its record"}
 
 

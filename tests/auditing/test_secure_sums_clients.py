@@ -11,14 +11,14 @@ from tacit.auditing.secure_sums.clients import HonestClients
 from tacit.auditing.secure_sums.lies import Liar
 from tacit.auditing.secure_sums.setting import Setting
 from tacit.auditing.secure_sums.strategy import Attempt, Story, truthful
-from tacit.crypto import sum_messages as messages
+from tacit.crypto.errors import SumError
 from tacit.crypto.identities import Identity, Roster
-from tacit.crypto.neighbours import Neighbourhood, arrange
-from tacit.crypto.secure_sum import SumTerms, new_session
-from tacit.crypto.secure_sum_client import SumClient
-from tacit.crypto.sum_errors import SumError
-from tacit.crypto.sum_messages import EVERYBODY, Kind
-from tests.crypto.carrying import HEADER
+from tacit.crypto.secure_sum import messages
+from tacit.crypto.secure_sum.client import SumClient
+from tacit.crypto.secure_sum.graph import Neighbourhood, arrange
+from tacit.crypto.secure_sum.messages import EVERYBODY, Kind
+from tacit.crypto.secure_sum.terms import SumTerms, new_session
+from tests.crypto.secure_sum.carrying import HEADER
 
 GRAPHS = {
     "complete": (4, Neighbourhood.complete(4, colluders=0)),

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from tacit.auditing.cases import Case
 from tacit.auditing.exposure import Exposure
 from tacit.auditing.protocol_audit import audit
-from tacit.auditing.self_test import SelfTest, Trial, TrialOutcome, self_test, trials, tried
+from tacit.auditing.self_test import SelfTest, TrialOutcome, self_test, trials, tried
 from tacit.auditing.steps import QUICK, StepAudit
+from tacit.protocol.audits import AuditCase, AuditTrial
 
 
 @pytest.mark.parametrize("trial", trials(), ids=lambda trial: trial.name)
-def test_mistakes_are_caught_and_sound_mechanisms_are_not(trial: Trial) -> None:
+def test_mistakes_are_caught_and_sound_mechanisms_are_not(trial: AuditTrial) -> None:
     """Sound ones are refuted with probability below 1e-4 each; one draws without a seed."""
     found = tried(trial, seed=5, effort=QUICK, error=1e-4)
     assert found.passed, found
@@ -30,7 +30,7 @@ def outcome(name: str, broken: bool, audited: StepAudit) -> TrialOutcome:
 
 
 def test_what_comes_out_wrong_fails() -> None:
-    (step,) = audit([Case("dpauc", {"thresholds": 4})], 1.0, quick=True).steps
+    (step,) = audit([AuditCase("dpauc", {"thresholds": 4})], 1.0, quick=True).steps
     assert step.found is not None
     beyond = replace(step, found=replace(step.found, epsilon=1.5))
     below = replace(step, found=replace(step.found, epsilon=0.1))

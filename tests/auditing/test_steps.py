@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit import FedAUC, Memory, TwoRoundAUC
-from tacit.auditing.cases import CASES, Case, own_case
-from tacit.auditing.neighbours import federation, neighbours
-from tacit.auditing.questions import PublicCoins, copied, observe, questions_of
+from tacit import ClientState, FedAUC, TwoRoundAUC
+from tacit.auditing.cases import chosen_case, protocol_kinds
+from tacit.auditing.neighbours import neighbours
+from tacit.auditing.questions import copied, observe, questions_of
 from tacit.auditing.steps import (
     POWER,
     WHOLE_RUN,
@@ -21,12 +21,18 @@ from tacit.auditing.steps import (
     audit_target,
     targets_of,
 )
+from tacit.data.splitting import federation
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.noise import SimulatedNoise
-from tacit.protocols.registry import PROTOCOLS, protocol_of
-from tests import recording
+from tacit.privacy.mechanisms.choices import Choices
+from tacit.privacy.mechanisms.laplace import Laplace
+from tacit.privacy.sampling.doubles import PublicCoins
+from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.protocol.audits import AuditCase
+from tacit.protocol.registry import protocol_of
+from tacit.testing import recording
 
 EPSILON = 2.0
+CASES = {name: kind.audit_cases() for name, kind in protocol_kinds().items()}
 FEW = Effort(numbers=2**20, tries=20_000, pilot=1_000, divided=6)
 SLOW = {"encrypted-auc"}
 ATTACKED = [
@@ -37,24 +43,24 @@ ATTACKED = [
 ]
 
 
-def targets(case: Case, epsilon: float = EPSILON) -> list[Target]:
+def targets(case: AuditCase, epsilon: float = EPSILON) -> list[Target]:
     protocol = case.protocol(epsilon)
     return targets_of(protocol, case.clients(protocol), case.one_by_one, case.tight)
 
 
-def attacked(case: Case) -> list[StepAudit]:
+def attacked(case: AuditCase) -> list[StepAudit]:
     return [audit_target(own, seed=1, effort=FEW, error=1e-4) for own in targets(case)]
 
 
 @pytest.mark.parametrize("case", ATTACKED)
-def test_no_step_shows_more_than_it_declares_and_tight_ones_nearly_that(case: Case) -> None:
+def test_no_step_shows_more_than_it_declares_and_tight_ones_nearly_that(case: AuditCase) -> None:
     """A bound exceeds a true guarantee with probability below 1e-4, for all cases below 0.01."""
     for found in attacked(case):
         assert found.holds, found
         assert not found.weak, found
 
 
-@pytest.mark.parametrize("name", list(PROTOCOLS))
+@pytest.mark.parametrize("name", list(CASES))
 def test_the_cases_of_a_protocol_make_every_step_answer(name: str) -> None:
     if name in SLOW:
         pytest.importorskip("tenseal")
@@ -73,13 +79,17 @@ def test_ciphertexts_of_neighbours_look_alike() -> None:
 
 
 def test_a_whole_run_is_attacked_where_a_record_spends_twice() -> None:
-    names = [own.name for own in targets(Case("paired-ustatistic", {"kernel": "auc"}, 2, True))]
+    names = [
+        own.name for own in targets(AuditCase("paired-ustatistic", {"kernel": "auc"}, 2, True))
+    ]
     assert names == ["offer_numbers", "count_positives", "compute_pairs", WHOLE_RUN]
     assert WHOLE_RUN not in [own.name for own in targets(CASES["two-round-auc"][0])]
 
 
 def test_small_epsilons_are_not_called_weak() -> None:
-    (first, *_) = [own for own in targets(Case("fedauc"), 1.0) if 0 < own.declared.epsilon < 0.1]
+    (first, *_) = [
+        own for own in targets(AuditCase("fedauc"), 1.0) if 0 < own.declared.epsilon < 0.1
+    ]
     found = audit_target(first, effort=FEW)
     assert found.share is not None
     assert found.share < POWER
@@ -87,7 +97,7 @@ def test_small_epsilons_are_not_called_weak() -> None:
 
 
 def test_an_attack_is_repeatable() -> None:
-    (target,) = targets(Case("dpauc", {"thresholds": 4}))
+    (target,) = targets(AuditCase("dpauc", {"thresholds": 4}))
     assert audit_target(target, seed=3, effort=FEW) == audit_target(target, seed=3, effort=FEW)
     assert audit_target(target, seed=3, effort=FEW) != audit_target(target, seed=4, effort=FEW)
 
@@ -142,14 +152,16 @@ def test_differences_of_two_replies_are_seen() -> None:
 
 def test_public_coins_fall_alike_and_noise_does_not() -> None:
     ours, theirs = PublicCoins(1, None), PublicCoins(2, None)
-    np.testing.assert_array_equal(ours.choices([1, 1], 50), theirs.choices([1, 1], 50))
-    assert not np.array_equal(ours.laplace(1.0, (5,)), theirs.laplace(1.0, (5,)))
+    first, second = (source.draw(Choices((1, 1)), (50,)) for source in (ours, theirs))
+    np.testing.assert_array_equal(first, second)
+    first, second = (source.draw(Laplace(1, 1.0), (5,)) for source in (ours, theirs))
+    assert not np.array_equal(first, second)
 
 
 @pytest.mark.parametrize(
     ("name", "settings", "apart"),
     [
-        ("score-histogram", {"trust": "local-dp"}, True),
+        ("score-histogram", {"trust": "local"}, True),
         ("dpauc", {"thresholds": 7}, False),
         ("ustatistic", {"kernel": "gini", "domain": (10.0, 30.0)}, True),
         ("ustatistic", {"kernel": "collision", "values": (2.0, 5.0)}, True),
@@ -159,7 +171,7 @@ def test_public_coins_fall_alike_and_noise_does_not() -> None:
 def test_chosen_settings_get_a_federation_that_suits_them(
     name: str, settings: dict[str, object], apart: bool
 ) -> None:
-    case = own_case(name, settings)
+    case = chosen_case(name, settings)
     protocol = protocol_of(name, {**settings, "epsilon": 1.0})
     clients = case.clients(protocol)
     assert (clients.count > 1) == apart
@@ -169,7 +181,7 @@ def test_chosen_settings_get_a_federation_that_suits_them(
 
 
 def test_verdicts() -> None:
-    (target,) = targets(Case("dpauc", {"thresholds": 4}))
+    (target,) = targets(AuditCase("dpauc", {"thresholds": 4}))
     lower = replace(target, declared=Cost(EPSILON / 1.5, adjacency=Adjacency.RECORD))
     refuted = audit_target(lower, effort=FEW)
     assert (refuted.holds, refuted.verdict) == (False, "EXCEEDED")
@@ -182,10 +194,10 @@ def test_verdicts() -> None:
 
 
 def test_a_memory_can_be_copied_without_its_owner() -> None:
-    memory = Memory()
-    memory.keep(("note",), 1)
-    memory.part(1, 2).keep(("own",), 2)
-    made = copied(memory, 1)
+    state = ClientState()
+    state.keep(("note",), 1)
+    state.part(1, 2).keep(("own",), 2)
+    made = copied(state, 1)
     made.keep(("note",), 3)
-    assert memory.recall(("note",)) == 1
+    assert state.recall(("note",)) == 1
     assert made.part(1, 2).recall(("own",)) == 2

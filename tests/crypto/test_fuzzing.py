@@ -14,21 +14,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.crypto import homomorphic_messages, sum_messages
-from tacit.crypto.homomorphic import HomomorphicError, restored
-from tacit.crypto.homomorphic_keys import Introduction, Meeting, Member
-from tacit.crypto.homomorphic_messages import NO_SESSION
-from tacit.crypto.homomorphic_messages import Kind as Sealed
+from tacit.crypto.errors import SumError
+from tacit.crypto.homomorphic import messages as homomorphic_messages
+from tacit.crypto.homomorphic.engine import HomomorphicError, restored
+from tacit.crypto.homomorphic.keys import Introduction, Meeting, Member
+from tacit.crypto.homomorphic.messages import NO_SESSION
+from tacit.crypto.homomorphic.messages import Kind as Sealed
 from tacit.crypto.identities import Identity, Roster
-from tacit.crypto.neighbours import Neighbourhood
-from tacit.crypto.secure_sum import SumTerms
-from tacit.crypto.secure_sum_client import SumClient
-from tacit.crypto.secure_sum_server import SumServer
-from tacit.crypto.sum_errors import SumError
-from tacit.crypto.sum_messages import Advert
-from tacit.crypto.sum_messages import Kind as Summed
-from tacit.protocols.encrypted_auc import EncryptedAUC
-from tacit.protocols.encrypted_steps import as_field
+from tacit.crypto.secure_sum import messages as sum_messages
+from tacit.crypto.secure_sum.client import SumClient
+from tacit.crypto.secure_sum.graph import Neighbourhood
+from tacit.crypto.secure_sum.messages import Advert
+from tacit.crypto.secure_sum.messages import Kind as Summed
+from tacit.crypto.secure_sum.server import SumServer
+from tacit.crypto.secure_sum.terms import SumTerms
+from tacit.protocols.encrypted.protocol import EncryptedAUC
+from tacit.protocols.encrypted.steps import as_field
 
 ROOT = Path(__file__).parents[2]
 SESSION = bytes(range(16))
@@ -185,7 +186,7 @@ def test_a_sum_with_one_hostile_message(number: int, noise: bytes | None, how: A
         given_to = dict.fromkeys(range(3), b"")
         for step in ("advertise", "share", "mask", "certify", "reveal"):
             for index, client in enumerate(clients):
-                arguments = [] if step == "advertise" else [carried(given_to[index])]
+                arguments: list[Any] = [] if step == "advertise" else [carried(given_to[index])]
                 arguments += [np.array([index, -1])] if step == "mask" else []
                 server.receive(index, carried(getattr(client, step)(*arguments)))
             given_to = server.close_round() if step != "reveal" else {}
@@ -233,7 +234,7 @@ def test_too_large_objects_never_reach_seal() -> None:
 def test_hostile_seal_objects_in_a_process_of_their_own(seed: int) -> None:
     """A crash, a hang or a wild allocation ends that process, and any other error is named."""
     pytest.importorskip("tenseal")
-    command = [sys.executable, "-m", "tests.crypto.seal_fuzz", str(seed), "80"]
+    command = [sys.executable, "-m", "tests.crypto.homomorphic.seal_fuzz", str(seed), "80"]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
     )
@@ -245,9 +246,9 @@ def test_hostile_seal_objects_in_a_process_of_their_own(seed: int) -> None:
 
 def test_no_decoder_can_load_objects_of_python() -> None:
     sources = [
-        *(ROOT / "src/tacit/crypto").glob("*.py"),
-        *(ROOT / "src/tacit/protocols").glob("encrypted_*.py"),
-        ROOT / "src/tacit/protocols/messages.py",
+        *(ROOT / "src/tacit/crypto").rglob("*.py"),
+        *(ROOT / "src/tacit/protocols/encrypted").glob("*.py"),
+        *(ROOT / "src/tacit/protocol").glob("*.py"),
     ]
     assert len(sources) > 15
     for source in sources:

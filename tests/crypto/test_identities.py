@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tacit.crypto.errors import ForgedError, UnknownClientError
 from tacit.crypto.identities import Identity, Roster
-from tacit.crypto.sum_errors import ForgedError, UnknownClientError
 
 ADA, BOB, EVE = (Identity.generate() for _ in range(3))
 ROSTER = Roster((ADA.public, BOB.public))
@@ -21,7 +21,7 @@ def test_a_signature_is_verified_for_its_signer_and_message_only() -> None:
         (1, b"message", signature[:-1]),
         (1, b"message", b""),
     ):
-        with pytest.raises(ForgedError, match=f"client {index} are not signed"):
+        with pytest.raises(ForgedError, match=f"client {index}: no signature"):
             ROSTER.verify(index, message, other)
 
 

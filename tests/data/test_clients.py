@@ -1,4 +1,5 @@
 import re
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,22 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.data.clients import Clients, DataError
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
 
 FRAMES = [pd.DataFrame, pl.DataFrame, pa.table]
 
 
-def refused(message):
+def refused(message: str) -> Any:
     return pytest.raises(DataError, match=f"^{re.escape(message)}$")
 
 
-def three():
+def three() -> Any:
     return Clients.from_arrays(
         [0.1, 0.2, 0.3, 0.4, 0.5], [0, 1, 1, 0, 1], ["b", "a", "b", "c", "b"]
     )
 
 
-def test_records_are_grouped_by_client_and_keep_their_order():
+def test_records_are_grouped_by_client_and_keep_their_order() -> None:
     clients = three()
     assert clients.names == ("a", "b", "c")
     np.testing.assert_array_equal(clients.scores, [0.2, 0.1, 0.3, 0.5, 0.4])
@@ -33,18 +35,18 @@ def test_records_are_grouped_by_client_and_keep_their_order():
     assert (clients.count, clients.records, clients.positives) == (3, 5, 3)
 
 
-def test_without_ids_there_is_one_unnamed_client():
+def test_without_ids_there_is_one_unnamed_client() -> None:
     clients = Clients.from_arrays([0.1, 0.2], [True, False])
     assert (clients.count, clients.names, clients.name(0)) == (1, (), "client 0")
     assert clients.labels.dtype == np.int8
 
 
-def test_integer_ids_are_ordered_as_numbers():
+def test_integer_ids_are_ordered_as_numbers() -> None:
     assert Clients.from_arrays([0.1, 0.2], [0, 1], [10, 9]).names == ("9", "10")
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30))
-def test_grouping_is_that_of_a_naive_loop(ids):
+def test_grouping_is_that_of_a_naive_loop(ids: Any) -> None:
     scores = np.arange(len(ids)) / len(ids)
     clients = Clients.from_arrays(scores, np.zeros(len(ids)), ids)
     for index, name in enumerate(sorted(set(ids))):
@@ -53,7 +55,7 @@ def test_grouping_is_that_of_a_naive_loop(ids):
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=12), st.integers(1, 5))
-def test_parts_join_to_the_whole(sizes, chunk):
+def test_parts_join_to_the_whole(sizes: Any, chunk: Any) -> None:
     ids = np.repeat(np.arange(len(sizes)), sizes)
     clients = Clients.from_arrays(np.arange(ids.size), ids % 2, ids)
     starts = range(0, clients.count, chunk)
@@ -64,23 +66,23 @@ def test_parts_join_to_the_whole(sizes, chunk):
     assert joined.names == clients.names
 
 
-def test_concatenation_keeps_that_clients_are_simulated():
+def test_concatenation_keeps_that_clients_are_simulated() -> None:
     split = Clients.split([0.1, 0.2], [0, 1], 2)
     assert Clients.concatenate([split, split]).simulated
     assert not Clients.concatenate([three()]).simulated
 
 
-def test_concatenation_of_nothing_is_refused():
+def test_concatenation_of_nothing_is_refused() -> None:
     with refused("no clients were given"):
         Clients.concatenate([])
 
 
-def test_concatenation_refuses_a_client_in_two_batches():
+def test_concatenation_refuses_a_client_in_two_batches() -> None:
     with refused("client names must be unique, got 'a' twice"):
         Clients.concatenate([three(), three()])
 
 
-def test_ragged_sums_and_extremes_are_those_of_each_client():
+def test_ragged_sums_and_extremes_are_those_of_each_client() -> None:
     ragged = three().ragged(np.array([[2, 1, 3, 5, 4], [0, 0, 1, 0, -1]]))
     np.testing.assert_array_equal(ragged.sum(), [[2, 9, 4], [0, 1, -1]])
     np.testing.assert_array_equal(ragged.minimum(), [[2, 1, 4], [0, 0, -1]])
@@ -91,23 +93,32 @@ def test_ragged_sums_and_extremes_are_those_of_each_client():
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
-def test_a_score_that_is_not_finite_is_refused_with_its_place(value):
+def test_a_score_that_is_not_finite_is_refused_with_its_place(value: Any) -> None:
     with refused(f"scores must be finite, got {value} in b, row 2"):
         Clients.from_arrays([0.1, 0.2, float(value)], [0, 1, 0], ["b", "a", "b"])
 
 
-def test_a_place_without_names_is_the_client_number():
+def test_whole_scores_that_would_be_rounded_are_refused() -> None:
+    bound = "scores that are whole numbers must be below 2**53 in size"
+    with refused(f"{bound}, got 9007199254740992 in row 2"):
+        Clients.from_arrays([0, 2**53], [0, 1])
+    with refused("scores must be numbers: int too large to convert to float"):
+        Clients.from_arrays([0, 10**400], [0, 1])
+    assert Clients.from_arrays([0.0, 2.0**60], [0, 1]).scores[1] == 2.0**60
+
+
+def test_a_place_without_names_is_the_client_number() -> None:
     with refused("scores must be finite, got nan in client 0, row 2"):
         Clients.from_arrays([0.1, float("nan")], [0, 1])
 
 
 @pytest.mark.parametrize("value", [2, -1, 0.5, float("nan")])
-def test_a_label_other_than_zero_and_one_is_refused(value):
+def test_a_label_other_than_zero_and_one_is_refused(value: Any) -> None:
     with pytest.raises(DataError, match=rf"^labels must be 0 or 1, got {value}(\.0)? in row 3$"):
         Clients.from_arrays([0.1, 0.2, 0.3], [0, 1, value])
 
 
-def test_a_wrong_label_of_finished_arrays_is_refused_with_its_place():
+def test_a_wrong_label_of_finished_arrays_is_refused_with_its_place() -> None:
     offsets = np.array([0, 1, 3])
     with refused("labels must be 0 or 1, got 7 in y, row 2"):
         Clients(np.zeros(3), np.array([0, 1, 7], dtype=np.int8), offsets, ("x", "y"))
@@ -124,7 +135,7 @@ def test_a_wrong_label_of_finished_arrays_is_refused_with_its_place():
         ([], [], "client 0 has no records"),
     ],
 )
-def test_unfit_arrays_are_refused(scores, labels, message):
+def test_unfit_arrays_are_refused(scores: Any, labels: Any, message: str) -> None:
     with refused(message):
         Clients.from_arrays(scores, np.array(labels, dtype=None if labels else int))
 
@@ -138,7 +149,7 @@ def test_unfit_arrays_are_refused(scores, labels, message):
         (np.array(["a", 1], dtype=object), "client ids must be all integers or all strings"),
     ],
 )
-def test_unfit_client_ids_are_refused(ids, message):
+def test_unfit_client_ids_are_refused(ids: Any, message: str) -> None:
     with refused(message):
         Clients.from_arrays([0.1, 0.2], [0, 1], ids)
 
@@ -154,13 +165,13 @@ def test_unfit_client_ids_are_refused(ids, message):
         ([0, 1, 2], ("a", "a"), "client names must be unique, got 'a' twice"),
     ],
 )
-def test_unfit_offsets_and_names_are_refused(offsets, names, message):
+def test_unfit_offsets_and_names_are_refused(offsets: Any, names: Any, message: str) -> None:
     with refused(message):
         Clients(np.zeros(2), np.zeros(2, dtype=np.int8), np.array(offsets), names)
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-def test_a_frame_gives_the_clients_of_its_columns(frame):
+def test_a_frame_gives_the_clients_of_its_columns(frame: Any) -> None:
     table = frame({"site": ["b", "a", "b"], "p": [0.1, 0.2, 0.3], "y": [0, 1, 1], "x": [7, 8, 9]})
     clients = Clients.from_frame(table, score="p", label="y", client="site")
     assert clients.names == ("a", "b")
@@ -169,7 +180,7 @@ def test_a_frame_gives_the_clients_of_its_columns(frame):
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-def test_a_frame_without_a_client_column_is_one_client(frame):
+def test_a_frame_without_a_client_column_is_one_client(frame: Any) -> None:
     clients = Clients.from_frame(frame({"score": [1, 2], "label": [True, False]}))
     assert (clients.count, clients.names) == (1, ())
     np.testing.assert_array_equal(clients.labels, [1, 0])
@@ -183,7 +194,7 @@ def test_a_frame_without_a_client_column_is_one_client(frame):
         pl.Series(["b", "a"], dtype=pl.Categorical),
     ],
 )
-def test_a_frame_may_hold_clients_as_categories(sites):
+def test_a_frame_may_hold_clients_as_categories(sites: Any) -> None:
     frame = pd.DataFrame if isinstance(sites, pd.Series) else pl.DataFrame
     table = frame({"score": [0.1, 0.2], "label": [0, 1], "site": sites})
     clients = Clients.from_frame(table, client="site")
@@ -191,13 +202,13 @@ def test_a_frame_may_hold_clients_as_categories(sites):
     np.testing.assert_array_equal(clients.scores, [0.2, 0.1])
 
 
-def test_an_arrow_table_of_several_chunks_keeps_its_rows():
+def test_an_arrow_table_of_several_chunks_keeps_its_rows() -> None:
     part = pa.table({"score": [0.1, 0.2], "label": [0, 1]})
     clients = Clients.from_frame(pa.concat_tables([part, part]))
     np.testing.assert_array_equal(clients.scores, [0.1, 0.2, 0.1, 0.2])
 
 
-def test_a_row_is_counted_over_all_chunks():
+def test_a_row_is_counted_over_all_chunks() -> None:
     good, bad = (pa.table({"score": [0.1, 0.2], "label": [0, label]}) for label in (1, 3))
     with refused("labels must be 0 or 1, got 3 in the table, row 4"):
         Clients.from_frame(pa.concat_tables([good, bad]))
@@ -242,14 +253,14 @@ def test_a_row_is_counted_over_all_chunks():
         ),
     ],
 )
-def test_an_unfit_frame_is_refused(frame, columns, message):
+def test_an_unfit_frame_is_refused(frame: Any, columns: Any, message: str) -> None:
     with refused(message):
         Clients.from_frame(frame(columns), client="site" if len(columns) > 1 else None)
 
 
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize(("column", "wanted"), [("score", "numbers"), ("label", "0/1 or booleans")])
-def test_a_column_of_words_is_refused(frame, column, wanted):
+def test_a_column_of_words_is_refused(frame: Any, column: str, wanted: Any) -> None:
     table = frame({"score": [0.1], "label": [0]} | {column: ["high"]})
     with pytest.raises(
         DataError, match=f"column '{column}' of the table must hold {wanted}, got type .*string"
@@ -257,58 +268,58 @@ def test_a_column_of_words_is_refused(frame, column, wanted):
         Clients.from_frame(table)
 
 
-def test_a_polars_score_that_is_no_number_is_refused():
+def test_a_polars_score_that_is_no_number_is_refused() -> None:
     table = pl.DataFrame({"score": [0.1, float("nan")], "label": [0, 1]})
     with refused("scores must be finite, got nan in the table, row 2"):
         Clients.from_frame(table)
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-def test_a_frame_without_rows_is_refused(frame):
+def test_a_frame_without_rows_is_refused(frame: Any) -> None:
     with refused("the table has no records"):
         Clients.from_frame(frame({"score": [0.1], "label": [0]})[:0])
 
 
-def test_a_repeated_column_is_refused():
+def test_a_repeated_column_is_refused() -> None:
     table = pa.table([pa.array([0.1]), pa.array([0]), pa.array([1])], ["score", "label", "label"])
     with refused("the table has 2 columns named 'label'"):
         Clients.from_frame(table)
 
 
-def test_a_frame_that_arrow_cannot_hold_is_refused():
+def test_a_frame_that_arrow_cannot_hold_is_refused() -> None:
     table = pd.DataFrame({"score": [0.1, 0.2], "label": [0, 1], "x": [1, "a"]})
     with pytest.raises(DataError, match=r"the table cannot be read as Arrow: .*column x"):
         Clients.from_frame(table)
 
 
-def test_something_that_is_no_frame_is_refused():
+def test_something_that_is_no_frame_is_refused() -> None:
     with pytest.raises(DataError, match=r"must have an Arrow stream, .*, got dict$"):
         Clients.from_frame({"score": [0.1], "label": [0]})
 
 
-def test_second_values_follow_their_records():
+def test_second_values_follow_their_records() -> None:
     clients = Clients.from_arrays([0.1, 0.2, 0.3], [0, 1, 1], ["b", "a", "b"], second=[7, 8, 9])
-    np.testing.assert_array_equal(clients.second, [8.0, 7.0, 9.0])
-    assert clients.second.dtype == np.float64
-    np.testing.assert_array_equal(clients.part(1, 2).second, [7.0, 9.0])
+    np.testing.assert_array_equal(np.asarray(clients.second), [8.0, 7.0, 9.0])
+    assert np.asarray(clients.second).dtype == np.float64
+    np.testing.assert_array_equal(np.asarray(clients.part(1, 2).second), [7.0, 9.0])
     joined = Clients.concatenate([clients.part(1, 2), clients.part(0, 1)])
-    np.testing.assert_array_equal(joined.second, [7.0, 9.0, 8.0])
+    np.testing.assert_array_equal(np.asarray(joined.second), [7.0, 9.0, 8.0])
     assert three().second is None
     assert three().part(0, 1).second is None
     assert Clients.concatenate([three()]).second is None
 
 
-def test_values_without_labels_make_clients():
+def test_values_without_labels_make_clients() -> None:
     clients = Clients.from_values([5, 3, 4], second=[4, 3, 5], client_ids=["b", "a", "b"])
     np.testing.assert_array_equal(clients.scores, [3.0, 5.0, 4.0])
-    np.testing.assert_array_equal(clients.second, [3.0, 4.0, 5.0])
+    np.testing.assert_array_equal(np.asarray(clients.second), [3.0, 4.0, 5.0])
     assert clients.labels.dtype == np.int8
     assert not clients.labels.any()
     assert Clients.from_values([1.0, 2.0]).second is None
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
-def test_a_second_value_that_is_not_finite_is_refused_with_its_place(value):
+def test_a_second_value_that_is_not_finite_is_refused_with_its_place(value: Any) -> None:
     with refused(f"second values must be finite, got {value} in b, row 2"):
         Clients.from_values([0.1, 0.2, 0.3], [1, 2, float(value)], ["b", "a", "b"])
 
@@ -322,26 +333,26 @@ def test_a_second_value_that_is_not_finite_is_refused_with_its_place(value):
         (["x", "y"], "second values must be numbers: could not convert string to float: 'x'"),
     ],
 )
-def test_unfit_second_values_are_refused(second, message, ids):
+def test_unfit_second_values_are_refused(second: Any, message: str, ids: Any) -> None:
     with refused(message):
         Clients.from_values([0.1, 0.2], second, ids)
 
 
-def test_batches_with_and_without_second_values_do_not_mix():
+def test_batches_with_and_without_second_values_do_not_mix() -> None:
     with refused("1 of 2 batches have second values: all must, or none"):
         Clients.concatenate([Clients.from_values([1]), Clients.from_values([1], [2])])
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-def test_a_frame_may_have_second_values_and_no_labels(frame):
+def test_a_frame_may_have_second_values_and_no_labels(frame: Any) -> None:
     table = frame({"room": [5, 3], "clean": [4, 2], "site": ["b", "a"]})
     clients = Clients.from_frame(table, "room", None, "site", "clean")
     np.testing.assert_array_equal(clients.scores, [3.0, 5.0])
-    np.testing.assert_array_equal(clients.second, [2.0, 4.0])
+    np.testing.assert_array_equal(np.asarray(clients.second), [2.0, 4.0])
     assert not clients.labels.any()
 
 
-def test_a_record_is_named_by_its_client_and_row():
+def test_a_record_is_named_by_its_client_and_row() -> None:
     clients = three()
     assert [clients.place(record) for record in (0, 3, 4)] == ["a, row 1", "b, row 3", "c, row 1"]
     assert Clients.from_values([1, 2]).place(1) == "client 0, row 2"

@@ -3,6 +3,7 @@
 import re
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,27 +12,27 @@ from tacit import DataError, evaluate, read, read_with_groups
 from tacit.data.clients import Clients
 from tacit.data.file_units import ScaleWarning
 from tacit.protocols.baselines import ExactAUC
-from tacit.protocols.dpauc import DPAUC
-from tacit.protocols.fedauc import FedAUC
+from tacit.protocols.dpauc.protocol import DPAUC
+from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.running.evaluating import exact_auc
 
 NAMES = ("north", "south", "east")
 
 
-def probabilities(seed):
+def probabilities(seed: int) -> Any:
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 2, 400)
     return 1 / (1 + np.exp(-rng.normal(1.5 * labels - 1, 1.0))), labels
 
 
-def write(name, scores, labels):
+def write(name: str, scores: Any, labels: Any) -> Any:
     rows = "".join(f"{s!r},{y},w\n" for s, y in zip(scores.tolist(), labels, strict=True))
     Path(f"{name}.csv").write_text("score,label,ward\n" + rows, encoding="ascii")
     return f"{name}.csv"
 
 
 @pytest.fixture
-def percent(tmp_path, monkeypatch):
+def percent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """North in percent, the others from 0 to 1."""
     monkeypatch.chdir(tmp_path)
     made = [probabilities(seed) for seed in range(3)]
@@ -41,7 +42,7 @@ def percent(tmp_path, monkeypatch):
     ]
 
 
-def true_auc():
+def true_auc() -> Any:
     scores, labels = (
         np.concatenate(own) for own in zip(*map(probabilities, range(3)), strict=True)
     )
@@ -49,7 +50,7 @@ def true_auc():
 
 
 @pytest.mark.parametrize("reading", [read, lambda files: read_with_groups(files, "ward")])
-def test_evidently_different_scales_stop_the_reading(percent, reading):
+def test_evidently_different_scales_stop_the_reading(percent: Any, reading: Any) -> None:
     with pytest.raises(DataError) as told:
         reading(percent)
     said = str(told.value)
@@ -60,13 +61,13 @@ def test_evidently_different_scales_stop_the_reading(percent, reading):
     )
 
 
-def test_named_units_give_the_right_figure(percent):
+def test_named_units_give_the_right_figure(percent: Any) -> None:
     clients = read(percent, unit={"north.csv": "percent"})
     assert clients.unit == "probability"
     assert exact_auc(clients) == pytest.approx(true_auc(), abs=1e-12)
 
 
-def test_one_unit_for_all_files_stays(percent):
+def test_one_unit_for_all_files_stays(percent: Any) -> None:
     north = read(percent[0], unit="percent")
     assert north.unit == "percent"
     assert north.scores.max() > 90
@@ -76,7 +77,7 @@ def test_one_unit_for_all_files_stays(percent):
     assert evaluate(north, ExactAUC()).unit == "percent"
 
 
-def test_real_numbers_are_ranked_and_not_cut(percent):
+def test_real_numbers_are_ranked_and_not_cut(percent: Any) -> None:
     clients = read(percent, unit="real")
     assert evaluate(clients, FedAUC(1.0), seed=0).to_dict()["unit"] == "real"
     with pytest.raises(DataError, match=r"dpauc takes scores from 0 to 1, got the unit 'real'"):
@@ -93,17 +94,17 @@ def test_real_numbers_are_ranked_and_not_cut(percent):
         ({}, "scores in probability must be from 0 to 1, got"),
     ],
 )
-def test_wrong_units_are_refused(percent, unit, said):
+def test_wrong_units_are_refused(percent: Any, unit: str, said: str) -> None:
     with pytest.raises(DataError, match=f"^{re.escape(said)}"):
         read(percent, unit=unit)
 
 
-def test_what_is_named_percent_and_lies_within_one_is_a_doubt(percent):
+def test_what_is_named_percent_and_lies_within_one_is_a_doubt(percent: Any) -> None:
     with pytest.warns(ScaleWarning, match=r"^south\.csv is read as percent, and all of its scores"):
         read(percent[:2], unit="percent")
 
 
-def test_a_single_wrong_record_is_a_doubt(percent):
+def test_a_single_wrong_record_is_a_doubt(percent: Any) -> None:
     scores, labels = probabilities(0)
     scores[3] = 1.7
     write("north", scores, labels)
@@ -111,7 +112,7 @@ def test_a_single_wrong_record_is_a_doubt(percent):
         assert read(percent).records == 1200
 
 
-def test_files_of_one_scale_are_read_in_silence(percent):
+def test_files_of_one_scale_are_read_in_silence(percent: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read(percent[1:])
@@ -119,7 +120,7 @@ def test_files_of_one_scale_are_read_in_silence(percent):
         read(percent, label=None)
 
 
-def test_a_server_that_sees_scores_names_the_client_of_another_scale(percent):
+def test_a_server_that_sees_scores_names_the_client_of_another_scale(percent: Any) -> None:
     """Here clients stand in one table, which is read without a stop."""
     both = [read(file) for file in percent]
     clients = Clients.concatenate(both)

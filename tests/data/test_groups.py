@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -50,7 +51,8 @@ def test_whole_numbers_are_ordered_as_numbers() -> None:
 def test_files_give_each_record_its_group(tmp_path: Path, form: str, client: str | None) -> None:
     """Beside reading each group's rows from files of their own."""
     rng = np.random.default_rng(3)
-    paths, own = [], {"a": [], "b": []}
+    paths = []
+    own: dict[str, list[Any]] = {"a": [], "b": []}
     for index in range(2):
         table = pa.table(
             {

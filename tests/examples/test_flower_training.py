@@ -15,8 +15,8 @@ pytest.importorskip("flwr", reason="needs flwr: pip install 'tacit[federation]'"
 from flwr.app import Context, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
 
+from tacit.ledger.ledger import Ledger
 from tacit.metrics.ranking import auc
-from tacit.privacy.ledger import Ledger
 from tacit.running.deployment.local import local_parties, prepared
 from tests.examples.conftest import Borrow
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import astuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -184,6 +185,7 @@ def test_equi_depth_refuses(totals: list[float], buckets: int, message: str) -> 
     ],
 )
 def test_cells_refuse(changes: dict[str, list[float]], message: str) -> None:
+    given: dict[str, Any]
     given = {"edges": [0, 0.5, 1], "positives": [1, 2], "negatives": [2, 1], **changes}
     with pytest.raises(ValueError, match=message):
         ScoreCells(**given)
@@ -355,7 +357,7 @@ def noisy_buckets(mean: float, assumed: float = 1.0, count: int = 20_000) -> Buc
     spread = deviation * math.hypot(1 - share, share)
     positives = share * records + mean * spread + noise[0]
     totals = records + mean * spread + noise.sum(axis=0)
-    variance = np.full(count, (assumed * deviation) ** 2)
+    variance = np.full(count, (assumed * deviation) ** 2, dtype=np.float64)
     # A shift by m in p and t moves p - e t by (1 - e) m; undo the (1 - e).
     positives += mean * spread * share / (1 - share)
     totals += mean * spread * share / (1 - share)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy.stats import multivariate_normal, norm, spearmanr
 
 from tacit.metrics.paired_ranking import (
@@ -14,7 +17,9 @@ from tacit.metrics.paired_ranking import (
 from tacit.metrics.ranking import auc, doubled_mid_ranks
 
 
-def paired_delong_variance(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> float:
+def paired_delong_variance(
+    first: NDArray[Any], second: NDArray[Any], labels: NDArray[Any]
+) -> float:
     """DeLong et al. 1988 for the difference of two AUCs, by comparing all pairs."""
     positive = labels == 1
     wins = []
@@ -28,7 +33,7 @@ def paired_delong_variance(first: np.ndarray, second: np.ndarray, labels: np.nda
 
 def two_models(
     rate: float, first: float, second: float, correlation: float, records: int, seed: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     rng = np.random.default_rng(seed)
     labels = (np.arange(records) < rate * records).astype(np.int8)
     covariance = [[1, correlation], [correlation, 1]]
@@ -40,8 +45,8 @@ def two_models(
 @pytest.mark.parametrize("corner", [(0.5, -0.3, 0.4), (0.0, 0.0, 0.5), (2.0, 1.0, -0.4)])
 def test_the_excess_is_that_of_a_bivariate_normal(corner: tuple[float, float, float]) -> None:
     one, two, correlation = corner
-    joint = multivariate_normal.cdf([one, two], cov=[[1, correlation], [correlation, 1]])
-    expected = joint - norm.cdf(one) * norm.cdf(two)
+    mpc = multivariate_normal.cdf([one, two], cov=[[1, correlation], [correlation, 1]])
+    expected = mpc - norm.cdf(one) * norm.cdf(two)
     found = _excess(np.array(one), np.array(two), np.array(correlation))
     assert found == pytest.approx(expected, abs=1e-10)
 

@@ -40,7 +40,7 @@ def mean_over_pairs(records: Floats, kernel: Callable[..., float]) -> float:
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=25).map(np.array))
 def test_gini_is_the_mean_distance(values: Floats) -> None:
-    naive = mean_over_pairs(values, lambda x, y: abs(x - y))
+    naive = mean_over_pairs(values.astype(float), lambda x, y: abs(x - y))
     assert gini_mean_difference(values) == pytest.approx(naive, abs=1e-9)
 
 
@@ -53,7 +53,7 @@ def test_gini_of_values_far_from_zero_keeps_its_digits() -> None:
 
 @given(ratings)
 def test_collisions_are_equal_pairs(values: Floats) -> None:
-    naive = mean_over_pairs(values, lambda x, y: float(x == y))
+    naive = mean_over_pairs(values.astype(float), lambda x, y: float(x == y))
     assert collision_probability(values) == pytest.approx(naive, abs=1e-12)
 
 
@@ -98,7 +98,7 @@ def test_auc_and_its_kernel_agree() -> None:
 def test_counts_give_the_mean_of_any_kernel(values: NDArray[np.int64]) -> None:
     table = np.random.default_rng(3).normal(size=(5, 5))
     table = table + table.T
-    naive = mean_over_pairs(values, lambda a, b: float(table[a, b]))
+    naive = mean_over_pairs(values.astype(float), lambda a, b: float(table[int(a), int(b)]))
     assert pair_mean(table, np.bincount(values, minlength=5)) == pytest.approx(naive, abs=1e-9)
 
 
@@ -113,10 +113,10 @@ def test_tables_hold_the_kernels_of_a_grid() -> None:
             assert kendall_table(3, 2)[a, b] == concordance(list(one), list(other))
     records = [(label, score) for label in (0, 1) for score in range(3)]
     for a, (label, score) in enumerate(records):
-        for b, (other, theirs) in enumerate(records):
-            assert class_table(3)[a, b] == (label != other)
-            won = (np.sign((score - theirs) * (label - other)) + 1) / 2
-            assert auc_table(3)[a, b] == (won if label != other else 0)
+        for b, (label_b, score_b) in enumerate(records):
+            assert class_table(3)[a, b] == (label != label_b)
+            won = (np.sign((score - score_b) * (label - label_b)) + 1) / 2
+            assert auc_table(3)[a, b] == (won if label != label_b else 0)
 
 
 @pytest.mark.parametrize("bins", [1, 2, 5, 8])

@@ -1,4 +1,5 @@
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ SCORES = st.one_of(st.lists(TIED, min_size=1, max_size=40), st.lists(SPREAD, min
 
 
 @st.composite
-def both_classes(draw, least=1):
+def both_classes(draw: Any, least: Any = 1) -> Any:
     """Scores and labels with at least ``least`` records of each class."""
     value = draw(st.sampled_from([TIED, SPREAD]))
     ours = draw(st.lists(value, min_size=least, max_size=25))
@@ -32,40 +33,40 @@ def both_classes(draw, least=1):
     return np.array(ours + theirs)[order], labels[order]
 
 
-def comparisons(scores, labels):
+def comparisons(scores: Any, labels: Any) -> Any:
     """For each positive and negative: 1 for a win, one half for a tie, 0 for a loss."""
     ours, theirs = scores[labels == 1][:, None], scores[labels == 0][None, :]
     return (ours > theirs) + 0.5 * (ours == theirs)
 
 
 @given(SCORES)
-def test_doubled_mid_ranks_are_twice_the_average_ranks_from_zero(values):
+def test_doubled_mid_ranks_are_twice_the_average_ranks_from_zero(values: Any) -> None:
     scores = np.array(values)
     expected = 2 * (rankdata(scores, method="average") - 1)
     np.testing.assert_array_equal(doubled_mid_ranks(scores), expected)
 
 
-def test_doubled_mid_ranks_of_nothing():
+def test_doubled_mid_ranks_of_nothing() -> None:
     assert doubled_mid_ranks(np.array([])).shape == (0,)
 
 
-def test_signed_zeros_are_tied():
+def test_signed_zeros_are_tied() -> None:
     np.testing.assert_array_equal(doubled_mid_ranks(np.array([0.0, -0.0])), [1, 1])
 
 
 @given(both_classes())
-def test_auc_is_exactly_the_share_of_pairs_won(records):
+def test_auc_is_exactly_the_share_of_pairs_won(records: Any) -> None:
     won = comparisons(*records)
     assert auc(*records) == float(Fraction(int(2 * won.sum()), 2 * won.size))
 
 
 @given(both_classes())
-def test_auc_agrees_with_scikit_learn(records):
+def test_auc_agrees_with_scikit_learn(records: Any) -> None:
     scores, labels = records
     assert auc(scores, labels) == pytest.approx(roc_auc_score(labels, scores), abs=1e-12)
 
 
-def test_auc_agrees_with_scikit_learn_on_many_tied_records():
+def test_auc_agrees_with_scikit_learn_on_many_tied_records() -> None:
     rng = np.random.default_rng(3)
     labels = rng.integers(0, 2, 50_000).astype(np.int8)
     scores = np.round(rng.normal(labels, 1.0), 2)
@@ -73,31 +74,31 @@ def test_auc_agrees_with_scikit_learn_on_many_tied_records():
 
 
 @given(both_classes())
-def test_swapping_the_labels_mirrors_the_auc(records):
+def test_swapping_the_labels_mirrors_the_auc(records: Any) -> None:
     scores, labels = records
     swapped = (1 - labels).astype(np.int8)
     assert auc(scores, swapped) == pytest.approx(1 - auc(scores, labels), abs=1e-15)
 
 
-def test_rank_sums_beyond_32_bits_are_exact():
+def test_rank_sums_beyond_32_bits_are_exact() -> None:
     positives = negatives = 10**9
     highest = 2 * sum((negatives, positives + negatives - 1)) * positives // 2
     assert auc_from_rank_sum(highest, positives, negatives) == 1.0
 
 
 @pytest.mark.parametrize(("positives", "negatives"), [(0, 3), (3, 0), (-1, 3)])
-def test_auc_without_a_class_is_refused(positives, negatives):
+def test_auc_without_a_class_is_refused(positives: Any, negatives: Any) -> None:
     with pytest.raises(ValueError, match=f"got {positives} positive and {negatives} negative"):
         auc_from_rank_sum(0, positives, negatives)
 
 
-def test_auc_of_one_class_is_refused():
+def test_auc_of_one_class_is_refused() -> None:
     with pytest.raises(ValueError, match="got 2 positive and 0 negative"):
         auc(np.array([0.1, 0.2]), np.array([1, 1], dtype=np.int8))
 
 
 @given(both_classes(least=2))
-def test_delong_variance_is_that_of_the_placements(records):
+def test_delong_variance_is_that_of_the_placements(records: Any) -> None:
     won = comparisons(*records)
     beaten, beating = won.mean(axis=1), won.mean(axis=0)
     expected = beaten.var(ddof=1) / beaten.size + beating.var(ddof=1) / beating.size
@@ -105,13 +106,13 @@ def test_delong_variance_is_that_of_the_placements(records):
 
 
 @pytest.mark.parametrize("labels", [[0, 0, 1], [0, 1, 1]])
-def test_delong_variance_needs_two_of_each_class(labels):
+def test_delong_variance_needs_two_of_each_class(labels: Any) -> None:
     message = f"got {sum(labels)} positive and {3 - sum(labels)} negative"
     with pytest.raises(ValueError, match=message):
         delong_variance(np.array([0.1, 0.2, 0.3]), np.array(labels, dtype=np.int8))
 
 
-def test_delong_variance_is_the_variance_over_samples():
+def test_delong_variance_is_the_variance_over_samples() -> None:
     """The mean square of 400 standardised errors is chi-square over 400 in the limit.
 
     Its standard deviation is sqrt(2/400) = 0.0707; a band of 5.5 of them has a false-alarm
@@ -125,16 +126,18 @@ def test_delong_variance_is_the_variance_over_samples():
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6))
-def test_plug_in_variance_at_chance_is_that_of_the_rank_sum(positives, negatives):
+def test_plug_in_variance_at_chance_is_that_of_the_rank_sum(positives: Any, negatives: Any) -> None:
     expected = (positives + negatives + 1) / (12 * positives * negatives)
     assert plug_in_variance(0.5, positives, negatives) == pytest.approx(expected, rel=1e-12)
 
 
 @given(st.floats(-1, 2), st.integers(1, 1000), st.integers(1, 1000))
-def test_plug_in_variance_is_never_negative(area, positives, negatives):
+def test_plug_in_variance_is_never_negative(area: Any, positives: Any, negatives: Any) -> None:
     assert plug_in_variance(area, positives, negatives) >= 0.0
 
 
 @pytest.mark.parametrize(("outside", "edge"), [(-0.2, 0.0), (1.3, 1.0)])
-def test_plug_in_variance_takes_a_noisy_auc_as_the_nearest_possible(outside, edge):
+def test_plug_in_variance_takes_a_noisy_auc_as_the_nearest_possible(
+    outside: Any, edge: Any
+) -> None:
     assert plug_in_variance(outside, 20, 30) == plug_in_variance(edge, 20, 30) == 0.0

@@ -120,7 +120,8 @@ def test_rates_do_not_change_when_all_counts_grow_alike(
 def test_a_threshold_takes_its_part_of_the_cell_that_it_cuts() -> None:
     edges = np.array([0.0, 0.2, 1.0])
     found = reaching(edges, np.array([0.0, 0.05, 0.2, 0.6, 1.0]))
-    np.testing.assert_allclose(found, [[1, 1], [0.75, 1], [0, 1], [0, 0.5], [0, 0]])
+    expected = np.array([[1, 1], [0.75, 1], [0, 1], [0, 0.5], [0, 0]])
+    np.testing.assert_allclose(found, expected)
 
 
 def test_rates_of_nothing_are_unknown() -> None:
@@ -187,7 +188,7 @@ def test_sampling_errors_are_those_of_drawn_samples() -> None:
     drawn = rng.multinomial(3000, chances / chances.sum(), 4000).reshape(4000, 2, 8)
     above = reaching(EDGES, np.array([0.55]))
     rates: list[Callable[[Floats], Rate]] = [
-        *(lambda c, rate=rate: rate(c, above) for rate in THRESHOLD_RATES.values()),  # type: ignore[misc]
+        *(lambda c, rate=rate: rate(c, above) for rate in THRESHOLD_RATES.values()),
         lambda c: positive_share(c, np.eye(8)[2:3]),
         average_precision,
     ]

@@ -15,25 +15,28 @@ import numpy as np
 import pytest
 
 from tacit.metrics.ranking import auc
-from tacit.planning.calibration_errors import ece_of
-from tacit.planning.forecast import Forecast, placement
-from tacit.planning.local_reports import hierarchical_forecast, symbols_forecast
-from tacit.planning.matched_pairs import paired_forecast
-from tacit.planning.ranked_scores import expected_geometry, fedauc_forecast
-from tacit.planning.scenario import Scenario, Shape
-from tacit.planning.summed_counts import dpauc_forecast, encrypted_forecast
-from tacit.planning.trees import Metric, precision_of, tree_forecast
-from tacit.planning.two_rounds import straightness, two_round_forecast
-from tacit.protocols.conversation import Protocol
-from tacit.protocols.dpauc import DPAUC
-from tacit.protocols.encrypted_auc import EncryptedAUC
-from tacit.protocols.encrypted_packing import cumulative_counts
-from tacit.protocols.fedauc import FedAUC
-from tacit.protocols.hierarchical_auc import HierarchicalAUC
-from tacit.protocols.paired_ustatistic import PairedUStatistic
-from tacit.protocols.score_histogram import ScoreHistogram
-from tacit.protocols.two_round_auc import TwoRoundAUC
-from tacit.protocols.ustatistic import UStatistic
+from tacit.protocol.conversation import Protocol
+from tacit.protocol.forecast import Forecast, placement
+from tacit.protocol.metric import Metric
+from tacit.protocol.scenario import Scenario, Shape
+from tacit.protocols.dpauc.forecast import dpauc_forecast
+from tacit.protocols.dpauc.protocol import DPAUC
+from tacit.protocols.encrypted.forecast import encrypted_forecast
+from tacit.protocols.encrypted.packing import cumulative_counts
+from tacit.protocols.encrypted.protocol import EncryptedAUC
+from tacit.protocols.fedauc.forecast import expected_geometry, fedauc_forecast
+from tacit.protocols.fedauc.protocol import FedAUC
+from tacit.protocols.hierarchical.forecast import hierarchical_forecast
+from tacit.protocols.hierarchical.protocol import HierarchicalAUC
+from tacit.protocols.histogram.calibration_errors import ece_of
+from tacit.protocols.histogram.forecast import precision_of, tree_forecast
+from tacit.protocols.histogram.protocol import ScoreHistogram
+from tacit.protocols.paired.forecast import paired_forecast
+from tacit.protocols.paired.protocol import PairedUStatistic
+from tacit.protocols.two_round.forecast import straightness, two_round_forecast
+from tacit.protocols.two_round.protocol import TwoRoundAUC
+from tacit.protocols.ustatistic.forecast import symbols_forecast
+from tacit.protocols.ustatistic.protocol import UStatistic
 from tacit.running.evaluating import repeat
 
 FEW, LONE = Scenario(3000, 900, 10, 1.0), Scenario(3000, 900, 3000, 3.0)
@@ -46,9 +49,9 @@ PAIRS: list[tuple[Protocol, Predict, Scenario]] = [
     (DPAUC(1.0, 20), dpauc_forecast, FEW),
     (DPAUC(1.0, 20, adjacency="label"), dpauc_forecast, FEW),
     (DPAUC(1.0, 50, "randomised-response", adjacency="label"), dpauc_forecast, FEW),
-    (ScoreHistogram("distributed-dp", 1.0, 6), tree_forecast, FEW),
-    (ScoreHistogram("distributed-dp", 1.0, 6, second_round=0.5), tree_forecast, FEW),
-    (ScoreHistogram("local-dp", 3.0, 5), tree_forecast, LONE),
+    (ScoreHistogram("secure-sum", 1.0, 6), tree_forecast, FEW),
+    (ScoreHistogram("secure-sum", 1.0, 6, second_round=0.5), tree_forecast, FEW),
+    (ScoreHistogram("local", 3.0, 5), tree_forecast, LONE),
     (TwoRoundAUC(3.0), two_round_forecast, LONE),
     (TwoRoundAUC(3.0, "public"), two_round_forecast, LONE),
     (HierarchicalAUC(3.0, 4), hierarchical_forecast, LONE),

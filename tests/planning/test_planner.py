@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 import tacit
 from tacit.planning.candidates import best_of
-from tacit.planning.families import TRUSTS
 from tacit.planning.planner import plan
 from tacit.planning.result import Plan
-from tacit.planning.scenario import Scenario, plausible_shapes
 from tacit.privacy.cost import Adjacency
+from tacit.protocol.scenario import Scenario, plausible_shapes
 
 NAMES = {
     "central": {"dpauc", "score-histogram", "two-round-auc", "ustatistic"},
@@ -24,6 +24,9 @@ NAMES = {
     "encrypted": {"encrypted-auc"},
     "two-party": {"paired-ustatistic"},
 }
+
+
+TRUSTS = tuple(NAMES)
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +125,7 @@ def test_targets_are_met_with_the_epsilon_that_they_are_said_to_take(trust: str)
 
     Nor far below, as settings may be chosen anew that suit that epsilon better.
     """
-    given = {"auc_guess": 0.8, "target": 0.02}
+    given: dict[str, Any] = {"auc_guess": 0.8, "target": 0.02}
     found = plan(20_000, 6_000, 20_000, 1.0, trust, **given)
     for own in found.candidates:
         if own.smallest_epsilon is None:
@@ -166,7 +169,7 @@ def test_unknown_trusts_are_refused() -> None:
 def test_histograms_are_planned_for_other_figures(metric: str) -> None:
     found = plan(20_000, 4_000, 10, 1.0, "secure-sum", metric=metric, auc_guess=0.8)
     assert found.recommended is not None
-    assert found.recommended.protocol.settings["aim"] == "cdf"
+    assert found.recommended.protocol.settings["aim"] == "curves"
     assert 0 < found.recommended.forecast.error < 0.05
 
 

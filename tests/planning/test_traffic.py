@@ -1,34 +1,52 @@
-"""Predicted bytes and rounds against what a simulated run sends."""
+"""Planned bytes and rounds against what a simulated run of the whole federation sends."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 import pytest
 
-from tacit.planning.ranked_scores import opening_share
-from tacit.planning.scenario import Scenario, Shape
-from tacit.planning.traffic import traffic_of
-from tacit.privacy.noise import SimulatedNoise
+from tacit.data.clients import Clients
+from tacit.privacy.cost import UNPROTECTED, Cost
+from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise
+from tacit.protocol.conversation import (
+    ClientState,
+    Conversation,
+    Protocol,
+    Query,
+    Reply,
+    View,
+    step,
+)
+from tacit.protocol.query_messages import encode_query
+from tacit.protocol.scenario import Scenario, Shape
+from tacit.protocol.traffic import DRY_RECORDS
 from tacit.protocols.baselines import ExactAUC
-from tacit.protocols.conversation import Protocol
-from tacit.protocols.dpauc import DPAUC
-from tacit.protocols.encrypted_auc import EncryptedAUC
-from tacit.protocols.fedauc import FedAUC
-from tacit.protocols.hierarchical_auc import HierarchicalAUC
-from tacit.protocols.paired_ustatistic import PairedUStatistic
-from tacit.protocols.score_histogram import ScoreHistogram
-from tacit.protocols.two_round_auc import TwoRoundAUC
-from tacit.protocols.ustatistic import UStatistic
+from tacit.protocols.dpauc.protocol import DPAUC
+from tacit.protocols.encrypted.protocol import EncryptedAUC
+from tacit.protocols.fedauc.forecast import opening_share
+from tacit.protocols.fedauc.protocol import FedAUC
+from tacit.protocols.hierarchical.protocol import HierarchicalAUC
+from tacit.protocols.histogram.protocol import ScoreHistogram
+from tacit.protocols.paired.protocol import PairedUStatistic
+from tacit.protocols.two_round.protocol import TwoRoundAUC
+from tacit.protocols.ustatistic.protocol import UStatistic
+from tacit.results.server_result import ServerResult
 from tacit.running.simulation import simulate
 
 EXACT = [
     FedAUC(1.0),
     FedAUC(1.0, "randomised-response"),
+    FedAUC(1.0, "laplace", "adaptive"),
     DPAUC(1.0, 50),
     DPAUC(1.0, 100, adjacency="label"),
     DPAUC(1.0, 40, "randomised-response", adjacency="label"),
-    ScoreHistogram("distributed-dp", 1.0, 6),
-    ScoreHistogram("distributed-dp", 1.0, 6, second_round=0.5),
-    ScoreHistogram("secure-aggregation", height=5),
+    DPAUC(1.0, 30, "laplace"),
+    ScoreHistogram("secure-sum", 1.0, 6),
+    ScoreHistogram("secure-sum", 1.0, 6, second_round=0.5),
+    ScoreHistogram("exact-sum", height=5),
     TwoRoundAUC(1.0),
     TwoRoundAUC(1.0, "public"),
     HierarchicalAUC(1.0, 4),
@@ -44,36 +62,131 @@ EXACT = [
 def test_bytes_and_rounds_are_those_of_a_run(protocol: Protocol, clients: int) -> None:
     scenario = Scenario(2000, 600, clients, 1.0)
     run = simulate(scenario.drawn(Shape(0.8), 0), protocol, SimulatedNoise(1))
-    found = traffic_of(protocol, scenario)
-    assert abs(found.bytes_per_client - run.bytes_sent.mean()) < 1
-    assert found.rounds == run.rounds
+    traffic = protocol.traffic(scenario)
+    assert abs(traffic.bytes_per_client - run.bytes_sent.mean()) < 1
+    assert traffic.rounds == run.rounds
 
 
 def test_a_first_round_is_counted() -> None:
     scenario, protocol = Scenario(20_000, 6_000, 5, 1.0), FedAUC(1.0)
     run = simulate(scenario.drawn(Shape(0.8), 0), protocol, SimulatedNoise(1))
     assert opening_share(protocol, scenario) > 0
-    assert traffic_of(protocol, scenario).rounds == run.rounds == 3
-    assert traffic_of(protocol, scenario).bytes_per_client == run.bytes_sent.mean()
+    assert protocol.traffic(scenario).rounds == run.rounds == 3
+    assert protocol.traffic(scenario).bytes_per_client == run.bytes_sent.mean()
 
 
 def test_unary_reports_have_an_expected_size() -> None:
     """2,000 records draw their levels: within 5 standard errors, or 7 %."""
-    scenario, protocol = Scenario(2000, 600, 10, 1.0), ScoreHistogram("local-dp", 1.0, 5)
+    scenario, protocol = Scenario(2000, 600, 10, 1.0), ScoreHistogram("local", 1.0, 5)
     run = simulate(scenario.drawn(Shape(0.8), 0), protocol, SimulatedNoise(1))
-    found = traffic_of(protocol, scenario).bytes_per_client
-    assert abs(found / run.bytes_sent.mean() - 1) < 0.07
+    planned = protocol.traffic(scenario).bytes_per_client
+    assert abs(planned / run.bytes_sent.mean() - 1) < 0.07
 
 
 def test_cryptography_is_counted_apart() -> None:
     scenario = Scenario(1000, 300, 1000, 1.0)
-    assert traffic_of(PairedUStatistic("auc", 1.0), scenario).beyond > 300
-    plain = traffic_of(EncryptedAUC(most_records=1000), scenario)
-    checked = traffic_of(EncryptedAUC(adversary="malicious", most_records=1000), scenario)
+    assert PairedUStatistic("auc", 1.0).traffic(scenario).beyond > 300
+    plain = EncryptedAUC(most_records=1000).traffic(scenario)
+    checked = EncryptedAUC(adversary="malicious", most_records=1000).traffic(scenario)
     assert checked.bytes_per_client == 2 * plain.bytes_per_client
     assert plain.rounds == 4
 
 
-def test_baselines_have_no_plan() -> None:
-    with pytest.raises(TypeError, match="no plan for ExactAUC"):
-        traffic_of(ExactAUC(), Scenario(10, 3, 2, 1.0))
+def queries_of(protocol: Protocol, clients: Clients) -> float:
+    """The mean bytes of the queries that a client receives in a run of all clients."""
+    state, noise, received = ClientState(), SimulatedNoise(1), 0.0
+    conversation = protocol.conversation(clients.count)
+    query = next(conversation)
+    while True:
+        received += float(
+            np.mean([len(encode_query(query.part(k, k + 1))) for k in range(clients.count)])
+        )
+        try:
+            query = conversation.send(query.step.answer(clients, query, noise, state))
+        except StopIteration:
+            return received
+
+
+@pytest.mark.parametrize("protocol", EXACT, ids=lambda own: own.name)
+def test_queries_have_the_size_of_a_runs(protocol: Protocol) -> None:
+    """To 2 %, or to a few digits of the numbers that a query writes out."""
+    scenario = Scenario(2000, 600, 10, 1.0)
+    planned = protocol.traffic(scenario).bytes_to_client
+    assert planned is not None
+    received = queries_of(protocol, scenario.drawn(Shape(0.8), 0))
+    assert abs(planned - received) < max(0.02 * received, 30)
+
+
+@step()
+def send_twice(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Every score twice, and a constant."""
+    scores = clients.ragged(clients.scores)
+    return {"first": scores, "second": scores, "constant": np.zeros(clients.count)}
+
+
+@step()
+def count_all(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    return {"records": np.asarray(clients.records)}
+
+
+@dataclass(frozen=True)
+class Growing(Protocol):
+    """A protocol of no family: its traffic is nowhere written down."""
+
+    name = "growing"
+    steps = (send_twice, count_all)
+    guarantee: Cost = UNPROTECTED
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {}
+
+    def replicate_size(self, clients: Clients) -> int:
+        return clients.records
+
+    def conversation(self, clients: int) -> Conversation:
+        yield Query(send_twice, self)
+        yield Query(count_all, self, view=View.SUM)
+        unknown = np.asarray(np.nan)
+        return ServerResult(unknown, unknown, unknown, unknown, unknown)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (100, 40), (640, 10), (30_000, 10), (30_001, 10)])
+def test_a_protocol_that_says_nothing_is_measured(sizes: tuple[int, int]) -> None:
+    """Clients of one record, of a few, and of more than a dry run's: along a straight line."""
+    records, clients = sizes
+    scenario, protocol = Scenario(records, records // 2, clients, 1.0), Growing()
+    run = simulate(scenario.drawn(Shape(0.8), 0), protocol, SimulatedNoise(1))
+    traffic = protocol.traffic(scenario)
+    assert abs(traffic.bytes_per_client / run.bytes_sent.mean() - 1) < 0.02
+    assert traffic.rounds == run.rounds == 2
+
+
+def test_a_plan_of_large_clients_measures_small_ones() -> None:
+    """A plan's time does not depend on the number of records."""
+    small, large = (Scenario(10 * n, 2 * n, 10, 1.0) for n in (2 * DRY_RECORDS, 10**9))
+    bytes_each = [Growing().traffic(scenario).bytes_per_client for scenario in (small, large)]
+    assert bytes_each[1] - bytes_each[0] == 16 * (10**9 - 2 * DRY_RECORDS)
+
+
+class Changing(Growing):
+    """A protocol that skips a round where there are few records."""
+
+    def conversation(self, clients: int) -> Conversation:
+        reply = yield Query(count_all, self, view=View.SUM)
+        if np.asarray(reply["records"]) > 3 * DRY_RECORDS * clients / 2:
+            yield Query(send_twice, self)
+        unknown = np.asarray(np.nan)
+        return ServerResult(unknown, unknown, unknown, unknown, unknown)
+
+
+def test_rounds_that_depend_on_records_are_those_of_the_larger_dry_run() -> None:
+    large, small = (Scenario(8 * n, 4 * n, 8, 1.0) for n in (10_000, DRY_RECORDS))
+    assert Changing().traffic(large).rounds == 2
+    assert Changing().traffic(small).rounds == 1
+
+
+def test_baselines_are_measured_too() -> None:
+    scenario = Scenario(2000, 600, 10, 1.0)
+    run = simulate(scenario.drawn(Shape(0.8), 0), ExactAUC(), SimulatedNoise(1))
+    assert ExactAUC().traffic(scenario).bytes_per_client == run.bytes_sent.mean()

@@ -95,11 +95,11 @@ def continuous_p_value(draws: Floats, cdf: Callable[[Floats], Floats]) -> float:
 
 
 def laplace_cdf(scale: float) -> Callable[[Floats], Floats]:
-    return stats.laplace(scale=scale).cdf  # type: ignore[no-any-return]
+    return stats.laplace(scale=scale).cdf
 
 
 def gaussian_cdf(sigma: float) -> Callable[[Floats], Floats]:
-    return stats.norm(scale=sigma).cdf  # type: ignore[no-any-return]
+    return stats.norm(scale=sigma).cdf
 
 
 def staircase_cdf(width: float, gamma: float, epsilon: float) -> Callable[[Floats], Floats]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy import special
 
 from tacit.privacy.composition import CHANGES, bound, largest_rho, restated, stated_cost
@@ -39,7 +41,7 @@ def neighbours(one: Records, other: Records, adjacency: Adjacency) -> bool:
     return adjacency is REPLACE or label == its_label
 
 
-def distances(adjacency: Adjacency) -> np.ndarray:
+def distances(adjacency: Adjacency) -> NDArray[Any]:
     """The least number of changes between any two small data sets; infinite where there is none."""
     count = len(DATASETS)
     far = np.full((count, count), np.inf)

@@ -13,9 +13,9 @@ from sklearn.datasets import load_breast_cancer
 from tacit import Clients, DataError, ExactAUC, evaluate
 from tacit.data.clients import Ragged
 from tacit.metrics.ranking import plug_in_variance
-from tacit.privacy.noise import NoNoise
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.baselines import _bit_places, _unpacked, share_plain_records
-from tacit.protocols.conversation import Ask, Memory
 from tests.federations import federations
 
 Floats = NDArray[np.float64]
@@ -56,7 +56,7 @@ def test_the_population_interval_of_the_exact_auc_is_delongs(feature: int, decim
 @settings(max_examples=40, deadline=None)
 def test_labels_are_sent_as_bits_and_come_back(clients: Clients) -> None:
     reply = share_plain_records.answer(
-        clients, Ask(share_plain_records, ExactAUC()), NoNoise(), Memory()
+        clients, Query(share_plain_records, ExactAUC()), NoNoise(), ClientState()
     )
     packed = reply["labels"]
     assert isinstance(packed, Ragged)

@@ -63,7 +63,7 @@ def show(driver: Any, page: Path, width: int = 1200, dark: bool = False) -> None
     driver.get(page.as_uri())
 
 
-def accessibility_findings(driver: Any) -> list[tuple[str, str, list[str]]]:
+def accessibility_result(driver: Any) -> list[tuple[str, str, list[str]]]:
     """What axe-core finds: the rule, how grave it is, and the places."""
     spec = find_spec("selenium_axe_python")
     if spec is None or not spec.submodule_search_locations:

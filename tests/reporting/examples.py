@@ -8,13 +8,13 @@ from functools import cache
 from typing import Any
 
 import tacit
-from tacit.reporting.integrity import sealed
-from tacit.reporting.reading import Result
+from tacit.results.integrity import sealed
+from tacit.results.reading import Result
 from tests.federations import binormal_clients
 
 PROTOCOLS: dict[str, tacit.Protocol] = {
-    "histogram": tacit.ScoreHistogram("distributed-dp", 1.0, height=8),
-    "exact-histogram": tacit.ScoreHistogram("secure-aggregation", height=8),
+    "histogram": tacit.ScoreHistogram("secure-sum", 1.0, height=8),
+    "exact-histogram": tacit.ScoreHistogram("exact-sum", height=8),
     "fedauc": tacit.FedAUC(1.0),
     "dpauc": tacit.DPAUC(1.0),
     "many-thresholds": tacit.DPAUC(1.0, thresholds=3000),

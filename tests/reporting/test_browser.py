@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tacit.reporting.page import report
-from tests.reporting.browser import MISSING, accessibility_findings, available, chromium, show
+from tests.reporting.browser import MISSING, accessibility_result, available, chromium, show
 from tests.reporting.examples import FEDERATION, content, result
 from tests.reporting.test_page import nasty
 
@@ -72,7 +72,7 @@ def test_it_opens_without_a_word_on_the_console_and_loads_nothing(
 @pytest.mark.parametrize("screen", ["light", "dark", "phone"])
 def test_axe_finds_nothing(driver: Any, pages: dict[str, Path], name: str, screen: str) -> None:
     show(driver, pages[name], 390 if screen == "phone" else 1200, dark=screen == "dark")
-    assert accessibility_findings(driver) == []
+    assert accessibility_result(driver) == []
 
 
 def test_axe_would_find_something(driver: Any, pages: dict[str, Path]) -> None:
@@ -80,7 +80,7 @@ def test_axe_would_find_something(driver: Any, pages: dict[str, Path]) -> None:
     driver.execute_script(
         "document.querySelector('label').remove();document.querySelector('h1').style.color = '#eee'"
     )
-    assert {rule for rule, _, _ in accessibility_findings(driver)} == {"color-contrast", "label"}
+    assert {rule for rule, _, _ in accessibility_result(driver)} == {"color-contrast", "label"}
 
 
 @pytest.mark.parametrize("name", ["histogram", "dpauc"])

@@ -11,8 +11,8 @@ import pytest
 
 import tacit
 from tacit.reporting.comparing import Difference, differences
-from tacit.reporting.reading import Result
-from tacit.running.evaluating import repeat_findings
+from tacit.results.reading import Result
+from tacit.running.evaluating import repeat_results
 from tests.federations import binormal_clients
 from tests.reporting.examples import FEDERATION, changed, content, result
 
@@ -144,8 +144,8 @@ class TestCoverage:
             np.clip(clients.scores + 0.05 * clients.labels, 0, 1), clients.labels, clients.offsets
         )
         protocol = tacit.DPAUC(0.5)
-        ours = repeat_findings(clients, protocol, self.REPEATS, seed=1)
-        theirs = repeat_findings(better, protocol, self.REPEATS, seed=2)
+        ours = repeat_results(clients, protocol, self.REPEATS, seed=1)
+        theirs = repeat_results(better, protocol, self.REPEATS, seed=2)
         self.exact = tacit.evaluate(better, tacit.ExactAUC(), seed=0).auc.value
         self.exact -= tacit.evaluate(clients, tacit.ExactAUC(), seed=0).auc.value
         base = content("fedauc", federation=FEDERATION)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.reporting.model_index import as_yaml, model_index
-from tacit.reporting.reading import Result
+from tacit.results.reading import Result
 from tests.reporting.examples import FEDERATION, changed, content, result
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

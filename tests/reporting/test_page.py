@@ -9,16 +9,20 @@ import json
 import re
 from html.parser import HTMLParser
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tacit
-from tacit.protocols.registry import PROTOCOLS as COMMANDS
+from tacit.auditing.cases import protocol_kinds
+from tacit.protocol.threats import NONE_WRITTEN
 from tacit.reporting.page import report
-from tacit.reporting.reading import Result
-from tacit.reporting.threats import VARIANTS, threats_of
+from tacit.reporting.threats import threats_of
+from tacit.results.reading import Result
 from tests.reporting.examples import FEDERATION, PROTOCOLS, changed, content, evaluation, result
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 NASTY = "</script><script>alert(1)</script><!-- \"'&\u2028 <img src=x onerror=alert(2)>"
 VOID = {"meta", "link", "input", "br", "img", "hr"}
@@ -232,7 +236,11 @@ def test_a_curve_of_many_thresholds_is_written_down_thinner_with_both_ends() -> 
 
 
 def test_every_protocol_of_the_command_has_its_threat_model() -> None:
-    assert COMMANDS.keys() <= {key[0] for key in VARIANTS}
+    for name, kind in protocol_kinds().items():
+        for protocol in kind.law_cases().values():
+            found = threats_of({"name": name, **protocol.settings})
+            assert NONE_WRITTEN not in found.trust
+            assert not found.page or (DOCS / found.page).is_file()
 
 
 @pytest.mark.parametrize(
@@ -240,8 +248,8 @@ def test_every_protocol_of_the_command_has_its_threat_model() -> None:
     [
         (tacit.FedAUC(1.0, "randomised-response"), "flipped at random"),
         (tacit.DPAUC(1.0, adjacency="label"), "up to the width of a cell"),
-        (tacit.ScoreHistogram("secure-aggregation"), "No noise is added"),
-        (tacit.ScoreHistogram("local-dp", 1.0), "every record randomises"),
+        (tacit.ScoreHistogram("exact-sum"), "No noise is added"),
+        (tacit.ScoreHistogram("local", 1.0), "every record randomises"),
         (tacit.TwoRoundAUC(1.0, labels="public"), "Exactly: every label"),
         (tacit.EncryptedAUC(adversary="malicious"), "compute wrongly"),
     ],

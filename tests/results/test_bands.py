@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from tacit import Clients
-from tacit.privacy.noise import SimulatedNoise
-from tacit.protocols.score_histogram import ScoreHistogram
+from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.results.bands import Band, PrecisionRecall, Reliability, numbers
 from tacit.running.simulation import simulate
 
@@ -77,7 +77,7 @@ class TestJson:
         assert found == [0.5, None, None, None, 2.0]
 
     def test_every_diagram_is_strict_json(self) -> None:
-        rates, ends = band([0.9, math.nan]), np.array([0.0, 0.5])
+        rates, ends = band([0.9, math.nan]), np.array([0.0, 0.5], dtype=np.float64)
         curve = PrecisionRecall(ends, rates, rates).to_dict()
         diagram = Reliability(ends, ends + 0.5, ends + 0.25, rates, ends * 100).to_dict()
         for made in (curve, diagram):
@@ -120,8 +120,8 @@ def coverage(protocol: ScoreHistogram, draws: int, records: int) -> Coverage:
         labels = (rng.random(records) < SHARE).astype(np.int8)
         scores = norm.cdf(rng.normal(size=records) + SEPARATION * (labels - 0.5))
         clients = Clients.from_arrays(scores, labels, np.arange(records) % 10)
-        findings = simulate(clients, protocol, SimulatedNoise(draw)).findings
-        histogram, roc = findings.histogram, findings.roc
+        server_result = simulate(clients, protocol, SimulatedNoise(draw)).server_result
+        histogram, roc = server_result.histogram, server_result.roc
         assert histogram is not None
         assert roc is not None
         assert roc.false_positive_sampling is not None
@@ -154,7 +154,7 @@ class TestCoverage:
 
     def test_bands_under_noise(self) -> None:
         """Epsilon 1, 2,000 records, 8 buckets: privacy and sampling matter alike."""
-        protocol = ScoreHistogram("distributed-dp", 1.0, height=8, buckets=8)
+        protocol = ScoreHistogram("secure-sum", 1.0, height=8, buckets=8)
         found = coverage(protocol, 250, 2000)
         for rates in (found.roc, found.false_positives, found.precision, found.reliability):
             assert 0.92 <= np.mean(rates) <= 0.98
@@ -162,18 +162,18 @@ class TestCoverage:
     def test_bands_with_as_many_buckets_as_are_supported(self) -> None:
         """Buckets of equal noisy depth: their totals hide a part of their noise, and reliability
         covers 98.6 %; what bands hold is not lost."""
-        found = coverage(ScoreHistogram("distributed-dp", 1.0, height=8), 150, 2000)
+        found = coverage(ScoreHistogram("secure-sum", 1.0, height=8), 150, 2000)
         for rates in (found.roc, found.false_positives, found.precision):
             assert 0.92 <= np.mean(rates) <= 0.985
         assert 0.95 <= np.mean(found.reliability) <= 0.995
 
     def test_bands_of_sampling_alone(self) -> None:
         """Exact counts of 2,000 records in 80 buckets of 25: some hold one class alone."""
-        found = coverage(ScoreHistogram("secure-aggregation", height=10), 250, 2000)
+        found = coverage(ScoreHistogram("exact-sum", height=10), 250, 2000)
         for rates in (found.roc, found.false_positives, found.precision, found.reliability):
             assert 0.92 <= np.mean(rates) <= 0.98
 
     def test_bands_of_reports_that_are_private_by_themselves(self) -> None:
-        found = coverage(ScoreHistogram("local-dp", 4.0, buckets=4), 250, 2000)
+        found = coverage(ScoreHistogram("local", 4.0, buckets=4), 250, 2000)
         for rates in (found.roc, found.false_positives, found.precision, found.reliability):
             assert 0.92 <= np.mean(rates) <= 0.98

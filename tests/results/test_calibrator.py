@@ -70,6 +70,7 @@ def distorted(seed: int, cells: int, deviation: float) -> tuple[ScoreCells, Floa
     truth = rng.random(100_000)
     positive = rng.random(100_000) < truth
     edges = np.linspace(0, 1, cells + 1)
+    counts: list[Any]
     counts = [np.histogram(truth[side] ** 2, edges)[0] for side in (positive, ~positive)]
     noise = 0.0
     if deviation:
@@ -77,7 +78,7 @@ def distorted(seed: int, cells: int, deviation: float) -> tuple[ScoreCells, Floa
         counts = [c + rng.geometric(1 - q, cells) - rng.geometric(1 - q, cells) for c in counts]
         noise = deviation**2
     fresh = rng.random(100_000)
-    return ScoreCells(edges, *counts, noise), fresh, fresh**2
+    return ScoreCells(edges, counts[0], counts[1], noise), fresh, fresh**2
 
 
 def calibration_error(scores: Floats, truth: Floats) -> float:
@@ -137,8 +138,9 @@ def test_platt_undoes_a_logistic_distortion(deviation: float) -> None:
     edges = np.linspace(0, 1, 257)
     counts = [np.histogram(scores[side], edges)[0] for side in (positive, ~positive)]
     noise = np.round(rng.laplace(0, max(deviation, 1e-9) / math.sqrt(2), (2, 256)))
+    positives, negatives = counts + noise
     made = Calibrator.from_counts(
-        edges, *(counts + noise), method="platt", noise_variance=deviation**2
+        edges, positives, negatives, method="platt", noise_variance=deviation**2
     )
     assert np.abs(made.transform(scores) - truth).mean() < 0.005
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import Estimate
-from tacit.results.findings import Findings
+from tacit.results.server_result import ServerResult
 
 
 def test_the_standard_error_is_about_the_data() -> None:
@@ -44,7 +44,7 @@ def test_an_unknown_subject_is_refused() -> None:
 
 
 def test_findings_cover_as_their_estimate_does() -> None:
-    findings = Findings(
+    server_result = ServerResult(
         value=np.array([0.70, 0.75]),
         privacy_error=np.array([0.01, 0.01]),
         sampling_error=np.zeros(2),
@@ -52,8 +52,8 @@ def test_findings_cover_as_their_estimate_does() -> None:
         negatives=np.ones(2),
         bias=np.array([0.0, 0.03]),
     )
-    np.testing.assert_array_equal(findings.covers(0.71), [True, True])
-    np.testing.assert_array_equal(findings.covers(0.735), [False, True])
+    np.testing.assert_array_equal(server_result.covers(0.71), [True, True])
+    np.testing.assert_array_equal(server_result.covers(0.735), [False, True])
 
 
 @given(
@@ -76,8 +76,10 @@ def test_limits_change_no_coverage_and_keep_the_centre(
         assert low - 1e-9 <= cut.value <= high + 1e-9
 
 
-def findings(value: float, error: float, positives: float = 100.0, wrong: float = 0.0) -> Findings:
-    return Findings(
+def server_result(
+    value: float, error: float, positives: float = 100.0, wrong: float = 0.0
+) -> ServerResult:
+    return ServerResult(
         value=np.array(value),
         privacy_error=np.array(error),
         sampling_error=np.zeros(()),
@@ -90,23 +92,34 @@ def findings(value: float, error: float, positives: float = 100.0, wrong: float 
 @pytest.mark.parametrize(
     ("found", "reason"),
     [
-        (findings(2.5, 0.4), "interval (these records), 1.72 to 3.28, holds no value in [0, 1]"),
-        (findings(0.5, 0.26), "interval (these records) holds every value in [0, 1]"),
-        (findings(2.5, 2.0), "interval (these records) holds every value in [0, 1]"),
-        (findings(0.7, 0.01, 19.0, 10.0), "estimated at 19 records with a standard error of 10"),
+        (
+            server_result(2.5, 0.4),
+            "interval (these records), 1.72 to 3.28, holds no value in [0, 1]",
+        ),
+        (server_result(0.5, 0.26), "interval (these records) holds every value in [0, 1]"),
+        (server_result(2.5, 2.0), "interval (these records) holds every value in [0, 1]"),
+        (
+            server_result(0.7, 0.01, 19.0, 10.0),
+            "estimated at 19 records with a standard error of 10",
+        ),
     ],
 )
-def test_no_figure_is_told_that_says_nothing(found: Findings, reason: str) -> None:
+def test_no_figure_is_told_that_says_nothing(found: ServerResult, reason: str) -> None:
     told = found.published()
     assert np.isnan(told.value)
     assert reason in told.warnings[-1]
-    assert told.histogram is told.roc is None
+    assert told.histogram is None
+    assert told.roc is None
 
 
 def test_figures_that_say_something_are_told() -> None:
-    for found in (findings(0.5, 0.25), findings(0.7, 0.01, 21.0, 10.0), findings(1.0, 0.0)):
+    for found in (
+        server_result(0.5, 0.25),
+        server_result(0.7, 0.01, 21.0, 10.0),
+        server_result(1.0, 0.0),
+    ):
         assert found.published() is found
-    over = findings(1.02, 0.03).published()
+    over = server_result(1.02, 0.03).published()
     assert over.estimate().value == 1
     assert over.warnings == (
         "the estimate came out as 1.0200; the nearest value in [0, 1] is given",

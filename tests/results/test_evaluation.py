@@ -18,7 +18,7 @@ def result_of(protocol: tacit.Protocol, **options: Any) -> tacit.Evaluation:
 
 def test_the_json_has_its_schema() -> None:
     made = json.loads(json.dumps(result_of(tacit.FedAUC(1.0)).to_dict(), allow_nan=False))
-    assert made["schema"] == "tacit-result/1"
+    assert made["schema"] == "tacit-result/2"
     assert made["protocol"] == {
         "name": "fedauc",
         "epsilon": 1.0,
@@ -98,5 +98,5 @@ def test_a_missing_extra_is_one_clear_sentence(
 
 def test_a_result_from_a_previous_release_is_strict_json() -> None:
     first = result_of(tacit.FedAUC(1.0))
-    second = result_of(tacit.FedAUC(1.0, previous=first.release))
+    second = result_of(tacit.FedAUC(1.0, prior=first.release))
     json.dumps(second.to_dict(), allow_nan=False)

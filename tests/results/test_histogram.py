@@ -18,16 +18,16 @@ import tacit
 from tacit import Clients, evaluate
 from tacit.metrics.ranking import auc
 from tacit.metrics.tree_noise import TreeNoise
-from tacit.privacy.noise import SimulatedNoise
-from tacit.protocols.score_histogram import ScoreHistogram
+from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.results.histogram import Histogram
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
 
 Floats = NDArray[np.float64]
 
-EXACT = ScoreHistogram("secure-aggregation")
-NOISY = ScoreHistogram("distributed-dp", 1.0, height=7)
+EXACT = ScoreHistogram("exact-sum")
+NOISY = ScoreHistogram("secure-sum", 1.0, height=7)
 REFERENCES: dict[str, Callable[[Any, Any], float]] = {
     "precision": sklearn.precision_score,
     "recall": sklearn.recall_score,
@@ -43,7 +43,7 @@ def clients() -> Clients:
 
 
 def histogram_of(clients: Clients, protocol: ScoreHistogram, seed: int = 0) -> Histogram:
-    found = simulate(clients, protocol, SimulatedNoise(seed)).findings.histogram
+    found = simulate(clients, protocol, SimulatedNoise(seed)).server_result.histogram
     assert found is not None
     return found
 
@@ -102,8 +102,7 @@ class TestAtAThreshold:
         few = clients.part(0, 2)
         exact = histogram_of(few, EXACT).at(0.6)
         noisy = [
-            histogram_of(few, ScoreHistogram("distributed-dp", 1.0), seed).at(0.6)
-            for seed in range(20)
+            histogram_of(few, ScoreHistogram("secure-sum", 1.0), seed).at(0.6) for seed in range(20)
         ]
         for name, rate in exact.items():
             found = np.mean([run[name].sampling_error for run in noisy])
@@ -128,7 +127,7 @@ class TestAtAThreshold:
         labels = rng.integers(0, 2, 20_000)
         scores = np.round(np.clip(rng.normal(0.4 + 0.2 * labels, 0.2), 0, 1), 2)
         held = Clients.from_arrays(scores, labels)
-        found = histogram_of(held, ScoreHistogram("secure-aggregation", height=6))
+        found = histogram_of(held, ScoreHistogram("exact-sum", height=6))
         ratios = []
         for threshold in rng.uniform(0.1, 0.9, 1000).tolist():
             rate = found.at(threshold)["recall"]
@@ -142,9 +141,9 @@ class TestAtAThreshold:
 
     def test_other_protocols_say_where_to_turn(self) -> None:
         result = evaluate(binormal_clients(60, 90, 3), tacit.FedAUC(1.0), seed=0)
-        for ask in (lambda: result.at(0.5), result.calibrator):
+        for query in (lambda: result.at(0.5), result.calibrator):
             with pytest.raises(AttributeError, match="fedauc gives no score histogram"):
-                ask()
+                query()
 
 
 class TestAreas:
@@ -160,7 +159,7 @@ class TestAreas:
         if not 0 < labels.sum() < size:
             return
         held = Clients.from_arrays(scores, labels)
-        found = histogram_of(held, ScoreHistogram("secure-aggregation", height=height))
+        found = histogram_of(held, ScoreHistogram("exact-sum", height=height))
         low, high = found.certain_range()
         assert low - 1e-12 <= auc(held.scores, held.labels) <= high + 1e-12
 
@@ -195,7 +194,7 @@ class TestAreas:
         """
         few = clients.part(0, 5)
         exact = sklearn.average_precision_score(few.labels, few.scores)
-        deep = ScoreHistogram("distributed-dp", 1.0)
+        deep = ScoreHistogram("secure-sum", 1.0)
         runs = [histogram_of(few, deep, seed).average_precision() for seed in range(200)]
         values = np.array([run.value for run in runs])
         told = float(np.mean([run.standard_error for run in runs]))
@@ -206,7 +205,7 @@ class TestAreas:
     def test_noise_does_not_move_the_certain_range(self, clients: Clients) -> None:
         """The mean of 60 runs; false alarm below 1e-6 for each end."""
         few = clients.part(0, 5)
-        exact = histogram_of(few, ScoreHistogram("secure-aggregation", height=7)).certain_range()
+        exact = histogram_of(few, ScoreHistogram("exact-sum", height=7)).certain_range()
         runs = np.array([histogram_of(few, NOISY, seed).certain_range() for seed in range(60)])
         errors = runs.std(axis=0) / math.sqrt(60)
         assert (np.abs(runs.mean(axis=0) - exact) < 5 * errors).all()
@@ -274,9 +273,9 @@ class TestShown:
         [
             EXACT,
             NOISY,
-            ScoreHistogram("distributed-dp", 0.05, second_round=0.5),
-            ScoreHistogram("distributed-dp", 1.0, budget="sample"),
-            ScoreHistogram("local-dp", 3.0, buckets=5),
+            ScoreHistogram("secure-sum", 0.05, second_round=0.5),
+            ScoreHistogram("secure-sum", 1.0, budget="sample"),
+            ScoreHistogram("local", 3.0, buckets=5),
         ],
     )
     def test_results_are_strict_json(self, protocol: ScoreHistogram) -> None:
@@ -341,11 +340,11 @@ def test_figures_of_exact_counts_come_from_the_finest_cells() -> None:
     scores, labels = tacit.binormal_scores(600, 1400, 0.8, seed=3)
     crowded = np.clip(scores, 1e-9, 1 - 1e-9) ** 6
     clients = Clients.split(crowded, labels, 10, seed=0)
-    protocol = ScoreHistogram("secure-aggregation", buckets=4)
+    protocol = ScoreHistogram("exact-sum", buckets=4)
     histogram = histogram_of(clients, protocol)
     kept = clients.scores, clients.labels
     brier, average = sklearn.brier_score_loss(kept[1], kept[0]), sklearn.average_precision_score
     assert histogram.calibration().brier == pytest.approx(brier, abs=2e-5)
     assert histogram.average_precision().value == pytest.approx(average(kept[1], kept[0]), abs=3e-3)
-    noisy = histogram_of(clients, ScoreHistogram("distributed-dp", 1.0, buckets=4))
+    noisy = histogram_of(clients, ScoreHistogram("secure-sum", 1.0, buckets=4))
     assert noisy.finest is noisy.cells

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import tacit
 from tacit.metrics.curves import counts_from_thresholds
-from tacit.results.findings import Curve
+from tacit.results.curve import Curve
 from tacit.results.threshold_rates import RATES, rates_entry, rates_of_curve
 
 
-def naive(scores: np.ndarray, labels: np.ndarray, threshold: float) -> dict[str, float]:
+def naive(scores: NDArray[Any], labels: NDArray[Any], threshold: float) -> dict[str, float]:
     called = scores >= threshold
     hit, false = (called & (labels == 1)).sum(), (called & (labels == 0)).sum()
     positives, negatives = (labels == 1).sum(), (labels == 0).sum()
@@ -27,7 +30,7 @@ def naive(scores: np.ndarray, labels: np.ndarray, threshold: float) -> dict[str,
 def test_a_histogram_without_noise_has_the_exact_rates() -> None:
     scores, labels = tacit.binormal_scores(300, 700, 0.8, seed=0)
     clients = tacit.Clients.split(scores, labels, clients=3, seed=0)
-    protocol = tacit.ScoreHistogram("secure-aggregation", height=6, buckets=16)
+    protocol = tacit.ScoreHistogram("exact-sum", height=6, buckets=16)
     made = tacit.evaluate(clients, protocol, seed=0).to_dict()["rates"]
     for index, threshold in enumerate(made["thresholds"]):
         for name, value in naive(scores, labels, threshold).items():
@@ -38,7 +41,7 @@ def test_a_histogram_without_noise_has_the_exact_rates() -> None:
 
 def test_the_rates_agree_with_the_curves_beside_them() -> None:
     clients = tacit.Clients.split(*tacit.binormal_scores(300, 700, 0.8, seed=0), 3, seed=0)
-    made = tacit.evaluate(clients, tacit.ScoreHistogram("distributed-dp", 1.0), seed=0).to_dict()
+    made = tacit.evaluate(clients, tacit.ScoreHistogram("secure-sum", 1.0), seed=0).to_dict()
     rates, curve, roc = made["rates"], made["precision_recall"], made["roc"]
     assert rates["thresholds"] == curve["thresholds"] == roc["thresholds"]
     assert rates["recall"] == curve["recall"] == roc["true_positive_rate"]
@@ -51,7 +54,7 @@ def test_the_rates_agree_with_the_curves_beside_them() -> None:
 
 def test_rates_at_a_border_are_those_at_that_threshold() -> None:
     clients = tacit.Clients.split(*tacit.binormal_scores(800, 1700, 0.8, seed=0), 3, seed=0)
-    result = tacit.evaluate(clients, tacit.ScoreHistogram("distributed-dp", 2.0, height=6), seed=0)
+    result = tacit.evaluate(clients, tacit.ScoreHistogram("secure-sum", 2.0, height=6), seed=0)
     rates = result.to_dict()["rates"]
     index = len(rates["thresholds"]) // 2
     there = result.at(rates["thresholds"][index])

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit import DPAUC, Clients, ComparedAUC, DataError, FedAUC, Memory, compare
-from tacit.privacy.noise import NoNoise
-from tacit.reporting.integrity import fingerprint
-from tacit.running.evaluating import exact_auc
+from tacit import DPAUC, Clients, ClientState, ComparedAUC, DataError, FedAUC, compare
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.results.integrity import fingerprint
+from tacit.running.evaluating import exact_auc, repeat_results
 
 
 def two_models(records: int = 3000) -> tuple[Clients, Clients]:
@@ -59,10 +59,10 @@ def test_real_records_get_noise_from_the_system() -> None:
 
 def test_flipped_labels_serve_further_comparisons() -> None:
     first, second = two_models()
-    memory, response = Memory(), FedAUC(1.0, "randomised-response")
-    assert compare(first, second, response, seed=1, memory=memory).spent.epsilon == 1.0
+    state, response = ClientState(), FedAUC(1.0, "randomised-response")
+    assert compare(first, second, response, seed=1, state=state).spent.epsilon == 1.0
     third = replace(first, scores=-first.scores)
-    again = compare(first, third, response, seed=2, memory=memory)
+    again = compare(first, third, response, seed=2, state=state)
     assert again.spent.epsilon == 0.0
     assert again.better() == "first"
 
@@ -97,7 +97,7 @@ def test_false_alarms_are_as_rare_as_stated() -> None:
     """
     first, second = two_models(2000)
     both = replace(first, second=second.scores)
-    found = tacit.running.evaluating.repeat_findings(both, ComparedAUC(1.0), 4000, seed=3)
+    found = repeat_results(both, ComparedAUC(1.0), 4000, seed=3)
     alarms = 4000 - int(found.covers(exact_auc(first) - exact_auc(second)).sum())
     assert 137 <= alarms <= 263
     narrow = replace(found, privacy_error=0.7 * found.privacy_error)
@@ -126,7 +126,7 @@ def refused() -> list[tuple[Any, Any, Any, str]]:
         (second.part(0, 2), FedAUC(1.0), {}, "same clients with the same records"),
         (second.scores[:-1], FedAUC(1.0), {}, "30 scores but 29 second values"),
         (None, FedAUC(1.0), {}, "second model's scores"),
-        (second, DPAUC(1.0), {}, "compared by fedauc, .* got dpauc"),
+        (second, DPAUC(1.0), {}, "compared by fedauc, got dpauc"),
         (second, FedAUC(1.0, allocation="fixed"), {}, "divides its budget in its own way, got"),
         (second, FedAUC(1.0, "gaussian", delta=1e-6), {}, "mechanism must be one of"),
         (second, FedAUC(1.0), {"names": ("a", "a")}, "two models need two names"),

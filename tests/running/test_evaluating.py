@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -9,9 +11,9 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import tacit
-from tacit.privacy.noise import NoNoise
-from tacit.protocols.messages import encode
-from tacit.running.evaluating import exact_auc, repeat_findings
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocol.messages import encode
+from tacit.running.evaluating import exact_auc, repeat_results
 from tests.federations import binormal_clients
 
 
@@ -46,7 +48,7 @@ def test_one_record_is_not_enough() -> None:
 
 
 @pytest.mark.parametrize("by", ["uniform", "score"])
-def test_the_exact_auc_is_scikit_learns_with_ties(by: str) -> None:
+def test_the_exact_auc_is_scikit_learns_with_ties(by: Literal["uniform", "score"]) -> None:
     rng = np.random.default_rng(1)
     labels = rng.integers(0, 2, 5000)
     scores = np.round(rng.normal(0.3 * labels), 1)
@@ -83,7 +85,9 @@ def test_repetitions_are_independent_and_repeatable() -> None:
 
 def test_groups_of_repetitions_are_independent(monkeypatch: pytest.MonkeyPatch) -> None:
     clients, protocol = binormal_clients(200, 300, 5), tacit.DPAUC(1.0)
-    monkeypatch.setattr("tacit.running.simulation.REPLICATE_NUMBERS", 2 * protocol.draws(clients))
+    monkeypatch.setattr(
+        "tacit.running.simulation.REPLICATE_NUMBERS", 2 * protocol.replicate_size(clients)
+    )
     values = tacit.repeat(clients, protocol, times=7, seed=1)
     assert np.unique(values).size == 7
 
@@ -105,7 +109,7 @@ def test_repetitions_agree_with_single_evaluations() -> None:
     """Means of 400 estimates each; they differ by under five of their errors (alarm < 1e-6)."""
     clients = binormal_clients(2000, 3000, 5)
     protocol = tacit.FedAUC(1.0, "laplace", "adaptive")
-    several = repeat_findings(clients, protocol, 400, seed=1)
+    several = repeat_results(clients, protocol, 400, seed=1)
     singles = np.array([tacit.evaluate(clients, protocol, seed=s).auc.value for s in range(400)])
     error = np.hypot(several.value.std(), singles.std()) / 20
     assert abs(several.value.mean() - singles.mean()) < 5 * error

@@ -20,17 +20,26 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from tacit import Clients, read
 from tacit.crypto.identities import Identity
-from tacit.privacy.ledger import Ledger
-from tacit.privacy.noise import NoNoise
-from tacit.reporting.schema import check_result
+from tacit.ledger.ledger import Ledger
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocol.conversation import Query
+from tacit.protocol.query_messages import encode_query
+from tacit.protocols.histogram.steps import unary_reports
+from tacit.results.schema import check_result
 from tacit.running import flower
-from tacit.running.answering import PartyDesk, read_identity
-from tacit.running.concluding import concluded
-from tacit.running.coordinator import LostPartyError, RunError
-from tacit.running.letters import VERSION, LetterError
-from tacit.running.plans import Plan
+from tacit.running.session.coordinator import LostPartyError, RunError
+from tacit.running.session.messages import (
+    COORDINATOR,
+    VERSION,
+    Kind,
+    SignedMessage,
+    SignedMessageError,
+)
+from tacit.running.session.plan_file import Plan
+from tacit.running.session.result import concluded
+from tacit.running.session.service import PartyDesk, read_identity
 from tacit.running.simulation import simulate
-from tests.running.federation_files import FEDAUC, HISTOGRAM, federation
+from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation
 
 QUIET = "fewest = 2\ndeadline = 10.0\nretries = 1\n"
 
@@ -129,8 +138,8 @@ DEPLOYABLE = {
     "fedauc": FEDAUC,
     "dpauc": 'name = "dpauc"\nepsilon = 1.0',
     "histogram": HISTOGRAM,
-    "histogram-secure": 'name = "score-histogram"\ntrust = "secure-aggregation"\nheight = 8',
-    "histogram-local": 'name = "score-histogram"\ntrust = "local-dp"\nepsilon = 2.0',
+    "histogram-secure": 'name = "score-histogram"\ntrust = "exact-sum"\nheight = 8',
+    "histogram-local": 'name = "score-histogram"\ntrust = "local"\nepsilon = 2.0',
     "two-round-auc": 'name = "two-round-auc"\nepsilon = 2.0',
     "hierarchical-auc": 'name = "hierarchical-auc"\nepsilon = 2.0',
     "ustatistic": 'name = "ustatistic"\nepsilon = 2.0\nkernel = "gini"',
@@ -151,11 +160,11 @@ def test_a_run_over_flower_finds_what_the_simulation_finds(
     coordinator, lines, journal = conducted(tmp_path, identity, Grid(tmp_path))
     protocol = Plan.read(tmp_path / "plan.toml").protocol
     expected = simulate(pooled(tmp_path), protocol, NoNoise())
-    np.testing.assert_array_equal(coordinator.findings.value, expected.findings.value)
-    assert set(coordinator.spent.values()) == {expected.spent}
-    assert coordinator.asks == expected.rounds
+    np.testing.assert_array_equal(coordinator.server_result.value, expected.server_result.value)
+    assert set(coordinator.spent.values()) == {expected.spent.figures}
+    assert coordinator.queries == expected.rounds
     assert not journal.refused
-    assert "leg 0: 3 of 3 parties answered" in "\n".join(lines)
+    assert "round 0: 3 of 3 parties answered" in "\n".join(lines)
 
 
 def test_the_server_app_writes_a_sealed_result(tmp_path: Path) -> None:
@@ -232,7 +241,7 @@ def said(**values: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"version": VERSION + 1}, "speaks version 3 of letters, and this is version 2"),
+        ({"version": VERSION + 1}, "speaks version 3 of messages, and this is version 2"),
         ({"version": None}, "speaks version None"),
         ({"digest": b""}, "agreed to another plan"),
         ({"place": 9}, "names no party"),
@@ -273,24 +282,41 @@ def test_nobody_takes_the_seat_of_another(tmp_path: Path) -> None:
         assert told == "its greeting is not signed by the party that it names"
 
 
+def test_a_letter_prints_no_control_character_on_its_readers_screen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is wrong with a query may be quoted, and the coordinator chose it."""
+    identity = federation(tmp_path, DEPLOYABLE["histogram-local"])
+    plan = Plan.read(tmp_path / "plan.toml")
+    hostile = "\x1b]0;owned\x07\ntacit: the message was answered"
+    query = Query(unary_reports, plan.protocol, {"clients": 3, "height": hostile})
+    letter = SignedMessage(Kind.ASK, bytes(16), 0, COORDINATOR, 0, encode_query(query))
+    content = flower.enclosed(letter.sealed(plan.agreement(), identity))
+    PartyDesk.open(tmp_path / "a" / "party.toml").set_limit()
+    Grid(tmp_path).push_messages([Message(content, 100, flower.LETTER)])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("tacit: a message was refused: ")
+    assert line.isprintable()
+
+
 def test_messages_without_a_letter_are_refused(tmp_path: Path) -> None:
     empty = Message(RecordDict({}), dst_node_id=1, message_type=flower.LETTER)
-    with pytest.raises(LetterError, match="holds no letter"):
-        flower.letter_in(empty)
+    with pytest.raises(SignedMessageError, match="holds no message"):
+        flower.message_in(empty)
     answered = Message(
         RecordDict({flower.SAID: ConfigRecord({"refused": "it is not ready"})}),
         dst_node_id=1,
         message_type=flower.LETTER,
     )
-    with pytest.raises(LetterError, match="it did not answer: it is not ready"):
-        flower.letter_in(answered)
+    with pytest.raises(SignedMessageError, match="it did not answer: it is not ready"):
+        flower.message_in(answered)
     rude = Message(
         RecordDict({flower.SAID: ConfigRecord({"refused": "\x1b[2J" * 1_000_000})}),
         dst_node_id=1,
         message_type=flower.LETTER,
     )
-    with pytest.raises(LetterError, match=r"it did not answer: \\x1b\[2J") as told:
-        flower.letter_in(rude)
+    with pytest.raises(SignedMessageError, match=r"it did not answer: \\x1b\[2J") as told:
+        flower.message_in(rude)
     assert str(told.value).isprintable()
     assert len(str(told.value)) < 1000
 
@@ -304,3 +330,41 @@ def test_a_party_without_its_files_says_only_that_it_is_not_ready(
     assert coordinator.active == (0, 2)
     assert "0.512" not in "".join(lines)
     assert "label" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("function", ["set_limit", "answer"])
+def test_no_text_of_an_unforeseen_error_leaves_a_party(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    function: str,
+) -> None:
+    """Flower answers with the text of whatever its application raises."""
+
+    def failing(*_: Any) -> bytes:
+        raise RuntimeError("record 17 has the score 0.512")
+
+    identity = federation(tmp_path, FEDAUC, extra=QUIET)
+    monkeypatch.setattr(PartyDesk, function, failing)
+    grid = Grid(tmp_path)
+    with pytest.raises(RunError):
+        conducted(tmp_path, identity, grid)
+    said = capsys.readouterr()
+    assert "this party failed: RuntimeError: record 17 has the score 0.512" in said.err
+    assert "0.512" not in said.out
+
+
+@pytest.mark.parametrize("size", [0, 1, flower.MAX_WHOLE_BYTES, flower.MAX_WHOLE_BYTES + 1])
+def test_letters_arrive_whole_and_in_parts(size: int) -> None:
+    """Large ones as an array, which Flower sends in parts."""
+    letter = bytes(range(256)) * (size // 256 + 1)
+    content = flower.enclosed(letter[:size])
+    assert (
+        flower.message_in(Message(content, dst_node_id=1, message_type="query.letter"))
+        == (letter[:size])
+    )
+    assert bool(content.array_records) == (size > flower.MAX_WHOLE_BYTES)
+
+
+def test_replies_are_looked_for_at_once_and_then_more_seldom() -> None:
+    assert [flower._poll_seconds(idle) for idle in (0.0, 4.0, 600.0)] == [0.05, 0.2, 0.5]

@@ -20,9 +20,9 @@ from tacit import (
     binormal_scores,
     evaluate_groups,
 )
-from tacit.reporting.integrity import fingerprint
 from tacit.results.estimate import Estimate
 from tacit.results.grouped import Group, GroupedEvaluation
+from tacit.results.integrity import fingerprint
 from tacit.running.evaluating import exact_auc
 
 AREAS = (0.7, 0.8, 0.85)
@@ -183,7 +183,7 @@ def test_the_json_is_sealed_and_holds_every_groups_result() -> None:
     assert told["fingerprint"] == fingerprint(told)
     names = [own["result"]["federation"]["name"] for own in told["groups"]]
     assert names == ["trial, group a", "trial, group b", "trial, group c"]
-    assert all(own["result"]["schema"] == "tacit-result/1" for own in told["groups"])
+    assert all(own["result"]["schema"] == "tacit-result/2" for own in told["groups"])
     assert told["spread"]["among"] == ["a", "b", "c"]
     assert "<table>" in found._repr_html_()
     with pytest.raises(KeyError, match="there is no group 'd'"):

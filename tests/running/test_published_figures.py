@@ -15,8 +15,8 @@ import tacit
 from tacit import Clients, demonstration
 from tacit.cli import main
 from tacit.privacy.cost import MAX_BUDGET
-from tacit.protocols.conversation import Protocol
-from tacit.protocols.registry import protocol_of
+from tacit.protocol.conversation import Protocol
+from tacit.protocol.registry import protocol_of
 from tests.federations import binormal_clients
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +33,7 @@ SETTINGS: tuple[tuple[str, dict[str, object]], ...] = (
     ("dpauc", {"mechanism": "randomised-response", "adjacency": "label"}),
     ("score-histogram", {}),
     ("score-histogram", {"second_round": 0.5}),
-    ("score-histogram", {"trust": "local-dp"}),
+    ("score-histogram", {"trust": "local"}),
     ("two-round-auc", {}),
     ("hierarchical-auc", {}),
     ("ustatistic", {"kernel": "auc"}),
@@ -58,7 +58,7 @@ def test_a_hospital_of_three_records_gets_a_figure_that_exists_or_none(
             assert found.histogram is None
             continue
         for about in ("data", "population"):
-            low, high = found.auc.interval(0.95, about)  # type: ignore[arg-type]
+            low, high = found.auc.interval(0.95, about)
             assert 0 <= low <= found.auc.value <= high <= 1
         low, high = found.auc.interval(0.95)
         assert high - low < 1

@@ -31,7 +31,7 @@ from tacit import (
 )
 from tacit.cli import main
 from tacit.privacy.cost import Cost
-from tacit.protocols.conversation import Protocol
+from tacit.protocol.conversation import Protocol
 from tacit.running import simulation
 from tacit.running.spending import Payment, most_spent
 

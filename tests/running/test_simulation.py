@@ -9,31 +9,33 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tacit import Adjacency, Clients, Cost, Memory, Protocol
-from tacit.privacy.noise import NoiseSource, NoNoise
-from tacit.protocols.conversation import Ask, Conversation, Reply, View, step
-from tacit.protocols.messages import sum_size
-from tacit.results.findings import Findings
+from tacit import Adjacency, Clients, ClientState, Cost, Protocol
+from tacit.privacy.sampling.noise import NoiseSource, NoNoise
+from tacit.protocol.conversation import Conversation, Query, Reply, View, step
+from tacit.protocol.messages import sum_size
+from tacit.results.server_result import ServerResult
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
 
 
 @step()
-def count_positives(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+def count_positives(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
     return {"positives": clients.ragged(clients.labels.astype(np.int64)).sum()}
 
 
 @step()
-def sum_positives(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+def sum_positives(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     return {"positives": np.asarray(clients.labels.sum(dtype=np.int64))}
 
 
 @step()
-def send_labels(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+def send_labels(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     return {"labels": clients.ragged(clients.labels)}
 
 
-@dataclass
+@dataclass(frozen=True)
 class Counting(Protocol):
     """Counts positives under a view, and remembers what the server saw."""
 
@@ -44,14 +46,14 @@ class Counting(Protocol):
     settings = {}  # noqa: RUF012
     name = "counting"
 
-    def draws(self, clients: Clients) -> int:
+    def replicate_size(self, clients: Clients) -> int:
         return 1
 
     def conversation(self, clients: int) -> Conversation:
-        reply = yield Ask(self.asked, self, view=self.view)
+        reply = yield Query(self.asked, self, view=self.view)
         self.seen.append(np.asarray(reply["positives"]))
         count = np.asarray(self.seen[-1].sum(), dtype=np.float64)
-        return Findings(count, count, count, count, count)
+        return ServerResult(count, count, count, count, count)
 
 
 @pytest.mark.parametrize("chunk", [None, 1, 2, 100])
@@ -60,17 +62,17 @@ def test_a_sum_shows_the_total_and_nothing_else(chunk: int | None) -> None:
     protocol = Counting(View.SUM, sum_positives)
     run = simulate(clients, protocol, NoNoise(), chunk=chunk)
     assert protocol.seen[0].shape == ()
-    assert run.findings.value == 30.0
+    assert run.server_result.value == 30.0
 
 
 @pytest.mark.parametrize("chunk", [None, 1, 2])
 def test_a_joint_step_answers_for_all_clients_at_once(chunk: int | None) -> None:
-    protocol = Counting(View.JOINT, sum_positives)
+    protocol = Counting(View.MPC, sum_positives)
     run = simulate(binormal_clients(30, 40, 7), protocol, NoNoise(), chunk=chunk)
     assert [seen.item() for seen in protocol.seen] == [30]
-    assert run.joint
+    assert run.mpc
     assert run.bytes_sent.tolist() == [-(-sum_size({"positives": protocol.seen[0]}) // 7)] * 7
-    assert not simulate(binormal_clients(3, 4, 2), Counting(View.EACH), NoNoise()).joint
+    assert not simulate(binormal_clients(3, 4, 2), Counting(View.EACH), NoNoise()).mpc
 
 
 def test_each_shows_every_reply() -> None:
@@ -87,16 +89,16 @@ def test_a_field_of_several_values_a_client_has_no_sum() -> None:
 HALF = Cost(0.5, adjacency=Adjacency.LABEL)
 
 
-def _first_half(clients: Clients, ask: Ask) -> NDArray[np.bool_]:
-    return np.arange(clients.records) % 2 == ask.shared["turn"]
+def _first_half(clients: Clients, query: Query) -> NDArray[np.bool_]:
+    return np.arange(clients.records) % 2 == query.broadcast["turn"]
 
 
-@step(spends=lambda clients, ask, memory: HALF, speaks=_first_half)
-def take_turns(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+@step(cost=lambda clients, query, state: HALF, participates=_first_half)
+def take_turns(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     return {"positives": clients.ragged(clients.labels.astype(np.int64)).sum()}
 
 
-@dataclass
+@dataclass(frozen=True)
 class Turns(Counting):
     """Asks one half of the records, then the other, or the same half again."""
 
@@ -104,9 +106,9 @@ class Turns(Counting):
 
     def conversation(self, clients: int) -> Conversation:
         for turn in self.turns:
-            reply = yield Ask(take_turns, self, shared={"turn": turn})
+            reply = yield Query(take_turns, self, broadcast={"turn": turn})
         count = np.asarray(np.asarray(reply["positives"]).sum(), dtype=np.float64)
-        return Findings(count, count, count, count, count)
+        return ServerResult(count, count, count, count, count)
 
 
 @pytest.mark.parametrize(("turns", "spent"), [((0, 1), 0.5), ((0, 0), 1.0)])

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 from tacit import DPAUC, Clients, DataError, ExactAUC, FedAUC, Protocol, ScoreHistogram, UStatistic
-from tacit.privacy.noise import NoiseSource, NoNoise
-from tacit.protocols.conversation import Memory
-from tacit.running.answering import PartyDesk
-from tacit.running.coordinator import Coordinator, RunError
+from tacit.privacy.sampling.noise import NoiseSource, NoNoise
+from tacit.protocol.conversation import ClientState
 from tacit.running.deployment.preview import check_records, doubts, preview
-from tacit.running.letters import Agreement
-from tacit.running.plans import PartyFile, Plan, PlanError
-from tacit.running.rehearsal import Keys, rehearse
+from tacit.running.session.coordinator import Coordinator, RunError
+from tacit.running.session.messages import Agreement
+from tacit.running.session.plan_file import PartyFile, Plan, PlanError
+from tacit.running.session.service import PartyDesk
 from tacit.running.units import FOREIGN_UNIT, for_plan
+from tacit.testing.rehearsal import Keys, rehearse
 from tests.laws import PROTOCOLS
-from tests.running.federation_files import FEDAUC, HISTOGRAM, federation
+from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation
 
-HISTOGRAM_PLAN = ScoreHistogram("distributed-dp", 1.0)
+HISTOGRAM_PLAN = ScoreHistogram("secure-sum", 1.0)
 
 
 def silent(_: int) -> NoiseSource:
@@ -53,16 +53,16 @@ def test_a_hospital_in_another_unit_gives_the_figure_of_probabilities(
     unit: str, protocol: Protocol
 ) -> None:
     clients = hospitals()
-    wanted = rehearse(clients, protocol, noise=silent).findings
+    wanted = rehearse(clients, protocol, noise=silent).server_result
     units = [unit, "probability", "probability"]
-    found = rehearse(retold(clients, unit), protocol, noise=silent, units=units).findings
+    found = rehearse(retold(clients, unit), protocol, noise=silent, units=units).server_result
     assert float(found.value) == pytest.approx(float(wanted.value), abs=1e-9)
     assert found.scales is None
 
 
 def test_without_its_word_the_figure_is_wrong_and_a_server_of_scores_says_so() -> None:
     mixed = retold(hospitals(), "percent")
-    found = rehearse(mixed, ExactAUC()).findings
+    found = rehearse(mixed, ExactAUC()).server_result
     assert float(found.value) < ExactAUC().exact(hospitals()) - 0.05
     assert found.scales is not None
     assert found.scales.unusual == (0,)
@@ -72,7 +72,7 @@ def test_without_its_word_the_figure_is_wrong_and_a_server_of_scores_says_so() -
 def test_a_plan_that_ranks_may_take_another_unit(wanted: str) -> None:
     clients = hospitals()
     units = ["percent", "probability", "probability"]
-    found = rehearse(retold(clients, "percent"), ExactAUC(), unit=wanted, units=units).findings
+    found = rehearse(retold(clients, "percent"), ExactAUC(), unit=wanted, units=units).server_result
     assert float(found.value) == pytest.approx(ExactAUC().exact(clients), abs=1e-12)
 
 
@@ -81,8 +81,8 @@ def test_clients_that_name_their_unit_are_parties_of_that_unit() -> None:
     percent = Clients.from_arrays(
         100 * clients.scores, clients.labels, clients.client_of_record, unit="percent"
     )
-    found = rehearse(percent, DPAUC(1.0), noise=silent).findings
-    wanted = rehearse(clients, DPAUC(1.0), noise=silent).findings
+    found = rehearse(percent, DPAUC(1.0), noise=silent).server_result
+    wanted = rehearse(clients, DPAUC(1.0), noise=silent).server_result
     assert float(found.value) == pytest.approx(float(wanted.value), abs=1e-12)
 
 
@@ -116,7 +116,7 @@ def test_a_record_out_of_range_is_seen_by_nobody_else(protocol: Protocol, wrong:
     ]
     assert runs[0].declined == {}
     assert runs[0].refusals == ()
-    assert runs[0].findings.value == pytest.approx(runs[1].findings.value, nan_ok=True)
+    assert runs[0].server_result.value == pytest.approx(runs[1].server_result.value, nan_ok=True)
     np.testing.assert_array_equal(runs[0].bytes_sent, runs[1].bytes_sent)
 
 
@@ -133,9 +133,9 @@ def test_every_protocol_takes_any_finite_scores_of_a_party(name: str) -> None:
         low, high = protocol.score_range
         assert taken.scores.min() >= low
         assert taken.scores.max() <= high
-    ask = next(protocol.conversation(1))
-    if ask.view.value != "joint":
-        ask.step.answer(taken, ask, NoNoise(), Memory())
+    query = next(protocol.conversation(1))
+    if query.view.value != "joint":
+        query.step.answer(taken, query, NoNoise(), ClientState())
 
 
 def test_values_of_a_finite_domain_are_the_nearest() -> None:
@@ -238,7 +238,7 @@ def test_desks_convert_to_the_unit_of_the_plan(tmp_path: Path, protocol: str) ->
         identity = federation(home, protocol)
         with_unit(home, "a", "percent" if scale > 1 else "probability", scale)
         agreement = Plan.read(home / "plan.toml").agreement()
-        values.append(carried(home, Coordinator(agreement, identity)).findings)
+        values.append(carried(home, Coordinator(agreement, identity)).server_result)
     assert float(values[0].value) == pytest.approx(float(values[1].value), abs=1e-9)
 
 

@@ -1,4 +1,4 @@
-"""A hospital's side: it trains, it scores, and it answers tacit's letters.
+"""A hospital's side: it trains, it scores, and it answers tacit's messages.
 
 The node's configuration names the party's file (``party``), as for ``tacit join``. Beside the file
 of scored records that it names, ``train.npz`` and ``test.npz`` hold the hospital's own records.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hospital_training.model import Floats, scores_of, trained
 from tacit.running import flower
-from tacit.running.plans import PartyFile
+from tacit.running.session.plan_file import PartyFile
 
 app = ClientApp()
 app.query("hello")(flower.hello)
@@ -39,7 +39,7 @@ def train(message: Message, context: Context) -> Message:
 
 @app.evaluate()
 def score(message: Message, context: Context) -> Message:
-    """Score the test records with the new model, into the file that tacit's letters are about.
+    """Score the test records with the new model, into the file that tacit's messages are about.
 
     What leaves: that it is done. FedAvg wants a weight for its mean of metrics; every hospital says
     1, so that the number of test records stays at home.

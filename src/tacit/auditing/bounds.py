@@ -1,4 +1,4 @@
-"""What counts of an event say about its probability, and two of them about epsilon."""
+"""Bounds on the probability of an event from its counts, and on epsilon from two such counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scipy.special import betaincinv
 
 
 def least_probability(hits: int, tries: int, error: float) -> float:
-    """A probability that is exceeded by the true one, but with chance ``error`` (Clopper-Pearson).
+    """A lower bound on a probability; it is wrong with chance ``error`` (Clopper-Pearson).
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def least_probability(hits: int, tries: int, error: float) -> float:
 
 
 def most_probability(hits: int, tries: int, error: float) -> float:
-    """A probability that exceeds the true one, but with chance ``error`` (Clopper-Pearson).
+    """An upper bound on a probability; it is wrong with chance ``error`` (Clopper-Pearson).
 
     Examples
     --------
@@ -34,16 +34,17 @@ def most_probability(hits: int, tries: int, error: float) -> float:
     return 1.0 - least_probability(tries - hits, tries, error)
 
 
-def epsilon_bound(ours: int, theirs: int, tries: int, delta: float, error: float) -> float:
+def epsilon_bound(hits: int, other_hits: int, tries: int, delta: float, error: float) -> float:
     """The least epsilon that is consistent with how often an event happened on two neighbours.
 
-    An (epsilon, delta)-private mechanism has ``P(event | ours) <= exp(epsilon) P(event | theirs) +
-    delta`` for every event that was fixed before these tries. Both probabilities are bounded with
-    ``error / 2``, so the result exceeds the true epsilon with chance ``error`` at most.
+    An (epsilon, delta)-private mechanism has ``P(event | first) <= exp(epsilon) P(event | second)
+    + delta`` for every event that was fixed before these tries. Both probabilities are bounded
+    with ``error / 2``, so the result exceeds the true epsilon with chance ``error`` at most.
 
     Parameters
     ----------
-    ours, theirs : how often the event happened on each neighbour, of ``tries`` times each.
+    hits, other_hits : how often the event happened on the first and on the second neighbour, of
+        ``tries`` times each.
     delta : the delta of the guarantee that is examined.
     error : the chance that the bound is wrong.
 
@@ -54,8 +55,8 @@ def epsilon_bound(ours: int, theirs: int, tries: int, delta: float, error: float
     >>> epsilon_bound(5000, 5010, 10_000, delta=0.0, error=0.001)
     0.0
     """
-    surely = least_probability(ours, tries, error / 2) - delta
-    at_most = most_probability(theirs, tries, error / 2)
+    surely = least_probability(hits, tries, error / 2) - delta
+    at_most = most_probability(other_hits, tries, error / 2)
     return max(0.0, math.log(surely / at_most)) if surely > 0 else 0.0
 
 

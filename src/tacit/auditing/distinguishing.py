@@ -1,7 +1,8 @@
 """A lower bound on epsilon from draws of a mechanism on two neighbouring data sets.
 
-A quarter of the draws teaches how likely outputs are (``evidence``), a quarter picks an event, and
-the other half bounds its two probabilities. The bound holds whatever the first half taught.
+The attack learns from a quarter of the draws how likely outputs are (``evidence``). With another
+quarter it picks an event, and with the other half it bounds the two probabilities of this event.
+The bound is valid whatever the attack learnt from the first half.
 """
 
 from __future__ import annotations
@@ -9,15 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.auditing.bounds import epsilon_bound
 from tacit.auditing.evidence import learn
 
-Floats = NDArray[np.float64]
-
 THRESHOLDS = 200
-"""Events are picked among so many quantiles of the score, from above and from below."""
+"""Number of quantiles of the score at which events may begin or end."""
 
 
 @dataclass(frozen=True)
@@ -40,26 +39,28 @@ class Distinguished:
 
 @dataclass(frozen=True)
 class Event:
-    """Scores from a threshold on, or up to it."""
+    """The scores at or above a threshold, or those at or below it."""
 
     threshold: float
     above: bool
 
-    def counts(self, ours: Floats, theirs: Floats) -> tuple[int, int]:
-        """How often it happened where it is meant to be likely, and where not."""
+    def counts(self, scores: Floats, other_scores: Floats) -> tuple[int, int]:
+        """How often it happened on the neighbour where it should be likely, and on the other."""
         if self.above:
-            return int(np.sum(ours >= self.threshold)), int(np.sum(theirs >= self.threshold))
-        return int(np.sum(theirs <= self.threshold)), int(np.sum(ours <= self.threshold))
+            return int(np.sum(scores >= self.threshold)), int(
+                np.sum(other_scores >= self.threshold)
+            )
+        return int(np.sum(other_scores <= self.threshold)), int(np.sum(scores <= self.threshold))
 
 
 def distinguish(
-    ours: Floats, theirs: Floats, delta: float = 0.0, error: float = 0.001
+    first: Floats, second: Floats, delta: float = 0.0, error: float = 0.001
 ) -> Distinguished:
     """Attack two neighbours' draws.
 
     Parameters
     ----------
-    ours, theirs : independent draws on the two neighbours, shape (R, D) each, R at least 8.
+    first, second : independent draws on the two neighbours, shape (R, D) each, R at least 8.
     delta : the delta of the guarantee that is examined.
     error : the chance that the bound exceeds the true epsilon.
 
@@ -70,22 +71,22 @@ def distinguish(
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> ours, theirs = (rng.laplace(mean, 1, (40_000, 1)) for mean in (1, 0))
-    >>> 0.9 < distinguish(ours, theirs).epsilon <= 1
+    >>> first, second = (rng.laplace(mean, 1, (40_000, 1)) for mean in (1, 0))
+    >>> 0.9 < distinguish(first, second).epsilon <= 1
     True
     """
-    if ours.shape != theirs.shape or ours.shape[0] < 8:
+    if first.shape != second.shape or first.shape[0] < 8:
         raise ValueError(
-            f"draws must have one shape and be at least 8, got {ours.shape} and {theirs.shape}"
+            f"draws must have one shape and be at least 8, got {first.shape} and {second.shape}"
         )
-    quarter = ours.shape[0] // 4
-    second = slice(quarter, 2 * quarter)
+    quarter = first.shape[0] // 4
+    picking = slice(quarter, 2 * quarter)
     learnt = [
-        (score, _best_event(score(ours[second]), score(theirs[second]), delta, error))
-        for score in learn(ours[:quarter], theirs[:quarter])
+        (score, _best_event(score(first[picking]), score(second[picking]), delta, error))
+        for score in learn(first[:quarter], second[:quarter])
     ]
-    score, (_, event) = max(learnt, key=lambda own: own[1][0])
-    last = score(ours[2 * quarter :]), score(theirs[2 * quarter :])
+    score, (_, event) = max(learnt, key=lambda entry: entry[1][0])
+    last = score(first[2 * quarter :]), score(second[2 * quarter :])
     tries = last[0].size
     likely, unlikely = event.counts(*last)
     return Distinguished(
@@ -96,14 +97,14 @@ def distinguish(
     )
 
 
-def _best_event(ours: Floats, theirs: Floats, delta: float, error: float) -> tuple[float, Event]:
-    """The event from which most is expected of twice as many draws, and how much."""
-    pooled = np.concatenate([ours, theirs])
+def _best_event(first: Floats, second: Floats, delta: float, error: float) -> tuple[float, Event]:
+    """The event with the largest bound expected from twice as many draws, after that bound."""
+    pooled = np.concatenate([first, second])
     cuts = np.unique(np.quantile(pooled, np.linspace(0, 1, THRESHOLDS), method="inverted_cdf"))
     events = [Event(float(cut), above) for cut in cuts for above in (True, False)]
 
     def promise(event: Event) -> float:
-        likely, unlikely = event.counts(ours, theirs)
-        return epsilon_bound(2 * likely, 2 * unlikely, 2 * ours.size, delta, error)
+        likely, unlikely = event.counts(first, second)
+        return epsilon_bound(2 * likely, 2 * unlikely, 2 * first.size, delta, error)
 
-    return max(((promise(event), event) for event in events), key=lambda own: own[0])
+    return max(((promise(event), event) for event in events), key=lambda pair: pair[0])

@@ -1,9 +1,9 @@
 """How much more likely an output is on one data set than on its neighbour, learnt from draws.
 
-Outputs are rows of numbers, shape (R, D). Columns are cut into bins and their log-ratios added up,
-which is exact for columns of independent noise; where few different rows occur, each row's ratio is
-learnt as a whole as well. Whatever is learnt here costs an attack its power, never its validity:
-the probabilities of the event that it picks are bounded with draws that were not used to pick it.
+Outputs are rows of numbers, shape (R, D). One score cuts every column into bins and adds up the
+log-ratios of the bins, which is exact for columns of independent noise. Where few different rows
+occur, a second score has one ratio for each whole row. A mistake here makes an attack weaker, never
+invalid: the attack bounds the probabilities of its event with draws that it did not use to pick it.
 """
 
 from __future__ import annotations
@@ -14,70 +14,71 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from tacit.arrays import Floats
+
 Score = Callable[[Floats], Floats]
 
-MOST_ROWS = 256
-"""With more different rows than this they are not learnt as wholes."""
+MAX_ROWS = 256
+"""Most different rows for which whole rows are learnt."""
 
 BINS = 24
 
 TELLING = 5.0
-"""A column counts where its chi-square exceeds what chance gives by so many standard deviations."""
+"""Standard deviations by which a column's chi-square must exceed its mean, for it to count."""
 
 MANTISSA_BITS = 53
 
 
-def learn(ours: Floats, theirs: Floats) -> list[Score]:
-    """Functions that score rows: high where they look like ours, low where like theirs.
+def learn(first: Floats, second: Floats) -> list[Score]:
+    """Functions that score rows: high for rows like the first draws, low for rows like the second.
 
-    One adds up columns; where few different rows occur, another knows each of them.
+    One function adds up columns. Where few different rows occur, a second one knows each row.
 
     Parameters
     ----------
-    ours, theirs : draws on the two neighbours, shape (R, D) each.
+    first, second : draws on the two neighbours, shape (R, D) each.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> ours, theirs = (rng.laplace(mean, 1, (4000, 1)) for mean in (1, 0))
-    >>> (score,) = learn(ours, theirs)
-    >>> [round(float(found)) for found in score(np.array([[3.0], [-2.0]]))]
+    >>> first, second = (rng.laplace(mean, 1, (4000, 1)) for mean in (1, 0))
+    >>> (score,) = learn(first, second)
+    >>> [round(float(value)) for value in score(np.array([[3.0], [-2.0]]))]
     [1, -1]
     """
-    varying = np.flatnonzero(np.ptp(np.vstack([ours, theirs]), axis=0) != 0)
-    ours, theirs = ours[:, varying], theirs[:, varying]
+    varying = np.flatnonzero(np.ptp(np.vstack([first, second]), axis=0) != 0)
+    first, second = first[:, varying], second[:, varying]
     salt = np.random.default_rng(0).standard_normal(varying.size)
-    known = np.unique(np.concatenate([_mixed(ours, salt), _mixed(theirs, salt)]))
-    learnt = [_by_column(ours, theirs)]
-    if known.size <= MOST_ROWS:
-        learnt.append(_by_row(ours, theirs, salt))
+    known = np.unique(np.concatenate([_mixed(first, salt), _mixed(second, salt)]))
+    learnt = [_by_column(first, second)]
+    if known.size <= MAX_ROWS:
+        learnt.append(_by_row(first, second, salt))
     return [_of_columns(score, varying) for score in learnt]
 
 
-def _of_columns(score: Score, kept: NDArray[np.int64]) -> Score:
-    return lambda rows: score(rows[:, kept])
+def _of_columns(score: Score, columns: NDArray[np.int64]) -> Score:
+    return lambda rows: score(rows[:, columns])
 
 
-def chi_square(ours: Floats, theirs: Floats) -> tuple[Floats, Floats]:
+def chi_square(first: Floats, second: Floats) -> tuple[Floats, Floats]:
     """Every column's chi-square between the two, and its degrees of freedom, each of shape (D,)."""
-    pairs = [_histograms(*columns) for columns in zip(ours.T, theirs.T, strict=True)]
-    found = [np.sum((a - b) ** 2 / np.maximum(a + b, 1)) for _, a, b in pairs]
+    pairs = [_histograms(*columns) for columns in zip(first.T, second.T, strict=True)]
+    statistics = [np.sum((a - b) ** 2 / np.maximum(a + b, 1)) for _, a, b in pairs]
     freedom = [max(a.size - 1, 1) for _, a, _ in pairs]
-    return np.array(found, dtype=np.float64), np.array(freedom, dtype=np.float64)
+    return np.array(statistics, dtype=np.float64), np.array(freedom, dtype=np.float64)
 
 
-def telling(ours: Floats, theirs: Floats) -> NDArray[np.bool_]:
+def telling(first: Floats, second: Floats) -> NDArray[np.bool_]:
     """Which columns differ between the two by more than chance, shape (D,)."""
-    found, freedom = chi_square(ours, theirs)
-    return np.asarray(found > freedom + TELLING * np.sqrt(2 * freedom))
+    statistics, freedom = chi_square(first, second)
+    return np.asarray(statistics > freedom + TELLING * np.sqrt(2 * freedom))
 
 
 def lowest_bits(values: Floats) -> Floats:
     """The exponent of the lowest set bit of every number; 0 for zero (Mironov 2012).
 
-    A float that is a sum has lost the bits of its smaller part below the precision of its larger
-    one, so this says of what size the parts were.
+    A floating-point sum loses the bits of its smaller term that lie below the precision of its
+    larger term. So the lowest set bit says how large the terms were.
 
     Examples
     --------
@@ -90,56 +91,57 @@ def lowest_bits(values: Floats) -> Floats:
     return np.where(whole == 0, 0.0, exponent - MANTISSA_BITS + lowest)
 
 
-def _by_row(ours: Floats, theirs: Floats, salt: Floats) -> Score:
-    """Log-ratios of whole rows, each told by a random weighted sum of its numbers."""
-    left, right = _mixed(ours, salt), _mixed(theirs, salt)
+def _by_row(first: Floats, second: Floats, salt: Floats) -> Score:
+    """Log-ratios of whole rows; a random weighted sum of its numbers identifies each row."""
+    left, right = _mixed(first, salt), _mixed(second, salt)
     known = np.unique(np.concatenate([left, right]))
     ratios = _log_ratios(
-        *(np.bincount(np.searchsorted(known, own), minlength=known.size) for own in (left, right))
+        *(np.bincount(np.searchsorted(known, sums), minlength=known.size) for sums in (left, right))
     )
 
     def score(rows: Floats) -> Floats:
-        own = _mixed(rows, salt)
-        places = np.minimum(np.searchsorted(known, own), known.size - 1)
-        return np.where(known[places] == own, ratios[places], 0.0)
+        sums = _mixed(rows, salt)
+        places = np.minimum(np.searchsorted(known, sums), known.size - 1)
+        return np.where(known[places] == sums, ratios[places], 0.0)
 
     return score
 
 
 def _mixed(rows: Floats, salt: Floats) -> Floats:
-    """A weighted sum of every row, added up in one order: equal rows have equal sums."""
+    """A weighted sum of every row, always added in the same order: equal rows have equal sums."""
     total = np.zeros(rows.shape[0])
     for column, weight in zip(rows.T, salt, strict=True):
         total += weight * column
     return total
 
 
-def _by_column(ours: Floats, theirs: Floats) -> Score:
+def _by_column(first: Floats, second: Floats) -> Score:
     """The sum of the log-ratios of all columns."""
-    learnt = [_histograms(*columns) for columns in zip(ours.T, theirs.T, strict=True)]
+    learnt = [_histograms(*columns) for columns in zip(first.T, second.T, strict=True)]
     cuts = [edges for edges, _, _ in learnt]
     ratios = [_log_ratios(a, b) for _, a, b in learnt]
 
     def score(rows: Floats) -> Floats:
         total = np.zeros(rows.shape[0])
-        for column, edges, own in zip(rows.T, cuts, ratios, strict=True):
-            total += own[np.searchsorted(edges, column)]
+        for column, edges, column_ratios in zip(rows.T, cuts, ratios, strict=True):
+            total += column_ratios[np.searchsorted(edges, column)]
         return total
 
     return score
 
 
-def _histograms(ours: Floats, theirs: Floats) -> tuple[Floats, NDArray[Any], NDArray[Any]]:
-    """Inner edges of bins of about equal counts, and how many of either lie in each."""
-    pooled = np.concatenate([ours, theirs])
+def _histograms(first: Floats, second: Floats) -> tuple[Floats, NDArray[Any], NDArray[Any]]:
+    """Inner edges of bins with about equal counts, and how many values of each lie in each bin."""
+    pooled = np.concatenate([first, second])
     edges = np.unique(np.quantile(pooled, np.arange(1, BINS) / BINS, method="inverted_cdf"))
     edges = edges[edges < pooled.max()]
     counts = [
-        np.bincount(np.searchsorted(edges, own), minlength=edges.size + 1) for own in (ours, theirs)
+        np.bincount(np.searchsorted(edges, values), minlength=edges.size + 1)
+        for values in (first, second)
     ]
     return edges, counts[0], counts[1]
 
 
-def _log_ratios(ours: NDArray[Any], theirs: NDArray[Any]) -> Floats:
+def _log_ratios(first: NDArray[Any], second: NDArray[Any]) -> Floats:
     """The logarithms of the ratios of two histograms of equally many draws, never infinite."""
-    return np.asarray(np.log((ours + 0.5) / (theirs + 0.5)))
+    return np.asarray(np.log((first + 0.5) / (second + 0.5)))

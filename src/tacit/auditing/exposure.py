@@ -1,8 +1,8 @@
 """How much better than blind an attacker guesses, beside what a guarantee allows, with a verdict.
 
-An attack that reaches what is allowed lies above it by chance in half of all audits. A verdict asks
-how likely so many right guesses are where the guarantee holds, and speaks of an excess only where
-that is less than the row's part of the audit's false-alarm probability.
+An attack that just reaches the allowed advantage exceeds it by chance in half of all audits. So a
+verdict asks how likely so many right guesses are where the guarantee holds. It reports an excess
+only where this probability is below the row's part of the audit's false-alarm probability.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tacit.privacy.cost import Adjacency, Cost
 LEVEL = 0.95
 
 FALSE_ALARM = 1e-4
-"""The chance that a sound row alone is said to exceed what a guarantee allows."""
+"""The chance that the verdict on a single sound row is a false alarm."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Exposure:
     protected : whether something protects it.
     right, tries : right guesses, of so many.
     blind : the share of right guesses of an attacker who sees no release.
-    ceiling : the most that the guarantee allows the advantage over a coin to be, where it is about
-        a label drawn by a coin; None where it says nothing.
-    trials : independent trials; None where every guess is one. Guesses from one release are not
-        independent.
-    false_alarm : the chance that this row is said to exceed its ceiling although it does not.
+    ceiling : the largest advantage over a coin that the guarantee allows, for a label that a coin
+        drew; None where the guarantee says nothing about it.
+    trials : number of independent trials; None where every guess is a trial. Guesses from one
+        release are not independent.
+    false_alarm : the chance that the verdict on this row is a false alarm.
     """
 
     attack: str
@@ -71,12 +71,13 @@ class Exposure:
 
     @property
     def chance(self) -> float | None:
-        """At most how likely so many right guesses are where the guarantee holds.
+        """An upper bound on the chance of so many right guesses where the guarantee holds.
 
-        With p the largest share that the ceiling allows: the upper tail of the binomial
-        distribution. Guesses whose probabilities differ, p on average, have no heavier a tail
-        (Hoeffding 1956, Theorem 4). Of n trials with several guesses each, the mean x of their
-        shares exceeds p with probability at most ``exp(-n KL(x, p))`` (Hoeffding 1963, Theorem 1).
+        Let p be the largest share that the ceiling allows. The bound is the upper tail of the
+        binomial distribution. If the probabilities of the guesses differ and are p on average, the
+        tail is no heavier (Hoeffding 1956, Theorem 4). For n trials with several guesses each, the
+        mean x of their shares exceeds p with probability at most ``exp(-n KL(x, p))`` (Hoeffding
+        1963, Theorem 1).
         """
         if self.ceiling is None:
             return None
@@ -120,10 +121,10 @@ class Exposure:
 
 
 def judged_together(exposures: Sequence[Exposure], false_alarm: float) -> tuple[Exposure, ...]:
-    """The same rows, of which any is wrongly said to exceed with this probability (Bonferroni)."""
-    bounded = sum(one.ceiling is not None for one in exposures)
+    """The same rows, with this probability of a false alarm over all of them (Bonferroni)."""
+    bounded = sum(exposure.ceiling is not None for exposure in exposures)
     each = false_alarm / max(bounded, 1)
-    return tuple(replace(one, false_alarm=each) for one in exposures)
+    return tuple(replace(exposure, false_alarm=each) for exposure in exposures)
 
 
 def _divergence(share: float, allowed: float) -> float:
@@ -132,10 +133,10 @@ def _divergence(share: float, allowed: float) -> float:
 
 
 def label_ceiling(cost: Cost) -> float | None:
-    """The most that a guarantee allows a guess of one record's label to beat a coin.
+    """The largest advantage over a coin that a guarantee allows a guess of one record's label.
 
-    Replacing a label is removing a record and adding another, so that guarantees about added and
-    removed records count twice. None where labels are not protected.
+    To replace a label is to remove one record and to add another, so a guarantee about added and
+    removed records counts twice. None where labels are not protected.
 
     Examples
     --------

@@ -9,29 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats, Integers
 from tacit.metrics.curves import counts_from_thresholds
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Labels = NDArray[np.int8]
-
-
-def top_hits(scores: Floats, labels: Labels, sizes: NDArray[Any]) -> Integers:
-    """How many of the k highest-scored records are positive, for each k (paper 1, Table 8).
-
-    Parameters
-    ----------
-    scores, labels : shape (M,); tied scores stand in the order of the records.
-    sizes : every k, from 1 to M, shape (n,).
-
-    Examples
-    --------
-    >>> top_hits(np.array([0.9, 0.1, 0.8, 0.4]), np.array([1, 0, 0, 1]), np.array([1, 3]))
-    array([1, 2])
-    """
-    order = np.argsort(-scores, kind="stable")
-    found = np.cumsum(labels[order], dtype=np.int64)
-    return np.asarray(found[np.asarray(sizes) - 1])
 
 
 def positives_from_curve(
@@ -39,10 +20,11 @@ def positives_from_curve(
 ) -> Floats:
     """The share of positives in every cell, from a ROC curve and the known scores, shape (T,).
 
-    Whoever knows the scores knows the number of records ``n_j`` between two thresholds, which is
-    ``P t_j + N f_j`` with the rates' steps t and f. With ``P + N = M`` one class size is left,
-    which least squares give; ``P t_j / n_j`` follows. An exact curve at every score gives every
-    label (after Matthews and Harel 2013). Empty cells have the share 0.
+    An attacker who knows the scores knows the number of records ``n_j`` between two thresholds.
+    This number is ``P t_j + N f_j``, where t and f are the steps of the rates. As ``P + N = M``,
+    one class size remains unknown; least squares estimate it, and ``P t_j / n_j`` follows. An exact
+    curve at every score gives every label (after Matthews and Harel 2013). Empty cells have the
+    share 0.
 
     Parameters
     ----------
@@ -55,7 +37,7 @@ def positives_from_curve(
     array([0.5, 0. , 1. ])
     """
     false, true = (
-        own - np.append(own[1:], 0.0) for own in (false_positive_rate, true_positive_rate)
+        rates - np.append(rates[1:], 0.0) for rates in (false_positive_rate, true_positive_rate)
     )
     apart = true - false
     missing = records - records.sum() * false
@@ -68,8 +50,8 @@ def positives_from_curve(
 def candidate_curves(positives: Integers, negatives: Integers, cells: Integers) -> Floats:
     """The ROC curves under every labelling of a few records, shape (2**u, 2, T).
 
-    Row ``c`` takes the bits of c, the first record's first, for labels. Rates of an empty class
-    are 0.
+    In row ``c`` the labels are the bits of c; the first record has the highest bit. Rates of an
+    empty class are 0.
 
     Parameters
     ----------
@@ -77,9 +59,9 @@ def candidate_curves(positives: Integers, negatives: Integers, cells: Integers) 
     cells : the cells of the others, shape (u,).
     """
     labels = all_labellings(cells.size)
-    held = np.eye(positives.size, dtype=np.int64)[cells]
-    classes = negatives + (1 - labels) @ held, positives + labels @ held
-    reached = np.stack([counts_from_thresholds(own) for own in classes], axis=1)
+    one_hot = np.eye(positives.size, dtype=np.int64)[cells]
+    classes = negatives + (1 - labels) @ one_hot, positives + labels @ one_hot
+    reached = np.stack([counts_from_thresholds(counts) for counts in classes], axis=1)
     return np.asarray(reached / np.maximum(reached[..., :1], 1))
 
 
@@ -97,8 +79,8 @@ def all_labellings(records: int) -> Integers:
 def nearest(released: Floats, candidates: Floats) -> int:
     """Which candidate is nearest to what was released (after Stoddard et al. 2014).
 
-    Exact figures agree with theirs; noisy ones with the likeliest under normal noise. The first of
-    several that are equally near is taken.
+    For exact figures it is the candidate that equals them, for figures with normal noise the
+    likeliest one. Of several equally near candidates it is the first.
 
     Parameters
     ----------
@@ -109,28 +91,11 @@ def nearest(released: Floats, candidates: Floats) -> int:
     return int(np.argmin(np.sum(gaps**2, axis=-1)))
 
 
-def cells_from_reached(reached: NDArray[Any]) -> Integers:
-    """The cell of every client's only record, from how many records reach each threshold.
-
-    The difference of neighbouring counts is 1 in the record's cell, which is what paper 2 warns of.
-
-    Parameters
-    ----------
-    reached : at ascending thresholds, shape (T, K); noisy or not.
-
-    Examples
-    --------
-    >>> cells_from_reached(np.array([[1, 1], [1, 0], [0, 0]]))
-    array([1, 0])
-    """
-    below = np.vstack([reached[1:], np.zeros_like(reached[:1])])
-    return np.argmax(reached - below, axis=0).astype(np.int64)
-
-
 def labels_from_change(before: Floats, after: Floats) -> Labels:
     """The label of a record that scores highest, from AUCs without it and with it, shape (R,).
 
-    A positive one beats every negative record, so the AUC rises; a negative one is beaten by none.
+    A positive record scores above every negative one, so the AUC rises. No positive record scores
+    above a negative one that scores highest, so the AUC falls.
 
     Examples
     --------
@@ -143,7 +108,7 @@ def labels_from_change(before: Floats, after: Floats) -> Labels:
 def advantage_bound(epsilon: float, delta: float = 0.0) -> float:
     """The most by which a guess of one bit beats a coin: ``(e^eps - 1 + 2 delta) / (e^eps + 1)``.
 
-    The advantage is the share of right guesses less that of wrong ones. Where the bit is
+    The advantage is the share of right guesses minus that of wrong ones. Where the bit is
     (epsilon, delta)-private, right guesses of either value are at most ``exp(epsilon)`` times as
     frequent as wrong ones, plus delta; for delta 0 that is ``tanh(epsilon / 2)``.
 

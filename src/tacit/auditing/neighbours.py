@@ -1,7 +1,8 @@
-"""Neighbouring data sets that an attack has a chance to tell apart, and the records to start from.
+"""Neighbouring data sets that an attack may be able to distinguish.
 
-Guarantees are about the worst neighbours. For sums, counts, ranks and cells these change a record
-from one end of the scores to the other, or one at an end, so that only such are tried.
+Guarantees are about the worst neighbours. For sums, counts, ranks and cells, the worst neighbours
+move a record from one end of the scores to the other, or change a record at an end. So only such
+neighbours are tried.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -17,35 +17,11 @@ from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency
 
 
-def federation(
-    records: int, apart: bool, low: float = 0.0, high: float = 1.0, values: Any = None
-) -> Clients:
-    """Evenly spread records of alternating class, second values descending.
-
-    Parameters
-    ----------
-    records : how many.
-    apart : True for clients of one record each, else one client holds all.
-    low, high : the range of the scores.
-    values : the finite values that scores may take, instead of a range.
-
-    Examples
-    --------
-    >>> federation(3, apart=True).scores, federation(3, apart=True).count
-    (array([0. , 0.5, 1. ]), 3)
-    """
-    scores = np.linspace(low, high, records)
-    if values is not None:
-        scores = np.resize(np.asarray(values, dtype=np.float64), records)
-    labels = np.arange(records, dtype=np.int8) % 2
-    ids = np.arange(records) if apart else None
-    return Clients.from_arrays(scores, labels, ids, second=scores[::-1])
-
-
 def neighbours(clients: Clients, adjacency: Adjacency, client: int = 0) -> Iterator[Clients]:
     """Data sets that differ in one record of a client.
 
-    A score is changed to the ends and the middle of all scores; a replaced record goes to the ends.
+    A changed score becomes the lowest, the middle or the highest of all scores; a replaced record
+    gets the lowest or the highest.
 
     Parameters
     ----------
@@ -55,6 +31,7 @@ def neighbours(clients: Clients, adjacency: Adjacency, client: int = 0) -> Itera
 
     Examples
     --------
+    >>> from tacit.data.splitting import federation
     >>> [other.labels.tolist() for other in neighbours(federation(3, False), Adjacency.LABEL)]
     [[1, 1, 0], [0, 0, 0], [0, 1, 1]]
     """

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from tacit.auditing import inferring, steps
-from tacit.auditing.cases import Case
 from tacit.auditing.exposure import Exposure, judged_together
 from tacit.auditing.steps import StepAudit, Target, audit_target, targets_of
-from tacit.protocols.conversation import Protocol
+from tacit.protocol.audits import AuditCase
+from tacit.protocol.conversation import Protocol
 
 CONFIDENCE = 0.999
-"""That an audit says of nothing sound that it exceeds what is declared, in all its rows together.
+"""Least probability that an audit of sound protocols raises no false alarm in any of its rows.
 
-Half of what is left is for the client steps, half for the attacks on labels.
+Half of the remaining probability is for the client steps, half for the attacks on labels.
 """
 
 PART = (1 - CONFIDENCE) / 2
@@ -31,8 +31,8 @@ class CaseAudit:
     Parameters
     ----------
     protocol : its name.
-    settings : its settings but epsilon.
-    steps : one outcome a step, and one for the whole run where several steps spend.
+    settings : its settings without epsilon.
+    steps : an outcome for each step, and for the whole run where several steps spend.
     """
 
     protocol: str
@@ -54,7 +54,7 @@ class Audit:
 
     Parameters
     ----------
-    epsilon : the budget that was audited; None where none is taken.
+    epsilon : the budget that was audited; None where no protocol takes one.
     seed : makes it repeatable.
     cases : the attacks on client steps.
     exposures : the attacks on labels, of each protocol with its first settings.
@@ -89,7 +89,7 @@ class Audit:
 
 
 def audit(
-    cases: Sequence[Case],
+    cases: Sequence[AuditCase],
     epsilon: float | None,
     seed: int = 0,
     quick: bool = False,
@@ -103,7 +103,7 @@ def audit(
     epsilon : the budget of those that take one.
     seed : makes the audit repeatable, except for ciphertexts.
     quick : fewer draws, and so weaker attacks.
-    progress : is told what is attacked next.
+    progress : is called with the name of the next attack.
 
     Raises
     ------
@@ -112,8 +112,8 @@ def audit(
 
     Examples
     --------
-    >>> found = audit([Case("dpauc", {"thresholds": 4})], 1.0, quick=True)
-    >>> found.passed, found.steps[0].name, 0.6 < found.steps[0].share <= 1
+    >>> outcome = audit([AuditCase("dpauc", {"thresholds": 4})], 1.0, quick=True)
+    >>> outcome.passed, outcome.steps[0].name, 0.6 < outcome.steps[0].share <= 1
     (True, 'noisy_histograms', True)
     """
     protocols = [case.protocol(epsilon) for case in cases]
@@ -125,10 +125,10 @@ def audit(
     effort = steps.QUICK if quick else steps.FULL
     seeds = np.random.SeedSequence(seed)
 
-    def attacked(case: Case, target: Target) -> StepAudit:
+    def attacked(case: AuditCase, target: Target) -> StepAudit:
         progress(f"{case.name}: {target.name}")
-        own = int(seeds.spawn(1)[0].generate_state(1, np.uint64)[0])
-        return audit_target(target, seed=own, effort=effort, error=error)
+        target_seed = int(seeds.spawn(1)[0].generate_state(1, np.uint64)[0])
+        return audit_target(target, seed=target_seed, effort=effort, error=error)
 
     outcomes = tuple(
         CaseAudit(case.name, case.settings, tuple(attacked(case, target) for target in targets))
@@ -143,11 +143,9 @@ def _exposures(
 ) -> list[Exposure]:
     sizes = inferring.QUICK if quick else inferring.FULL
     first = {protocol.name: protocol for protocol in reversed(protocols)}
-    found = []
+    exposures = []
     for name in dict.fromkeys(protocol.name for protocol in protocols):
         progress(f"{name}: labels")
-        own = sizes
-        if name in inferring.LOCAL:
-            own = replace(sizes, trials=sizes.trials // inferring.SLOWER)
-        found += inferring.exposures_of(first[name], own, seed)
-    return list(dict.fromkeys(found))
+        fewer = replace(sizes, trials=sizes.trials // first[name].trials_divisor)
+        exposures += inferring.exposures_of(first[name], fewer, seed)
+    return list(dict.fromkeys(exposures))

@@ -1,71 +1,37 @@
-"""An audit of the audit: mechanisms with a mistake must be caught, sound ones must not be."""
+"""An audit of the audit: it must refute mechanisms with a mistake, and no sound ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tacit.auditing import inferring, steps
-from tacit.auditing.broken import (
-    GridNoise,
-    RepeatedNoise,
-    ScaledNoise,
-    SmallSensitivity,
-    TwoReleases,
-)
+from tacit.auditing.cases import protocol_kinds
 from tacit.auditing.exposure import Exposure, judged_together
-from tacit.auditing.neighbours import federation
 from tacit.auditing.protocol_audit import CONFIDENCE, PART
-from tacit.auditing.steps import Effort, NoiseMaker, StepAudit, audit_target, simulated, targets_of
-from tacit.protocols.conversation import Protocol
-from tacit.protocols.dpauc import DPAUC
-from tacit.protocols.fedauc import FedAUC
+from tacit.auditing.steps import Effort, StepAudit, audit_target, targets_of
+from tacit.data.splitting import federation
+from tacit.protocol.audits import TOPICS, AuditTrial, SelfTestCases
 
 SYSTEM_TRIES = 30_000
-"""Draws from the operating system, which are slow."""
+"""Number of draws with noise from the operating system, which is slow."""
 
 TOLD = 0.4
-"""The advantage that the strongest attack of its kind on an exact release must surely have."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A mechanism that the audit is tried on.
-
-    Parameters
-    ----------
-    name : what it is.
-    broken : whether it has a mistake.
-    protocol : what it declares.
-    noise : what it draws instead of the noise that it should draw.
-    records : of its one client.
-    low_bits : whether the low bits of numbers are looked at.
-    system : whether it draws from the operating system: slowly and never the same, so that an
-        attack on it is a control only, and not judged by how near it comes to what is declared.
-    """
-
-    name: str
-    broken: bool
-    protocol: Protocol
-    noise: NoiseMaker = simulated
-    records: int = 4
-    low_bits: bool = False
-    system: bool = False
+"""Least lower bound on the advantage of the strongest attack of a kind on an exact release."""
 
 
 @dataclass(frozen=True)
 class TrialOutcome:
-    """What the audit said of a trial.
+    """The outcome of a trial.
 
     Parameters
     ----------
     name : what was tried.
     broken : whether it has a mistake.
-    audit : the attack that reached the largest share of what is declared.
+    audit : the attack that reached the largest share of the declared epsilon.
     """
 
     name: str
@@ -74,7 +40,7 @@ class TrialOutcome:
 
     @property
     def passed(self) -> bool:
-        """Whether a mistake was caught, or a sound mechanism seen to be tight and left alone."""
+        """Whether a mistake was refuted, or a sound mechanism was found tight and not refuted."""
         if self.broken:
             return not self.audit.holds
         return self.audit.holds and not self.audit.weak
@@ -104,9 +70,9 @@ class SelfTest:
 
     Parameters
     ----------
-    seed : makes it repeatable, but for noise from the operating system.
+    seed : makes it repeatable, except for noise from the operating system.
     trials : mechanisms with and without a mistake.
-    exposures : attacks on labels, of which those on exact releases must succeed.
+    exposures : attacks on labels; those on exact releases must succeed.
     """
 
     seed: int
@@ -115,17 +81,19 @@ class SelfTest:
 
     @property
     def silent(self) -> list[str]:
-        """Attacks that no exact release made succeed."""
+        """Attacks that succeed on no exact release."""
         best: dict[str, float] = {}
-        for one in self.exposures:
-            if not one.protected:
-                best[one.attack] = max(best.get(one.attack, -1.0), one.bounds[0])
+        for exposure in self.exposures:
+            if not exposure.protected:
+                best[exposure.attack] = max(best.get(exposure.attack, -1.0), exposure.bounds[0])
         return [attack for attack, low in best.items() if low < TOLD]
 
     @property
     def passed(self) -> bool:
         """Whether all trials came out right and all attacks on exact releases succeed."""
-        sound = all(one.passed for one in self.trials) and all(own.holds for own in self.exposures)
+        sound = all(trial.passed for trial in self.trials) and all(
+            exposure.holds for exposure in self.exposures
+        )
         return sound and not self.silent
 
     def to_dict(self) -> dict[str, Any]:
@@ -147,56 +115,40 @@ def self_test(
 
     Parameters
     ----------
-    seed : makes it repeatable, but for noise from the operating system.
+    seed : makes it repeatable, except for noise from the operating system.
     quick : fewer draws.
-    progress : is told what is tried next.
+    progress : is called with the name of the next trial.
     """
     effort = steps.QUICK if quick else steps.FULL
     made = trials()
     seeds = np.random.SeedSequence(seed).generate_state(len(made), np.uint64)
     outcomes = []
-    for trial, own in zip(made, seeds, strict=True):
+    for trial, trial_seed in zip(made, seeds, strict=True):
         progress(trial.name)
-        outcomes.append(tried(trial, int(own), effort, PART / len(made)))
+        outcomes.append(tried(trial, int(trial_seed), effort, PART / len(made)))
     progress("labels")
     sizes = inferring.QUICK if quick else inferring.FULL
-    attacked = [DPAUC(1.0), FedAUC(1.0, "discrete-laplace", "adaptive")]
-    exposures = [one for own in attacked for one in inferring.exposures_of(own, sizes, seed)]
+    attacked = [protocol for each in _declared() for protocol in each.attacked]
+    exposures = [
+        exposure for each in attacked for exposure in inferring.exposures_of(each, sizes, seed)
+    ]
     return SelfTest(seed, tuple(outcomes), judged_together(exposures, PART))
 
 
-def trials() -> list[Trial]:
-    """Sound mechanisms, and the same with a mistake each, at epsilon 1."""
-    histogram, adaptive = DPAUC(1.0, 4), FedAUC(1.0, "staircase", "adaptive")
-    response = FedAUC(1.0, "randomised-response")
-    laplace = FedAUC(1.0, "laplace", "fixed")
-    twice, doubled = TwoReleases(1.0, 4), TwoReleases(1.0, 4, declared=1.0)
-    halved, lowered = partial(ScaledNoise, 0.5), partial(ScaledNoise, 0.7)
-    return [
-        Trial("noisy histogram", False, histogram),
-        Trial("its noise halved", True, histogram, halved),
-        Trial("its noise 30 % too small", True, histogram, lowered),
-        Trial("its sensitivity too small", True, SmallSensitivity(1.0, 4, adjacency="replace")),
-        Trial("noisy rank sums", False, adaptive),
-        Trial("their noise halved", True, adaptive, halved),
-        Trial("flipped labels", False, response, records=2),
-        Trial("flipped half as often", True, response, halved, records=2),
-        Trial("two releases at twice epsilon", False, twice),
-        Trial("their budget counted twice", True, doubled),
-        Trial("their noise from one seed", True, twice, RepeatedNoise),
-        Trial(
-            "Laplace noise on a grid, low bits",
-            False,
-            laplace,
-            GridNoise,
-            low_bits=True,
-            system=True,
-        ),
-        Trial("floating-point noise, low bits", True, laplace, low_bits=True),
-    ]
+def trials() -> list[AuditTrial]:
+    """Sound mechanisms and mechanisms with a mistake, as protocols declare them, by topic."""
+    declared = [trial for each in _declared() for trial in each.trials]
+    return sorted(declared, key=lambda trial: TOPICS.index(trial.topic))
 
 
-def tried(trial: Trial, seed: int, effort: Effort, error: float) -> TrialOutcome:
+def _declared() -> list[SelfTestCases]:
+    """The cases that protocols add to the self-test, in the order of their first topics."""
+    declared = [kind.self_test_cases() for kind in protocol_kinds().values()]
+    used = [cases for cases in declared if cases.trials]
+    return sorted(used, key=lambda cases: min(TOPICS.index(trial.topic) for trial in cases.trials))
+
+
+def tried(trial: AuditTrial, seed: int, effort: Effort, error: float) -> TrialOutcome:
     """Attack a trial's mechanism, every step and the whole run, and keep the worst outcome."""
     if trial.system:
         effort = replace(effort, tries=min(effort.tries, SYSTEM_TRIES), pilot=500)
@@ -206,9 +158,9 @@ def tried(trial: Trial, seed: int, effort: Effort, error: float) -> TrialOutcome
         for target in targets_of(trial.protocol, clients, noise=trial.noise, tight=not trial.system)
         if target.declared.epsilon > 0
     ]
-    found = [
+    audits = [
         audit_target(target, trial.noise, seed, effort, error / len(spending), trial.low_bits)
         for target in spending
     ]
-    worst = max(found, key=lambda one: one.share or 0.0)
+    worst = max(audits, key=lambda audit: audit.share or 0.0)
     return TrialOutcome(trial.name, trial.broken, worst)

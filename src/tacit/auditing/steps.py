@@ -1,29 +1,27 @@
-"""Attacks on the client steps of a protocol: is the declared epsilon ever exceeded?"""
+"""Attacks on the client steps of a protocol: does any step exceed its declared epsilon?"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.auditing.bounds import epsilon_bound
 from tacit.auditing.distinguishing import Distinguished, distinguish
 from tacit.auditing.evidence import chi_square, telling
 from tacit.auditing.neighbours import neighbours
-from tacit.auditing.questions import BareCoins, PublicCoins, Question, observe, questions_of
+from tacit.auditing.questions import Question, observe, questions_of
 from tacit.data.clients import Clients
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
-from tacit.privacy.noise import NoiseSource, SimulatedNoise
-from tacit.privacy.response import flip_probability
-from tacit.protocols.conversation import Protocol, View
-
-Floats = NDArray[np.float64]
-NoiseMaker = Callable[[int, int | None], NoiseSource]
-"""A noise source from a seed and a number of replicates."""
+from tacit.privacy.mechanisms.response import RandomisedResponse
+from tacit.privacy.sampling.doubles import BareCoins, NoiseMaker, simulated
+from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.protocol.conversation import Protocol, View
 
 POWER = 0.6
 """The share of a tight mechanism's epsilon that an attack should reach."""
@@ -31,7 +29,7 @@ POWER = 0.6
 WHOLE_RUN = "whole run"
 
 IDLE_COLUMNS = 64
-"""So many numbers are looked at where none is known to depend on the record."""
+"""Number of columns that an attack uses where no column is known to depend on the record."""
 
 COINS = 20
 """Seeds tried for a conversation in which every step concerns somebody."""
@@ -44,9 +42,9 @@ class Effort:
     Parameters
     ----------
     numbers : numbers drawn on each neighbour.
-    tries : at most so many draws.
-    pilot : draws to choose neighbour and numbers by.
-    divided : by how much the draws that are made one at a time are fewer than a target says.
+    tries : largest number of draws.
+    pilot : number of draws for the choice of the neighbour and the columns.
+    divided : divisor of a target's number of draws, where they are made one at a time.
     """
 
     numbers: int = 2**23
@@ -55,7 +53,7 @@ class Effort:
     divided: int = 1
 
     def of(self, width: int) -> int:
-        """How many draws of so many numbers each, made many at a time."""
+        """The number of draws of ``width`` numbers each, where many are made at once."""
         return int(np.clip(self.numbers // max(width, 1), FEWEST, self.tries))
 
 
@@ -65,11 +63,8 @@ QUICK = Effort(numbers=2**21, tries=30_000, pilot=1_000, divided=3)
 CHUNK = 2**21
 """Numbers drawn at once."""
 
-ONE_BY_ONE = {"report_influences": 4_000}
-"""Steps that cannot answer one ask many times at once, with the draws that are made."""
-
 PILOTS = 12
-"""A pilot one at a time is so many times smaller than the attack."""
+"""Draws of the attack for each draw of the pilot, where they are made one at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +74,8 @@ class Target:
     Parameters
     ----------
     name : of the step, or ``WHOLE_RUN``.
-    questions : the asks whose replies the attacker sees.
-    declared : what the protocol says that they cost together.
+    questions : the queries whose replies the attacker sees.
+    declared : their total cost, as the protocol declares it.
     adjacency : what neighbours differ in.
     one_by_one : how many replies are drawn one at a time; 0 to draw many at once.
     tight : whether the declared epsilon should be within an attack's reach.
@@ -105,7 +100,7 @@ class Target:
 
     @property
     def width(self) -> int:
-        """How many numbers the replies hold."""
+        """The number of numbers in the replies."""
         return int(observe(self.questions, self.clients, SimulatedNoise(0)).shape[-1])
 
     def draws(self, effort: Effort) -> tuple[int, int]:
@@ -115,6 +110,38 @@ class Target:
             return max(tries // PILOTS, 4), tries
         tries = effort.of(self.width)
         return min(effort.pilot, tries), tries
+
+    def observed(
+        self,
+        clients: Clients,
+        noise: NoiseMaker,
+        seed: int,
+        tries: int,
+        low_bits: bool = False,
+        columns: Any = slice(None),
+    ) -> Floats:
+        """Independent draws of what the attacker sees if these are the clients, shape (tries, D).
+
+        Parameters
+        ----------
+        clients : the data set.
+        noise : makes the noise that the steps draw.
+        seed : makes the draws repeatable.
+        tries : how many draws.
+        low_bits : whether the attack uses the low bits of floating-point numbers.
+        columns : the numbers that the attack uses.
+        """
+        if self.one_by_one:
+            source = noise(seed, None)
+            rows = (observe(self.questions, clients, source, low_bits) for _ in range(tries))
+            return np.concatenate([row[:, columns] for row in rows])
+        size = max(CHUNK // max(self.width, 1), 1)
+        sizes = [min(size, tries - start) for start in range(0, tries, size)]
+        seeds = np.random.SeedSequence(seed).generate_state(len(sizes), np.uint64)
+        sources = (noise(int(state), count) for state, count in zip(seeds, sizes, strict=True))
+        return np.concatenate(
+            [observe(self.questions, clients, source, low_bits)[:, columns] for source in sources]
+        )
 
 
 @dataclass(frozen=True)
@@ -126,10 +153,10 @@ class StepAudit:
     name : of the step, or ``WHOLE_RUN``.
     declared : what was declared.
     adjacency : what the neighbours differed in.
-    found : the bound and what it rests on; None where nothing is claimed that could be refuted.
+    found : the bound and its data; None where the declared epsilon is infinite.
     tight : whether the declared epsilon should be within reach.
-    visible : the bound that as many draws of randomised response at this epsilon would give: no
-        mechanism can be told from a more private one much better.
+    visible : the bound that as many draws of randomised response at this epsilon would give. No
+        attack can separate a mechanism from a more private one much better.
     """
 
     name: str
@@ -153,7 +180,7 @@ class StepAudit:
 
     @property
     def weak(self) -> bool:
-        """Whether the attack should have reached more, as far as its draws allow."""
+        """Whether the bound is lower than an attack with so many draws should reach."""
         needed = POWER * self.declared.epsilon
         if not self.tight or self.share is None or self.visible < needed:
             return False
@@ -170,25 +197,20 @@ class StepAudit:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values; an unbounded epsilon is null."""
-        found = self.found
+        bound = self.found
         return {
             "step": self.name,
             "declared": self.declared.to_dict() | {"adjacency": self.adjacency.value},
-            "epsilon_bound": None if found is None else found.epsilon,
+            "epsilon_bound": None if bound is None else bound.epsilon,
             "share": self.share,
             "visible": self.visible,
             "tight": self.tight,
-            "event_rate": None if found is None else found.event_rate,
-            "other_rate": None if found is None else found.other_rate,
-            "tries": 0 if found is None else found.tries,
+            "event_rate": None if bound is None else bound.event_rate,
+            "other_rate": None if bound is None else bound.other_rate,
+            "tries": 0 if bound is None else bound.tries,
             "holds": self.holds,
             "verdict": self.verdict,
         }
-
-
-def simulated(seed: int, replicates: int | None) -> NoiseSource:
-    """Simulated noise; where many replies are drawn at once, with the same choices in all."""
-    return SimulatedNoise(seed) if replicates is None else PublicCoins(seed, replicates)
 
 
 def targets_of(
@@ -198,7 +220,7 @@ def targets_of(
     tight: bool = True,
     noise: NoiseMaker = simulated,
 ) -> list[Target]:
-    """Every step of a conversation, and the whole run where a record spends in several.
+    """Every step of a conversation, and the whole run where a record spends in several steps.
 
     Parameters
     ----------
@@ -215,12 +237,14 @@ def targets_of(
     for question in asked:
         cost = question.cost
         if question.name not in seen or cost != NOTHING:
-            own = cost.adjacency or default
-            single = one_by_one or ONE_BY_ONE.get(question.name, 0)
-            targets.append(Target(question.name, (question,), cost, own, single, tight))
+            adjacency = cost.adjacency or default
+            single = one_by_one or protocol.draws_by_step.get(question.name, 0)
+            targets.append(Target(question.name, (question,), cost, adjacency, single, tight))
         seen.add(question.name)
     spending = tuple(
-        one for one in asked if one.client == 0 and 0 < one.cost.epsilon < math.inf and _heard(one)
+        candidate
+        for candidate in asked
+        if candidate.client == 0 and 0 < candidate.cost.epsilon < math.inf and _heard(candidate)
     )
     guarantee = protocol.guarantee
     if len(spending) > 1 and math.isfinite(guarantee.epsilon):
@@ -238,8 +262,8 @@ def audit_target(
 ) -> StepAudit:
     """Attack a target: bound its epsilon from below, with confidence ``1 - error``.
 
-    The neighbour and the numbers that tell most are chosen by a pilot; the bound is from other
-    draws. Nothing is attacked where the declared epsilon is infinite.
+    A pilot chooses the neighbour that differs most and the columns that a record moves. The bound
+    comes from other draws. There is no attack where the declared epsilon is infinite.
 
     Parameters
     ----------
@@ -248,83 +272,59 @@ def audit_target(
     seed : makes the attack repeatable.
     effort : how much may be drawn.
     error : the chance that the bound exceeds the true epsilon.
-    low_bits : whether the low bits of floating-point numbers are looked at.
+    low_bits : whether the attack uses the low bits of floating-point numbers.
     """
     if math.isinf(target.declared.epsilon):
         return StepAudit(target.name, target.declared, target.adjacency, None)
-    seeds = [int(one) for one in np.random.SeedSequence(seed).generate_state(4, np.uint64)]
+    seeds = [int(state) for state in np.random.SeedSequence(seed).generate_state(4, np.uint64)]
     pilot, tries = target.draws(effort)
 
-    def draw(own: Clients, place: int, times: int, kept: Any = slice(None)) -> Floats:
-        return _draws(target, own, noise, seeds[place], times, low_bits, kept)
+    def draw(data: Clients, index: int, times: int, columns: Any = slice(None)) -> Floats:
+        return target.observed(data, noise, seeds[index], times, low_bits, columns)
 
-    ours = draw(target.clients, 0, pilot)
+    first = draw(target.clients, 0, pilot)
     piloted = [(other, draw(other, 1, pilot)) for other in target.others]
-    other, theirs = max(piloted, key=lambda own: _difference(ours, own[1]))
-    kept = _kept(target, other, ours, theirs, low_bits)
-    drawn = draw(target.clients, 2, tries, kept), draw(other, 3, tries, kept)
-    found = distinguish(*drawn, target.declared.delta, error)
-    visible = _of_response(target.declared.epsilon, found.tries, error)
-    return StepAudit(target.name, target.declared, target.adjacency, found, target.tight, visible)
+    other, second = max(piloted, key=lambda pair: _difference(first, pair[1]))
+    moved = _moved_numbers(target, other, first, second, low_bits)
+    drawn = draw(target.clients, 2, tries, moved), draw(other, 3, tries, moved)
+    bound = distinguish(*drawn, target.declared.delta, error)
+    visible = _of_response(target.declared.epsilon, bound.tries, error)
+    return StepAudit(target.name, target.declared, target.adjacency, bound, target.tight, visible)
 
 
 def _of_response(epsilon: float, tries: int, error: float) -> float:
     """The bound that typical draws of randomised response at this epsilon give."""
-    kept = round(tries * (1 - flip_probability(epsilon))) if epsilon > 0 else tries // 2
-    return epsilon_bound(kept, tries - kept, tries, 0.0, error)
+    flipped = RandomisedResponse(epsilon).flip_probability if epsilon > 0 else 0.5
+    unflipped = round(tries * (1 - flipped))
+    return epsilon_bound(unflipped, tries - unflipped, tries, 0.0, error)
 
 
-def _draws(
-    target: Target,
-    clients: Clients,
-    noise: NoiseMaker,
-    seed: int,
-    tries: int,
-    low_bits: bool,
-    kept: Any,
-) -> Floats:
-    """Independent draws of what the attacker sees, shape (tries, D), of the columns kept."""
-    if target.one_by_one:
-        source = noise(seed, None)
-        rows = [observe(target.questions, clients, source, low_bits)[:, kept] for _ in range(tries)]
-        return np.concatenate(rows)
-    size = max(CHUNK // max(target.width, 1), 1)
-    sizes = [min(size, tries - start) for start in range(0, tries, size)]
-    seeds = np.random.SeedSequence(seed).generate_state(len(sizes), np.uint64)
-    return np.concatenate(
-        [
-            observe(target.questions, clients, noise(int(own), count), low_bits)[:, kept]
-            for own, count in zip(seeds, sizes, strict=True)
-        ]
-    )
-
-
-def _difference(ours: Floats, theirs: Floats) -> float:
+def _difference(first: Floats, second: Floats) -> float:
     """How much two sets of draws differ, by their chi-squares beyond chance."""
-    if ours.shape[-1] != theirs.shape[-1]:
+    if first.shape[-1] != second.shape[-1]:
         return math.inf
-    found, freedom = chi_square(ours, theirs)
-    return float(np.sum(np.maximum(found - freedom, 0)))
+    statistics, freedom = chi_square(first, second)
+    return float(np.sum(np.maximum(statistics - freedom, 0)))
 
 
-def _kept(
-    target: Target, other: Clients, ours: Floats, theirs: Floats, low_bits: bool
+def _moved_numbers(
+    target: Target, other: Clients, first: Floats, second: Floats, low_bits: bool
 ) -> NDArray[np.int64]:
-    """The numbers worth looking at: those that a record moves, without noise or visibly with it."""
+    """The columns that a record moves: without noise, or visibly with noise."""
     bare = [
-        observe(target.questions, own, BareCoins(), low_bits).ravel()
-        for own in (target.clients, other)
+        observe(target.questions, data, BareCoins(), low_bits).ravel()
+        for data in (target.clients, other)
     ]
-    kept = np.flatnonzero((bare[0] != bare[1]) | telling(ours, theirs))
-    if kept.size:
-        return kept
-    return np.flatnonzero(np.ptp(np.vstack([ours, theirs]), axis=0) > 0)[:IDLE_COLUMNS]
+    moved = np.flatnonzero((bare[0] != bare[1]) | telling(first, second))
+    if moved.size:
+        return moved
+    return np.flatnonzero(np.ptp(np.vstack([first, second]), axis=0) > 0)[:IDLE_COLUMNS]
 
 
 def _spoken_conversation(
     protocol: Protocol, clients: Clients, noise: NoiseMaker
 ) -> Sequence[Question]:
-    """A conversation in which somebody answers every ask."""
+    """A conversation in which somebody answers every query."""
     for seed in range(COINS):
         asked = questions_of(protocol, clients, noise(seed, None))
         if all(map(_heard, asked)):
@@ -333,6 +333,6 @@ def _spoken_conversation(
 
 
 def _heard(question: Question) -> bool:
-    speaking = question.ask.step.speaks(question.clients, question.ask)
-    own = question.clients.client_of_record == question.client
-    return bool((speaking & own).any()) or question.ask.view is not View.EACH
+    speaking = question.query.step.participates(question.clients, question.query)
+    attacked = question.clients.client_of_record == question.client
+    return bool((speaking & attacked).any()) or question.query.view is not View.EACH

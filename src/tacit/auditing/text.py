@@ -31,7 +31,7 @@ ALARM = (
 
 
 def audit_text(audit: Audit) -> str:
-    """An audit as tables, and a sentence that sums it up."""
+    """An audit as tables, with a summary sentence."""
     heading = (
         "Client steps: epsilon as declared, and at least, by attacks on worst-case neighbours\n"
         f"({ALARM})"
@@ -40,27 +40,29 @@ def audit_text(audit: Audit) -> str:
     return "\n\n".join([*filter(None, blocks), _summary(audit)])
 
 
-def self_test_text(found: SelfTest) -> str:
-    """A self-test as tables, and a sentence that sums it up."""
+def self_test_text(outcome: SelfTest) -> str:
+    """A self-test as tables, with a summary sentence."""
     heading = f"Mechanisms with a mistake (!) must be refuted, sound ones left alone\n({ALARM})"
     columns = ("mechanism", "declared", "at least", "verdict")
-    rows = [columns, *map(_trial_row, found.trials)]
-    caught = sum(trial.passed for trial in found.trials)
-    summary = f"{caught} of {len(found.trials)} mechanisms came out as they should"
-    silent = "; without success on an exact release: " + ", ".join(found.silent)
-    summary += f"{silent if found.silent else '; every attack succeeds on an exact release'}."
-    return "\n\n".join([heading, _table(rows), exposure_text(found.exposures), summary])
+    rows = [columns, *map(_trial_row, outcome.trials)]
+    caught = sum(trial.passed for trial in outcome.trials)
+    summary = f"{caught} of {len(outcome.trials)} mechanisms came out as they should"
+    silent = "; without success on an exact release: " + ", ".join(outcome.silent)
+    summary += f"{silent if outcome.silent else '; every attack succeeds on an exact release'}."
+    return "\n\n".join([heading, _table(rows), exposure_text(outcome.exposures), summary])
 
 
 def exposure_text(exposures: Sequence[Exposure]) -> str:
-    """Attacks on labels, grouped by what is guessed; nothing where there are none."""
+    """Attacks on labels, grouped by what is guessed; empty where there are none."""
     if not exposures:
         return ""
     groups = []
-    for attack in dict.fromkeys(one.attack for one in exposures):
+    for attack in dict.fromkeys(exposure.attack for exposure in exposures):
         rows: list[Row] = [EXPOSURE_HEADING]
-        own = dict.fromkeys(_exposure_row(one) for one in exposures if one.attack == attack)
-        groups.append(f"{attack}\n{_table([*rows, *own])}")
+        distinct = dict.fromkeys(
+            _exposure_row(exposure) for exposure in exposures if exposure.attack == attack
+        )
+        groups.append(f"{attack}\n{_table([*rows, *distinct])}")
     heading = (
         "What an attacker infers from exact (-) and from protected (+) releases: right guesses,\n"
         "blind ones, and the advantage between them (1 is knowing), which may be at most so much.\n"
@@ -70,14 +72,14 @@ def exposure_text(exposures: Sequence[Exposure]) -> str:
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:
-    """Settings in words."""
+    """Settings as a phrase."""
     return ", ".join(f"{name} {value}" for name, value in settings.items()) or "default settings"
 
 
 def _summary(audit: Audit) -> str:
     wrong = [step for step in audit.steps if not step.holds]
     weak = sum(step.weak for step in audit.steps)
-    more = [one for one in audit.exposures if not one.holds]
+    more = [exposure for exposure in audit.exposures if not exposure.holds]
     if wrong or more:
         return (
             f"{len(wrong)} of {len(audit.steps)} bounds EXCEED what is declared, and "
@@ -86,7 +88,7 @@ def _summary(audit: Audit) -> str:
     sentence = f"None of {len(audit.steps)} attacks on steps refutes what is declared"
     if weak:
         sentence += f"; {weak} reached less than {POWER:.0%} of it, and say little"
-    bounded = sum(one.ceiling is not None for one in audit.exposures)
+    bounded = sum(exposure.ceiling is not None for exposure in audit.exposures)
     if bounded:
         sentence += f"; none of {bounded} attacks on labels exceeds what is allowed"
     return f"{sentence}."
@@ -98,34 +100,34 @@ def _case_text(case: CaseAudit) -> str:
 
 
 def _step_row(step: StepAudit) -> Row:
-    found = step.found
+    bound = step.found
     return (
         step.name,
         step.adjacency.value,
         _epsilon(step.declared.epsilon, step.declared.delta),
-        "-" if found is None else f"{found.epsilon:.3f}",
+        "-" if bound is None else f"{bound.epsilon:.3f}",
         "-" if step.share is None else f"{step.share:.0%}",
         step.verdict,
     )
 
 
 def _trial_row(trial: TrialOutcome) -> Row:
-    found = trial.audit.found
+    bound = trial.audit.found
     declared = _epsilon(trial.audit.declared.epsilon, trial.audit.declared.delta)
-    least = "-" if found is None else f"{found.epsilon:.3f}"
+    least = "-" if bound is None else f"{bound.epsilon:.3f}"
     return (f"{'! ' if trial.broken else '  '}{trial.name}", declared, least, trial.verdict)
 
 
-def _exposure_row(one: Exposure) -> Row:
-    low, high = one.bounds
+def _exposure_row(exposure: Exposure) -> Row:
+    low, high = exposure.bounds
     return (
-        f"{'+' if one.protected else '-'} {one.release}",
-        f"{one.share:.1%}",
-        f"{one.blind:.1%}",
-        f"{one.advantage:.3f}",
+        f"{'+' if exposure.protected else '-'} {exposure.release}",
+        f"{exposure.share:.1%}",
+        f"{exposure.blind:.1%}",
+        f"{exposure.advantage:.3f}",
         f"{low:.3f} to {high:.3f}",
-        "-" if one.ceiling is None else f"{one.ceiling:.3f}",
-        one.verdict,
+        "-" if exposure.ceiling is None else f"{exposure.ceiling:.3f}",
+        exposure.verdict,
     )
 
 
@@ -134,7 +136,7 @@ def _epsilon(epsilon: float, delta: float) -> str:
 
 
 def _table(rows: Sequence[Row]) -> str:
-    """Columns of equal width, indented, the first row over the others."""
+    """Rows of equal column widths, indented; the first row is the heading."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -1,8 +1,6 @@
-"""The command ``tacit``: evaluate files, see a demonstration, reproduce the papers' tables."""
+"""The command ``tacit``: evaluate files, plan, run a federation, see a demonstration."""
 
 from __future__ import annotations
-
-import sys
 
 import click
 
@@ -14,32 +12,26 @@ from tacit.cli.evaluate import evaluate
 from tacit.cli.federation import COMMANDS
 from tacit.cli.ledger import ledger
 from tacit.cli.plan import plan
+from tacit.cli.plugins import Extensible
 from tacit.cli.report import report
-from tacit.cli.shell import HELP_NAMES, Tacit, as_json, prompt_interrupt, show
-from tacit.output import OutputFile, PictureFile
-from tacit.reproducing import TABLES, Measured, Scores, Table, format_rows, summary_lines
+from tacit.cli.shell import HELP_NAMES, show
+from tacit.output import PictureFile
 
 DEMO_EXAMPLES = """\b
 Examples:
   tacit demo
   tacit demo --seed 7 --plot comparison.pdf
 """
-REPRODUCE_EXAMPLES = """\b
-Examples:
-  tacit reproduce list
-  tacit reproduce fedauc-figure-8
-  tacit reproduce fedauc-table-3 --repeats 2 --json out/table-3.json
-"""
 MAIN_EXAMPLES = """\b
 Examples:
   tacit demo
   tacit evaluate north.csv south.csv --protocol fedauc --epsilon 1
-  tacit reproduce list
+  tacit plan --records 40000 --positives 4000 --clients 10 --epsilon 1 --trust secure-sum
 """
 
 
 @click.group(
-    cls=Tacit,
+    cls=Extensible,
     context_settings={"help_option_names": HELP_NAMES},
     invoke_without_command=True,
     epilog=MAIN_EXAMPLES,
@@ -82,61 +74,3 @@ def demo(seed: int | None, plot: str) -> None:
     show(demonstration.report(comparisons))
     picture.save(demonstration.draw(comparisons))
     show(f"\nPicture: {picture.path}")
-
-
-@main.command(epilog=REPRODUCE_EXAMPLES)
-@click.argument("table", metavar="list|TABLE")
-@click.option("--scores", metavar="FILE", help="Real scores (CSV or Parquet) to resample.")
-@click.option("--score", default="score", show_default=True, help="The column of scores.")
-@click.option("--label", default="label", show_default=True, help="The column of labels.")
-@click.option(
-    "--repeats",
-    type=click.IntRange(min=1),
-    help="How often each setting is measured; the table's own number by default.",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed.")
-@click.option("--json", "json_file", metavar="FILE", help="Also write the rows to FILE as JSON.")
-def reproduce(
-    table: str,
-    scores: str | None,
-    score: str,
-    label: str,
-    repeats: int | None,
-    seed: int,
-    json_file: str | None,
-) -> None:
-    """Measure a table or figure of the papers again, beside the printed numbers.
-
-    `list` prints the names of all tables. Without --scores, the records are synthetic: binormal
-    scores of the papers' numbers of records and AUCs. All noise is simulated.
-    """
-    if table == "list":
-        show(_list_of_tables())
-        return
-    if table not in TABLES:
-        raise click.UsageError(f"there is no table {table!r}; see: tacit reproduce list")
-    file = None if json_file is None else OutputFile(json_file, create_parents=True)
-    source = Scores() if scores is None else Scores.from_file(scores, score, label)
-    rows = _measure(TABLES[table], source, repeats, seed)
-    heading = f"{table}: {TABLES[table].description}"
-    origin = "synthetic scores" if scores is None else f"scores from {scores}"
-    show("\n".join([heading, origin, "", format_rows(rows), "", *summary_lines(rows)]))
-    if file is not None:
-        file.write(f"{as_json([row.to_dict() for row in rows])}\n".encode())
-
-
-def _measure(table: Table, source: Scores, repeats: int | None, seed: int) -> list[Measured]:
-    """The table's rows, with a progress bar on a terminal."""
-    with prompt_interrupt():
-        if not sys.stderr.isatty():
-            return table.measure(source, repeats, seed)
-        steps = 1000
-        with click.progressbar(length=steps, label=table.name, file=sys.stderr) as bar:
-            return table.measure(
-                source, repeats, seed, lambda share: bar.update(round(share * steps) - bar.pos)
-            )
-
-
-def _list_of_tables() -> str:
-    width = max(map(len, TABLES))
-    return "\n".join(f"{name:{width}}  {table.description}" for name, table in TABLES.items())

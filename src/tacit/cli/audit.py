@@ -7,12 +7,14 @@ from typing import Any
 
 import click
 
-from tacit.auditing.cases import CASES, Case, own_case
+from tacit.auditing.cases import cases_of, chosen_case
 from tacit.auditing.protocol_audit import audit as audit_cases
 from tacit.auditing.self_test import self_test
 from tacit.auditing.text import audit_text, self_test_text
-from tacit.cli.options import chosen_protocol, protocol_settings
+from tacit.cli.options import SettingsCommand, chosen_protocol
 from tacit.cli.shell import as_json, prompt_interrupt, show
+from tacit.protocol.audits import AuditCase
+from tacit.protocol.registry import protocol_names
 
 REFUTED = 1
 """The exit status of an audit that refutes a guarantee, or a self-test that fails."""
@@ -33,9 +35,12 @@ Exit status:
 """
 
 
-@click.command(epilog=AUDIT_EXAMPLES)
+@click.command(cls=SettingsCommand, settings_after="print_json", epilog=AUDIT_EXAMPLES)
 @click.option(
-    "--protocol", "name", type=click.Choice((*CASES, ALL)), help="The protocol to attack."
+    "--protocol",
+    "name",
+    type=click.Choice((*protocol_names(), ALL)),
+    help="The protocol to attack.",
 )
 @click.option(
     "--self-test",
@@ -46,7 +51,6 @@ Exit status:
 @click.option("--quick", is_flag=True, help="Fewer draws, and so weaker attacks.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed.")
 @click.option("--json", "print_json", is_flag=True, help="Print the outcome as JSON.")
-@protocol_settings
 @click.pass_context
 def audit(
     context: click.Context,
@@ -70,7 +74,7 @@ def audit(
         if name is not None or given:
             raise click.UsageError("--self-test takes no protocol and no settings")
         with prompt_interrupt():
-            tested = self_test(seed, quick, _told)
+            tested = self_test(seed, quick, _show_progress)
         passed, text = tested.passed, self_test_text(tested)
         content = tested.to_dict()
     elif name is None:
@@ -78,7 +82,7 @@ def audit(
     else:
         cases = _cases(name, given)
         with prompt_interrupt():
-            audited = audit_cases(cases, given.get("epsilon"), seed, quick, _told)
+            audited = audit_cases(cases, given.get("epsilon"), seed, quick, _show_progress)
         passed, text = audited.passed, audit_text(audited)
         content = audited.to_dict()
     show(as_json(content) if print_json else text)
@@ -86,15 +90,16 @@ def audit(
         context.exit(REFUTED)
 
 
-def _cases(name: str, given: dict[str, Any]) -> list[Case]:
+def _cases(name: str, given: dict[str, Any]) -> list[AuditCase]:
     """What to attack: the settings that were chosen, or those that make every step answer."""
     others = {key: value for key, value in given.items() if key != "epsilon"}
     if name != ALL and others:
         chosen_protocol(name, given)
-        return [own_case(name, others)]
+        return [chosen_case(name, others)]
     if others:
         raise click.UsageError("--protocol all takes no settings but --epsilon")
-    cases = [case for own in CASES for case in CASES[own] if name in (own, ALL)]
+    names = protocol_names() if name == ALL else (name,)
+    cases = [case for each in names for case in cases_of(each)]
     budgeted = any(case.takes_epsilon for case in cases)
     if budgeted and "epsilon" not in given:
         raise click.UsageError(f"--protocol {name} needs --epsilon")
@@ -103,7 +108,7 @@ def _cases(name: str, given: dict[str, Any]) -> list[Case]:
     return cases
 
 
-def _told(text: str) -> None:
-    """Say on a terminal what is attacked, over what was said before."""
+def _show_progress(text: str) -> None:
+    """Show on a terminal what is attacked, in place of the text before."""
     if sys.stderr.isatty():
         click.echo(f"\r\033[K{text}\r", nl=False, err=True)

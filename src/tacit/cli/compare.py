@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import click
 import numpy as np
 
 import tacit
-from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.cli.options import COMPARISONS, SettingsCommand, chosen_protocol
+from tacit.cli.shell import NO_SIGNAL, as_json, as_lines, show
 from tacit.cli.units import doubts_told, unit_option
 from tacit.data.clients import Clients
 from tacit.data.file_units import Units
-from tacit.protocols.compared_auc import COMPARING_MECHANISMS
+from tacit.protocol.registry import comparison_names
 from tacit.results.comparison import Comparison
 
 COMPARE_EXAMPLES = """\b
@@ -29,7 +31,12 @@ Exit status:
 """
 
 
-@click.command(epilog=COMPARE_EXAMPLES)
+@click.command(
+    cls=SettingsCommand,
+    settings_after="protocol",
+    source=COMPARISONS,
+    epilog=COMPARE_EXAMPLES,
+)
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option("--score", required=True, help="The column of the first model's scores.")
 @click.option("--versus", required=True, help="The column of the second model's scores.")
@@ -38,24 +45,10 @@ Exit status:
 @click.option("--client", help="The column of client ids; without it each file is a client.")
 @click.option(
     "--protocol",
-    default="fedauc",
+    default=next(iter(comparison_names()), None),
     show_default=True,
-    type=click.Choice(("fedauc",)),
+    type=click.Choice(comparison_names()),
     help="What to run: scores known to the server, labels private.",
-)
-@click.option("--epsilon", type=float, required=True, help="The privacy budget of the comparison.")
-@click.option(
-    "--mechanism",
-    type=click.Choice(COMPARING_MECHANISMS),
-    default=COMPARING_MECHANISMS[0],
-    show_default=True,
-    help="Noisy sums of this noise, with randomised response where it is better; or that alone.",
-)
-@click.option(
-    "--emphasis",
-    type=float,
-    help="The share of noisy sums' budget for the difference, 0.8 by default; the rest is for the "
-    "two AUCs.",
 )
 @click.option(
     "--split",
@@ -90,22 +83,20 @@ def compare(
     unit: Units,
     client: str | None,
     protocol: str,
-    epsilon: float,
-    mechanism: str,
-    emphasis: float | None,
     split: int | None,
     seed: int | None,
     federation: str | None,
     names: bool,
     print_json: bool,
     exact: bool | None,
+    **settings: Any,
 ) -> None:
     """Compare two models by AUC on the records in FILES (CSV or Parquet), a client each.
 
     Both AUCs and their difference together spend epsilon once. The noise is exact and comes from
     the operating system, unless --split or --seed ask for a simulation.
     """
-    chosen = _comparison(epsilon, mechanism, emphasis)
+    chosen = chosen_protocol(protocol, settings, COMPARISONS)
     if score == versus:
         raise click.UsageError(f"--versus names the same column as --score, {score!r}")
     if split is not None and client is not None:
@@ -114,7 +105,7 @@ def compare(
         clients = _read(files, score, versus, label, client, unit)
     if split is not None:
         clients = _split(clients, split, seed)
-    found = tacit.compare(
+    comparison = tacit.compare(
         clients,
         None,
         chosen,
@@ -124,19 +115,10 @@ def compare(
         federation=federation,
     )
     if not names:
-        found = replace(found, run=replace(found.run, participants=()))
-    show(as_json(found.to_dict()) if print_json else _lines(found))
-    if not found.has_signal:
+        comparison = replace(comparison, run=replace(comparison.run, participants=()))
+    show(as_json(comparison.to_dict()) if print_json else _lines(comparison))
+    if not comparison.has_signal:
         context.exit(NO_SIGNAL)
-
-
-def _comparison(epsilon: float, mechanism: str, emphasis: float | None) -> tacit.ComparedAUC:
-    if emphasis is None:
-        return tacit.ComparedAUC(epsilon, mechanism)
-    chosen = tacit.ComparedAUC(epsilon, mechanism, emphasis)
-    if "emphasis" not in chosen.settings:
-        raise click.UsageError(f"--emphasis cannot be used with --mechanism {mechanism}")
-    return chosen
 
 
 def _read(
@@ -154,13 +136,14 @@ def _read(
 
 def _split(clients: Clients, count: int, seed: int | None) -> Clients:
     """Deal the records out; the split's random numbers are not the noise's."""
-    own = None if seed is None else int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
-    dealt = Clients.split(clients.scores, clients.labels, count, seed=own, second=clients.second)
+    split_seed = (
+        None if seed is None else int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
+    )
+    dealt = Clients.split(
+        clients.scores, clients.labels, count, seed=split_seed, second=clients.second
+    )
     return replace(dealt, unit=clients.unit)
 
 
-def _lines(found: Comparison) -> str:
-    rows = found.to_rows()
-    width = max(len(name) for name, _ in rows)
-    lines = [f"{name:{width}}  {value}" for name, value in rows]
-    return "\n".join(lines + [f"warning: {warning}" for warning in found.run.warnings])
+def _lines(comparison: Comparison) -> str:
+    return as_lines(comparison.to_rows(), comparison.run.warnings)

@@ -11,17 +11,17 @@ import numpy as np
 
 import tacit
 from tacit.cli.grouped import evaluate_by_group, refuse_with_groups
-from tacit.cli.options import chosen_protocol, protocol_settings
-from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.cli.options import SettingsCommand, chosen_protocol
+from tacit.cli.shell import NO_SIGNAL, as_json, as_lines, show
 from tacit.cli.units import doubts_told, refuse_two_maps, unit_option
 from tacit.data.clients import Clients
 from tacit.data.file_units import Units
 from tacit.output import OutputFile, PictureFile
-from tacit.protocols.registry import PROTOCOLS
-from tacit.protocols.score_histogram import ScoreHistogram
-from tacit.reporting.integrity import sealed
+from tacit.protocol.conversation import Protocol
+from tacit.protocol.registry import protocol_names
 from tacit.results.calibrator import METHODS, Calibrator
 from tacit.results.evaluation import Evaluation
+from tacit.results.integrity import sealed
 from tacit.results.picture import new_axes
 from tacit.running.evaluating import ENGINES
 
@@ -45,10 +45,9 @@ Exit status:
 """
 
 
-@click.command(epilog=EVALUATE_EXAMPLES)
+@click.command(cls=SettingsCommand, settings_after="protocol", epilog=EVALUATE_EXAMPLES)
 @click.argument("files", nargs=-1, required=True, type=click.Path())
-@click.option("--protocol", required=True, type=click.Choice(list(PROTOCOLS)), help="What to run.")
-@protocol_settings
+@click.option("--protocol", required=True, type=click.Choice(protocol_names()), help="What to run.")
 @click.option("--score", default="score", show_default=True, help="The column of scores.")
 @click.option("--label", default="label", show_default=True, help="The column of labels.")
 @click.option("--second", help="Kendall's tau: the column of second values.")
@@ -91,7 +90,7 @@ Exit status:
 @click.option(
     "--calibrate",
     type=click.Choice(tuple(METHODS)),
-    help="score-histogram: also fit a map from scores to calibrated probabilities.",
+    help="With a score histogram: also fit a map from scores to calibrated probabilities.",
 )
 @click.option("--save-calibrator", metavar="FILE", help="With --calibrate: save the map as JSON.")
 @click.option(
@@ -161,9 +160,9 @@ def evaluate(
     _refuse_idle(split, by, client)
     if group_name and groups is None:
         raise click.UsageError("--group-name needs --groups")
-    _refuse_calibration(protocol, calibrate, save_calibrator)
+    _refuse_calibration(chosen, calibrate, save_calibrator)
     refuse_two_maps(unit, rescale)
-    needed = label if chosen.figure == "AUC" else None
+    needed = _label_column(chosen, label, second)
     if groups is not None:
         idle = (("--split", split), ("--calibrate", calibrate), ("--plot", plot))
         refuse_with_groups((*idle, ("--ledger", ledgers or None)))
@@ -199,7 +198,7 @@ def evaluate(
         exact=shown,
         federation=federation,
         engine=engine or ("spu" if ledgers else "ideal"),
-        ledgers=dict(map(_client_and_file, ledgers)),
+        ledgers=_by_client(ledgers),
     )
     if not names:
         result = replace(result, participants=())
@@ -213,6 +212,13 @@ def evaluate(
         context.exit(NO_SIGNAL)
 
 
+def _label_column(protocol: Protocol, label: str, second: str | None) -> str | None:
+    """The column of labels where the protocol needs them; a second one must be named likewise."""
+    if protocol.needs_second_values and second is None:
+        raise click.UsageError(f"--protocol {protocol.name} with these settings needs --second")
+    return label if protocol.needs_labels else None
+
+
 def _refuse_idle(split: int | None, by: str | None, client: str | None) -> None:
     if split is None and by is not None:
         raise click.UsageError("--by needs --split")
@@ -220,11 +226,23 @@ def _refuse_idle(split: int | None, by: str | None, client: str | None) -> None:
         raise click.UsageError("--client cannot be used with --split, which makes its own clients")
 
 
-def _refuse_calibration(protocol: str, method: str | None, file: str | None) -> None:
-    if method is not None and protocol != ScoreHistogram.name:
-        raise click.UsageError(f"--calibrate cannot be used with --protocol {protocol}")
+def _refuse_calibration(protocol: Protocol, method: str | None, file: str | None) -> None:
+    if method is not None and not protocol.gives_histogram:
+        raise click.UsageError(f"--calibrate cannot be used with --protocol {protocol.name}")
     if file is not None and method is None:
         raise click.UsageError("--save-calibrator needs --calibrate")
+
+
+def _by_client(ledgers: tuple[str, ...]) -> dict[str, str]:
+    """The ledger of every client; a client's second ledger would evade the limit of its first."""
+    by_client: dict[str, str] = {}
+    for name, file in map(_client_and_file, ledgers):
+        if name in by_client:
+            raise click.UsageError(
+                f"--ledger names two files for {name!r}: a client has one ledger"
+            )
+        by_client[name] = file
+    return by_client
 
 
 def _client_and_file(given: str) -> tuple[str, str]:
@@ -243,9 +261,11 @@ def _picture(path: str | None) -> PictureFile | None:
 
 def _split(clients: Clients, count: int, by: Any, seed: int | None) -> Clients:
     """Deal the records out; the split's random numbers are not the noise's."""
-    own = None if seed is None else int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
+    split_seed = (
+        None if seed is None else int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
+    )
     dealt = Clients.split(
-        clients.scores, clients.labels, count, by or "uniform", own, second=clients.second
+        clients.scores, clients.labels, count, by or "uniform", split_seed, second=clients.second
     )
     return replace(dealt, unit=clients.unit)
 
@@ -264,6 +284,4 @@ def _lines(result: Evaluation, calibrator: Calibrator | None) -> str:
         mapped = calibrator.transform(np.array(at))
         pairs = ", ".join(f"{s:g} -> {p:.3f}" for s, p in zip(at, mapped, strict=True))
         rows.append((f"calibrator ({calibrator.method})", pairs))
-    width = max(len(name) for name, _ in rows)
-    lines = [f"{name:{width}}  {value}" for name, value in rows]
-    return "\n".join(lines + [f"warning: {warning}" for warning in result.warnings])
+    return as_lines(rows, result.warnings)

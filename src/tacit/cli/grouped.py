@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 import tacit
-from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.cli.shell import NO_SIGNAL, as_json, as_lines, show
 from tacit.data.clients import Clients
 from tacit.data.groups import Groups
 from tacit.results.grouped import GroupedEvaluation
@@ -32,9 +32,9 @@ def evaluate_by_group(
     clients, groups = read
     if rescale is not None:
         clients = tacit.rescale(clients, *rescale)
-    own: Any = engine or "ideal"
+    chosen_engine: Any = engine or "ideal"
     result = tacit.evaluate_groups(
-        clients, groups, protocol, seed, exact=exact, federation=federation, engine=own
+        clients, groups, protocol, seed, exact=exact, federation=federation, engine=chosen_engine
     )
     if not names:
         result = _without_names(result)
@@ -70,7 +70,4 @@ def _without_names(result: GroupedEvaluation) -> GroupedEvaluation:
 
 
 def _lines(result: GroupedEvaluation) -> str:
-    rows = result.to_rows()
-    width = max(len(name) for name, _ in rows)
-    lines = [f"{name:{width}}  {value}" for name, value in rows]
-    return "\n".join(lines + [f"warning: {warning}" for warning in result.warnings])
+    return as_lines(result.to_rows(), result.warnings)

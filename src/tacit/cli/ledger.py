@@ -1,4 +1,4 @@
-"""``tacit ledger``: look at a budget book, set its limits, check it, hand it on."""
+"""``tacit ledger``: look at a ledger, set its limits, check it, hand it on."""
 
 from __future__ import annotations
 
@@ -13,12 +13,8 @@ from typing import Any
 import click
 
 from tacit.cli.shell import as_json, show
-from tacit.output import OutputFile
-from tacit.privacy.composition import Bound, bound
-from tacit.privacy.cost import Adjacency
-from tacit.privacy.ledger import Ledger, LedgerError, Pages
-from tacit.privacy.ledger_accounts import Spending
-from tacit.privacy.ledger_entries import (
+from tacit.ledger.accounts import StepCost
+from tacit.ledger.entries import (
     ACCOUNTINGS,
     COLUMNS,
     DEBIT,
@@ -28,6 +24,10 @@ from tacit.privacy.ledger_entries import (
     Line,
     instant,
 )
+from tacit.ledger.ledger import Ledger, LedgerError, Pages
+from tacit.output import OutputFile
+from tacit.privacy.composition import Bound, bound
+from tacit.privacy.cost import Adjacency
 
 BROKEN = 1
 LEDGER_EXAMPLES = """\b
@@ -51,11 +51,11 @@ Examples:
 \b
 Exit status:
   0  every entry follows from those before it, and the head given is one of theirs
-  1  one does not, or the file is no budget book; one sentence says which
+  1  one does not, or the file is no ledger; one sentence says which
   2  an error; one sentence says which
 """
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""Text that starts with one of these is run by spreadsheets as a formula, or hides one."""
+"""Spreadsheets run text that starts with one of these as a formula, or it hides one."""
 
 EXPORT_EXAMPLES = """\b
 Examples:
@@ -73,7 +73,7 @@ ALL = "(all together)"
 @click.group(invoke_without_command=True, epilog=LEDGER_EXAMPLES)
 @click.pass_context
 def ledger(context: click.Context) -> None:
-    """Look at a client's budget book, set its limits, check it, hand it on."""
+    """Look at a client's ledger, set its limits, check it, hand it on."""
     if context.invoked_subcommand is None:
         show(context.get_help())
 
@@ -93,7 +93,7 @@ def show_book(book: str, dataset: str | None, delta: float) -> None:
     with Ledger.open_readonly(book) as pages:
         names = pages.datasets()
         if dataset is not None and dataset not in names:
-            raise click.UsageError(f"the book has no data set {dataset!r}")
+            raise click.UsageError(f"the ledger has no data set {dataset!r}")
         chosen = names if dataset is None else [dataset]
         lines = [*_heading(pages), ""]
         lines += _table(_bound_rows(pages, chosen, delta, together=dataset is None))
@@ -153,7 +153,7 @@ def set_limit(
     """Set a limit, in a new book if there is none; a data set without one is never answered for.
 
     It takes the place of the limit with the same adjacency and period, and is itself an entry of
-    the book. What was spent before counts.
+    the ledger. What was spent before counts.
     """
     with Ledger(book) as opened:
         receipt = opened.limit(dataset, epsilon, delta, period, Adjacency(adjacency), accounting)
@@ -162,7 +162,7 @@ def set_limit(
 
 @ledger.command("verify", epilog=VERIFY_EXAMPLES)
 @click.argument("book", type=click.Path())
-@click.option("--head", metavar="HEX", help="A head noted before, which the book must have had.")
+@click.option("--head", metavar="HEX", help="A head noted before, which the ledger must have had.")
 @click.pass_context
 def verify(context: click.Context, /, book: str, head: str | None) -> None:
     """Follow the chain of hashes: was an entry changed, removed, inserted or moved?
@@ -191,8 +191,8 @@ def export(book: str, form: str, output: str | None) -> None:
     """Print all entries, with all that their hashes bind; digests are keyed and say nothing."""
     file = None if output is None else OutputFile(output)
     with Ledger.open_readonly(book) as pages:
-        told = [_told(line) for line in pages.lines()]
-    text = as_json(told) if form == "json" else _csv(told)
+        entries = [_exported(line) for line in pages.lines()]
+    text = as_json(entries) if form == "json" else _csv(entries)
     if file is None:
         show(text)
     else:
@@ -205,7 +205,7 @@ def _heading(pages: Pages) -> list[str]:
     counted = ", ".join(f"{kinds.count(kind)} {kind}s" for kind in (DEBIT, REFUSAL, LIMIT))
     span = f"{_day(lines[0])} to {_day(lines[-1])}" if lines else "none yet"
     ahead = sum(line.clock < line.time for line in lines)
-    skew = [f"clock    behind the book's own time in {ahead} entries"] if ahead else []
+    skew = [f"clock    behind the ledger's own time in {ahead} entries"] if ahead else []
     return [
         f"book     {pages.path}",
         f"entries  {len(lines)}: {counted}",
@@ -234,15 +234,21 @@ def _bound_rows(
     if together and len(names) > 1:
         histories.append((ALL, pages.history()))
     for name, history in histories:
-        found = [bound(history, adjacency, delta) for adjacency in Adjacency]
-        rows += [(name, *_bound_cells(each)) for each in found]
+        bounds = [bound(history, adjacency, delta) for adjacency in Adjacency]
+        rows += [(name, *_bound_cells(each)) for each in bounds]
     return rows
 
 
-def _bound_cells(found: Bound) -> tuple[str, ...]:
-    sums = (_number(found.summed.epsilon), _number(found.summed.delta))
-    best = (_number(found.tightest.epsilon), _number(found.tightest.delta))
-    return (found.adjacency.value, str(found.releases), *sums, *best, found.way)
+def _bound_cells(history_bound: Bound) -> tuple[str, ...]:
+    sums = (_number(history_bound.summed.epsilon), _number(history_bound.summed.delta))
+    best = (_number(history_bound.tightest.epsilon), _number(history_bound.tightest.delta))
+    return (
+        history_bound.adjacency.value,
+        str(history_bound.releases),
+        *sums,
+        *best,
+        history_bound.way,
+    )
 
 
 def _limit_rows(pages: Pages, names: Sequence[str]) -> list[Sequence[str]]:
@@ -264,7 +270,7 @@ def _limit_rows(pages: Pages, names: Sequence[str]) -> list[Sequence[str]]:
     return rows
 
 
-def _limit_cells(spending: Spending) -> tuple[str, ...]:
+def _limit_cells(spending: StepCost) -> tuple[str, ...]:
     limit = spending.limit
     spent = math.inf if spending.unlimited else spending.epsilon
     return (
@@ -288,15 +294,15 @@ def _number(value: float) -> str:
     return f"{value:.6g}" if math.isfinite(value) else "unlimited"
 
 
-def _told(line: Line) -> dict[str, Any]:
+def _exported(line: Line) -> dict[str, Any]:
     """A line's fields for others to read: times in UTC, digests in hexadecimal."""
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name in COLUMNS:
         value = getattr(line, name)
-        told[name] = value.hex() if isinstance(value, bytes) else value
-    told["epsilon"] = line.epsilon if math.isfinite(line.epsilon) else "unlimited"
-    told["time"], told["clock"] = _time(line.time), _time(line.clock)
-    return told
+        fields[name] = value.hex() if isinstance(value, bytes) else value
+    fields["epsilon"] = line.epsilon if math.isfinite(line.epsilon) else "unlimited"
+    fields["time"], fields["clock"] = _time(line.time), _time(line.clock)
+    return fields
 
 
 def _csv(rows: Sequence[dict[str, Any]]) -> str:
@@ -308,7 +314,7 @@ def _csv(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _cell(value: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula; numbers stay numbers."""
+    """A cell that no spreadsheet reads as a formula; numbers stay numbers."""
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 

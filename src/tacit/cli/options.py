@@ -1,203 +1,237 @@
-"""The options of ``tacit evaluate``, and the protocols that they belong to."""
+"""The options of protocols' settings, made of what the protocols declare."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin
 
 import click
 
-from tacit.protocols.conversation import Protocol
-from tacit.protocols.division import AIMS
-from tacit.protocols.encrypted_auc import ADVERSARIES, SCHEMES
-from tacit.protocols.fedauc import ALLOCATIONS
-from tacit.protocols.hierarchical_auc import ESTIMATORS
-from tacit.protocols.pair_kernels import KERNELS
-from tacit.protocols.paired_noise import NOISES
-from tacit.protocols.registry import SettingError, protocol_of
-from tacit.protocols.score_histogram import TRUSTS
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def _numbers(context: Any, option: Any, text: str | None) -> tuple[float, ...] | None:
-    """Numbers separated by commas."""
-    if text is None:
-        return None
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is not numbers separated by commas") from None
-
-
-_SETTINGS = (
-    click.option("--epsilon", type=float, help="Privacy budget; every private protocol needs it."),
-    click.option(
-        "--trust",
-        type=click.Choice(TRUSTS),
-        help="score-histogram: who may see what; distributed-dp by default.",
-    ),
-    click.option(
-        "--mechanism",
-        help="fedauc: staircase, discrete-laplace, laplace, gaussian, randomised-response. "
-        "dpauc: histogram, laplace, gaussian, randomised-response. two-round-auc: "
-        "window, bit. The first is the default.",
-    ),
-    click.option(
-        "--allocation",
-        type=click.Choice(ALLOCATIONS),
-        help="fedauc: how a client divides epsilon; influence by default, fixed with --ranks mpc.",
-    ),
-    click.option(
-        "--sensitivity",
-        type=click.Choice(("local", "global")),
-        help="fedauc, fixed: local by default, global with --ranks mpc.",
-    ),
-    click.option(
-        "--ranks",
-        type=click.Choice(("server", "mpc")),
-        help="fedauc: who ranks the scores: the server (the default), or the clients together, "
-        "who then show them to nobody.",
-    ),
-    click.option(
-        "--alpha",
-        type=float,
-        help="fedauc, fixed: the rank sum's share of epsilon, 0.5 by default.",
-    ),
-    click.option(
-        "--beta",
-        type=float,
-        help="fedauc, orthogonal: the count's share of epsilon, 0.5 by default.",
-    ),
-    click.option(
-        "--delta",
-        type=float,
-        help="Gaussian noise, hierarchical-auc: the chance that epsilon fails.",
-    ),
-    click.option(
-        "--thresholds", type=int, help="dpauc, encrypted-auc: thresholds or cells, 100 by default."
-    ),
-    click.option(
-        "--adversary",
-        type=click.Choice(ADVERSARIES),
-        help="encrypted-auc: what the aggregator may do; semi-honest by default.",
-    ),
-    click.option(
-        "--scheme", type=click.Choice(SCHEMES), help="encrypted-auc: bfv (exact) by default."
-    ),
-    click.option(
-        "--edges",
-        callback=_numbers,
-        metavar="0,A,...,1",
-        help="encrypted-auc: the thresholds themselves, agreed beforehand; evenly by default.",
-    ),
-    click.option(
-        "--most-records", type=int, help="encrypted-auc: a public bound of all records, 2**20."
-    ),
-    click.option(
-        "--accounting",
-        type=click.Choice(("tight", "paper")),
-        help="dpauc, laplace or gaussian: tight by default.",
-    ),
-    click.option(
-        "--adjacency",
-        type=click.Choice(("record", "label", "replace")),
-        help="dpauc, score-histogram: what epsilon hides; record by default where it applies.",
-    ),
-    click.option(
-        "--clamp/--no-clamp",
-        default=None,
-        help="dpauc, laplace or gaussian: clamp and order noisy counts, as the paper does.",
-    ),
-    click.option(
-        "--height",
-        type=int,
-        help="score-histogram, hierarchical-auc: 2**height cells of scores.",
-    ),
-    click.option(
-        "--buckets", type=int, help="score-histogram: equi-depth buckets of curves and calibration."
-    ),
-    click.option(
-        "--budget",
-        type=click.Choice(("split", "sample")),
-        help="score-histogram: divide epsilon over the tree's levels, or the records.",
-    ),
-    click.option(
-        "--aim",
-        type=click.Choice(AIMS),
-        help="score-histogram: what that division serves best; auc by default.",
-    ),
-    click.option(
-        "--dropouts",
-        type=float,
-        help="score-histogram, distributed-dp: the share of clients that may vanish, 0 by default.",
-    ),
-    click.option(
-        "--second-round",
-        type=float,
-        help="score-histogram, distributed-dp: epsilon's part for a second pass, 0 by default.",
-    ),
-    click.option(
-        "--labels",
-        type=click.Choice(("public", "private")),
-        help="two-round-auc: whether the server may know the classes; private by default.",
-    ),
-    click.option(
-        "--estimator",
-        type=click.Choice(ESTIMATORS),
-        help="hierarchical-auc: consistent by default.",
-    ),
-    click.option(
-        "--kernel",
-        type=click.Choice(tuple(KERNELS)),
-        help="ustatistic, paired-ustatistic: the function of two records.",
-    ),
-    click.option(
-        "--matchings",
-        type=int,
-        help="paired-ustatistic: how many pairs a record is in; 1, more where epsilon is large.",
-    ),
-    click.option(
-        "--noise",
-        type=click.Choice(NOISES),
-        help="paired-ustatistic: what hides a pair's value. randomised-response by default for the "
-        "AUC and collisions, else laplace.",
-    ),
-    click.option("--bins", type=int, help="ustatistic: into how many bins values are cut."),
-    click.option(
-        "--domain",
-        type=(float, float),
-        metavar="LOW HIGH",
-        help="ustatistic; paired-ustatistic, gini: the public range of values, 0 1 by default.",
-    ),
-    click.option(
-        "--values",
-        callback=_numbers,
-        metavar="A,B,...",
-        help="ustatistic: the public values themselves, where they are few.",
-    ),
-    click.option(
-        "--second-domain", type=(float, float), metavar="LOW HIGH", help="ustatistic: of --second."
-    ),
-    click.option(
-        "--second-values", callback=_numbers, metavar="A,B,...", help="ustatistic: of --second."
-    ),
+from tacit.protocol.conversation import Protocol
+from tacit.protocol.registry import (
+    SettingError,
+    comparison_kind_of,
+    comparison_names,
+    comparison_of,
+    kind_of,
+    protocol_names,
+    protocol_of,
 )
+from tacit.protocol.settings import Setting, known_settings
+
+CHOSEN = "tacit.cli.options.chosen"
+"""The key under which a command's context says whose options are wanted."""
+
+CHOICE = "--protocol"
+
+Labelled = tuple[str, Setting]
+"""A setting with the name of its protocol."""
 
 
-def protocol_settings(command: Command) -> Command:
-    """Give a command every protocol's options."""
-    for option in reversed(_SETTINGS):
-        command = option(command)
-    return command
+@dataclass(frozen=True)
+class Source:
+    """The origin of a command's protocols.
+
+    Parameters
+    ----------
+    names : of the protocols.
+    kind_of : the class of a name.
+    protocol_of : the protocol of a name with settings.
+    """
+
+    names: Callable[[], Sequence[str]]
+    kind_of: Callable[[str], Any]
+    protocol_of: Callable[[str, Mapping[str, Any]], Protocol]
 
 
-def chosen_protocol(name: str, settings: dict[str, Any]) -> Protocol:
+PROTOCOLS = Source(protocol_names, kind_of, protocol_of)
+COMPARISONS = Source(comparison_names, comparison_kind_of, comparison_of)
+
+
+class SettingsCommand(click.Command):
+    """A command that takes the settings of the protocol that ``--protocol`` names.
+
+    Only that protocol is imported. All protocols are imported for the help, and where an option
+    is not that protocol's, so that the error can name it.
+
+    Parameters
+    ----------
+    settings_after : the parameter that the settings follow in the help.
+    source : where the protocols are from.
+    """
+
+    def __init__(
+        self, *args: Any, settings_after: str, source: Source = PROTOCOLS, **extra: Any
+    ) -> None:
+        super().__init__(*args, **extra)
+        self._after, self._source = settings_after, source
+        self._made: dict[tuple[str, ...], list[click.Option]] = {}
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments, with the options of the protocol among them."""
+        ctx.meta[CHOSEN] = self._wanted(args)
+        return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The parameters, with the settings among them."""
+        given = super().get_params(ctx)
+        taken = {name for parameter in given for name in (*parameter.opts, parameter.name)}
+        names = ctx.meta.get(CHOSEN) or tuple(self._source.names())
+        options = self._options(names)
+        added = [each for each in options if taken.isdisjoint((*each.opts, each.name))]
+        place = 1 + next(i for i, each in enumerate(given) if each.name == self._after)
+        return [*given[:place], *added, *given[place:]]
+
+    def _options(self, names: tuple[str, ...]) -> list[click.Option]:
+        """The options of these protocols' settings, made once: click tells them apart as objects.
+
+        A setting that has the name of a parameter of the command itself has no option.
+        """
+        if names not in self._made:
+            self._made[names] = self._new_options(names)
+        return self._made[names]
+
+    def _new_options(self, names: tuple[str, ...]) -> list[click.Option]:
+        kinds = {name: known_settings(self._source.kind_of(name)) for name in names}
+        labelled: dict[str, list[Labelled]] = {}
+        for name, known in kinds.items():
+            for key, setting in known.items():
+                if setting.declared.help is not None and option_type(setting) is not None:
+                    labelled.setdefault(key, []).append((name, setting))
+        return [option_of(settings, len(kinds)) for settings in labelled.values()]
+
+    def _wanted(self, args: Sequence[str]) -> tuple[str, ...] | None:
+        """The protocol whose options suffice for these arguments; None where none does."""
+        name = self._chosen(args)
+        if name is None or name not in self._source.names():
+            return None
+        used = {arg.partition("=")[0] for arg in args if arg.startswith("--")}
+        used |= {"-h"} & set(args)
+        parameters = [*self.params, *self._options((name,))]
+        known = {each for option in parameters for each in (*option.opts, *option.secondary_opts)}
+        return (name,) if used <= known else None
+
+    def _chosen(self, args: Sequence[str]) -> str | None:
+        """The protocol that the arguments name, or the option's default."""
+        option = next(each for each in self.params if CHOICE in each.opts)
+        chosen = option.default if isinstance(option.default, str) else None
+        for place, arg in enumerate(args):
+            if arg == CHOICE and place + 1 < len(args):
+                chosen = args[place + 1]
+            elif arg.startswith(f"{CHOICE}="):
+                chosen = arg.partition("=")[2]
+        return chosen
+
+
+def option_of(settings: Sequence[Labelled], protocols: int) -> click.Option:
+    """One option for a setting of several protocols.
+
+    Parameters
+    ----------
+    settings : with their protocols' names; the first decides the type.
+    protocols : how many there are in all.
+    """
+    first = settings[0][1]
+    kind, flag = option_type(first), first.name.replace("_", "-")
+    flags = f"--{flag}/--no-{flag}" if kind is bool else f"--{flag}"
+    choices = [choice for _, setting in settings for choice in setting.choices]
+    if isinstance(kind, Choice):
+        aliases = [each.declared.aliases for _, each in settings]
+        kind = Choice(tuple(dict.fromkeys(choices)), aliases)
+    return click.Option(
+        [flags, first.name],
+        type=kind,
+        default=None,
+        metavar=first.declared.metavar or _metavar(kind),
+        help=help_of(settings, protocols),
+    )
+
+
+def option_type(setting: Setting) -> Any:
+    """The type of a setting's option; None where a command line cannot express its value."""
+    if setting.declared.type is not None:
+        return setting.declared.type
+    if setting.choices:
+        return Choice(setting.choices, [setting.declared.aliases])
+    for form in setting.forms:
+        if form in (bool, int, float, str):
+            return form
+        if get_origin(form) is tuple and get_args(form)[-1] is not Ellipsis:
+            return click.Tuple(get_args(form))
+        if get_origin(form) in (tuple, Sequence):
+            return Numbers()
+    return None
+
+
+class Choice(click.Choice):  # type: ignore[type-arg]  # generic from click 8.2 on
+    """One of some texts, also in another spelling.
+
+    Parameters
+    ----------
+    choices : the texts.
+    aliases : other spellings with their choices, of each setting that the option is for.
+    """
+
+    def __init__(self, choices: Sequence[str], aliases: Sequence[Mapping[str, str]]) -> None:
+        super().__init__(choices)
+        self._aliases = {
+            spelling: choice for each in reversed(aliases) for spelling, choice in each.items()
+        }
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The choice of a text."""
+        if isinstance(value, str) and value not in self.choices:
+            value = self._aliases.get(value.lower().replace("_", "-"), value)
+        return super().convert(value, param, ctx)
+
+
+class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+    """Numbers separated by commas."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The numbers of a text."""
+        try:
+            return tuple(float(part) for part in value.split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not numbers separated by commas", param, ctx)
+
+
+def _metavar(kind: Any) -> str | None:
+    if isinstance(kind, Numbers):
+        return "A,B,..."
+    is_range = isinstance(kind, click.Tuple) and len(kind.types) == 2
+    return "LOW HIGH" if is_range else None
+
+
+def help_of(settings: Sequence[Labelled], protocols: int) -> str:
+    """What protocols say of a setting: each text once, after the protocols that say it.
+
+    A text that most of so many protocols share stands without their names.
+    """
+    labels: dict[str, list[str]] = {}
+    for name, setting in settings:
+        label = f"{name}, {setting.declared.when}" if setting.declared.when else name
+        labels.setdefault(setting.declared.help or "", []).append(label)
+    return " ".join(_sentence(text, each, protocols) for text, each in labels.items())
+
+
+def _sentence(text: str, labels: list[str], protocols: int) -> str:
+    if 2 * len(labels) > protocols:
+        return f"{text[:1].upper()}{text[1:]}."
+    names = ("; " if any(", " in label for label in labels) else ", ").join(labels)
+    return f"{names}: {text}." if text else f"{names}."
+
+
+def chosen_protocol(name: str, settings: Mapping[str, Any], source: Source = PROTOCOLS) -> Protocol:
     """The protocol with the settings that were given, all of which it must use."""
+    given = {key: value for key, value in settings.items() if value is not None}
     try:
-        return protocol_of(name, {k: given for k, given in settings.items() if given is not None})
+        return source.protocol_of(name, given)
     except SettingError as error:
-        flag, place = f"--{error.name.replace('_', '-')}", f"--protocol {name}"
+        flag, place = f"--{error.name.replace('_', '-')}", f"{CHOICE} {name}"
         if error.missing:
             raise click.UsageError(f"{place} needs {flag}") from None
         place = ", ".join((place, *error.choices))

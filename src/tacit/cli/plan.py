@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from tacit.cli.shell import NO_SIGNAL, as_json, show
-from tacit.planning.families import TRUSTS
 from tacit.planning.planner import plan as make_plan
+from tacit.protocol.trust import Trust, trust_words
 
 PLAN_EXAMPLES = """\b
 Examples:
@@ -16,13 +16,17 @@ Examples:
 
 \b
 Trust:
-  central             the server may see each client's counts, with noise that the client
+  each                the server may see each client's counts, with noise that the client
                       itself added; no party adds noise for another
   server-sees-scores  the server may know all scores, and no label
   local               nobody is trusted: each record's report is private by itself
   secure-sum          the server sees sums over the clients only
+  exact-sum           the same without noise: there is no differential privacy
   encrypted           the aggregator computes on encrypted counts
-  two-party           two holders of records compute together, by cryptography
+  mpc                 two holders of records compute together, by cryptography
+
+Earlier words are understood: central (each), local-dp (local), distributed-dp (secure-sum),
+secure-aggregation (exact-sum), two-party (mpc).
 
 \b
 Exit status:
@@ -40,7 +44,11 @@ Exit status:
 @click.option("--clients", type=int, required=True, help="How many clients hold them.")
 @click.option("--epsilon", type=float, required=True, help="The privacy budget of an evaluation.")
 @click.option(
-    "--trust", type=click.Choice(tuple(TRUSTS)), required=True, help="Who may see what; see below."
+    "--trust",
+    type=click.Choice(trust_words()),
+    metavar=f"[{'|'.join(trust.value for trust in Trust)}]",
+    required=True,
+    help="Who may see what; see below.",
 )
 @click.option("--auc-guess", type=float, help="The AUC to expect; without one, 0.65 to 0.9.")
 @click.option(
@@ -49,7 +57,9 @@ Exit status:
     help="The error that is wanted: root mean square, of which a 95 % interval is about twice.",
 )
 @click.option(
-    "--metric", default="auc", show_default=True, help="auc, precision@t (as precision@0.3) or ece."
+    "--metric",
+    help="auc, precision@t (as precision@0.3), ece, or a protocol's figure. By default auc, with "
+    "protocols of other figures beside it.",
 )
 @click.option("--json", "print_json", is_flag=True, help="Print the plan as JSON.")
 @click.pass_context
@@ -63,7 +73,7 @@ def plan(
     trust: str,
     auc_guess: float | None,
     target: float | None,
-    metric: str,
+    metric: str | None,
     print_json: bool,
 ) -> None:
     """Predict every fitting protocol's error and traffic, and recommend one. Nothing is spent.

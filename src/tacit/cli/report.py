@@ -8,7 +8,7 @@ from tacit.cli.shell import show
 from tacit.output import OutputFile
 from tacit.reporting.model_index import TASK, model_index
 from tacit.reporting.page import report as report_page
-from tacit.reporting.reading import read_results
+from tacit.results.reading import read_results
 
 PAGE = "report.html"
 REPORT_EXAMPLES = """\b
@@ -56,9 +56,9 @@ def report(
     _refuse_idle(form, title, model, task)
     target = PAGE if output is None and form == "html" else output
     file = None if target is None else OutputFile(target)
-    found = read_results(results)
+    loaded = read_results(results)
     page = form == "html"
-    made = report_page(found, title) if page else model_index(found, model, task or TASK)
+    made = report_page(loaded, title) if page else model_index(loaded, model, task or TASK)
     if file is None:
         show(made.rstrip("\n"))
         return

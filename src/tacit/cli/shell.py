@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 
 import click
 
-from tacit.running.joint_engine import JointError
+from tacit.protocol.mpc import MPCError
+from tacit.running.session.reasons import escaped
 
 FAILED, NO_SIGNAL, INTERRUPTED = 2, 3, 130
 HELP_NAMES = ["-h", "--help"]
@@ -49,7 +50,7 @@ class Tacit(click.Group):
             fail(error.format_message())
         except OSError as error:
             fail(reason(error))
-        except (ValueError, ImportError, ArithmeticError, JointError) as error:
+        except (ValueError, ImportError, ArithmeticError, MPCError) as error:
             fail(str(error))
         except MemoryError:
             fail("there is not enough memory for these records and settings")
@@ -75,7 +76,7 @@ def as_json(content: Any) -> str:
 
 @contextmanager
 def prompt_interrupt() -> Iterator[None]:
-    """End at once when interrupted: threads at work would be waited for, and have nothing to save.
+    """End at once when interrupted: waiting for working threads would save nothing.
 
     An interrupt that the caller ignores stays ignored.
     """
@@ -97,15 +98,31 @@ def prompt_interrupt() -> Iterator[None]:
 
 
 def show(text: str) -> None:
-    """Print to standard output; a full disk behind it is an error like any other."""
+    """Print to standard output; a full disk behind it is an error like any other.
+
+    Files hold the names of columns and groups: no control character of theirs is printed.
+    """
     try:
-        click.echo(text)
+        click.echo("\n".join(map(escaped, text.split("\n"))))
     except BrokenPipeError:
         raise
     except OSError as error:
         raise click.ClickException(
             f"the result cannot be written to standard output: {reason(error)}"
         ) from None
+
+
+def as_lines(rows: Sequence[tuple[str, str]], warnings: Sequence[str]) -> str:
+    """Labelled lines and warnings; a name with a line end makes no line of its own."""
+    safe = [(escaped(name), escaped(value)) for name, value in rows]
+    width = max(len(name) for name, _ in safe)
+    lines = [f"{name:{width}}  {value}" for name, value in safe]
+    return "\n".join(lines + [f"warning: {escaped(warning)}" for warning in warnings])
+
+
+def complain(sentence: str) -> None:
+    """Say something in one line on standard error, without control characters."""
+    click.echo(escaped(sentence), err=True)
 
 
 def reason(error: OSError) -> str:
@@ -117,7 +134,7 @@ def reason(error: OSError) -> str:
 def fail(sentence: str, code: int = FAILED) -> NoReturn:
     """Say what went wrong in one line, and end."""
     line = " ".join(sentence.split()).rstrip(".")
-    click.echo(f"tacit: {line or 'failed without a reason'}", err=True)
+    complain(f"tacit: {line or 'failed without a reason'}")
     _settle_standard_output()
     sys.exit(code)
 

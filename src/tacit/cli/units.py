@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import click
 
+from tacit.cli.shell import complain
 from tacit.data.file_units import ScaleWarning, Units
 from tacit.data.units import REAL, UNITS
 
@@ -52,9 +53,9 @@ def refuse_two_maps(unit: Units, rescale: object) -> None:
 
 @contextmanager
 def doubts_told() -> Iterator[None]:
-    """Tell doubts about scales on standard error: they are about records, and stay here."""
+    """Print doubts about scales on standard error, and nowhere else: they are about records."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ScaleWarning)
         yield
-    for sentence in dict.fromkeys(str(own.message) for own in caught):
-        click.echo(f"tacit: warning: {sentence}", err=True)
+    for sentence in dict.fromkeys(str(doubt.message) for doubt in caught):
+        complain(f"tacit: warning: {sentence}")

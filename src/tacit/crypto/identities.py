@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
     Ed25519PublicKey,
 )
 
-from tacit.crypto.sum_errors import ForgedError, UnknownClientError
+from tacit.crypto.errors import ForgedError, UnknownClientError
 
 KEY_BYTES = 32
 SIGNATURE_BYTES = 64
@@ -137,6 +137,5 @@ class Roster:
         """
         if not self.has_signed(index, message, signature):
             raise ForgedError(
-                f"the {what} in the name of client {index} are not signed by its identity, "
-                "or were signed for other terms"
+                f"the {what} in the name of client {index}: no signature by it for these terms"
             )

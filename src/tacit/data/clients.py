@@ -10,6 +10,9 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.data.arrays import SECOND, as_ids, as_labels, as_scores
+from tacit.data.dealing import dealt
+from tacit.data.errors import DataError
 from tacit.data.units import RANGES, check_unit, outside
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -51,14 +54,6 @@ class Ragged(Generic[Scalar]):
         """The clients ``start`` to ``stop - 1``."""
         low, high = int(self.offsets[start]), int(self.offsets[stop])
         return Ragged(self.values[..., low:high], self.offsets[start : stop + 1] - low)
-
-
-SECOND = "second values"
-"""What messages call the second values of records."""
-
-
-class DataError(ValueError):
-    """Records that cannot be evaluated; the message names the place and the value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +191,7 @@ class Clients:
         second : the column of a second value of each record; None where there is none.
         unit : what the scores are.
         """
-        from tacit.data.reading import columns_of_frame  # noqa: PLC0415 -- it imports this module
+        from tacit.data.frames import columns_of_frame  # noqa: PLC0415 -- it imports Arrow
 
         columns = columns_of_frame(frame, score, label, client, second)
         return cls.from_arrays(*columns, unit=unit)
@@ -217,10 +212,17 @@ class Clients:
         records of similar score to the same client (their non-IID setting). ``second`` is a second
         value of each record.
         """
-        from tacit.data.splitting import split_records  # noqa: PLC0415 -- it imports this module
-
+        flat_scores, flat_labels = as_scores(scores), as_labels(labels)
         flat_second = None if second is None else as_scores(second, SECOND)
-        return split_records(as_scores(scores), as_labels(labels), clients, by, seed, flat_second)
+        _check_sizes(flat_scores.size, flat_labels, flat_second)
+        order, offsets = dealt(flat_scores, clients, by, seed)
+        return cls(
+            flat_scores[order],
+            flat_labels[order],
+            offsets,
+            simulated=True,
+            second=None if flat_second is None else flat_second[order],
+        )
 
     @classmethod
     def concatenate(cls, parts: Sequence[Clients]) -> Clients:
@@ -322,45 +324,9 @@ def _common_unit(parts: Sequence[Clients]) -> str | None:
     return parts[0].unit
 
 
-def as_scores(values: ArrayLike, called: str = "scores") -> NDArray[np.float64]:
-    """Scores as a flat float64 array; raises DataError when they are not numbers."""
-    try:
-        scores = np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{called} must be numbers: {error}") from None
-    if scores.ndim != 1:
-        raise DataError(f"{called} must have one axis, got shape {scores.shape}")
-    return scores
-
-
-def as_labels(values: ArrayLike) -> NDArray[np.int8]:
-    """Labels as a flat int8 array; raises DataError naming the first that is not 0 or 1."""
-    raw = np.asarray(values)
-    if raw.ndim != 1:
-        raise DataError(f"labels must have one axis, got shape {raw.shape}")
-    if raw.dtype == np.bool_:
-        return raw.astype(np.int8)
-    if raw.dtype.kind not in "iuf":
-        raise DataError(f"labels must be 0 or 1, got values of type {raw.dtype}")
-    wrong = np.flatnonzero(~((raw == 0) | (raw == 1)))
-    if wrong.size:
-        raise DataError(f"labels must be 0 or 1, got {raw[wrong[0]]} in row {wrong[0] + 1}")
-    return np.ascontiguousarray(raw, dtype=np.int8)
-
-
-def as_ids(values: ArrayLike) -> NDArray[Any]:
-    """Client ids as an array; raises DataError when they are neither integers nor strings."""
-    ids = np.asarray(values)
-    if ids.dtype.kind not in "iuUTO":
-        raise DataError(f"client ids must be integers or strings, got values of type {ids.dtype}")
-    return ids
-
-
 def _validate(clients: Clients) -> None:
     offsets, records = clients.offsets, clients.scores.size
-    if clients.labels.size != records:
-        raise DataError(f"{records} scores but {clients.labels.size} labels")
-    _check_second_size(records, clients.second)
+    _check_sizes(records, clients.labels, clients.second)
     if offsets.size < 2:
         raise DataError("at least one client is needed, got none")
     if offsets[0] != 0 or offsets[-1] != records:
@@ -402,6 +368,14 @@ def _check_range(clients: Clients) -> None:
             f"scores in {clients.unit} must be from {low:g} to {high:g}, "
             f"got {clients.scores[wrong[0]]} in {clients.place(int(wrong[0]))}"
         )
+
+
+def _check_sizes(
+    records: int, labels: NDArray[np.int8], second: NDArray[np.float64] | None
+) -> None:
+    if labels.size != records:
+        raise DataError(f"{records} scores but {labels.size} labels")
+    _check_second_size(records, second)
 
 
 def _check_second_size(records: int, second: NDArray[np.float64] | None) -> None:

@@ -10,7 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tacit.data.clients import DataError
+from tacit.data.arrays import MUST_BE_EXACT, ROUNDED
+from tacit.data.errors import DataError
+
+MAX_QUOTED = 60
+"""Largest number of characters that are shown of a wrong value."""
 
 
 @dataclass(frozen=True)
@@ -73,15 +77,27 @@ def column_of(batch: pa.RecordBatch, name: str, place: Place) -> Any:
 
 
 def numbers_of(column: Any, called: str, place: Place) -> NDArray[np.float64]:
-    """Finite numbers, shape (rows,).
+    """Finite numbers, shape (rows,); whole ones are those that float64 holds.
 
     Raises
     ------
-    DataError : for what is no finite number, naming ``called``, the value and its place.
+    DataError : for what is no such number, naming ``called``, the value and its place.
     """
     numbers = _as_float64(column, f"{called} must be numbers", place)
     _refuse_first(~np.isfinite(numbers), f"{called} must be finite", column, place)
+    _refuse_first(_rounded(numbers, column), f"{called} {MUST_BE_EXACT}", column, place)
     return numbers
+
+
+def _rounded(numbers: NDArray[np.float64], column: Any) -> NDArray[np.bool_]:
+    """Which numbers were whole and may have been rounded, so that different ones would tie."""
+    large = np.abs(numbers) >= ROUNDED
+    if pa.types.is_floating(column.type):
+        return np.zeros_like(large)
+    if large.any() and _is_text(column.type):
+        whole = pc.match_substring_regex(column, r"^\s*[+-]?[0-9]+\s*$")
+        large &= whole.to_numpy(zero_copy_only=False)
+    return large
 
 
 def labels_of(column: Any, place: Place) -> NDArray[np.int8]:
@@ -119,7 +135,9 @@ def _as_float64(column: Any, must: str, place: Place) -> NDArray[np.float64]:
         numbers: NDArray[np.float64] = np.from_dlpack(text.cast(pa.float64(), safe=False))
     except pa.ArrowInvalid:
         first = _first_that_is_no_number(text)
-        raise DataError(f"{must}, got {column[first].as_py()!r} in {place.row(first)}") from None
+        raise DataError(
+            f"{must}, got {_short(repr(column[first].as_py()))} in {place.row(first)}"
+        ) from None
     return numbers
 
 
@@ -139,4 +157,9 @@ def _first_that_is_no_number(text: Any) -> int:
 def _refuse_first(wrong: NDArray[np.bool_], must: str, column: Any, place: Place) -> None:
     if wrong.any():
         first = int(np.argmax(wrong))
-        raise DataError(f"{must}, got {column[first]} in {place.row(first)}")
+        raise DataError(f"{must}, got {_short(str(column[first]))} in {place.row(first)}")
+
+
+def _short(value: str) -> str:
+    """A value as a sentence holds it; a damaged file may hold one of a million characters."""
+    return value if len(value) <= MAX_QUOTED else f"{value[:MAX_QUOTED]}..."

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tacit.data.clients import Clients, DataError, Ragged
+from tacit.data.clients import Clients, Ragged
+from tacit.data.errors import DataError
 from tacit.data.rescaling import in_unit
 from tacit.data.scales import files_apart
 from tacit.data.units import LOG_ODDS, PERCENT, PROBABILITY, UNITS, check_unit

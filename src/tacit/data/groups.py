@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.data.clients import Clients, DataError, as_ids
+from tacit.data.arrays import as_ids
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
 
-MOST_GROUPS = 200
+MAX_GROUPS = 200
 """More groups than this are a mistake: a column of numbers, or of names."""
 
 
@@ -27,7 +29,7 @@ class Groups:
 
     Raises
     ------
-    DataError : for more than ``MOST_GROUPS`` groups.
+    DataError : for more than ``MAX_GROUPS`` groups.
 
     Examples
     --------
@@ -44,9 +46,9 @@ class Groups:
     agreed: bool = False
 
     def __post_init__(self) -> None:
-        if len(self.names) > MOST_GROUPS:
+        if len(self.names) > MAX_GROUPS:
             raise DataError(
-                f"there may be {MOST_GROUPS} groups at most, got {len(self.names)}, "
+                f"there may be {MAX_GROUPS} groups at most, got {len(self.names)}, "
                 f"{self.names[0]!r} and {self.names[1]!r} among them"
             )
 
@@ -87,10 +89,10 @@ class Groups:
             values_found, index = np.unique(given, return_inverse=True)
         except TypeError:
             raise DataError("groups must be all integers or all strings") from None
-        found = tuple(str(name) for name in values_found)
+        present_names = tuple(str(name) for name in values_found)
         if names is None:
-            return cls(found, index.astype(np.int64))
-        return cls(tuple(names), _indices(found, names)[index], agreed=True)
+            return cls(present_names, index.astype(np.int64))
+        return cls(tuple(names), _indices(present_names, names)[index], agreed=True)
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -114,13 +116,13 @@ class Groups:
         if self.of_record.size != clients.records:
             raise DataError(f"{clients.records} records but {self.of_record.size} groups")
         inside = self.of_record == group
-        held = np.add.reduceat(inside, clients.offsets[:-1], dtype=np.int64)
-        kept = np.arange(clients.count) if all_clients else np.flatnonzero(held)
+        sizes = np.add.reduceat(inside, clients.offsets[:-1], dtype=np.int64)
+        client_indices = np.arange(clients.count) if all_clients else np.flatnonzero(sizes)
         return Clients(
             clients.scores[inside],
             clients.labels[inside],
-            np.concatenate(([0], np.cumsum(held[kept]))).astype(np.int64),
-            tuple(clients.names[place] for place in kept) if clients.names else (),
+            np.concatenate(([0], np.cumsum(sizes[client_indices]))).astype(np.int64),
+            tuple(clients.names[place] for place in client_indices) if clients.names else (),
             clients.simulated,
             None if clients.second is None else clients.second[inside],
             clients.unit,
@@ -128,12 +130,12 @@ class Groups:
         )
 
 
-def _indices(found: tuple[str, ...], names: Sequence[str]) -> NDArray[np.int64]:
+def _indices(present_names: tuple[str, ...], names: Sequence[str]) -> NDArray[np.int64]:
     """The index of each group found among the agreed names."""
     index = {name: place for place, name in enumerate(names)}
     if len(index) < len(names):
         raise DataError(f"agreed groups must differ, got {', '.join(map(repr, names))}")
-    for name in found:
+    for name in present_names:
         if name not in index:
             raise DataError(f"a record is of group {name!r}, which is none of the agreed groups")
-    return np.array([index[name] for name in found], dtype=np.int64)
+    return np.array([index[name] for name in present_names], dtype=np.int64)

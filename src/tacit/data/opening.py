@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tacit.data.clients import DataError
+from tacit.data.errors import DataError
 
 _READ_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error)
 
@@ -62,9 +62,9 @@ def reason(error: BaseException) -> str:
 def opened_file(source: str, closing: ExitStack) -> pa.NativeFile:
     """A file that Arrow's threads read by themselves.
 
-    They read ahead, and a reader that was left before its end has them still at it when the
-    interpreter ends. A file that is an object of Python would then call into an interpreter that is
-    gone, which ends the process by SIGABRT.
+    The threads read ahead. If a reader is left before its end, they may still read when the
+    interpreter ends. A file that is a Python object would then call into an interpreter that no
+    longer exists, which ends the process by SIGABRT.
     """
     return closing.enter_context(pa.OSFile(source))
 

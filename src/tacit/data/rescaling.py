@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tacit.data.clients import Clients, DataError
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
 from tacit.data.units import converted
 
 
@@ -19,7 +20,8 @@ def rescale(clients: Clients, low: float, high: float) -> Clients:
 
     Raises
     ------
-    DataError : for bounds that do not ascend, and for a score outside them, naming client and row.
+    DataError : for bounds that do not ascend or are too far apart, and for a score outside them,
+        naming client and row.
 
     Examples
     --------
@@ -29,6 +31,10 @@ def rescale(clients: Clients, low: float, high: float) -> Clients:
     """
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise DataError(f"the bounds of scores must be finite and ascend, got {low} and {high}")
+    if math.isinf(high - low):
+        raise DataError(
+            f"the bounds of scores must be less than 1.8e308 apart, got {low} and {high}"
+        )
     wrong = np.flatnonzero((clients.scores < low) | (clients.scores > high))
     if wrong.size:
         client = int(clients.client_of_record[wrong[0]])
@@ -41,7 +47,7 @@ def rescale(clients: Clients, low: float, high: float) -> Clients:
 
 
 def in_unit(clients: Clients, wanted: str) -> Clients:
-    """The clients with their scores told in another unit than the one that they name.
+    """The clients with their scores converted from the unit that they name to another.
 
     Raises
     ------

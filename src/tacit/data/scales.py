@@ -45,7 +45,7 @@ class ScaleDifference:
     unusual_range: tuple[float, float]
 
     def sentence(self, names: tuple[str, ...]) -> str:
-        """What a reader is told.
+        """The difference as a sentence for a reader.
 
         Parameters
         ----------
@@ -63,7 +63,7 @@ def files_apart(scores: Ragged[np.float64]) -> tuple[ScaleDifference | None, boo
 
     Some files lie within [0, 1], and others have scores outside: it is evident where at least
     ``EVIDENT_SHARE`` of one of them lie outside. Where all have scores outside, widths that are far
-    apart are told, and never evident. Files that all lie within [0, 1] are never told.
+    apart are reported, and never as evident. Files that all lie within [0, 1] are never reported.
     """
     shares = _shares_outside(scores)
     beyond = shares > 0
@@ -76,8 +76,8 @@ def clients_apart(scores: Ragged[np.float64]) -> ScaleDifference | None:
     """Which clients differ evidently in scale, where a server sees all scores.
 
     Some clients lie within [0, 1], and others have at least ``EVIDENT_SHARE`` of their scores
-    outside. That is told where chance does not explain how many lie within. Where all have scores
-    outside, widths that are far apart are told.
+    outside. That is reported where chance does not explain how many lie within. Where all have
+    scores outside, widths that are far apart are reported.
     """
     shares = _shares_outside(scores)
     within, beyond = shares == 0, shares >= EVIDENT_SHARE
@@ -101,12 +101,12 @@ def _chance_of_within(shares: NDArray[np.float64], sizes: NDArray[np.int64]) -> 
     """
     share = 1.0 - float(np.average(shares, weights=sizes))
     expected = float(np.sum(share ** sizes.astype(np.float64)))
-    found = int(np.count_nonzero(shares == 0))
-    if found <= expected:
+    within_count = int(np.count_nonzero(shares == 0))
+    if within_count <= expected:
         return 1.0
     if expected == 0:
         return 0.0
-    return float(np.exp(found - expected + found * np.log(expected / found)))
+    return float(np.exp(within_count - expected + within_count * np.log(expected / within_count)))
 
 
 def _shares_outside(scores: Ragged[np.float64]) -> NDArray[np.float64]:

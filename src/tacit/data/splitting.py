@@ -1,46 +1,16 @@
-"""Simulated federations: one holder's records dealt out to clients, and synthetic records."""
+"""Synthetic records and federations, for simulations."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.data.clients import Clients, DataError, as_labels, as_scores
-
-
-def split_records(
-    scores: NDArray[np.float64],
-    labels: NDArray[np.int8],
-    clients: int,
-    by: Literal["uniform", "score"] = "uniform",
-    seed: int | None = None,
-    second: NDArray[np.float64] | None = None,
-) -> Clients:
-    """Deal records out to ``clients`` simulated clients whose sizes differ by at most one.
-
-    Raises
-    ------
-    DataError : when there are fewer records than clients, or ``by`` is unknown.
-    """
-    records = scores.size
-    if labels.size != records:
-        raise DataError(f"{records} scores but {labels.size} labels")
-    if second is not None and second.size != records:
-        raise DataError(f"{records} scores but {second.size} second values")
-    if not 1 <= clients <= records:
-        raise DataError(f"the number of clients must be between 1 and {records}, got {clients}")
-    if by == "uniform":
-        order = np.random.default_rng(seed).permutation(records)
-    elif by == "score":
-        order = np.argsort(scores, kind="stable")
-    else:
-        raise DataError(f"records are split by 'uniform' or 'score', got {by!r}")
-    offsets = (np.arange(clients + 1, dtype=np.int64) * records) // clients
-    dealt = None if second is None else second[order]
-    return Clients(scores[order], labels[order], offsets, simulated=True, second=dealt)
+from tacit.data.arrays import as_labels, as_scores
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
 
 
 def binormal_scores(
@@ -66,6 +36,31 @@ def binormal_scores(
     labels = np.repeat(np.array([1, 0], dtype=np.int8), [positives, negatives])
     latent = rng.standard_normal(labels.size) + separation * labels - separation / 2
     return scipy.special.ndtr(latent), labels
+
+
+def federation(
+    records: int, apart: bool, low: float = 0.0, high: float = 1.0, values: Any = None
+) -> Clients:
+    """Evenly spread records of alternating class, second values descending.
+
+    Parameters
+    ----------
+    records : how many.
+    apart : True for clients of one record each, else one client holds all.
+    low, high : the range of the scores.
+    values : the finite values that scores may take, instead of a range.
+
+    Examples
+    --------
+    >>> federation(3, apart=True).scores, federation(3, apart=True).count
+    (array([0. , 0.5, 1. ]), 3)
+    """
+    scores = np.linspace(low, high, records)
+    if values is not None:
+        scores = np.resize(np.asarray(values, dtype=np.float64), records)
+    labels = np.arange(records, dtype=np.int8) % 2
+    ids = np.arange(records) if apart else None
+    return Clients.from_arrays(scores, labels, ids, second=scores[::-1])
 
 
 def resample_scores(

@@ -1,9 +1,9 @@
-"""Units of scores: what a file's numbers mean, by name, and how one is told in another.
+"""Units of scores: what a file's numbers mean, by name, and how one is converted to another.
 
 An AUC over several clients compares their scores with each other. One client in percent beside
 others from 0 to 1 gives a wrong figure that looks like any other; a range of private scores, or a
-refusal that one record causes, would tell others about that record. So units are named, and names
-are compared.
+refusal that one record causes, would reveal something about that record to others. So units are
+named, and names are compared.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
+from tacit.arrays import Floats
 
 PROBABILITY, PERCENT, LOG_ODDS, REAL = "probability", "percent", "log-odds", "real"
 UNITS = (PROBABILITY, PERCENT, LOG_ODDS, REAL)
@@ -42,28 +42,28 @@ def check_unit(unit: object) -> str:
     return str(unit)
 
 
-def are_convertible(own: str, wanted: str) -> bool:
-    """Whether scores of one unit can be told in another; unknown words can be told in none.
+def are_convertible(unit: str, wanted: str) -> bool:
+    """Whether scores of one unit can be converted to another; those of an unknown unit cannot.
 
     Examples
     --------
     >>> are_convertible("percent", "probability"), are_convertible("real", "probability")
     (True, False)
     """
-    if own not in UNITS or wanted not in UNITS:
+    if unit not in UNITS or wanted not in UNITS:
         return False
-    return own == wanted or REAL not in (own, wanted)
+    return unit == wanted or REAL not in (unit, wanted)
 
 
-def converted(scores: ArrayLike, own: str, wanted: str) -> Floats:
+def converted(scores: ArrayLike, unit: str, wanted: str) -> Floats:
     """Scores of one unit in another, by an increasing map; numbers beyond a unit's end are its end.
 
     Scores whose unit does not change stay as they are.
 
     Parameters
     ----------
-    scores : shape (M,), in ``own``.
-    own, wanted : units.
+    scores : shape (M,), in ``unit``.
+    unit, wanted : units, before and after.
 
     Raises
     ------
@@ -76,12 +76,12 @@ def converted(scores: ArrayLike, own: str, wanted: str) -> Floats:
     >>> converted([-750.0, 0.0], "log-odds", "percent")
     array([ 0., 50.])
     """
-    if not are_convertible(own, wanted):
-        raise ValueError(f"scores in {own} cannot be told in {wanted}")
+    if not are_convertible(unit, wanted):
+        raise ValueError(f"scores in {unit} cannot be told in {wanted}")
     values = np.asarray(scores, dtype=np.float64)
-    if own == wanted:
+    if unit == wanted:
         return values
-    return _from_probabilities(_as_probabilities(values, own), wanted)
+    return _from_probabilities(_as_probabilities(values, unit), wanted)
 
 
 def outside(scores: ArrayLike, unit: str) -> NDArray[np.bool_]:

@@ -14,12 +14,13 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
+from tacit.arrays import Floats
+
 Starts = NDArray[np.int64]
 Counts = NDArray[Any]
 
 SIGNAL = 5.0
-"""Noisy counts say something from this many standard deviations of their noise on."""
+"""Least ratio of a noisy count to the standard deviation of its noise for the count to be used."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +89,8 @@ class ScoreCells:
 
         Examples
         --------
-        >>> found = ScoreCells.from_records([0.2, 0.2, 0.6, 0.8], [0, 1, 1, 1], cells=2)
-        >>> found.edges, found.predicted, found.positives
+        >>> cells = ScoreCells.from_records([0.2, 0.2, 0.6, 0.8], [0, 1, 1, 1], cells=2)
+        >>> cells.edges, cells.predicted, cells.positives
         (array([0. , 0.4, 1. ]), array([0.2, 0.7]), array([1., 2.]))
         """
         known, positive = checked_scores(scores), _checked_labels(labels)
@@ -101,12 +102,12 @@ class ScoreCells:
         edges = _edges_around(known, cells)
         place, size = np.searchsorted(edges[1:-1], known, side="right"), edges.size - 1
         totals = np.bincount(place, minlength=size).astype(np.float64)
-        ours = np.bincount(place, positive, size).astype(np.float64)
+        positives = np.bincount(place, positive, size).astype(np.float64)
         middles = (edges[:-1] + edges[1:]) / 2
         means = np.where(totals > 0, np.bincount(place, known, size), middles)
         below = np.append(np.nextafter(edges[1:-1], 0.0), 1.0)
         centres = np.clip(means / np.maximum(totals, 1.0), edges[:-1], below)
-        return cls(edges, ours, totals - ours, centres=centres)
+        return cls(edges, positives, totals - positives, centres=centres)
 
     @property
     def predicted(self) -> Floats:
@@ -128,9 +129,9 @@ class ScoreCells:
     @property
     def share(self) -> float:
         """The share of positives with one record added to each class, in (0, 1)."""
-        ours = max(float(self.positives.sum()), 0.0)
-        theirs = max(float(self.negatives.sum()), 0.0)
-        return (ours + 1) / (ours + theirs + 2)
+        positives = max(float(self.positives.sum()), 0.0)
+        negatives = max(float(self.negatives.sum()), 0.0)
+        return (positives + 1) / (positives + negatives + 2)
 
     @property
     def has_signal(self) -> bool:
@@ -140,7 +141,7 @@ class ScoreCells:
 
     @property
     def effective_records(self) -> float:
-        """As many records as would sample shares, without noise, as badly as these counts do.
+        """Number of records whose shares, without noise, would have the same error as these counts.
 
         In a bucket of n records a share s has sampling variance ``s (1 - s) / n``; noise of
         variance v on both classes' counts adds ``v ((1 - s)^2 + s^2) / n^2``. Over all cells, with
@@ -197,13 +198,13 @@ class Buckets:
 def equi_depth_starts(totals: Floats, buckets: int) -> Starts:
     """The first cell of each of at most ``buckets`` runs of cells that hold about as many records.
 
-    Bucket k ends where the cumulative count comes nearest to k/``buckets`` of the total. Noise
-    makes cumulative counts fall; they are read off their isotonic regression, within 0 and the
-    total, which unlike cells clipped at zero does not turn the noise of empty cells into records.
-    A cut survives only where the noisy cumulative count itself lies above that of all cuts before
-    it and below the total, so every bucket of the answer has a positive noisy count. There are
-    fewer buckets than asked for where single cells are deeper than a bucket. Exact counts give
-    buckets no deeper than the total over ``buckets`` plus the deepest cell.
+    Bucket k ends where the cumulative count comes nearest to k/``buckets`` of the total. Noise can
+    make cumulative counts fall. Their isotonic regression, within 0 and the total, replaces them;
+    clipping cells at zero would instead turn the noise of empty cells into records. A cut survives
+    only where the noisy cumulative count itself lies above that of all cuts before it and below the
+    total, so every bucket of the answer has a positive noisy count. There are fewer buckets than
+    asked for where single cells are deeper than a bucket. Exact counts give buckets no deeper than
+    the total over ``buckets`` plus the deepest cell.
 
     Parameters
     ----------
@@ -245,16 +246,16 @@ def equi_depth_binnings(totals: Floats, numbers: Iterable[int]) -> list[Starts]:
         raise ValueError(f"totals must be finite, got {cells[~np.isfinite(cells)][0]}")
     reached = np.concatenate(([0.0], np.cumsum(cells)))
     rising = np.clip(scipy.optimize.isotonic_regression(reached).x, 0.0, max(reached[-1], 0.0))
-    found = [_cuts(reached, rising, number) for number in numbers]
-    return list({starts.tobytes(): starts for starts in found}.values())
+    binnings = [_cuts(reached, rising, number) for number in numbers]
+    return list({starts.tobytes(): starts for starts in binnings}.values())
 
 
 def finest_starts(cells: ScoreCells) -> Starts:
     """The finest buckets in which every count says something.
 
     Exact counts: every cell with records alone, with the empty cells that follow it. Noisy counts:
-    equi-depth buckets, four fifths as many again and again, until each holds at least ``SIGNAL``
-    standard deviations of its own noise; one bucket at the least.
+    equi-depth buckets. Their number is multiplied by four fifths until each holds at least
+    ``SIGNAL`` standard deviations of its own noise, or one bucket is left.
     """
     if not cells.variance.any() and (cells.totals >= 0).all():
         starts = np.flatnonzero(cells.totals > 0)
@@ -263,7 +264,7 @@ def finest_starts(cells: ScoreCells) -> Starts:
 
 
 def reliable_starts(cells: ScoreCells, buckets: int) -> Starts:
-    """Equi-depth buckets, at most this many, fewer where noise would drown one of them."""
+    """Equi-depth buckets, at most this many; fewer where one would not stand out from its noise."""
     starts = equi_depth_starts(cells.totals, buckets)
     while starts.size > 1 and not Buckets.of(cells, starts).reliable.all():
         starts = equi_depth_starts(cells.totals, min(buckets, starts.size) * 4 // 5)
@@ -321,33 +322,33 @@ def checked_scores(scores: ArrayLike) -> Floats:
     ------
     ValueError : for another shape, and for a score that is not finite or outside 0 and 1.
     """
-    found = np.asarray(scores, dtype=np.float64)
-    if not (found.ndim == 1 or (found.ndim == 2 and found.shape[1] == 1)):
-        raise ValueError(f"scores must have shape (n,) or (n, 1), got {found.shape}")
-    return checked_unit(found, "scores")
+    numbers = np.asarray(scores, dtype=np.float64)
+    if not (numbers.ndim == 1 or (numbers.ndim == 2 and numbers.shape[1] == 1)):
+        raise ValueError(f"scores must have shape (n,) or (n, 1), got {numbers.shape}")
+    return checked_unit(numbers, "scores")
 
 
-def checked_unit(found: Floats, name: str) -> Floats:
+def checked_unit(numbers: Floats, name: str) -> Floats:
     """The numbers as they are.
 
     Raises
     ------
     ValueError : for one that is not finite or outside 0 and 1; the message names it.
     """
-    if not np.isfinite(found).all():
-        raise ValueError(f"{name} must be finite, got {found[~np.isfinite(found)][0]}")
-    outside = (found < 0) | (found > 1)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{name} must be finite, got {numbers[~np.isfinite(numbers)][0]}")
+    outside = (numbers < 0) | (numbers > 1)
     if outside.any():
-        raise ValueError(f"{name} must lie within 0 and 1, got {found[outside][0]}")
-    return found
+        raise ValueError(f"{name} must lie within 0 and 1, got {numbers[outside][0]}")
+    return numbers
 
 
 def _checked_labels(labels: ArrayLike) -> Floats:
-    found = np.asarray(labels)
-    wrong = (found != 0) & (found != 1)
+    label_array = np.asarray(labels)
+    wrong = (label_array != 0) & (label_array != 1)
     if wrong.any():
-        raise ValueError(f"labels must be 0 or 1, got {found[wrong][0]}")
-    return found.astype(np.float64)
+        raise ValueError(f"labels must be 0 or 1, got {label_array[wrong][0]}")
+    return label_array.astype(np.float64)
 
 
 def _edges_around(scores: Floats, cells: int) -> Floats:
@@ -391,5 +392,5 @@ def _surviving(cuts: Starts, reached: Floats) -> Starts:
     heights = reached[cuts]
     below = heights < reached[-1]
     before = np.maximum.accumulate(np.concatenate(([0.0], np.where(below, heights, 0.0))))
-    kept = (heights > before[:-1]) & below
-    return np.concatenate((np.zeros(1, dtype=np.int64), cuts[kept]))
+    is_new_maximum = (heights > before[:-1]) & below
+    return np.concatenate((np.zeros(1, dtype=np.int64), cuts[is_new_maximum]))

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
+from tacit.arrays import Floats
 from tacit.metrics.binning import (
     SIGNAL,
     Buckets,
-    Floats,
     ScoreCells,
     Starts,
     equi_depth_binnings,
@@ -26,7 +26,7 @@ from tacit.metrics.binning import (
 )
 
 PSEUDO_RECORDS = 2.0
-"""Records that a bucket's Beta prior is worth."""
+"""Number of records to which a bucket's Beta prior is equivalent."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ def calibration_figures(cells: ScoreCells, buckets: int = 15) -> CalibrationFigu
 
     The errors are ``sum_k t_k / T |o_k - e_k|`` and ``max_k |o_k - e_k|`` (Naeini et al. 2015),
     with t the records of a bucket, o its share of positives and e its mean score. Buckets are made
-    of whole cells. Those that noise drowns are left out of the equal-width figures; there are
-    fewer equal-depth buckets where noise would drown one. Noise still inflates ECE, adaptive ECE
-    and MCE: see ``debiased_ece``.
+    of whole cells. The equal-width figures leave out buckets that do not stand out from their
+    noise; there are fewer equal-depth buckets where one would not stand out. Noise still inflates
+    ECE, adaptive ECE and MCE: see ``debiased_ece``.
 
     The Brier score is linear in the counts, so noise leaves it unbiased. Its parts are Murphy's
     (1973) over the equal-depth buckets. Scores differ inside a bucket, so the resolution is the
@@ -84,7 +84,7 @@ def calibration_figures(cells: ScoreCells, buckets: int = 15) -> CalibrationFigu
     Returns
     -------
     CalibrationFigures, all NaN where ``cells.has_signal`` is False; ``ece`` and ``mce`` alone NaN
-    where noise drowns every bucket of equal width.
+    where no bucket of equal width stands out from its noise.
 
     Examples
     --------
@@ -148,8 +148,8 @@ def debiased_ece(buckets: Buckets) -> DebiasedError:
     >>> shares, records = np.array([0.25, 0.75]), np.array([400.0, 400.0])
     >>> debiased_ece(Buckets(shares, np.array([90.0, 310.0]), records, exact, exact))
     DebiasedError(value=0.025, standard_error=0.0)
-    >>> found = debiased_ece(Buckets(shares, np.array([90.0, 310.0]), records, noise, 2 * noise))
-    >>> round(found.value, 4), round(found.standard_error, 4)
+    >>> ece = debiased_ece(Buckets(shares, np.array([90.0, 310.0]), records, noise, 2 * noise))
+    >>> round(ece.value, 4), round(ece.standard_error, 4)
     (0.0225, 0.0168)
     """
     known = buckets.totals > 0
@@ -182,7 +182,7 @@ def width_error(cells: ScoreCells) -> float:
 
 
 def equal_width_starts(cells: ScoreCells, buckets: int) -> Starts:
-    """The first cell of each bucket that spans 1/``buckets`` of the scores; empty ones are gone.
+    """The first cell of each bucket that spans 1/``buckets`` of the scores, without empty ones.
 
     A cell belongs to the bucket that holds its centre.
     """
@@ -201,7 +201,8 @@ def histogram_binning(cells: ScoreCells, buckets: int | None = None) -> tuple[Fl
     cells : counts of both classes.
     buckets : how many buckets there are at most; None for the cube root of
         ``cells.effective_records``, which balances the error of a bucket's width against the error
-        of its share (paper 5, Theorems 7 and 8). Fewer where noise would drown a bucket.
+        of its share (Cormode and Markov 2023, Theorems 7 and 8). There are fewer where a bucket
+        would not stand out from its noise.
 
     Returns
     -------
@@ -224,9 +225,9 @@ def histogram_binning(cells: ScoreCells, buckets: int | None = None) -> tuple[Fl
     if buckets is None:
         buckets = max(1, round(cells.effective_records ** (1 / 3)))
     starts = reliable_starts(cells, buckets)
-    found = Buckets.of(cells, starts)
-    values = (found.shares * found.totals + PSEUDO_RECORDS * cells.share) / (
-        found.totals + PSEUDO_RECORDS
+    bucket_counts = Buckets.of(cells, starts)
+    values = (bucket_counts.shares * bucket_counts.totals + PSEUDO_RECORDS * cells.share) / (
+        bucket_counts.totals + PSEUDO_RECORDS
     )
     return np.append(cells.edges[starts], 1.0), values
 
@@ -241,9 +242,9 @@ def bayesian_binning(cells: ScoreCells) -> tuple[Floats, Floats]:
     is its posterior mean, ``(a + p) / (N' + p + n)``.
 
     The numbers of buckets run, as there, from a tenth of the cube root of the number of records to
-    ten times the cube root, but never so many that a bucket has less than five. Ours alone: there
-    are no more buckets than cells, binnings that come out the same count once, those of which
-    noise drowns a bucket are left out, and noisy counts weigh less (``_posterior``).
+    ten times the cube root, but never so many that a bucket has less than five. Beyond that code,
+    there are no more buckets than cells, equal binnings count once, binnings with a bucket that
+    does not stand out from its noise are left out, and noisy counts weigh less (``_posterior``).
 
     Returns
     -------
@@ -300,12 +301,12 @@ def isotonic(cells: ScoreCells) -> tuple[Floats, Floats]:
     (array([0.125, 0.375, 0.75 ]), array([0.3, 0.3, 0.7]))
     """
     require_signal(cells)
-    found = Buckets.of(cells, finest_starts(cells))
-    rising = scipy.optimize.isotonic_regression(found.shares, weights=found.totals)
+    buckets = Buckets.of(cells, finest_starts(cells))
+    rising = scipy.optimize.isotonic_regression(buckets.shares, weights=buckets.totals)
     values = np.clip(rising.x, 0.0, 1.0)
     rises = np.concatenate(([True], np.diff(values) > 0, [True]))
-    kept = rises[:-1] | rises[1:]
-    return found.predicted[kept], values[kept]
+    is_knot = rises[:-1] | rises[1:]
+    return buckets.predicted[is_knot], values[is_knot]
 
 
 def require_signal(cells: ScoreCells) -> None:
@@ -341,10 +342,10 @@ def _gaps(buckets: Buckets) -> Floats:
 
 def _expected(buckets: Buckets) -> float:
     """The mean gap over reliable buckets, weighted by records; NaN where there is none."""
-    kept = buckets.reliable
-    if not kept.any():
+    reliable = buckets.reliable
+    if not reliable.any():
         return math.nan
-    return float(np.average(_gaps(buckets)[kept], weights=buckets.totals[kept]))
+    return float(np.average(_gaps(buckets)[reliable], weights=buckets.totals[reliable]))
 
 
 def _largest(buckets: Buckets) -> float:
@@ -378,23 +379,26 @@ def _posterior(cells: ScoreCells, starts: Starts) -> tuple[float, Floats]:
 
     A bucket of t noisy records counts as the number whose sampling disturbs its share s as much as
     sampling and noise do together: noise of variance v on both counts adds
-    ``v ((1 - s)^2 + s^2) / t^2`` to ``s (1 - s) / t``. Noise is else taken for signal, and buckets
-    come out too fine.
+    ``v ((1 - s)^2 + s^2) / t^2`` to ``s (1 - s) / t``. Otherwise noise would count as signal, and
+    the buckets would be too fine.
     """
-    found = Buckets.of(cells, starts)
-    share = np.clip(found.shares, 0.005, 0.995)
+    buckets = Buckets.of(cells, starts)
+    share = np.clip(buckets.shares, 0.005, 0.995)
     odds = (share**2 + (1 - share) ** 2) / (share * (1 - share))
-    totals = found.totals / (1 + found.positive_variance * odds / found.totals)
+    totals = buckets.totals / (1 + buckets.positive_variance * odds / buckets.totals)
     borders = np.append(cells.edges[starts], 1.0)
     middle = np.clip((borders[:-1] + borders[1:]) / 2, 0.005, 0.995)
-    ours, theirs = PSEUDO_RECORDS * middle, PSEUDO_RECORDS * (1 - middle)
-    positives = found.shares * totals
-    before = scipy.special.betaln(ours, theirs)
-    evidence = scipy.special.betaln(ours + positives, theirs + totals - positives) - before
-    return float(evidence.sum()), (ours + positives) / (PSEUDO_RECORDS + totals)
+    prior_positives, prior_negatives = PSEUDO_RECORDS * middle, PSEUDO_RECORDS * (1 - middle)
+    positives = buckets.shares * totals
+    before = scipy.special.betaln(prior_positives, prior_negatives)
+    evidence = (
+        scipy.special.betaln(prior_positives + positives, prior_negatives + totals - positives)
+        - before
+    )
+    return float(evidence.sum()), (prior_positives + positives) / (PSEUDO_RECORDS + totals)
 
 
 def _steps(edges: Floats, values: Floats) -> tuple[Floats, Floats]:
     """A step function without the edges at which it does not step."""
-    kept = np.concatenate(([True], values[1:] != values[:-1]))
-    return np.append(edges[:-1][kept], edges[-1]), values[kept]
+    is_step = np.concatenate(([True], values[1:] != values[:-1]))
+    return np.append(edges[:-1][is_step], edges[-1]), values[is_step]

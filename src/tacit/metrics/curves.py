@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from tacit.arrays import Floats
+
 Counts = NDArray[Any]
 
 CROWDED_CELL = 4.0
@@ -118,12 +119,12 @@ def cell_influences(positives: Counts, negatives: Counts) -> tuple[Floats, Float
     ``(F_j - A) / P`` with F the negatives' mid-distribution, and ``(1 - G_j - A) / N`` with G the
     positives'. Shapes (..., B); NaN where a class total is not positive.
     """
-    ours = _positive_or_nan(positives.sum(axis=-1, keepdims=True, dtype=np.float64))
-    theirs = _positive_or_nan(negatives.sum(axis=-1, keepdims=True, dtype=np.float64))
+    positive_total = _positive_or_nan(positives.sum(axis=-1, keepdims=True, dtype=np.float64))
+    negative_total = _positive_or_nan(negatives.sum(axis=-1, keepdims=True, dtype=np.float64))
     area = cell_area(positives, negatives)[..., np.newaxis]
-    beaten = (np.cumsum(negatives, axis=-1) - negatives / 2) / theirs
-    beating = 1 - (np.cumsum(positives, axis=-1) - positives / 2) / ours
-    return (beaten - area) / ours, (beating - area) / theirs
+    beaten = (np.cumsum(negatives, axis=-1) - negatives / 2) / negative_total
+    beating = 1 - (np.cumsum(positives, axis=-1) - positives / 2) / positive_total
+    return (beaten - area) / positive_total, (beating - area) / negative_total
 
 
 def density_influences(positives: Counts, negatives: Counts) -> tuple[Floats, Floats]:
@@ -157,9 +158,9 @@ def curvature_error(positives: Counts, negatives: Counts) -> Floats:
 def crowding_variance(positives: Counts, negatives: Counts) -> Floats:
     """The error of cells that hold far more pairs than others, as a variance of the AUC.
 
-    Where scores crowd into one cell its neighbours do not tell the densities inside it. The share
-    of its pairs that the positives win is then taken as uniform on [0, 1], of variance 1/12. A cell
-    counts as crowded with more than ``CROWDED_CELL`` times the mean number of pairs.
+    Where scores crowd into one cell, its neighbours do not determine the densities inside it. The
+    share of its pairs that the positives win is then taken as uniform on [0, 1], of variance 1/12.
+    A cell counts as crowded with more than ``CROWDED_CELL`` times the mean number of pairs.
     """
     pairs = np.maximum(positives, 0.0) * np.maximum(negatives, 0.0)
     usual = CROWDED_CELL * pairs.mean(axis=-1, keepdims=True)
@@ -175,8 +176,9 @@ def placement_variance(positives: Counts, negatives: Counts) -> Floats:
     ``(p + n + 1) / (12 p n)`` (Mann and Whitney 1947); it enters weighted by the cell's share of
     pairs, ``p n / (P N)``.
     """
-    ours, theirs = np.maximum(positives, 0), np.maximum(negatives, 0)
-    spread = np.sum(ours * theirs * (ours + theirs + 1.0), axis=-1) / 12
+    positive_counts, negative_counts = np.maximum(positives, 0), np.maximum(negatives, 0)
+    totals = positive_counts + negative_counts
+    spread = np.sum(positive_counts * negative_counts * (totals + 1.0), axis=-1) / 12
     pairs = positives.sum(axis=-1, dtype=np.float64) * negatives.sum(axis=-1, dtype=np.float64)
     return np.where(pairs > 0, spread / np.where(pairs > 0, pairs, 1.0) ** 2, 0.0)
 
@@ -210,7 +212,7 @@ def _ratio(part: Counts, whole: Counts) -> Floats:
 
 
 def _over_pairs(won: Floats, positives: Counts, negatives: Counts) -> Floats:
-    ours = positives.sum(axis=-1, dtype=np.float64)
-    theirs = negatives.sum(axis=-1, dtype=np.float64)
-    known = (ours > 0) & (theirs > 0)
-    return np.where(known, won / np.where(known, ours * theirs, 1.0), np.nan)
+    positive_total = positives.sum(axis=-1, dtype=np.float64)
+    negative_total = negatives.sum(axis=-1, dtype=np.float64)
+    known = (positive_total > 0) & (negative_total > 0)
+    return np.where(known, won / np.where(known, positive_total * negative_total, 1.0), np.nan)

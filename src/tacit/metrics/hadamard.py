@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from tacit.arrays import Floats
+
 Integers = NDArray[np.integer[Any]]
 Bits = NDArray[np.bool_]
 

@@ -8,13 +8,13 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
+from tacit.arrays import Floats
 
 POINTS = 24
-"""Points of a quadrature."""
+"""Number of quadrature points."""
 
-SMALLEST_AREA = 1e-4
-"""Areas nearer to 0 or 1 than this are taken to be this near."""
+MIN_AREA = 1e-4
+"""Least distance from 0 and 1 at which an area is used."""
 
 
 def rank_correlation(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
@@ -30,9 +30,9 @@ def rank_correlation(first: NDArray[np.int64], second: NDArray[np.int64]) -> flo
     >>> rank_correlation(np.array([0, 2, 4]), np.array([4, 2, 0]))
     -1.0
     """
-    ours, theirs = first - first.mean(), second - second.mean()
-    scale = math.sqrt(float(ours @ ours) * float(theirs @ theirs))
-    return float(ours @ theirs) / scale if scale > 0 else 0.0
+    first_centred, second_centred = first - first.mean(), second - second.mean()
+    scale = math.sqrt(float(first_centred @ first_centred) * float(second_centred @ second_centred))
+    return float(first_centred @ second_centred) / scale if scale > 0 else 0.0
 
 
 def paired_plug_in_variance(
@@ -42,7 +42,7 @@ def paired_plug_in_variance(
     positives: ArrayLike,
     negatives: ArrayLike,
 ) -> Floats:
-    """The sampling variance of the difference of two models' AUCs, from what sums tell.
+    """The sampling variance of the difference of two models' AUCs, from sums alone.
 
     A model of the data takes the place of DeLong's placements, which need every label: within a
     class the latent scores of both models are jointly normal, with unit variances. The covariance
@@ -53,8 +53,8 @@ def paired_plug_in_variance(
 
     at ``g = quantile(first)``, ``h = quantile(second)`` and half the latent correlation, and the
     variance ``(I(g,g,1/2) + I(h,h,1/2) - 2 I(g,h,r/2)) (1/P + 1/N)``. The correlation within the
-    classes, r, follows from that of all records' ranks, once what the classes' distance adds to
-    it is taken off.
+    classes, r, follows from that of all records' ranks, after the part that the classes' distance
+    adds to it is subtracted.
 
     Parameters
     ----------
@@ -73,13 +73,22 @@ def paired_plug_in_variance(
     >>> round(apart**0.5, 3), round((2 * 0.0344**2) ** 0.5, 3)
     (0.048, 0.049)
     """
-    areas = [np.clip(a, SMALLEST_AREA, 1 - SMALLEST_AREA) for a in (first, second)]
-    one, two = (np.asarray(scipy.special.ndtri(area), dtype=np.float64) for area in areas)
-    ours, theirs = np.asarray(positives, np.float64), np.asarray(negatives, np.float64)
-    within = _within_classes(one, two, correlation, ours / (ours + theirs))
+    areas = [np.clip(a, MIN_AREA, 1 - MIN_AREA) for a in (first, second)]
+    first_quantile, second_quantile = (
+        np.asarray(scipy.special.ndtri(area), dtype=np.float64) for area in areas
+    )
+    positive_count = np.asarray(positives, np.float64)
+    negative_count = np.asarray(negatives, np.float64)
+    positive_share = positive_count / (positive_count + negative_count)
+    within = _within_classes(first_quantile, second_quantile, correlation, positive_share)
     half = np.full_like(within, 0.5)
-    spread = _excess(one, one, half) + _excess(two, two, half) - 2 * _excess(one, two, within / 2)
-    return np.asarray(np.clip(spread, 0.0, None) * (1 / ours + 1 / theirs), dtype=np.float64)
+    spread = (
+        _excess(first_quantile, first_quantile, half)
+        + _excess(second_quantile, second_quantile, half)
+        - 2 * _excess(first_quantile, second_quantile, within / 2)
+    )
+    inverse_sizes = 1 / positive_count + 1 / negative_count
+    return np.asarray(np.clip(spread, 0.0, None) * inverse_sizes, dtype=np.float64)
 
 
 def _within_classes(first: Floats, second: Floats, correlation: float, rate: Floats) -> Floats:
@@ -95,6 +104,7 @@ def _excess(first: Floats, second: Floats, correlation: Floats) -> Floats:
     nodes, weights = scipy.special.roots_legendre(POINTS)
     end = np.arcsin(correlation)[..., np.newaxis] / 2
     angles = end * (nodes + 1)
-    one, two = first[..., np.newaxis], second[..., np.newaxis]
-    exponent = (one**2 + two**2 - 2 * one * two * np.sin(angles)) / (2 * np.cos(angles) ** 2)
+    first_limit, second_limit = first[..., np.newaxis], second[..., np.newaxis]
+    crossed = 2 * first_limit * second_limit * np.sin(angles)
+    exponent = (first_limit**2 + second_limit**2 - crossed) / (2 * np.cos(angles) ** 2)
     return np.asarray((end * weights * np.exp(-exponent)).sum(axis=-1) / (2 * math.pi))

@@ -1,4 +1,5 @@
-"""U-statistics of degree 2: means of a symmetric kernel over all pairs of records (paper 4).
+"""U-statistics of degree 2: means of a symmetric kernel over all pairs of records (Bell et al.
+2020).
 
 ``U = 2 / (n (n - 1)) * sum over i < j of f(x_i, x_j)``. Exact values are computed from sorted data
 or from counts on a finite domain; tables hold a kernel's values for every pair of cells.
@@ -12,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.metrics.ranking import auc
 
-Floats = NDArray[np.float64]
 Counts = NDArray[Any]
 
 
 def gini_mean_difference(values: Floats) -> float:
-    """The mean of ``|x - x'|`` over all pairs (paper 4, Eq. 4), in O(n log n).
+    """The mean of ``|x - x'|`` over all pairs (Bell et al. 2020, Eq. 4), in O(n log n).
 
     In ascending order the record at place i, from 0, is subtracted in ``n - 1 - i`` pairs and added
     in i, so the sum is ``sum (2 i - n + 1) x_i``.
@@ -41,7 +42,8 @@ def gini_mean_difference(values: Floats) -> float:
 
 
 def collision_probability(values: NDArray[Any]) -> float:
-    """The share of pairs that are equal (paper 4, Eq. 5: Renyi's 2-entropy is ``-ln`` of it).
+    """The share of pairs that are equal (Bell et al. 2020, Eq. 5: Renyi's 2-entropy is ``-ln`` of
+    it).
 
     Raises
     ------
@@ -57,7 +59,7 @@ def collision_probability(values: NDArray[Any]) -> float:
 
 
 def kendall_tau(first: Floats, second: Floats) -> float:
-    """Concordant less discordant pairs, over all pairs (paper 4, Eq. 6); ties count 0.
+    """Concordant less discordant pairs, over all pairs (Bell et al. 2020, Eq. 6); ties count 0.
 
     SciPy's tau-b divides by the pairs that are not tied instead; it is turned back in integers.
 
@@ -82,7 +84,8 @@ def kendall_tau(first: Floats, second: Floats) -> float:
 
 
 def auc_pair_mean(scores: Floats, labels: NDArray[np.int8]) -> float:
-    """The U-statistic of the AUC's kernel (paper 4, section 2.1.2): ``AUC 2 P N / (n (n - 1))``.
+    """The U-statistic of the AUC's kernel (Bell et al. 2020, section 2.1.2): ``AUC 2 P N / (n (n -
+    1))``.
 
     The kernel is 1 for a pair of both classes that the positive wins, one half where it ties.
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import scipy
 
-from tacit.metrics.binning import Buckets, Floats, ScoreCells, bucket_means, finest_starts
+from tacit.arrays import Floats
+from tacit.metrics.binning import Buckets, ScoreCells, bucket_means, finest_starts
 from tacit.metrics.calibration import require_signal
 
 CLIP = 1e-6
-"""Scores are kept this far from 0 and 1 where their log-odds are taken."""
+"""Least distance of a score from 0 and 1 when its log-odds are taken."""
 
 
 def platt(cells: ScoreCells) -> tuple[float, float]:
@@ -20,7 +21,7 @@ def platt(cells: ScoreCells) -> tuple[float, float]:
     likelihood of bucket counts is maximised with Platt's targets: ``(P + 1) / (P + 2)`` for
     positives, ``1 / (N + 2)`` for negatives, P and N the class totals, which keep a and b finite.
     Buckets are those of ``isotonic``, each at the mean log-odds of its records. A single bucket
-    does not tell the slope; a is then 1.
+    does not determine the slope; a is then 1.
 
     Raises
     ------
@@ -36,13 +37,13 @@ def platt(cells: ScoreCells) -> tuple[float, float]:
     """
     require_signal(cells)
     starts = finest_starts(cells)
-    found = Buckets.of(cells, starts)
+    buckets = Buckets.of(cells, starts)
     odds = bucket_means(cells.totals, log_odds(cells.predicted), starts)
-    ours = found.shares * found.totals
-    theirs = found.totals - ours
-    high, low = (ours.sum() + 1) / (ours.sum() + 2), 1 / (theirs.sum() + 2)
-    target = (high * ours + low * theirs) / found.totals
-    weights = found.totals / found.totals.sum()
+    positives = buckets.shares * buckets.totals
+    negatives = buckets.totals - positives
+    high, low = (positives.sum() + 1) / (positives.sum() + 2), 1 / (negatives.sum() + 2)
+    target = (high * positives + low * negatives) / buckets.totals
+    weights = buckets.totals / buckets.totals.sum()
     if starts.size == 1:
         return 1.0, float(scipy.special.logit(target[0]) - odds[0])
     return _logistic_fit(odds, target, weights)
@@ -70,5 +71,5 @@ def _logistic_fit(odds: Floats, target: Floats, weights: Floats) -> tuple[float,
 
     start = np.array([1.0, 0.0])
     exact = {"method": "trust-exact", "jac": slope, "hess": curvature, "tol": 1e-10}
-    found = scipy.optimize.minimize(loss, start, **exact)
-    return float(found.x[0]), float(found.x[1])
+    optimum = scipy.optimize.minimize(loss, start, **exact)
+    return float(optimum.x[0]), float(optimum.x[1])

@@ -1,4 +1,4 @@
-"""Mid-ranks, the rank-sum AUC, and the AUC's sampling error."""
+"""Mid-ranks, the rank-sum AUC, its sampling error, and integers that compare as numbers do."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def doubled_mid_ranks(scores: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def auc_from_rank_sum(doubled_rank_sum: int, positives: int, negatives: int) -> float:
-    """The AUC from twice the rank sum of the positives (paper 1, Eq. 1).
+    """The AUC from twice the rank sum of the positives (Sun et al. 2022a, Eq. 1).
 
     Equal to ``(sum of ranks - P(P-1)/2) / (P N)``, in exact integer arithmetic up to one division.
 
@@ -76,6 +76,27 @@ def auc(scores: NDArray[np.float64], labels: NDArray[np.int8]) -> float:
     return auc_from_rank_sum(rank_sum, positives, scores.size - positives)
 
 
+def top_hits(
+    scores: NDArray[np.float64], labels: NDArray[np.int8], sizes: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """How many of the k highest-scored records are positive, for each k (Sun et al. 2022a, Table
+    8).
+
+    Parameters
+    ----------
+    scores, labels : shape (M,); tied scores stand in the order of the records.
+    sizes : every k, from 1 to M, shape (n,).
+
+    Examples
+    --------
+    >>> top_hits(np.array([0.9, 0.1, 0.8, 0.4]), np.array([1, 0, 0, 1]), np.array([1, 3]))
+    array([1, 2])
+    """
+    order = np.argsort(-scores, kind="stable")
+    positives = np.cumsum(labels[order], dtype=np.int64)
+    return np.asarray(positives[np.asarray(sizes) - 1])
+
+
 def delong_variance(scores: NDArray[np.float64], labels: NDArray[np.int8]) -> float:
     """The sampling variance of the AUC by DeLong et al. 1988, through mid-ranks (Sun and Xu 2014).
 
@@ -87,23 +108,26 @@ def delong_variance(scores: NDArray[np.float64], labels: NDArray[np.int8]) -> fl
     ValueError : with fewer than two records of a class.
     """
     positive = labels == 1
-    ours, theirs = scores[positive], scores[~positive]
-    if min(ours.size, theirs.size) < 2:
+    positive_scores, negative_scores = scores[positive], scores[~positive]
+    if min(positive_scores.size, negative_scores.size) < 2:
         raise ValueError(
             "DeLong's variance needs at least two records of each class, "
-            f"got {ours.size} positive and {theirs.size} negative"
+            f"got {positive_scores.size} positive and {negative_scores.size} negative"
         )
     pooled = doubled_mid_ranks(scores)
-    beaten = (pooled[positive] - doubled_mid_ranks(ours)) / (2 * theirs.size)
-    beating = 1 - (pooled[~positive] - doubled_mid_ranks(theirs)) / (2 * ours.size)
-    return float(beaten.var(ddof=1) / ours.size + beating.var(ddof=1) / theirs.size)
+    beaten = (pooled[positive] - doubled_mid_ranks(positive_scores)) / (2 * negative_scores.size)
+    negative_ranks = doubled_mid_ranks(negative_scores)
+    beating = 1 - (pooled[~positive] - negative_ranks) / (2 * positive_scores.size)
+    return float(
+        beaten.var(ddof=1) / positive_scores.size + beating.var(ddof=1) / negative_scores.size
+    )
 
 
 def plug_in_variance(auc: float, positives: float, negatives: float) -> float:
     """The AUC's sampling variance when only the AUC and the class sizes are known.
 
     Hanley and McNeil 1982, with their exponential-model values ``Q1 = A/(2-A)`` and
-    ``Q2 = 2A^2/(1+A)``. Used where a protocol shows sums only, so that DeLong's is out of reach.
+    ``Q2 = 2A^2/(1+A)``. Used where a protocol shows sums only, so that DeLong's cannot be computed.
 
     Examples
     --------
@@ -119,3 +143,19 @@ def plug_in_variance(auc: float, positives: float, negatives: float) -> float:
         + (negatives - 1) * (second - area * area)
     )
     return max(spread, 0.0) / (positives * negatives)
+
+
+def ordered_codes(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Integers that compare exactly as these finite numbers do, also where they are equal.
+
+    Numbers in [0, 1] have codes from 0 to below ``2**62``, so that differences of codes, and of
+    codes doubled, stay within 64 bits.
+
+    Examples
+    --------
+    >>> codes = ordered_codes(np.array([-1.0, -0.0, 0.0, 0.5, 1.0]))
+    >>> np.diff(codes).tolist()[1], bool(np.all(np.diff(codes) >= 0)), int(codes[-1]) < 2**62
+    (0, True, True)
+    """
+    bits = np.abs(values).view(np.int64)
+    return np.where(values < 0, -bits, bits)

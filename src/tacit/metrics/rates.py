@@ -11,9 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from tacit.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +36,7 @@ class Rate:
     def sampling_error(self, counts: Floats) -> Floats:
         """The standard error of a sample's rate about its population's, by linearisation.
 
-        Negative counts count as they are: clipped at zero, noise would pass for records.
+        Negative counts are used as they are: noise clipped at zero would look like records.
         """
         return np.sqrt(np.maximum(np.sum(counts * self.gradient**2, axis=(-2, -1)), 0.0))
 
@@ -107,7 +106,7 @@ def average_precision(counts: Floats) -> Rate:
     ``sum_j p_j TP_j / (TP_j + FP_j) / P`` with TP and FP counted from the cell's middle. For scores
     without ties that is the step-wise area under the precision-recall curve, up to the square of
     the cells' width and to the half of a record by which a positive counts itself there. Negative
-    counts count as they are: clipped at zero, noise would pass for records.
+    counts are used as they are: noise clipped at zero would look like records.
 
     Examples
     --------
@@ -115,15 +114,15 @@ def average_precision(counts: Floats) -> Rate:
     >>> float(average_precision(np.array([[0.0, 1.0], [1.0, 0.0]])).value)
     1.0
     """
-    ours, theirs = counts
-    won, lost = (_from_middle(own) for own in (ours, theirs))
-    called, total = won + lost, ours.sum()
+    positives, negatives = counts
+    won, lost = (_from_middle(class_counts) for class_counts in (positives, negatives))
+    called, total = won + lost, positives.sum()
     if total <= 0:
         return Rate(np.array(np.nan), np.full_like(counts, np.nan))
     known = np.where(called > 0, called, 1.0)
     share = np.where(called > 0, won / known, 0.0)
-    value = np.sum(ours * share) / total
-    gained, missed = (_to_middle(ours * own / known**2) for own in (lost, won))
+    value = np.sum(positives * share) / total
+    gained, missed = (_to_middle(positives * reached / known**2) for reached in (lost, won))
     return Rate(value, np.stack([share - value + gained, -missed]) / total)
 
 

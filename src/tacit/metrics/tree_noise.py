@@ -1,18 +1,16 @@
-"""How wrong weighted sums of a noisy tree's leaves are."""
+"""The errors of weighted sums of a noisy tree's leaves."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.metrics.trees import levels_of, observation_weights
 
-Floats = NDArray[np.float64]
-
 ROWS = 2**23
-"""Weights are worked on in groups of about this many numbers."""
+"""About how many weights are processed at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +53,8 @@ class TreeNoise:
         ----------
         weights : shape (..., 2**h).
         leaves : the estimated leaves, shape (2**h,), or (..., 2**h) with the weights' axes; needed
-            where records were sampled. Negative ones count as they are: the variance is linear in
-            them, and noise clipped at zero would pass for records.
+            where records were sampled. Negative ones are used as they are: the variance is linear
+            in them, and noise clipped at zero would look like records.
 
         With ``g`` the weights of observed counts, ``c`` the expected ones, ``v`` a level's noise
         and ``f`` its factor: ``sum_l v sum g**2``, and where records are dealt out to levels
@@ -75,19 +73,21 @@ class TreeNoise:
         return np.concatenate(parts).reshape(weights.shape[:-1])
 
     def _variance(self, weights: Floats, leaves: Floats) -> Floats:
-        found = np.zeros(weights.shape[0])
+        total_variance = np.zeros(weights.shape[0])
         observed = observation_weights(weights, self.weighting)
-        for own, variance in zip(observed, self.variances, strict=True):
+        for level_weights, variance in zip(observed, self.variances, strict=True):
             if np.isfinite(variance) and variance > 0:
-                found += variance * np.sum(own**2, axis=-1)
+                total_variance += variance * np.sum(level_weights**2, axis=-1)
         if self.factors is None:
-            return found
+            return total_variance
         counts = levels_of(leaves)
         total = np.maximum(counts[0][..., 0], 1.0)
-        for own, count, factor in zip(observed, counts, self.factors, strict=True):
+        for level_weights, count, factor in zip(observed, counts, self.factors, strict=True):
             if factor > 0:
-                squares = np.sum(count * own**2, axis=-1)
-                centre = np.sum(count * own, axis=-1) ** 2 / total if self.centred else 0.0
-                found += factor * ((1 + self.extra) * squares - centre)
+                squares = np.sum(count * level_weights**2, axis=-1)
+                centre = (
+                    np.sum(count * level_weights, axis=-1) ** 2 / total if self.centred else 0.0
+                )
+                total_variance += factor * ((1 + self.extra) * squares - centre)
         centre = np.sum(counts[-1] * weights, axis=-1) ** 2 / total if self.centred else 0.0
-        return np.maximum(found - np.sum(counts[-1] * weights**2, axis=-1) + centre, 0.0)
+        return np.maximum(total_variance - np.sum(counts[-1] * weights**2, axis=-1) + centre, 0.0)

@@ -5,7 +5,8 @@ below: level ``l`` has ``2**l`` nodes, the first half of them of positives. Leve
 with noise of the same variance at every node of a level, exactly (variance 0), or not at all
 (variance infinity). The consistent estimate is the weighted least-squares one (Hay et al. 2010,
 section 4, for levels of one variance): a node's own count and its children's sum are averaged by
-their inverse variances on the way up, and what a parent knows better is shared out on the way down.
+their inverse variances on the way up. On the way down, the difference between a parent's estimate
+and its children's sum is divided equally between the children.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from tacit.arrays import Floats
 
 
 def pair_sums(nodes: NDArray[np.float64]) -> Floats:
@@ -50,38 +51,39 @@ def own_shares(variances: Floats) -> Floats:
     if not math.isfinite(below):
         raise ValueError("the leaves of a tree must be observed")
     shares = [1.0]
-    for own in reversed(inner):
+    for variance in reversed(inner):
         children = 2 * below
-        if not math.isfinite(own):
+        if not math.isfinite(variance):
             share, below = 0.0, children
-        elif own == 0:
+        elif variance == 0:
             share, below = 1.0, 0.0
         else:
-            share = children / (own + children)
-            below = own * share
+            share = children / (variance + children)
+            below = variance * share
         shares.append(share)
     return np.array(shares[::-1])
 
 
 def subtree_variances(variances: Floats) -> Floats:
-    """The variance of a node's count as its own subtree tells it, by level."""
+    """The variance of a node's count, estimated from its own subtree, by level."""
     *inner, leaf = variances.tolist()
-    found = [leaf]
-    for own, share in zip(reversed(inner), own_shares(variances)[-2::-1].tolist(), strict=True):
-        found.append(2 * found[-1] if share == 0 else own * share)
-    return np.array(found[::-1])
+    upward = [leaf]
+    shares = own_shares(variances)[-2::-1].tolist()
+    for variance, share in zip(reversed(inner), shares, strict=True):
+        upward.append(2 * upward[-1] if share == 0 else variance * share)
+    return np.array(upward[::-1])
 
 
 def node_variances(variances: Floats) -> Floats:
     """The variance of a node's count in the consistent tree, by level.
 
-    A child has half of its parent's count and half of the difference to its sibling, which the two
-    subtrees alone tell: ``v_{l+1} = v_l / 4 + s_{l+1} / 2``.
+    A child has half of its parent's count and half of the difference to its sibling, which is
+    estimated from the two subtrees alone: ``v_{l+1} = v_l / 4 + s_{l+1} / 2``.
     """
-    found = subtree_variances(variances)
-    for level in range(1, found.size):
-        found[level] = found[level - 1] / 4 + found[level] / 2
-    return found
+    by_level = subtree_variances(variances)
+    for level in range(1, by_level.size):
+        by_level[level] = by_level[level - 1] / 4 + by_level[level] / 2
+    return by_level
 
 
 def consistent_leaves(levels: Sequence[Floats | None], variances: Floats) -> Floats:
@@ -102,9 +104,9 @@ def consistent_leaves(levels: Sequence[Floats | None], variances: Floats) -> Flo
     shares = own_shares(variances)
     upward: list[Floats] = [np.asarray(levels[-1], dtype=np.float64)]
     for level in range(len(levels) - 2, -1, -1):
-        children, own = pair_sums(upward[0]), levels[level]
+        children, observed = pair_sums(upward[0]), levels[level]
         share = shares[level]
-        mean = children if own is None else share * own + (1 - share) * children
+        mean = children if observed is None else share * observed + (1 - share) * children
         upward.insert(0, mean)
     known = upward[0]
     for nodes in upward[1:]:
@@ -113,7 +115,7 @@ def consistent_leaves(levels: Sequence[Floats | None], variances: Floats) -> Flo
 
 
 def observation_weights(weights: Floats, variances: Floats) -> list[Floats]:
-    """What a weighted sum of the consistent leaves weighs every observed count, by level.
+    """The weight of every observed count in a weighted sum of consistent leaves, by level.
 
     The adjoint of ``consistent_leaves``: the sum over levels of these weights times the observed
     counts is the sum of ``weights`` times the consistent leaves. Shape (..., 2**l) at level l.
@@ -121,21 +123,21 @@ def observation_weights(weights: Floats, variances: Floats) -> list[Floats]:
     Examples
     --------
     >>> import numpy as np
-    >>> found = observation_weights(np.array([1.0, 0.0]), np.array([1.0, 1.0]))
-    >>> [np.round(level, 4).tolist() for level in found]
+    >>> by_level = observation_weights(np.array([1.0, 0.0]), np.array([1.0, 1.0]))
+    >>> [np.round(level, 4).tolist() for level in by_level]
     [[0.3333], [0.6667, -0.3333]]
     """
     shares = own_shares(variances)
     downward = [weights]
-    own: list[Floats] = []
+    deviations: list[Floats] = []
     for _ in range(variances.size - 1):
         half = pair_sums(downward[0]) / 2
-        own.insert(0, downward[0] - np.repeat(half, 2, axis=-1))
+        deviations.insert(0, downward[0] - np.repeat(half, 2, axis=-1))
         downward.insert(0, half)
-    found = []
+    by_level = []
     passed: Floats = downward[0]
     for level, share in enumerate(shares):
-        found.append(share * passed)
-        if level < len(own):
-            passed = own[level] + np.repeat((1 - share) * passed, 2, axis=-1)
-    return found
+        by_level.append(share * passed)
+        if level < len(deviations):
+            passed = deviations[level] + np.repeat((1 - share) * passed, 2, axis=-1)
+    return by_level

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tacit.planning.candidates import HIDES, Candidate
-from tacit.planning.scenario import Scenario
+from tacit.protocol.scenario import Scenario
+from tacit.protocol.trust import Trust
 
 
 def advice(
@@ -14,10 +15,14 @@ def advice(
     scenario: Scenario,
     metric: str,
     target: float | None,
+    elsewhere: Mapping[str, Sequence[Trust]],
 ) -> str:
-    """Two sentences on the candidates, of which ``recommended`` was chosen."""
+    """Write two sentences on the candidates, of which ``recommended`` was chosen.
+
+    ``elsewhere`` names the protocols that give the metric, and the trust models under which.
+    """
     if recommended is None:
-        return _not_feasible(candidates, scenario, metric)
+        return _not_feasible(candidates, scenario, metric, elsewhere)
     return f"{_reason(recommended, candidates)} {_price(recommended, scenario, target)}"
 
 
@@ -29,10 +34,12 @@ def _reason(chosen: Candidate, candidates: Sequence[Candidate]) -> str:
         f"Use {chosen.title}{hiding}: its predicted error is "
         f"{chosen.forecast.error:.2g} ({low:.2g} to {high:.2g} over plausible scores)"
     )
-    others = [own for own in candidates if own is not chosen and own.feasible]
-    alike = [own for own in others if own.hides_records == chosen.hides_records and own.adjacency]
+    others = [other for other in candidates if other is not chosen and other.feasible]
+    alike = [
+        other for other in others if other.hides_records == chosen.hides_records and other.adjacency
+    ]
     if alike and chosen.adjacency:
-        follower = min(alike, key=lambda own: own.forecast.error)
+        follower = min(alike, key=lambda other: other.forecast.error)
         hidden = (
             "the same is hidden"
             if follower.adjacency is chosen.adjacency
@@ -47,7 +54,7 @@ def _reason(chosen: Candidate, candidates: Sequence[Candidate]) -> str:
 
 def _price(chosen: Candidate, scenario: Scenario, target: float | None) -> str:
     """What is given up, and what an unmet target would take."""
-    said = f"What is given up: {chosen.given_up}"
+    said = f"What is given up: {chosen.given_up or 'nothing'}"
     if target is None or chosen.forecast.error <= target:
         return f"{said}."
     ways = _ways(chosen)
@@ -55,20 +62,31 @@ def _price(chosen: Candidate, scenario: Scenario, target: float | None) -> str:
     return f"{said}; {wanted} and takes {ways}." if ways else f"{said}; {wanted}, nor otherwise."
 
 
-def _not_feasible(candidates: Sequence[Candidate], scenario: Scenario, metric: str) -> str:
+def _not_feasible(
+    candidates: Sequence[Candidate],
+    scenario: Scenario,
+    metric: str,
+    elsewhere: Mapping[str, Sequence[Trust]],
+) -> str:
     """Why nothing can be recommended, and what it would take."""
     if not candidates:
-        return (
-            f"Not feasible: no protocol under this trust gives {metric}. Score histograms do, "
-            "with trust secure-sum, local or central."
-        )
-    nearest = min(candidates, key=lambda own: own.forecast.error)
+        nothing = f"Not feasible: no protocol under this trust gives {metric}."
+        others = [_does(name, trusts) for name, trusts in elsewhere.items()]
+        return " ".join([nothing, *others])
+    nearest = min(candidates, key=lambda candidate: candidate.forecast.error)
     why = (
         f"Not feasible at epsilon {scenario.epsilon:g}: with {nearest.title}, which comes nearest,"
     )
     ways = _ways(nearest)
     help_ = f"It takes {ways}." if ways else "More records or another trust are needed."
     return f"{why} {nearest.forecast.obstacle}. {help_}"
+
+
+def _does(name: str, trusts: Sequence[Trust]) -> str:
+    """Under which trust models a protocol gives the metric."""
+    *words, last = [trust.value for trust in trusts]
+    alternatives = f"{', '.join(words)} or {last}" if words else last
+    return f"The protocol {name} does, with trust {alternatives}."
 
 
 def _ways(candidate: Candidate) -> str:

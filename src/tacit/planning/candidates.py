@@ -6,16 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.planning.forecast import Forecast
-from tacit.planning.traffic import Traffic
 from tacit.privacy.cost import Adjacency
-from tacit.protocols.conversation import Protocol
+from tacit.protocol.conversation import Protocol
+from tacit.protocol.forecast import Forecast
+from tacit.protocol.traffic import Traffic
 from tacit.results.estimate import finite
 
 WHOLE_RECORD = (Adjacency.RECORD, Adjacency.REPLACE)
 
 NEAR = 1.1
-"""Errors within this factor are as good as the same."""
+"""Factor within which two errors count as equal."""
 
 HIDES = {
     Adjacency.LABEL: "a record's label",
@@ -37,7 +37,8 @@ class Candidate:
     forecast : for the central shape of the scores.
     error_range : the least and largest root mean square error over the plausible shapes.
     traffic : bytes, rounds and seconds.
-    given_up : what is given up by using it, to end a sentence.
+    given_up : what is given up by using it, to end a sentence; empty for nothing.
+    figure : what it estimates.
     smallest_epsilon, fewest_records : what a target takes; None without a target, or where none
         suffices.
     """
@@ -47,6 +48,7 @@ class Candidate:
     error_range: tuple[float, float]
     traffic: Traffic
     given_up: str
+    figure: str = "AUC"
     smallest_epsilon: float | None = None
     fewest_records: int | None = None
 
@@ -62,18 +64,13 @@ class Candidate:
 
     @property
     def feasible(self) -> bool:
-        """Whether something could be said."""
+        """Whether the candidate would give an estimate."""
         return self.forecast.obstacle is None
 
     @property
     def title(self) -> str:
         """The protocol's name with the settings that tell it from its kind."""
-        used = self.protocol.settings
-        told = ("trust", "mechanism", "adversary", "labels", "adjacency")
-        parts = [str(used[name]) for name in told if name in used]
-        if used.get("second_round"):
-            parts.append("two rounds")
-        return ", ".join([self.protocol.name, *parts])
+        return self.protocol.title
 
     def to_dict(self) -> dict[str, Any]:
         """The candidate for JSON; numbers that are not finite are null."""
@@ -82,6 +79,7 @@ class Candidate:
         return {
             "protocol": self.protocol.name,
             "settings": settings,
+            "figure": self.figure,
             "adjacency": self.adjacency.value if self.adjacency else "none",
             "feasible": self.feasible,
             "obstacle": self.forecast.obstacle,
@@ -90,6 +88,7 @@ class Candidate:
             "error": finite(self.forecast.error),
             "error_range": [finite(low), finite(high)],
             "bytes_per_client": self.traffic.bytes_per_client,
+            "bytes_to_client": self.traffic.bytes_to_client,
             "bytes_between_clients": self.traffic.beyond,
             "rounds": self.traffic.rounds,
             "seconds": round(self.traffic.seconds, 1),
@@ -99,28 +98,32 @@ class Candidate:
 
 
 def best_of(candidates: tuple[Candidate, ...]) -> Candidate | None:
-    """The feasible one of the least error among those that hide most; or of the fewest rounds.
+    """The feasible candidate of least error, or of fewest rounds, among those that hide most.
 
-    An error that is at most a tenth larger is taken for fewer rounds.
+    Fewer rounds win where the error is at most a tenth larger.
 
-    Those that hide whole records come before those that hide a part of them, and those before
-    candidates without noise: epsilons at different adjacencies are not compared.
+    Candidates that hide whole records come first, then those that hide a part of a record, then
+    those without noise: epsilons at different adjacencies are not compared.
     """
-    feasible = [own for own in candidates if own.feasible]
+    feasible = [candidate for candidate in candidates if candidate.feasible]
     if not feasible:
         return None
     hidden, error = rank(min(feasible, key=rank))
-    near = [own for own in feasible if rank(own)[0] == hidden and rank(own)[1] <= NEAR * error]
-    return min(near, key=lambda own: (own.traffic.rounds, rank(own)))
+    near = [
+        candidate
+        for candidate in feasible
+        if rank(candidate)[0] == hidden and rank(candidate)[1] <= NEAR * error
+    ]
+    return min(near, key=lambda candidate: (candidate.traffic.rounds, rank(candidate)))
 
 
 def rank(candidate: Candidate) -> tuple[int, float]:
-    """By what is hidden, then by error."""
+    """The order of candidates: by what is hidden, then by error."""
     error = candidate.forecast.error
     hidden = 0 if candidate.hides_records else 1 if candidate.adjacency else 2
     return hidden, error if math.isfinite(error) else math.inf
 
 
 def _plain(value: Any) -> Any:
-    """A setting as JSON has it."""
+    """A setting as a JSON value."""
     return value.item() if hasattr(value, "item") else value

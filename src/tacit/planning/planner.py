@@ -7,16 +7,22 @@ from dataclasses import replace
 
 from tacit.planning.advice import advice
 from tacit.planning.candidates import Candidate, best_of, rank
-from tacit.planning.families import Family, best_settings, families
-from tacit.planning.forecast import MOST_ERROR
+from tacit.planning.families import (
+    best_settings,
+    families,
+    metric_named,
+    other_metrics,
+    trusts_by_protocol,
+)
 from tacit.planning.result import Plan
-from tacit.planning.scenario import Scenario, Shape, plausible_shapes
 from tacit.planning.searching import fewest_records, smallest_epsilon
-from tacit.planning.traffic import traffic_of
-from tacit.planning.trees import Metric
+from tacit.protocol.forecast import Family
+from tacit.protocol.metric import AREA, Metric
+from tacit.protocol.scenario import Scenario, Shape, plausible_shapes
+from tacit.protocol.trust import Trust
 
 COMPARED_SHAPES = 2
-"""Settings are compared on so many of the plausible shapes, the central ones."""
+"""Number of plausible shapes, the central ones, on which settings are compared."""
 
 
 def plan(
@@ -28,7 +34,7 @@ def plan(
     *,
     auc_guess: float | None = None,
     target: float | None = None,
-    metric: str = "auc",
+    metric: str | None = None,
 ) -> Plan:
     """Predict every fitting protocol's error and traffic, and recommend one.
 
@@ -40,11 +46,14 @@ def plan(
     records, positives : how many there are, of all clients together; a guess will do.
     clients : how many clients hold them, equally many each and dealt out at random.
     epsilon : the privacy budget of one evaluation.
-    trust : one of ``TRUSTS``: ``"central"``, ``"server-sees-scores"``, ``"local"``,
-        ``"secure-sum"``, ``"encrypted"`` or ``"two-party"``.
+    trust : who may see what (``protocol.trust``): ``"each"``,
+        ``"server-sees-scores"``, ``"local"``, ``"secure-sum"``, ``"exact-sum"``, ``"encrypted"``
+        or ``"mpc"`` (or ``"two-party"``).
     auc_guess : the AUC that is expected; without one, 0.65 to 0.9 are taken to be plausible.
     target : the root mean square error that is wanted, standard error and bias together.
-    metric : ``"auc"``, ``"precision@t"`` with a threshold t, or ``"ece"``.
+    metric : ``"auc"``, ``"precision@t"`` with a threshold t, ``"ece"``, or the figure of a
+        registered protocol. Without one the AUC is planned, and protocols that estimate other
+        figures are predicted beside it (``Plan.others``).
 
     Raises
     ------
@@ -53,49 +62,79 @@ def plan(
 
     Examples
     --------
-    >>> found = plan(40_000, 4_000, 10, 1.0, "secure-sum", auc_guess=0.8)
-    >>> found.recommended.protocol.name, found.recommended.forecast.error < 0.001
+    >>> predicted = plan(40_000, 4_000, 10, 1.0, "secure-sum", auc_guess=0.8)
+    >>> predicted.recommended.protocol.name, predicted.recommended.forecast.error < 0.001
     ('score-histogram', True)
     """
-    scenario, wanted = Scenario(records, positives, clients, epsilon), Metric(metric)
+    scenario, wanted = Scenario(records, positives, clients, epsilon), metric_named(metric)
     if target is not None and not (math.isfinite(target) and target > 0):
         raise ValueError(f"target must be positive and finite, got {target}")
     shapes = plausible_shapes(auc_guess)
-    offered = families(trust, scenario, wanted)
-    found = [(own, _candidate(own, scenario, shapes)) for own in offered]
-    if target is not None or not any(candidate.feasible for _, candidate in found):
-        aim = MOST_ERROR if target is None else target
-        found = [
-            (own, _with_target(own, made, scenario, shapes[:COMPARED_SHAPES], aim))
-            for own, made in found
-        ]
-    candidates = tuple(sorted((candidate for _, candidate in found), key=rank))
+    candidates = _candidates(trust, scenario, wanted, shapes, target)
+    elsewhere = {} if candidates else trusts_by_protocol(scenario, wanted)
     chosen = best_of(candidates)
     sampling = [scenario.sampling_error(shape) for shape in shapes]
     return Plan(
         scenario=scenario,
-        trust=trust,
-        metric=metric,
+        trust=Trust.of(trust).value,
+        metric=AREA if metric is None else metric,
         target=target,
         shapes=shapes,
         sampling_error=(min(sampling), max(sampling)),
         candidates=candidates,
         recommended=chosen,
-        advice=advice(candidates, chosen, scenario, metric, target),
+        advice=advice(candidates, chosen, scenario, wanted.name, target, elsewhere),
+        others=_others(trust, scenario, shapes) if metric is None else (),
     )
 
 
-def _candidate(family: Family, scenario: Scenario, shapes: tuple[Shape, ...]) -> Candidate:
-    """The family's best settings with their predictions."""
+def _candidates(
+    trust: str,
+    scenario: Scenario,
+    metric: Metric,
+    shapes: tuple[Shape, ...],
+    target: float | None,
+) -> tuple[Candidate, ...]:
+    """The candidates for a metric, by rank; with what a target takes, or where none is feasible."""
+    offered = families(trust, scenario, metric)
+    made = [(family, _candidate(family, scenario, shapes)) for family in offered]
+    known = [(family, candidate) for family, candidate in made if candidate is not None]
+    if target is not None or not any(candidate.feasible for _, candidate in known):
+        compared = shapes[:COMPARED_SHAPES]
+        known = [
+            (family, _with_target(family, candidate, scenario, compared, target))
+            for family, candidate in known
+        ]
+    return tuple(sorted((candidate for _, candidate in known), key=rank))
+
+
+def _others(trust: str, scenario: Scenario, shapes: tuple[Shape, ...]) -> tuple[Candidate, ...]:
+    """What is predicted of protocols that estimate other figures, each figure's by rank."""
+    candidates = []
+    for metric in other_metrics():
+        offered = families(trust, scenario, metric)
+        made = [_candidate(family, scenario, shapes) for family in offered]
+        candidates += sorted((each for each in made if each is not None), key=rank)
+    return tuple(candidates)
+
+
+def _candidate(family: Family, scenario: Scenario, shapes: tuple[Shape, ...]) -> Candidate | None:
+    """The family's best settings with their predictions; None where nothing is predicted."""
     protocol = best_settings(family, scenario, shapes[:COMPARED_SHAPES])
-    forecasts = [family.forecast(protocol, scenario, shape) for shape in shapes]
+    forecasts = []
+    for shape in shapes:
+        forecast = protocol.forecast(scenario, shape, family.metric)
+        if forecast is None:
+            return None
+        forecasts.append(forecast)
     errors = [forecast.error for forecast in forecasts]
     return Candidate(
         protocol,
         forecasts[0],
         (min(errors), max(errors)),
-        traffic_of(protocol, scenario),
+        protocol.traffic(scenario),
         family.given_up,
+        family.metric.title,
     )
 
 
@@ -104,10 +143,11 @@ def _with_target(
     candidate: Candidate,
     scenario: Scenario,
     shapes: tuple[Shape, ...],
-    target: float,
+    target: float | None,
 ) -> Candidate:
-    """The candidate with what it takes to reach the target."""
-    searched = (family, candidate.protocol, scenario, shapes, target)
+    """The candidate with what it takes to reach the target, or to say anything."""
+    aim = candidate.forecast.max_error if target is None else target
+    searched = (family, candidate.protocol, scenario, shapes, aim)
     return replace(
         candidate,
         smallest_epsilon=smallest_epsilon(*searched),

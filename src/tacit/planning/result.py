@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.planning.candidates import HIDES, Candidate
-from tacit.planning.families import TRUSTS
-from tacit.planning.scenario import Scenario, Shape
-from tacit.planning.trees import AREA
+from tacit.protocol.metric import AREA, TITLES
+from tacit.protocol.scenario import Scenario, Shape
+from tacit.protocol.trust import Trust
 from tacit.results.estimate import finite
 
-FIGURES = {"auc": "AUC", "ece": "expected calibration error"}
+HEAD = ("protocol", "epsilon hides", "error", "plausible", "bias", "bytes", "rounds", "s")
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class Plan:
         each group by its error.
     recommended : one of them; None where none is feasible.
     advice : two sentences.
+    others : candidates under the same trust that estimate other figures, where no metric was asked
+        for.
     """
 
     scenario: Scenario
@@ -40,6 +42,7 @@ class Plan:
     candidates: tuple[Candidate, ...]
     recommended: Candidate | None
     advice: str
+    others: tuple[Candidate, ...] = ()
 
     @property
     def meets_target(self) -> bool | None:
@@ -50,12 +53,12 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """The plan for JSON."""
-        own = self.scenario
+        scenario = self.scenario
         return {
-            "records": own.records,
-            "positives": own.positives,
-            "clients": own.clients,
-            "epsilon": own.epsilon,
+            "records": scenario.records,
+            "positives": scenario.positives,
+            "clients": scenario.clients,
+            "epsilon": scenario.epsilon,
             "trust": self.trust,
             "metric": self.metric,
             "target": self.target,
@@ -65,20 +68,23 @@ class Plan:
             "recommended": None if self.recommended is None else self.recommended.to_dict(),
             "advice": self.advice,
             "candidates": [candidate.to_dict() for candidate in self.candidates],
+            "others": [candidate.to_dict() for candidate in self.others],
         }
 
     def __str__(self) -> str:
-        return "\n".join([*self._heading(), "", *self._table(), "", *self._closing()])
+        parts = [self._heading(), self._table(), self._other_figures(), self._closing()]
+        return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
     def _heading(self) -> list[str]:
-        own = self.scenario
+        scenario = self.scenario
         guesses = sorted({shape.auc for shape in self.shapes})
         low, high = self.sampling_error
         assumed = f"{guesses[0]:g}" if len(guesses) == 1 else f"{guesses[0]:g} to {guesses[-1]:g}"
         lines = [
-            f"{own.records:,} records, {own.positives:,} positive, {own.clients:,} clients, "
-            f"epsilon {own.epsilon:g}, trust {self.trust}: {TRUSTS[self.trust]}",
-            f"errors of the {FIGURES.get(self.metric, self.metric)} about these records' own; "
+            f"{scenario.records:,} records, {scenario.positives:,} positive, "
+            f"{scenario.clients:,} clients, epsilon {scenario.epsilon:g}, "
+            f"trust {self.trust}: {Trust.of(self.trust).description}",
+            f"errors of the {TITLES.get(self.metric, self.metric)} about these records' own; "
             f"an AUC of {assumed} is assumed",
         ]
         if self.metric == AREA:
@@ -88,16 +94,14 @@ class Plan:
     def _table(self) -> list[str]:
         if not self.candidates:
             return ["no protocol gives this metric under this trust"]
-        head = ("protocol", "epsilon hides", "error", "plausible", "bias", "bytes", "rounds", "s")
-        rows = [head, *(_row(candidate) for candidate in self.candidates)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return [
-            "  ".join(
-                text.ljust(width) if place < 2 else text.rjust(width)
-                for place, (text, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in rows
-        ]
+        return _aligned([HEAD, *(_row(candidate) for candidate in self.candidates)])
+
+    def _other_figures(self) -> list[str]:
+        """The protocols of the trust that estimate another figure, with its name."""
+        if not self.others:
+            return []
+        rows = [(candidate.figure, *_row(candidate)) for candidate in self.others]
+        return ["other figures under this trust:", *_aligned([("figure", *HEAD), *rows], texts=3)]
 
     def _closing(self) -> list[str]:
         lines = [self.advice]
@@ -110,14 +114,26 @@ class Plan:
     def _targets(self) -> list[str]:
         """What the target takes with every candidate."""
         lines = [f"For an error of {self.target:g}:"]
-        width = max((len(own.title) for own in self.candidates), default=0)
-        for own in self.candidates:
-            epsilon, records = own.smallest_epsilon, own.fewest_records
+        width = max((len(candidate.title) for candidate in self.candidates), default=0)
+        for candidate in self.candidates:
+            epsilon, records = candidate.smallest_epsilon, candidate.fewest_records
             ways = [] if epsilon is None else [f"epsilon {epsilon:g}"]
             ways += [] if records is None else [f"{records:,} records"]
-            told = " or ".join(ways) if ways else "not within reach"
-            lines.append(f"  {own.title:{width}}  {told}")
+            requirement = " or ".join(ways) if ways else "not within reach"
+            lines.append(f"  {candidate.title:{width}}  {requirement}")
         return lines
+
+
+def _aligned(rows: list[tuple[str, ...]], texts: int = 2) -> list[str]:
+    """A table's lines: the first columns are texts, the others numbers."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            text.ljust(width) if column < texts else text.rjust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def _row(candidate: Candidate) -> tuple[str, ...]:

@@ -6,29 +6,29 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from tacit.planning.families import Family, settings_at
-from tacit.planning.forecast import FEWEST_ERRORS, Forecast
-from tacit.planning.scenario import MOST_RECORDS, Scenario, Shape
-from tacit.privacy.cost import LEAST_BUDGET
-from tacit.protocols.conversation import Protocol
+from tacit.planning.families import settings_at
+from tacit.privacy.cost import MIN_BUDGET
+from tacit.protocol.conversation import Protocol
+from tacit.protocol.forecast import MIN_ERRORS, Family, Forecast
+from tacit.protocol.scenario import MAX_RECORDS, Scenario, Shape
 
 Shapes = tuple[Shape, ...]
 """The central shape, and others over which settings are compared."""
 
-MOST_EPSILON = 50.0
-"""A larger epsilon protects nothing that is worth the name."""
+MAX_EPSILON = 50.0
+"""Maximum epsilon of a search: a larger one gives no useful protection."""
 
-MOST_GROWTH = 1e5
-"""More than so many times the records is no plan."""
+MAX_GROWTH = 1e5
+"""Maximum factor on the number of records in a search."""
 
 CLOSE = 0.04
-"""A search ends within this share of the target, on the safe side."""
+"""Relative distance from the target at which a search ends, on the safe side."""
 
 STEPS, LEAPS = 12, 2
-"""Steps between two places about the target, and leaps that look for such places."""
+"""Number of steps between two points around the target, and of leaps that look for such points."""
 
-MOST_LEAP = 30.0
-"""A step towards the target is as if the error were at most so many times too large."""
+MAX_LEAP = 30.0
+"""Maximum factor by which a leap takes the error to be too large or too small."""
 
 
 def smallest_epsilon(
@@ -36,19 +36,22 @@ def smallest_epsilon(
 ) -> float | None:
     """The smallest epsilon with which the error is at most ``target``, to about 4 %; None for none.
 
-    The settings stay those that were chosen, unless the family is tuned. Predictions are of the
-    rough protocol, times the ratio of the two errors at the scenario itself.
+    The chosen settings stay, unless the family is tuned. A prediction is that of the rough
+    protocol, times the ratio of the two protocols' errors at the scenario itself.
     """
     if "epsilon" not in protocol.settings:
         return None
     excess = _excess(family, protocol, scenario, shapes, target)
 
     def at(epsilon: float) -> float:
-        other = replace(scenario, epsilon=epsilon)
-        return excess(replace(protocol, epsilon=epsilon), other)  # type: ignore[type-var]
+        try:
+            asked = replace(protocol, epsilon=epsilon)  # type: ignore[type-var]
+        except ValueError:  # an epsilon that the protocol refuses gives nothing
+            return math.inf
+        return excess(asked, replace(scenario, epsilon=epsilon))
 
-    found = _crossing(at, scenario.epsilon, LEAST_BUDGET, max(MOST_EPSILON, scenario.epsilon), 1.0)
-    return None if found is None else _rounded_up(found)
+    crossing = _crossing(at, scenario.epsilon, MIN_BUDGET, max(MAX_EPSILON, scenario.epsilon), 1.0)
+    return None if crossing is None else _rounded_up(crossing)
 
 
 def fewest_records(
@@ -56,42 +59,42 @@ def fewest_records(
 ) -> int | None:
     """The fewest records with which the error is at most ``target``, to about 4 %; None for none.
 
-    Their share of positives stays, and so do the settings; clients of one record become more,
-    others hold more (``Scenario.scaled``).
+    The fraction of positives and the settings stay. Clients of one record become more clients;
+    other clients hold more records each (``Scenario.scaled``).
     """
     excess = _excess(family, protocol, scenario, shapes, target)
-    most = min(MOST_GROWTH, MOST_RECORDS / scenario.records)
+    most = min(MAX_GROWTH, MAX_RECORDS / scenario.records)
     least = max(2 / scenario.positives, 2 / scenario.negatives, 4 / scenario.records)
 
     def at(factor: float) -> float:
         return excess(protocol, scenario.scaled(factor))
 
-    found = _crossing(at, 1.0, min(least, 1.0), most, 0.5)
-    return None if found is None else math.ceil(_rounded_up(found * scenario.records))
+    crossing = _crossing(at, 1.0, min(least, 1.0), most, 0.5)
+    return None if crossing is None else math.ceil(_rounded_up(crossing * scenario.records))
 
 
 def _excess(
     family: Family, protocol: Protocol, scenario: Scenario, shapes: Shapes, target: float
 ) -> Callable[[Protocol, Scenario], float]:
-    """How many times too large the error is, or the noise on class sizes, with other figures."""
+    """The function that says how many times too large the error is, or the noise on class sizes."""
 
-    def forecast(own: Protocol, other: Scenario) -> Forecast:
+    def forecast(variant: Protocol, other: Scenario) -> Forecast:
         if family.tuned:
             return family.forecast(settings_at(family, other, shapes), other, shapes[0])
-        return family.forecast(family.rough(own, other), other, shapes[0])
+        return family.forecast(family.rough(variant, other), other, shapes[0])
 
     ratio = 1.0
     if not family.tuned:
         rough = forecast(protocol, scenario).error
         ratio = family.forecast(protocol, scenario, shapes[0]).error / rough if rough > 0 else 1.0
 
-    def excess(own: Protocol, other: Scenario) -> float:
+    def excess(variant: Protocol, other: Scenario) -> float:
         try:
-            found = forecast(own, other)
+            predicted = forecast(variant, other)
         except ValueError:
             return math.inf
-        drowned = FEWEST_ERRORS * found.class_error / found.smaller_class
-        wrong = ratio * found.error
+        drowned = MIN_ERRORS * predicted.class_error / predicted.smaller_class
+        wrong = ratio * predicted.error
         return max(wrong / target, drowned, 1e-9) if math.isfinite(wrong) else math.inf
 
     return excess
@@ -102,9 +105,9 @@ def _crossing(
 ) -> float | None:
     """Where a falling function crosses 1 from above, on the side where it is at most 1.
 
-    Errors are nearly powers of what is searched: first by ``power``, then along straight lines
-    between logarithms, the interval being halved where these do not hit. None where the function
-    is above 1 up to ``most``.
+    Errors are nearly powers of the argument: the search goes first by ``power``, then along
+    straight lines between logarithms, and halves the interval where these miss. None where the
+    function is above 1 up to ``most``.
     """
     low, high, above, below = _bracket(excess, start, least, most, power)
     if below > 1:
@@ -117,30 +120,30 @@ def _crossing(
             share = math.log(above) / (math.log(above) - math.log(below))
         share = min(max(share + CLOSE / 4, 0.02), 0.98)
         middle = math.exp((1 - share) * math.log(low) + share * math.log(high))
-        found = excess(middle)
-        if found > 1:
-            low, above = middle, found
+        ratio = excess(middle)
+        if ratio > 1:
+            low, above = middle, ratio
         else:
-            high, below = middle, found
+            high, below = middle, ratio
     return low if above <= 1 else high
 
 
 def _bracket(
     excess: Callable[[float], float], start: float, least: float, most: float, power: float
 ) -> tuple[float, float, float, float]:
-    """Two places about the crossing, and the function there; it may lie beyond the second."""
-    here, found = start, excess(start)
-    falls = found > 1
+    """Two points around the crossing, and the function there; it may lie beyond the second."""
+    here, excess_here = start, excess(start)
+    falls = excess_here > 1
     edge = most if falls else least
     for leap in range(LEAPS + 1):
-        far = min(max(found, 1 / MOST_LEAP), MOST_LEAP) ** (1 / power)
+        far = min(max(excess_here, 1 / MAX_LEAP), MAX_LEAP) ** (1 / power)
         there = min(max(here * far * (1 + CLOSE if falls else 1 - CLOSE), least), most)
         there = edge if leap == LEAPS else there
         value = excess(there)
         if there == edge or (value <= 1) is falls:
             break
-        here, found = there, value
-    return (here, there, found, value) if falls else (there, here, value, found)
+        here, excess_here = there, value
+    return (here, there, excess_here, value) if falls else (there, here, value, excess_here)
 
 
 def _rounded_up(value: float) -> float:

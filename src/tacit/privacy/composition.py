@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, compose
+from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, compose, unread_delta
 
 Way = Literal["basic", "zcdp", "pld"]
 
@@ -29,13 +29,13 @@ CHANGES: dict[tuple[Adjacency, Adjacency], int] = {
 }
 """How many changes of the first kind make one of the second; what is missing cannot be made."""
 
-LARGEST_LOSS = 10_000.0
-"""Privacy-loss distributions are not composed above this sum of epsilons: it says nothing."""
+MAX_LOSS = 10_000.0
+"""Largest sum of epsilons at which privacy-loss distributions are composed: more says nothing."""
 
-MOST_KINDS = 200
-"""Nor for more different costs than this, each of which takes a convolution."""
+MAX_KINDS = 200
+"""Largest number of different costs that are composed so: each takes a convolution."""
 
-LARGEST_EXPONENT = 700.0
+MAX_EXPONENT = 700.0
 
 
 def restated(cost: Cost, adjacency: Adjacency) -> Cost:
@@ -67,12 +67,12 @@ def restated(cost: Cost, adjacency: Adjacency) -> Cost:
     if changes is None:
         return UNPROTECTED
     if changes == 1:
-        return Cost(cost.epsilon, cost.delta, adjacency, cost.rho)
+        return replace(cost, adjacency=adjacency)
     return _of_two_changes(cost, adjacency)
 
 
 def stated_cost(cost: Cost, guarantee: Cost) -> Cost:
-    """What a step spends, as a budget book takes it: free steps are free at one adjacency only.
+    """What a step spends, as a ledger takes it: free steps are free at one adjacency only.
 
     A step that spends nothing may still show what its protocol does not protect (FedAUC's first
     step sends all scores, at label adjacency). So a cost of nothing is stated at the adjacency of
@@ -132,8 +132,8 @@ def bound(history: Mapping[Cost, int], adjacency: Adjacency, delta: float = 1e-6
 
     Examples
     --------
-    >>> found = bound({Cost(0.1, adjacency=Adjacency.LABEL): 100}, Adjacency.LABEL)
-    >>> found.summed.epsilon, round(found.tightest.epsilon, 2), found.way
+    >>> history_bound = bound({Cost(0.1, adjacency=Adjacency.LABEL): 100}, Adjacency.LABEL)
+    >>> history_bound.summed.epsilon, round(history_bound.tightest.epsilon, 2), history_bound.way
     (10.0, 4.77, 'pld')
     """
     restatements = {cost: restated(cost, adjacency) for cost in history}
@@ -144,11 +144,11 @@ def bound(history: Mapping[Cost, int], adjacency: Adjacency, delta: float = 1e-6
         for _ in range(history[here])
     ]
     summed = compose(spent, delta, "basic")
-    found: dict[Way, Cost] = {"basic": summed}
+    composed: dict[Way, Cost] = {"basic": summed}
     for way in _ways(spent, summed, delta):
-        found[way] = compose(spent, delta, way)
-    best = min(found, key=lambda way: found[way].epsilon)
-    return Bound(adjacency, sum(history.values()), summed, found[best], best)
+        composed[way] = compose(spent, delta, way)
+    best = min(composed, key=lambda way: composed[way].epsilon)
+    return Bound(adjacency, sum(history.values()), summed, composed[best], best)
 
 
 @lru_cache(maxsize=256)
@@ -181,7 +181,7 @@ def _converted(rho: float, delta: float) -> float:
 def _of_two_changes(cost: Cost, adjacency: Adjacency) -> Cost:
     if cost.delta == 0:
         delta = 0.0
-    elif cost.epsilon > LARGEST_EXPONENT:
+    elif cost.epsilon > MAX_EXPONENT:
         return UNPROTECTED
     else:
         delta = (1 + math.exp(cost.epsilon)) * cost.delta
@@ -198,7 +198,7 @@ def _ways(spent: list[Cost], summed: Cost, delta: float) -> list[Way]:
     concentrated = all(cost.rho is not None or cost.delta == 0 for cost in spent)
     if delta > 0 and concentrated:
         ways.append("zcdp")
-    simple = len(set(spent)) <= MOST_KINDS and summed.epsilon <= LARGEST_LOSS
-    if delta > math.fsum(cost.delta for cost in spent) and simple:
+    simple = len(set(spent)) <= MAX_KINDS and summed.epsilon <= MAX_LOSS
+    if delta > unread_delta(spent) and simple:
         ways.append("pld")
     return ways

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,6 +27,27 @@ class Adjacency(Enum):
     """One record's score takes any other value in [0, 1]; labels are not protected."""
 
 
+class NoisyRelease(ABC):
+    """What somebody sees of a statistic under noise, at a stated change of the statistic."""
+
+    @abstractmethod
+    def cost(self, adjacency: Adjacency) -> Cost:
+        """The guarantee where neighbouring data sets of this kind move it by the sensitivity."""
+
+    def loss_distribution(self) -> Any:
+        """A privacy-loss distribution that dominates it (dp-accounting), or None if none is known.
+
+        It is rounded pessimistically. ``loss_error`` says how far the noise as it is drawn may be
+        from the noise as this describes it.
+        """
+        return None
+
+    @property
+    def loss_error(self) -> float:
+        """A bound of the total variation between the drawn noise and ``loss_distribution``."""
+        return 0.0
+
+
 @dataclass(frozen=True)
 class Cost:
     """A differential-privacy guarantee: (epsilon, delta) at a named adjacency.
@@ -36,6 +59,8 @@ class Cost:
     adjacency : what neighbouring data sets differ in; None only when nothing was spent or nothing
         is protected.
     rho : the zero-concentrated guarantee, where the mechanism has one (Gaussian noise).
+    mechanism : what was drawn, where it is known: composition then reads its privacy-loss
+        distribution. Costs with and without it differ; see ``figures``.
 
     Examples
     --------
@@ -47,6 +72,7 @@ class Cost:
     delta: float = 0.0
     adjacency: Adjacency | None = None
     rho: float | None = None
+    mechanism: NoisyRelease | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if math.isnan(self.epsilon) or self.epsilon < 0:
@@ -75,6 +101,11 @@ class Cost:
         )
 
     @property
+    def figures(self) -> Cost:
+        """The same cost as it is sent and written down: without its mechanism."""
+        return self if self.mechanism is None else replace(self, mechanism=None)
+
+    @property
     def hides_presence(self) -> bool:
         """Whether it hides that a record is there, and with that every exact number of records."""
         return self.adjacency is Adjacency.RECORD and math.isfinite(self.epsilon)
@@ -88,10 +119,45 @@ class Cost:
         }
 
 
+def amount_line(epsilon: float, delta: float) -> str:
+    """Epsilon, and delta where there is one.
+
+    Examples
+    --------
+    >>> amount_line(1.0, 1e-6)
+    'epsilon 1, delta 1e-06'
+    """
+    return f"epsilon {epsilon:g}, delta {delta:g}" if delta else f"epsilon {epsilon:g}"
+
+
+def cost_line(
+    cost: Mapping[str, Any], whose: str = "", unlimited: str = "unlimited: no differential privacy"
+) -> str:
+    """A cost in one line.
+
+    Parameters
+    ----------
+    cost : as ``Cost.to_dict`` writes it.
+    whose : who spends it, such as ``"a client"``.
+    unlimited : what is said where nothing is protected.
+
+    Examples
+    --------
+    >>> cost_line(Cost(1.0, adjacency=Adjacency.LABEL).to_dict(), "a client")
+    'epsilon 1 a client, label adjacency'
+    """
+    if cost["epsilon"] is None:
+        return unlimited
+    if cost["adjacency"] == "none":
+        return "nothing"
+    amount = amount_line(cost["epsilon"], cost["delta"])
+    return f"{amount}{whose and f' {whose}'}, {cost['adjacency']} adjacency"
+
+
 NOTHING = Cost(0.0)
 """The cost of a step that depends on nothing private."""
 
-LEAST_BUDGET = 0.001
+MIN_BUDGET = 0.001
 """The smallest epsilon of an evaluation; its parts must stay within the samplers' range."""
 
 MAX_BUDGET = 700.0
@@ -101,7 +167,17 @@ UNPROTECTED = Cost(math.inf)
 """The cost of a step that shows private values as they are."""
 
 LOSS_ROUNDING = 2.0**-52
-"""Kept back from delta for each composed release: floating-point convolution errs by less."""
+"""Part of delta reserved for each composed release: floating-point convolution errs by less."""
+
+MECHANISM_ROUNDING = 1e-10
+"""Part of delta reserved where mechanisms' loss distributions are convolved: these have less than a
+million points, each of which errs by about 2**-53."""
+
+MECHANISM_MARGIN = 1e-3
+"""Part of delta reserved there for what samplers' roundings add to it."""
+
+MAX_MECHANISM_LOSS = 100.0
+"""Mechanisms' loss distributions are not convolved above this sum of epsilons: it says nothing."""
 
 SIGMA_SLACK = 1.0 + 2.0**-30
 """A calibrated sigma is raised by this factor, more than the error of the root finding."""
@@ -116,7 +192,8 @@ def compose(
 
     ``basic`` adds epsilons and deltas. ``zcdp`` adds zero-concentrated guarantees (epsilon^2/2 for
     a pure one: Bun and Steinke 2016, Prop. 1.4) and converts at ``delta``. ``pld`` composes
-    dominating privacy-loss distributions, rounded pessimistically (dp-accounting), at ``delta``.
+    dominating privacy-loss distributions, rounded pessimistically (dp-accounting), at ``delta``:
+    those of the mechanisms where costs know them, and that of (epsilon, delta) where they do not.
     ``tightest`` takes the smallest epsilon of those that apply, each a valid guarantee; a single
     release is returned as it is.
 
@@ -131,6 +208,10 @@ def compose(
     >>> round(compose(evaluations, method="basic").epsilon, 6)
     10.0
     >>> compose(evaluations, delta=1e-6).epsilon < 5.5
+    True
+    >>> from tacit.privacy.mechanisms.laplace import Laplace
+    >>> evaluations = [Laplace(1, 0.1).cost(Adjacency.LABEL)] * 100
+    >>> compose(evaluations, delta=1e-6).epsilon < 4.7
     True
     """
     spent = [cost for cost in costs if cost != NOTHING]
@@ -176,7 +257,7 @@ def _unit_sigma(epsilon: float, delta: float) -> float:
     return float(get_sigma_gaussian(epsilon, delta))
 
 
-def most(costs: Iterable[Cost]) -> Cost:
+def worst_case(costs: Iterable[Cost]) -> Cost:
     """A cost that covers each of these, which different clients of one batch spend.
 
     The largest epsilon, delta and rho; a pure cost of epsilon has rho at most epsilon^2/2.
@@ -186,6 +267,8 @@ def most(costs: Iterable[Cost]) -> Cost:
         return NOTHING
     if any(math.isinf(cost.epsilon) for cost in spent):
         return UNPROTECTED
+    if all(cost == spent[0] for cost in spent):
+        return spent[0]
     rhos = [_rho(cost) for cost in spent]
     stated = any(cost.rho is not None for cost in spent)
     known = [rho for rho in rhos if rho is not None]
@@ -206,8 +289,8 @@ def check_budget(epsilon: float, largest: float = MAX_BUDGET) -> None:
     largest : what it may be at most; mechanisms that take no ``exp(epsilon)`` allow more.
     """
     check_epsilon(epsilon)
-    if epsilon < LEAST_BUDGET:
-        raise ValueError(f"epsilon must be at least {LEAST_BUDGET}, got {epsilon}")
+    if epsilon < MIN_BUDGET:
+        raise ValueError(f"epsilon must be at least {MIN_BUDGET}, got {epsilon}")
     if epsilon > largest:
         raise ValueError(f"epsilon must be at most {largest}, got {epsilon}")
 
@@ -232,11 +315,16 @@ def _tightest(costs: list[Cost], delta: float, adjacency: Adjacency | None) -> C
     if len(costs) == 1:
         return costs[0]
     candidates = [_basic(costs, delta, adjacency)]
-    if delta > sum(cost.delta for cost in costs):
+    if delta > unread_delta(costs):
         candidates.append(_privacy_loss(costs, delta, adjacency))
     if delta > 0 and all(_rho(cost) is not None for cost in costs):
         candidates.append(_zero_concentrated(costs, delta, adjacency))
     return min(candidates, key=lambda cost: cost.epsilon)
+
+
+def unread_delta(costs: Iterable[Cost]) -> float:
+    """The sum of the deltas of costs whose mechanism is not known; "pld" needs a larger delta."""
+    return math.fsum(cost.delta for cost in costs if cost.mechanism is None)
 
 
 def _basic(costs: list[Cost], delta: float, adjacency: Adjacency | None) -> Cost:
@@ -266,16 +354,56 @@ def _zero_concentrated(costs: list[Cost], delta: float, adjacency: Adjacency | N
 
 
 def _privacy_loss(costs: list[Cost], delta: float, adjacency: Adjacency | None) -> Cost:
+    """The bound of (epsilon, delta) alone, or that of the mechanisms where it is the smaller."""
+    bare = Counter((cost.epsilon, cost.delta) for cost in costs)
+    composed = _convolved((_loss_of_parameters(*key), times) for key, times in bare.items())
+    usable = max(delta - LOSS_ROUNDING * len(costs), 0.0)
+    epsilon = float(composed.get_epsilon_for_delta(usable))
+    return Cost(min(epsilon, _mechanism_epsilon(costs, delta)), delta, adjacency)
+
+
+def _mechanism_epsilon(costs: list[Cost], delta: float) -> float:
+    """The epsilon at delta of the costs' mechanisms; infinity where nothing is gained or known.
+
+    The noise that is drawn differs from the noise that is composed by a total variation of at most
+    D, all releases together. Its delta at epsilon is then larger by at most
+    ``(1 + exp(epsilon)) D``, which must stay within what is kept back.
+    """
+    known = any(cost.mechanism is not None for cost in costs)
+    kept_back = MECHANISM_MARGIN * delta
+    usable = delta - kept_back - MECHANISM_ROUNDING
+    summed = math.fsum(cost.epsilon for cost in costs)
+    if not known or usable <= 0 or summed > MAX_MECHANISM_LOSS:
+        return math.inf
+    counts = Counter(costs)
+    composed = _convolved((_loss_of(cost), times) for cost, times in counts.items())
+    epsilon = float(composed.get_epsilon_for_delta(usable))
+    distance = math.fsum(
+        cost.mechanism.loss_error * times for cost, times in counts.items() if cost.mechanism
+    )
+    if epsilon > MAX_MECHANISM_LOSS or (1 + math.exp(epsilon)) * distance > kept_back:
+        return math.inf
+    return epsilon
+
+
+def _loss_of(cost: Cost) -> Any:
+    """The privacy-loss distribution of a cost's mechanism, or of its figures alone."""
+    known = None if cost.mechanism is None else cost.mechanism.loss_distribution()
+    return _loss_of_parameters(cost.epsilon, cost.delta) if known is None else known
+
+
+def _loss_of_parameters(epsilon: float, delta: float) -> Any:
     from dp_accounting.pld import common, privacy_loss_distribution  # noqa: PLC0415
 
-    groups: dict[tuple[float, float], int] = {}
-    for cost in costs:
-        key = (cost.epsilon, cost.delta)
-        groups[key] = groups.get(key, 0) + 1
+    parameters = common.DifferentialPrivacyParameters(epsilon, delta)
+    return privacy_loss_distribution.from_privacy_parameters(parameters)
+
+
+def _convolved(losses: Iterable[tuple[Any, int]]) -> Any:
+    """The privacy-loss distribution of all releases, each so many times."""
+    from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415
+
     composed = privacy_loss_distribution.identity()
-    for (epsilon, own_delta), times in groups.items():
-        parameters = common.DifferentialPrivacyParameters(epsilon, own_delta)
-        one = privacy_loss_distribution.from_privacy_parameters(parameters)
-        composed = composed.compose(one.self_compose(times) if times > 1 else one)
-    usable = max(delta - LOSS_ROUNDING * len(costs), 0.0)
-    return Cost(float(composed.get_epsilon_for_delta(usable)), delta, adjacency)
+    for loss, times in losses:
+        composed = composed.compose(loss.self_compose(times) if times > 1 else loss)
+    return composed

@@ -1,4 +1,4 @@
-"""What the private protocols are compared with: no privacy at all, and noise on the scores."""
+"""Baselines for the private protocols: no privacy at all, and noise on the scores."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.clients import Clients, DataError, Ragged
+from tacit.data.clients import Clients, Ragged
+from tacit.data.errors import DataError
 from tacit.data.scales import ScaleDifference, clients_apart
 from tacit.metrics.ranking import auc, delong_variance, doubled_mid_ranks, plug_in_variance
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost, check_budget
-from tacit.privacy.noise import NoiseSource, power_of_two_grid
-from tacit.protocols.conversation import Ask, Conversation, Memory, Protocol, Reply, step
-from tacit.protocols.score_range import UNIT_INTERVAL
-from tacit.results.findings import Findings
+from tacit.privacy.mechanisms.laplace import Laplace
+from tacit.privacy.sampling.grids import power_of_two_grid
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
+from tacit.protocol.score_range import UNIT_INTERVAL
+from tacit.protocol.settings import EPSILON, setting
+from tacit.protocols.baselines_declared import ExactDeclarations, NoisyScoresDeclarations
+from tacit.results.server_result import ServerResult
 
-LARGEST_SCORE_BUDGET = 1e6
+MAX_SCORE_BUDGET = 1e6
 """The largest epsilon of noise on scores, a thousand times the papers' largest."""
 
 APART = (
@@ -26,11 +31,13 @@ APART = (
 )
 
 
-@step(spends=lambda clients, ask, memory: UNPROTECTED)
-def share_plain_records(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+@step(cost=lambda clients, query, state: UNPROTECTED)
+def share_plain_records(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
     """Send the records as they are. No privacy: the server learns every score with its label.
 
-    Labels are sent as bits, eight in a byte, each client's from a byte of its own on.
+    Labels are sent as bits, eight in a byte; the labels of each client start with a new byte.
     """
     places, offsets = _bit_places(clients.sizes)
     bits = np.zeros(8 * int(offsets[-1]), dtype=np.uint8)
@@ -41,10 +48,12 @@ def share_plain_records(clients: Clients, ask: Ask, noise: NoiseSource, memory: 
     }
 
 
-@step(spends=lambda clients, ask, memory: UNPROTECTED)
-def plain_rank_sums(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
+@step(cost=lambda clients, query, state: UNPROTECTED)
+def plain_rank_sums(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
     """Send the exact count of positives and twice the sum of their ranks. No privacy."""
-    ranks = ask.each["ranks"]
+    ranks = query.per_client["ranks"]
     if not isinstance(ranks, Ragged):
         raise TypeError("ranks must be ragged")
     return {
@@ -53,11 +62,13 @@ def plain_rank_sums(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memo
     }
 
 
-@step(spends=lambda clients, ask, memory: Cost(ask.settings.epsilon, adjacency=Adjacency.SCORE))
-def share_noisy_scores(clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory) -> Reply:
-    """Send every score with Laplace noise of scale ``1 / epsilon`` (paper 1, Table 9).
+@step(cost=lambda clients, query, state: query.protocol.score_noise.cost(Adjacency.SCORE))
+def share_noisy_scores(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
+    """Send every score with Laplace noise of scale ``1 / epsilon`` (Sun et al. 2022a, Table 9).
 
-    A score in [0, 1] is put on the noise's own grid first, which contains 0 and 1, so two values of
+    A score in [0, 1] is rounded to the noise's grid first, which contains 0 and 1, so two values of
     one score differ by at most 1: epsilon for the score of one record, by the Laplace mechanism.
     Labels are not protected.
 
@@ -70,14 +81,14 @@ def share_noisy_scores(clients: Clients, ask: Ask, noise: NoiseSource, memory: M
         raise DataError(
             f"scores must be in [0, 1] for noise of sensitivity 1, got {clients.scores[wrong[0]]}"
         )
-    scale = 1 / ask.settings.epsilon
-    grid = power_of_two_grid(scale)
+    mechanism: Laplace = query.protocol.score_noise
+    grid = power_of_two_grid(mechanism.scale)
     scores = np.rint(clients.scores / grid) * grid
-    return {"scores": clients.ragged(scores + noise.laplace(scale, (clients.records,)))}
+    return {"scores": clients.ragged(scores + noise.draw(mechanism, (clients.records,)))}
 
 
 @dataclass(frozen=True)
-class ExactAUC(Protocol):
+class ExactAUC(ExactDeclarations, Protocol):
     """The exact AUC, with no privacy: the baseline.
 
     The server receives all records, so its sampling error is that of DeLong et al. 1988.
@@ -90,30 +101,26 @@ class ExactAUC(Protocol):
 
     name = "exact"
     steps = (share_plain_records,)
+    draws_noise = False
 
     @property
     def guarantee(self) -> Cost:
         """Nothing is protected."""
         return UNPROTECTED
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """None."""
-        return {}
-
-    def draws(self, clients: Clients) -> int:
+    def replicate_size(self, clients: Clients) -> int:
         """No noise is drawn."""
         return 1
 
     def conversation(self, clients: int) -> Conversation:
         """One round: records up."""
-        reply = yield Ask(share_plain_records, self)
-        return replace(_findings_of_records(reply), scales=_scales_of(reply))
+        reply = yield Query(share_plain_records, self)
+        return replace(_result_of_records(reply), scales=_scales_of(reply))
 
 
 @dataclass(frozen=True)
-class NoisyScores(Protocol):
-    """The AUC of scores with Laplace noise: a baseline that fails (paper 1, Table 9).
+class NoisyScores(NoisyScoresDeclarations, Protocol):
+    """The AUC of scores with Laplace noise: a baseline that fails (Sun et al. 2022a, Table 9).
 
     The noise pulls the AUC towards one half by an unknown amount, so no error is given.
 
@@ -122,38 +129,39 @@ class NoisyScores(Protocol):
     epsilon : the privacy budget of one score. Labels are not protected.
     """
 
-    epsilon: float
+    epsilon: float = setting(help=EPSILON)
 
     name = "noisy-scores"
     score_range = UNIT_INTERVAL
     steps = (share_noisy_scores, plain_rank_sums)
 
     def __post_init__(self) -> None:
-        check_budget(self.epsilon, LARGEST_SCORE_BUDGET)
+        super().__post_init__()
+        check_budget(self.epsilon, MAX_SCORE_BUDGET)
+
+    @property
+    def score_noise(self) -> Laplace:
+        """The noise on a score, which moves by 1 at most."""
+        return Laplace(1.0, self.epsilon)
 
     @property
     def guarantee(self) -> Cost:
         """Epsilon for one score; the second step, with exact labels, protects nothing."""
         return UNPROTECTED
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Epsilon."""
-        return {"epsilon": self.epsilon}
-
-    def draws(self, clients: Clients) -> int:
+    def replicate_size(self, clients: Clients) -> int:
         """Scores, ranks and sums of every record."""
         return 6 * clients.records
 
     def conversation(self, clients: int) -> Conversation:
         """Noisy scores up, ranks down, exact sums up."""
-        scores = yield Ask(share_noisy_scores, self)
-        reply = yield from _ask_rank_sums(self, scores)
+        scores = yield Query(share_noisy_scores, self)
+        reply = yield from _query_rank_sums(self, scores)
         warning = (
             f"noise on the scores (epsilon {self.epsilon:g} each) biases the AUC towards 1/2 by an "
             "unknown amount, so no interval is given; labels are not protected",
         )
-        return _noisy_findings(scores, reply, warning)
+        return _noisy_result(scores, reply, warning)
 
 
 def _scales_of(scores: Reply) -> ScaleDifference | None:
@@ -162,17 +170,19 @@ def _scales_of(scores: Reply) -> ScaleDifference | None:
     return clients_apart(sent) if isinstance(sent, Ragged) else None
 
 
-def _ask_rank_sums(protocol: Protocol, scores: Reply) -> Any:
+def _query_rank_sums(protocol: Protocol, scores: Reply) -> Any:
     sent = scores["scores"]
     if not isinstance(sent, Ragged):
         raise TypeError("scores must be ragged")
     if sent.values.shape[-1] < 2:
         raise ValueError(f"an AUC needs at least two records, got {sent.values.shape[-1]}")
     ranks = np.apply_along_axis(doubled_mid_ranks, -1, sent.values)
-    return (yield Ask(plain_rank_sums, protocol, each={"ranks": Ragged(ranks, sent.offsets)}))
+    return (
+        yield Query(plain_rank_sums, protocol, per_client={"ranks": Ragged(ranks, sent.offsets)})
+    )
 
 
-def _noisy_findings(scores: Reply, reply: Reply, warnings: tuple[str, ...]) -> Findings:
+def _noisy_result(scores: Reply, reply: Reply, warnings: tuple[str, ...]) -> ServerResult:
     """``(2 S - P (M - 1)) / (2 P N) + 1/2`` with the doubled rank sum S, from exact integers."""
     sent = scores["scores"]
     records = sent.values.shape[-1] if isinstance(sent, Ragged) else 0
@@ -182,7 +192,7 @@ def _noisy_findings(scores: Reply, reply: Reply, warnings: tuple[str, ...]) -> F
     doubled: NDArray[Any] = np.asarray(reply["rank_sums"]).sum(axis=-1)
     value = (doubled - positives * (positives - 1)) / (2.0 * positives * negatives)
     like = np.zeros_like(value, dtype=np.float64)
-    return Findings(
+    return ServerResult(
         value=np.asarray(value),
         privacy_error=like,
         sampling_error=np.sqrt(np.vectorize(plug_in_variance)(value, positives, negatives)),
@@ -193,7 +203,7 @@ def _noisy_findings(scores: Reply, reply: Reply, warnings: tuple[str, ...]) -> F
     )
 
 
-def _findings_of_records(reply: Reply) -> Findings:
+def _result_of_records(reply: Reply) -> ServerResult:
     """The exact AUC of all records, with DeLong's sampling error where both classes have two."""
     scores, packed = reply["scores"], reply["labels"]
     if not (isinstance(scores, Ragged) and isinstance(packed, Ragged)):
@@ -206,7 +216,7 @@ def _findings_of_records(reply: Reply) -> Findings:
     known = min(positives, negatives) >= 2
     sampling = delong_variance(scores.values, labels) if known else np.nan
     exact = np.zeros(())
-    return Findings(
+    return ServerResult(
         value=exact + value,
         privacy_error=exact,
         sampling_error=exact + np.sqrt(sampling),
@@ -225,7 +235,7 @@ def _check_classes(positives: int, negatives: int) -> None:
 
 
 def _bit_places(sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where each record's bit stands, and where each client's bytes start, (M,) and (K+1,)."""
+    """The position of each record's bit, (M,), and of each client's first byte, (K+1,)."""
     starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
     offsets = np.concatenate(([0], np.cumsum(-(-sizes // 8)))).astype(np.int64)
     places = np.repeat(8 * offsets[:-1] - starts, sizes) + np.arange(sizes.sum())

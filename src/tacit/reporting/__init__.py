@@ -1,4 +1,4 @@
-"""Results as published files: sealed JSON, its schema, reports to read, comparisons, model cards.
+"""Results as published files: fingerprinted JSON, its schema, reports, comparisons, model cards.
 
 Everything here works on a result's JSON and needs no other part of the package.
 """

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.reporting.reading import REACH, Bounds, Estimated, Result
+from tacit.results.reading import REACH, Bounds, Estimated, Result
 
 
 @dataclass(frozen=True)
@@ -92,21 +92,21 @@ def _obstacle(first: Result, second: Result) -> str | None:
     """Why two results cannot be compared."""
     if first.figure != second.figure:
         return f"one is a {first.figure}, the other a {second.figure}"
-    ours, theirs = first.content["federation"], second.content["federation"]
-    if ours["fingerprint"] == theirs["fingerprint"]:
+    federations = (first.content["federation"], second.content["federation"])
+    if federations[0]["fingerprint"] == federations[1]["fingerprint"]:
         return None
-    return f"they are about different federations, {_federation_reason(ours, theirs)}"
+    return f"they are about different federations, {_federation_reason(*federations)}"
 
 
-def _federation_reason(ours: dict[str, Any], theirs: dict[str, Any]) -> str:
-    names = [entry["name"] for entry in (ours, theirs)]
+def _federation_reason(first: dict[str, Any], second: dict[str, Any]) -> str:
+    names = [entry["name"] for entry in (first, second)]
     if None in names and names[0] != names[1]:
         named = next(name for name in names if name is not None)
         return f"or it is not known that they are not: one names {named!r}, the other none"
     if names[0] != names[1]:
         return f"{names[0]!r} and {names[1]!r}"
-    if ours["clients"] != theirs["clients"]:
-        return f"of {ours['clients']} and of {theirs['clients']} clients"
+    if first["clients"] != second["clients"]:
+        return f"of {first['clients']} and of {second['clients']} clients"
     return (
         "whose clients have different names; if their records are the same, evaluate with the same "
         "--federation NAME"
@@ -114,16 +114,18 @@ def _federation_reason(ours: dict[str, Any], theirs: dict[str, Any]) -> str:
 
 
 def _difference(first: Result, second: Result) -> Difference:
-    one, two = first.estimate, second.estimate
+    first_estimate, second_estimate = first.estimate, second.estimate
     shared = _reused(first) or _reused(second)
     noise = (
-        one.privacy_error + two.privacy_error
+        first_estimate.privacy_error + second_estimate.privacy_error
         if shared
-        else math.hypot(one.privacy_error, two.privacy_error)
+        else math.hypot(first_estimate.privacy_error, second_estimate.privacy_error)
     )
-    error = math.hypot(noise, one.approximation_error + two.approximation_error)
-    wider = math.hypot(error, one.sampling_error, two.sampling_error)
-    value = two.centre - one.centre
+    error = math.hypot(
+        noise, first_estimate.approximation_error + second_estimate.approximation_error
+    )
+    wider = math.hypot(error, first_estimate.sampling_error, second_estimate.sampling_error)
+    value = second_estimate.centre - first_estimate.centre
     most = 1.0 if first.figure == "AUC" else math.inf
     return Difference(
         first.label,
@@ -153,8 +155,8 @@ def pooled_bounds(estimates: Sequence[Estimated]) -> Bounds:
     """The range that holds all these estimates and their intervals; (0, 1) where there are none."""
     bounds = [
         bound
-        for one in estimates
-        for bound in (one.value, *one.interval, *one.population_interval)
+        for estimate in estimates
+        for bound in (estimate.value, *estimate.interval, *estimate.population_interval)
         if math.isfinite(bound)
     ]
     return (min(bounds), max(bounds)) if bounds else (0.0, 1.0)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.reporting.charts import Plot
-from tacit.reporting.reading import Result, number
 from tacit.reporting.words import decimal
+from tacit.results.reading import Result, number
 
 Column = tuple[str, Sequence[float | None]]
 PRIVACY_ONLY = "The band is pointwise, 95 %, about these records' rates: privacy noise only."

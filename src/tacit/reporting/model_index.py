@@ -11,8 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tacit.reporting.reading import Estimated, Result, number
-from tacit.reporting.words import cost_line
+from tacit.privacy.cost import cost_line
+from tacit.reporting.words import WITHOUT_LIMIT
+from tacit.results.reading import Estimated, Result, number
 
 TASK = "tabular-classification"
 """The task of a card, unless it is given: one of the Hub's identifiers."""
@@ -24,7 +25,7 @@ METRICS = {
 }
 """The Hub's identifiers of the rates at one half."""
 WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
-"""What YAML does not take for text."""
+"""Characters that YAML does not accept in text."""
 UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
@@ -113,10 +114,10 @@ def _metric(
 
 
 def _provenance(content: Mapping[str, Any]) -> dict[str, Any]:
-    """How the figure was come by."""
+    """How the figure was obtained."""
     return {
         "protocol": content["protocol"]["name"],
-        "spent": cost_line(content["spent"]),
+        "spent": cost_line(content["spent"], unlimited=WITHOUT_LIMIT),
         "simulation": content["simulation"],
         "tacit": content["software"]["tacit"],
         "result": content["fingerprint"],
@@ -162,4 +163,4 @@ def _scalar(value: Any) -> str:
     if isinstance(value, float) and "e" in repr(value) and "." not in repr(value):
         return repr(value).replace("e", ".0e")
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    return UNPRINTABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)

@@ -13,7 +13,6 @@ from typing import Any
 
 from tacit.reporting.charts import interval_bar
 from tacit.reporting.comparing import Difference, differences, pooled_bounds
-from tacit.reporting.reading import Result
 from tacit.reporting.sections import (
     Place,
     datum,
@@ -24,6 +23,7 @@ from tacit.reporting.sections import (
     with_legend,
 )
 from tacit.reporting.words import difference_sentence, pairing_sentence, places, signed
+from tacit.results.reading import Result
 
 SAFE = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -89,13 +89,14 @@ def _article(result: Result, index: int) -> str:
 
 
 def _comparison(results: Sequence[Result]) -> str:
-    found = differences(results)
+    all_differences = differences(results)
     figure = results[0].figure
     rows = [(result.label, result.estimate) for result in results]
     bounds = pooled_bounds([estimate for _, estimate in rows])
     bar = interval_bar("compared", f"{figure} of all results", rows, math.nan, bounds)
     sentences = "".join(
-        f"<li>{escape(difference_sentence(difference, figure))}</li>" for difference in found
+        f"<li>{escape(difference_sentence(difference, figure))}</li>"
+        for difference in all_differences
     )
     links = "".join(
         f'<li><a href="#r{index}">{named(result.label)}</a></li>'
@@ -103,14 +104,15 @@ def _comparison(results: Sequence[Result]) -> str:
     )
     body = (
         f"{with_legend(bar)}<ul>{sentences}</ul>"
-        f"{_difference_table(found)}{paragraphs([pairing_sentence(found), *_cautions(results)])}"
+        f"{_difference_table(all_differences)}"
+        f"{paragraphs([pairing_sentence(all_differences), *_cautions(results)])}"
         f'<nav aria-label="Results"><ul class="links">{links}</ul></nav>'
     )
     return Place("all", 2).section("comparison", f"{figure} compared", body, "card first")
 
 
-def _difference_table(found: Sequence[Difference]) -> str:
-    rows = [_difference_row(difference) for difference in found]
+def _difference_table(all_differences: Sequence[Difference]) -> str:
+    rows = [_difference_row(difference) for difference in all_differences]
     headings = (
         "Difference",
         "Estimate",

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from tacit.privacy.cost import cost_line
+from tacit.protocol.registry import spelled_today
 from tacit.reporting.charts import interval_bar
 from tacit.reporting.comparing import pooled_bounds
 from tacit.reporting.curves import Panel, panels
-from tacit.reporting.reading import Estimated, Result, number
 from tacit.reporting.threats import threats_of
 from tacit.reporting.words import (
     NOISE,
+    WITHOUT_LIMIT,
     between,
-    cost_line,
     decimal,
     headline_sentences,
     places,
@@ -25,6 +26,7 @@ from tacit.reporting.words import (
     sent_sentence,
     shown_interval,
 )
+from tacit.results.reading import Estimated, Result, number
 
 RATES = (
     ("precision", "Precision", "of the records called positive, how many are"),
@@ -203,7 +205,7 @@ def _participants(result: Result) -> str:
     listed = result.content.get("participants", [])
     if not listed:
         return ""
-    spent = escape(cost_line(result.content["spent"]))
+    spent = escape(cost_line(result.content["spent"], unlimited=WITHOUT_LIMIT))
     rows = [
         (named(entry.get("name", f"client {index}")), f"{entry['bytes_sent']:,}", spent)
         for index, entry in enumerate(listed, start=1)
@@ -325,12 +327,12 @@ def _estimate_row(label: str, entry: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _threats(result: Result, place: Place) -> str:
-    found = threats_of(result.content["protocol"])
+    threats = threats_of(result.content["protocol"])
     entries = (
-        ("Whom a client has to trust", found.trust),
-        ("What the server sees", found.server),
-        ("What a client sees of the others", found.others),
-        ("What stays unprotected", found.left_open),
+        ("Whom a client has to trust", threats.trust),
+        ("What the server sees", threats.server),
+        ("What a client sees of the others", threats.others),
+        ("What stays unprotected", threats.left_open),
     )
     listed = "".join(f"<dt>{term}</dt><dd>{escape(text)}</dd>" for term, text in entries)
     return place.section("threats", "Who sees what", f"<dl>{listed}</dl>")
@@ -338,7 +340,8 @@ def _threats(result: Result, place: Place) -> str:
 
 def _making(result: Result, place: Place) -> str:
     content = result.content
-    settings = [(escape(key), _setting(value)) for key, value in content["protocol"].items()]
+    chosen = spelled_today(content["protocol"])
+    settings = [(escape(key), _setting(value)) for key, value in chosen.items()]
     said = content["federation"]
     facts = [
         ("Noise", escape(NOISE[content["noise"]])),

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
+from tacit.privacy.cost import cost_line
 from tacit.reporting.comparing import Difference
-from tacit.reporting.reading import Bounds, Estimated, Result, number
+from tacit.results.reading import Bounds, Estimated, Result, number
 
 CERTAIN = 0.9999
-"""A belief beyond this is called practically certain."""
+"""A statement of higher probability than this is called practically certain."""
+WITHOUT_LIMIT = "without limit"
+"""What a report says of a cost that protects nothing."""
 HIDDEN = {
     "label": "whether any one record's label is 0 or 1",
     "record": "whether any one record is in the data at all",
@@ -27,7 +30,7 @@ NOISE = {
 
 
 def places(bounds: Bounds) -> int:
-    """How many decimals say something where this is the interval, between 3 and 6."""
+    """The number of meaningful decimals of a figure with this interval, between 3 and 6."""
     width = bounds[1] - bounds[0]
     if not (math.isfinite(width) and width > 0):
         return 4
@@ -125,23 +128,16 @@ def privacy_sentences(result: Result) -> list[str]:
         ]
     if spent["epsilon"] == 0:
         return ["Nothing more was spent: the answers follow from what clients released before."]
-    sentences = [f"Each client spent at most {cost_line(spent)}.", *_meaning_of(spent)]
+    sentences = [
+        f"Each client spent at most {cost_line(spent, unlimited=WITHOUT_LIMIT)}.",
+        *_meaning_of(spent),
+    ]
     if "protection" in result.content:
-        supported = cost_line(result.content["protection"])
+        supported = cost_line(result.content["protection"], unlimited=WITHOUT_LIMIT)
         sentences.append(
             f"Clients vanished and took their noise along: what arrived supports only {supported}."
         )
     return sentences
-
-
-def cost_line(cost: Mapping[str, Any]) -> str:
-    """A cost in one line."""
-    if cost["epsilon"] is None:
-        return "without limit"
-    if cost["adjacency"] == "none":
-        return "nothing"
-    delta = f", delta {cost['delta']:g}" if cost["delta"] else ""
-    return f"epsilon {cost['epsilon']:g}{delta}, {cost['adjacency']} adjacency"
 
 
 def _meaning_of(spent: Mapping[str, Any]) -> list[str]:
@@ -196,9 +192,9 @@ def difference_sentence(difference: Difference, figure: str) -> str:
     )
 
 
-def pairing_sentence(found: list[Difference]) -> str:
+def pairing_sentence(all_differences: list[Difference]) -> str:
     """What the comparison takes to be the same."""
-    if all(difference.paired for difference in found):
+    if all(difference.paired for difference in all_differences):
         text = (
             "Paired: all results name one federation, so they are taken to be about the same "
             "records. Then only noise and approximation stand between the difference of the "
@@ -212,7 +208,7 @@ def pairing_sentence(found: list[Difference]) -> str:
             "about the same records. Name it with --federation when evaluating. The wider "
             "interval, about the populations, adds the sampling errors of both."
         )
-    if any(difference.shared_noise for difference in found):
+    if any(difference.shared_noise for difference in all_differences):
         text += (
             " A result spent nothing, so it used flipped labels again: noise may be shared, and "
             "errors are added up as they are, which holds whatever their correlation."

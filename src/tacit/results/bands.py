@@ -1,4 +1,4 @@
-"""Curves with pointwise bands that hold both noises: privacy's and sampling's."""
+"""Curves with pointwise bands for both errors: those of privacy noise and of sampling."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from statistics import NormalDist
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from tacit.arrays import Floats
+
 Numbers = list[float | None]
 
 

@@ -1,8 +1,9 @@
 """Maps that recalibrate scores: fitted on private counts, saved as JSON, applied to new scores.
 
-A ``CalibrationMap`` is the fitted thing, frozen and complete in itself. A ``Calibrator`` holds one
-and follows scikit-learn's conventions for transformers: its settings are those of its constructor,
-and what it learned ends in an underscore. scikit-learn itself is not needed.
+A ``CalibrationMap`` is the fitted function: immutable, and complete without other objects. A
+``Calibrator`` holds one and follows scikit-learn's conventions for transformers: its settings are
+those of its constructor, and what it learned ends in an underscore. scikit-learn itself is not
+needed.
 """
 
 from __future__ import annotations
@@ -18,14 +19,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.metrics.binning import (
-    Counts,
-    Floats,
-    ScoreCells,
-    checked_edges,
-    checked_scores,
-    checked_unit,
-)
+from tacit.arrays import Floats
+from tacit.metrics.binning import Counts, ScoreCells, checked_edges, checked_scores, checked_unit
 from tacit.metrics.calibration import (
     bayesian_binning,
     histogram_binning,
@@ -206,7 +201,7 @@ class CalibrationMap:
 
     @classmethod
     def from_json(cls, text: str) -> CalibrationMap:
-        """The map that ``to_json`` wrote, checked as if it came from anybody.
+        """The map that ``to_json`` wrote, checked like a text from an unknown source.
 
         Raises
         ------
@@ -214,21 +209,21 @@ class CalibrationMap:
             additional entries, and numbers that are not of the method's form.
         """
         try:
-            found = json.loads(text, parse_int=float)
+            content = json.loads(text, parse_int=float)
         except json.JSONDecodeError as error:
             raise ValueError(f"a calibrator must be JSON, got {error}") from None
-        if not isinstance(found, dict):
-            raise ValueError(f"a calibrator must be a JSON object, got {type(found).__name__}")
-        if found.get("schema") != SCHEMA:
-            raise ValueError(f"schema must be {SCHEMA!r}, got {found.get('schema')!r}")
-        form = METHODS[_checked_method(found.get("method"))][0]
+        if not isinstance(content, dict):
+            raise ValueError(f"a calibrator must be a JSON object, got {type(content).__name__}")
+        if content.get("schema") != SCHEMA:
+            raise ValueError(f"schema must be {SCHEMA!r}, got {content.get('schema')!r}")
+        form = METHODS[_checked_method(content.get("method"))][0]
         wanted = {"schema", "method", "kind", *_parts(form)}
-        if found.keys() != wanted:
-            raise ValueError(f"entries must be {sorted(wanted)}, got {sorted(found)}")
-        if found["kind"] != form.kind:
-            raise ValueError(f"kind must be {form.kind!r}, got {found['kind']!r}")
-        parts = {name: _json_numbers(name, found[name]) for name in _parts(form)}
-        return cls(found["method"], form(**parts))
+        if content.keys() != wanted:
+            raise ValueError(f"entries must be {sorted(wanted)}, got {sorted(content)}")
+        if content["kind"] != form.kind:
+            raise ValueError(f"kind must be {form.kind!r}, got {content['kind']!r}")
+        parts = {name: _json_numbers(name, content[name]) for name in _parts(form)}
+        return cls(content["method"], form(**parts))
 
 
 class Calibrator:
@@ -299,7 +294,7 @@ class Calibrator:
         return cls(method, buckets)._with(CalibrationMap.of(cells, method, buckets))
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Calibrator:
-        """Fit on plain scores and labels, which this protects in no way.
+        """Fit on plain scores and labels, without any privacy.
 
         Parameters
         ----------
@@ -346,8 +341,8 @@ class Calibrator:
     @classmethod
     def from_json(cls, text: str) -> Calibrator:
         """A fitted calibrator from ``to_json``; raises ``ValueError`` as the map's does."""
-        found = CalibrationMap.from_json(text)
-        return cls(found.method)._with(found)
+        fitted_map = CalibrationMap.from_json(text)
+        return cls(fitted_map.method)._with(fitted_map)
 
     def save(self, path: str | Path) -> None:
         """Write ``to_json`` to a file."""
@@ -385,8 +380,8 @@ class Calibrator:
             raise ValueError(f"input_features must hold one name, got {names.size}")
         return names
 
-    def _with(self, found: CalibrationMap) -> Calibrator:
-        self.map_, self.n_features_in_ = found, 1
+    def _with(self, fitted_map: CalibrationMap) -> Calibrator:
+        self.map_, self.n_features_in_ = fitted_map, 1
         return self
 
     def _fitted(self) -> CalibrationMap:
@@ -425,10 +420,10 @@ def _json_numbers(name: str, value: Any) -> Any:
 
 
 def _checked_values(values: ArrayLike, size: int | None, name: str = "values") -> Floats:
-    found = np.array(values, dtype=np.float64)
-    if found.ndim != 1 or found.size == 0 or found.size != (size or found.size):
-        raise ValueError(f"{name} must have shape ({size or 'K'},), got {found.shape}")
-    return checked_unit(found, name)
+    numbers = np.array(values, dtype=np.float64)
+    if numbers.ndim != 1 or numbers.size == 0 or numbers.size != (size or numbers.size):
+        raise ValueError(f"{name} must have shape ({size or 'K'},), got {numbers.shape}")
+    return checked_unit(numbers, name)
 
 
 def _freeze(curve: Curve, **arrays: Floats) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tacit.privacy.cost import Cost
-from tacit.reporting.integrity import sealed
 from tacit.results.estimate import (
     POPULATION_INTERVAL,
     Estimate,
@@ -16,6 +15,7 @@ from tacit.results.estimate import (
     finite,
 )
 from tacit.results.evaluation import Evaluation
+from tacit.results.integrity import sealed
 
 SCHEMA = "tacit-comparison/1"
 """The version of a comparison's JSON."""
@@ -69,8 +69,8 @@ class Comparison:
         >>> scores, labels = tacit.binormal_scores(500, 1500, 0.8, seed=0)
         >>> clients = tacit.Clients.split(scores, labels, clients=4, seed=0)
         >>> reversed_scores = 1 - clients.scores
-        >>> found = tacit.compare(clients, reversed_scores, tacit.FedAUC(1.0), seed=1)
-        >>> found.better()
+        >>> comparison = tacit.compare(clients, reversed_scores, tacit.FedAUC(1.0), seed=1)
+        >>> comparison.better()
         'first'
         """
         low, high = self.difference.interval(level, about)
@@ -86,9 +86,9 @@ class Comparison:
             run.pop(name, None)
         made: dict[str, Any] = {"schema": SCHEMA, "difference": estimate}
         aucs = zip(("first", "second"), self.names, (self.first, self.second), strict=True)
-        for place, (key, name, own) in enumerate(aucs):
-            population = [finite(bound) for bound in own.interval(0.95, "population")]
-            made[key] = {"name": name, **own.to_dict(), "population_interval": population}
+        for place, (key, name, auc) in enumerate(aucs):
+            population = [finite(bound) for bound in auc.interval(0.95, "population")]
+            made[key] = {"name": name, **auc.to_dict(), "population_interval": population}
             if self.exact is not None:
                 made[key]["exact"] = self.exact[place]
         return sealed(made | run)
@@ -97,19 +97,19 @@ class Comparison:
         """The comparison as labelled lines for a person."""
         run = dict(self.run.to_rows())
         rows = [("protocol", run.pop("protocol"))]
-        for place, own in enumerate((self.first, self.second)):
-            told = estimate_line(own)
+        for place, auc in enumerate((self.first, self.second)):
+            line = estimate_line(auc)
             if self.exact is not None:
-                told += f"; exact {self.exact[place]:.6f}, not private"
-            rows.append((f"AUC of {self.names[place]}", told))
+                line += f"; exact {self.exact[place]:.6f}, not private"
+            rows.append((f"AUC of {self.names[place]}", line))
         apart = f"{self.names[0]} less {self.names[1]}"
         rows.append((apart, estimate_line(self.difference, "+.6f")))
         if self.has_signal:
             bounds = self.difference.interval(0.95, about="population")
             rows.append((POPULATION_INTERVAL, bounds_line(bounds, "+.6f")))
             rows.append(("better", self._verdict()))
-        kept = ("privacy spent", "sent by a client", "clients", "noise")
-        return rows + [(name, run[name]) for name in kept]
+        row_names = ("privacy spent", "sent by a client", "clients", "noise")
+        return rows + [(name, run[name]) for name in row_names]
 
     def _verdict(self) -> str:
         here, beyond = self.better(), self.better(about="population")

@@ -41,8 +41,8 @@ class Estimate:
     approximation_error : the error of measuring on thresholds or buckets instead of every score.
     bias : how far the value is expected to lie above the exact figure; intervals are centred on
         ``value - bias``.
-    half_range : where it is known, the exact figure of these records lies so near to
-        ``value - bias`` for certain: that is the interval, whatever level is asked for. None
+    half_range : the largest distance of these records' exact figure from ``value - bias``, where it
+        is known for certain; the interval is then of this half-width at every level. None
         elsewhere.
     limits : the least and the largest value that the figure can have. Intervals are cut to them,
         which changes no coverage, as the figure lies within.
@@ -99,8 +99,8 @@ class Estimate:
 
         Examples
         --------
-        >>> found = Estimate(1.02, 0.03, 0.0).within((0.0, 1.0))
-        >>> found.value, round(found.bias, 2), round(found.interval(0.95).low, 4)
+        >>> estimate = Estimate(1.02, 0.03, 0.0).within((0.0, 1.0))
+        >>> estimate.value, round(estimate.bias, 2), round(estimate.interval(0.95).low, 4)
         (1.0, -0.02, 0.9612)
         """
         cut = replace(self, limits=limits)

@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.units import PROBABILITY
-from tacit.privacy.cost import Cost
-from tacit.reporting.integrity import SCHEMA, federation_entry, sealed
-from tacit.reporting.reading import Result
+from tacit.privacy.cost import Cost, cost_line
 from tacit.results.bands import numbers
 from tacit.results.calibrator import Calibrator
+from tacit.results.curve import Curve
 from tacit.results.estimate import (
     CERTAIN_RANGE,
     POPULATION_INTERVAL,
@@ -30,14 +29,15 @@ from tacit.results.estimate import (
     bounds_line,
     finite,
 )
-from tacit.results.findings import Curve
 from tacit.results.histogram import Histogram
+from tacit.results.integrity import SCHEMA, federation_entry, sealed
+from tacit.results.reading import Result
 from tacit.results.threshold_rates import rates_entry, rates_of_curve
 
 LISTED = 200
-"""Clients are listed one by one up to this many."""
+"""Largest number of clients that are listed one by one."""
 DRAWN = 500
-"""So many points of a curve are written down at most; the result itself has them all."""
+"""Largest number of points of a curve that are written; the result itself has them all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ class Evaluation:
     protection : what the noise that arrived supports, where clients vanished and that is less than
         what was spent.
     release : what the influence allocation of a later evaluation may start from, as
-        ``FedAUC(previous=...)`` takes it; None for other protocols.
+        ``FedAUC(prior=...)`` takes it; None where the protocol starts from none.
     """
 
     protocol: Mapping[str, Any]
@@ -156,9 +156,7 @@ class Evaluation:
     @property
     def _known_histogram(self) -> Histogram:
         if self.histogram is None:
-            raise AttributeError(
-                f"{self.protocol['name']} gives no score histogram; score-histogram does"
-            )
+            raise AttributeError(f"{self.protocol['name']} gives no score histogram")
         return self.histogram
 
     @property
@@ -220,9 +218,9 @@ class Evaluation:
     def _participant_entries(self) -> list[dict[str, Any]]:
         sent: list[int] = self.traffic.bytes_sent.tolist()
         if not self._listed_names:
-            return [{"bytes_sent": one} for one in sent]
+            return [{"bytes_sent": size} for size in sent]
         named = zip(self._listed_names, sent, strict=True)
-        return [{"name": name, "bytes_sent": one} for name, one in named]
+        return [{"name": name, "bytes_sent": size} for name, size in named]
 
     def _figure_entry(self) -> dict[str, Any]:
         population = self.estimate.interval(0.95, about="population")
@@ -280,9 +278,9 @@ class Evaluation:
             rows.append((f"exact {self.figure}", f"{self.exact:.6f} (computed here, not private)"))
         if self.histogram is not None:
             rows += self.histogram.to_rows()
-        rows.append(("privacy spent", _spent_line(self.spent)))
+        rows.append(("privacy spent", cost_line(self.spent.to_dict(), "a client")))
         if self.protection is not None:
-            rows.append(("noise supports", _spent_line(self.protection)))
+            rows.append(("noise supports", cost_line(self.protection.to_dict(), "a client")))
         sent = self.traffic.to_dict()["bytes_sent_per_client"]
         rows.append(
             (
@@ -368,29 +366,20 @@ def _drawn(curve: Curve) -> Curve:
     size = curve.thresholds.size
     if size <= DRAWN:
         return curve
-    kept = np.linspace(0, size - 1, DRAWN).round().astype(np.int64)
+    indices = np.linspace(0, size - 1, DRAWN).round().astype(np.int64)
     named = [item.name for item in fields(curve) if getattr(curve, item.name) is not None]
-    return replace(curve, **{name: getattr(curve, name)[..., kept] for name in named})
+    return replace(curve, **{name: getattr(curve, name)[..., indices] for name in named})
 
 
 def _software() -> dict[str, str]:
     """The versions that computed a result."""
     try:
-        own = version("tacit")
+        tacit_version = version("tacit")
     except PackageNotFoundError:
-        own = "not installed"
-    return {"tacit": own, "python": platform.python_version(), "numpy": np.__version__}
+        tacit_version = "not installed"
+    return {"tacit": tacit_version, "python": platform.python_version(), "numpy": np.__version__}
 
 
 def _protocol_line(protocol: Mapping[str, Any]) -> str:
     settings = ", ".join(f"{k} {v}" for k, v in protocol.items() if k != "name")
     return f"{protocol['name']} ({settings})" if settings else str(protocol["name"])
-
-
-def _spent_line(spent: Cost) -> str:
-    if math.isinf(spent.epsilon):
-        return "unlimited: no differential privacy"
-    if spent.adjacency is None:
-        return "nothing"
-    delta = f", delta {spent.delta:g}" if spent.delta else ""
-    return f"epsilon {spent.epsilon:g}{delta} a client, {spent.adjacency.value} adjacency"

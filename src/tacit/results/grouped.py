@@ -7,8 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tacit.privacy.cost import Cost
-from tacit.reporting.integrity import sealed
+from tacit.privacy.cost import Cost, cost_line
 from tacit.results.estimate import (
     RECORDS_INTERVAL,
     Estimate,
@@ -17,6 +16,7 @@ from tacit.results.estimate import (
     finite,
 )
 from tacit.results.evaluation import Evaluation
+from tacit.results.integrity import sealed
 
 SCHEMA = "tacit-groups/1"
 """The version of the JSON of evaluations by group."""
@@ -28,8 +28,8 @@ class Spread:
 
     Parameters
     ----------
-    value : the highest estimate less the lowest. Noise makes it too high on average, the more so
-        the more groups there are: read the interval.
+    value : the highest estimate less the lowest. Noise makes it too high on average, and more so
+        with more groups: use the interval.
     low, high : the highest true figure less the lowest lies between these.
     highest, lowest : the groups with these estimates.
     among : the groups that it is about.
@@ -125,15 +125,15 @@ class GroupedEvaluation:
         """What the reader must know; sentences about one group begin with its name."""
         shared: dict[str, list[str]] = {}
         for group in self.groups:
-            own = () if group.evaluation is None else group.evaluation.warnings
-            for sentence in (*own, *((group.reason,) if group.reason else ())):
+            group_warnings = () if group.evaluation is None else group.evaluation.warnings
+            for sentence in (*group_warnings, *((group.reason,) if group.reason else ())):
                 shared.setdefault(sentence, []).append(group.name)
         every = len(self.groups)
-        told = (
+        sentences = (
             sentence if len(names) == every > 1 else f"{', '.join(names)}: {sentence}"
             for sentence, names in shared.items()
         )
-        return (*self.notes, *told)
+        return (*self.notes, *sentences)
 
     def spread(
         self, level: float = 0.95, about: Literal["data", "population"] = "data"
@@ -159,20 +159,20 @@ class GroupedEvaluation:
         if len(known) < 2:
             return None
         each = simultaneous_level(level, len(known))
-        told = [(group, self._bounds(group, each, about)) for group in known]
-        kept = [(group, bounds) for group, bounds in told if bounds is not None]
-        if len(kept) < 2:
+        all_bounds = [(group, self._bounds(group, each, about)) for group in known]
+        informative = [(group, bounds) for group, bounds in all_bounds if bounds is not None]
+        if len(informative) < 2:
             return None
-        centres = [group.estimate.value - group.estimate.bias for group, _ in kept]
-        lows, highs = ([bounds[end] for _, bounds in kept] for end in (0, 1))
+        centres = [group.estimate.value - group.estimate.bias for group, _ in informative]
+        lows, highs = ([bounds[end] for _, bounds in informative] for end in (0, 1))
         top, bottom = max(centres), min(centres)
         return Spread(
             top - bottom,
             max(0.0, max(lows) - min(highs)),
             max(highs) - min(lows),
-            kept[centres.index(top)][0].name,
-            kept[centres.index(bottom)][0].name,
-            tuple(group.name for group, _ in kept),
+            informative[centres.index(top)][0].name,
+            informative[centres.index(bottom)][0].name,
+            tuple(group.name for group, _ in informative),
         )
 
     def _bounds(
@@ -214,13 +214,14 @@ class GroupedEvaluation:
         """The groups as labelled lines for a person."""
         rows = [("figure", f"{self.figure} within each group")]
         rows += [(group.name, _line(group)) for group in self.groups]
-        found = self.spread()
-        if found is not None:
+        spread = self.spread()
+        if spread is not None:
+            bounds = bounds_line((spread.low, spread.high))
             rows.append(
                 (
                     "spread",
-                    f"{found.value:.6f}, {RECORDS_INTERVAL} {bounds_line((found.low, found.high))} "
-                    f"({found.highest} over {found.lowest}{self._left_out(found)})",
+                    f"{spread.value:.6f}, {RECORDS_INTERVAL} {bounds} "
+                    f"({spread.highest} over {spread.lowest}{self._left_out(spread)})",
                 )
             )
         rows.append(("privacy spent", _spent(self.spent)))
@@ -271,19 +272,13 @@ def _size(group: Group) -> str:
 
 
 def _line(group: Group) -> str:
-    told = _size(group)
+    size = _size(group)
     if not group.has_signal:
-        return f"not enough signal ({told})"
-    return f"{estimate_line(group.estimate)} ({told})"
+        return f"not enough signal ({size})"
+    return f"{estimate_line(group.estimate)} ({size})"
 
 
 def _spent(spent: Cost) -> str:
-    if math.isinf(spent.epsilon):
-        return "unlimited: no differential privacy"
-    if spent.adjacency is None:
-        return "nothing"
-    delta = f", delta {spent.delta:g}" if spent.delta else ""
-    return (
-        f"epsilon {spent.epsilon:g}{delta} in all, {spent.adjacency.value} adjacency: every record "
-        "is in one group"
-    )
+    line = cost_line(spent.to_dict(), "in all")
+    limited = math.isfinite(spent.epsilon) and spent.adjacency is not None
+    return f"{line}: every record is in one group" if limited else line

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Floats
 from tacit.metrics.binning import (
     Buckets,
     ScoreCells,
@@ -37,6 +38,7 @@ from tacit.metrics.rates import (
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.results.bands import Band, PrecisionRecall, Reliability
 from tacit.results.calibrator import Calibrator
+from tacit.results.curve import UNIT, Curve
 from tacit.results.estimate import (
     POPULATION_INTERVAL,
     Estimate,
@@ -44,10 +46,7 @@ from tacit.results.estimate import (
     estimate_line,
     finite,
 )
-from tacit.results.findings import UNIT, Curve
 from tacit.results.threshold_rates import rates_entry
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,19 +129,19 @@ class Histogram:
     def average_precision(self) -> Estimate:
         """The average precision over the buckets, or over all cells where counts are exact.
 
-        What cells hide falls with the square of their width: a third of what merging them in
-        pairs changes stands for it.
+        The error of measuring on cells falls with the square of their width: it is estimated as a
+        third of the change that merging them in pairs makes.
         """
         starts = finest_starts(self.finest) if self.noise.exact else self.starts
-        found, coarse = (
+        fine, coarse = (
             average_precision(merge(self.counts, some)) for some in (starts, starts[::2])
         )
-        band = self._band(found, starts)
+        band = self._band(fine, starts)
         return Estimate(
             float(band.value),
             float(band.privacy_error),
             float(band.sampling_error),
-            abs(float(found.value - coarse.value)) / 3,
+            abs(float(fine.value - coarse.value)) / 3,
         ).within(UNIT)
 
     def auc(self, buckets: int, density: bool = True) -> float:
@@ -158,16 +157,16 @@ class Histogram:
         return float(area + density_correction(merged[0], merged[1]) if density else area)
 
     def certain_range(self) -> tuple[float, float]:
-        """The AUCs of all placements of the records within their cells; noise comes on top.
+        """The AUCs of all placements of the records within their cells; noise adds to that.
 
         Pairs of both classes in one cell may be won or lost: half their share on either side
         (``sum p_i n_i / (2 P N)``).
         """
-        ours, theirs = self.counts
-        if min(ours.sum(), theirs.sum()) <= 0:
+        positives, negatives = self.counts
+        if min(positives.sum(), negatives.sum()) <= 0:
             return (math.nan, math.nan)
-        middle, pairs = float(cell_area(ours, theirs)), ours.sum() * theirs.sum()
-        reach = max(float(np.sum(ours * theirs) / 2 / pairs), 0.0)
+        middle, pairs = float(cell_area(positives, negatives)), positives.sum() * negatives.sum()
+        reach = max(float(np.sum(positives * negatives) / 2 / pairs), 0.0)
         return (middle - reach, middle + reach)
 
     def roc(self) -> Curve:
@@ -209,8 +208,8 @@ class Histogram:
         """
         starts, merged = self.starts, self._merged
         share = self._band(positive_share(merged, np.eye(starts.size)), starts)
-        ours, totals = np.maximum(merged[0], 0.0), merged.sum(axis=0)
-        likely = (ours + 2) / (np.maximum(totals, ours) + 4)
+        positives, totals = np.maximum(merged[0], 0.0), merged.sum(axis=0)
+        likely = (positives + 2) / (np.maximum(totals, positives) + 4)
         sampling = np.sqrt(likely * (1 - likely) / np.maximum(totals, 1.0))
         ends = np.append(self.edges[starts[1:]], 1.0)
         observed = Band(share.value, share.privacy_error, sampling).within()
@@ -232,21 +231,26 @@ class Histogram:
         sampling.
         """
         cells = self.cells
-        ours, theirs = np.maximum(cells.positives, 0.0), np.maximum(cells.negatives, 0.0)
-        totals = 2 * cells.variance + ours + theirs
+        positives, negatives = np.maximum(cells.positives, 0.0), np.maximum(cells.negatives, 0.0)
+        totals = 2 * cells.variance + positives + negatives
         return debiased_ece(
-            Buckets(cells.predicted, cells.positives, cells.totals, cells.variance + ours, totals)
+            Buckets(
+                cells.predicted, cells.positives, cells.totals, cells.variance + positives, totals
+            )
         )
 
     def to_rows(self) -> list[tuple[str, str]]:
-        """What a person is told of it."""
+        """The figures as labelled lines for a person."""
         half, ece = self.at(0.5), self.debiased_ece()
         named = {"precision": "precision", "recall": "recall", "accuracy": "accuracy", "f1": "F1"}
         calibration = Estimate(ece.value, ece.standard_error, 0.0, limits=UNIT)
         bounds = bounds_line(calibration.interval(0.95), ".4f")
         return [
             ("average precision", estimate_line(self.average_precision(), ".4f")),
-            *((f"{told} at 0.5", estimate_line(half[name], ".4f")) for name, told in named.items()),
+            *(
+                (f"{label} at 0.5", estimate_line(half[name], ".4f"))
+                for name, label in named.items()
+            ),
             (
                 "calibration error (ECE)",
                 f"{ece.value:.4f}, {POPULATION_INTERVAL} {bounds}, {self.starts.size} buckets",

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tacit.results.bands import Band
+from tacit.results.curve import Curve
 from tacit.results.estimate import RECORDS_INTERVAL
-from tacit.results.findings import Curve
 
 RECORDS_BAND = "95 % band (these records)"
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tacit.results.bands import Band, Floats, Numbers, numbers
-from tacit.results.findings import Curve
+from tacit.arrays import Floats
+from tacit.results.bands import Band, Numbers, numbers
+from tacit.results.curve import Curve
 
 RATES = ("precision", "recall", "specificity", "accuracy", "f1")
 
@@ -44,24 +45,24 @@ def rates_of_curve(curve: Curve, positives: float, negatives: float) -> dict[str
     >>> import numpy as np
     >>> half, none = np.array([0.5]), np.zeros(1)
     >>> curve = Curve(half, np.array([0.1]), np.array([0.8]), none, none)
-    >>> found = rates_of_curve(curve, 100, 800)
-    >>> [round(float(found[name].value[0]), 3) for name in RATES]
+    >>> rates = rates_of_curve(curve, 100, 800)
+    >>> [round(float(rates[name].value[0]), 3) for name in RATES]
     [0.5, 0.8, 0.9, 0.889, 0.615]
     """
     up = np.clip(curve.true_positive_rate, 0.0, 1.0)
     across = np.clip(curve.false_positive_rate, 0.0, 1.0)
     known = positives > 0 and negatives > 0
-    ours, theirs = (positives, negatives) if known else (math.nan, math.nan)
-    called = ours * up + theirs * across
-    right = ours * up + theirs * (1 - across)
+    positive_count, negative_count = (positives, negatives) if known else (math.nan, math.nan)
+    called = positive_count * up + negative_count * across
+    right = positive_count * up + negative_count * (1 - across)
     with np.errstate(invalid="ignore", divide="ignore"):
-        precision = np.where(called > 0, ours * up / called, np.nan)
+        precision = np.where(called > 0, positive_count * up / called, np.nan)
     return {
         "precision": _without_error(precision),
         "recall": curve.band.within(),
         "specificity": _specificity(curve),
-        "accuracy": _without_error(right / (ours + theirs)),
-        "f1": _without_error(2 * ours * up / (called + ours)),
+        "accuracy": _without_error(right / (positive_count + negative_count)),
+        "f1": _without_error(2 * positive_count * up / (called + positive_count)),
     }
 
 

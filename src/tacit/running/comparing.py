@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.data.clients import Clients, DataError, as_scores
+from tacit.data.arrays import as_scores
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
-from tacit.privacy.noise import NoiseSource, SimulatedNoise, SystemNoise
-from tacit.protocols.compared_auc import ComparedAUC
-from tacit.protocols.conversation import Memory, Protocol
-from tacit.protocols.difference_findings import ComparisonFindings
-from tacit.protocols.fedauc import FedAUC
+from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNoise
+from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol.registry import comparison_names
 from tacit.results.comparison import Comparison
 from tacit.results.evaluation import Evaluation, Traffic
-from tacit.results.findings import Findings
+from tacit.results.server_result import ComparisonResult, ServerResult
 from tacit.running.evaluating import noise_name, noise_source, simulation_warnings
 from tacit.running.simulation import Run, simulate
 from tacit.running.units import unit_told
@@ -30,7 +30,7 @@ def compare(
     seed: int | None = None,
     *,
     names: tuple[str, str] = ("first", "second"),
-    memory: Memory | None = None,
+    state: ClientState | None = None,
     noise: NoiseSource | None = None,
     exact: bool = False,
     federation: str | None = None,
@@ -46,9 +46,10 @@ def compare(
     first : the clients' records with the first model's scores.
     second : the same records with the second model's scores, or these scores alone, shape (M,), in
         the order of the clients' records; None where the first's second values are these scores.
-    protocol : ``FedAUC`` with its epsilon and mechanism, or ``ComparedAUC``.
-    seed, memory, noise, federation : as for ``evaluate``. With the mechanism
-        ``"randomised-response"`` labels that ``memory`` has flipped at this epsilon are used again,
+    protocol : one that compares models (``Protocol.comparison``), such as ``ComparedAUC``, or
+        ``FedAUC`` with its epsilon and mechanism.
+    seed, state, noise, federation : as for ``evaluate``. With the mechanism
+        ``"randomised-response"`` labels that ``state`` has flipped at this epsilon are used again,
         and then the comparison costs nothing.
     names : what the two models are called.
     exact : also compute the exact AUCs, which are not private.
@@ -80,15 +81,19 @@ def compare(
         raise ValueError(f"two models need two names, got {names!r}")
     both, chosen = _together(first, second), _comparing(protocol)
     source = noise_source(both, seed) if noise is None else noise
-    run = simulate(both, chosen, source, memory)
-    found = run.findings.published()
-    if not isinstance(found, ComparisonFindings) or found.first is None or found.second is None:
+    run = simulate(both, chosen, source, state)
+    server_result = run.server_result.published()
+    if (
+        not isinstance(server_result, ComparisonResult)
+        or server_result.first is None
+        or server_result.second is None
+    ):
         raise TypeError(f"{chosen.name} has findings about one model only")
     return Comparison(
         names,
-        found.first.published().estimate(),
-        found.second.published().estimate(),
-        _evaluation(both, chosen, source, run, found, federation),
+        server_result.first.published().estimate(),
+        server_result.second.published().estimate(),
+        _evaluation(both, chosen, source, run, server_result, federation),
         _exact(both) if exact else None,
     )
 
@@ -98,22 +103,22 @@ def _evaluation(
     protocol: Protocol,
     source: NoiseSource,
     run: Run,
-    found: Findings,
+    server_result: ServerResult,
     federation: str | None,
 ) -> Evaluation:
     """The run as an evaluation of the difference."""
     return Evaluation(
         protocol={"name": protocol.name, **protocol.settings},
-        estimate=found.estimate(),
+        estimate=server_result.estimate(),
         roc=None,
         spent=run.spent,
         traffic=Traffic(run.rounds, run.bytes_sent),
         clients=clients.count,
-        positives=float(found.positives),
+        positives=float(server_result.positives),
         noise=noise_name(source),
         figure=protocol.figure,
-        warnings=(*simulation_warnings(clients, source), *found.warnings_to(clients.names)),
-        negatives=float(found.negatives),
+        warnings=(*simulation_warnings(clients, source), *server_result.warnings_to(clients.names)),
+        negatives=float(server_result.negatives),
         participants=clients.names,
         federation=federation,
         simulated=clients.simulated or not isinstance(source, SystemNoise),
@@ -140,20 +145,13 @@ def _together(first: Clients, second: Clients | ArrayLike | None) -> Clients:
     return replace(first, second=second.scores)
 
 
-def _comparing(protocol: Protocol) -> ComparedAUC:
+def _comparing(protocol: Protocol) -> Protocol:
     """The comparison with this protocol's budget and mechanism."""
-    if isinstance(protocol, ComparedAUC):
-        return protocol
-    if not isinstance(protocol, FedAUC):
-        raise ValueError(
-            f"models are compared by fedauc, whose server knows the scores, got {protocol.name}"
-        )
-    plain = FedAUC(protocol.epsilon, protocol.mechanism, delta=protocol.delta)
-    if protocol != plain:
-        used = protocol.settings.items() - plain.settings.items()
-        told = ", ".join(sorted(f"{key} {value}" for key, value in used))
-        raise ValueError(f"a comparison divides its budget in its own way, got {told}")
-    return ComparedAUC(protocol.epsilon, protocol.mechanism)
+    comparison = protocol.comparison()
+    if comparison is None:
+        names = ", ".join(comparison_names())
+        raise ValueError(f"models are compared by {names}, got {protocol.name}")
+    return comparison
 
 
 def _exact(clients: Clients) -> tuple[float, float]:

@@ -8,17 +8,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.clients import Clients, DataError
-from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
-from tacit.protocols.allocation import Release
-from tacit.protocols.baselines import ExactAUC
-from tacit.protocols.conversation import Memory, Protocol
-from tacit.protocols.fedauc import FedAUC
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.metrics.ranking import auc
+from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNoise
+from tacit.protocol.conversation import ClientState, Protocol
 from tacit.results.evaluation import Evaluation, Traffic
-from tacit.results.findings import Findings
-from tacit.running.joint_processes import NO_LEDGERS, Ledgers
+from tacit.results.server_result import ServerResult
+from tacit.running.mpc.processes import NO_LEDGERS, Ledgers
+from tacit.running.mpc.runner import MPCRun, run_mpc
 from tacit.running.simulation import Run, replicate, simulate
-from tacit.running.two_party import JointRun, run_jointly
 from tacit.running.units import taken_by, unit_told
 
 IDEAL = (
@@ -40,7 +39,7 @@ def evaluate(
     protocol: Protocol,
     seed: int | None = None,
     *,
-    memory: Memory | None = None,
+    state: ClientState | None = None,
     noise: NoiseSource | None = None,
     exact: bool = False,
     federation: str | None = None,
@@ -56,7 +55,7 @@ def evaluate(
     seed : draws simulated noise from this seed. Without one, noise is simulated from fresh entropy
         for clients that were split from one holder's records, and comes exact from the operating
         system for real clients.
-    memory : the clients' notebook, kept by the caller between evaluations: labels flipped once are
+    state : the clients' notebook, kept by the caller between evaluations: labels flipped once are
         then reused, at no further cost.
     noise : a noise source to use instead.
     exact : also compute the exact figure, which is not private.
@@ -76,7 +75,7 @@ def evaluate(
     ValueError : for a seed together with a noise source, an unknown engine, or ledgers without the
         engine ``"spu"``; with it, for simulated noise, a protocol without joint steps, or clients
         that exist and have no ledgers.
-    JointError : when a client's process fails or does not answer in time.
+    MPCError : when a client's process fails or does not answer in time.
 
     Examples
     --------
@@ -96,28 +95,28 @@ def evaluate(
         _check_records(clients)
     clients = taken_by(protocol, clients)
     source = _source(clients, seed, engine) if noise is None else noise
-    run = _run(clients, protocol, source, memory, engine, ledgers)
-    findings = run.findings.published()
+    run = _run(clients, protocol, source, state, engine, ledgers)
+    server_result = run.server_result.published()
     return Evaluation(
         protocol={"name": protocol.name, **protocol.settings},
-        estimate=findings.estimate(),
-        roc=findings.roc,
+        estimate=server_result.estimate(),
+        roc=server_result.roc,
         spent=run.spent,
         traffic=Traffic(run.rounds, run.bytes_sent),
         clients=clients.count,
-        positives=float(findings.positives),
-        noise="none" if isinstance(protocol, ExactAUC) else noise_name(source),
+        positives=float(server_result.positives),
+        noise=noise_name(source) if protocol.draws_noise else "none",
         figure=protocol.figure,
         exact=protocol.exact(clients) if exact else None,
         warnings=(
             *simulation_warnings(clients, source),
-            *_joint_warnings(run),
-            *findings.warnings_to(clients.names),
+            *_mpc_warnings(run),
+            *server_result.warnings_to(clients.names),
         ),
-        histogram=findings.histogram,
-        protection=findings.protection,
-        release=_release(clients.records, protocol, findings),
-        negatives=float(findings.negatives),
+        histogram=server_result.histogram,
+        protection=server_result.protection,
+        release=protocol.prior_estimate(clients.records, server_result),
+        negatives=float(server_result.negatives),
         participants=clients.names,
         federation=federation,
         simulated=clients.simulated or not isinstance(source, SystemNoise),
@@ -141,12 +140,12 @@ def repeat(
     >>> tacit.repeat(clients, tacit.FedAUC(epsilon=1.0), times=100, seed=1).shape
     (100,)
     """
-    return repeat_findings(clients, protocol, times, seed).value
+    return repeat_results(clients, protocol, times, seed).value
 
 
-def repeat_findings(
+def repeat_results(
     clients: Clients, protocol: Protocol, times: int, seed: int | None = None
-) -> Findings:
+) -> ServerResult:
     """As ``repeat``, with every repetition's own errors and class sizes."""
     _check_records(clients)
     return replicate(taken_by(protocol, clients), protocol, times, seed)
@@ -154,7 +153,7 @@ def repeat_findings(
 
 def exact_auc(clients: Clients) -> float:
     """The exact AUC of all clients' records, which is not private."""
-    return float(simulate(clients, ExactAUC(), NoNoise()).findings.value)
+    return auc(clients.scores, clients.labels)
 
 
 def _source(clients: Clients, seed: int | None, engine: str) -> NoiseSource:
@@ -166,7 +165,7 @@ def _run(
     clients: Clients,
     protocol: Protocol,
     noise: NoiseSource,
-    memory: Memory | None,
+    state: ClientState | None,
     engine: str,
     ledgers: Ledgers,
 ) -> Run:
@@ -175,16 +174,16 @@ def _run(
     if ledgers and engine != "spu":
         raise ValueError("ledgers are debited by clients' own processes: they need engine 'spu'")
     if engine == "spu":
-        if memory is not None:
+        if state is not None:
             raise ValueError("clients in processes of their own keep their own notebooks")
-        return run_jointly(clients, protocol, noise, ledgers=ledgers)
-    return simulate(clients, protocol, noise, memory)
+        return run_mpc(clients, protocol, noise, ledgers=ledgers)
+    return simulate(clients, protocol, noise, state)
 
 
-def _joint_warnings(run: Run) -> tuple[str, ...]:
-    if isinstance(run, JointRun):
+def _mpc_warnings(run: Run) -> tuple[str, ...]:
+    if isinstance(run, MPCRun):
         return (HERE,)
-    return (IDEAL,) if run.joint else ()
+    return (IDEAL,) if run.mpc else ()
 
 
 def _check_records(clients: Clients) -> None:
@@ -214,13 +213,3 @@ def simulation_warnings(clients: Clients, source: NoiseSource) -> tuple[str, ...
     if not isinstance(source, SystemNoise):
         return ("this is a simulation: its noise is not fit for a release",)
     return ()
-
-
-def _release(records: int, protocol: Protocol, findings: Findings) -> Release | None:
-    """A starting point for a later influence allocation, from an estimate with signal."""
-    value = float(findings.value)
-    if not isinstance(protocol, FedAUC) or not np.isfinite(value):
-        return None
-    positives, error = float(findings.positives), float(findings.positives_error)
-    centre_error = abs(records - 2 * positives) * float(findings.privacy_error)
-    return Release(positives, value, error, centre_error + 2 * abs(value - 0.5) * error)

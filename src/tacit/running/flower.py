@@ -1,4 +1,4 @@
-"""Flower carries a run's letters: a ServerApp that coordinates, a ClientApp that answers.
+"""Flower carries a run's messages: a ServerApp that coordinates, a ClientApp that answers.
 
 ``server`` and ``client`` are components of a Flower app: name them in its ``pyproject.toml`` as
 ``tacit.running.flower:server`` and ``tacit.running.flower:client``, beside others or alone. The
@@ -7,9 +7,9 @@ ServerApp reads three values of the run's configuration, all of them paths on it
 The ClientApp reads one value of its node's configuration: ``party``, the path of the party's file.
 
 Two kinds of messages travel. ``query.hello`` asks a node which party it is, of which agreement.
-``query.letter`` brings it one signed letter and takes back one. Flower authenticates nodes and
-encrypts the way to its server, which can read letters and lose them; letters are signed end to end
-besides, so that nobody on the way can change or make one. What comes from the network is
+``query.message`` brings it one signed message and takes back one. Flower authenticates nodes and
+encrypts the way to its server, which can read messages and lose them; messages are signed end to
+end besides, so that nobody on the way can change or make one. What comes from the network is
 never unpickled or evaluated.
 """
 
@@ -24,19 +24,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tacit.reporting.integrity import sealed
-from tacit.running.answering import PartyDesk, read_identity
-from tacit.running.coordinator import SUM_ATTEMPTS, Coordinator, LostPartyError, RunError
-from tacit.running.letters import (
+from tacit.results.integrity import sealed
+from tacit.running.session.coordinator import SUM_ATTEMPTS, Coordinator, LostPartyError, RunError
+from tacit.running.session.messages import (
     MARK_BYTES,
     MARK_PLACE,
     MAX_BYTES,
     VERSION,
-    LetterError,
+    SignedMessageError,
     is_signed,
 )
-from tacit.running.plans import Plan
-from tacit.running.reasons import printable
+from tacit.running.session.plan_file import Plan
+from tacit.running.session.reasons import escaped, printable
+from tacit.running.session.service import PartyDesk, read_identity
 
 try:
     from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
@@ -47,10 +47,16 @@ except ImportError:
         "running a federation needs flwr; install it with: pip install 'tacit[federation]'"
     ) from None
 
+MAX_WHOLE_BYTES = 2**20
+"""Largest message that travels as one value."""
 HELLO, LETTER = "query.hello", "query.letter"
 SAID, BYTES = "said", "bytes"
-POLL_SECONDS = 0.5
-REST = 4.0
+POLL_SECONDS = 0.05
+"""Shortest time between two looks for replies, or for nodes."""
+MAX_POLL_SECONDS = 0.5
+POLL_FRACTION = 1 / 20
+"""The time between two looks, as a fraction of the time since something last came."""
+REST = 1.0
 """Waiting for replies takes at least so many times as long as looking for them."""
 
 NONCE_BYTES = 16
@@ -59,12 +65,12 @@ Printer = Callable[[str], None]
 
 @dataclass
 class Journal:
-    """What a run's coordinator has seen, leg by leg.
+    """What a run's coordinator has seen, round by round.
 
     Parameters
     ----------
     received : the bytes that each party sent.
-    refused : letters that were not accepted, in words.
+    refused : messages that were not accepted, in words.
     """
 
     received: dict[int, int] = field(default_factory=dict)
@@ -78,7 +84,7 @@ class Nodes:
     ----------
     grid : Flower's connection to all nodes.
     plan : who is expected.
-    tell : takes a line about each leg.
+    tell : takes a line about each round.
     """
 
     def __init__(self, grid: Any, plan: Plan, tell: Printer) -> None:
@@ -96,10 +102,11 @@ class Nodes:
         """
         ends = time.monotonic() + self._plan.deadline
         asked: set[int] = set()
+        since = time.monotonic()
         while len(self.places) < len(self._plan.parties) and time.monotonic() < ends:
             new = set(self._grid.get_node_ids()) - asked
             if not new:
-                time.sleep(POLL_SECONDS)
+                time.sleep(_poll_seconds(time.monotonic() - since))
                 continue
             asked |= new
             words = {"version": VERSION, "digest": self._digest, "nonce": self._nonce}
@@ -128,7 +135,7 @@ class Nodes:
         """Why a node cannot take part."""
         if said.get("version") != VERSION:
             return (
-                f"it speaks version {said.get('version')!r:.20} of letters, and this is version "
+                f"it speaks version {said.get('version')!r:.20} of messages, and this is version "
                 f"{VERSION}: install the same tacit on all sides"
             )
         if said.get("digest") != self._digest:
@@ -144,7 +151,7 @@ class Nodes:
     def deliver(
         self, coordinator: Coordinator, letters: dict[int, bytes], journal: Journal
     ) -> None:
-        """One leg: the letters out, the replies in, what went unanswered again."""
+        """One round: the messages out, the replies in, what went unanswered again."""
         started = time.monotonic()
         for _ in range(1 + self._plan.retries):
             waiting = [place for place in coordinator.waiting if place in self.places]
@@ -161,7 +168,7 @@ class Nodes:
         sent = sum(len(letter) for letter in letters.values())
         missing = f"; silent: {', '.join(map(self._name, silent))}" if silent else ""
         self._tell(
-            f"leg {coordinator.turn}: {answered} of {len(letters)} parties answered in "
+            f"round {coordinator.turn}: {answered} of {len(letters)} parties answered in "
             f"{time.monotonic() - started:.1f} s, {sent:,} bytes down, "
             f"{sum(journal.received.values()):,} up so far{missing}"
         )
@@ -173,15 +180,17 @@ class Nodes:
         often, but spends most of its time waiting.
         """
         ends, waiting = time.monotonic() + seconds, set(self._grid.push_messages(messages))
+        since = time.monotonic()
         while waiting:
             asked = time.monotonic()
             for reply in self._grid.pull_messages(waiting):
                 waiting.discard(reply.metadata.reply_to_message_id)
+                since = time.monotonic()
                 yield reply
             now = time.monotonic()
             if not waiting or now >= ends:
                 break
-            time.sleep(min(max(POLL_SECONDS, REST * (now - asked)), ends - now))
+            time.sleep(min(max(_poll_seconds(now - since), REST * (now - asked)), ends - now))
 
     def _take(self, coordinator: Coordinator, replies: Iterable[Any], journal: Journal) -> None:
         owners = {node: place for place, node in self.places.items()}
@@ -191,10 +200,10 @@ class Nodes:
                 journal.refused.append("a reply came from a node that is no party")
                 continue
             try:
-                letter = letter_in(reply)
+                letter = message_in(reply)
                 journal.received[place] = journal.received.get(place, 0) + len(letter)
                 coordinator.receive(place, letter)
-            except LetterError as error:
+            except SignedMessageError as error:
                 journal.refused.append(f"{self._name(place)}: {error}")
                 self._tell(f"{self._name(place)}: {error}")
 
@@ -207,7 +216,7 @@ class Nodes:
 
 
 def conduct(grid: Any, plan: Plan, identity: Any, tell: Printer) -> tuple[Coordinator, Journal]:
-    """A whole run over Flower: who is there, then leg after leg.
+    """A whole run over Flower: who is there, then round after round.
 
     Raises
     ------
@@ -231,42 +240,58 @@ def conduct(grid: Any, plan: Plan, identity: Any, tell: Printer) -> tuple[Coordi
             tell(f"{error}; the run begins again without it, and costs its epsilon again")
 
 
+def _poll_seconds(idle: float) -> float:
+    """Seconds until the next look when nothing has come for so long."""
+    return min(max(POLL_SECONDS, idle * POLL_FRACTION), MAX_POLL_SECONDS)
+
+
 def greeting(digest: bytes, nonce: bytes) -> bytes:
     """What a party signs to take its seat."""
     return b"tacit greeting 1" + digest + nonce
 
 
 def enclosed(letter: bytes) -> Any:
-    """A letter as the content of a Flower message: one raw buffer."""
+    """A message as the content of a Flower message: one value, or in parts where it is large.
+
+    Flower sends every nested object in a separate request: an array and its parts take two more.
+    """
+    if len(letter) <= MAX_WHOLE_BYTES:
+        return RecordDict({BYTES: ConfigRecord({BYTES: letter})})
     buffer = Array(dtype="uint8", shape=(len(letter),), stype="tacit.letter", data=letter)
     return RecordDict({BYTES: ArrayRecord({BYTES: buffer})})
 
 
-def letter_in(message: Any) -> bytes:
-    """The letter in a Flower message.
+def message_in(message: Any) -> bytes:
+    """The message in a Flower message.
 
     Raises
     ------
-    LetterError : for a message without one, with what the sender said instead.
+    SignedMessageError : for a message without one, with what the sender said instead.
     """
     if not message.has_content():
-        raise LetterError(f"its node failed: {printable(str(message.error.reason))}")
+        raise SignedMessageError(f"its node failed: {printable(str(message.error.reason))}")
     content = message.content
     if SAID in content:
         said = str(dict(content[SAID]).get("refused", ""))
-        raise LetterError(f"it did not answer: {printable(said)}")
+        raise SignedMessageError(f"it did not answer: {printable(said)}")
     try:
-        data = content[BYTES][BYTES].data
+        value = content[BYTES][BYTES]
+        data = value if isinstance(value, bytes) else value.data
     except (KeyError, TypeError, AttributeError):
-        raise LetterError("this message holds no letter") from None
+        raise SignedMessageError("this message holds no message") from None
     if not isinstance(data, bytes) or len(data) > MAX_BYTES:
-        raise LetterError(f"a letter has at most {MAX_BYTES} bytes")
+        raise SignedMessageError(f"a message has at most {MAX_BYTES} bytes")
     return data
 
 
 def rebuilt(content: Any) -> Any:
     """A copy of a content for one message: messages must not share one."""
     return RecordDict({name: ConfigRecord(dict(record)) for name, record in content.items()})
+
+
+def _log(sentence: str) -> None:
+    """Tell the node's owner; an error may quote what the coordinator sent."""
+    print(f"tacit: {escaped(sentence)}", file=sys.stderr, flush=True)
 
 
 def _said(message: Any, **values: Any) -> Any:
@@ -280,14 +305,14 @@ client = ClientApp()
 @server.main()
 def main(grid: Grid, context: Context) -> None:
     """Coordinate one run, and write its result."""
-    from tacit.running.concluding import concluded  # noqa: PLC0415 -- nodes have no use for it
+    from tacit.running.session.result import concluded  # noqa: PLC0415 -- nodes have no use for it
 
     config = context.run_config
     plan = Plan.read(str(config["plan"]))
     identity = read_identity(Path(str(config["identity"])))
 
     def tell(line: str) -> None:
-        print(f"tacit: {line}", flush=True)
+        print(f"tacit: {escaped(line)}", flush=True)
 
     coordinator, journal = conduct(grid, plan, identity, tell)
     result = concluded(plan, coordinator, journal.received)
@@ -304,7 +329,10 @@ def hello(message: Message, context: Context) -> Message:
         desk = PartyDesk.open(str(context.node_config["party"]), digest[:MARK_BYTES])
         desk.set_limit()
     except (ValueError, OSError, KeyError) as error:
-        print(f"tacit: this party is not ready: {error}", file=sys.stderr, flush=True)
+        _log(f"this party is not ready: {error}")
+        return _said(message, version=VERSION, place=-1, digest=b"")
+    except Exception as error:  # Flower would send its text to the coordinator
+        _log(f"this party failed: {type(error).__name__}: {error}")
         return _said(message, version=VERSION, place=-1, digest=b"")
     agreed = desk.plan.agreement().digest
     signature = desk.identity.sign(greeting(agreed, nonce))
@@ -313,17 +341,20 @@ def hello(message: Message, context: Context) -> Message:
 
 @client.query("letter")
 def answer(message: Message, context: Context) -> Message:
-    """Answer one letter. What it costs is in the party's book before the reply leaves."""
+    """Answer one message. What it costs is in the party's ledger before the reply leaves."""
     try:
-        letter = letter_in(message)
+        letter = message_in(message)
         desk = PartyDesk.open(str(context.node_config["party"]), letter[MARK_PLACE])
         return Message(enclosed(desk.answer(letter)), reply_to=message)
-    except LetterError as error:
-        print(f"tacit: a letter was refused: {error}", file=sys.stderr, flush=True)
-        return _said(message, refused="it does not accept the letter")
+    except SignedMessageError as error:
+        _log(f"a message was refused: {error}")
+        return _said(message, refused="it does not accept the message")
     except (ValueError, OSError, KeyError) as error:
-        print(f"tacit: this party cannot answer: {error}", file=sys.stderr, flush=True)
+        _log(f"this party cannot answer: {error}")
         return _said(message, refused="it is not ready")
+    except Exception as error:  # Flower would send its text to the coordinator
+        _log(f"this party failed: {type(error).__name__}: {error}")
+        return _said(message, refused="it failed, and its own log says why")
 
 
 def write_result(path: Path, content: Mapping[str, Any]) -> None:

@@ -7,10 +7,11 @@ from typing import Literal
 
 import numpy as np
 
-from tacit.data.clients import Clients, DataError
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
 from tacit.data.groups import Groups
-from tacit.privacy.cost import Adjacency, most
-from tacit.protocols.conversation import Protocol
+from tacit.privacy.cost import Adjacency, worst_case
+from tacit.protocol.conversation import Protocol
 from tacit.results.grouped import Group, GroupedEvaluation
 from tacit.running.evaluating import evaluate
 
@@ -30,7 +31,7 @@ def evaluate_groups(
     federation: str | None = None,
     engine: Literal["ideal", "spu"] = "ideal",
 ) -> GroupedEvaluation:
-    """One evaluation of each group's records, and how far the groups lie apart.
+    """Evaluate each group's records once, and compare the groups' figures.
 
     A figure is about the records of its group only: an AUC compares positives and negatives of one
     group.
@@ -64,7 +65,7 @@ def evaluate_groups(
 
     Raises
     ------
-    DataError, ValueError, JointError : as ``evaluate``; and for groups of other records.
+    DataError, ValueError, MPCError : as ``evaluate``; and for groups of other records.
 
     Examples
     --------
@@ -83,12 +84,12 @@ def evaluate_groups(
         raise DataError(f"{clients.records} records but {groups.of_record.size} groups")
     seeds = _seeds(seed, len(groups.names))
     hidden = protocol.guarantee.hides_presence
-    found, costs = [], []
+    results, costs = [], []
     for index, name in enumerate(groups.names):
         size = None if hidden else int(groups.sizes[index])
         if size is not None and size < 2:
             reason = f"an evaluation needs at least two records, got {size}"
-            found.append(Group(name, size, None, reason))
+            results.append(Group(name, size, None, reason))
             continue
         members = groups.members(clients, index, all_clients=hidden)
         called = None if federation is None else f"{federation}, group {name}"
@@ -104,13 +105,13 @@ def evaluate_groups(
         except DataError as error:
             if not (_tells_classes(protocol) and _lacks_a_class(members, protocol)):
                 raise
-            found.append(Group(name, size, None, str(error)))
+            results.append(Group(name, size, None, str(error)))
             costs.append(protocol.guarantee)
             continue
-        found.append(Group(name, size, result))
+        results.append(Group(name, size, result))
         costs.append(result.spent)
     notes = (READ_OFF,) if hidden and not groups.agreed else ()
-    return GroupedEvaluation(tuple(found), most(costs), protocol.figure, notes)
+    return GroupedEvaluation(tuple(results), worst_case(costs), protocol.figure, notes)
 
 
 def _tells_classes(protocol: Protocol) -> bool:
@@ -120,12 +121,14 @@ def _tells_classes(protocol: Protocol) -> bool:
 
 
 def _lacks_a_class(clients: Clients, protocol: Protocol) -> bool:
-    """Whether these records have no AUC; asked only for what is not private."""
-    return protocol.figure == "AUC" and clients.positives in (0, clients.records)
+    """Whether these records have no figure; asked only for what is not private."""
+    return protocol.needs_both_classes and clients.positives in (0, clients.records)
 
 
 def _seeds(seed: int | None, count: int) -> list[int | None]:
-    """Independent seeds for so many runs; none where there is none."""
+    """Independent seeds, one for each run; None for each run where ``seed`` is None."""
     if seed is None:
         return [None] * count
-    return [int(own) for own in np.random.SeedSequence([seed, 2]).generate_state(count, np.uint64)]
+    return [
+        int(word) for word in np.random.SeedSequence([seed, 2]).generate_state(count, np.uint64)
+    ]

@@ -8,48 +8,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.clients import Clients
-from tacit.privacy.cost import Cost, most
-from tacit.privacy.noise import NoiseSource, SimulatedNoise
-from tacit.protocols.conversation import Ask, Memory, Protocol, Reply, View, stack, total
-from tacit.protocols.messages import sizes_by_client, sum_size
-from tacit.results.findings import Findings
+from tacit.privacy.cost import Cost, worst_case
+from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise
+from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, View, stack, total
+from tacit.protocol.messages import bytes_sent
+from tacit.results.server_result import ServerResult
 from tacit.running.spending import Payment, most_spent
 
 REPLICATE_NUMBERS = 2**26
-"""Replicates are run in groups that hold about this many numbers at once."""
+"""Approximate size of a group of replicates that run together, in numbers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What one conversation found, spent and sent.
+    """The result of one conversation, with what it spent and sent.
 
     Parameters
     ----------
-    findings : the server's conclusions.
+    server_result : the server's conclusions.
     spent : the sum of the costs that the client steps declared, for the record that spent most.
-    rounds : the number of asks.
+    rounds : the number of queries.
     bytes_sent : the bytes that each client sent, shape (K,).
     joint : whether a step ran that clients would compute together, by cryptography.
     """
 
-    findings: Findings
+    server_result: ServerResult
     spent: Cost
     rounds: int
     bytes_sent: NDArray[np.int64]
-    joint: bool = False
+    mpc: bool = False
 
 
 def simulate(
     clients: Clients,
     protocol: Protocol,
     noise: NoiseSource,
-    memory: Memory | None = None,
+    state: ClientState | None = None,
     chunk: int | None = None,
     asked: int | None = None,
 ) -> Run:
     """Run a protocol's conversation over a batch of clients.
 
-    What clients compute together (``View.JOINT``) is computed here by the ideal functionality, for
+    What clients compute together (``View.MPC``) is computed here by the ideal functionality, for
     all of them at once. What the server then receives counts as sent by all clients in equal parts,
     rounded up; the messages of the cryptography that it stands for are not counted.
 
@@ -58,96 +58,92 @@ def simulate(
     clients : all clients.
     protocol : the protocol.
     noise : where the clients' noise comes from.
-    memory : the clients' notebook of earlier evaluations; None starts an empty one.
+    state : the clients' notebook of earlier evaluations; None starts an empty one.
     chunk : answer for at most this many clients at a time, but in joint steps; None answers for all
         at once.
     asked : how many clients were asked, where not all of them answer.
     """
-    notebook = Memory() if memory is None else memory
+    notebook = ClientState() if state is None else state
     conversation = protocol.conversation(clients.count if asked is None else asked)
     rounds: list[_Round] = []
     sent = np.zeros(clients.count, dtype=np.int64)
-    joint = False
-    ask = next(conversation)
+    mpc = False
+    query = next(conversation)
     while True:
-        done = _answer(clients, ask, noise, notebook, chunk)
+        done = _answer(clients, query, noise, notebook, chunk)
         rounds.append(done)
-        joint = joint or ask.view is View.JOINT
-        sent += _bytes_sent(done.reply, ask.view, clients.count)
+        mpc = mpc or query.view is View.MPC
+        sent += bytes_sent(done.reply, query.view, clients.count)
         try:
-            ask = conversation.send(done.reply)
+            query = conversation.send(done.reply)
         except StopIteration as end:
             spent = most_spent([done.payment for done in rounds])
-            return Run(end.value, spent, len(rounds), sent, joint)
+            return Run(end.value, spent, len(rounds), sent, mpc)
 
 
 def replicate(
     clients: Clients, protocol: Protocol, times: int, seed: int | None = None
-) -> Findings:
+) -> ServerResult:
     """Run a protocol ``times`` times with independent simulated noise; ranks are computed once.
 
     Returns findings whose arrays have a leading axis of length ``times``.
     """
     if times < 1:
         raise ValueError(f"times must be at least 1, got {times}")
-    group = int(np.clip(REPLICATE_NUMBERS // max(protocol.draws(clients), 1), 1, times))
+    group = int(np.clip(REPLICATE_NUMBERS // max(protocol.replicate_size(clients), 1), 1, times))
     seeds = np.random.SeedSequence(seed)
-    found = []
+    parts = []
     for start in range(0, times, group):
         size = min(group, times - start)
-        own = int(seeds.spawn(1)[0].generate_state(1, np.uint64)[0])
-        findings = simulate(clients, protocol, SimulatedNoise(own, replicates=size)).findings
-        found.append((size, findings))
-    return _join_findings(found)
+        group_seed = int(seeds.spawn(1)[0].generate_state(1, np.uint64)[0])
+        server_result = simulate(
+            clients, protocol, SimulatedNoise(group_seed, replicates=size)
+        ).server_result
+        parts.append((size, server_result))
+    return _join_result(parts)
 
 
 @dataclass(frozen=True, eq=False)
 class _Round:
-    """What the server saw of one ask, and what it cost whom."""
+    """What the server saw of one query, and what it cost whom."""
 
     reply: Reply
     payment: Payment
 
 
 def _answer(
-    clients: Clients, ask: Ask, noise: NoiseSource, memory: Memory, chunk: int | None
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState, chunk: int | None
 ) -> _Round:
     replies, costs = [], []
-    step = clients.count if chunk is None or ask.view is View.JOINT else chunk
+    step = clients.count if chunk is None or query.view is View.MPC else chunk
     for start in range(0, clients.count, step):
         stop = min(start + step, clients.count)
         whole = stop - start == clients.count
         batch = clients if whole else clients.part(start, stop)
-        own = ask if whole else ask.part(start, stop)
-        notes = memory if whole else memory.part(start, stop)
-        costs.append(ask.step.spends(batch, own, notes))
-        replies.append(ask.step.answer(batch, own, noise, notes))
-    return _Round(_shown(replies, ask.view), Payment(most(costs), ask.step.speaks(clients, ask)))
+        batch_query = query if whole else query.part(start, stop)
+        notes = state if whole else state.part(start, stop)
+        costs.append(query.step.cost(batch, batch_query, notes))
+        replies.append(query.step.answer(batch, batch_query, noise, notes))
+    return _Round(
+        _shown(replies, query.view),
+        Payment(worst_case(costs), query.step.participates(clients, query)),
+    )
 
 
 def _shown(replies: list[Reply], view: View) -> Reply:
     """What the server sees of the replies of consecutive batches."""
-    if view is View.JOINT:
+    if view is View.MPC:
         return replies[0]
     return total(replies) if view is View.SUM else stack(replies)
 
 
-def _bytes_sent(reply: Reply, view: View, clients: int) -> NDArray[np.int64]:
-    """What each client sends for this reply, in bytes, shape (K,)."""
-    if view is View.EACH:
-        return sizes_by_client(reply, clients)
-    size = sum_size(reply)
-    own = size if view is View.SUM else -(-size // clients)
-    return np.full(clients, own, dtype=np.int64)
-
-
-def _join_findings(parts: list[tuple[int, Findings]]) -> Findings:
-    """Groups of replicates as one; a figure that no noise touches is the same in each."""
+def _join_result(parts: list[tuple[int, ServerResult]]) -> ServerResult:
+    """Join groups of replicates; a figure without noise is the same in every replicate."""
 
     def joined(name: str) -> NDArray[np.float64]:
         return np.concatenate([np.broadcast_to(getattr(f, name), (size,)) for size, f in parts])
 
-    return Findings(
+    return ServerResult(
         value=joined("value"),
         privacy_error=joined("privacy_error"),
         sampling_error=joined("sampling_error"),

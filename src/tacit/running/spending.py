@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.privacy.cost import NOTHING, Cost, most
+from tacit.privacy.cost import NOTHING, Cost, worst_case
 
-MOST_ROUNDS = 60
+MAX_ROUNDS = 60
 """Rounds of a run that cost something; which of them a record spoke in fits into an integer."""
 
 
@@ -29,10 +29,10 @@ class Payment:
 
 
 def most_spent(payments: Sequence[Payment]) -> Cost:
-    """The most that a record spent: the costs of the rounds in which it spoke, added up.
+    """The largest total cost of a record: the sum of the costs of the rounds in which it spoke.
 
-    Where there is no record, it is what a record would have spent that spoke in all rounds: a
-    guarantee about added records is spent by their absence as well.
+    Without any record, it is the cost of a record that would have spoken in all rounds: a
+    guarantee about added records also costs where no record is there.
 
     Examples
     --------
@@ -48,19 +48,19 @@ def most_spent(payments: Sequence[Payment]) -> Cost:
     paid = [payment for payment in payments if payment.cost != NOTHING]
     if not paid:
         return NOTHING
-    if len(paid) > MOST_ROUNDS:
-        raise ValueError(f"records are asked at most {MOST_ROUNDS} paid questions, got {len(paid)}")
+    if len(paid) > MAX_ROUNDS:
+        raise ValueError(f"records are asked at most {MAX_ROUNDS} paid questions, got {len(paid)}")
     patterns = np.unique(sum(payment.speaking << place for place, payment in enumerate(paid)))
     if not patterns.size:
         patterns = np.array([(1 << len(paid)) - 1])
-    return most(
-        sum((own.cost for place, own in enumerate(paid) if pattern >> place & 1), NOTHING)
+    return worst_case(
+        sum((payment.cost for place, payment in enumerate(paid) if pattern >> place & 1), NOTHING)
         for pattern in patterns.tolist()
     )
 
 
 def exceeds(spent: Cost, allowed: Cost) -> bool:
-    """Whether a cost is more than a guarantee allows; sums of parts may err in the last digit.
+    """Whether a cost exceeds a guarantee; sums of parts may have an error in the last digit.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def exceeds(spent: Cost, allowed: Cost) -> bool:
 
 
 def added(before: Cost, after: Cost) -> Cost:
-    """What has to be added to one cost to reach another.
+    """The cost to add to one cost to reach another.
 
     Examples
     --------

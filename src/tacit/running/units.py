@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tacit.data.clients import Clients, DataError
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
 from tacit.data.rescaling import in_unit
 from tacit.data.units import (
     PROBABILITY,
@@ -20,8 +21,8 @@ from tacit.data.units import (
     converted,
     outside,
 )
-from tacit.protocols.conversation import Protocol
-from tacit.protocols.score_range import UNIT_INTERVAL
+from tacit.protocol.conversation import Protocol
+from tacit.protocol.score_range import UNIT_INTERVAL
 
 FOREIGN_UNIT = "the unit in its own file cannot be converted to the plan's"
 """What a party tells everybody who asks it for scores of another unit."""
@@ -57,27 +58,27 @@ def check_plan_unit(protocol: Protocol, unit: str) -> None:
         )
 
 
-def can_answer(own: str | None, wanted: str, protocol: Protocol) -> bool:
-    """Whether a party with this word in its file can answer a plan with that one.
+def can_answer(file_unit: str | None, wanted: str, protocol: Protocol) -> bool:
+    """Whether a party whose file names this unit can answer a plan that names that unit.
 
-    A file without a word suits the plans whose unit is their protocol's default.
+    A file without a unit suits plans whose unit is their protocol's default.
     """
-    if own is None:
+    if file_unit is None:
         return wanted == default_unit(protocol)
-    return are_convertible(own, wanted)
+    return are_convertible(file_unit, wanted)
 
 
-def for_plan(records: Clients, own: str | None, wanted: str, protocol: Protocol) -> Clients:
+def for_plan(records: Clients, file_unit: str | None, wanted: str, protocol: Protocol) -> Clients:
     """A party's records as the plan's protocol takes them: in its unit, and within its range.
 
     Parameters
     ----------
     records : as the party's file has them.
-    own : the unit in the party's file; None for the plan's.
+    file_unit : the unit in the party's file; None for the plan's.
     wanted : the plan's unit.
     protocol : what the plan computes.
     """
-    scores = converted(records.scores, own or wanted, wanted)
+    scores = converted(records.scores, file_unit or wanted, wanted)
     return protocol.fitted(replace(records, scores=scores, unit=None))
 
 

@@ -1,4 +1,4 @@
-"""Strategies that work where a part of the rule is missing, each as clients are told it."""
+"""Strategies that succeed where a part of the rule is missing, as messages to the clients."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from tacit.auditing.secure_sums.strategy import Attempt, Story, truthful
 
 
 def two_faced_lists(setting: Setting, story: Story) -> Attempt | None:
-    """To the holders of some clients' shares these stayed, to those of their partners the partners
-    left: against clients that do not certify lists.
+    """The server tells clients with the victims' shares that the victims stayed, and clients with
+    shares of the victims' partners that the partners left: against clients that do not certify
+    lists.
 
-    Every client is told at most ``K - min_clients`` leavers. The victims are a run of the ring, as
-    short as that allows.
+    The server names at most ``K - min_clients`` leavers to each client. The victims are the
+    shortest run of the ring for which this suffices.
 
     Returns
     -------
-    The attempt, or None where no run of fewer than ``setting.allowed`` honest clients can be had.
+    The attempt, or None where no run of fewer than ``setting.allowed`` honest clients suffices.
     """
     honest = [k for k in story.arranged.tolist() if setting.honest[k]]
     for size in range(1, setting.allowed):
         left = _spread(setting, story, honest[:size])
         if left is not None:
-            told = truthful(story)
-            return replace(told, left=left, stayed=told.stayed & ~left)
+            attempt = truthful(story)
+            return replace(attempt, left=left, stayed=attempt.stayed & ~left)
     return None
 
 
 def _spread(setting: Setting, story: Story, victims: list[int]) -> Bools | None:
-    """Who is told of whom that it left, so that the keys of all partners of the victims open."""
+    """Whom each client believes to have left, so that the keys of the victims' partners open."""
     most = setting.clients - setting.rule.min_clients
     left = np.zeros_like(story.around)
     loads = np.where(setting.honest, 0, setting.clients)
@@ -53,25 +54,26 @@ def _spread(setting: Setting, story: Story, victims: list[int]) -> Bools | None:
 def short_delivery(
     setting: Setting, story: Story, victims: Iterable[int], leavers: Iterable[int]
 ) -> Attempt:
-    """The victims get shares of colluders, of later leavers and of each other only; all the others
-    hear the truth: against clients whose signed digest does not bind what was delivered.
+    """The victims get only the shares of colluders, of later leavers and of each other; the server
+    tells all others the truth: against clients whose signed digest does not bind the delivery.
 
-    Clients that do not know ``Part.DELIVERY`` are told who shared. Else the victims are told that
-    nobody but those few shared; they will refuse the lists, but have sent their masked vectors.
+    Clients that do not know ``Part.DELIVERY`` learn who really shared. Otherwise the server tells
+    the victims that only those few shared; they refuse the lists later, but by then they have sent
+    their masked vectors.
     """
-    few, told = list(victims), truthful(story, leavers)
+    few, attempt = list(victims), truthful(story, leavers)
     partners = ~setting.honest
     partners = partners | np.isin(np.arange(setting.clients), [*few, *leavers])
-    delivered, announced = told.delivered.copy(), told.announced.copy()
+    delivered, announced = attempt.delivered.copy(), attempt.announced.copy()
     delivered[few] &= partners
     if Part.DELIVERY not in setting.without:
         announced[few] &= partners
-    return replace(told, delivered=delivered, announced=announced)
+    return replace(attempt, delivered=delivered, announced=announced)
 
 
 def cut_ring(setting: Setting, story: Story, first: int, inside: int) -> Attempt:
-    """Two runs of half the neighbours leave, with ``inside`` places between them; one list for
-    all: against clients that do not look at the ring.
+    """Two runs of half the neighbours leave, with ``inside`` places between them; all clients get
+    the same list: against clients that do not check the ring.
 
     Parameters
     ----------
@@ -85,17 +87,17 @@ def cut_ring(setting: Setting, story: Story, first: int, inside: int) -> Attempt
 
 
 def two_sums(story: Story, leaver: int) -> tuple[Attempt, Attempt]:
-    """Everybody's sum, then a second attempt without one client: against clients that join another
-    attempt unasked."""
+    """The sum of all clients, then a second attempt without one client: against clients that join
+    another attempt without a check."""
     return truthful(story), truthful(story, [leaver])
 
 
 def signed_twice(setting: Setting, story: Story, size: int) -> Attempt:
-    """Groups of honest clients, each told that the next one left; colluders sign every list:
-    against a certificate that a majority of clients, whoever they are, can sign."""
-    told = truthful(story)
+    """The server tells each group of honest clients that the next group left; colluders sign every
+    list: against a certificate that any majority of clients can sign."""
+    attempt = truthful(story)
     left = np.zeros_like(story.around)
     groups = np.array_split(setting.members, max(setting.members.size // size, 2))
     for group, following in zip(groups, [*groups[1:], groups[0]], strict=True):
         left[np.ix_(group, following)] = True
-    return replace(told, left=left, stayed=told.stayed & ~left)
+    return replace(attempt, left=left, stayed=attempt.stayed & ~left)

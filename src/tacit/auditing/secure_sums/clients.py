@@ -1,7 +1,7 @@
-"""What honest clients answer: the rule of ``tacit.crypto.consistency``, called for each of them.
+"""What honest clients answer: ``tacit.crypto.secure_sum.consistency``, called for each of them.
 
-A part of the rule is left out by not calling a function, or by calling it with numbers that it
-cannot refuse; the rule itself has no switch.
+To leave out a part of the rule, this module does not call a function, or calls it with numbers that
+it cannot refuse; the rule itself has no switch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 from tacit.auditing.secure_sums.setting import Bools, Part, Setting
 from tacit.auditing.secure_sums.strategy import Attempt, Story
 from tacit.auditing.secure_sums.view import determined_sums
-from tacit.crypto.consistency import (
+from tacit.crypto.errors import SumError
+from tacit.crypto.secure_sum.consistency import (
     NO_DIGEST,
     ListRule,
     check_certificate,
@@ -24,13 +25,12 @@ from tacit.crypto.consistency import (
     check_restart,
     digest_of,
 )
-from tacit.crypto.neighbours import Indices
-from tacit.crypto.sum_errors import SumError
+from tacit.crypto.secure_sum.graph import Indices
 
 Members = frozenset[int]
 Lists = tuple[bytes, bytes, bytes]
 TERMS = bytes(32)
-"""In the place of the terms' digest: a search knows one sum only."""
+"""Stand-in for the digest of the terms: a search is about a single sum."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Masked:
     ----------
     sent : shape (K,), who sent a masked vector.
     partners : shape (K, K), row i is whose pair masks client i added; empty where it sent nothing.
-    announced : whom each was told to have shared; empty where it sent nothing.
+    announced : who shared, by what the server told each client; empty where it sent nothing.
     digests : what each signed with its vector, or ``NO_DIGEST``.
     colluding : int64, shape (K,), how many colluders hold shares of each client's secrets.
     """
@@ -75,7 +75,7 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class HonestClients:
-    """The honest clients of a setting. What they said once is remembered: the rule is pure.
+    """The honest clients of a setting. Their answers are cached, as the rule is a pure function.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class HonestClients:
         ----------
         attempt : what it tells each client.
         joining : shape (K,), who takes part; None for everybody.
-        number : of the attempt, from 0.
+        number : the number of the attempt, from 0.
         """
         masked = self.mask(attempt, joining, number)
         signed = self._signed(attempt, masked)
@@ -111,17 +111,17 @@ class HonestClients:
         return Masked(sent, attempt.delivered & sent[:, None], announced, digests, colluding)
 
     def opened(self, masked: Masked, left: Bools, revealed: Bools) -> Answers:
-        """What the revealed shares open; a client reveals the key's share of those who left.
+        """What the revealed shares open; each client reveals the key shares of those who left.
 
         Parameters
         ----------
         masked : the first steps.
-        left : shape (..., K, K), row i is whom client i was told to have left.
+        left : shape (..., K, K), row i is who left, by what the server told client i.
         revealed : shape (..., K).
         """
         threshold, honest = self.setting.threshold, self.setting.honest
-        held = masked.partners | np.diag(masked.sent)
-        given = held & revealed[..., None]
+        shares = masked.partners | np.diag(masked.sent)
+        given = shares & revealed[..., None]
         keys = (given & left).sum(-2) + masked.colluding
         seeds = (given & ~left).sum(-2) + masked.colluding
         readable = masked.sent & (seeds >= threshold)
@@ -129,7 +129,7 @@ class HonestClients:
         return Answers(masked, revealed, seeds, keys, labels)
 
     def joining(self, ended: Bools, masked: Masked) -> Bools:
-        """Who joins the next attempt, when these gave the last one up; colluders always say so."""
+        """Who joins the next attempt, when these gave up the last; colluders always claim it."""
         setting = self.setting
         if Part.RESTART in setting.without:
             return setting.honest.copy()
@@ -137,13 +137,16 @@ class HonestClients:
         given_up = {k: masked.digests[k] for k in np.flatnonzero(ended & setting.honest).tolist()}
         joins = np.zeros(setting.clients, dtype=np.bool_)
         for k in setting.members.tolist():
-            own, told = masked.digests[k], masked.announced[k] if masked.sent[k] else everybody
-            given = given_up | dict.fromkeys(setting.colluders, own)
-            joins[k] = _allowed(partial(check_restart, setting.rule, told, own, given))
+            digest, announced = (
+                masked.digests[k],
+                masked.announced[k] if masked.sent[k] else everybody,
+            )
+            given = given_up | dict.fromkeys(setting.colluders, digest)
+            joins[k] = _allowed(partial(check_restart, setting.rule, announced, digest, given))
         return joins
 
     def _shared(self, attempt: Attempt, members: Bools) -> Bools:
-        """Who shared its secrets: it is on the list that it was told, with enough others."""
+        """Who shared its secrets: a client does if its list names it and enough others."""
         enough = self.setting.rule.min_clients
         listed = np.stack([_on(story, members.size) for story in attempt.stories])
         listed[listed.sum(-1) < enough] = False
@@ -160,9 +163,9 @@ class HonestClients:
         enough = attempt.delivered.sum(-1) + 1 >= setting.threshold
         for k in np.flatnonzero(shared & openable & enough).tolist():
             story = attempt.stories[attempt.story[k]]
-            owners, told = read(attempt.delivered[k]), read(attempt.announced[k])
-            if self.accepts_delivery(k, story, told, owners):
-                sent[k], announced[k] = True, told
+            owners, sharers = read(attempt.delivered[k]), read(attempt.announced[k])
+            if self.accepts_delivery(k, story, sharers, owners):
+                sent[k], announced[k] = True, sharers
         return sent, tuple(announced)
 
     def accepts_delivery(self, k: int, story: Story, announced: Members, owners: Members) -> bool:
@@ -181,9 +184,9 @@ class HonestClients:
         digests = [NO_DIGEST] * self.setting.clients
         bound = Part.ANNOUNCED not in self.setting.without
         for k in np.flatnonzero(sent).tolist():
-            told = announced[k] if bound else frozenset[int]()
+            listed = announced[k] if bound else frozenset[int]()
             transcript = attempt.stories[attempt.story[k]].transcript
-            digests[k] = self._digest(transcript, told, number)
+            digests[k] = self._digest(transcript, listed, number)
         return tuple(digests)
 
     def _digest(self, transcript: bytes, announced: Members, number: int) -> bytes:
@@ -219,16 +222,16 @@ class HonestClients:
         """Whether client k signs these lists; ``agreeing`` signed its own digest, or would."""
         setting = self.setting
         signers = stayed if Part.DIGESTS in setting.without else agreeing
-        told = (story.transcript, announced, stayed, left, signers)
+        message = (story.transcript, announced, stayed, left, signers)
         # whether leavers cut the ring is the same for all who are told the same: asked once
-        rule = self._ring_ignored if told in self._uncut else self._lists_rule
+        rule = self._ring_ignored if message in self._uncut else self._lists_rule
         digests = dict.fromkeys(signers | {k}, b"its own")
         accepted = self._once(
-            (k, told),
+            (k, message),
             lambda: check_lists(rule, k, story.arranged, announced, stayed, left, digests),
         )
         if accepted:
-            self._uncut.add(told)
+            self._uncut.add(message)
         return accepted
 
     @cached_property
@@ -271,7 +274,7 @@ class HonestClients:
 
 
 def _allowed(check: Callable[[], None]) -> bool:
-    """Whether a check passes; anything but a refusal is an error of the search."""
+    """Whether a check passes; any other error than a refusal is a fault of the search."""
     try:
         check()
     except SumError:
@@ -288,7 +291,7 @@ def _lists(attempt: Attempt, k: int, digests: tuple[bytes, ...]) -> Lists:
 
 
 def _reader() -> Callable[[Bools], Members]:
-    """Turns rows into sets, equal rows into one set."""
+    """A function that turns rows into sets, and equal rows into the same set."""
     known: dict[bytes, Members] = {}
 
     def read(row: Bools) -> Members:

@@ -1,29 +1,30 @@
 """Every strategy of a server over few clients.
 
 One attempt's strategy says of each honest client: which list of keys it is told, whom it is told to
-have shared (U2), which pair of disjoint lists (U, D) it is asked to sign, and whether it is then
-handed the signatures. Left out are only strategies that another one matches:
+have shared (U2), which pair of disjoint lists (U, D) it is asked to sign, and whether it then gets
+the signatures. The search leaves out only strategies that another one matches:
 
-1. *Silence.* A client that is told nothing gives nothing. Being told more never takes an equation
-   from the server, since it need not use it, and no client's answer depends on another's silence
-   but through signatures, of which more never make a client refuse. So each client is told
-   something that it accepts, where there is any, and all signatures are handed on.
+1. *Silence.* A client that is told nothing answers nothing. More answers never take an equation
+   from the server, as it need not use them. The silence of a client affects others only through
+   signatures, and more signatures never make a client refuse. So the server tells each client
+   something that it accepts, where there is any, and hands on all signatures.
 2. *Other deliveries.* ``check_delivery`` accepts the shares of one set of owners only.
 3. *Colluders.* They hand over all they know and sign every list.
 4. *Different lists of keys.* Keys and masks depend on the list, so clients that were told different
    ones accept no share of each other and have no mask in common, and sign different digests: the
    view is that of several strategies side by side, each on the clients of one list while the others
-   are silent. One list for all is enough; ``Scope.stories`` adds more of them all the same, which
-   checks this for four clients. On the complete graph a list without somebody allows nothing that
-   the full list with a smaller U2 does not.
+   are silent. So one list for all is enough. ``Scope.stories`` may still hold more lists, to check
+   this for four clients. On the complete graph, a list without some client allows nothing more than
+   the full list with a smaller U2.
 5. *Names.* Strategies that a renaming of clients turns into each other find the same; the renaming
-   keeps the colluders and, on a ring, the neighbours. One U2 of each such class is tried.
+   keeps the colluders and, on a ring, the neighbours. The search tries one U2 of each such class.
 
-A further attempt has fresh keys, so its unknowns are its own, and what several attempts determine
-is spanned by what each does. It takes place only if enough clients gave the last one up. Every way
-to hand the signatures to some clients only is searched: if none leaves both a determined sum and
-enough clients to go on, the attempts before the one that opens tell nothing, and any number of
-attempts finds what one finds. If there is one, its sums are combined with those of every attempt.
+A further attempt has fresh keys, so it shares no unknowns with others, and what several attempts
+determine is spanned by what each of them determines. It takes place only if enough clients gave up
+the last one. The search tries every way to hand the signatures to some clients only. If none leaves
+both a determined sum and enough clients to go on, the attempts before the one that opens reveal
+nothing, so many attempts find no more than one. If there is such a way, its sums are combined with
+those of every attempt.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ from tacit.auditing.secure_sums.clients import HonestClients, Masked, Members
 from tacit.auditing.secure_sums.setting import Bools, Part, Setting
 from tacit.auditing.secure_sums.strategy import Attempt, Story
 from tacit.auditing.secure_sums.view import least_combination, least_sum, sums_of
-from tacit.crypto.neighbours import Indices
+from tacit.crypto.secure_sum.graph import Indices
 
 CHUNK = 1 << 15
-"""Strategies that are solved at once."""
+"""Number of strategies that are solved at once."""
 
 Told = tuple[int, Members]
 """The number of a list of keys, and U2; an empty U2 makes the client refuse, and so be silent."""
@@ -76,15 +77,15 @@ class Exhausted:
 
     Parameters
     ----------
-    assignments : who is told which list of keys and which U2: all of them, renamed ones too.
-    classes : of these, up to names.
-    strategies : with the lists that clients sign; all of them, renamed ones too.
-    opening : of these, those by which the server solved for something.
-    least : the fewest honest vectors in a combination that it solved for; 0 for nothing at all.
-    example : a strategy that found them in one attempt.
-    outcomes : what single attempts determined.
-    continued : of these, what was determined although enough clients for another sum would join
-        another attempt.
+    assignments : choices of a list of keys and a U2 for every client; renamed ones too.
+    classes : the number of classes of these assignments under renaming.
+    strategies : assignments together with the lists that clients sign; renamed ones too.
+    opening : how many of these strategies determine a sum for the server.
+    least : the fewest honest vectors in a determined combination; 0 where there is none.
+    example : a strategy that determines such a combination in one attempt.
+    outcomes : the sums that single attempts determine.
+    continued : of these, the sums that are determined although enough clients would join another
+        attempt.
     """
 
     assignments: int = 0
@@ -103,40 +104,40 @@ class Exhausted:
 
 
 def exhaust(scope: Scope, until_broken: bool = False) -> Exhausted:
-    """Try every strategy, up to those that another one matches (see the module).
+    """Try every strategy, except those that another strategy matches (see the module).
 
     Parameters
     ----------
-    scope : what is searched; with five clients, minutes.
-    until_broken : whether to stop at the first strategy that finds less than allowed.
+    scope : what is searched; a search over five clients takes minutes.
+    until_broken : whether to stop at the first strategy that determines fewer vectors than allowed.
     """
-    honest, found = HonestClients(scope.setting), Exhausted()
+    honest, result = HonestClients(scope.setting), Exhausted()
     options = [_options(honest, scope, k) for k in scope.setting.members.tolist()]
     codes, weights = _classes(scope, options)
-    found.assignments, found.classes = int(weights.sum()), len(codes)
-    search = _Lists(honest, found, scope.setting.allowed if until_broken else 0)
+    result.assignments, result.classes = int(weights.sum()), len(codes)
+    search = _Lists(honest, result, scope.setting.allowed if until_broken else 0)
     for code, weight in zip(codes[::-1].tolist(), weights[::-1].tolist(), strict=True):
-        told = [some[choice] for some, choice in zip(options, code, strict=True)]
-        search.try_all(_announcing(scope, told), weight)
+        announcements = [some[choice] for some, choice in zip(options, code, strict=True)]
+        search.try_all(_announcing(scope, announcements), weight)
         if search.is_done:
-            return found
-    for before, last in product(found.continued, found.outcomes):
-        found.note(least_combination(before | last))
-    return found
+            return result
+    for before, last in product(result.continued, result.outcomes):
+        result.note(least_combination(before | last))
+    return result
 
 
 def _options(honest: HonestClients, scope: Scope, k: int) -> list[Told]:
-    """What client k may be told before it masks its vector: nothing, or what it accepts."""
+    """What the server may tell client k before it masks its vector: nothing, or what it accepts."""
     clients = scope.setting.clients
-    told: list[Told] = [(0, frozenset())]
+    options: list[Told] = [(0, frozenset())]
     for number, story in enumerate(scope.stories):
         for size in range(1, clients + 1):
             for announced in map(frozenset, combinations(range(clients), size)):
                 owners = frozenset(np.flatnonzero(story.around[k]).tolist()) & announced
                 enough = len(owners) + 1 >= scope.setting.threshold
                 if enough and honest.accepts_delivery(k, story, announced, owners):
-                    told.append((number, announced))
-    return told
+                    options.append((number, announced))
+    return options
 
 
 def _classes(scope: Scope, options: list[list[Told]]) -> tuple[Indices, Indices]:
@@ -184,7 +185,7 @@ def _renamed(
     turned = np.empty_like(codes)
     for place, k in enumerate(members):
         target = members.index(name[k])
-        where = {told: choice for choice, told in enumerate(options[target])}
+        where = {option: choice for choice, option in enumerate(options[target])}
         moved = [
             where[images[number] if announced else 0, frozenset(name[j] for j in announced)]
             for number, announced in options[place]
@@ -193,12 +194,12 @@ def _renamed(
     return turned
 
 
-def _announcing(scope: Scope, told: list[Told]) -> Attempt:
-    """An attempt up to the masked vectors; its lists are empty still."""
+def _announcing(scope: Scope, announcements: list[Told]) -> Attempt:
+    """An attempt up to the masked vectors; its lists are still empty."""
     clients = scope.setting.clients
     story = np.zeros(clients, dtype=np.int64)
     announced = np.zeros((clients, clients), dtype=np.bool_)
-    for k, (number, members) in zip(scope.setting.members.tolist(), told, strict=True):
+    for k, (number, members) in zip(scope.setting.members.tolist(), announcements, strict=True):
         story[k] = number
         announced[k, list(members)] = True
     nothing = np.zeros_like(announced)
@@ -208,10 +209,10 @@ def _announcing(scope: Scope, told: list[Told]) -> Attempt:
 
 
 class _Lists:
-    """All lists that clients sign after they were told whom to mask with."""
+    """All lists that clients sign after they know with whom they mask."""
 
-    def __init__(self, honest: HonestClients, found: Exhausted, enough: int) -> None:
-        self._honest, self._found, self._enough = honest, found, enough
+    def __init__(self, honest: HonestClients, result: Exhausted, enough: int) -> None:
+        self._honest, self._result, self._enough = honest, result, enough
         clients = honest.setting.clients
         states = np.array(list(product(range(3), repeat=clients)), dtype=np.int8)
         self._stayed, self._left = states == 1, states == 2
@@ -221,21 +222,21 @@ class _Lists:
 
     @property
     def is_done(self) -> bool:
-        """Whether a combination of fewer vectors than were looked for was found."""
-        return 0 < self._found.least < self._enough
+        """Whether the search found a combination of fewer vectors than its limit."""
+        return 0 < self._result.least < self._enough
 
     def try_all(self, attempt: Attempt, weight: int) -> None:
-        """Every choice of lists, for one assignment that stands for ``weight`` of them."""
+        """Try every choice of lists for an assignment that represents ``weight`` assignments."""
         masked = self._honest.mask(attempt)
         choices = [self._choices(attempt, masked, k) for k in range(masked.sent.size)]
-        total = int(np.prod([one.size for one in choices]))
-        self._found.strategies += weight * total
+        total = int(np.prod([lists.size for lists in choices]))
+        self._result.strategies += weight * total
         for start in range(0, total, CHUNK):
             rest = np.arange(start, min(start + CHUNK, total))
             chosen = np.empty((rest.size, len(choices)), dtype=np.int64)
-            for k, one in enumerate(choices):
-                rest, place = np.divmod(rest, one.size)
-                chosen[:, k] = one[place]
+            for k, lists in enumerate(choices):
+                rest, place = np.divmod(rest, lists.size)
+                chosen[:, k] = lists[place]
             self._solve(attempt, masked, chosen, weight)
             if self.is_done:
                 return
@@ -266,17 +267,17 @@ class _Lists:
         opening = np.flatnonzero(sizes)
         if not opening.size:
             return
-        self._found.opening += weight * opening.size
-        self._found.outcomes.update(_outcomes(labels[opening]))
+        self._result.opening += weight * opening.size
+        self._result.outcomes.update(_outcomes(labels[opening]))
         least = opening[np.argmin(sizes[opening])]
         lists = {"stayed": self._stayed[chosen[least]], "left": left[least]}
-        self._found.note(int(sizes[least]), replace(attempt, **lists, revealing=revealed[least]))
+        self._result.note(int(sizes[least]), replace(attempt, **lists, revealing=revealed[least]))
         if self.is_done:
             return
         # fewer shares open no more, so strategies that opened nothing are done
         for group in self._may_reveal(masked, revealed[opening].any(0)):
             fewer = self._honest.opened(masked, left[opening], revealed[opening] & group)
-            self._found.continued.update(_outcomes(fewer.labels))
+            self._result.continued.update(_outcomes(fewer.labels))
 
     def _may_reveal(self, masked: Masked, certified: Bools) -> list[Bools]:
         """The largest groups of clients that may reveal while enough others go on to a next sum."""
@@ -314,9 +315,9 @@ class _Lists:
 
 
 def _outcomes(labels: Indices) -> set[Sums]:
-    """What views determined, those that determined something."""
+    """The sums that views determine; views without any are left out."""
     some = labels[least_sum(labels) > 0]
-    return {frozenset(sums_of(one)) for one in np.unique(some, axis=0)}
+    return {frozenset(sums_of(row)) for row in np.unique(some, axis=0)}
 
 
 def _members(row: Bools) -> Members:

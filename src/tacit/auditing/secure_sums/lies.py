@@ -1,4 +1,4 @@
-"""Single lies, from which a search builds its strategies."""
+"""Single lies; a search builds its strategies from them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 
 from tacit.auditing.secure_sums.setting import Setting
 from tacit.auditing.secure_sums.strategy import Attempt
-from tacit.crypto.neighbours import Indices
+from tacit.crypto.secure_sum.graph import Indices
 
 
 class Claim(NamedTuple):
-    """What a client is told of another; None leaves it as it was."""
+    """What the server tells a client about another; None leaves it unchanged."""
 
     announced: bool | None
     delivered: bool | None
@@ -24,7 +24,7 @@ class Claim(NamedTuple):
 
 
 class Lie(Enum):
-    """What some clients may be told of some others."""
+    """What the server may tell some clients about some others."""
 
     STAYED = Claim(True, True, True, False)
     LEFT = Claim(True, True, False, True)
@@ -36,7 +36,7 @@ class Lie(Enum):
 
 
 LIKELY = (0.3, 0.35, 0.1, 0.12, 0.09, 0.02, 0.02)
-"""How often a search tries each of them."""
+"""Probability with which a search picks each lie."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +46,9 @@ class Liar:
     Parameters
     ----------
     setting : the clients.
-    rng : where choices come from.
-    targets : the clients whose vectors are to be opened.
-    openly : whether everybody may be told the same lie; else each lie is for some clients only.
+    rng : the source of random choices.
+    targets : the clients whose vectors the server wants to open.
+    openly : whether all clients may get the same lie; otherwise each lie is for some clients only.
     """
 
     setting: Setting
@@ -57,12 +57,12 @@ class Liar:
     openly: bool = True
 
     def changed(self, attempt: Attempt) -> Attempt:
-        """The attempt with one more lie, or another choice of who is asked for shares."""
+        """The attempt with one more lie, or with another choice of the clients asked for shares."""
         if self.rng.random() < 0.04:
             return replace(attempt, revealing=self.rng.random(self.setting.clients) < 0.7)
         claims = list(Lie)[self.rng.choice(len(Lie), p=LIKELY)].value
-        told, about = self._told(), self._about(attempt)
-        where = np.ix_(told, about)
+        listeners, about = self._listeners(), self._about(attempt)
+        where = np.ix_(listeners, about)
         around = attempt.around[where]
         fields = {}
         for name, value in zip(claims._fields, claims, strict=True):
@@ -72,7 +72,7 @@ class Liar:
                 fields[name] = rows
         return replace(attempt, **fields)
 
-    def _told(self) -> Indices:
+    def _listeners(self) -> Indices:
         """Everybody, the targets, one client or a few."""
         members = self.setting.members
         some: list[Callable[[], Indices]] = [

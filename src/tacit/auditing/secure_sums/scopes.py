@@ -1,4 +1,4 @@
-"""What is searched by default: the agreements over few clients, and those over many."""
+"""The default searches: agreements over few clients, and agreements over many."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from tacit.auditing.secure_sums.exhausting import Scope
 from tacit.auditing.secure_sums.setting import Setting, complete, ring
 from tacit.auditing.secure_sums.strategy import Story
-from tacit.crypto.consistency import ListRule
-from tacit.crypto.neighbours import Neighbourhood, certificate_size, window_excess
+from tacit.crypto.secure_sum.consistency import ListRule
+from tacit.crypto.secure_sum.graph import Neighbourhood, certificate_size, window_excess
 
 RING = 2
-"""Neighbours on a ring of few clients."""
+"""Number of neighbours on a ring of few clients."""
 
 
 def complete_scopes(clients: int) -> Iterator[Scope]:
-    """Every agreement of so many clients on the complete graph, told one list of keys.
+    """Every agreement of so many clients on the complete graph, with one list of keys for all.
 
-    The certificate, ``min_clients`` and the number that do collude take every possible value.
+    The certificate, ``min_clients`` and the number of colluders take every possible value.
     """
     for bearable in range(max(clients - 1, 1)):
         tau = certificate_size(clients, bearable)
@@ -32,15 +32,16 @@ def complete_scopes(clients: int) -> Iterator[Scope]:
 
 
 def ring_scopes(clients: int, fewest_only: bool = False) -> Iterator[Scope]:
-    """Agreements of so many clients on a ring with two neighbours, told one list of keys.
+    """Agreements of so many clients on a ring with two neighbours, with one list of keys for all.
 
-    Any window may hold all colluders. The list names everybody or fewer, in the order of the ring;
-    colluders stand anywhere, but fewer than ``threshold`` of them hold shares of one client.
+    Any window may hold all colluders. The list names all clients or fewer, in the order of the
+    ring. Colluders have any places, but fewer than ``threshold`` of them have shares of one client.
 
     Parameters
     ----------
     clients : the clients.
-    fewest_only : whether ``min_clients`` is the certificate; else it is every number from there on.
+    fewest_only : whether ``min_clients`` is the certificate only; otherwise it also takes every
+        larger value.
     """
     for bearable in range(clients - 1):
         tau = certificate_size(clients, bearable)
@@ -56,7 +57,7 @@ def ring_scopes(clients: int, fewest_only: bool = False) -> Iterator[Scope]:
 
 
 def many_lists_scopes(clients: int) -> Iterator[Scope]:
-    """Agreements whose clients may each be told another list of keys, in another ring's order."""
+    """Agreements in which each client may get a different list of keys, with another ring order."""
     for bearable in range(clients - 1):
         tau = certificate_size(clients, bearable)
         for degree, threshold in ((clients - 1, tau), (RING, 2)):
@@ -82,7 +83,7 @@ def many_clients() -> list[tuple[Setting, int]]:
 
 
 def agreed(clients: int) -> Setting:
-    """What a plan agrees on that names nothing but its clients; the last ones collude."""
+    """The agreement of a plan that sets only the number of clients; the last ones collude."""
     around = Neighbourhood.of(clients)
     excess, last = 0, _last(clients, around.colluders)
     if around.degree < clients - 1:

@@ -1,8 +1,8 @@
-"""A search of strategies over many clients: random ones, and greedy ones that near a target.
+"""A search of strategies over many clients: random ones, and greedy ones that approach a target.
 
-A greedy search takes some honest clients as targets and counts what the server lacks of a sum of
-their vectors: shares of their seeds, and shares of the keys of their partners outside. It adds lies
-one by one and keeps those that leave it no further from the target.
+A greedy search takes some honest clients as targets. It counts the shares that the server lacks to
+open a sum of their vectors: shares of their seeds, and of the keys of their partners outside. It
+adds lies one by one, and keeps a lie if the server then lacks no more shares than before.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from tacit.auditing.secure_sums.lies import Liar
 from tacit.auditing.secure_sums.setting import Bools, Setting
 from tacit.auditing.secure_sums.strategy import Attempt, Story, truthful
 from tacit.auditing.secure_sums.view import least_combination, sums_of
-from tacit.crypto.neighbours import Indices
+from tacit.crypto.secure_sum.graph import Indices
 
 Members = frozenset[int]
 STORIES = 4
-"""Lists of everybody's keys that one search tells; their rings are different."""
+"""Number of lists of all clients' keys in one search; their rings are different."""
 BATCH = 200
-"""Random strategies that are tried before each greedy search, and fewer where those are short."""
+"""Largest number of random strategies before a greedy search; fewer if greedy ones are short."""
 PATIENCE = 300
-"""Lies in a row that lead no nearer, before a greedy search begins anew."""
+"""Number of lies in a row without progress after which a greedy search starts again."""
 DETOURS = 0.05
-"""How often it keeps a lie after which one share more is lacking, so as not to be stuck."""
+"""Probability of keeping a lie that makes the server lack one share more, to leave dead ends."""
 
 
 @dataclass(eq=False)
@@ -38,9 +38,9 @@ class Searched:
     ----------
     strategies : how many were tried.
     refusals : of these, those in which an honest client that was asked gave no shares.
-    opening : of these, those by which the server solved for something.
-    least : the fewest honest vectors in a combination that it solved for; 0 for nothing at all.
-    example : a strategy that found them.
+    opening : of these, those that determine a sum for the server.
+    least : the fewest honest vectors in a determined combination; 0 where there is none.
+    example : a strategy that determines such a combination.
     """
 
     strategies: int = 0
@@ -58,7 +58,7 @@ class Searched:
             self.least, self.example = least, example
 
     def is_broken(self, setting: Setting) -> bool:
-        """Whether a combination of fewer vectors than allowed was determined."""
+        """Whether a strategy determined a combination of fewer vectors than allowed."""
         return 0 < self.least < setting.allowed
 
 
@@ -75,31 +75,31 @@ def search(
     ----------
     setting : the clients.
     strategies : how many are tried.
-    seed : of the search's choices.
-    until_broken : whether to stop at the first strategy that finds less than allowed.
-    starts : attempts that greedy searches begin with, besides those of an honest server.
+    seed : the seed of the search's choices.
+    until_broken : whether to stop at the first strategy that determines fewer vectors than allowed.
+    starts : attempts with which greedy searches begin, besides those of an honest server.
     """
-    rng, found = np.random.default_rng(seed), Searched()
+    rng, result = np.random.default_rng(seed), Searched()
     pool = _pool(setting, rng)
     climbed = 0
-    while found.strategies < strategies and not (until_broken and found.is_broken(setting)):
-        honest, before = HonestClients(setting), found.strategies
+    while result.strategies < strategies and not (until_broken and result.is_broken(setting)):
+        honest, before = HonestClients(setting), result.strategies
         if 2 * climbed >= before:
             for _ in range(min(BATCH, strategies - before)):
-                _try_random(honest, pool, rng, found)
+                _try_random(honest, pool, rng, result)
         else:
             start = _start(setting, pool, rng, starts)
-            _climb(honest, start, rng, found, strategies - before)
-            climbed += found.strategies - before
-    return found
+            _climb(honest, start, rng, result, strategies - before)
+            climbed += result.strategies - before
+    return result
 
 
 def determined(honest: HonestClients, attempts: Sequence[Attempt]) -> tuple[int, bool]:
     """The fewest honest vectors in a combination that these attempts determine, 0 for none, and
     whether an honest client that was asked gave no shares.
 
-    A client takes part in the next attempt when enough clients gave the last one up; all do that
-    never revealed a share.
+    A client takes part in the next attempt when enough clients gave up the last one. Every client
+    that never revealed a share gives it up.
     """
     joining, ended = honest.setting.honest, honest.setting.honest
     sums: set[Members] = set()
@@ -128,7 +128,7 @@ def lacking(setting: Setting, answers: Answers, targets: Indices) -> int:
 
 
 def _least(sums: set[Members], allowed: int) -> int:
-    """Sums below what is allowed are reported as they are; others are combined first."""
+    """Sums of fewer vectors than allowed are reported unchanged; others are combined first."""
     least = min(map(len, sums), default=0)
     return least if least < allowed else min(least, least_combination(sums))
 
@@ -147,12 +147,12 @@ def _pool(setting: Setting, rng: np.random.Generator) -> list[Story]:
 
 
 def _try_random(
-    honest: HonestClients, pool: list[Story], rng: np.random.Generator, found: Searched
+    honest: HonestClients, pool: list[Story], rng: np.random.Generator, result: Searched
 ) -> None:
     attempts = tuple(
         _random(honest.setting, pool, rng) for _ in range(rng.choice((1, 2, 3), p=(0.6, 0.3, 0.1)))
     )
-    found.note(*determined(honest, attempts), attempts)
+    result.note(*determined(honest, attempts), attempts)
 
 
 def _random(setting: Setting, pool: list[Story], rng: np.random.Generator) -> Attempt:
@@ -183,16 +183,16 @@ def _truthful(setting: Setting, pool: list[Story], rng: np.random.Generator) -> 
 
 
 def _two_lists(attempt: Attempt, pool: list[Story], rng: np.random.Generator) -> Attempt:
-    """Some clients are told another list of keys, and that those on their own list shared."""
+    """Some clients get another list of keys, and hear that the clients on their list shared."""
     stories = (attempt.stories[0], pool[rng.integers(len(pool))])
     story = (rng.random(attempt.story.size) < rng.random()).astype(np.int64)
-    told = replace(attempt, stories=stories, story=story)
-    rows = np.stack([np.isin(np.arange(story.size), one.arranged) for one in stories])[story]
+    mixed = replace(attempt, stories=stories, story=story)
+    rows = np.stack([np.isin(np.arange(story.size), keys.arranged) for keys in stories])[story]
     if rng.random() < 0.5:
         rows = rows & (story[:, None] == story)
     left = attempt.left & rows
     return replace(
-        told, announced=rows, delivered=told.around & rows, left=left, stayed=rows & ~left
+        mixed, announced=rows, delivered=mixed.around & rows, left=left, stayed=rows & ~left
     )
 
 
@@ -218,34 +218,34 @@ def _climb(
     honest: HonestClients,
     attempt: Attempt,
     rng: np.random.Generator,
-    found: Searched,
+    result: Searched,
     steps: int,
 ) -> None:
-    """One greedy search, which ends early when it has opened less than allowed."""
+    """One greedy search; it ends early when it has opened a sum of fewer vectors than allowed."""
     setting = honest.setting
     targets = _targets(setting, attempt, rng)
-    liar, kept = Liar(setting, rng, targets, openly=rng.random() < 0.5), attempt
+    liar, nearest = Liar(setting, rng, targets, openly=rng.random() < 0.5), attempt
     best, waited = (np.inf, 0), 0
     while steps > 0 and waited < PATIENCE:
         answers = honest.answer(attempt)
         least = _least(set(sums_of(answers.labels)), setting.allowed)
-        found.note(least, _refuses(setting, attempt, answers), (attempt,))
+        result.note(least, _refuses(setting, attempt, answers), (attempt,))
         if 0 < least < setting.allowed:
             return
         lacks = (lacking(setting, answers, targets), _lies(setting, attempt))
         waited = 0 if lacks[0] < best[0] else waited + 1
         if lacks <= best or (lacks[0] <= best[0] + 1 and rng.random() < DETOURS):
-            best, kept = lacks, attempt
-        attempt, steps = liar.changed(kept), steps - 1
+            best, nearest = lacks, attempt
+        attempt, steps = liar.changed(nearest), steps - 1
         if rng.random() < 0.3:
             attempt = liar.changed(attempt)
 
 
 def _lies(setting: Setting, attempt: Attempt) -> int:
-    """How much clients are told that a server without leavers would not say: the less, the more
-    room there is for lies that help."""
-    told = attempt.left | (attempt.around & ~attempt.delivered)
-    return int(told[setting.honest].sum() + (~attempt.revealing[setting.honest]).sum())
+    """The number of statements that a server without leavers would not make. With fewer of them,
+    there is more room for lies that help."""
+    claims = attempt.left | (attempt.around & ~attempt.delivered)
+    return int(claims[setting.honest].sum() + (~attempt.revealing[setting.honest]).sum())
 
 
 def _refuses(setting: Setting, attempt: Attempt, answers: Answers) -> bool:

@@ -1,4 +1,4 @@
-"""What a search is about: the rule that honest clients follow, and which part of it is left out."""
+"""The setting of a search: the rule of honest clients, and the parts of it that are left out."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.crypto.consistency import ListRule
-from tacit.crypto.neighbours import Indices
+from tacit.crypto.secure_sum.consistency import ListRule
+from tacit.crypto.secure_sum.graph import Indices
 
 Bools = NDArray[np.bool_]
 
 
 class Part(Enum):
-    """A part of the rule that a search may leave out, to see whether it finds the attack."""
+    """A part of the rule; a search leaves it out to check that it finds the attack."""
 
     DELIVERY = "the shares that come are those of the announced neighbours"
     ANNOUNCED = "the signed digest holds who was announced"
@@ -32,18 +32,18 @@ NO_CHECKS = frozenset(Part) - {Part.COLLUDERS}
 
 @dataclass(frozen=True)
 class Setting:
-    """The clients of a sum, whom the server has on its side, and what the others check.
+    """The clients of a sum, those that collude with the server, and what the others check.
 
     Parameters
     ----------
     rule : the numbers by which honest clients judge lists.
     threshold : shares that open a secret.
-    colluders : the clients on the server's side, at most ``rule.colluders``.
+    colluders : the clients that collude with the server, at most ``rule.colluders``.
     without : the parts of the rule that honest clients do not know.
 
     Raises
     ------
-    ValueError : when more clients collude than the rule bears, or a name is out of range.
+    ValueError : when more clients collude than the rule allows, or an index is out of range.
     """
 
     rule: ListRule
@@ -72,7 +72,7 @@ class Setting:
     def allowed(self) -> int:
         """The fewest honest vectors that a server may learn a combination of.
 
-        Every sum is over at least ``min_clients``, of whom the colluders know their own.
+        Every sum is over at least ``min_clients`` clients; colluders know their own vectors.
         """
         return self.rule.min_clients - len(self.colluders)
 
@@ -86,7 +86,7 @@ class Setting:
         return replace(self, without=self.without | set(parts))
 
     def describe(self) -> str:
-        """The numbers, on one line."""
+        """The numbers of the setting, on one line."""
         rule = self.rule
         graph = "complete" if rule.is_complete else f"ring of {rule.degree} neighbours"
         return (

@@ -1,4 +1,4 @@
-"""What a server may tell each client: an attempt's messages, one row a client."""
+"""What a server may tell each client: the messages of an attempt, one row for each client."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from hashlib import sha256
 import numpy as np
 
 from tacit.auditing.secure_sums.setting import Bools, Setting
-from tacit.crypto.neighbours import Indices, arrange, neighbours
+from tacit.crypto.secure_sum.graph import Indices, arrange, neighbours
 
 
 @dataclass(frozen=True, eq=False)
 class Story:
-    """One list of advertised keys. Clients that were told different ones share no key and no mask.
+    """One list of advertised keys. Clients with different lists share no key and no mask.
 
     Parameters
     ----------
@@ -31,7 +31,8 @@ class Story:
     def told(cls, setting: Setting, members: Iterable[int], number: int = 0) -> Story:
         """The list of these members; its number stands for anything else that changes its digest.
 
-        A server may change it at will, through keys of colluders and keys that nobody verifies.
+        A server can change the digest at will, through colluders' keys and keys that nobody
+        verifies.
         """
         listed = np.array(sorted(members), dtype=np.int64)
         transcript = sha256(listed.tobytes() + number.to_bytes(8, "little")).digest()
@@ -55,11 +56,11 @@ class Attempt:
     Parameters
     ----------
     stories : lists of advertised keys.
-    story : int64, shape (K,), the list that each client is told.
-    announced : shape (K, K), row i is whom client i is told to have shared its secrets (U2).
+    story : int64, shape (K,), the number of the list that each client gets.
+    announced : shape (K, K), row i is who shared its secrets (U2), by what client i is told.
     delivered : shape (K, K), row i is whose shares reach client i.
     stayed, left : shape (K, K), row i is the two lists that client i is asked to sign.
-    revealing : shape (K,), who is handed the signatures on its lists and asked for its shares.
+    revealing : shape (K,), who gets the signatures on its lists and is asked for its shares.
     """
 
     stories: tuple[Story, ...]
@@ -78,11 +79,11 @@ class Attempt:
 
 
 def truthful(story: Story, left: Iterable[int] = ()) -> Attempt:
-    """What an honest server says when all on the list shared their secrets and some then left.
+    """The attempt of an honest server, when all on the list shared their secrets and some left.
 
     Raises
     ------
-    ValueError : when somebody who left is not on the list.
+    ValueError : when a client that left is not on the list.
     """
     clients = story.around.shape[0]
     on_list = np.isin(np.arange(clients), story.arranged)

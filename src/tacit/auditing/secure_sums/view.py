@@ -1,4 +1,4 @@
-"""What a server can solve for: which sums of honest vectors its view determines.
+"""The sums of honest vectors that a server's view determines.
 
 A masked vector is ``y_i = x_i + s_i + sum_j +-p_ij`` over the partners j of client i, modulo 2^b
 (Bonawitz et al. 2017, section 4). A self mask s_i occurs in y_i only, and a pair mask p_ij in y_i
@@ -17,10 +17,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from tacit.auditing.secure_sums.setting import Bools
-from tacit.crypto.neighbours import Indices
+from tacit.crypto.secure_sum.graph import Indices
 
 NOWHERE = -1
-"""The label of a client of which no determined sum holds the vector."""
+"""The label of a client whose vector is in no determined sum."""
 
 
 def determined_sums(partners: Bools, readable: Bools, keys: Bools) -> Indices:
@@ -31,7 +31,7 @@ def determined_sums(partners: Bools, readable: Bools, keys: Bools) -> Indices:
     partners : shape (..., K, K), row i is whose pair masks honest client i added; empty rows for
         colluders and for those who sent no masked vector.
     readable : shape (..., K), the honest clients that sent one and whose seed is known.
-    keys : shape (..., K), whose mask key is known; colluders' among them.
+    keys : shape (..., K), whose mask key is known; colluders are among them.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def determined_sums(partners: Bools, readable: Bools, keys: Bools) -> Indices:
 
     Examples
     --------
-    Three clients, whose masks cancel in their sum; then the key of client 2 is opened too.
+    The masks of three clients cancel in their sum; then the key of client 2 is opened too.
 
     >>> everyone = ~np.eye(3, dtype=bool)
     >>> determined_sums(everyone, np.ones(3, bool), np.zeros(3, bool))
@@ -64,7 +64,7 @@ def determined_sums(partners: Bools, readable: Bools, keys: Bools) -> Indices:
 
 
 def least_sum(labels: Indices) -> Indices:
-    """How many vectors the smallest determined sum holds, shape (...); 0 where there is none."""
+    """The number of vectors in the smallest determined sum, shape (...); 0 where there is none."""
     clients = labels.shape[-1]
     sizes = (labels[..., None] == np.arange(clients)).sum(-2)
     least = np.where(sizes > 0, sizes, clients + 1).min(-1)
@@ -72,7 +72,7 @@ def least_sum(labels: Indices) -> Indices:
 
 
 def sums_of(labels: Indices) -> list[frozenset[int]]:
-    """The determined sums of one view, each as the clients in it."""
+    """The determined sums of one view, each as the set of its clients."""
     return [
         frozenset(np.flatnonzero(labels == label).tolist())
         for label in np.unique(labels[labels != NOWHERE])
@@ -82,9 +82,10 @@ def sums_of(labels: Indices) -> list[frozenset[int]]:
 def least_combination(sums: Iterable[frozenset[int]]) -> int:
     """The fewest vectors that a combination of sums holds, whatever its coefficients modulo 2^b.
 
-    Multiplied by a power of two, every combination becomes ``2^(b-1)`` times one over {0, 1}, of
-    no more vectors. Those are the span modulo 2 of the sums' lattice, made primitive at 2: rows
-    with the pivot of least 2-adic value first, each divided by that power of two.
+    Multiplication by a power of two turns every combination into ``2^(b-1)`` times a combination
+    over {0, 1}, of no more vectors. These are the span modulo 2 of the sums' lattice, made
+    primitive at 2: elimination takes the pivot of least 2-adic value first, and divides its row by
+    that power of two.
 
     Returns
     -------
@@ -101,14 +102,14 @@ def least_combination(sums: Iterable[frozenset[int]]) -> int:
     >>> least_combination([frozenset({0, 1}), frozenset({1, 2}), frozenset({0, 2})])
     1
     """
-    rows = _primitive([dict.fromkeys(one, 1) for one in set(sums)])
+    rows = _primitive([dict.fromkeys(vector, 1) for vector in set(sums)])
     if len(rows) > 16:
         raise ValueError(f"at most 16 independent sums can be combined, got {len(rows)}")
     masks = [sum(1 << k for k, value in row.items() if value % 2) for row in rows]
     spanned = [0]
     for mask in masks:
-        spanned += [one ^ mask for one in spanned]
-    return min((one.bit_count() for one in spanned[1:]), default=0)
+        spanned += [vector ^ mask for vector in spanned]
+    return min((vector.bit_count() for vector in spanned[1:]), default=0)
 
 
 def _primitive(rows: list[dict[int, int]]) -> list[dict[int, int]]:
@@ -131,8 +132,10 @@ def _primitive(rows: list[dict[int, int]]) -> list[dict[int, int]]:
 
 def _eliminated(row: dict[int, int], pivot: dict[int, int], column: int) -> dict[int, int]:
     """The row without its entry in a column where the pivot is odd; an odd factor is harmless."""
-    factor, own = row.get(column, 0), pivot[column]
-    mixed = {k: own * row.get(k, 0) - factor * pivot.get(k, 0) for k in row.keys() | pivot.keys()}
+    factor, leading = row.get(column, 0), pivot[column]
+    mixed = {
+        k: leading * row.get(k, 0) - factor * pivot.get(k, 0) for k in row.keys() | pivot.keys()
+    }
     return {k: value for k, value in mixed.items() if value}
 
 

@@ -9,8 +9,8 @@ import click
 
 from tacit.cli.federation.templates import party_text, plan_text
 from tacit.cli.shell import show
-from tacit.running.answering import read_identity
 from tacit.running.deployment.server import Coordinator
+from tacit.running.session.service import read_identity
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 Parties = dict[str, str | None]
@@ -46,7 +46,7 @@ def _name(context: click.Context, option: click.Parameter, text: str | None) -> 
 def _check_name(name: str) -> None:
     if not NAME.fullmatch(name):
         raise click.BadParameter(
-            f"a name has 1 to 64 letters, digits, dots, dashes and underscores, got {name!r}"
+            f"a name has 1 to 64 messages, digits, dots, dashes and underscores, got {name!r}"
         )
 
 
@@ -70,7 +70,8 @@ def init(folder: Path, coordinator: bool, party: str | None, parties: Parties) -
     if coordinator == (party is not None):
         raise click.UsageError("give either --coordinator or --party NAME")
     if party is None:
-        path, text = folder / "plan.toml", plan_text(_plan_name(folder), parties, _own(folder))
+        key = _coordinator_key(folder)
+        path, text = folder / "plan.toml", plan_text(_plan_name(folder), parties, key)
     else:
         path, text = folder / "party.toml", party_text(party)
     folder.mkdir(parents=True, exist_ok=True)
@@ -87,7 +88,7 @@ def _plan_name(folder: Path) -> str:
     return name if NAME.fullmatch(name) else "federation"
 
 
-def _own(folder: Path) -> str | None:
+def _coordinator_key(folder: Path) -> str | None:
     """The coordinator's public key, where it was made already."""
     path = Coordinator(folder).identity
     return read_identity(path).public.hex() if path.exists() else None

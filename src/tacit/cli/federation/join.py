@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from tacit.cli.federation.shared import show_rows, stoppable, teller, verbose_option
-from tacit.cli.shell import show
-from tacit.running.answering import PartyDesk
+from tacit.cli.shell import complain, show
 from tacit.running.deployment.node import follow, start_node, wait_connected
 from tacit.running.deployment.preview import check_records, doubts, preview
+from tacit.running.session.service import PartyDesk
 
 PATIENCE = 600.0
 LOOK_SECONDS = 0.5
@@ -50,7 +50,7 @@ def join(
     """Take part with the records that PARTY names, until interrupted.
 
     First the data, the plan and the keys are checked, and what the plan asks is shown beside what
-    the budget book allows. Then a SuperNode dials out to the server; nothing listens on the
+    the ledger allows. Then a SuperNode dials out to the server; nothing listens on the
     network here.
     """
     if not check and (server is None or not ADDRESS.fullmatch(server)):
@@ -60,7 +60,7 @@ def join(
     check_records(desk)
     show_rows(preview(desk))
     for sentence in doubts(desk):
-        click.echo(f"tacit: warning: {sentence}", err=True)
+        complain(f"tacit: warning: {sentence}")
     if check or server is None:
         return
     home = party.resolve().parent

@@ -43,7 +43,7 @@ def _hosts(
 def keys(folder: Path, coordinator: bool, hosts: tuple[str, ...]) -> None:
     """Make the keys that are missing in FOLDER, and show what others have to be given.
 
-    An identity signs letters: its public key goes into the plan. A node key only opens the
+    An identity signs messages: its public key goes into the plan. A node key only opens the
     server's door. Keys that exist are kept. Private keys never leave the folder.
     """
     if hosts and not coordinator:

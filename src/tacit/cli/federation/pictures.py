@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.reporting.reading import Result
-from tacit.results.findings import Curve
+from tacit.results.curve import Curve
 from tacit.results.picture import draw_interval, draw_roc, new_axes
+from tacit.results.reading import Result
 
 COLUMNS = (
     "thresholds",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -13,16 +12,18 @@ from tacit.cli.federation.shared import show_rows, stoppable, teller, verbose_op
 from tacit.cli.shell import NO_SIGNAL, as_json, show
 from tacit.data.units import PROBABILITY
 from tacit.output import OutputFile, PictureFile
-from tacit.reporting.reading import Result
+from tacit.privacy.cost import cost_line
 from tacit.reporting.words import shown_interval
 from tacit.results.estimate import POPULATION_INTERVAL, bounds_line
 from tacit.results.picture import new_axes
+from tacit.results.reading import Result
 from tacit.running.deployment.local import run_locally
 from tacit.running.deployment.preview import settings_line
 from tacit.running.deployment.programs import require_flower
 from tacit.running.deployment.runs import conduct_run
 from tacit.running.deployment.server import Coordinator
-from tacit.running.plans import Plan
+from tacit.running.session.plan_file import Plan
+from tacit.running.session.reasons import escaped
 
 EXAMPLES = """\b
 Examples:
@@ -62,7 +63,7 @@ def run(
     """Run PLAN once, with the parties that are connected, and print the result.
 
     The server of the plan must be running on this machine (`tacit serve`), unless --local starts
-    everything. Each party decides itself whether it answers, and its book keeps what it spent.
+    everything. Each party decides itself whether it answers, and its ledger keeps what it spent.
     """
     require_flower()
     file = None if json_file is None else OutputFile(json_file, create_parents=True)
@@ -70,10 +71,10 @@ def run(
     tell = teller(verbose)
     with stoppable():
         if local is None:
-            own, place = Plan.read(plan), Coordinator.of(plan)
-            own.agreement()
+            study_plan, place = Plan.read(plan), Coordinator.of(plan)
+            study_plan.agreement()
             place.check_running()
-            content = conduct_run(place, plan.resolve(), own.deadline, show, tell)
+            content = conduct_run(place, plan.resolve(), study_plan.deadline, show, tell)
         else:
             content = run_locally(plan, local, show, tell)
     result = Result.of(content, str(plan))
@@ -83,7 +84,7 @@ def run(
         picture.save(draw_result(result).figure)
     show_rows([("", ""), *_rows(result)])
     for warning in content["warnings"]:
-        show(f"warning: {warning}")
+        show(f"warning: {escaped(warning)}")
     if not result.estimate.has_signal:
         context.exit(NO_SIGNAL)
 
@@ -105,16 +106,9 @@ def _rows(result: Result) -> list[tuple[str, str]]:
         rows.append((POPULATION_INTERVAL, bounds_line(estimate.population_interval)))
     if content.get("unit", PROBABILITY) != PROBABILITY:
         rows.append(("unit of scores", content["unit"]))
-    rows.append(("privacy spent", _spent(content["spent"])))
+    rows.append(("privacy spent", cost_line(content["spent"], "a party")))
     rows += [
         (f"sent by {who.get('name', 'a party')}", f"{who['bytes_sent']:,} bytes")
         for who in content.get("participants", ())
     ]
     return rows
-
-
-def _spent(spent: dict[str, Any]) -> str:
-    if spent["epsilon"] is None or spent["adjacency"] is None:
-        return "unlimited: no differential privacy" if spent["epsilon"] != 0 else "nothing"
-    delta = f", delta {spent['delta']:g}" if spent["delta"] else ""
-    return f"epsilon {spent['epsilon']:g}{delta} a party, {spent['adjacency']} adjacency"

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from tacit.cli.federation.shared import stoppable, teller, verbose_option
-from tacit.cli.shell import show
+from tacit.cli.shell import complain, show
 from tacit.running.deployment.keys import KeyFileError
 from tacit.running.deployment.programs import DeploymentError, Tell
 from tacit.running.deployment.server import (
@@ -18,7 +18,7 @@ from tacit.running.deployment.server import (
     register_nodes,
     start_server,
 )
-from tacit.running.plans import Plan
+from tacit.running.session.plan_file import Plan
 
 LOOK_SECONDS = 2.0
 EXAMPLES = """\b
@@ -69,6 +69,6 @@ def _registered(place: Coordinator, before: str, tell: Tell | None) -> str:
             show(f"{name} may connect")
     except (KeyFileError, DeploymentError) as error:
         if str(error) != before:
-            click.echo(f"tacit: {error}", err=True)
+            complain(f"tacit: {error}")
         return str(error)
     return ""

@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
-from tacit.cli.shell import show
-from tacit.running.coordinator import RunError
+from tacit.cli.shell import complain, show
 from tacit.running.deployment.programs import DeploymentError, Tell
+from tacit.running.session.coordinator import RunError
+from tacit.running.session.reasons import escaped
 
 verbose_option = click.option(
     "-v", "--verbose", is_flag=True, help="Print the commands that are run, and what they say."
@@ -19,14 +20,14 @@ verbose_option = click.option(
 
 
 def teller(verbose: bool) -> Tell | None:
-    """Takes what only --verbose shows."""
-    return (lambda line: click.echo(line, err=True)) if verbose else None
+    """The function that prints a line of progress; None without --verbose."""
+    return (lambda line: complain(click.unstyle(line))) if verbose else None
 
 
 def show_rows(rows: Sequence[tuple[str, str]]) -> None:
     """Print labelled lines."""
     width = max(len(name) for name, _ in rows)
-    show("\n".join(f"{name:{width}}  {value}".rstrip() for name, value in rows))
+    show("\n".join(escaped(f"{name:{width}}  {value}".rstrip()) for name, value in rows))
 
 
 @contextmanager

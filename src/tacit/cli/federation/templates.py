@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from typing import Any
+
+from tacit.protocol.registry import kind_of, protocol_names
 
 PLAN = """\
 # What a federation computes, with whom, and for how long it waits. Every party keeps a copy of
@@ -14,18 +18,16 @@ name = "{name}"             # what results call the federation
 fewest = {fewest}                  # parties without whom there is no result
 # colluders = 1             # parties that may collude with a coordinator that lies; a fifth of
                             # all by default. Secure sums need more than half of all and them.
-deadline = 120.0            # seconds that each leg of a run waits for replies
-retries = 1                 # how often a letter that went unanswered is sent again within a leg
+deadline = 120.0            # seconds that each round of a run waits for replies
+retries = 1                 # how often a message that went unanswered is sent again within a round
 on_loss = "fail"            # when a party vanishes after others answered with regard to it:
                             # "fail", or "restart" without it, at the cost of a run once more
 # unit = "probability"      # in what the protocol takes scores; "percent", "log-odds" or "real"
-                            # only where it ranks scores (fedauc, exact)
+                            # only where it takes scores of any range
 
 # A protocol and its settings, as in: tacit evaluate --help
 [protocol]
-name = "score-histogram"
-trust = "distributed-dp"
-epsilon = 1.0
+{protocol}
 """
 PLAN_PARTY = """
 [[party]]
@@ -43,11 +45,11 @@ PARTY = """\
 name = "{name}"                  # its name in the plan
 plan = "{plan}"         # this party's own copy of the plan
 identity = "identity.key"   # made by: tacit keys
-ledger = "ledger.db"        # the budget book, made when it is needed
+ledger = "ledger.db"        # the ledger, made when it is needed
 
 [data]
 file = "records.csv"        # CSV or Parquet, one record a row
-dataset = "{dataset}"  # under which name the book keeps these records
+dataset = "{dataset}"  # under which name the ledger keeps these records
 score = "score"             # the column of scores
 unit = "probability"        # what the scores are: "probability" (from 0 to 1), "percent",
                             # "log-odds", or "real" for any other numbers; they are converted to
@@ -59,6 +61,11 @@ label = "label"             # the column of labels, 0 or 1
 epsilon = 3.0               # no more than this is spent
 period = "365d"             # in any so many days (d), weeks (w) or years (y)
 # adjacency = "record"      # what the limit hides; "label" for protocols that show scores
+
+# Only for protocols that parties compute together: where the others reach this one
+# [mpc]
+# listen = "0.0.0.0:7070"
+# address = "mpc.example.org:7070"    # where that differs from listen
 """
 
 
@@ -72,11 +79,19 @@ def plan_text(name: str, parties: Mapping[str, str | None], coordinator: str | N
     coordinator : the coordinator's key, likewise.
     """
     known = UNKNOWN_COORDINATOR if coordinator is None else f'coordinator = "{coordinator}"'
-    text = PLAN.format(name=name, fewest=len(parties), coordinator=known)
+    protocol = "\n".join(f"{key} = {json.dumps(value)}" for key, value in _example().items())
+    text = PLAN.format(name=name, fewest=len(parties), coordinator=known, protocol=protocol)
     for party, key in parties.items():
         line = UNKNOWN_KEY if key is None else f'key = "{key}"'
         text += PLAN_PARTY.format(name=party, key=line)
     return text
+
+
+def _example() -> dict[str, Any]:
+    """The first registered protocol that may begin a plan, with its settings."""
+    kinds = ((name, kind_of(name)) for name in protocol_names())
+    name, kind = next(each for each in kinds if each[1].plan_example is not None)
+    return {"name": name, **kind.plan_example}
 
 
 def party_text(name: str, plan: str = "plan.toml", dataset: str = "my-records") -> str:

@@ -17,9 +17,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from tacit.running.deployment.files import write_private, write_public
 
 VALID = timedelta(days=825)
-"""How long certificates hold; many TLS libraries refuse a longer life."""
+"""How long certificates are valid; many TLS libraries refuse a longer time."""
 LOOPBACK = ("localhost", "127.0.0.1")
-"""The server's own programs reach it here, whatever its name outside."""
+"""Names and addresses at which programs of the server's own machine reach it."""
 CURVE = ec.SECP384R1()
 
 
@@ -63,8 +63,8 @@ def make_certificates(places: Certificates, hosts: Sequence[str]) -> None:
     now = datetime.now(UTC)
     authority_key, server_key = (ec.generate_private_key(CURVE) for _ in range(2))
     authority = _authority(authority_key, now)
-    own = _server(server_key, authority, authority_key, (*hosts, *LOOPBACK), now)
-    pem = own.public_bytes(Encoding.PEM)
+    certificate = _server(server_key, authority, authority_key, (*hosts, *LOOPBACK), now)
+    pem = certificate.public_bytes(Encoding.PEM)
     write_private(places.key, _private_pem(server_key))
     write_public(places.certificate, pem)
     write_public(places.authority, authority.public_bytes(Encoding.PEM))
@@ -77,13 +77,13 @@ def hosts_of(certificate: Path) -> tuple[str, ...]:
     ------
     ValueError : for a file that is no certificate.
     """
-    own = x509.load_pem_x509_certificate(certificate.read_bytes())
-    names = own.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    parsed = x509.load_pem_x509_certificate(certificate.read_bytes())
+    names = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     return tuple(str(name.value) for name in names)
 
 
 def ends_of(certificate: Path) -> datetime:
-    """Until when a certificate holds.
+    """The time until which a certificate is valid.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def _server(
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime
 ) -> x509.CertificateBuilder:
-    own = x509.SubjectKeyIdentifier.from_public_key(key)
+    key_identifier = x509.SubjectKeyIdentifier.from_public_key(key)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -135,7 +135,7 @@ def _builder(
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + VALID)
-        .add_extension(own, critical=False)
+        .add_extension(key_identifier, critical=False)
     )
 
 

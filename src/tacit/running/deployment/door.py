@@ -100,7 +100,7 @@ class Token:
 
 
 def check_closed(host: str, port: int, authority: Path) -> None:
-    """Knock at a server's door without a token.
+    """Send a server a request without a token, and check that it refuses.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-PRIVATE_FOLDER, PRIVATE, PUBLIC = 0o700, 0o600, 0o644
+PRIVATE_FOLDER, PROGRAM, PRIVATE, PUBLIC = 0o700, 0o700, 0o600, 0o644
 
 
 def write_private(path: Path, content: bytes) -> None:
@@ -16,6 +16,15 @@ def write_private(path: Path, content: bytes) -> None:
 def write_public(path: Path, content: bytes) -> None:
     """Write a file that everybody may read, in a folder that is made if there is none."""
     _write(path, content, PUBLIC)
+
+
+def write_program(path: Path, content: bytes) -> None:
+    """Write a program that only its owner may run; one that is there already is not touched.
+
+    The system refuses to run a file that is being written, so a program is never written in place.
+    """
+    if not path.is_file() or path.read_bytes() != content:
+        _write(path, content, PROGRAM)
 
 
 def private_folder(path: Path) -> Path:

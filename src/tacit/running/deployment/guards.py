@@ -7,7 +7,8 @@ a bundle without code, which names the installed package's components, and refus
 A server executes only runs for which this machine's own ``tacit run`` wrote a ticket.
 
 All of Flower's programs are started through it: so each ends with the process that started it, and
-servers admit the programs of their own machine only.
+servers admit the programs of their own machine only. They look for work more often than by
+themselves (``waits``), and start as forks of a process that has imported them (``template``).
 
 The guard relies on how Flower's programs find each other, which is why the package pins Flower's
 version; where something is not as expected, nothing is run.
@@ -29,15 +30,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from tacit.running.deployment import launcher
 from tacit.running.deployment.applications import CLIENT, SERVER
 from tacit.running.deployment.door import NODES, Door, Token, token_path
-from tacit.running.deployment.files import private_folder, write_private
+from tacit.running.deployment.files import private_folder, write_private, write_program
 from tacit.running.deployment.lifetime import end_with_owner
+from tacit.running.deployment.waits import MIN_WAIT, Waits
 
 TICKETS = "TACIT_TICKETS"
 """The environment variable that names the folder of tickets."""
 ALLOWED = {"pyproject.toml", ".info/CONTENT"}
-LARGEST_BUNDLE, LARGEST_FILE = 2**20, 2**16
+MAX_BUNDLE, MAX_FILE = 2**20, 2**16
 PROGRAMS = (
     "flwr",
     "flower-superlink",
@@ -47,21 +50,28 @@ PROGRAMS = (
     "flwr-clientapp",
 )
 REFUSED = ("flwr-agentapp", "flwr-connector", "flwr-model", "flwr-simulation")
-MODULE = "tacit.running.deployment.guards"
+WAITING = {
+    "flower-supernode": ("flwr.supernode.start_client_internal", "_push_messages"),
+    "flower-superexec": ("flwr.supercore.superexec.run_superexec", "_handle_launch_result"),
+}
+"""Modules in which programs wait for work, and the functions that they call when work has come."""
+LOGS = "flwr.superlink.servicer.control.control_handlers"
+LOG_WAIT = 0.1
+"""Seconds between two looks of the server for lines that a run wrote."""
+PULLING = ("flower-supernode", "flwr-clientapp", "flwr-serverapp")
+"""Programs that fetch messages in parts, and wait for parts that have not come yet."""
 
 
 class GuardError(RuntimeError):
-    """A run that this machine does not execute."""
+    """A run that this machine refuses to execute."""
 
 
 def write_guards(folder: Path) -> Path:
-    """Write the programs that go before Flower's own on the search path."""
-    private_folder(folder)
+    """Write the programs that stand for Flower's own on the search path."""
+    folder = private_folder(folder).resolve()
     for name in (*PROGRAMS, *REFUSED):
-        program = folder / name
-        command = shlex.join([sys.executable, "-m", MODULE, name])
-        program.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
-        program.chmod(0o700)
+        command = shlex.join([sys.executable, "-I", "-S", launcher.__file__, str(folder), name])
+        write_program(folder / name, f'#!/bin/sh\nexec {command} "$@"\n'.encode())
     return folder
 
 
@@ -76,14 +86,14 @@ def check_bundle(content: bytes) -> None:
     ------
     GuardError : for a bundle that holds code or names other components.
     """
-    if len(content) > LARGEST_BUNDLE:
+    if len(content) > MAX_BUNDLE:
         raise GuardError(f"the application has {len(content)} bytes: it holds more than settings")
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as bundle:
             foreign = sorted(set(bundle.namelist()) - ALLOWED)
             if foreign or len(set(bundle.namelist())) < len(bundle.namelist()):
                 raise GuardError(f"the application holds files of its own: {', '.join(foreign)}")
-            if any(member.file_size > LARGEST_FILE for member in bundle.infolist()):
+            if any(member.file_size > MAX_FILE for member in bundle.infolist()):
                 raise GuardError("the application holds a file that is too large for settings")
             project = tomllib.loads(bundle.read("pyproject.toml").decode())
         components = project["tool"]["flwr"]["app"]["components"]
@@ -118,7 +128,7 @@ def use_ticket(folder: Path, settings: Mapping[str, Any]) -> None:
 
 
 def main(name: str) -> None:
-    """Be one of Flower's programs, with the guard in it."""
+    """Run one of Flower's programs in this process, with the guard in it."""
     if name not in PROGRAMS:
         _refuse(f"{name} does not belong to a federation of tacit")
     end_with_owner()
@@ -138,6 +148,7 @@ def _guard(name: str) -> None:
     token = token_path(Path(os.environ["FLWR_HOME"]))
     if name == "flower-superlink":
         _wrap("flwr.superlink.main", "create_app", _behind_door(token.read_text(), (NODES,)))
+        _wrap(LOGS, "LOG_STREAM_INTERVAL", lambda seconds: min(seconds, LOG_WAIT))
     elif name == "flower-supernode":
         _wrap("flwr.supernode.main", "create_app", _behind_door(token.read_text(), ()))
     elif token.exists():
@@ -148,14 +159,34 @@ def _guard(name: str) -> None:
         _wrap("flwr.superlink.runtime.run_serverapp", "run_", _ticket_first)
     elif name == "flwr-clientapp":
         _wrap("flwr.supernode.runtime.run_clientapp", "install_from_fab", _bundle_first)
+    if name in WAITING:
+        _wait_less(*WAITING[name])
+    if name in PULLING:
+        _pull_sooner()
 
 
 Wrapper = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def _wrap(module: str, name: str, made: Wrapper) -> None:
-    found = importlib.import_module(module)
-    setattr(found, name, made(getattr(found, name)))
+def _wrap(module: str, name: str, made: Callable[[Any], Any]) -> None:
+    imported = importlib.import_module(module)
+    setattr(imported, name, made(getattr(imported, name)))
+
+
+def _wait_less(module: str, name: str) -> None:
+    """Let a module look for work more often while there is some."""
+    waits = Waits()
+    _wrap(module, "time", lambda _: waits)
+    _wrap(module, name, waits.noting)
+
+
+def _pull_sooner() -> None:
+    """Ask again soon for a part of a message that has not come; later waits still double."""
+    module = importlib.import_module("flwr.supercore.inflatable.inflatable_utils")
+    for pull in (module.pull_objects, module.pull_and_inflate_object_from_tree):
+        pull.__kwdefaults__["initial_backoff"] = min(
+            MIN_WAIT, pull.__kwdefaults__["initial_backoff"]
+        )
 
 
 def _behind_door(token: str, open_to: tuple[str, ...]) -> Wrapper:

@@ -1,7 +1,7 @@
-"""The keys of a deployment: identities sign letters, and node keys open the server's door.
+"""The keys of a deployment: identities sign messages, and node keys open the server's door.
 
 An identity says who answers, and is what the plan names. A node key only lets a SuperNode connect
-to its SuperLink. The two are kept apart, so that who runs the wires can speak for nobody.
+to its SuperLink. The two are separate, so that whoever runs the network cannot answer for a party.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from tacit.crypto.identities import Identity
-from tacit.running.answering import read_identity
 from tacit.running.deployment.files import write_private, write_public
+from tacit.running.session.service import read_identity
 
 
 class KeyFileError(ValueError):

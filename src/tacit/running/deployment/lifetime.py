@@ -53,7 +53,7 @@ class Owner:
 
 
 def end_with_owner() -> None:
-    """End this process with the one that started it, if its environment names one."""
+    """End this process when the one that started it ends, if the environment names that process."""
     name = os.environ.get(OWNER)
     if name is None:
         return

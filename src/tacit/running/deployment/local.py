@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tacit.data.clients import DataError
+from tacit.data.errors import DataError
 from tacit.data.file_units import check_scales
-from tacit.running.answering import PartyDesk
 from tacit.running.deployment.certificates import make_certificates
 from tacit.running.deployment.files import private_folder, write_public
 from tacit.running.deployment.keys import kept_identity, kept_node_key
@@ -28,7 +27,8 @@ from tacit.running.deployment.preview import doubts
 from tacit.running.deployment.programs import Program, Tell, free_port, require_flower
 from tacit.running.deployment.runs import conduct_run
 from tacit.running.deployment.server import Coordinator, alone, register_nodes, start_server
-from tacit.running.plans import PartyFile, Plan, PlanError
+from tacit.running.session.plan_file import PartyFile, Plan, PlanError
+from tacit.running.session.service import PartyDesk
 
 HIDDEN = ".tacit"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -103,10 +103,11 @@ def run_locally(path: Path, count: int, tell: Tell, verbose: Tell | None = None)
         check_parties([PartyDesk.open(_own_file(hidden, party)) for party in parties])
         tell("starting the server")
         port = free_port()
-        server = programs.enter_context(start_server(place, HOST, port, verbose))
+        server = programs.enter_context(start_server(place, HOST, port, verbose, lasting=False))
         tell(f"server on {HOST}:{port}, with TLS and authentication of nodes")
         register_nodes(place, verbose)
-        nodes = [programs.enter_context(_node(hidden, own, port, verbose)) for own in parties]
+        nodes = [programs.enter_context(_node(hidden, party, port, verbose)) for party in parties]
+        programs.callback(_query_to_end, nodes)
         for party, node in zip(parties, nodes, strict=True):
             wait_connected(node, CONNECT_TIME)
             tell(f"{party.name} is connected")
@@ -123,12 +124,18 @@ def check_parties(desks: Sequence[PartyDesk]) -> None:
     for desk in desks:
         desk.check_unit()
     for desk in desks:
-        told = doubts(desk)
-        if told:
-            raise DataError(f"{desk.own.records}: {told[0]}")
+        sentences = doubts(desk)
+        if sentences:
+            raise DataError(f"{desk.own.records}: {sentences[0]}")
     if all(desk.own.unit is None for desk in desks):
         files = [str(desk.own.records) for desk in desks]
         check_scales(files, [desk.records for desk in desks], [None] * len(files))
+
+
+def _query_to_end(nodes: Sequence[Program]) -> None:
+    """Let all nodes end at once, before each is waited for."""
+    for node in nodes:
+        node.query_to_end()
 
 
 def _node(hidden: Path, party: LocalParty, port: int, verbose: Tell | None) -> Program:
@@ -139,6 +146,7 @@ def _node(hidden: Path, party: LocalParty, port: int, verbose: Tell | None) -> P
         _folder(hidden, party) / "node.key",
         _folder(hidden, party) / "node",
         verbose,
+        Coordinator(hidden).programs,
     )
 
 
@@ -173,23 +181,28 @@ def prepared(path: Path, parties: tuple[LocalParty, ...], hidden: Path) -> Coord
 def _write_plan(path: Path, parties: tuple[LocalParty, ...], place: Coordinator) -> None:
     """The plan with everybody's keys, and every party's file with this plan and whole paths.
 
-    The parties' identities are their own. The coordinator is one made for this machine.
+    The parties' identities are their own. The coordinator is one made for this machine. Parties
+    that compute together listen on this machine alone.
     """
     content = tomllib.loads(path.read_text(encoding="utf-8"))
+    steps = Plan.read(path).protocol.steps
+    computes = any(step.computes is not None for step in steps)
     content["plan"]["coordinator"] = kept_identity(place.identity).public.hex()
     for party, entry in zip(parties, content["party"], strict=True):
         files = PartyFile.read(party.file)
         public = kept_identity(files.identity).public.hex()
         if entry.setdefault("key", public).lower() != public:
             raise PlanError(f"{path} names another key of {party.name!r} than {files.identity}")
-        told = tomllib.loads(party.file.read_text(encoding="utf-8"))
-        told["party"] |= {
+        settings = tomllib.loads(party.file.read_text(encoding="utf-8"))
+        settings["party"] |= {
             "plan": str(place.folder / "plan.toml"),
             "identity": str(files.identity),
             "ledger": str(files.ledger),
         }
-        told["data"]["file"] = str(files.records)
-        write_public(_own_file(place.folder, party), toml_text(told).encode())
+        settings["data"]["file"] = str(files.records)
+        if computes:
+            settings["mpc"] = {"listen": f"{HOST}:{free_port()}"}
+        write_public(_own_file(place.folder, party), toml_text(settings).encode())
     write_public(place.folder / "plan.toml", toml_text(content).encode())
 
 
@@ -208,9 +221,9 @@ def toml_text(tables: Mapping[str, Any]) -> str:
     <BLANKLINE>
     """
     text = ""
-    for name, held in tables.items():
-        several = isinstance(held, list)
-        for table in held if several else [held]:
+    for name, content in tables.items():
+        several = isinstance(content, list)
+        for table in content if several else [content]:
             head = f"[[{name}]]" if several else f"[{name}]"
             lines = [f"{key} = {_toml_value(value)}" for key, value in table.items()]
             text += "\n".join([head, *lines]) + "\n\n"

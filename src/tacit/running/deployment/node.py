@@ -17,12 +17,13 @@ from tacit.running.deployment.programs import (
     plain,
     require_flower,
 )
+from tacit.running.deployment.template import start_template
 
 CONNECTED = "SuperNode ID:"
 """What Flower writes when the server has let a node in."""
 RECEIVED = re.compile(r"Receiving: query\.(\w+) message")
 OURS = "tacit: "
-WORDS = {"hello": "a run begins: asked who this party is", "letter": "a letter came"}
+WORDS = {"hello": "a run begins: asked who this party is", "letter": "a message came"}
 UNKNOWN_KEY = "Failed to activate SuperNode"
 FOREIGN_SERVER = "CERTIFICATE_VERIFY_FAILED"
 
@@ -38,6 +39,7 @@ def start_node(
     key: Path,
     folder: Path,
     tell: Tell | None = None,
+    programs: Path | None = None,
 ) -> Program:
     """Start a SuperNode for a party's file.
 
@@ -49,6 +51,7 @@ def start_node(
     key : the party's private node key.
     folder : where Flower's configuration and the log go.
     tell : is told the command.
+    programs : a folder of guarded programs with a prepared process; None makes the node's own.
 
     Raises
     ------
@@ -59,8 +62,11 @@ def start_node(
     for path in (authority, key):
         path.stat()
     home = private_folder(folder)
-    flower = Flower(home / "flower", write_guards(home / "programs"), tell)
+    guarded = programs or write_guards(home / "programs")
+    flower = Flower(home / "flower", guarded, tell)
     write_token(flower.home)
+    config = f"party={_quoted(str(party))}"
+    template = start_template(flower, guarded) if programs is None else None
     return flower.start(
         home / "supernode.log",
         "flower-supernode",
@@ -68,7 +74,8 @@ def start_node(
         *("--superlink", server),
         *("--auth-supernode-private-key", str(key)),
         *("--host", "127.0.0.1", "--port", str(free_port())),
-        *("--node-config", f"party={_quoted(str(party))}"),
+        *("--node-config", config),
+        helper=template,
     )
 
 
@@ -93,31 +100,32 @@ def is_connected(node: Program) -> bool:
 
 
 def follow(node: Program, seen: int, everything: bool) -> tuple[int, list[str]]:
-    """What a node has said since, and how much it has said in all.
+    """How many bytes a node's log has now, and its new lines for the user.
 
     Parameters
     ----------
     node : the running node.
-    seen : how many bytes of its log were told before.
-    everything : Flower's own lines too, not only when a message came and what the party said.
+    seen : how many bytes of its log were read before.
+    everything : whether to give Flower's own lines too; otherwise only arriving messages and what
+        the party said.
     """
     with node.log.open("rb") as log:
         log.seek(seen)
         new = log.read()
     whole = new[: new.rfind(b"\n") + 1]
     lines = [plain(line) for line in whole.decode(errors="replace").splitlines()]
-    told = lines if everything else map(_told, lines)
-    return seen + len(whole), [line for line in told if line]
+    shown = lines if everything else map(_user_line, lines)
+    return seen + len(whole), [line for line in shown if line]
 
 
-def _told(line: str) -> str:
-    """A line of the log for a user; empty for one of Flower's own."""
+def _user_line(line: str) -> str:
+    """A line of the log as a user reads it; empty for Flower's own lines."""
     if line.startswith(OURS):
         return line.removeprefix(OURS)
-    found = RECEIVED.search(line)
-    if found is None:
+    match = RECEIVED.search(line)
+    if match is None:
         return ""
-    return WORDS.get(found[1], "")
+    return WORDS.get(match[1], "")
 
 
 def _tell_refusal(node: Program) -> None:

@@ -1,4 +1,5 @@
-"""What joining means for a party, in words: what the plan asks, its cost, what the book allows."""
+"""What joining means for a party, in words: what the plan asks, its cost, what the ledger
+allows."""
 
 from __future__ import annotations
 
@@ -9,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from tacit.data.units import LOG_ODDS, PERCENT, UNITS, converted, outside
+from tacit.ledger.accounts import StepCost
+from tacit.ledger.ledger import Ledger, Limit
 from tacit.privacy.composition import restated
-from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.ledger import Ledger, Limit
-from tacit.privacy.ledger_accounts import Spending
-from tacit.privacy.noise import NoNoise
-from tacit.protocols.conversation import Memory
-from tacit.running.answering import PartyDesk
+from tacit.privacy.cost import Adjacency, Cost, amount_line
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocol.conversation import ClientState
+from tacit.running.session.service import PartyDesk
 from tacit.running.units import for_plan
 
 HIDES = {
@@ -37,33 +38,33 @@ def check_records(desk: PartyDesk) -> None:
     DataError : with the record at fault.
     """
     desk.check_unit()
-    ask = next(desk.plan.protocol.conversation(len(desk.plan.parties)))
+    query = next(desk.plan.protocol.conversation(len(desk.plan.parties)))
     taken = for_plan(desk.records, desk.own.unit, desk.plan.unit, desk.plan.protocol)
-    ask.step.answer(taken, ask, NoNoise(), Memory())
+    query.step.answer(taken, query, NoNoise(), ClientState())
 
 
 def doubts(desk: PartyDesk) -> list[str]:
-    """What the party should know about the scale of its own scores, for its own screen.
+    """Sentences about the scale of the party's own scores, for its own screen only.
 
-    A refusal would be seen by others, and they would learn from it about a record; so scores out of
-    range are taken as the nearest end, and the party is told how many they are.
+    Others would see a refusal, and learn something about a record from it. So the protocol takes
+    scores out of range as the nearest end, and the party reads how many they are.
     """
     plan, scores = desk.plan, desk.records.scores
     unit = desk.own.unit or plan.unit
-    told = converted(scores, unit, plan.unit)
-    wrong = told != for_plan(desk.records, unit, plan.unit, plan.protocol).scores
+    rescaled = converted(scores, unit, plan.unit)
+    wrong = rescaled != for_plan(desk.records, unit, plan.unit, plan.protocol).scores
     if unit != plan.unit:
         wrong |= outside(scores, unit)
-    found = []
+    sentences = []
     if wrong.any():
-        found.append(
+        sentences.append(
             f"{np.count_nonzero(wrong):,} of {scores.size:,} scores are outside of what the plan "
             f"takes as {unit}, and count as the nearest that it takes; if they are in another "
             f"unit, name it: under [data], unit is one of {', '.join(UNITS)}"
         )
     if unit in (PERCENT, LOG_ODDS) and scores.min() >= 0 and scores.max() <= 1:
-        found.append(f"all scores are from 0 to 1, and are read as {unit}")
-    return found
+        sentences.append(f"all scores are from 0 to 1, and are read as {unit}")
+    return sentences
 
 
 def preview(desk: PartyDesk) -> list[tuple[str, str]]:
@@ -73,10 +74,10 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
     ----------
     desk : the party's files, opened and checked.
     """
-    own, plan = desk.own, desk.plan
+    party_file, plan = desk.own, desk.plan
     protocol = plan.protocol
     key = "" if plan.coordinator is None else plan.coordinator.hex()
-    others = ", ".join(party.name for party in plan.parties if party.name != own.name)
+    others = ", ".join(party.name for party in plan.parties if party.name != party_file.name)
     rows = [
         ("plan", f"{plan.name}, with {others or 'nobody else'}; a result needs {plan.fewest}"),
         ("coordinator", key),
@@ -88,13 +89,16 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
     if plan.on_loss == "restart":
         again = "and the same again each time a lost party makes a run or its sum start anew"
         rows.append(("", again))
-    rows.append(("data set", f"{own.dataset}: {desk.records.records:,} records in {own.records}"))
+    records = f"{desk.records.records:,} records in {party_file.records}"
+    rows.append(("data set", f"{party_file.dataset}: {records}"))
     return rows + [("book", line) for line in _book_lines(desk, protocol.guarantee)]
 
 
 def _unit_line(desk: PartyDesk) -> str:
-    own, wanted = desk.own.unit or desk.plan.unit, desk.plan.unit
-    return own if own == wanted else f"{own}, converted to the plan's {wanted}"
+    file_unit, plan_unit = desk.own.unit or desk.plan.unit, desk.plan.unit
+    if file_unit == plan_unit:
+        return file_unit
+    return f"{file_unit}, converted to the plan's {plan_unit}"
 
 
 def settings_line(protocol: Mapping[str, Any]) -> str:
@@ -107,43 +111,48 @@ def cost_line(cost: Cost) -> str:
     """A cost in words."""
     if math.isinf(cost.epsilon) or cost.adjacency is None:
         return "everything: no differential privacy"
-    delta = f", delta {cost.delta:g}" if cost.delta else ""
-    return f"at most epsilon {cost.epsilon:g}{delta}; hides {HIDES[cost.adjacency]}"
+    return f"at most {amount_line(cost.epsilon, cost.delta)}; hides {HIDES[cost.adjacency]}"
 
 
 def _book_lines(desk: PartyDesk, cost: Cost) -> list[str]:
     """What every limit leaves, and for how many runs that is enough."""
-    own = desk.own
-    spendings: list[Spending] = []
-    if own.ledger.exists():
-        with Ledger.open_readonly(own.ledger) as pages:
-            spendings = pages.spending(own.dataset)
-    if not spendings and own.epsilon is not None:
-        limit = Limit(own.dataset, own.epsilon, own.delta, own.adjacency, own.period)
-        spendings = [Spending(limit, 0.0, 0.0, 0.0, 0)]
+    party_file = desk.own
+    spendings: list[StepCost] = []
+    if party_file.ledger.exists():
+        with Ledger.open_readonly(party_file.ledger) as pages:
+            spendings = pages.spending(party_file.dataset)
+    if not spendings and party_file.epsilon is not None:
+        limit = Limit(
+            party_file.dataset,
+            party_file.epsilon,
+            party_file.delta,
+            party_file.adjacency,
+            party_file.period,
+        )
+        spendings = [StepCost(limit, 0.0, 0.0, 0.0, 0)]
     if not spendings:
         return ["sets no limit for this data set: nothing will be answered (tacit ledger limit)"]
     return [_limit_line(spending, cost) for spending in spendings]
 
 
-def _limit_line(spending: Spending, cost: Cost) -> str:
+def _limit_line(spending: StepCost, cost: Cost) -> str:
     limit = spending.limit
     span = "" if limit.period is None else f" in any {limit.period.days} days"
-    told = f"epsilon {limit.epsilon:g}{span} at {limit.adjacency.value} adjacency"
+    allowed = f"epsilon {limit.epsilon:g}{span} at {limit.adjacency.value} adjacency"
     enough = _runs_left(spending, cost)
     left = "any number of runs" if enough is None else f"{enough} more run{'s' * (enough != 1)}"
-    return f"allows {told}; {spending.epsilon:g} spent; enough for {left}"
+    return f"allows {allowed}; {spending.epsilon:g} spent; enough for {left}"
 
 
-def _runs_left(spending: Spending, cost: Cost) -> int | None:
-    """How many runs basic composition allows yet; None for any number."""
+def _runs_left(spending: StepCost, cost: Cost) -> int | None:
+    """How many more runs basic composition allows; None for any number."""
     limit = spending.limit
     if math.isinf(limit.epsilon):
         return None
-    one = Cost(math.inf) if cost.adjacency is None else restated(cost, limit.adjacency)
-    if spending.unlimited or math.isinf(one.epsilon):
+    run_cost = Cost(math.inf) if cost.adjacency is None else restated(cost, limit.adjacency)
+    if spending.unlimited or math.isinf(run_cost.epsilon):
         return 0
-    shares = [(limit.epsilon - spending.epsilon, one.epsilon)]
-    shares.append((limit.delta - spending.delta, one.delta))
+    shares = [(limit.epsilon - spending.epsilon, run_cost.epsilon)]
+    shares.append((limit.delta - spending.delta, run_cost.delta))
     counts = [math.floor(left / each + 1e-9) for left, each in shares if each > 0]
     return max(0, min(counts)) if counts else None

@@ -21,7 +21,7 @@ from typing import Any, Self
 
 from tacit.running.deployment.lifetime import Owner
 
-PATIENCE = 0.2
+PATIENCE = 0.05
 """Seconds between two looks at a program."""
 CALL_TIME = 180.0
 """Seconds that one call of ``flwr`` may take."""
@@ -31,11 +31,11 @@ TAIL = 4
 """Lines of a program's log that an error quotes."""
 
 Tell = Callable[[str], None]
-"""Is given what a user may want to read, a line at a time."""
+"""A function that takes lines that a user may want to read, one at a time."""
 
 
 class DeploymentError(RuntimeError):
-    """Something outside this process does not work: a program, a port, a server."""
+    """A program, a port or a server outside this process does not work."""
 
 
 class MissingFlowerError(ImportError):
@@ -80,7 +80,7 @@ class Flower:
     Parameters
     ----------
     home : the folder, instead of the user's own ``~/.flwr``.
-    first : a folder whose programs go before those of Flower; None for none.
+    first : a folder whose programs stand for those of Flower; None for Flower's.
     tell : is told every command before it is run.
     settings : further environment variables.
     """
@@ -93,8 +93,6 @@ class Flower:
         settings: dict[str, str] | None = None,
     ) -> None:
         self.home, self._first = home, first
-        self._folders = [] if first is None else [str(first)]
-        self._folders.append(str(Path(sys.executable).parent))
         self._tell = tell
         self._settings = {
             "FLWR_HOME": str(home),
@@ -105,10 +103,17 @@ class Flower:
             **(settings or {}),
         }
 
-    def start(self, log: Path, *command: str) -> Program:
-        """A program that goes on running, with its output in a file."""
+    def start(self, log: Path, *command: str, helper: Program | None = None) -> Program:
+        """A program that goes on running, with its output in a file.
+
+        Parameters
+        ----------
+        log : the file.
+        command : the program and its arguments.
+        helper : a program that it needs, which is stopped after it.
+        """
         self._say(command)
-        return Program(command, self._environment(), log)
+        return Program(command, self.environment(), log, helper=helper)
 
     @contextlib.contextmanager
     def lines(self, *command: str) -> Iterator[subprocess.Popen[str]]:
@@ -117,7 +122,7 @@ class Flower:
         owner = Owner(self.home)
         process = subprocess.Popen(  # noqa: S603
             command,
-            env=self._environment() | owner.settings,
+            env=self.environment() | owner.settings,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -146,7 +151,7 @@ class Flower:
             with Owner(self.home) as owner:
                 done = subprocess.run(  # noqa: S603
                     command,
-                    env=self._environment() | owner.settings,
+                    env=self.environment() | owner.settings,
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
                     text=True,
@@ -160,16 +165,42 @@ class Flower:
             ) from None
         return _answer(command, done)
 
-    def _environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("FLWR_")}
-        path = os.pathsep.join([*self._folders, kept.get("PATH", "")])
-        return {**kept, **self._settings, "PATH": path}
+    def environment(self) -> dict[str, str]:
+        """The environment variables of Flower's programs."""
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith("FLWR_")
+        }
+        path = search_path(self._first, inherited.get("PATH", os.defpath))
+        return {**inherited, **self._settings, "PATH": path}
 
     def _say(self, command: Sequence[str]) -> None:
         if self._tell is not None:
             program = command[0] if self._first is None else str(self._first / command[0])
             line = shlex.join([program, *command[1:]])
             self._tell(f"+ FLWR_HOME={shlex.quote(str(self.home))} {line}")
+
+
+def search_path(guards: Path | None, inherited: str) -> str:
+    """Where programs are looked for, as the variable ``PATH`` says it.
+
+    A folder that holds one of the guarded programs is left out: a search goes on where a program
+    cannot be run, and would end at the one without a guard.
+
+    Parameters
+    ----------
+    guards : the folder of programs that stand for Flower's; None for Flower's.
+    inherited : the folders of this process's environment.
+    """
+    folders = [str(Path(sys.executable).parent), *inherited.split(os.pathsep)]
+    if guards is None:
+        return os.pathsep.join(folders)
+    names = [program.name for program in guards.iterdir() if program.is_file()]
+    others = [
+        folder
+        for folder in dict.fromkeys(folders)
+        if not any((Path(folder) / name).exists() for name in names)
+    ]
+    return os.pathsep.join([str(guards), *others])
 
 
 class Program:
@@ -180,21 +211,35 @@ class Program:
     command : the program and its arguments.
     environment : its environment variables.
     log : the file of its output; an older one is replaced.
+    files : open files that it inherits.
+    helper : a program that it needs, which is stopped after it.
     """
 
-    def __init__(self, command: Sequence[str], environment: dict[str, str], log: Path) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: dict[str, str],
+        log: Path,
+        files: Sequence[int] = (),
+        helper: Program | None = None,
+    ) -> None:
         self.name = Path(command[0]).name
         self.log = log
-        self._owner = Owner(log.parent)
-        with log.open("wb") as output:
-            self._process = subprocess.Popen(  # noqa: S603
-                command,
-                env=environment | self._owner.settings,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        self._owner, self.helper = Owner(log.parent), helper
+        try:
+            with log.open("wb") as output:
+                self._process = subprocess.Popen(  # noqa: S603
+                    command,
+                    env=environment | self._owner.settings,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    pass_fds=files,
+                )
+        except OSError:
+            self._release()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -244,10 +289,20 @@ class Program:
             last = " / ".join(plain(line) for line in self.said().splitlines()[-TAIL:])
             raise DeploymentError(f"{self.name} ended with status {code}: {last}; see {self.log}")
 
+    def query_to_end(self) -> None:
+        """Ask it to end, without waiting."""
+        if self.is_running:
+            self._process.send_signal(signal.SIGTERM)
+
     def stop(self) -> None:
-        """Ask it to end, wait, and make it end where it does not; its children end with it."""
+        """Ask it to end, wait, and kill it if it does not end; its children end with it."""
         end(self._process)
+        self._release()
+
+    def _release(self) -> None:
         self._owner.release()
+        if self.helper is not None:
+            self.helper.stop()
 
 
 def end(process: subprocess.Popen[Any]) -> None:
@@ -277,6 +332,6 @@ def _answer(command: Sequence[str], done: subprocess.CompletedProcess[str]) -> d
         said = plain(" ".join((done.stdout + done.stderr).split()))
         raise DeploymentError(f"{' '.join(command[:3])} failed: {said[-300:] or 'no reason given'}")
     if not content.get("success", False):
-        reason = str(content.get("error-message", "no reason given")).strip().splitlines()
-        raise DeploymentError(f"{' '.join(command[:3])} failed: {reason[-1]}")
+        reason = " ".join(str(content.get("error-message", "no reason given")).split())
+        raise DeploymentError(f"{' '.join(command[:3])} failed: {reason}")
     return content

@@ -1,4 +1,4 @@
-"""One run on a server that is there: submitted, followed line by line, and stopped when left."""
+"""One run on a running server: submit it, follow its lines, and stop it when the caller leaves."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from tacit.running.deployment.programs import DeploymentError, Tell, plain
 from tacit.running.deployment.server import CONNECTION, Coordinator, runs_of
 
 OURS = "tacit: "
-"""With this begin the lines that the coordinator's own program writes."""
+"""The beginning of every line that the coordinator's own program writes."""
 STARTED = re.compile(r"Successfully started run (\d+)")
 SLACK = 90.0
-"""Seconds beyond a leg's deadline in which a run must say something, before it is looked after."""
+"""Seconds beyond a round's deadline in which a run must say something, before it is looked
+after."""
 ENDED = "finished"
 
 
@@ -37,7 +38,7 @@ def conduct_run(
     ----------
     place : the coordinator's folder, whose server is running.
     plan : the plan.
-    deadline : seconds that a leg of the run may take.
+    deadline : seconds that a round of the run may take.
     tell : is told each step of the run.
     verbose : is told commands, and everything that Flower says.
 
@@ -102,8 +103,8 @@ def _followed(process: subprocess.Popen[str], silence: float) -> Iterator[str]:
 
 
 def _number(line: str) -> str:
-    found = STARTED.search(line)
-    return found[1] if found else ""
+    match = STARTED.search(line)
+    return match[1] if match else ""
 
 
 def _report(line: str, tell: Tell, verbose: Tell | None) -> None:
@@ -126,10 +127,12 @@ def _reason(place: Coordinator, number: str, verbose: Tell | None) -> str:
         return f"the server did not start the run; see {place.private / 'superlink.log'}"
     try:
         for _ in range(10):
-            own = [run for run in runs_of(place, verbose) if str(run["run-id"]) == number]
-            if own and str(own[0]["status"]).startswith(ENDED):
-                told = str(own[0].get("status-details", "")).removeprefix("ServerApp failed with ")
-                return f"the run gave no result: {told.removeprefix('exception: ')}"
+            matching = [run for run in runs_of(place, verbose) if str(run["run-id"]) == number]
+            if matching and str(matching[0]["status"]).startswith(ENDED):
+                details = str(matching[0].get("status-details", "")).removeprefix(
+                    "ServerApp failed with "
+                )
+                return f"the run gave no result: {details.removeprefix('exception: ')}"
             time.sleep(1.0)
     except DeploymentError as error:
         return f"the server went away during the run: {error}"

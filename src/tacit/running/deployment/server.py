@@ -25,6 +25,7 @@ from tacit.running.deployment.programs import (
     is_listening,
     require_flower,
 )
+from tacit.running.deployment.template import start_template
 
 CONNECTION = "tacit"
 """What the configuration calls this server."""
@@ -74,9 +75,14 @@ class Coordinator:
         """What allows a run."""
         return self.private / "tickets"
 
+    @property
+    def programs(self) -> Path:
+        """The guarded programs."""
+        return self.private / "programs"
+
     def flower(self, tell: Tell | None = None) -> Flower:
         """Flower's programs with this folder's configuration."""
-        guards = write_guards(self.private / "programs")
+        guards = write_guards(self.programs)
         settings = {TICKETS: str(private_folder(self.tickets))}
         return Flower(self.private / "flower", guards, tell, settings)
 
@@ -121,7 +127,7 @@ class Coordinator:
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Be the only one that runs a server from a folder.
+    """Keep every other process from running a server from this folder.
 
     Raises
     ------
@@ -135,8 +141,10 @@ def alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def start_server(place: Coordinator, listen: str, port: int, tell: Tell | None = None) -> Program:
-    """Start the SuperLink, with TLS, authentication of nodes, and a database.
+def start_server(
+    place: Coordinator, listen: str, port: int, tell: Tell | None = None, lasting: bool = True
+) -> Program:
+    """Start the SuperLink, with TLS and authentication of nodes.
 
     Its other interfaces than the nodes' are closed to programs that this folder did not start.
 
@@ -146,6 +154,8 @@ def start_server(place: Coordinator, listen: str, port: int, tell: Tell | None =
     listen : the address to listen on.
     port : the one port of all of Flower's interfaces.
     tell : is told the command.
+    lasting : whether the server's state is in a file, so that a server started again from this
+        folder knows its nodes and runs; a state in memory answers sooner.
 
     Raises
     ------
@@ -177,7 +187,8 @@ def start_server(place: Coordinator, listen: str, port: int, tell: Tell | None =
         "--enable-supernode-auth",
         "--disable-runtime-dependency-installation",
         *("--host", listen, "--port", str(port)),
-        *("--database", str(place.private / "state.db")),
+        *(("--database", str(place.private / "state.db")) if lasting else ()),
+        helper=start_template(flower, place.programs),
     )
     try:
         server.wait_until(lambda: is_listening(host, port), START_TIME)

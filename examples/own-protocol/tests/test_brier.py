@@ -1,0 +1,159 @@
+"""The laws, the audit's attacks and rehearsals with faults, on a protocol outside of tacit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from tacit_brier import SUMS, Brier, quotient_variance
+
+import tacit
+import tacit.protocol as tp
+from tacit.auditing.protocol_audit import Audit, audit
+from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
+from tacit.running.session.coordinator import RunError
+from tacit.running.simulation import simulate
+from tacit.testing import Fault, Rehearsal, binormal_clients, laws_for, rehearse
+
+globals().update(laws_for(Brier))
+
+
+@tp.register
+@dataclass(frozen=True)
+class HalfDeclared(Brier):
+    """The same noise, which costs twice what is declared here."""
+
+    name = "brier-half-declared"
+
+    @property
+    def guarantee(self) -> tp.Cost:
+        return tp.Cost(self.epsilon / 2, adjacency=tp.Adjacency.RECORD)
+
+
+def attacked(name: str) -> Audit:
+    return audit([tp.AuditCase(name)], 1.0, seed=3, quick=True)
+
+
+def test_attacks_come_near_the_guarantee_and_do_not_exceed_it() -> None:
+    """A sound protocol exceeds it with probability 0.001 over the seed, which is fixed."""
+    found = attacked("brier")
+    assert found.passed
+    (step,) = found.steps
+    assert step.verdict == "holds"  # neither refuted, nor a weak attack
+
+
+def test_half_a_guarantee_is_rejected() -> None:
+    found = attacked("brier-half-declared")
+    assert not found.passed
+    assert [step.verdict for step in found.steps] == ["EXCEEDED"]
+
+
+def near(run: Rehearsal, clients: tacit.Clients) -> bool:
+    """Whether a figure is that of the members' records, within 12 standard errors.
+
+    The noise of a sum lies within 12 standard deviations with probability above ``1 - exp(-12)``.
+    """
+    records = np.isin(clients.client_of_record, run.members)
+    members = tacit.Clients.from_arrays(clients.scores[records], clients.labels[records])
+    figure = run.server_result.estimate()
+    exact = Brier(1.0).exact(members)
+    return abs(figure.value - exact) < 12 * figure.standard_error < 0.2
+
+
+@pytest.mark.parametrize("turn", range(5))
+def test_a_party_that_vanishes_is_left_out(turn: int) -> None:
+    """Before its masked sum came; afterwards it is in. All stop and resume after each message."""
+    clients, protocol = binormal_clients(300, 700, 5), Brier(1.0, dropouts=0.2)
+    lost = [Fault("drop", party=2, turn=turn, times=9)]
+    run = rehearse(clients, protocol, lost, fewest=4, restarts=True)
+    assert run.members == ((0, 1, 3, 4) if turn < 3 else (0, 1, 2, 3, 4))
+    assert near(run, clients)
+    assert (run.spent, run.server_result.protection) == (protocol.guarantee, None)
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+def test_where_too_many_vanish_the_run_fails_or_the_sum_is_begun_again(turn: int) -> None:
+    """One before the sum's first round and one after it, of whom the noise allows for one."""
+    clients, protocol = binormal_clients(300, 700, 5), Brier(1.0, dropouts=0.2)
+    lost = [Fault("drop", 2, 0), Fault("drop", 3, turn)]
+    with pytest.raises(RunError, match="of at least 4 clients must come, got 3"):
+        rehearse(clients, protocol, lost, fewest=4, restarts=True)
+    run = rehearse(clients, protocol, lost, fewest=4, restarts=True, on_loss="restart")
+    assert run.members == (0, 1, 2, 3, 4)
+    assert near(run, clients)
+    assert run.spent == protocol.guarantee
+
+
+def test_without_dropouts_nobody_may_vanish() -> None:
+    lost = [Fault("drop", party=2, turn=0)]
+    with pytest.raises(RunError, match="at least 5 clients must come, got 4"):
+        rehearse(binormal_clients(300, 700, 5), Brier(1.0), lost, fewest=4)
+
+
+def test_shares_of_those_who_stay_are_whole_noise() -> None:
+    protocol = Brier(1.0, dropouts=0.2)
+    assert protocol.fewest(10) == 8
+    assert {part.share for part in protocol.noise(8, 10).values()} == {1}
+    whole = sum(part.cost(tp.Adjacency.RECORD).epsilon for part in protocol.noise(8, 10).values())
+    assert whole == pytest.approx(1.0)
+    assert sum(part for _, part in SUMS.values()) == 1
+
+
+def test_fewer_than_planned_weaken_the_protection_which_the_result_says() -> None:
+    clients = binormal_clients(300, 700, 8)
+    enough = simulate(clients, Brier(1.0, dropouts=0.2), tp.SimulatedNoise(0), asked=10)
+    assert enough.server_result.protection is None
+    fewer = simulate(clients, Brier(1.0), tp.SimulatedNoise(0), asked=10)
+    assert fewer.server_result.protection is not None
+    assert 1 < fewer.server_result.protection.epsilon < math.inf
+
+
+def test_errors_are_those_that_were_forecast() -> None:
+    """Both follow from the same variances, at the expected and at the drawn records."""
+    scenario, shape = tp.Scenario(40_000, 4_000, 10, 1.0), tp.Shape(0.8)
+    result = tacit.evaluate(scenario.drawn(shape, seed=1), Brier(1.0), seed=2)
+    forecast = Brier(1.0).forecast(scenario, shape, tp.Metric.of_figure("Brier score"))
+    assert result.estimate.privacy_error == pytest.approx(forecast.standard_error, rel=0.02)
+    noise = Brier(1.0).noise(10, 10)
+    nearer = quotient_variance(noise, result.estimate.value, 80_000)
+    assert math.sqrt(nearer) == pytest.approx(result.estimate.privacy_error / 2, rel=0.01)
+
+
+def test_the_sampling_error_is_that_of_a_mean() -> None:
+    """Its noise is 11 records' squares in 20,000, of which the variance is more than a fiftieth."""
+    clients = binormal_clients(8000, 12000, 20)
+    errors = (clients.scores - clients.labels) ** 2
+    estimate = tacit.evaluate(clients, Brier(1.0), seed=1).estimate
+    expected = errors.std() / math.sqrt(errors.size)
+    assert estimate.sampling_error == pytest.approx(expected, rel=0.05)
+
+
+def test_what_noise_drowns_is_not_told() -> None:
+    result = tacit.evaluate(binormal_clients(3, 3, 2), Brier(0.5), seed=1)
+    assert math.isnan(result.estimate.value)
+    assert "no figure" in result.warnings[-1]
+
+
+def test_scores_outside_the_range_are_refused() -> None:
+    clients = tacit.Clients.from_arrays(np.array([0.5, 5.0]), np.array([0, 1]))
+    with pytest.raises(tacit.DataError, match=r"scores must be in \[0, 1\]"):
+        tacit.evaluate(clients, Brier(1.0), seed=1)
+
+
+def test_the_smallest_epsilon_is_the_least_that_a_plan_recommends() -> None:
+    """There exact shares of the noise can still be drawn, as real parties draw them."""
+    made = tacit.plan(40_000, 4_000, 10, 1.0, "secure-sum", metric="Brier score", target=0.05)
+    assert made.recommended is not None
+    assert 0.13 <= (made.recommended.smallest_epsilon or 0) < 0.14
+    scales = [float(part.scale) for part in Brier(0.13).noise(1, 10).values()]
+    assert 0.9 * MAX_SHARED_SCALE < max(scales) < 0.999 * MAX_SHARED_SCALE
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("epsilon", 0.0), ("epsilon", 0.129), ("dropouts", 1.0)]
+)
+def test_settings_out_of_range_are_refused(setting: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"{setting} must be"):
+        Brier(**{"epsilon": 1.0, setting: value})

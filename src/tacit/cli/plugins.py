@@ -1,0 +1,110 @@
+"""Commands of other distributions: entry points of the group ``tacit.commands``.
+
+A distribution adds a command by an entry point whose name is the command's and whose value is a
+``click.Command``::
+
+    [project.entry-points."tacit.commands"]
+    reproduce = "tacit_studies.command:reproduce"
+
+Entry points are read only where a command is asked for that is not ours, or where all are listed;
+a command's module is imported only where the command is shown or run.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+
+import click
+
+from tacit.cli.shell import Tacit, name_help
+
+GROUP = "tacit.commands"
+INSTALLABLE = {"reproduce": "tacit-studies"}
+"""Commands of this project's other distributions, with the distribution that has each."""
+
+
+class Extensible(Tacit):
+    """A group whose commands are its own and those of other distributions. Its own come first."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands that are installed."""
+        return sorted({*super().list_commands(ctx), *plugin_names()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command by name, or None."""
+        return super().get_command(ctx, cmd_name) or plugin_command(cmd_name)
+
+
+class Unavailable(click.Command):
+    """A command that cannot be run. It accepts every argument and answers with the reason."""
+
+    def __init__(self, name: str, reason: str, hidden: bool = False) -> None:
+        anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+        super().__init__(
+            name,
+            context_settings=anything,
+            help=f"Not available: {reason}.",
+            add_help_option=False,
+            hidden=hidden,
+        )
+        self.reason = reason
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Refuse.
+
+        Raises
+        ------
+        click.ClickException : always, with the reason.
+        """
+        raise click.ClickException(self.reason)
+
+
+def plugin_names() -> list[str]:
+    """The names of the commands that installed distributions add."""
+    return sorted(entry_points(group=GROUP).names)
+
+
+def plugin_command(name: str) -> click.Command | None:
+    """The command that a distribution adds under a name.
+
+    Returns
+    -------
+    The command; one that says what is wrong, where it is not installed, cannot be imported, or
+    is added by two distributions; None where nobody has a command of this name.
+    """
+    points = tuple(entry_points(group=GROUP, name=name))
+    if not points:
+        return _not_installed(name)
+    if len(points) > 1:
+        names = " and ".join(sorted(map(_distribution, points)))
+        return Unavailable(name, f"the command {name} is added by two distributions: {names}")
+    return _loaded(points[0])
+
+
+def _not_installed(name: str) -> Unavailable | None:
+    distribution = INSTALLABLE.get(name)
+    if distribution is None:
+        return None
+    reason = f"the command {name} is not installed; install it with: pip install {distribution}"
+    return Unavailable(name, reason, hidden=True)
+
+
+def _loaded(point: EntryPoint) -> click.Command:
+    source = f"the command {point.name} of {_distribution(point)}"
+    try:
+        command = point.load()
+    except Exception as error:  # whatever a module of somebody else raises at its import
+        return Unavailable(point.name, f"{source} cannot be loaded: {_summary(error)}")
+    if not isinstance(command, click.Command):
+        return Unavailable(point.name, f"{source} is no click.Command but {command!r}")
+    name_help(command)
+    return command
+
+
+def _distribution(point: EntryPoint) -> str:
+    return "an unknown distribution" if point.dist is None else point.dist.name
+
+
+def _summary(error: Exception) -> str:
+    """An error in one line, by its message or else by its class."""
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,1 @@
+"""Counts under homomorphic encryption: engines, keys and messages."""

@@ -1,0 +1,270 @@
+"""BFV (Fan and Vercauteren 2012): key holders encrypt integer polynomials, an evaluator squares.
+
+The two sides are two classes. ``BfvKeyHolder`` is made from a secret key. ``BfvEvaluator`` is made
+from the bytes of evaluation keys and holds nothing that decrypts.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.crypto.homomorphic.engine import (
+    COMPRESSION,
+    HEADER_BYTES,
+    HomomorphicError,
+    Parameters,
+    context_of,
+    rebadged,
+    restored,
+    seal,
+    secret_key_of,
+    stored,
+)
+
+DEGREE = 8192
+BITS = (60, 60, 60, 38)
+PLAIN_MODULI = (2**60 - 93, 2**60 - 173)
+"""Primes that are 3 modulo 8: x^8192 + 1 has two factors only, so that no multiplication by a
+plaintext picks out few coefficients or slots."""
+
+FLOOD_BITS = 42
+ZEROS = 2
+"""Number of encryptions of zero: with two of them, e1 r1 + e2 r2 takes every value of the ring."""
+
+PLAINTEXT = struct.Struct("<32xQd5s3xQQ")
+"""A stored plaintext before its coefficients: no level, their number, a scale, and the header of an
+array with its bytes and numbers."""
+PLAINTEXT_START = 24
+
+Words = NDArray[np.uint64]
+
+
+def bfv_parameters(run: int = 0) -> Parameters:
+    """The parameters of a run; runs differ in the plain modulus only."""
+    return Parameters("bfv", DEGREE, BITS, PLAIN_MODULI[run])
+
+
+class BfvKeyHolder:
+    """What a party can do: encrypt, decrypt, and make evaluation keys.
+
+    Parameters
+    ----------
+    parameters : the agreed parameters.
+    seed : the 64 secret bytes that all parties share.
+
+    Examples
+    --------
+    >>> import os
+    >>> holder = BfvKeyHolder(bfv_parameters(), os.urandom(64))
+    >>> aggregator = BfvEvaluator(bfv_parameters(), holder.evaluation_keys())
+    >>> polynomial = np.zeros(DEGREE, dtype=np.uint64)
+    >>> polynomial[[1, 2]] = 3, 5
+    >>> total = aggregator.total([holder.encrypted(polynomial), holder.encrypted(polynomial)])
+    >>> answer = aggregator.answer(total, 7, np.zeros(DEGREE, dtype=np.uint64))
+    >>> holder.decrypted(answer, [3]) == [7 * 2 * 6 * 10]
+    True
+    """
+
+    def __init__(self, parameters: Parameters, seed: bytes) -> None:
+        self.parameters = parameters
+        self._context = context_of(parameters)
+        self._key = secret_key_of(parameters, seed)
+
+    @cached_property
+    def _encryptor(self) -> Any:
+        return seal().Encryptor(self._context, self._key)
+
+    @cached_property
+    def _decryptor(self) -> Any:
+        return seal().Decryptor(self._context, self._key)
+
+    def evaluation_keys(self) -> list[bytes]:
+        """A relinearisation key, and encryptions of zero to hide an answer's noise with."""
+        maker = seal().KeyGenerator(self._context, self._key)
+        zeros = [stored(self._encryptor.encrypt_zero_symmetric()) for _ in range(ZEROS)]
+        return [stored(maker.create_relin_keys()), *zeros]
+
+    def encrypted(self, polynomial: Words) -> bytes:
+        """A ciphertext of the polynomial; half of it is a seed, since the encryptor has the key.
+
+        Parameters
+        ----------
+        polynomial : its coefficients below the plain modulus, shape (n,).
+        """
+        return stored(self._encryptor.encrypt_symmetric(plaintext(polynomial, self._context)))
+
+    def decrypted(self, answer: bytes, places: Sequence[int]) -> list[int]:
+        """Coefficients of an answer.
+
+        Raises
+        ------
+        HomomorphicError : for bytes that are no answer; for an answer that was not relinearised,
+            which its size shows; or for an answer whose noise hides its content.
+        """
+        ciphertext = restored("Ciphertext", self._context, answer)
+        if ciphertext.size() != 2:
+            raise HomomorphicError(
+                f"an answer has 2 polynomials, got {ciphertext.size()} polynomials"
+            )
+        if list(ciphertext.parms_id()) != answer_level(self._context):
+            raise HomomorphicError("an answer has dropped to the second level, this one has not")
+        if self._decryptor.invariant_noise_budget(ciphertext) < 1:
+            raise HomomorphicError("the answer's noise hides its content")
+        plain = seal().Plaintext()
+        self._decryptor.decrypt(ciphertext, plain)
+        coefficients = plain.coeff_count()
+        return [int(plain.data(place)) if place < coefficients else 0 for place in places]
+
+    def noise_budget(self, ciphertext: bytes) -> int:
+        """The number of bits by which the noise may still grow."""
+        parsed = restored("Ciphertext", self._context, ciphertext)
+        return int(self._decryptor.invariant_noise_budget(parsed))
+
+
+class BfvEvaluator:
+    """What the aggregator can do, with no key that decrypts: add, square, mask.
+
+    Parameters
+    ----------
+    parameters : the agreed parameters.
+    keys : what ``BfvKeyHolder.evaluation_keys`` made.
+    run : the run of the keys' own parameters; they serve every run.
+
+    Raises
+    ------
+    HomomorphicError : for bytes that are no such keys.
+    """
+
+    def __init__(self, parameters: Parameters, keys: Sequence[bytes], run: int = 0) -> None:
+        if len(keys) != 1 + ZEROS:
+            raise HomomorphicError(f"there are {1 + ZEROS} evaluation keys, got {len(keys)}")
+        self.parameters = parameters
+        self.context = context_of(parameters)
+        self._seal = seal().Evaluator(self.context)
+        run_context = context_of(bfv_parameters(run))
+        self._relinearisation = self._adopted("RelinKeys", run_context, keys[0], "key_parms_id")
+        self._zeros = [
+            self._adopted("Ciphertext", run_context, raw, "first_parms_id") for raw in keys[1:]
+        ]
+
+    def _adopted(self, kind: str, run_context: Any, raw: bytes, level: str) -> Any:
+        adopted = restored(kind, run_context, raw)
+        if run_context is self.context:
+            return adopted
+        old, new = getattr(run_context, level)(), getattr(self.context, level)()
+        return restored(kind, self.context, rebadged(raw, old, new))
+
+    def read(self, upload: bytes) -> Any:
+        """A fresh ciphertext of a party.
+
+        Raises
+        ------
+        HomomorphicError : for bytes that are none.
+        """
+        ciphertext = restored("Ciphertext", self.context, upload)
+        level = list(ciphertext.parms_id())
+        if ciphertext.size() != 2 or level != list(self.context.first_parms_id()):
+            raise HomomorphicError("an upload has 2 polynomials at the first level")
+        return ciphertext
+
+    def total(self, uploads: Sequence[bytes]) -> Any:
+        """The sum of all parties' ciphertexts, read one at a time.
+
+        Raises
+        ------
+        HomomorphicError : for no upload, or bytes that are none.
+        """
+        if not uploads:
+            raise HomomorphicError("there is nothing to add up")
+        summed = self.read(uploads[0])
+        for upload in uploads[1:]:
+            self._seal.add_inplace(summed, self.read(upload))
+        return summed
+
+    def answer(self, total: Any, multiplier: int, mask: Words, linear: bool = False) -> bytes:
+        """``multiplier * total^2 + mask``, plus ``total`` itself where ``linear``.
+
+        The square is relinearised: with three polynomials it would show key holders the summed
+        ciphertext, and through it every count. It then drops to the smaller modulus, and its noise,
+        which depends on the counts, is drowned in ``FLOOD_BITS`` bits of fresh noise.
+
+        Parameters
+        ----------
+        total : the parties' summed ciphertext.
+        multiplier : a positive integer below the plain modulus.
+        mask : what is added to every coefficient, shape (n,).
+        """
+        squared = seal().Ciphertext()
+        self._seal.square(total, squared)
+        self._seal.relinearize_inplace(squared, self._relinearisation)
+        if multiplier != 1:
+            self._seal.multiply_plain_inplace(squared, seal().Plaintext(f"{multiplier:X}"))
+        if linear:
+            self._seal.add_inplace(squared, total)
+        if mask.any():
+            self._seal.add_plain_inplace(squared, plaintext(mask, self.context))
+        self._seal.mod_switch_to_next_inplace(squared)
+        for zero in self._zeros:
+            self._seal.add_inplace(squared, self._drowning(zero))
+        return stored(squared)
+
+    def _drowning(self, zero: Any) -> Any:
+        """An encryption of zero with large unknown noise: zero times a random polynomial."""
+        noise = seal().Ciphertext()
+        self._seal.mod_switch_to_next(zero, noise)
+        wide = random_words(DEGREE) >> np.uint64(64 - FLOOD_BITS)
+        self._seal.multiply_plain_inplace(noise, plaintext(wide, self.context))
+        return noise
+
+
+def answer_level(context: Any) -> list[int]:
+    """The name of the level of answers: one prime less than uploads."""
+    first = context.get_context_data(context.first_parms_id())
+    return list(first.next_context_data().parms_id())
+
+
+def plaintext(polynomial: Words, context: Any) -> Any:
+    """SEAL's plaintext of integer coefficients below the plain modulus, shape (n,).
+
+    The function writes SEAL's stored form, because SEAL's parser needs twenty times as long for
+    the text of a full polynomial.
+    """
+    nonzero = np.flatnonzero(polynomial)
+    size = int(nonzero[-1]) + 1 if nonzero.size else 0
+    start = _object_start()
+    body = PLAINTEXT.pack(size, 1.0, start, PLAINTEXT_START + 8 * size, size)
+    body += polynomial[:size].astype("<u8").tobytes()
+    raw = start + bytes(3) + (HEADER_BYTES + len(body)).to_bytes(8, "little") + body
+    return restored("Plaintext", context, raw)
+
+
+@lru_cache(maxsize=1)
+def _object_start() -> bytes:
+    """The magic number and version at the start of whatever this SEAL stores."""
+    return stored(seal().Plaintext())[:COMPRESSION]
+
+
+def random_words(count: int) -> Words:
+    """Uniform 64-bit words from the operating system."""
+    return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+
+
+def random_residues(count: int, modulus: int) -> Words:
+    """Uniform numbers below a plain modulus; the bias is below 2^-50."""
+    return residues(random_words(count), modulus)
+
+
+def residues(words: Words, modulus: int) -> Words:
+    """Uniform words as numbers below a modulus just under 2^60, shape as given.
+
+    The few values from the modulus to 2^60 are folded onto the smallest: a bias below 2^-50.
+    """
+    low = words & np.uint64(2**60 - 1)
+    return np.where(low >= np.uint64(modulus), low - np.uint64(modulus), low)

@@ -1,0 +1,185 @@
+"""CKKS (Cheon, Kim, Kim and Song 2017), the paper's scheme: inner products of encrypted vectors.
+
+Results are approximate. Whoever publishes a decryption with all its digits may betray the key (Li
+and Micciancio 2021), so what leaves a key holder is rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import Floats
+from tacit.crypto.homomorphic.engine import (
+    HomomorphicError,
+    Parameters,
+    context_of,
+    restored,
+    seal,
+    secret_key_of,
+    stored,
+)
+
+CKKS = Parameters("ckks", 8192, (60, 45, 45, 60))
+SLOTS = CKKS.degree // 2
+SCALE = 2.0**45
+
+
+def rotations(length: int) -> list[int]:
+    """The steps whose rotations add up a vector of this length in its first slot.
+
+    Examples
+    --------
+    >>> rotations(100)
+    [1, 2, 4, 8, 16, 32, 64]
+    """
+    return [1 << k for k in range((length - 1).bit_length())]
+
+
+def encoded(values: Floats, level: Any, scale: float) -> Any:
+    """A plaintext with the values in its first slots and zeros behind them."""
+    plain = seal().Plaintext()
+    filled = np.concatenate([values, np.zeros(SLOTS - values.size)])
+    seal().CKKSEncoder(context_of(CKKS)).encode(filled.tolist(), level, scale, plain)
+    return plain
+
+
+class CkksKeyHolder:
+    """What a party can do: encrypt, decrypt, and make evaluation keys.
+
+    Parameters
+    ----------
+    seed : the 64 secret bytes that all parties share.
+
+    Examples
+    --------
+    >>> import os
+    >>> holder = CkksKeyHolder(os.urandom(64))
+    >>> aggregator = CkksEvaluator(holder.evaluation_keys(4), 4)
+    >>> left, right = (holder.encrypted(np.array(v)) for v in ([1.0, 2.0], [3.0, 0.5]))
+    >>> product = aggregator.product(aggregator.total([left]), aggregator.total([right]))
+    >>> answer = aggregator.answer(aggregator.summed(product), 10.0, np.zeros(SLOTS))
+    >>> round(holder.decrypted(answer), 4)
+    40.0
+    """
+
+    def __init__(self, seed: bytes) -> None:
+        self._context = context_of(CKKS)
+        self._key = secret_key_of(CKKS, seed)
+
+    @cached_property
+    def _encryptor(self) -> Any:
+        return seal().Encryptor(self._context, self._key)
+
+    def evaluation_keys(self, length: int) -> list[bytes]:
+        """A relinearisation key, and the keys of the rotations that add up ``length`` slots."""
+        maker = seal().KeyGenerator(self._context, self._key)
+        turns = maker.create_galois_keys([_element(step) for step in rotations(length)])
+        return [stored(maker.create_relin_keys()), stored(turns)]
+
+    def encrypted(self, values: Floats) -> bytes:
+        """A ciphertext of values, at most n / 2 of them."""
+        plain = encoded(values, self._context.first_parms_id(), SCALE)
+        return stored(self._encryptor.encrypt_symmetric(plain))
+
+    def decrypted(self, answer: bytes) -> float:
+        """The first slot of an answer.
+
+        Raises
+        ------
+        HomomorphicError : for bytes that are no answer.
+        """
+        ciphertext = restored("Ciphertext", self._context, answer)
+        level = list(ciphertext.parms_id())
+        if ciphertext.size() != 2 or level != list(self._context.last_parms_id()):
+            raise HomomorphicError("an answer has 2 polynomials at the last level")
+        plain = seal().Plaintext()
+        seal().Decryptor(self._context, self._key).decrypt(ciphertext, plain)
+        return float(seal().CKKSEncoder(self._context).decode_double(plain)[0])
+
+
+class CkksEvaluator:
+    """What the aggregator can do, with no key that decrypts: add, multiply, sum slots, mask.
+
+    Parameters
+    ----------
+    keys : what ``CkksKeyHolder.evaluation_keys`` made.
+    length : how many slots are summed.
+
+    Raises
+    ------
+    HomomorphicError : for bytes that are no such keys.
+    """
+
+    def __init__(self, keys: Sequence[bytes], length: int) -> None:
+        if len(keys) != 2:
+            raise HomomorphicError(f"there are 2 evaluation keys, got {len(keys)}")
+        self._context = context_of(CKKS)
+        self._seal = seal().Evaluator(self._context)
+        self._relinearisation = restored("RelinKeys", self._context, keys[0])
+        self._turns = restored("GaloisKeys", self._context, keys[1])
+        self._length = length
+        if not all(self._turns.has_key(_element(step)) for step in rotations(length)):
+            raise HomomorphicError(f"the keys do not rotate {length} slots")
+
+    def total(self, uploads: Sequence[bytes]) -> Any:
+        """The sum of all parties' ciphertexts.
+
+        Raises
+        ------
+        HomomorphicError : for no upload, or bytes that are no fresh ciphertext.
+        """
+        if not uploads:
+            raise HomomorphicError("there is nothing to add up")
+        summed = self._read(uploads[0])
+        for upload in uploads[1:]:
+            self._seal.add_inplace(summed, self._read(upload))
+        return summed
+
+    def _read(self, upload: bytes) -> Any:
+        ciphertext = restored("Ciphertext", self._context, upload)
+        fresh = list(ciphertext.parms_id()) == list(self._context.first_parms_id())
+        if ciphertext.size() != 2 or not fresh or ciphertext.scale != SCALE:
+            raise HomomorphicError("an upload has 2 polynomials at the first level and scale")
+        return ciphertext
+
+    def product(self, first: Any, second: Any) -> Any:
+        """Slot by slot."""
+        made = seal().Ciphertext()
+        self._seal.multiply(first, second, made)
+        self._seal.relinearize_inplace(made, self._relinearisation)
+        self._seal.rescale_to_next_inplace(made)
+        return made
+
+    def summed(self, product: Any) -> Any:
+        """The sum of the slots in the first slot; the others hold partial sums."""
+        for step in rotations(self._length):
+            turned = seal().Ciphertext()
+            self._seal.rotate_vector(product, step, self._turns, turned)
+            self._seal.add_inplace(product, turned)
+        return product
+
+    def answer(self, product: Any, multiplier: float, mask: Floats) -> bytes:
+        """``multiplier`` times the first slot; what the other slots held is replaced by ``mask``.
+
+        Parameters
+        ----------
+        product : of ``product`` or ``summed``.
+        multiplier : a positive number.
+        mask : what every slot gets added, shape (n / 2,); its first must be 0.
+        """
+        only_first = np.array([multiplier])
+        plain = encoded(only_first, product.parms_id(), SCALE)
+        self._seal.multiply_plain_inplace(product, plain)
+        self._seal.rescale_to_next_inplace(product)
+        hiding = encoded(mask, product.parms_id(), product.scale)
+        self._seal.add_plain_inplace(product, hiding)
+        return stored(product)
+
+
+def _element(step: int) -> int:
+    """The Galois element of a rotation to the left: 3^step modulo 2n."""
+    return pow(3, step, 2 * CKKS.degree)

@@ -1,0 +1,218 @@
+"""Microsoft SEAL through TenSEAL: parameters that are checked, objects as bytes, errors as ours.
+
+SEAL reads and writes files only. Where the system has anonymous files in memory they are used, so
+that SEAL writes no key to a disk; elsewhere a private directory is made and deleted at once.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+STANDARD_128 = {1024: 27, 2048: 54, 4096: 109, 8192: 218, 16384: 438, 32768: 881}
+"""The most bits of the coefficient modulus by degree, for 128 bits of security against classical
+attacks with ternary secrets (Homomorphic Encryption Standard, Albrecht et al. 2018, Table 1)."""
+
+SEAL_MAGIC = b"\x5e\xa1\x10"
+HEADER_BYTES = 16
+COMPRESSION = 5
+"""The place in the header that says how the body is compressed."""
+MAX_OBJECT = 2**25
+CHUNK = 2**20
+
+
+class HomomorphicError(ValueError):
+    """Bytes or parameters that homomorphic encryption cannot use."""
+
+
+class NotInstalledError(ImportError):
+    """Homomorphic encryption was asked for and its library is not installed."""
+
+
+def seal() -> Any:
+    """SEAL's own interface, imported where it is used.
+
+    Raises
+    ------
+    NotInstalledError : without TenSEAL.
+    """
+    try:
+        return import_module("tenseal.sealapi")
+    except ImportError:
+        raise NotInstalledError(
+            "encrypted evaluation needs TenSEAL: pip install 'tacit[encrypted]'"
+        ) from None
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Parameters of a scheme, checked against the standard's table before use.
+
+    Parameters
+    ----------
+    scheme : ``"bfv"`` or ``"ckks"``.
+    degree : n; polynomials have n coefficients.
+    bits : the sizes of the coefficient modulus's primes; the last is for key switching only.
+    plain_modulus : t, of BFV.
+
+    Raises
+    ------
+    HomomorphicError : for a degree that the table lacks, or more bits than it allows.
+
+    Examples
+    --------
+    >>> Parameters("ckks", 4096, (60, 60))
+    Traceback (most recent call last):
+    tacit.crypto.homomorphic.engine.HomomorphicError: degree 4096 allows 109 bits of coefficient \
+modulus at 128 bits of security, got 120
+    """
+
+    scheme: Literal["bfv", "ckks"]
+    degree: int
+    bits: tuple[int, ...]
+    plain_modulus: int = 0
+
+    def __post_init__(self) -> None:
+        most = STANDARD_128.get(self.degree)
+        if most is None:
+            raise HomomorphicError(
+                f"degree must be one of {tuple(STANDARD_128)}, got {self.degree}"
+            )
+        if sum(self.bits) > most:
+            raise HomomorphicError(
+                f"degree {self.degree} allows {most} bits of coefficient modulus at 128 bits of "
+                f"security, got {sum(self.bits)}"
+            )
+
+
+@lru_cache(maxsize=8)
+def context_of(parameters: Parameters) -> Any:
+    """SEAL's context, which checks the security of the parameters once more.
+
+    Raises
+    ------
+    HomomorphicError : for parameters that SEAL refuses.
+    """
+    return context_with(parameters, None)
+
+
+def context_with(parameters: Parameters, seed: tuple[int, ...] | None) -> Any:
+    """A context whose randomness is the operating system's, or comes from eight 64-bit words.
+
+    Whatever a seeded context encrypts repeats; it serves to derive one secret key only.
+    """
+    api = seal()
+    kind = api.SCHEME_TYPE.BFV if parameters.scheme == "bfv" else api.SCHEME_TYPE.CKKS
+    chosen = api.EncryptionParameters(kind)
+    chosen.set_poly_modulus_degree(parameters.degree)
+    chosen.set_coeff_modulus(api.CoeffModulus.Create(parameters.degree, list(parameters.bits)))
+    if parameters.plain_modulus:
+        chosen.set_plain_modulus(parameters.plain_modulus)
+    if seed is not None:
+        chosen.set_random_generator(api.Blake2xbPRNGFactory(list(seed)))
+    context = api.SEALContext(chosen, True, api.SEC_LEVEL_TYPE.TC128)
+    if not context.parameters_set():
+        raise HomomorphicError(f"SEAL refuses the parameters: {context.parameters_error_message()}")
+    return context
+
+
+def secret_key_of(parameters: Parameters, seed: bytes) -> Any:
+    """The secret key derived from 64 secret bytes; the same bytes give the same key.
+
+    Raises
+    ------
+    HomomorphicError : for another number of bytes.
+    """
+    if len(seed) != 64:
+        raise HomomorphicError(f"a secret key is derived from 64 bytes, got {len(seed)}")
+    words = tuple(int.from_bytes(seed[k : k + 8], "little") for k in range(0, 64, 8))
+    made = seal().KeyGenerator(context_with(parameters, words)).secret_key()
+    return restored("SecretKey", context_of(parameters), stored(made))
+
+
+def stored(value: Any) -> bytes:
+    """A SEAL object as bytes."""
+    with _file() as path:
+        value.save(str(path))
+        return path.read_bytes()
+
+
+def restored(kind: str, context: Any, raw: bytes) -> Any:
+    """A SEAL object from bytes, valid in this context.
+
+    Raises
+    ------
+    HomomorphicError : for bytes that are no such object, or one of other parameters.
+    """
+    if len(raw) > MAX_OBJECT:
+        raise HomomorphicError(f"an object has at most {MAX_OBJECT} bytes, got {len(raw)}")
+    announced = int.from_bytes(raw[8:HEADER_BYTES], "little")
+    if raw[:3] != SEAL_MAGIC or announced != len(raw):
+        raise HomomorphicError(f"these {len(raw)} bytes are no complete SEAL object")
+    value = getattr(seal(), kind)()
+    with _file() as path:
+        path.write_bytes(raw)
+        try:
+            value.load(context, str(path))
+        except (RuntimeError, ValueError, IndexError, MemoryError) as error:
+            raise HomomorphicError(f"SEAL refuses these bytes: {error}") from None
+    return value
+
+
+def rebadged(raw: bytes, old: list[int], new: list[int]) -> bytes:
+    """An object's bytes with the name of its parameters replaced.
+
+    Only for bytes that ``restored`` accepted. Keys do not depend on the plain modulus, which their
+    parameters' name does: one set of keys serves several plain moduli. The result is not
+    compressed.
+
+    Raises
+    ------
+    HomomorphicError : for bytes that hold more than an object when they are decompressed.
+    """
+    body = _contents(raw)
+    before, after = (b"".join(word.to_bytes(8, "little") for word in name) for name in (old, new))
+    body = body.replace(before, after)
+    size = (HEADER_BYTES + len(body)).to_bytes(8, "little")
+    return raw[:COMPRESSION] + bytes(3) + size + body
+
+
+def _contents(raw: bytes) -> bytes:
+    """What an object holds behind its header; SEAL ignores what follows an object, pyarrow does
+    not, and neither is to fill the memory."""
+    body = raw[HEADER_BYTES:]
+    if not raw[COMPRESSION]:
+        return body
+    from pyarrow import BufferReader, CompressedInputStream  # noqa: PLC0415 -- used here only
+
+    contents = bytearray()
+    try:
+        with CompressedInputStream(BufferReader(body), "zstd") as stream:
+            while piece := stream.read(CHUNK):
+                contents += piece
+                if len(contents) > MAX_OBJECT:
+                    raise HomomorphicError(f"an object has at most {MAX_OBJECT} bytes")
+    except OSError as error:
+        raise HomomorphicError(f"these bytes cannot be decompressed: {error}") from None
+    return bytes(contents)
+
+
+@contextmanager
+def _file() -> Iterator[Path]:
+    """A private file, in memory where the system can, gone afterwards."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("tacit")
+        try:
+            yield Path(f"/proc/self/fd/{descriptor}")
+        finally:
+            os.close(descriptor)
+        return
+    with tempfile.TemporaryDirectory() as directory:
+        yield Path(directory) / "object"

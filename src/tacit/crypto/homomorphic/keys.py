@@ -1,0 +1,229 @@
+"""How parties come to share a secret that the aggregator, who carries every message, never has.
+
+Each party introduces itself with a fresh X25519 key, signed by its Ed25519 identity together with
+the terms. The first party draws the session's secret and seals it for every other party; from it
+all derive the secret encryption key and, for each run, the seed of the checks. The aggregator
+relays sealed boxes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.homomorphic.messages import NO_SESSION, SESSION_BYTES, Kind, read, write
+from tacit.crypto.identities import Identity, Roster
+
+DOMAIN = b"tacit encrypted evaluation 1 "
+SECRET_BYTES = 32
+FIRST = 0
+"""The index of the party that draws the secret."""
+
+
+@dataclass(frozen=True)
+class Introduction:
+    """What a party tells all others.
+
+    Parameters
+    ----------
+    identity : its public Ed25519 key.
+    agreement : its public X25519 key of this session.
+    nonce : 16 bytes that make the session a new one.
+    signature : of the former and the terms, by the identity.
+    """
+
+    identity: bytes
+    agreement: bytes
+    nonce: bytes
+    signature: bytes
+
+    @classmethod
+    def from_bytes(cls, message: bytes) -> Introduction:
+        """The introduction in a message.
+
+        Raises
+        ------
+        HomomorphicError : for bytes that hold none.
+        """
+        parts = read(message, Kind.INTRODUCTION, NO_SESSION, 0)
+        if [len(part) for part in parts] != [32, 32, 16, 64]:
+            raise HomomorphicError("an introduction has parts of 32, 32, 16 and 64 bytes")
+        return cls(*parts)
+
+    def to_bytes(self) -> bytes:
+        """The introduction as a message."""
+        parts = [self.identity, self.agreement, self.nonce, self.signature]
+        return write(Kind.INTRODUCTION, NO_SESSION, 0, parts)
+
+    def check(self, terms: bytes) -> None:
+        """Check the signature.
+
+        Raises
+        ------
+        HomomorphicError : when the identity did not sign these keys for these terms.
+        """
+        try:
+            key = Ed25519PublicKey.from_public_bytes(self.identity)
+            key.verify(self.signature, _signed(terms, self.agreement, self.nonce))
+        except (InvalidSignature, ValueError):
+            raise HomomorphicError(
+                "an introduction is not signed by its identity, or was signed for other terms"
+            ) from None
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A party's own keys in one session; none of them leaves it.
+
+    Examples
+    --------
+    >>> ada, bob = Member.new(b"terms"), Member.new(b"terms")
+    >>> meeting = Meeting.of([ada.introduction, bob.introduction], b"terms")
+    >>> secret = os.urandom(32)
+    >>> _, box = ada.boxes(meeting, secret)
+    >>> bob.opened(meeting, box) == secret
+    True
+    """
+
+    identity: Identity
+    agreement: X25519PrivateKey = field(repr=False)
+    introduction: Introduction
+
+    @classmethod
+    def new(cls, terms: bytes, identity: Identity | None = None) -> Member:
+        """Fresh keys for one session; without a pinned identity that is fresh too."""
+        who = Identity.generate() if identity is None else identity
+        key, nonce = X25519PrivateKey.generate(), os.urandom(16)
+        public = key.public_key().public_bytes_raw()
+        signature = who.sign(_signed(terms, public, nonce))
+        return cls(who, key, Introduction(who.public, public, nonce, signature))
+
+    def boxes(self, meeting: Meeting, secret: bytes) -> list[bytes]:
+        """The secret sealed for every party, by index; the first party needs none."""
+        return [
+            b""
+            if index == FIRST
+            else write(
+                Kind.BOX,
+                meeting.session,
+                index,
+                [self._cipher(meeting, index, index).encrypt(bytes(12), secret, meeting.session)],
+            )
+            for index in range(len(meeting.introductions))
+        ]
+
+    def opened(self, meeting: Meeting, box: bytes) -> bytes:
+        """The session's secret.
+
+        Raises
+        ------
+        HomomorphicError : for a box that the first party did not seal for this party and session.
+        """
+        index = meeting.index_of(self)
+        parts = read(box, Kind.BOX, meeting.session, index)
+        try:
+            cipher = self._cipher(meeting, FIRST, index)
+            secret = cipher.decrypt(bytes(12), b"".join(parts), meeting.session)
+        except (InvalidTag, ValueError):
+            raise HomomorphicError(
+                "the shared secret was not sealed by the first party for this one"
+            ) from None
+        if len(secret) != SECRET_BYTES:
+            raise HomomorphicError(f"a secret has {SECRET_BYTES} bytes, got {len(secret)}")
+        return secret
+
+    def _cipher(self, meeting: Meeting, other: int, receiver: int) -> ChaCha20Poly1305:
+        """The cipher of one box: its key is used once, so its nonce may be constant."""
+        try:
+            public = X25519PublicKey.from_public_bytes(meeting.introductions[other].agreement)
+            common = self.agreement.exchange(public)
+        except ValueError:
+            raise HomomorphicError(f"the agreement key of party {other} is not valid") from None
+        info = DOMAIN + b"box" + receiver.to_bytes(4, "little")
+        return ChaCha20Poly1305(derived(common, meeting.session, info, 32))
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """All parties of a session in the order in which they stand.
+
+    Parameters
+    ----------
+    introductions : one a party.
+    session : a hash of them and of the terms; new where any nonce is.
+    """
+
+    introductions: tuple[Introduction, ...]
+    session: bytes
+
+    @classmethod
+    def of(
+        cls, introductions: Sequence[Introduction], terms: bytes, roster: Roster | None = None
+    ) -> Meeting:
+        """The session of parties whose introductions are in order.
+
+        Parameters
+        ----------
+        introductions : as the aggregator relays them.
+        terms : what was agreed.
+        roster : the identities agreed beforehand. Without a roster the party believes the relayed
+            identities, and does not notice an aggregator that answers for invented parties.
+
+        Raises
+        ------
+        HomomorphicError : for fewer than two parties, one that appears twice, a wrong signature,
+            or identities other than the roster's.
+        """
+        if len(introductions) < 2:
+            raise HomomorphicError(f"a session has at least 2 parties, got {len(introductions)}")
+        identities = tuple(each.identity for each in introductions)
+        if len(set(identities)) != len(identities):
+            raise HomomorphicError("a party is introduced twice")
+        if roster is not None and identities != roster.keys:
+            raise HomomorphicError("the parties introduced are not those of the roster")
+        for each in introductions:
+            each.check(terms)
+        spoken = b"".join(each.to_bytes() for each in introductions)
+        session = sha256(DOMAIN + sha256(terms).digest() + spoken).digest()[:SESSION_BYTES]
+        return cls(tuple(introductions), session)
+
+    def index_of(self, member: Member) -> int:
+        """A party's own place.
+
+        Raises
+        ------
+        HomomorphicError : when the party was left out, or its introduction was changed.
+        """
+        try:
+            return self.introductions.index(member.introduction)
+        except ValueError:
+            raise HomomorphicError("this party's own introduction was left out") from None
+
+
+def derived(secret: bytes, session: bytes, purpose: bytes, size: int) -> bytes:
+    """Bytes for one purpose of one session, by HKDF-SHA256 (RFC 5869)."""
+    return HKDF(algorithm=SHA256(), length=size, salt=session, info=purpose).derive(secret)
+
+
+def key_seed(secret: bytes, session: bytes) -> bytes:
+    """The 64 bytes that the session's secret encryption key is derived from."""
+    return derived(secret, session, DOMAIN + b"encryption key", 64)
+
+
+def run_seed(secret: bytes, session: bytes, run: int) -> bytes:
+    """The 32 bytes that a run's checks are derived from."""
+    return derived(secret, session, DOMAIN + b"checks of run %d" % run, 32)
+
+
+def _signed(terms: bytes, agreement: bytes, nonce: bytes) -> bytes:
+    return DOMAIN + sha256(terms).digest() + agreement + nonce

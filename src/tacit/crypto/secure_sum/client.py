@@ -1,0 +1,394 @@
+"""A client of a secure sum: five steps, each taken once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from tacit.arrays import Integers
+from tacit.crypto.errors import ForgedError, RefusedError, RoundError, TooFewError
+from tacit.crypto.identities import Identity
+from tacit.crypto.secure_sum import messages
+from tacit.crypto.secure_sum.consistency import (
+    NO_DIGEST,
+    announced_statement,
+    check_certificate,
+    check_delivery,
+    check_lists,
+    digest_of,
+    lists_statement,
+)
+from tacit.crypto.secure_sum.graph import Indices, arrange, neighbours
+from tacit.crypto.secure_sum.masking import agree, pair_mask, self_mask, to_words
+from tacit.crypto.secure_sum.messages import Advert, Kind
+from tacit.crypto.secure_sum.restart import check_ended, ended_record
+from tacit.crypto.secure_sum.secret_sharing import split
+from tacit.crypto.secure_sum.shares import NONCE, SEED_BYTES, public_of, revealed_half, share_box
+from tacit.crypto.secure_sum.terms import SumTerms
+
+STEPS = ("advertise", "share", "mask", "certify", "reveal")
+
+
+class SumClient:
+    """A client's side of one attempt at a sum, whose secrets live in this object only and are never
+    reused.
+
+    A step that raises has told nobody anything and may be taken again with another message.
+
+    Parameters
+    ----------
+    identity : the client's signing key, which is in the roster.
+    terms : what the client agreed to, from a source that it trusts.
+    restart : for another attempt than the first, the server's message with statements that the last
+        one is over.
+    last : what this client was in the last attempt; None where it was not told of it. Its secrets
+        are erased.
+
+    Raises
+    ------
+    UnknownClientError : when the roster does not hold the identity.
+    RefusedError, TooFewError : when an earlier attempt could still be opened.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        terms: SumTerms,
+        restart: bytes = b"",
+        last: SumClient | None = None,
+    ) -> None:
+        self.index = terms.roster.index_of(identity)
+        if terms.attempt:
+            self._check_restart(terms, restart, last)
+        self._identity, self._terms = identity, terms
+        self._taken = 0
+        self._has_given_up = False
+        self._sealing = X25519PrivateKey.generate().private_bytes_raw()
+        self._masking = X25519PrivateKey.generate().private_bytes_raw()
+        self._seed = os.urandom(SEED_BYTES)
+        self._advert = b""
+        self._transcript = b""
+        self._arranged: Indices = np.zeros(0, dtype=np.int64)
+        self._adverts: dict[int, Advert] = {}
+        self._secrets: dict[int, bytes] = {}
+        self._shares: dict[int, bytes] = {}
+        self._announced: frozenset[int] = frozenset(range(terms.clients))
+        self._digest = NO_DIGEST
+        self._stayed: frozenset[int] = frozenset()
+        self._left: frozenset[int] = frozenset()
+
+    def __repr__(self) -> str:
+        return f"SumClient(index={self.index}, steps taken={STEPS[: self._taken]})"
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """All that the client holds, its secrets too: store it where nobody else can read it."""
+        return {
+            "taken": self._taken,
+            "has_given_up": self._has_given_up,
+            "sealing": self._sealing,
+            "masking": self._masking,
+            "seed": self._seed,
+            "own": self._advert,
+            "transcript": self._transcript,
+            "arranged": self._arranged.tolist(),
+            "adverts": {index: advert.to_bytes() for index, advert in self._adverts.items()},
+            "secrets": dict(self._secrets),
+            "held": dict(self._shares),
+            "announced": sorted(self._announced),
+            "digest": self._digest,
+            "stayed": sorted(self._stayed),
+            "left": sorted(self._left),
+        }
+
+    @classmethod
+    def resumed(cls, identity: Identity, terms: SumTerms, state: Mapping[str, Any]) -> SumClient:
+        """The client as it was when it gave its ``state``, for one that was stopped since.
+
+        Resume from a state only once: a client that resumes twice from the same state could answer
+        a round in two ways, and sign two lists.
+        """
+        client = cls.__new__(cls)
+        client.index = terms.roster.index_of(identity)
+        client._identity, client._terms = identity, terms
+        client._taken, client._has_given_up = state["taken"], state["has_given_up"]
+        client._sealing, client._masking = state["sealing"], state["masking"]
+        client._seed, client._advert = state["seed"], state["own"]
+        client._transcript, client._digest = state["transcript"], state["digest"]
+        client._arranged = np.array(state["arranged"], dtype=np.int64)
+        client._adverts = {k: Advert.from_bytes(advert) for k, advert in state["adverts"].items()}
+        client._secrets, client._shares = dict(state["secrets"]), dict(state["held"])
+        client._announced = frozenset(state["announced"])
+        client._stayed, client._left = frozenset(state["stayed"]), frozenset(state["left"])
+        return client
+
+    def advertise(self) -> bytes:
+        """Two fresh public keys and a commitment to the seed, signed. It spends nothing.
+
+        Raises
+        ------
+        RoundError : when the step is out of turn.
+        """
+        self._check_turn("advertise")
+        keys = (
+            public_of(self._sealing)
+            + public_of(self._masking)
+            + self._terms.commitment(self.index, self._seed)
+        )
+        self._advert = keys + self._identity.sign(self._terms.signed_part(self.index, keys))
+        self._taken += 1
+        return self._write(Kind.ADVERT, self._advert)
+
+    def share(self, adverts: bytes) -> bytes:
+        """Shares of the seed and of the mask key, sealed for each neighbour. It spends nothing.
+
+        The server learns who the neighbours are, which it can work out itself.
+
+        Parameters
+        ----------
+        adverts : the server's message with everybody's keys.
+
+        Raises
+        ------
+        ForgedError : when a neighbour's keys are not signed by its identity for these terms.
+        RefusedError : when this client's own keys are missing or were changed.
+        TooFewError : when fewer clients than agreed take part.
+        SumError : for any other message, or when the step is out of turn.
+        """
+        self._check_turn("share")
+        body = self._read(Kind.ADVERTS, adverts, messages.EVERYBODY)
+        records = messages.unpack_records(body, messages.ADVERT_BYTES, self._terms.clients)
+        self._check_adverts(records)
+        transcript = self._terms.transcript(body)
+        arranged = arrange(np.array(list(records)), transcript)
+        around = neighbours(arranged, self.index, self._terms.neighbourhood.degree).tolist()
+        verified = {index: self._verified(index, records[index]) for index in around}
+        sealing = X25519PrivateKey.from_private_bytes(self._sealing)
+        secrets = {index: agree(sealing, verified[index].sealing) for index in around}
+        holders = np.array([*around, self.index])
+        secret = self._seed + self._masking
+        shares = split(secret, holders + 1, self._terms.neighbourhood.threshold)
+        sealed = {
+            holder: share_box(secrets[holder], transcript, owner=self.index, holder=holder).encrypt(
+                NONCE, share.tobytes(), None
+            )
+            for holder, share in zip(around, shares[:-1], strict=True)
+        }
+        self._adverts, self._secrets, self._transcript = verified, secrets, transcript
+        self._arranged = arranged
+        self._shares = {self.index: shares[-1].tobytes()}
+        self._taken += 1
+        return self._write(Kind.SHARES, messages.pack_records(sealed))
+
+    def mask(self, delivery: bytes, vector: Integers) -> bytes:
+        """The vector plus its masks, modulo a power of two, and a signature. It spends nothing.
+
+        The server receives uniformly random words: it can take the masks away from the sum of all
+        masked vectors only (Bonawitz et al. 2017, section 4). The signature is of the digest d of
+        all keys and of who is announced to have shared.
+
+        Parameters
+        ----------
+        delivery : the server's message that announces who shared, with the shares that neighbours
+            sealed for this client.
+        vector : int64, shape (length,).
+
+        Raises
+        ------
+        TypeError : for a vector that is not of 64-bit integers.
+        ValueError : for a vector of another shape, or with a number beyond the agreed largest.
+        ForgedError : when shares were not sealed by the owner of the advertised keys.
+        RefusedError : when the shares are not those of exactly the neighbours among the announced.
+        TooFewError : when too few holders of this client's shares remain.
+        SumError : for any other message, or when the step is out of turn.
+        """
+        self._check_turn("mask")
+        self._check_vector(vector)
+        body = self._read(Kind.DELIVERY, delivery, self.index)
+        announced, rest = messages.take_indices(body, self._terms.clients)
+        sealed = messages.unpack_records(rest, messages.BOX_BYTES, self._terms.clients)
+        check_delivery(self._terms.rule, self.index, self._arranged, announced, sealed)
+        opened = {owner: self._opened(owner, box) for owner, box in sealed.items()}
+        threshold = self._terms.neighbourhood.threshold
+        if len(opened) + 1 < threshold:
+            raise TooFewError(
+                f"a client's shares must have at least {threshold} holders, got {len(opened) + 1}"
+            )
+        masked = self._masked(vector, list(opened))
+        terms = self._terms
+        digest = digest_of(terms.digest, terms.attempt, self._transcript, announced)
+        signature = self._identity.sign(announced_statement(digest))
+        self._shares = self._shares | opened
+        self._announced, self._digest = announced, digest
+        self._seed = self._sealing = self._masking = b""
+        self._secrets = {}
+        self._taken += 1
+        return self._write(Kind.MASKED, masked + signature)
+
+    def certify(self, lists: bytes) -> bytes:
+        """A signature of who sent a vector and who did not, once. It spends nothing.
+
+        Parameters
+        ----------
+        lists : the server's message that says who sent a masked vector, each with its signature of
+            the digest, and who did not.
+
+        Raises
+        ------
+        RefusedError : when the lists are not those that ``check_lists`` accepts.
+        TooFewError : when fewer vectors than agreed would be summed.
+        SumError : for any other message, or when the step is out of turn.
+        """
+        self._check_turn("certify")
+        body = self._read(Kind.LISTS, lists, messages.EVERYBODY)
+        clients = self._terms.clients
+        signed, rest = messages.take_records(body, messages.SIGNATURE_BYTES, clients)
+        left = frozenset(messages.unpack_records(rest, 0, clients))
+        statement = announced_statement(self._digest)
+        digests = dict.fromkeys(self._signers(statement, signed), self._digest)
+        stayed = frozenset(signed)
+        check_lists(
+            self._terms.rule,
+            self.index,
+            self._arranged,
+            self._announced,
+            stayed,
+            left,
+            digests | {self.index: self._digest},
+        )
+        self._stayed, self._left = stayed, left
+        self._taken += 1
+        statement = lists_statement(self._digest, stayed, left)
+        return self._write(Kind.SIGNED, self._identity.sign(statement))
+
+    def reveal(self, certificate: bytes) -> bytes:
+        """Shares of the seeds of those who sent a vector, and of the mask keys of those who left.
+
+        It spends nothing: with enough shares the server takes the masks off the sum. A client
+        answers once, with one kind of share of each client, and then forgets all of them.
+
+        Parameters
+        ----------
+        certificate : the server's message with the signatures of the lists.
+
+        Raises
+        ------
+        RefusedError : when a signer is not said to have stayed.
+        TooFewError : when fewer than tau clients signed the lists that this client signed.
+        SumError : for any other message, or when the step is out of turn.
+        """
+        self._check_turn("reveal")
+        body = self._read(Kind.CERTIFICATE, certificate, messages.EVERYBODY)
+        signed = messages.unpack_records(body, messages.SIGNATURE_BYTES, self._terms.clients)
+        statement = lists_statement(self._digest, self._stayed, self._left)
+        signers = self._signers(statement, signed)
+        check_certificate(self._terms.rule, self._stayed, signers)
+        left = self._left
+        shares = {
+            owner: revealed_half(share, owner in left) for owner, share in self._shares.items()
+        }
+        self._taken += 1
+        self._shares = {}
+        return self._write(Kind.REVEALED, messages.pack_records(shares))
+
+    def give_up(self) -> bytes:
+        """A signed statement that this client reveals nothing in this attempt or an earlier one.
+
+        All secrets of the attempt are erased first. The server learns that the client gave up, and
+        which digest it had signed.
+
+        Raises
+        ------
+        RoundError : when the client revealed its shares, or gave up before.
+        """
+        if self._has_given_up or self._taken == len(STEPS):
+            raise RoundError(f"client {self.index} cannot give up an attempt that is over")
+        self._erase()
+        return self._write(Kind.ENDED, ended_record(self._identity, self._terms, self._digest))
+
+    def _erase(self) -> None:
+        self._has_given_up = True
+        self._seed = self._sealing = self._masking = b""
+        self._adverts, self._secrets, self._shares = {}, {}, {}
+
+    def _check_restart(self, terms: SumTerms, restart: bytes, last: SumClient | None) -> None:
+        """Refuse another attempt while the last could be opened, and give the last one up."""
+        announced, digest = frozenset(range(terms.clients)), NO_DIGEST
+        if last is not None:
+            if last._terms.digest != terms.digest:
+                raise RefusedError("another attempt must have the terms of the last")
+            if last._taken == len(STEPS):
+                raise RefusedError(f"client {self.index} revealed its shares in the last attempt")
+            if last._terms.attempt == terms.attempt - 1:
+                announced, digest = last._announced, last._digest
+        check_ended(terms, restart, announced, digest)
+        if last is not None:
+            last._erase()
+
+    def _check_turn(self, step: str) -> None:
+        due = () if self._has_given_up else STEPS[self._taken : self._taken + 1]
+        if due != (step,):
+            raise RoundError(
+                f"client {self.index} cannot {step} now: "
+                + (f"{due[0]} is due" if due else "it is done")
+            )
+
+    def _check_adverts(self, records: dict[int, bytes]) -> None:
+        fewest = self._terms.neighbourhood.fewest
+        if len(records) < fewest:
+            raise TooFewError(f"at least {fewest} clients must take part, got {len(records)}")
+        if records.get(self.index) != self._advert:
+            raise RefusedError(f"the keys of client {self.index} are missing or were changed")
+
+    def _check_vector(self, vector: Integers) -> None:
+        """Refuse a vector that is not as agreed, without a word about its private numbers."""
+        length, largest = self._terms.length, self._terms.largest
+        if vector.dtype != np.int64:
+            raise TypeError(f"a vector must hold 64-bit integers, got {vector.dtype}")
+        if vector.shape != (length,):
+            raise ValueError(f"a vector must have the shape ({length},), got {vector.shape}")
+        if vector.max() > largest or vector.min() < -largest:
+            raise ValueError(f"a number of the vector is beyond the agreed largest, {largest}")
+
+    def _signers(self, statement: bytes, signed: Mapping[int, bytes]) -> list[int]:
+        """The clients whose signatures of this statement are valid."""
+        verified = self._terms.roster.has_signed
+        return [
+            index for index, signature in signed.items() if verified(index, statement, signature)
+        ]
+
+    def _verified(self, index: int, record: bytes) -> Advert:
+        advert = Advert.from_bytes(record)
+        signed = self._terms.signed_part(index, advert.keys)
+        self._terms.roster.verify(index, signed, advert.signature)
+        return advert
+
+    def _opened(self, owner: int, sealed: bytes) -> bytes:
+        box = share_box(self._secrets[owner], self._transcript, owner=owner, holder=self.index)
+        try:
+            return box.decrypt(NONCE, sealed, None)
+        except InvalidTag:
+            raise ForgedError(
+                f"the shares in the name of client {owner} were not sealed by it in this session"
+            ) from None
+
+    def _masked(self, vector: Integers, partners: list[int]) -> bytes:
+        shape = (self._terms.length, self._terms.bits)
+        words = to_words(vector, self._terms.bits)
+        words += self_mask(self._seed, self._transcript, self.index, shape)
+        masking = X25519PrivateKey.from_private_bytes(self._masking)
+        for partner in partners:
+            public, pair = self._adverts[partner].masking, (self.index, partner)
+            words += pair_mask(masking, public, self._transcript, pair, shape)
+        return words.tobytes()
+
+    def _read(self, kind: Kind, message: bytes, index: int) -> bytes:
+        return messages.read(message, kind, self._terms.session, index)
+
+    def _write(self, kind: Kind, body: bytes) -> bytes:
+        return messages.write(kind, self._terms.session, self.index, body)

@@ -1,0 +1,343 @@
+"""Who masks with whom: everybody, or a random ring when clients are many.
+
+Above ``COMPLETE`` clients each has k neighbours on a ring in random order, k/2 on each side: a
+Harary graph with random labels (Bell et al. 2020, "Secure Single-Server Aggregation with
+(Poly)Logarithmic Overhead", section 3). Costs a client then grow with k instead of K.
+
+Let C clients, fixed before the order is drawn, collude with the server, and let at most D drop out.
+A sum stays secret unless one of the first two happens, and comes about unless one of the others
+does:
+
+1. *A client's secrets leak*: ``threshold`` or more of some client's k neighbours collude. Their
+   number is hypergeometric; a union bound over clients.
+2. *A part of the sum leaks*: without those who collude or left the ring falls apart, and the
+   server can unmask each part's sum. That takes two gaps of k/2 places. The server may choose who
+   "left" when it knows the order; so clients refuse lists by which any two disjoint windows of k/2
+   places hold at most ``window_excess`` clients of the sum, a number that colluders there exceed
+   with a small probability only: hypergeometric, a union bound over pairs of windows.
+3. *Lost shares*: fewer than ``threshold`` of those who hold some client's shares remain.
+4. *Refused lists*: dropouts by chance empty two windows that far.
+
+The order comes from a hash of all advertised keys, so that no client and no server chooses it. A
+server that lies may still try out many lists of keys, by leaving out clients or by letting those
+who collude with it advertise again, and pick from n graphs: the bounds then hold n times over.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, comb, floor
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.arrays import Floats
+from tacit.crypto.secure_sum.masking import WIDE, expand
+
+Indices = NDArray[np.int64]
+
+COMPLETE = 64
+"""Largest number of clients of which each masks with every other."""
+
+SECRECY = 2.0**-40
+COMPLETION = 2.0**-30
+ROUNDING = 1e-9
+"""0.29 of 100 clients are 29 of them."""
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """How many neighbours a client masks and shares with, and how many shares open its secrets.
+
+    A client's secrets are shared among its neighbours and itself, ``degree + 1`` holders. On the
+    complete graph ``threshold`` is ``certificate_size``.
+
+    Parameters
+    ----------
+    degree : neighbours a client; even, or everybody else.
+    threshold : shares that open a secret, more than half of them.
+    fewest : clients without whom there is no sum; no client helps to unmask a sum of fewer.
+    colluders : clients that may collude with the server.
+
+    Raises
+    ------
+    ValueError : when the threshold is not above half of the holders, or exceeds the holders,
+        ``fewest`` is below the threshold, or colluders are fewer than none.
+
+    Examples
+    --------
+    >>> Neighbourhood.complete(10)
+    Neighbourhood(degree=9, threshold=7, fewest=7, colluders=2)
+    >>> Neighbourhood.sparse(1000, dropouts=0.1, corrupted=0.1)
+    Neighbourhood(degree=64, threshold=33, fewest=900, colluders=100)
+    """
+
+    degree: int
+    threshold: int
+    fewest: int
+    colluders: int
+
+    def __post_init__(self) -> None:
+        holders = self.degree + 1
+        if not holders < 2 * self.threshold <= 2 * holders:
+            raise ValueError(
+                f"threshold must be above half of {holders} holders and at most all of them, "
+                f"got {self.threshold}"
+            )
+        if self.fewest < self.threshold:
+            raise ValueError(
+                f"fewest must be at least the threshold {self.threshold}, got {self.fewest}"
+            )
+        if self.colluders < 0:
+            raise ValueError(f"colluders must be at least 0, got {self.colluders}")
+
+    @classmethod
+    def complete(
+        cls, clients: int, colluders: int | None = None, fewest: int | None = None
+    ) -> Neighbourhood:
+        """Everybody masks with everybody.
+
+        Parameters
+        ----------
+        clients : the clients of the roster.
+        colluders : how many of them may collude; None takes ``default_colluders``.
+        fewest : clients without whom there is no sum; None takes as few as are secure.
+        """
+        corrupted = default_colluders(clients) if colluders is None else colluders
+        shares = certificate_size(clients, corrupted)
+        return cls(clients - 1, shares, shares if fewest is None else fewest, corrupted)
+
+    @classmethod
+    def sparse(cls, clients: int, dropouts: float = 0.3, corrupted: float = 0.2) -> Neighbourhood:
+        """The fewest neighbours with which each event at the head of this module has at most its
+        chance: ``2**-40`` for the two of secrecy, ``2**-30`` for those of a sum that fails.
+
+        Parameters
+        ----------
+        clients : the clients of the roster.
+        dropouts : the share of them that may drop out.
+        corrupted : the share of them that may collude with the server.
+
+        Raises
+        ------
+        ValueError : when a share is not from 0 to below 1, or fewer clients would remain than must
+            certify who stayed.
+        """
+        for name, share in (("dropouts", dropouts), ("corrupted", corrupted)):
+            if not 0 <= share < 1:
+                raise ValueError(f"{name} must be from 0 to below 1, got {share}")
+        dropped = floor(dropouts * clients + ROUNDING)
+        return _smallest(clients, dropped, ceil(corrupted * clients - ROUNDING))
+
+    @classmethod
+    def of(
+        cls, clients: int, colluders: int | None = None, fewest: int | None = None
+    ) -> Neighbourhood:
+        """Complete up to 64 clients, sparse above; parameters as for ``complete``, but that a
+        sparse graph without ``fewest`` bears three clients in ten that drop out."""
+        if clients <= COMPLETE:
+            return cls.complete(clients, colluders, fewest)
+        corrupted = default_colluders(clients) if colluders is None else colluders
+        dropped = floor(0.3 * clients + ROUNDING) if fewest is None else clients - fewest
+        return _smallest(clients, dropped, corrupted)
+
+
+def default_colluders(clients: int) -> int:
+    """The number b of clients that a plan bears where it names none: a fifth, rounded up; of two
+    clients none.
+
+    Examples
+    --------
+    >>> [default_colluders(clients) for clients in (1, 2, 3, 10, 1000)]
+    [0, 0, 1, 2, 200]
+    """
+    return ceil(clients / 5) if clients > 2 else 0
+
+
+def certificate_size(clients: int, colluders: int) -> int:
+    """The number tau of clients that must sign who stayed and who left.
+
+    Examples
+    --------
+    >>> certificate_size(10, 2), certificate_size(64, 13)
+    (7, 39)
+    """
+    return (clients + colluders) // 2 + 1
+
+
+def check_fewest(clients: int, colluders: int, fewest: int) -> None:
+    """Refuse a number of clients that cannot certify a sum.
+
+    Raises
+    ------
+    ValueError : when ``fewest`` is below ``certificate_size``.
+
+    Examples
+    --------
+    >>> check_fewest(10, 2, 6)
+    Traceback (most recent call last):
+    ValueError: fewest must be at least 7 of 10 clients of which 2 may collude, got 6
+    """
+    if fewest < (needed := certificate_size(clients, colluders)):
+        raise ValueError(
+            f"fewest must be at least {needed} of {clients} clients of which {colluders} may "
+            f"collude, got {fewest}"
+        )
+
+
+@lru_cache(maxsize=64)
+def _smallest(clients: int, dropped: int, corrupted: int) -> Neighbourhood:
+    """The smallest good degree; more neighbours never hurt, so doubling and halving finds it."""
+    check_fewest(clients, corrupted, clients - dropped)
+
+    def enough(degree: int) -> bool:
+        return _good(clients, dropped, corrupted, degree) is not None
+
+    even = range(2, clients - dropped - 1, 2)
+    reach = 1
+    while reach < len(even) and not enough(even[reach]):
+        reach *= 2
+    place = bisect_left(even, True, reach // 2, min(reach, len(even)), key=enough)
+    ring = _good(clients, dropped, corrupted, even[place]) if place < len(even) else None
+    return ring or Neighbourhood.complete(clients, corrupted, clients - dropped)
+
+
+def _good(clients: int, dropped: int, corrupted: int, degree: int) -> Neighbourhood | None:
+    """The ring of this degree whose chances are low enough, with the least threshold."""
+    fewest = clients - dropped
+    thresholds = np.arange((degree + 1) // 2 + 1, min(degree + 1, fewest) + 1)
+    excess = window_excess(clients, fewest, corrupted, degree)
+    if not thresholds.size or refusal_chance(clients, dropped, degree, excess) > COMPLETION:
+        return None
+    leaks = leak_chance(clients, dropped, corrupted, degree, thresholds)
+    losses = loss_chance(clients, dropped, degree, thresholds)
+    good = thresholds[(leaks <= SECRECY) & (losses <= COMPLETION)]
+    return Neighbourhood(degree, int(good[0]), fewest, corrupted) if good.size else None
+
+
+def refusal_chance(clients: int, dropped: int, degree: int, excess: int) -> float:
+    """A bound on the probability that dropouts by chance leave at most ``excess`` clients in two
+    disjoint windows.
+
+    Examples
+    --------
+    >>> f"{refusal_chance(1000, 100, degree=64, excess=33):.1e}"
+    '7.1e-11'
+    """
+    from scipy import stats  # noqa: PLC0415 (half a second to import)
+
+    return float(comb(clients, 2) * stats.hypergeom(clients, clients - dropped, degree).cdf(excess))
+
+
+def leak_chance(
+    clients: int, dropped: int, corrupted: int, degree: int, threshold: ArrayLike
+) -> Floats:
+    """A bound on the probability that enough of some client's neighbours collude.
+
+    All dropouts may come before the graph is drawn, which leaves the colluders a larger share.
+
+    Examples
+    --------
+    >>> f"{leak_chance(1000, 100, 100, degree=52, threshold=29):.1e}"
+    '2.0e-13'
+    """
+    others = max(clients - dropped - 1, corrupted)
+    from scipy import stats  # noqa: PLC0415 (half a second to import)
+
+    law = stats.hypergeom(others, corrupted, min(degree, others))
+    return clients * law.sf(np.asarray(threshold) - 1)
+
+
+def loss_chance(clients: int, dropped: int, degree: int, threshold: ArrayLike) -> Floats:
+    """A bound on the probability that too few holders of some client's shares remain.
+
+    A client that remains holds a share of its own; one that dropped out does not.
+
+    Examples
+    --------
+    >>> f"{loss_chance(1000, 100, degree=52, threshold=29):.1e}"
+    '5.2e-10'
+    """
+    remaining, others = clients - dropped, clients - 1
+    shares = np.asarray(threshold)
+    from scipy import stats  # noqa: PLC0415 (half a second to import)
+
+    remaining_loss = stats.hypergeom(others, remaining - 1, degree).cdf(shares - 2)
+    dropped_loss = stats.hypergeom(others, min(remaining, others), degree).cdf(shares - 1)
+    return remaining * remaining_loss + dropped * dropped_loss
+
+
+def arrange(members: Indices, seed: bytes) -> Indices:
+    """The members in the random order that a 32-byte seed gives."""
+    return members[np.argsort(expand(seed, members.size, WIDE), kind="stable")]
+
+
+def neighbours(arranged: Indices, index: int, degree: int) -> Indices:
+    """The neighbours of one member on the ring, ascending.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> neighbours(np.array([4, 0, 3, 1, 2]), index=0, degree=2)
+    array([3, 4])
+    """
+    if arranged.size - 1 <= degree:
+        return np.sort(arranged[arranged != index])
+    place = int(np.flatnonzero(arranged == index)[0])
+    half = degree // 2
+    steps = np.concatenate([np.arange(-half, 0), np.arange(1, half + 1)])
+    return np.sort(arranged[(place + steps) % arranged.size])
+
+
+def fewest_in_windows(present: ArrayLike, half: int) -> int:
+    """The fewest members that two disjoint windows of ``half`` places of a ring hold together.
+
+    Parameters
+    ----------
+    present : for each place of the ring, at least ``2 half`` of them, whether its client is one.
+    half : the places of a window.
+
+    Examples
+    --------
+    >>> fewest_in_windows([1, 0, 0, 1, 1, 0, 1, 1], half=2)
+    1
+    """
+    members = np.asarray(present, dtype=np.int64)
+    places, reach = members.size, members.size - 2 * half + 1
+    ends = np.cumsum(np.concatenate([[0], members, members[: half - 1]]))
+    counts = ends[half:] - ends[:-half]
+    # least[s] is the least of counts[s], ..., counts[s + span - 1] around the ring; spans double
+    least, span = counts, 1
+    while span < reach:
+        step = min(span, reach - span)
+        least, span = np.minimum(least, np.roll(least, -step)), span + step
+    return int((counts + np.roll(least, -half)).min()) if places else 0
+
+
+def window_excess(clients: int, min_clients: int, colluders: int, degree: int) -> int:
+    """The number beta that the colluders in any two disjoint windows exceed with probability at
+    most ``SECRECY``: a hypergeometric tail, and a union bound over pairs of windows.
+
+    All clients that may be missing may be missing before the ring is drawn, which leaves the
+    colluders the largest share of it.
+
+    Parameters
+    ----------
+    clients : in the whole agreement.
+    min_clients : the fewest that may be on the ring.
+    colluders : how many of them may collude.
+    degree : the places of two windows.
+
+    Examples
+    --------
+    >>> window_excess(1000, 900, 100, degree=52)
+    30
+    """
+    from scipy import stats  # noqa: PLC0415 (half a second to import)
+
+    places = max(min_clients, degree + 2, colluders)
+    least = np.arange(min(degree, colluders) + 1)
+    chances = comb(clients, 2) * stats.hypergeom(places, colluders, degree).sf(least)
+    return int(least[chances <= SECRECY][0])

@@ -1,0 +1,7 @@
+"""The error of records that cannot be evaluated."""
+
+from __future__ import annotations
+
+
+class DataError(ValueError):
+    """Records that cannot be evaluated; the message names the place and the value."""

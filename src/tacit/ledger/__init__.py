@@ -1,0 +1,1 @@
+"""What a client spent: one file, written before every answer."""

@@ -1,0 +1,262 @@
+"""What a ledger's lines add up to: spending in every limit's window, questions answered."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import lru_cache
+
+from tacit.ledger.entries import DEBIT, LIMIT, MICROSECOND, Chain, Entry, Limit, Line
+from tacit.privacy.composition import largest_rho, restated
+from tacit.privacy.cost import Adjacency, Cost
+
+UNIT = 2**100
+"""Parts of 1 in which costs are added: whole numbers of parts, rounded up, have exact sums."""
+
+SLACK = 10**9
+"""A sum may exceed a limit by one part in so many: shares of epsilon are binary fractions."""
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A sum of costs at one adjacency, in units; ``lost`` counts what protects nothing there."""
+
+    epsilon: int = 0
+    delta: int = 0
+    rho: int = 0
+    lost: int = 0
+    rholess: int = 0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(
+            self.epsilon + other.epsilon,
+            self.delta + other.delta,
+            self.rho + other.rho,
+            self.lost + other.lost,
+            self.rholess + other.rholess,
+        )
+
+    def __sub__(self, other: Amount) -> Amount:
+        return Amount(
+            self.epsilon - other.epsilon,
+            self.delta - other.delta,
+            self.rho - other.rho,
+            self.lost - other.lost,
+            self.rholess - other.rholess,
+        )
+
+    def within(self, limit: Limit) -> bool:
+        """Whether this sum stays within a limit."""
+        if math.isinf(limit.epsilon):
+            return True
+        if self.lost:
+            return False
+        if limit.accounting == "zcdp":
+            most = _units(largest_rho(limit.epsilon, limit.delta))
+            return not self.rholess and _below(self.rho, most)
+        return _below(self.epsilon, _units(limit.epsilon)) and _below(
+            self.delta, _units(limit.delta)
+        )
+
+
+@lru_cache(maxsize=4096)
+def amount(cost: Cost, adjacency: Adjacency) -> Amount:
+    """What one release adds at an adjacency.
+
+    Examples
+    --------
+    >>> amount(Cost(1.0, adjacency=Adjacency.RECORD), Adjacency.REPLACE).epsilon == 2 * UNIT
+    True
+    """
+    there = restated(cost, adjacency)
+    if math.isinf(there.epsilon):
+        return Amount(lost=1)
+    epsilon, delta = _units(there.epsilon), _units(there.delta)
+    if there.rho is not None:
+        return Amount(epsilon, delta, _units(there.rho))
+    if there.delta == 0:
+        return Amount(epsilon, delta, -(-(epsilon * epsilon) // (2 * UNIT)))
+    return Amount(epsilon, delta, rholess=1)
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """What was spent under a limit, in its window.
+
+    Parameters
+    ----------
+    limit : the limit.
+    epsilon, delta, rho : the sums at the limit's adjacency; ``rho`` counts what has one.
+    unlimited : how many debits in the window protect nothing at that adjacency.
+    """
+
+    limit: Limit
+    epsilon: float
+    delta: float
+    rho: float
+    unlimited: int
+
+
+@dataclass
+class Window:
+    """The debits that count for a limit: those less than a period ago, by the ledger's time."""
+
+    limit: Limit
+    debits: deque[tuple[int, Amount]] = field(default_factory=deque)
+    total: Amount = field(default_factory=Amount)
+
+    def take(self, time: int, cost: Cost) -> None:
+        """Count a debit in the ledger."""
+        added = amount(cost, self.limit.adjacency)
+        self.debits.append((time, added))
+        self.total = self.total + added
+        while self._gone(self.debits[0][0], time):
+            self.total = self.total - self.debits.popleft()[1]
+
+    def at(self, time: int) -> Amount:
+        """The sum at a time that is not before the last debit's; the call changes nothing."""
+        total = self.total
+        for when, added in self.debits:
+            if not self._gone(when, time):
+                break
+            total = total - added
+        return total
+
+    def _gone(self, when: int, now: int) -> bool:
+        return self.limit.period is not None and when <= now - self.limit.period // MICROSECOND
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A debited question: its answer may be sent again, and later ones must not contradict it."""
+
+    step: str
+    cost: Cost
+    dataset: str
+    fingerprint: bytes
+    protocol: str
+    request: bytes
+    hash: bytes
+
+
+class Accounts:
+    """All that a ledger's lines say; it reads line after line along their chain."""
+
+    def __init__(self, chain: Chain) -> None:
+        self.chain = chain
+        self._debits: dict[str, list[tuple[int, Cost]]] = {}
+        self._windows: dict[str, dict[tuple[Adjacency, timedelta | None], Window]] = {}
+        self._answered: dict[tuple[str, str], Answered] = {}
+        self._sessions: dict[str, list[Answered]] = {}
+        self._names: dict[bytes, str] = {}
+        self._refused: set[tuple[str, str]] = set()
+        self._costs: dict[Cost, Cost] = {}
+
+    def take(self, lines: Iterable[Line]) -> None:
+        """Follow the chain over more lines, and count them.
+
+        Raises
+        ------
+        BrokenChainError : where a line does not follow from those before.
+        """
+        for line in lines:
+            self.chain.follow(line)
+            if line.kind == LIMIT:
+                self._take_limit(line.limit)
+            elif line.kind == DEBIT:
+                self._take_debit(line, line.entry)
+            else:
+                self._refused.add((line.entry.session, line.entry.step))
+
+    def spending(self, dataset: str, clock: int) -> list[StepCost]:
+        """Every limit of a data set, with what was spent under it."""
+        return [
+            _spending(window.limit, window.at(self.chain.moment(clock)))
+            for window in self._windows.get(dataset, {}).values()
+        ]
+
+    def passed(self, dataset: str, cost: Cost, clock: int) -> StepCost | None:
+        """The first limit that a cost would pass, with what is spent under it; None if it fits."""
+        for window in self._windows.get(dataset, {}).values():
+            spent = window.at(self.chain.moment(clock))
+            if not (spent + amount(cost, window.limit.adjacency)).within(window.limit):
+                return _spending(window.limit, spent)
+        return None
+
+    def is_limited(self, dataset: str) -> bool:
+        """Whether a limit was ever set for the data set, be it infinite."""
+        return dataset in self._windows
+
+    def answered(self, session: str, step: str) -> Answered | None:
+        """The last question debited under a session and step."""
+        return self._answered.get((session, step))
+
+    def debits_of(self, session: str) -> list[Answered]:
+        """All debits of a session, in order."""
+        return list(self._sessions.get(session, ()))
+
+    def answers_of(self, session: str) -> list[bytes]:
+        """The hashes of the last debit of each of a session's steps."""
+        return [
+            question.hash
+            for (debited_session, _), question in self._answered.items()
+            if debited_session == session
+        ]
+
+    def name_of(self, fingerprint: bytes) -> str | None:
+        """The name under which these records were debited first."""
+        return self._names.get(fingerprint)
+
+    def was_refused(self, session: str, step: str) -> bool:
+        """Whether a refusal under this session and step has been noted."""
+        return (session, step) in self._refused
+
+    def datasets(self) -> list[str]:
+        """All data sets with limits or debits, by name."""
+        return sorted(self._windows.keys() | self._debits.keys())
+
+    def history(self, dataset: str | None = None) -> Counter[Cost]:
+        """What was spent about a data set, or about all together: each cost, how often."""
+        names = self._debits if dataset is None else [dataset]
+        return Counter(cost for name in names for _, cost in self._debits.get(name, []))
+
+    def _take_debit(self, line: Line, entry: Entry) -> None:
+        cost = self._costs.setdefault(entry.cost, entry.cost)
+        self._debits.setdefault(entry.dataset, []).append((line.time, cost))
+        for window in self._windows.get(entry.dataset, {}).values():
+            window.take(line.time, cost)
+        answered = Answered(
+            entry.step,
+            cost,
+            entry.dataset,
+            entry.fingerprint,
+            entry.protocol,
+            entry.request,
+            line.hash,
+        )
+        self._answered[(entry.session, entry.step)] = answered
+        self._sessions.setdefault(entry.session, []).append(answered)
+        self._names.setdefault(entry.fingerprint, entry.dataset)
+
+    def _take_limit(self, limit: Limit) -> None:
+        window = Window(limit)
+        for time, cost in self._debits.get(limit.dataset, []):
+            window.take(time, cost)
+        windows = self._windows.setdefault(limit.dataset, {})
+        windows[(limit.adjacency, limit.period)] = window
+
+
+def _spending(limit: Limit, total: Amount) -> StepCost:
+    return StepCost(limit, total.epsilon / UNIT, total.delta / UNIT, total.rho / UNIT, total.lost)
+
+
+def _units(number: float) -> int:
+    numerator, denominator = number.as_integer_ratio()
+    return -(-numerator * UNIT // denominator)
+
+
+def _below(total: int, most: int) -> bool:
+    return total * SLACK <= most * (SLACK + 1)

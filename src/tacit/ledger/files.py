@@ -1,0 +1,213 @@
+"""A ledger's files: the SQLite book, and the key of its digests beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tacit.ledger.entries import CHAIN, COLUMNS
+from tacit.ledger.errors import LedgerError
+
+APPLICATION = 0x74414354
+VERSION = 1
+KEY_BYTES = 32
+WAIT_SECONDS = 30.0
+OWNER_ONLY = 0o600
+
+NUMBERED = ("number INTEGER PRIMARY KEY", *COLUMNS[1:])
+
+SCHEMA = f"""
+CREATE TABLE identity (version INTEGER, name BLOB, key_check BLOB);
+CREATE TABLE entries ({", ".join(NUMBERED)});
+PRAGMA application_id = {APPLICATION};
+"""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What identifies a ledger: 16 random bytes, and a digest that its key must give."""
+
+    name: bytes
+    key_check: bytes
+
+    @property
+    def first_hash(self) -> bytes:
+        """The hash before the first entry: SHA-256 of a prefix, the name and the key's check."""
+        return hashlib.sha256(CHAIN + b" identity" + self.name + self.key_check).digest()
+
+
+class Key:
+    """A ledger's secret key for digests: without it nobody can test which records gave a digest."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def digest(self, purpose: str, content: bytes) -> bytes:
+        """HMAC-SHA256 of the content, 32 bytes, apart for each purpose."""
+        return hmac.digest(self._secret, purpose.encode() + b"\0" + content, "sha256")
+
+    @property
+    def check(self) -> bytes:
+        """The digest by which a ledger recognises its key."""
+        return self.digest("key", b"")
+
+
+def opened(path: Path) -> tuple[sqlite3.Connection, Identity, Key]:
+    """A ledger to write in, made if there is none; the writes of its connection are durable.
+
+    Raises
+    ------
+    LedgerError : for a file that is no ledger, that others may read or write, or whose key is
+        missing or another ledger's.
+    OSError : where the files cannot be made or read.
+    """
+    if not path.exists():
+        _make(path)
+    key = _read_key(path)
+    _check_owner_only(path)
+    connection = sqlite3.connect(
+        path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    with closed_on_error(connection, path):
+        identity = _identity(connection, path)
+        if not hmac.compare_digest(identity.key_check, key.check):
+            raise LedgerError(f"{key_path(path)} is not the key of {path}")
+        _make_durable(connection, path)
+    return connection, identity, key
+
+
+def opened_readonly(path: Path) -> tuple[sqlite3.Connection, Identity]:
+    """A ledger to read, without its key; also where its folder cannot be written.
+
+    Raises
+    ------
+    LedgerError : for a file that is no ledger.
+    FileNotFoundError : where there is none.
+    """
+    path.stat()
+    place = path.absolute().as_uri()
+    beside = path.with_name(f"{path.name}-wal")
+    unchanging = not beside.exists() and not os.access(path.parent, os.W_OK)
+    mode = "mode=ro&immutable=1" if unchanging else "mode=ro"
+    connection = sqlite3.connect(
+        f"{place}?{mode}",
+        uri=True,
+        timeout=WAIT_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    with closed_on_error(connection, path):
+        return connection, _identity(connection, path)
+
+
+def key_path(path: Path) -> Path:
+    """Where a ledger's key lies."""
+    return path.with_name(f"{path.name}.key")
+
+
+@contextlib.contextmanager
+def closed_on_error(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """Close a connection that cannot be used, and name its file."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        connection.close()
+        raise LedgerError(f"{path} cannot be used as a ledger: {error}") from None
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _make(path: Path) -> None:
+    """Make key and book, each whole or not at all, even if others do so at the same time."""
+    path.parent.stat()
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        _write_new(draft, secrets.token_bytes(KEY_BYTES))
+        _publish(draft, key_path(path))
+        _write_new(draft, b"")
+        _fill(draft, Identity(secrets.token_bytes(16), _read_key(path).check))
+        _publish(draft, path)
+    except sqlite3.Error as error:
+        raise LedgerError(f"{path} cannot be made: {error}") from None
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _fill(draft: Path, identity: Identity) -> None:
+    connection = sqlite3.connect(draft, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.executescript(SCHEMA)
+        values = (VERSION, identity.name, identity.key_check)
+        connection.execute("INSERT INTO identity VALUES (?, ?, ?)", values)
+    finally:
+        connection.close()
+
+
+def _write_new(path: Path, content: bytes) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
+    with os.fdopen(file, "wb") as opened_file:
+        opened_file.write(content)
+
+
+def _publish(draft: Path, path: Path) -> None:
+    """Give a finished file its name, unless another has it by now; file and name are durable."""
+    sync(draft)
+    with contextlib.suppress(FileExistsError):
+        path.hardlink_to(draft)
+    draft.unlink()
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's content, or a folder's names, are on disk."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _read_key(path: Path) -> Key:
+    beside = key_path(path)
+    try:
+        secret = beside.read_bytes()
+    except FileNotFoundError:
+        raise LedgerError(f"{beside} is missing: the ledger cannot go on without its key") from None
+    if len(secret) != KEY_BYTES:
+        raise LedgerError(f"{beside} must have {KEY_BYTES} bytes, got {len(secret)}")
+    _check_owner_only(beside)
+    return Key(secret)
+
+
+def _check_owner_only(path: Path) -> None:
+    mode = path.stat().st_mode & 0o777
+    if mode & 0o077:
+        raise LedgerError(f"{path} must be its owner's only, got mode {mode:o}; run: chmod 600")
+
+
+def _identity(connection: sqlite3.Connection, path: Path) -> Identity:
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    if application != APPLICATION:
+        raise LedgerError(f"{path} is not a ledger")
+    version, name, key_check = connection.execute("SELECT * FROM identity").fetchone()
+    if version != VERSION:
+        raise LedgerError(f"{path} has version {version}; this program reads {VERSION}")
+    return Identity(name, key_check)
+
+
+def _make_durable(connection: sqlite3.Connection, path: Path) -> None:
+    """Every commit waits for the disk."""
+    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    if mode != "wal":
+        raise LedgerError(f"{path} must be in write-ahead mode, got {mode}")
+    for setting in ("synchronous = FULL", "fullfsync = ON", "checkpoint_fullfsync = ON"):
+        connection.execute(f"PRAGMA {setting}")

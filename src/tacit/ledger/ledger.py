@@ -1,0 +1,392 @@
+"""A client's durable ledger: no reply leaves before its cost is on disk.
+
+The ledger is one SQLite file in write-ahead mode whose every commit waits for the disk. Its entries
+say what was asked, when, under which name, and what the answer spent: no counts, scores or labels.
+``docs/ledger.md`` says what it protects against and what not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.ledger.accounts import Answered, StepCost
+from tacit.ledger.entries import (
+    COLUMNS,
+    DEBIT,
+    LIMIT,
+    MICROSECOND,
+    REFUSAL,
+    Accounting,
+    Entry,
+    Kind,
+    Limit,
+    Line,
+    Receipt,
+    instant,
+    request_digest,
+)
+from tacit.ledger.errors import BudgetError, ConflictError, LedgerError, LimitError
+from tacit.ledger.files import opened, opened_readonly
+from tacit.ledger.pages import Clock, Pages, microseconds
+from tacit.ledger.records import canonical_records
+from tacit.ledger.replies import Replies, RepliesInMemory, SealedReplies
+from tacit.privacy.cost import NOTHING, Adjacency, Cost
+
+__all__ = [
+    "BudgetError",
+    "ConflictError",
+    "Entry",
+    "Ledger",
+    "LedgerError",
+    "Limit",
+    "LimitError",
+    "Pages",
+    "Receipt",
+    "Replies",
+    "RepliesInMemory",
+    "SealedReplies",
+    "answer_once",
+    "request_digest",
+]
+
+WRITE = f"INSERT INTO entries VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
+
+
+class Ledger(Pages):
+    """A client's ledger; made if there is none, readable by its owner only.
+
+    Processes and threads may share a ledger: their debits are serialised. A connection must not be
+    taken through a fork.
+
+    Parameters
+    ----------
+    path : the file, on a local disk. Its key lies beside it, as ``path.key``.
+    clock : seconds since 1970. The ledger's own time never goes back, whatever the clock does.
+    replies : where replies wait for an identical retransmission; in memory by default.
+
+    Raises
+    ------
+    LedgerError : for a file that is no ledger, is not its owner's only, or whose key is missing.
+    OSError : where the files cannot be made or read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from tacit.privacy.cost import Cost
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Ledger(f"{folder.name}/budget.db") as book:
+    ...     set_at = book.limit("registry", epsilon=1.5, adjacency=Adjacency.LABEL)
+    ...     records = book.fingerprint(np.array([0.2, 0.7]), np.array([0, 1]))
+    ...     cost = Cost(1.0, adjacency=Adjacency.LABEL)
+    ...     query = request_digest(b"the query as it arrived")
+    ...     entry = Entry("registry", records, "fedauc", "0 noisy_pairs", "run 1", query, cost)
+    ...     first = answer_once(book, entry, lambda: b"the reply")
+    ...     again = answer_once(book, entry, lambda: b"never computed")
+    ...     later = replace(entry, session="run 2")
+    ...     try:
+    ...         book.debit(later)
+    ...     except LimitError as error:
+    ...         print(error.public)
+    declined: the privacy budget does not allow it
+    >>> first, again
+    (b'the reply', b'the reply')
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        clock: Clock = time.time,
+        replies: Replies | None = None,
+    ) -> None:
+        connection, identity, key = opened(Path(path))
+        super().__init__(Path(path), connection, identity)
+        self._clock = clock
+        self._replies: Replies = RepliesInMemory() if replies is None else replies
+        self._key = key
+
+    @staticmethod
+    def open_readonly(path: str | os.PathLike[str]) -> Pages:
+        """A ledger to look at, without its key.
+
+        Raises
+        ------
+        LedgerError : for a file that is no ledger.
+        FileNotFoundError : where there is none.
+        """
+        return Pages(Path(path), *opened_readonly(Path(path)))
+
+    def fingerprint(self, *columns: NDArray[Any]) -> bytes:
+        """A keyed digest of records, whatever their order: 32 bytes that say nothing without a key.
+
+        Parameters
+        ----------
+        columns : what a record consists of, each shape (M,), of finite numbers.
+
+        Raises
+        ------
+        ValueError : for no columns, columns of different lengths, or numbers that are not finite.
+        """
+        return self._key.digest("records", canonical_records(*columns))
+
+    def limit(
+        self,
+        dataset: str,
+        epsilon: float,
+        delta: float = 0.0,
+        period: timedelta | None = None,
+        adjacency: Adjacency = Adjacency.RECORD,
+        accounting: Accounting = "basic",
+    ) -> Receipt:
+        """Set a data set's limit; it takes the place of one at the same adjacency and period.
+
+        What was debited before counts. Several limits hold together. Without any, nothing is
+        answered; an infinite one refuses nothing. Parameters are those of ``Limit``.
+
+        Raises
+        ------
+        ValueError : for values outside ``Limit``'s bounds.
+        LedgerError : where the ledger cannot be written or does not verify.
+        """
+        wanted = Limit(dataset, float(epsilon), float(delta), adjacency, period, accounting)
+        with self._write() as clock:
+            return self._append(
+                LIMIT,
+                clock,
+                dataset=wanted.dataset,
+                epsilon=wanted.epsilon,
+                delta=wanted.delta,
+                adjacency=adjacency.value,
+                period=None if period is None else period // MICROSECOND,
+                accounting=accounting,
+            )
+
+    def debit(self, entry: Entry) -> Receipt:
+        """Write a cost down; on disk when this returns, so that the reply may leave after it.
+
+        A debit under a session and step that were debited before for the same question is another
+        debit. Refusals are noted without effect on any sum, once for a session and step.
+
+        Raises
+        ------
+        LimitError : when a limit of the data set would be passed, or there is none.
+        ConflictError : when another question was debited under this session and step, or these
+            records under another name.
+        LedgerError : where the ledger cannot be written, as on a full disk, or does not verify.
+        """
+        refusal: BudgetError | None = None
+        with self._write() as clock:
+            refusal = self._contradiction(entry) or self._excess(entry, clock)
+            if refusal is None:
+                return self._append(DEBIT, clock, **self._fields(entry))
+            if not self._accounts.was_refused(entry.session, entry.step):
+                reason = type(refusal).__name__
+                self._append(REFUSAL, clock, **self._fields(entry), reason=reason)
+        raise refusal
+
+    def keep_reply(self, receipt: Receipt, reply: bytes) -> None:
+        """Keep the reply that a debit paid for, to be sent again if the question comes again.
+
+        Raises
+        ------
+        OSError : where ``SealedReplies`` cannot write; the reply may leave nevertheless.
+        """
+        with self._lock:
+            self._replies.keep(receipt.hash, reply)
+
+    def stored_reply(self, session: str, step: str, request: bytes) -> bytes | None:
+        """The reply to an identical request in this session, if it is debited and still kept.
+
+        Raises
+        ------
+        LedgerError : where the ledger cannot be read or does not verify.
+        """
+        with self._read():
+            answered = self._accounts.answered(session, step)
+            if answered is None or answered.request != self._keyed(request):
+                return None
+            return self._replies.find(answered.hash)
+
+    def check(self, entry: Entry) -> None:
+        """Refuse a question that contradicts what was answered before; nothing is written.
+
+        Raises
+        ------
+        ConflictError : as ``debit`` does.
+        LedgerError : where the ledger cannot be read or does not verify.
+        """
+        with self._read():
+            contradiction = self._contradiction(entry)
+        if contradiction is not None:
+            raise contradiction
+
+    def unknown_spending(self, entry: Entry, after: bytes) -> Cost | None:
+        """What a session has cost, where this ledger holds debits that the asker does not know.
+
+        Parameters
+        ----------
+        entry : the question that is about to be debited.
+        after : the receipt's hash of the last debit of the session that the asker knows of; empty
+            for none.
+
+        Returns
+        -------
+        None where the asker knows all debits of the session. Else the sum of all of them: the ones
+        that it does not know are about this very question, and their answers may have left.
+
+        Raises
+        ------
+        ConflictError : where a debit that the asker does not know is about another question: the
+            asker goes on from a state that is older than this ledger.
+        LedgerError : where this ledger has no debit ``after`` in the session: it is older than the
+            asker's state. Or where it cannot be read or does not verify.
+        """
+        with self._read():
+            debits = self._accounts.debits_of(entry.session)
+            unknown = self._after(debits, after)
+            question = (entry.step, self._keyed(entry.request))
+        if any((debit.step, debit.request) != question for debit in unknown):
+            raise ConflictError(
+                f"session {entry.session!r} went on to step {debits[-1].step!r}, and what asks for "
+                f"step {entry.step!r} does not know of it: an older state was restored"
+            )
+        return sum((debit.cost for debit in debits), NOTHING) if unknown else None
+
+    def _after(self, debits: list[Answered], receipt: bytes) -> list[Answered]:
+        """The debits that came after a receipt."""
+        known = [debit.hash for debit in debits]
+        if receipt and receipt not in known:
+            raise LedgerError(
+                f"{self.path} has no debit {receipt.hex()[:16]} of this session, and was debited "
+                "with it: an older copy was restored"
+            )
+        return debits[known.index(receipt) + 1 if receipt else 0 :]
+
+    def end_session(self, session: str) -> None:
+        """Forget a session's replies; asked again, its questions cost again."""
+        with self._read():
+            for debit in self._accounts.answers_of(session):
+                self._replies.drop(debit)
+
+    @contextlib.contextmanager
+    def _write(self) -> Iterator[int]:
+        """One transaction, alone in the ledger from its first look to its commit; gives the
+        clock."""
+        with self._guarded():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._catch_up()
+                yield microseconds(self._clock)
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def _append(self, kind: Kind, clock: int, **values: Any) -> Receipt:
+        """Add a line to the chain, in the transaction that is open."""
+        chain = self._accounts.chain
+        line = Line(chain.number + 1, kind, chain.moment(clock), clock, **values)
+        line = replace(line, hash=line.chained(chain.hash))
+        self._connection.execute(WRITE, tuple(getattr(line, name) for name in COLUMNS))
+        return Receipt(line.number, line.hash, instant(line.time))
+
+    def _fields(self, entry: Entry) -> dict[str, Any]:
+        cost = entry.cost
+        return {
+            "dataset": entry.dataset,
+            "epsilon": float(cost.epsilon),
+            "delta": float(cost.delta),
+            "rho": None if cost.rho is None else float(cost.rho),
+            "adjacency": None if cost.adjacency is None else cost.adjacency.value,
+            "fingerprint": entry.fingerprint,
+            "protocol": entry.protocol,
+            "step": entry.step,
+            "session": entry.session,
+            "request": self._keyed(entry.request),
+        }
+
+    def _keyed(self, request: bytes) -> bytes:
+        """A query may follow from records (as ranks do), so its digest is keyed too."""
+        return self._key.digest("request", request)
+
+    def _contradiction(self, entry: Entry) -> ConflictError | None:
+        before = self._accounts.answered(entry.session, entry.step)
+        question = (entry.dataset, entry.fingerprint, entry.protocol, self._keyed(entry.request))
+        if before is not None and question != (
+            before.dataset,
+            before.fingerprint,
+            before.protocol,
+            before.request,
+        ):
+            return ConflictError(
+                f"step {entry.step!r} of session {entry.session!r} was answered for another "
+                "request, protocol or data set"
+            )
+        name = self._accounts.name_of(entry.fingerprint)
+        if name is not None and name != entry.dataset:
+            return ConflictError(
+                f"these records are booked as {name!r}, got {entry.dataset!r}: "
+                "one name holds one budget"
+            )
+        return None
+
+    def _excess(self, entry: Entry, clock: int) -> LimitError | None:
+        if not self._accounts.is_limited(entry.dataset):
+            return LimitError(
+                f"no limit is set for data set {entry.dataset!r}; "
+                "set one with Ledger.limit or: tacit ledger limit"
+            )
+        passed = self._accounts.passed(entry.dataset, entry.cost, clock)
+        return None if passed is None else LimitError(_excess_told(entry, passed))
+
+
+def answer_once(book: Ledger, entry: Entry, compute: Callable[[], bytes]) -> bytes:
+    """Answer a question as a runner must: pay first, then compute, and pay for it only once.
+
+    The identical question in a session is answered with the same bytes, at no cost, while they are
+    kept. Otherwise the debit is on disk before ``compute`` is called: if the process ends in
+    between, the cost stays and no reply left.
+
+    Parameters
+    ----------
+    compute : makes the reply's bytes; called at most once.
+
+    Raises
+    ------
+    BudgetError : as ``Ledger.debit``; nothing was computed, and nothing may be sent but ``public``.
+    """
+    book.check(entry)
+    stored = book.stored_reply(entry.session, entry.step, entry.request)
+    if stored is not None:
+        return stored
+    receipt = book.debit(entry)
+    reply = compute()
+    with contextlib.suppress(OSError):  # a reply that is not kept costs again when asked again
+        book.keep_reply(receipt, reply)
+    return reply
+
+
+def _excess_told(entry: Entry, passed: StepCost) -> str:
+    """For the owner: what was asked, what is spent and what the limit is."""
+    limit, cost = passed.limit, entry.cost
+    asked = "without limit" if np.isinf(cost.epsilon) else f"epsilon {cost.epsilon:g}"
+    at = f"at {cost.adjacency.value} adjacency" if cost.adjacency else "at no adjacency"
+    span = "" if limit.period is None else f" in {limit.period}"
+    lost = f", {passed.unlimited} debits without limit" if passed.unlimited else ""
+    return (
+        f"{entry.protocol} asks data set {entry.dataset!r} to spend {asked}, delta {cost.delta:g} "
+        f"{at}; its limit{span} is epsilon {limit.epsilon:g}, delta {limit.delta:g} at "
+        f"{limit.adjacency.value} adjacency ({limit.accounting}), of which epsilon "
+        f"{passed.epsilon:g}, delta {passed.delta:g}, rho {passed.rho:g}{lost} are spent"
+    )

@@ -1,0 +1,1 @@
+"""Reports of one record under local differential privacy."""

@@ -1,0 +1,292 @@
+"""Locally private reports of ordered values and of a bounded number, by sliding windows.
+
+A record holds one of ``inputs`` ordered values and reports one of ``inputs + width - 1`` outputs.
+The ``width`` outputs from its own value on are its window: each is ``exp(epsilon)`` times as likely
+as an output outside. One input step slides the window by one output. With two inputs and a width of
+one this is randomised response (Warner 1965; for a number rounded to a bit, Duchi et al. 2018);
+with many inputs it is the piecewise mechanism (Wang et al. 2019) on integers.
+
+What Wang et al. call the hybrid mechanism draws one of the two for every record. Its variance,
+averaged over records, is linear in the share of the one, so one of the two alone is never worse on
+average; ``tailored_report`` picks the best of a family that holds both.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats, Integers
+from tacit.privacy.cost import check_epsilon
+from tacit.privacy.mechanisms.choices import UniformIntegers
+from tacit.privacy.sampling.noise import NoiseSource
+
+GRAIN = 2**40
+"""The weight of an output outside the window, where that leaves room for those inside."""
+
+MAX_TOTAL = 2**62
+"""All weights together stay below this, so that a draw is a 64-bit integer."""
+
+MAX_EPSILON = 36.0
+"""Above it weights no longer grow, and reports are more private than asked for."""
+
+RATIO_SLACK = 1.0 - 2.0**-50
+"""Lowers the computed ``exp(epsilon)`` by more than its rounding error and that of a product."""
+
+ROUNDING = 2**30
+"""A number is rounded to the grid with a probability that is a multiple of one over this."""
+
+GRID_STEPS = 32
+"""Steps of the grid on which ``tailored_report`` puts numbers; finer ones gain below 1 %."""
+
+MIN_REPORTED = 1e-10
+"""Reports that come less often than this weigh as if they came so often.
+
+Without it the normal equations lose all digits at an epsilon of 50, and the values are biased.
+"""
+MIN_STEP = 2.0**-20
+"""Points of a grid lie at least so far apart, where many numbers are equal."""
+
+GRID_FLATNESS = (1.0, 0.7, 0.4, 0.2)
+"""Shares of evenly spaced points in a grid, the others following the distribution."""
+
+WINDOWS = (1, 2, 3, 4, 6, 8, 10, 13, 16, 20, 26, 32)
+"""Widths that are tried; more than ``GRID_STEPS`` never is the best."""
+
+
+@dataclass(frozen=True)
+class SlidingWindow:
+    """A report on one of several ordered values.
+
+    Parameters
+    ----------
+    epsilon : the budget of one report.
+    inputs : how many values there are, at least 2.
+    width : how many outputs are likelier than the others, at least 1.
+
+    Raises
+    ------
+    ValueError : for a parameter outside its range.
+
+    Examples
+    --------
+    >>> window = SlidingWindow(epsilon=1.0, inputs=3, width=2)
+    >>> window.probabilities.round(3).tolist()[0]
+    [0.366, 0.366, 0.134, 0.134]
+    """
+
+    epsilon: float
+    inputs: int
+    width: int
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        for name in ("inputs", "width"):
+            if not isinstance(getattr(self, name), int | np.integer):
+                raise ValueError(f"{name} must be a whole number, got {getattr(self, name)!r}")
+        if self.inputs < 2:
+            raise ValueError(f"inputs must be at least 2, got {self.inputs}")
+        if self.width < 1:
+            raise ValueError(f"width must be at least 1, got {self.width}")
+
+    @property
+    def outputs(self) -> int:
+        """How many different reports there are."""
+        return self.inputs + self.width - 1
+
+    @property
+    def weights(self) -> tuple[int, int]:
+        """The weights of an output inside and outside the window, whose ratio is the guarantee.
+
+        Inside is ``floor(outside * exp(epsilon))`` or slightly less, never more.
+        """
+        ratio = math.exp(min(self.epsilon, MAX_EPSILON)) * RATIO_SLACK
+        outside = min(GRAIN, int(MAX_TOTAL / (self.width * ratio + self.inputs)))
+        return max(int(outside * ratio), outside), outside
+
+    @property
+    def total(self) -> int:
+        """The sum of all outputs' weights, the same for every input."""
+        inside, outside = self.weights
+        return self.width * inside + (self.inputs - 1) * outside
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """The probability of every output for every input, shape (inputs, outputs)."""
+        inside, outside = self.weights
+        distance = np.arange(self.outputs) - np.arange(self.inputs)[:, np.newaxis]
+        within = (distance >= 0) & (distance < self.width)
+        return np.where(within, inside / self.total, outside / self.total)
+
+    def answers(self, places: NDArray[Any], noise: NoiseSource) -> Integers:
+        """A report for each place in ``0 .. inputs - 1``, shape (..., M).
+
+        Epsilon-private for one place: one uniform integer below ``total`` decides, so that an
+        output has probability ``inside / total`` or ``outside / total`` exactly, whatever the
+        place, and ``inside <= exp(epsilon) outside``. Both bounds are met at the ends of a window.
+        """
+        drawn = noise.draw(UniformIntegers(self.total), places.shape[-1:])
+        inside, outside = self.weights
+        beyond = (drawn - self.width * inside) // outside
+        beyond = np.where(beyond < places, beyond, beyond + self.width)
+        return np.where(drawn < self.width * inside, places + drawn // inside, beyond)
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """A distribution of numbers in [0, 1].
+
+    Parameters
+    ----------
+    points : the numbers, shape (n,).
+    shares : how much of the distribution lies on each, shape (n,), positive or zero, of sum 1.
+    """
+
+    points: Floats
+    shares: Floats
+
+    @property
+    def variance(self) -> float:
+        """The variance of the numbers themselves."""
+        mean = float(self.shares @ self.points)
+        return float(self.shares @ (self.points - mean) ** 2)
+
+
+@dataclass(frozen=True, eq=False)
+class GridReport:
+    """A report on a number in [0, 1]: rounded at random to a grid, then sent through a window.
+
+    Parameters
+    ----------
+    epsilon : the budget of one report.
+    grid : ascending numbers from 0 to 1, shape (G,).
+    width : the width of the window.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bit = GridReport(1.0, np.array([0.0, 1.0]), 1)
+    >>> even = Spread(np.array([0.0, 1.0]), np.array([0.5, 0.5]))
+    >>> bit.values(even).round(3).tolist()
+    [-0.582, 1.582]
+    """
+
+    epsilon: float
+    grid: Floats
+    width: int
+
+    @cached_property
+    def window(self) -> SlidingWindow:
+        """What the rounded number is sent through."""
+        return SlidingWindow(self.epsilon, self.grid.size, self.width)
+
+    def answers(self, numbers: Floats, noise: NoiseSource) -> Integers:
+        """A report for each number, shape (..., M); epsilon-private for one number.
+
+        The rounding comes before the window, so it changes which input is reported on and nothing
+        else. It is unbiased to ``2**-31`` of a step of the grid.
+        """
+        below, part = self._between(numbers)
+        threshold = np.rint(part * ROUNDING).astype(np.int64)
+        up = noise.draw(UniformIntegers(ROUNDING), numbers.shape[-1:]) < threshold
+        return self.window.answers(below + up, noise)
+
+    def values(self, spread: Spread) -> Floats:
+        """What each report stands for, shape (outputs,): unbiased, and of the least variance.
+
+        With h the values, P the window's probabilities and m the reports' under ``spread``, the sum
+        ``sum_o m_o h_o^2`` is least, subject to ``P h = grid``, at ``h = D^-1 P' (P D^-1 P')^-1
+        grid``, ``D = diag(m)``. The mean of the values of a record's report is its number whatever
+        ``spread`` is; only the variance depends on it.
+        """
+        return self._values(self._shares(spread))
+
+    def variance(self, spread: Spread) -> float:
+        """The variance that rounding and reporting add to a number, averaged over ``spread``."""
+        shares = self._shares(spread)
+        second = float(shares @ self.window.probabilities @ self._values(shares) ** 2)
+        return max(second - float(spread.shares @ spread.points**2), 0.0)
+
+    def _values(self, shares: Floats) -> Floats:
+        """The values of least variance for numbers rounded to the grid in these shares.
+
+        ``P h = grid`` holds whatever the weights D are, so a floor under them costs no bias.
+        """
+        table = self.window.probabilities
+        weighed = table / np.maximum(shares @ table, MIN_REPORTED)
+        return np.asarray(weighed.T @ _solved(weighed @ table.T, self.grid))
+
+    def _between(self, numbers: Floats) -> tuple[Integers, Floats]:
+        """The grid point at or below each number, and how far it lies towards the next."""
+        below = np.searchsorted(self.grid, numbers, side="right").astype(np.int64) - 1
+        below = np.clip(below, 0, self.grid.size - 2)
+        part = (numbers - self.grid[below]) / (self.grid[below + 1] - self.grid[below])
+        return below, np.clip(part, 0.0, 1.0)
+
+    def _shares(self, spread: Spread) -> Floats:
+        """How much of the distribution is rounded to each point of the grid."""
+        below, part = self._between(spread.points)
+        size = self.grid.size
+        up = np.bincount(below + 1, spread.shares * part, minlength=size)
+        return np.asarray(up + np.bincount(below, spread.shares * (1 - part), minlength=size))
+
+
+def bit_report(epsilon: float) -> GridReport:
+    """A number rounded to one bit that randomised response flips (Duchi et al. 2018).
+
+    Examples
+    --------
+    >>> bit_report(1.0).window.outputs
+    2
+    """
+    return GridReport(epsilon, np.array([0.0, 1.0]), 1)
+
+
+def tailored_report(epsilon: float, spread: Spread) -> GridReport:
+    """The window and grid of least variance for numbers distributed about as ``spread`` says.
+
+    Grids are mixtures of evenly spaced points and of quantiles, so that points lie closer where
+    numbers are. Linear programs over all private mechanisms on 21 grid points that report one of 91
+    values found none whose variance is more than 3 % lower, for epsilon from 0.5 to 8.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> points = (np.arange(50) + 0.5) / 50
+    >>> even = Spread(points, np.full(50, 1 / 50))
+    >>> [round(r(5.0).variance(even), 4) for r in (bit_report, lambda e: tailored_report(e, even))]
+    [0.1735, 0.012]
+    """
+    grids = [_grid(spread, flatness) for flatness in GRID_FLATNESS]
+    reports = [GridReport(epsilon, grid, width) for grid in grids for width in WINDOWS]
+    return min(reports, key=lambda report: report.variance(spread))
+
+
+def _grid(spread: Spread, flatness: float) -> Floats:
+    """Points from 0 to 1, a share of them evenly spaced and the others at quantiles."""
+    order = np.argsort(spread.points, kind="stable")
+    points = np.concatenate(([0.0], spread.points[order], [1.0]))
+    reached = np.concatenate(([0.0], np.cumsum(spread.shares[order]), [1.0]))
+    reached = flatness * points + (1 - flatness) * reached
+    steps = np.arange(GRID_STEPS + 1)
+    apart = steps * MIN_STEP
+    places = np.interp(steps / GRID_STEPS, reached, points)
+    places = np.maximum.accumulate(places - apart) + apart
+    return np.minimum(places, 1.0 - apart[::-1])
+
+
+def _solved(products: Floats, right: Floats) -> Floats:
+    """The solution of small normal equations; Cholesky's method starts no threads for it.
+
+    Rounding may leave products that are not quite positive definite; they are solved by LU.
+    """
+    try:
+        return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(products), right))
+    except np.linalg.LinAlgError:
+        return np.linalg.solve(products, right)

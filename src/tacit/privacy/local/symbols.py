@@ -1,0 +1,121 @@
+"""k-ary randomised response: one of k symbols, kept or replaced by a uniform one (Bell et al. 2020,
+Alg. 1).
+
+A report is the record's own symbol with probability ``1 - beta``, and else uniform over all k
+symbols, ``beta = k / (k + exp(epsilon) - 1)``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats, Integers
+from tacit.privacy.cost import check_epsilon
+from tacit.privacy.mechanisms.choices import Bits, UniformIntegers
+from tacit.privacy.sampling.noise import NoiseSource
+
+REPLACEMENT_SLACK = 1.0 + 2.0**-40
+"""The probability of a replacement is raised by this factor: more than it is rounded anywhere."""
+
+
+@dataclass(frozen=True)
+class SymbolResponse:
+    """Randomised response on the symbols ``0 .. symbols - 1``.
+
+    Parameters
+    ----------
+    symbols : k, at least 2.
+    epsilon : the budget of one report.
+
+    Raises
+    ------
+    ValueError : for fewer than two symbols, or an epsilon that is not positive and finite.
+
+    Examples
+    --------
+    >>> response = SymbolResponse(symbols=4, epsilon=1.0)
+    >>> round(response.replaced, 4), round(response.kept, 4)
+    (0.6995, 0.3005)
+    """
+
+    symbols: int
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        if self.symbols < 2:
+            raise ValueError(f"symbols must be at least 2, got {self.symbols}")
+
+    @property
+    def replaced(self) -> float:
+        """beta, the probability that a report is a uniform symbol; never rounded to zero."""
+        ratio = math.exp(-self.epsilon)
+        return max(self.symbols * ratio / (1 + (self.symbols - 1) * ratio), math.ulp(0.0))
+
+    @property
+    def kept(self) -> float:
+        """``1 - beta``, to full precision."""
+        return -math.expm1(-self.epsilon) / (1 + (self.symbols - 1) * math.exp(-self.epsilon))
+
+    def answers(self, symbols: NDArray[Any], noise: NoiseSource) -> Integers:
+        """A report for each symbol, shape (M,), after the replicate axis of ``noise`` if any.
+
+        Epsilon-private for one symbol: a report equals the true symbol with probability
+        ``1 - beta + beta / k`` and any other with ``beta / k``, and the ratio of the two is
+        ``1 + k (1 - beta) / beta = exp(epsilon)`` (Bell et al. 2020, Eq. 9, where the first
+        probability lacks ``beta / k``). The source rounds a probability to its grid, upwards below
+        one half and downwards above; the slack outweighs that, so that a replacement is never less
+        likely than beta, and the ratio never larger.
+        """
+        chance = min(self.replaced * REPLACEMENT_SLACK, 1.0)
+        replaced = noise.draw(Bits(chance), (symbols.size,))
+        uniform = noise.draw(UniformIntegers(self.symbols), symbols.shape)
+        return np.where(replaced, uniform, symbols)
+
+    def debiased(self, counts: NDArray[Any]) -> Floats:
+        """Unbiased numbers of records with every symbol, from counts of reports, shape (..., k).
+
+        The sum of ``(e_report - (beta / k) 1) / (1 - beta)`` over reports (Bell et al. 2020,
+        section 3).
+        """
+        records = counts.sum(axis=-1, keepdims=True, dtype=np.float64)
+        return np.asarray((counts - records * self.replaced / self.symbols) / self.kept)
+
+    def covariance(self, counts: NDArray[Any]) -> tuple[Floats, Floats]:
+        """The covariance of the debiased counts, as two vectors s and u of shape (..., k).
+
+        It is ``diag(s) - u 1' - 1 u'``. With ``c`` records of each symbol and ``q = 1 - beta`` the
+        reports of a record with symbol v have probabilities ``p_v = q e_v + (beta / k) 1`` and
+        covariance ``diag(p_v) - p_v p_v'``; the sum over records, over ``q^2``, has
+        ``s = E[counts] / q^2 - c`` and ``u = beta c / (k q) + M beta^2 / (2 k^2 q^2)``. The counts
+        stand for their expectation and their debiased values for c, so both are unbiased.
+        """
+        estimates = self.debiased(counts)
+        records = counts.sum(axis=-1, keepdims=True, dtype=np.float64)
+        share = self.replaced / (self.symbols * self.kept)
+        return counts / self.kept**2 - estimates, share * estimates + records * share**2 / 2
+
+    def variance(self, counts: NDArray[Any], weights: Floats) -> Floats:
+        """The variance of a weighted sum of the debiased counts, shape (...).
+
+        Parameters
+        ----------
+        counts : of reports, shape (..., k).
+        weights : shape (..., k) or (k,).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> response = SymbolResponse(2, 1.0)
+        >>> round(float(response.variance(np.array([60, 40]), np.array([1.0, 0.0]))), 2)
+        92.07
+        """
+        diagonal, shared = self.covariance(counts)
+        spread = np.sum(diagonal * weights**2, axis=-1)
+        crossed = np.sum(shared * weights, axis=-1) * np.sum(weights, axis=-1)
+        return np.maximum(spread - 2 * crossed, 0.0)

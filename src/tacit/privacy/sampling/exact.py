@@ -1,0 +1,143 @@
+"""Exact draws from operating-system entropy: words, integers, discrete Laplace and Gaussian."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats, Integers
+
+Words = NDArray[np.uint64]
+Bits = NDArray[np.bool_]
+Sampler = Callable[[float, int], Integers]
+
+WORD = 64
+"""Bits of a word."""
+
+MAX_SHARED_SCALE = 2.0**16
+"""Above it the table of a share of noise would hold millions of entries."""
+
+SCALE_SLACK = 1.0 + 2.0**-50
+"""Scales computed in floating point are raised by this factor, so rounding never costs privacy."""
+
+
+def words(size: int) -> Words:
+    """Independent uniform 64-bit words."""
+    return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+
+
+def coins(size: int) -> Bits:
+    """Independent fair bits."""
+    return words(size) < np.uint64(2**63)
+
+
+def uniform_below(bounds: Words) -> Words:
+    """Independent integers, each uniform on ``0..bound-1``, without modulo bias.
+
+    Words from the last, incomplete run of ``bound`` values are drawn again.
+    """
+    highest = np.uint64(2**64 - 1)
+    incomplete = (highest % bounds + np.uint64(1)) % bounds
+    draws = words(bounds.size).copy()
+    todo = np.flatnonzero(draws > highest - incomplete)
+    while todo.size:
+        draws[todo] = words(todo.size)
+        todo = todo[draws[todo] > highest - incomplete[todo]]
+    return draws % bounds
+
+
+def by_parameter(parameters: Floats, sampler: Sampler) -> Integers:
+    """Draws with a parameter each, by one call of the sampler for each value; zero gives zero."""
+    flat = parameters.ravel()
+    draws = np.zeros(flat.size, dtype=np.int64)
+    order = np.argsort(flat, kind="stable")
+    values, starts = np.unique(flat[order], return_index=True)
+    for value, places in zip(values, np.split(order, starts)[1:], strict=True):
+        if value > 0:
+            draws[places] = sampler(float(value) * SCALE_SLACK, places.size)
+    return draws.reshape(parameters.shape)
+
+
+def geometric(rate: Floats) -> Integers:
+    """Draws of k >= 0 with probability proportional to ``exp(-rate k)``.
+
+    A discrete Laplace draw is folded in two: ``k = 0, 1, ...`` on the one side and ``-1-k`` on the
+    other both have probabilities proportional to ``exp(-rate k)``.
+    """
+    laplace = by_parameter(1 / rate, discrete_laplace)
+    return np.where(laplace < 0, -1 - laplace, laplace)
+
+
+def polya(scale: float, share: Fraction, size: int) -> Integers:
+    """Integers k >= 0 with probability ``C(k+r-1, k) (1-b)**r b**k``, ``b = exp(-1/scale)``.
+
+    Inversion: a uniform number is compared with the distribution function, 64 bits at first. Where
+    these leave it open on which side it lies, both get more digits until they do not.
+    """
+    if scale > MAX_SHARED_SCALE:
+        raise ValueError(f"shared noise has a scale of at most {MAX_SHARED_SCALE}, got {scale}")
+    table = np.array(_polya_table(scale, share, WORD), dtype=np.uint64)
+    drawn = words(size)
+    step = np.uint64(1)
+    integers = np.searchsorted(table, drawn - step, side="right")
+    upper = np.searchsorted(table, drawn + step, side="right")
+    ends = (drawn == 0) | (drawn == np.uint64(2**WORD - 1))
+    for place in np.flatnonzero((integers != upper) | (integers == table.size) | ends):
+        integers[place] = _settled(scale, share, int(drawn[place]))
+    return integers.astype(np.int64)
+
+
+def _settled(scale: float, share: Fraction, number: int) -> int:
+    """The draw of a uniform number whose first word leaves it open."""
+    bits = WORD
+    while True:
+        number, bits = number << WORD | int(words(1)[0]), bits + WORD
+        table = _polya_table(scale, share, bits)
+        integer = bisect_right(table, number - 1)
+        if integer == bisect_right(table, number + 1) < len(table):
+            return integer
+
+
+@lru_cache(maxsize=256)
+def _polya_table(scale: float, share: Fraction, bits: int) -> tuple[int, ...]:
+    """The distribution function in units of ``2**-bits``, each entry less than a unit off."""
+    with localcontext() as context:
+        context.prec = 30 + bits // 3
+        base = (-1 / Decimal(scale)).exp()
+        shape = Decimal(share.numerator) / Decimal(share.denominator)
+        chance = ((1 - base).ln() * shape).exp()
+        reached, table, unit = Decimal(0), [0], Decimal(2) ** bits
+        while table[-1] < 2**bits - 1:
+            reached += chance
+            table.append(min(int(reached * unit), 2**bits - 1))
+            chance *= base * (len(table) - 2 + shape) / (len(table) - 1)
+    return tuple(table[1:])
+
+
+def discrete_laplace(scale: float, size: int) -> Integers:
+    """Integers with probability proportional to ``exp(-|z| / scale)``."""
+    return _noisy_zeros("make_laplace", scale, "l1_distance", "i64", size)
+
+
+def discrete_gaussian(sigma: float, size: int) -> Integers:
+    """Integers with probability proportional to ``exp(-z**2 / (2 sigma**2))``."""
+    return _noisy_zeros("make_gaussian", sigma, "l2_distance", "f64", size)
+
+
+def _noisy_zeros(make: str, scale: float, distance: str, number: str, size: int) -> Integers:
+    # opendp.prelude would import scikit-learn and Polars too, where they are installed.
+    from opendp import domains, measurements, metrics, mod  # noqa: PLC0415 -- half a second
+
+    mod.enable_features("contrib")
+    domain = domains.vector_domain(domains.atom_domain(T="i64"))
+    metric = getattr(metrics, distance)(T=number)
+    measurement: Any = getattr(measurements, make)(domain, metric, scale=scale)
+    return np.array(measurement([0] * size), dtype=np.int64)

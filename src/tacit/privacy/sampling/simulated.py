@@ -1,0 +1,111 @@
+"""Fast floating-point draws from a generator, for experiments; never for a release.
+
+Parameters are checked before; they broadcast against the full shape of a draw.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats, Integers
+from tacit.privacy.sampling.distributions import staircase_gamma
+from tacit.privacy.sampling.stairs import Stairs, outer_share
+
+Bits = NDArray[np.bool_]
+Shape = tuple[int, ...]
+
+
+def coins(rng: np.random.Generator, shape: Shape) -> Bits:
+    """Independent fair bits."""
+    return rng.integers(0, 2, shape, dtype=np.bool_)
+
+
+def geometric(rng: np.random.Generator, rate: Floats, shape: Shape) -> Integers:
+    """Draws of k >= 0 with probability proportional to ``exp(-rate k)``, by inversion."""
+    return np.floor(rng.standard_exponential(shape) / rate).astype(np.int64)
+
+
+def laplace(rng: np.random.Generator, scale: Floats, shape: Shape) -> Floats:
+    """Laplace noise, as an exponential with a random sign."""
+    draws = rng.standard_exponential(shape)
+    np.negative(draws, out=draws, where=coins(rng, shape))
+    draws *= scale
+    return draws
+
+
+def gaussian(rng: np.random.Generator, sigma: Floats, shape: Shape) -> Floats:
+    """Normal noise."""
+    draws = rng.standard_normal(shape)
+    draws *= sigma
+    return draws
+
+
+def discrete_laplace(rng: np.random.Generator, scale: Floats, shape: Shape) -> Integers:
+    """Discrete Laplace noise, as the difference of two geometric draws."""
+    rate = _rate(scale)
+    return geometric(rng, rate, shape) - geometric(rng, rate, shape)
+
+
+def discrete_gaussian(rng: np.random.Generator, sigma: Floats, shape: Shape) -> Integers:
+    """Discrete Gaussian noise, by rejection (Canonne, Kamath and Steinke 2020, Alg. 3)."""
+    sigmas = np.broadcast_to(sigma, shape).ravel()
+    draws = np.zeros(sigmas.size, dtype=np.int64)
+    todo = np.flatnonzero(sigmas > 0)
+    while todo.size:
+        wanted = sigmas[todo]
+        envelope = np.floor(wanted) + 1
+        proposed = geometric(rng, 1 / envelope, wanted.shape)
+        proposed -= geometric(rng, 1 / envelope, wanted.shape)
+        with np.errstate(over="ignore"):
+            excess = (np.abs(proposed) / wanted - wanted / envelope) ** 2 / 2
+        taken = rng.standard_exponential(todo.size) >= excess
+        draws[todo[taken]] = proposed[taken]
+        todo = todo[~taken]
+    return draws.reshape(shape)
+
+
+def polya(rng: np.random.Generator, scale: Floats, share: Fraction, shape: Shape) -> Integers:
+    """A share of discrete Laplace noise, from NumPy's negative binomial."""
+    if share == 1:
+        return discrete_laplace(rng, scale, shape)
+    stops = np.broadcast_to(-np.expm1(-_rate(scale)), shape)
+    first, second = (rng.negative_binomial(float(share), stops, shape) for _ in range(2))
+    return first - second
+
+
+def staircase(rng: np.random.Generator, stairs: Stairs, shape: Shape) -> Integers:
+    """Integer staircase noise: a geometric step, a place within it, a sign."""
+
+    def magnitude(some: Stairs) -> Integers:
+        step = geometric(rng, some.epsilon, some.width.shape)
+        outer = rng.random(step.size) < some.outer_share
+        uniform = rng.random(step.size)
+        place = np.where(
+            outer,
+            some.inner + np.floor(uniform * (some.width - some.inner)),
+            np.floor(uniform * some.inner),
+        )
+        return step * some.width + place.astype(np.int64)
+
+    return stairs.signed(magnitude, lambda size: coins(rng, (size,)), shape)
+
+
+def continuous_staircase(
+    rng: np.random.Generator, width: Floats, epsilon: Floats, shape: Shape
+) -> Floats:
+    """Continuous staircase noise (Geng and Viswanath 2014, Alg. 1)."""
+    inner = staircase_gamma(epsilon)
+    step = geometric(rng, epsilon, shape)
+    outer = rng.random(shape) < outer_share(np.float64(1), inner, epsilon)
+    place = rng.random(shape)
+    place = np.where(outer, inner + (1 - inner) * place, inner * place)
+    magnitude = (step + place) * width
+    return np.where(coins(rng, shape), -magnitude, magnitude)
+
+
+def _rate(scale: Floats) -> Floats:
+    with np.errstate(divide="ignore", over="ignore"):
+        return 1 / scale

@@ -1,0 +1,109 @@
+"""What a protocol's author imports, and where it is."""
+
+from .audits import AttackSizes, AuditCase, AuditTrial, Guesses, SelfTestCases
+from .conversation import (
+    ClientState,
+    Conversation,
+    Field,
+    Lasting,
+    Layout,
+    Protocol,
+    Query,
+    Reply,
+    Step,
+    View,
+    step,
+    unshared,
+)
+from .declarations import Declarations
+from .forecast import Family, Forecast, accepted
+from .foundations import (
+    NOTHING,
+    UNPROTECTED,
+    Adjacency,
+    Clients,
+    Cost,
+    Curve,
+    DataError,
+    Histogram,
+    NoiseSource,
+    NoNoise,
+    Ragged,
+    ServerResult,
+    SimulatedNoise,
+    SystemNoise,
+    check_budget,
+)
+from .laws import ErrorCase, LawTraits
+from .metric import AUC, Metric
+from .mpc import MPCProgram, Peers, SharedRun
+from .registry import SettingError, kind_of, protocol_names, protocol_of, register
+from .scenario import Scenario, Shape
+from .score_range import UNIT_INTERVAL, check_scores_in_unit_interval
+from .settings import EPSILON, setting
+from .threats import ThreatModel
+from .traffic import Round, Traffic, measured_traffic, traffic_of_rounds
+from .trust import Trust
+
+__all__ = [
+    "AUC",
+    "EPSILON",
+    "NOTHING",
+    "UNIT_INTERVAL",
+    "UNPROTECTED",
+    "Adjacency",
+    "AttackSizes",
+    "AuditCase",
+    "AuditTrial",
+    "ClientState",
+    "Clients",
+    "Conversation",
+    "Cost",
+    "Curve",
+    "DataError",
+    "Declarations",
+    "ErrorCase",
+    "Family",
+    "Field",
+    "Forecast",
+    "Guesses",
+    "Histogram",
+    "Lasting",
+    "LawTraits",
+    "Layout",
+    "MPCProgram",
+    "Metric",
+    "NoNoise",
+    "NoiseSource",
+    "Peers",
+    "Protocol",
+    "Query",
+    "Ragged",
+    "Reply",
+    "Round",
+    "Scenario",
+    "SelfTestCases",
+    "ServerResult",
+    "SettingError",
+    "Shape",
+    "SharedRun",
+    "SimulatedNoise",
+    "Step",
+    "SystemNoise",
+    "ThreatModel",
+    "Traffic",
+    "Trust",
+    "View",
+    "accepted",
+    "check_budget",
+    "check_scores_in_unit_interval",
+    "kind_of",
+    "measured_traffic",
+    "protocol_names",
+    "protocol_of",
+    "register",
+    "setting",
+    "step",
+    "traffic_of_rounds",
+    "unshared",
+]

@@ -1,0 +1,27 @@
+"""Names of lower packages that a protocol's author needs, so that one import has them all."""
+
+from tacit.data.clients import Clients, Ragged
+from tacit.data.errors import DataError
+from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, check_budget
+from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
+from tacit.results.curve import Curve
+from tacit.results.histogram import Histogram
+from tacit.results.server_result import ServerResult
+
+__all__ = [
+    "NOTHING",
+    "UNPROTECTED",
+    "Adjacency",
+    "Clients",
+    "Cost",
+    "Curve",
+    "DataError",
+    "Histogram",
+    "NoNoise",
+    "NoiseSource",
+    "Ragged",
+    "ServerResult",
+    "SimulatedNoise",
+    "SystemNoise",
+    "check_budget",
+]

@@ -1,0 +1,240 @@
+"""All protocols by name, and a protocol from its name and settings.
+
+A package registers its protocols by entry points: in the group ``tacit.protocols`` a name and its
+class, in the group ``tacit.comparisons`` a protocol's name and the class that compares two models
+for it. A class of a running program registers itself by the decorator ``register``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, TypeVar
+
+from tacit.protocol.conversation import Protocol
+from tacit.protocol.setting_types import problem_with
+from tacit.protocol.settings import known_settings
+
+PROTOCOL_GROUP = "tacit.protocols"
+COMPARISON_GROUP = "tacit.comparisons"
+
+Kind = TypeVar("Kind", bound=type[Protocol])
+
+_registered: dict[str, type[Protocol]] = {}
+
+
+class SettingError(ValueError):
+    """A setting that a protocol does not have, does not use, or needs.
+
+    Parameters
+    ----------
+    name : the setting.
+    reason : what is wrong with it.
+    missing : whether it was needed and not given.
+    choices : the choices that were made and may decide that it is not used.
+    """
+
+    def __init__(
+        self, name: str, reason: str, missing: bool = False, choices: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(reason)
+        self.name, self.missing, self.choices = name, missing, choices
+
+
+def register(kind: Kind) -> Kind:
+    """Register a protocol's class under its name, for this process; a decorator.
+
+    Defining the class again replaces it, as in a notebook.
+
+    Raises
+    ------
+    SettingError : for a name that another class has.
+    """
+    name = kind.name
+    current = _registered.get(name)
+    sources = [_called(each) for each in _entries(PROTOCOL_GROUP, name)]
+    if current is not None and _source(current) != _source(kind):
+        sources.append(_source(current))
+    if sources:
+        raise _taken(name, (*sources, _source(kind)))
+    _registered[name] = kind
+    return kind
+
+
+def protocol_names() -> tuple[str, ...]:
+    """The names of all registered protocols."""
+    return (*sorted(_entry_points(PROTOCOL_GROUP)), *_registered)
+
+
+def names_registered_by(package: str) -> tuple[str, ...]:
+    """The names that one package registered by entry points, and no other did.
+
+    Examples
+    --------
+    >>> "dpauc" in names_registered_by("tacit"), names_registered_by("another")
+    (True, ())
+    """
+    packages = {
+        name: [None if each.dist is None else each.dist.name for each in entries]
+        for name, entries in _entry_points(PROTOCOL_GROUP).items()
+    }
+    return tuple(name for name, named in packages.items() if named == [package])
+
+
+def comparison_names() -> tuple[str, ...]:
+    """The names of the protocols that can compare two models."""
+    return tuple(_entry_points(COMPARISON_GROUP))
+
+
+def kind_of(name: str) -> Any:
+    """The class of a protocol's name, which is imported when it is asked for.
+
+    Raises
+    ------
+    SettingError : for an unknown name, one that two packages registered, or one that is not its
+        class's own.
+
+    Examples
+    --------
+    >>> kind_of("dpauc").__name__
+    'DPAUC'
+    """
+    if name in _registered:
+        return _registered[name]
+    kind = _loaded(PROTOCOL_GROUP, name)
+    if kind.name != name:
+        raise SettingError("name", f"the protocol {name!r} calls itself {kind.name!r}")
+    return kind
+
+
+def comparison_kind_of(name: str) -> Any:
+    """The class that compares two models for the protocol of this name.
+
+    Raises
+    ------
+    SettingError : as for ``kind_of``.
+    """
+    return _loaded(COMPARISON_GROUP, name)
+
+
+def protocol_of(name: str, settings: Mapping[str, Any]) -> Protocol:
+    """A protocol from its name and those of its settings that are not left to their defaults.
+
+    Raises
+    ------
+    SettingError : for an unknown protocol, a setting that it does not have or use, that it needs
+        and was not given, or of another type.
+    ValueError : for a setting outside its range.
+
+    Examples
+    --------
+    >>> protocol_of("dpauc", {"epsilon": 1.0}).thresholds
+    100
+    >>> protocol_of("dpauc", {"epsilon": 1.0, "height": 3})
+    Traceback (most recent call last):
+    tacit.protocol.registry.SettingError: dpauc has no setting 'height'
+    """
+    return with_settings(kind_of(name), name, settings)
+
+
+def spelled_today(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """A result's ``protocol`` entry with its choices in their present spelling.
+
+    Results keep the words in which they were written; those of an unknown protocol stay as they
+    are.
+
+    Examples
+    --------
+    >>> spelled_today({"name": "fedauc", "mechanism": "rr"})
+    {'name': 'fedauc', 'mechanism': 'randomised-response'}
+    """
+    try:
+        known = known_settings(kind_of(str(entry.get("name"))))
+    except SettingError:
+        return dict(entry)
+    return {
+        key: known[key].spelled(value) if key in known else value for key, value in entry.items()
+    }
+
+
+def comparison_of(name: str, settings: Mapping[str, Any]) -> Protocol:
+    """The comparison of two models by the protocol of this name.
+
+    Raises
+    ------
+    SettingError, ValueError : as for ``protocol_of``.
+    """
+    return with_settings(comparison_kind_of(name), name, settings)
+
+
+def with_settings(kind: Any, name: str, settings: Mapping[str, Any]) -> Protocol:
+    """A protocol of this class; ``name`` is what errors call it. As ``protocol_of``."""
+    known = known_settings(kind)
+    for key in settings:
+        if key not in known:
+            raise SettingError(key, f"{name} has no setting {key!r}")
+    for key, setting in known.items():
+        if setting.needed and key not in settings:
+            raise SettingError(key, f"{name} needs the setting {key!r}", missing=True)
+    given = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()
+    }
+    for key, value in given.items():
+        problem = problem_with(kind, key, value)
+        if problem is not None:
+            raise SettingError(key, problem)
+    protocol: Protocol = kind(**given)
+    _refuse_unused(protocol, name, settings)
+    return protocol
+
+
+def _refuse_unused(protocol: Protocol, name: str, settings: Iterable[str]) -> None:
+    """Refuse settings that were given and change nothing, with the choices that were made."""
+    used, known = protocol.settings, known_settings(type(protocol))
+    for key in settings:
+        if key not in used:
+            made = [each for each in used if each in known and known[each].choices]
+            choices = tuple(f"{each} {used[each]}" for each in made)
+            reason = ", ".join(choices) or "the others given"
+            raise SettingError(
+                key, f"{name} does not use the setting {key!r} with {reason}", choices=choices
+            )
+
+
+@cache
+def _entry_points(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
+    """A group's entry points by name, in the order of their packages; read once a process."""
+    named: dict[str, tuple[EntryPoint, ...]] = {}
+    for each in entry_points(group=group):
+        named[each.name] = (*named.get(each.name, ()), each)
+    return named
+
+
+def _entries(group: str, name: str) -> tuple[EntryPoint, ...]:
+    return _entry_points(group).get(name, ())
+
+
+def _loaded(group: str, name: str) -> Any:
+    """The one class that packages registered under a name."""
+    entries = _entries(group, name)
+    if not entries:
+        names = protocol_names() if group == PROTOCOL_GROUP else comparison_names()
+        raise SettingError("name", f"protocol must be one of {', '.join(names)}, got {name!r}")
+    if len(entries) > 1:
+        raise _taken(name, map(_called, entries))
+    return entries[0].load()
+
+
+def _taken(name: str, sources: Iterable[str]) -> SettingError:
+    return SettingError("name", f"several protocols are called {name!r}: {' and '.join(sources)}")
+
+
+def _called(entry: EntryPoint) -> str:
+    """An entry point with the distribution that it is of."""
+    package = "an unknown package" if entry.dist is None else f"{entry.dist.name}"
+    return f"{entry.value} of {package}"
+
+
+def _source(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"

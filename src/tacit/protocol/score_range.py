@@ -1,0 +1,35 @@
+"""Scores must lie in the range that a protocol cuts into cells."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+
+UNIT_INTERVAL = (0.0, 1.0)
+
+
+def check_scores_in_unit_interval(clients: Clients) -> None:
+    """Refuse scores outside [0, 1].
+
+    Raises
+    ------
+    DataError : naming client, row and score. Bounds taken from the data's own minimum and maximum
+        would be private values themselves, and the message says so.
+
+    Examples
+    --------
+    >>> check_scores_in_unit_interval(Clients.from_arrays([0.0, 1.0], [0, 1]))
+    >>> check_scores_in_unit_interval(Clients.from_arrays([0.2, 1.5], [0, 1]))
+    ... # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tacit.data.errors.DataError: scores must be in [0, 1] ... got 1.5 in client 0, row 2; map ...
+    """
+    wrong = np.flatnonzero((clients.scores < 0) | (clients.scores > 1))
+    if wrong.size:
+        raise DataError(
+            "scores must be in [0, 1] where thresholds cut that range, "
+            f"got {clients.scores[wrong[0]]} in {clients.place(int(wrong[0]))}; map them by public "
+            "bounds, never by the data's own minimum and maximum (--rescale LOW HIGH)"
+        )

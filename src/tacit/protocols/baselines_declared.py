@@ -1,0 +1,69 @@
+"""What the baselines declare for audits, reports and laws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tacit.protocol.audits import AuditCase, LabelAttack
+from tacit.protocol.declarations import Declarations
+from tacit.protocol.laws import ErrorCase
+from tacit.protocol.threats import ThreatModel
+
+ALL_RECORDS = ThreatModel(
+    "The server, with everything. This is the baseline without privacy.",
+    "Exactly: every record, its score and its label.",
+    "Nothing.",
+    "Everything.",
+)
+
+NOISY_SCORES = ThreatModel(
+    "The server, with the labels. Scores get noise before they leave a client.",
+    "With noise: every score. Exactly: each client's count of positives, and its sum of ranks.",
+    "The ranks of the noisy scores.",
+    "Labels: counts and rank sums are exact. This is a baseline.",
+)
+
+
+class ExactDeclarations(Declarations):
+    """Threats and laws of ``ExactAUC``."""
+
+    @classmethod
+    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
+        """Who sees what: the server, everything."""
+        return ALL_RECORDS
+
+    @classmethod
+    def error_cases(cls) -> Mapping[str, ErrorCase]:
+        """None: there is no noise."""
+        return {}
+
+    @property
+    def draws_noise(self) -> bool:
+        """Nothing is drawn."""
+        return False
+
+
+class NoisyScoresDeclarations(Declarations):
+    """Cases, attacks, threats and laws of ``NoisyScores``."""
+
+    @classmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        """Two records."""
+        return (AuditCase(cls.name, records=2),)
+
+    def label_attacks(self) -> tuple[LabelAttack, ...]:
+        """Labels guessed from the noisy scores that the server receives."""
+        from tacit.protocols.shared.score_attacks import guesses_from_noisy_scores
+
+        return (guesses_from_noisy_scores,)
+
+    @classmethod
+    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
+        """Who sees what."""
+        return NOISY_SCORES
+
+    @classmethod
+    def error_cases(cls) -> Mapping[str, ErrorCase]:
+        """None: the bias is unknown, so that no error is given."""
+        return {}

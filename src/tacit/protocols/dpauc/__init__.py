@@ -1,0 +1,1 @@
+"""AUC from noisy confusion counts at thresholds (Sun et al. 2022, DPAUC)."""

@@ -1,0 +1,138 @@
+"""What DPAUC declares for audits, reports and laws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from tacit.data.clients import Clients
+from tacit.metrics.curves import cell_area, density_correction
+from tacit.privacy.sampling.doubles import RepeatedNoise, ScaledNoise
+from tacit.protocol.audits import (
+    COMPOSITION,
+    COUNTS,
+    DELTA,
+    AuditCase,
+    AuditTrial,
+    LabelAttack,
+    SelfTestCases,
+    cases_of,
+)
+from tacit.protocol.declarations import Declarations
+from tacit.protocol.laws import ErrorCase, LawTraits
+from tacit.protocol.threats import ThreatModel
+from tacit.protocols.dpauc.threats import threats_of
+from tacit.protocols.shared.rank_noise import RESPONSE
+
+IMITATED_REPEATS = 1200
+"""Repetitions where errors are imitated, which takes longer."""
+
+
+class DPAUCDeclarations(Declarations):
+    """Cases, attacks, threats and laws of ``DPAUC``."""
+
+    mechanism: str
+    accounting: str
+    gives_curve = True
+
+    @classmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        """Every mechanism, and every adjacency of the histogram."""
+        return cases_of(
+            cls.name,
+            {},
+            {"adjacency": "label"},
+            {"adjacency": "replace", "thresholds": 20},
+            {"mechanism": "laplace", "thresholds": 2},
+            {"mechanism": "gaussian", "delta": DELTA, "thresholds": 2},
+            {"mechanism": RESPONSE, "adjacency": "label"},
+        )
+
+    @classmethod
+    def self_test_cases(cls) -> SelfTestCases:
+        """Histograms and releases of two of them, sound and with a mistake each."""
+        from tacit.protocols.dpauc.broken import SmallSensitivity, TwoReleases
+
+        kind: Any = cls
+        histogram, small = kind(1.0, 4), SmallSensitivity(1.0, 4, adjacency="replace")
+        twice, doubled = TwoReleases(1.0, 4), TwoReleases(1.0, 4, declared=1.0)
+        halved, lowered = partial(ScaledNoise, 0.5), partial(ScaledNoise, 0.7)
+        return SelfTestCases(
+            (
+                AuditTrial(COUNTS, "noisy histogram", False, histogram),
+                AuditTrial(COUNTS, "its noise halved", True, histogram, halved),
+                AuditTrial(COUNTS, "its noise 30 % too small", True, histogram, lowered),
+                AuditTrial(COUNTS, "its sensitivity too small", True, small),
+                AuditTrial(COMPOSITION, "two releases at twice epsilon", False, twice),
+                AuditTrial(COMPOSITION, "their budget counted twice", True, doubled),
+                AuditTrial(COMPOSITION, "their noise from one seed", True, twice, RepeatedNoise),
+            ),
+            (kind(1.0),),
+        )
+
+    def label_attacks(self) -> tuple[LabelAttack, ...]:
+        """The counts of clients with one record."""
+        from tacit.protocols.dpauc.attacks import guesses_from_lone_counts
+
+        return (guesses_from_lone_counts,)
+
+    @classmethod
+    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
+        """Who sees what under these settings."""
+        return threats_of(settings)
+
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Any]:
+        """Every mechanism at every adjacency, and both ways to count costs and to make points."""
+        kind: Any = cls
+        return {
+            "dpauc": kind(1.0, 20),
+            "dpauc-label": kind(1.0, 20, adjacency="label"),
+            "dpauc-replace": kind(1.0, 20, adjacency="replace"),
+            "dpauc-laplace": kind(1.0, 20, "laplace"),
+            "dpauc-laplace-label": kind(1.0, 20, "laplace", adjacency="label"),
+            "dpauc-laplace-replace": kind(1.0, 20, "laplace", adjacency="replace"),
+            "dpauc-laplace-paper": kind(1.0, 20, "laplace", accounting="paper", adjacency="label"),
+            "dpauc-laplace-unclamped": kind(1.0, 20, "laplace", clamp=False),
+            "dpauc-gaussian": kind(1.0, 20, "gaussian", delta=1e-6),
+            "dpauc-gaussian-label": kind(1.0, 20, "gaussian", adjacency="label", delta=1e-6),
+            "dpauc-response": kind(1.0, 20, RESPONSE, adjacency="label"),
+        }
+
+    @classmethod
+    def error_cases(cls) -> Mapping[str, ErrorCase]:
+        """Every mechanism, with the papers' number of cells or at a larger epsilon."""
+        kind: Any = cls
+        response = kind(1.0, 100, RESPONSE, adjacency="label")
+        return {
+            "dpauc": ErrorCase(kind(1.0, 100), noticed=True),
+            "dpauc-label": ErrorCase(kind(1.0, 100, adjacency="label")),
+            "dpauc-replace": ErrorCase(kind(1.0, 100, adjacency="replace")),
+            "dpauc-laplace": ErrorCase(kind(2.0, 20, "laplace"), IMITATED_REPEATS),
+            "dpauc-laplace-unclamped": ErrorCase(
+                kind(2.0, 20, "laplace", clamp=False), IMITATED_REPEATS
+            ),
+            "dpauc-gaussian": ErrorCase(kind(2.0, 20, "gaussian", delta=1e-6)),
+            "dpauc-response": ErrorCase(response),
+        }
+
+    @property
+    def law_traits(self) -> LawTraits:
+        """Flipped labels are debiased without noise too; the paper's accounting is loose."""
+        flips, paper = self.mechanism == RESPONSE, self.accounting == "paper"
+        charged = paper and self.mechanism in ("laplace", "gaussian")
+        return LawTraits(
+            inexact="flipped labels are debiased all the same" if flips else "",
+            loose="the paper charges every count apart" if charged else "",
+        )
+
+    def noiseless_value(self, clients: Clients) -> float:
+        """The area of the counts in cells, with what cells hide where the histogram adds it."""
+        from tacit.protocols.shared.cell_counts import cell_counts
+
+        protocol: Any = self
+        positives, records = cell_counts(clients, protocol.edges, clients.labels)
+        pooled = positives.sum(-1), (records - positives).sum(-1)
+        area = float(cell_area(*pooled))
+        return area + float(density_correction(*pooled)) * (self.mechanism == "histogram")

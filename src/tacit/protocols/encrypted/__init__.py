@@ -1,0 +1,1 @@
+"""AUC on ciphertexts (Baykara et al. 2024, FHE-AUC)."""

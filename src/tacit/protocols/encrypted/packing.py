@@ -1,0 +1,362 @@
+"""How counts are laid out in one polynomial so that its square holds the AUC in three coefficients.
+
+``p = sum_i U_i x^i + V_i x^(2J+1-i) + W_i x^(2J+2+i) + a x^-1 + b x^B``: in ``p^2`` the coefficient
+of ``x^(2J+1)`` is ``2 sum U_i V_i``, that of ``x^(4J+3)`` is ``2 sum W_i V_i``, and that of
+``x^(B-1)`` is ``2 a b`` (Baykara et al. 2024 has the first and the last). As ``x^n = -1``, ``a
+x^-1`` is ``-a x^(n-1)``. No other product reaches four coefficients, these and one more: there
+``p`` itself may have numbers that the aggregator adds to its answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from math import inf, isqrt, nextafter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Integers
+from tacit.crypto.homomorphic.bfv import DEGREE, random_words
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.protocols.shared.cell_counts import cell_counts
+
+LARGEST = 2**57
+"""Upper bound of each number of an answer, for each plain modulus; well below that modulus."""
+MAX_MULTIPLIER = 2**17
+MIN_MULTIPLIER = 2**10
+SPREAD = 4
+"""The multiplier is drawn between a SPREADth of its bound and its bound."""
+PERTURBATION = 2.0**-32
+"""Width of the perturbations, as a fraction of the largest possible number."""
+PRECISION = 2.0**-20
+"""Largest accepted perturbation, as a fraction of the denominator."""
+TAG = 3
+"""Index of the tag in ``Layout.places``."""
+MAX_PRODUCTS = 909
+"""Largest number of products: with more, other products reach the positions ``Layout.places``."""
+
+
+class Numbers(NamedTuple):
+    """The numbers of an answer, each multiplied by the aggregator's secret and perturbed.
+
+    Parameters
+    ----------
+    numerator : of ``2 sum T F``.
+    denominator : of ``2 P N``.
+    hidden : of ``2 sum p n``, the pairs that share a cell.
+    """
+
+    numerator: int
+    denominator: int
+    hidden: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The positions of J products, J further ones and the totals in a polynomial.
+
+    Parameters
+    ----------
+    products : J.
+
+    Raises
+    ------
+    ValueError : when they do not fit into the polynomial.
+
+    Examples
+    --------
+    >>> layout = Layout(100)
+    >>> layout.places
+    (201, 807, 403, 605)
+    """
+
+    products: int
+
+    def __post_init__(self) -> None:
+        if not 5 <= self.products <= MAX_PRODUCTS:
+            raise ValueError(
+                f"a polynomial holds from 5 to {MAX_PRODUCTS} products, got {self.products}"
+            )
+
+    @property
+    def totals(self) -> tuple[int, int]:
+        """The positions of the denominator's two factors; the first has the opposite sign."""
+        return DEGREE - 1, 8 * self.products + 8
+
+    @property
+    def places(self) -> tuple[int, int, int, int]:
+        """The positions of the ``Numbers`` in the square, in their order, and of a zero."""
+        numerator, hidden = 2 * self.products + 1, 4 * self.products + 3
+        return numerator, 8 * self.products + 7, hidden, 6 * self.products + 5
+
+    @cached_property
+    def used(self) -> Integers:
+        """Every position that a polynomial may use: factors, totals, and ``places``."""
+        blocks = [self.rising(), self.falling(), self.inside()]
+        return np.concatenate([*blocks, self.totals, self.places]).astype(np.int64)
+
+    def rising(self) -> Integers:
+        """The positions of the first factors of the numerator, shape (J,)."""
+        return np.arange(1, self.products + 1, dtype=np.int64)
+
+    def falling(self) -> Integers:
+        """The positions of the second factors of both sums, shape (J,)."""
+        return 2 * self.products + 1 - self.rising()
+
+    def inside(self) -> Integers:
+        """The positions of the first factors of the pairs that share a cell, shape (J,)."""
+        return 2 * self.products + 2 + self.rising()
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """The counts that every client encrypts.
+
+    Parameters
+    ----------
+    rising : T, ``TP^n + TP^(n-1)``, shape (N, K).
+    falling : F, ``FP^n - FP^(n-1)``, shape (N, K): the negatives in every cell.
+    inside : the positives in every cell, shape (N, K); 0 in a cell that is a single score.
+    positives, negatives : the totals, shape (K,).
+    """
+
+    rising: Integers
+    falling: Integers
+    inside: Integers
+    positives: Integers
+    negatives: Integers
+
+    def of(self, client: int) -> Counts:
+        """The counts of one client."""
+        return Counts(
+            self.rising[:, client],
+            self.falling[:, client],
+            self.inside[:, client],
+            self.positives[client : client + 1],
+            self.negatives[client : client + 1],
+        )
+
+
+def cumulative_counts(clients: Clients, thresholds: int | NDArray[np.float64]) -> Counts:
+    """The cumulative counts of every client, from the highest threshold down.
+
+    Parameters
+    ----------
+    clients : the clients.
+    thresholds : ascending from 0 to 1, shape (N,); a number stands for that many evenly spaced
+        ones, as in Baykara et al. 2024, section IV-C.
+
+    The curve starts at (0, 0), so that scores of exactly 1 count too. They have a cell of their
+    own, in which all pairs are ties: it hides nothing.
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1].
+    """
+    places = np.linspace(0.0, 1.0, thresholds) if isinstance(thresholds, int) else thresholds
+    positives, records = cell_counts(clients, places, clients.labels)
+    negatives = (records - positives)[::-1]
+    reached = np.cumsum(positives[::-1], axis=0)
+    inside = positives[::-1].copy()
+    rising = 2 * reached - inside
+    inside[0] = 0
+    return Counts(rising, negatives, inside, positives.sum(axis=0), negatives.sum(axis=0))
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How an answer's numbers are scaled and perturbed, from the agreed bound of records.
+
+    An answer is ``c X + u``, ``c Y + v`` and ``c Z + w`` with ``X = 2 sum T F``, ``Y = 2 P N`` and
+    ``Z = 2 sum p n``; all are at most ``most_records^2``. The multiplier c is the aggregator's
+    secret. The perturbations u, v and w are uniform up to ``width``, about 1e-7 of the answer. From
+    2^17 agreed records on they are at least twice as wide as c, so that every c gives even numbers,
+    as X, Y and Z are; at 2^16 every c up to half its bound does, a third of them. So no gcd of the
+    three reveals c, and X, Y and Z stay hidden within a factor of ``SPREAD``. With fewer agreed
+    records, parties that try every c may find it: so few records cannot have both an AUC to a
+    millionth and secret totals.
+
+    Parameters
+    ----------
+    most_records : the agreed bound of all parties' records together.
+    moduli : the number of plain moduli, 1 or 2. Everything is computed modulo each of them, and two
+        residues give a number below their product (Chinese remainder theorem).
+
+    Raises
+    ------
+    ValueError : if the numbers would overflow the plain moduli.
+
+    Examples
+    --------
+    >>> Scale(2**20).bound, Scale(2**20).width
+    (131072, 33554432)
+    >>> Scale.fitting(2**25)
+    Scale(most_records=33554432, moduli=2)
+    """
+
+    most_records: int
+    moduli: int = 1
+
+    def __post_init__(self) -> None:
+        if self.most_records < 2:
+            raise ValueError(f"most_records must be at least 2, got {self.most_records}")
+        if self.most_records > self.most:
+            raise ValueError(
+                f"most_records must be at most {self.most}, or 2 P N c overflows the plain modulus "
+                f"(2 P N c < t), got {self.most_records}; evaluate a random part of the records, "
+                "agreed by a hash of their names, or use adversary='semi-honest', which takes "
+                "more records with twice the bytes"
+            )
+
+    @classmethod
+    def fitting(cls, most_records: int) -> Scale:
+        """The scale with as few moduli as the records need."""
+        return cls(most_records, 1 if most_records <= cls(2).most else 2)
+
+    @property
+    def largest(self) -> int:
+        """The upper bound of each number of an answer."""
+        return LARGEST**self.moduli
+
+    @property
+    def most(self) -> int:
+        """The largest number of records that the moduli allow."""
+        return isqrt(self.largest // MIN_MULTIPLIER)
+
+    @property
+    def bound(self) -> int:
+        """The largest multiplier."""
+        return min(MAX_MULTIPLIER, self.largest // self.most_records**2)
+
+    @property
+    def width(self) -> int:
+        """The bound that every perturbation is below."""
+        return max(1, int(self.bound * self.most_records**2 * PERTURBATION))
+
+    def multiplier(self) -> int:
+        """A secret multiplier, from the operating system's entropy."""
+        least = self.bound // SPREAD
+        return least + below(self.bound - least + 1)
+
+    def area(self, numbers: Numbers, perturbed: bool) -> Certain:
+        """The AUC of an answer's numbers, and how far the exact one may be from it.
+
+        A record's cell is known, but not its place in the cell. Pairs that share a cell count half,
+        and in truth may all count or none: the exact AUC is within ``sum p n / (2 P N)`` of the
+        trapezoid's. Perturbations are never negative, so the bounds hold for all of them.
+
+        Raises
+        ------
+        DataError : where a class is absent, or the perturbation is above ``PRECISION``: 2 P N is
+            below ``most_records^2 / 1024``, or the multiplier is smaller than agreed.
+        OverflowError : for numbers that no honest answer has.
+        """
+        width = self.width
+        if not self._plausible(numbers):
+            raise OverflowError(
+                "the answer holds numbers that no honest computation gives: the aggregator did not "
+                f"compute as agreed, or there are more than {self.most_records} records"
+            )
+        if numbers.denominator <= width:
+            raise DataError("the AUC is undefined without both classes, or without enough records")
+        if width > 1 and width > PRECISION * numbers.denominator:
+            raise DataError(
+                f"the perturbation, made for most_records={self.most_records}, exceeds "
+                f"{PRECISION:.0e} of the answer: agree on a bound nearer to the records there are "
+                "(or the aggregator chose too small a multiplier)"
+            )
+        return _certain(numbers, width if perturbed else 0)
+
+    def _plausible(self, numbers: Numbers) -> bool:
+        """Whether an honest answer may hold them: no number of pairs is above all pairs'."""
+        numerator, denominator, hidden = numbers
+        largest = self.bound * self.most_records**2 + self.width
+        return (
+            max(numbers) <= largest
+            and numerator <= 2 * denominator + self.width
+            and hidden <= denominator + self.width
+        )
+
+
+@dataclass(frozen=True)
+class Certain:
+    """An AUC, and a bound of its distance to the exact one.
+
+    Parameters
+    ----------
+    value : the AUC.
+    half_range : the largest distance of the exact AUC of the records from ``value``.
+    """
+
+    value: float
+    half_range: float
+
+    def rounded(self, places: int, digits: int) -> Certain:
+        """The AUC rounded to ``places`` places; the half-range rounded up to ``digits`` digits."""
+        value = round(self.value, places)
+        reach = nextafter(self.half_range + abs(value - self.value), inf)
+        return Certain(value, rounded_up(reach, digits, places))
+
+
+def rounded_up(value: float, digits: int, places: int) -> float:
+    """A positive number rounded up to ``digits`` digits, and at most ``places`` decimal places.
+
+    Examples
+    --------
+    >>> rounded_up(0.0123456, digits=3, places=7), rounded_up(0.00000012, digits=3, places=7)
+    (0.0124, 2e-07)
+    """
+    exact = Decimal(value)
+    finest = max(exact.adjusted() - digits + 1, -places) if exact else -places
+    return float(exact.quantize(Decimal((0, (1,), finest)), ROUND_CEILING))
+
+
+def _certain(numbers: Numbers, width: int) -> Certain:
+    """Bounds over all perturbations from 0 to ``width``, in exact arithmetic.
+
+    With ``A = c X + u``, ``B = c Y + v``, ``G = c Z + w``: the exact AUC is ``(X +- Z') / (2 Y)``
+    with ``0 <= Z' <= Z``, so at most ``(A + G) / (2 (B - width))`` and at least ``(A - G - width) /
+    (2 B)``.
+    """
+    numerator, denominator, hidden = numbers
+    value = numerator / (2 * denominator)
+    high = Fraction(numerator + hidden, 2 * (denominator - width))
+    low = Fraction(numerator - hidden - width, 2 * denominator)
+    reach = max(high - Fraction(value), Fraction(value) - low)
+    return Certain(value, nextafter(float(reach), inf))
+
+
+def below(bound: int) -> int:
+    """A uniform number below a bound of at most 2^60; the bias is below 2^-60."""
+    high, low = (int(word) for word in random_words(2))
+    return ((high << 64) | low) % bound
+
+
+@lru_cache(maxsize=8)
+def collisions(layout: Layout) -> Integers:
+    """Positions of ``layout.places`` that another product of two used positions reaches.
+
+    Empty for every layout that is accepted; the tests check all of them.
+    """
+    used = layout.used
+    first, second = np.triu_indices(used.size)
+    low, high = used[first], used[second]
+    numerator, _, hidden, _ = layout.places
+    meant = _crossing(low, high, (layout.rising(), layout.falling()), numerator)
+    meant |= _crossing(low, high, (layout.falling(), layout.inside()), hidden)
+    meant |= (low == layout.totals[0]) & (high == layout.totals[1])
+    reached = (low + high)[~meant] % DEGREE
+    return np.intersect1d(reached, np.array(layout.places))
+
+
+def _crossing(
+    low: Integers, high: Integers, blocks: tuple[Integers, Integers], place: int
+) -> NDArray[np.bool_]:
+    """Which pairs of positions have one in each block and add up to ``place``."""
+    first, second = blocks
+    return np.isin(low, first) & np.isin(high, second) & (low + high == place)

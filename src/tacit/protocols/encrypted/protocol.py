@@ -1,0 +1,274 @@
+"""EncryptedAUC: the AUC under homomorphic encryption (Baykara et al. 2024).
+
+Parties share one secret key and send encrypted counts. The aggregator, who holds evaluation keys
+only, computes numerator and denominator under a secret multiplier, and under the same one how many
+pairs of a positive and a negative share a cell; parties decrypt and divide. The two quotients are
+the AUC and its certain half-range, since pairs in one cell may all count or none. The aggregator
+learns the AUC, to seven places, and the half-range, to three digits, because the parties tell it;
+where there are only hundreds of records the class totals may follow from that. Parties learn the
+same to a little more, and the product of the class totals within the multiplier's range, a factor
+of 4; below 65,536 agreed records they may work that product out (``encrypted.packing.Scale``).
+
+No collusion between the aggregator and any party is assumed: every party has the key. An aggregator
+may always refuse to answer.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.homomorphic.keys import FIRST, Introduction, Meeting, Member
+from tacit.crypto.homomorphic.messages import EVERYBODY, Kind, read, write
+from tacit.crypto.identities import Identity, Roster
+from tacit.data.clients import Clients
+from tacit.privacy.cost import UNPROTECTED, Cost
+from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply
+from tacit.protocol.metric import AUC, Metric
+from tacit.protocol.score_range import UNIT_INTERVAL
+from tacit.protocol.settings import setting
+from tacit.protocols.encrypted.bfv import ExactAggregator, ExactParty, ExactScheme
+from tacit.protocols.encrypted.ckks import (
+    ApproximateAggregator,
+    ApproximateParty,
+    ApproximateScheme,
+)
+from tacit.protocols.encrypted.declared import EncryptedDeclarations
+from tacit.protocols.encrypted.packing import Scale
+from tacit.protocols.encrypted.steps import (
+    Seat,
+    as_field,
+    as_parts,
+    introduce,
+    open_answer,
+    pin,
+    send_counts,
+    share_keys,
+)
+from tacit.results.server_result import ServerResult
+
+if TYPE_CHECKING:
+    from tacit.protocol.forecast import Family, Forecast
+    from tacit.protocol.scenario import Scenario, Shape
+    from tacit.protocol.traffic import Traffic
+
+SHARES = 4
+TOLD = ("auc", "half_range")
+ADVERSARIES = ("semi-honest", "malicious")
+UNPERTURBED = (
+    "answers were not perturbed: parties could compute the product of the class totals exactly"
+)
+NARROWER = (
+    "the range is certain, and wide where scores crowd into few cells: more thresholds, or "
+    "thresholds at agreed quantiles (edges), narrow it"
+)
+WIDE = 0.01
+"""Half-range above which a result has the warning ``NARROWER``."""
+
+
+@dataclass(frozen=True)
+class EncryptedAUC(EncryptedDeclarations, Protocol):
+    """The AUC of encrypted counts, exact on the thresholds.
+
+    There is no differential privacy: the AUC is released as it is, with its certain half-range: the
+    exact AUC of the records is at most that far from it, whatever the scores
+    (``results.Estimate``).
+
+    Parameters
+    ----------
+    thresholds : N, spread evenly over [0, 1] with both ends, unless ``edges`` says where they are.
+    adversary : ``"semi-honest"``, or ``"malicious"``: an aggregator that computes another AUC or
+        half-range is detected, except with probability below 2^-57 (see ``encrypted.checks``), and
+        the run gives no AUC. Parties are semi-honest. Parties that were not told each other's
+        identities (``encrypted.steps.pin``) believe those that the aggregator relays.
+    scheme : ``"bfv"``, exact integers, or the paper's ``"ckks"``, for a semi-honest aggregator.
+    most_records : a public bound of all parties' records together, from which the numbers are
+        scaled. Answers are perturbed by at most ``2^-30 most_records^2 / (2 P N)`` of the
+        denominator; above 1e-6 they are refused, so the bound should not be far above the records
+        there are. Where there are more records than agreed, a checked run refuses the answer; a
+        semi-honest one does too, unless the numbers happen to wrap around to plausible ones. Above
+        11,863,283 records a semi-honest run sends two ciphertexts, one for each of two plain
+        moduli, and a checked one is refused.
+    edges : the N thresholds themselves, ascending from 0 to 1: quantiles of scores that were agreed
+        beforehand, from public scores or an earlier private run. None spreads them evenly.
+    perturbed : False leaves the perturbation out, so that an AUC is exact to the last digit and
+        the parties learn the product of the class totals: for tests.
+
+    Raises
+    ------
+    ValueError : for a setting outside its range; the message names the bound and the value.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> scores, labels = tacit.binormal_scores(300, 700, 0.8, seed=0)
+    >>> clients = tacit.Clients.split(scores, labels, clients=3, seed=0)
+    >>> protocol = EncryptedAUC(thresholds=50, most_records=1000)
+    >>> result = tacit.evaluate(clients, protocol)
+    >>> low, high = result.auc.interval()
+    >>> low <= tacit.evaluate(clients, tacit.ExactAUC()).auc.value <= high
+    True
+    """
+
+    thresholds: int = setting(default=100, help="thresholds or cells, 100 by default")
+    adversary: Literal["semi-honest", "malicious"] = setting(
+        default="semi-honest",
+        help="what the aggregator may do; semi-honest by default",
+    )
+    scheme: Literal["bfv", "ckks"] = setting(default="bfv", help="bfv (exact) by default")
+    most_records: int = setting(default=2**20, help="a public bound of all records, 2**20")
+    perturbed: bool = setting(default=True, help=None)
+    edges: tuple[float, ...] | None = setting(
+        default=None,
+        help="the thresholds themselves, agreed beforehand; evenly by default",
+        metavar="0,A,...,1",
+    )
+
+    name = "encrypted-auc"
+    title_settings = ("adversary",)
+    state_types = (Seat, Member, Meeting, Introduction)
+    score_range = UNIT_INTERVAL
+    steps = (introduce, share_keys, send_counts, open_answer)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.thresholds < 5:
+            raise ValueError(f"thresholds must be at least 5, got {self.thresholds}")
+        if self.edges is not None:
+            _check_edges(self.edges, self.thresholds)
+        if self.scheme == "ckks" and self.adversary == "malicious":
+            raise ValueError("scheme 'ckks' is for a semi-honest adversary: use scheme='bfv'")
+        _ = self._approximate if self.scheme == "ckks" else self._exact.layout
+
+    @property
+    def guarantee(self) -> Cost:
+        """The AUC is released without noise: no differential privacy."""
+        return UNPROTECTED
+
+    @property
+    def places(self) -> NDArray[np.float64]:
+        """The thresholds, ascending, shape (N,)."""
+        if self.edges is not None:
+            return np.array(self.edges, dtype=np.float64)
+        return np.linspace(0.0, 1.0, self.thresholds)
+
+    @property
+    def terms(self) -> bytes:
+        """The settings as parties sign them."""
+        return json.dumps(self.settings, sort_keys=True).encode("ascii")
+
+    def replicate_size(self, clients: Clients) -> int:
+        """The counts of every client."""
+        return 4 * self.thresholds * clients.count
+
+    def enrol(self, state: ClientState, identity: Identity, roster: Roster) -> None:
+        """Pin the parties' identities, so that relayed ones are not believed."""
+        pin(state, [identity], roster)
+
+    def scheme_party(self, secret: bytes, session: bytes, parties: int) -> Any:
+        """The scheme with which parties that share a session's secret compute."""
+        if self.scheme == "ckks":
+            return ApproximateParty(self._approximate, secret, session, parties)
+        return ExactParty(self._exact, secret, session, parties)
+
+    def scheme_aggregator(self, keys: Sequence[bytes]) -> Any:
+        """The scheme with which an aggregator with evaluation keys computes."""
+        if self.scheme == "ckks":
+            return ApproximateAggregator(self._approximate, keys)
+        return ExactAggregator(self._exact, keys)
+
+    @classmethod
+    def families(cls, scenario: Scenario, metric: Metric) -> Sequence[Family]:
+        """The configurations that a plan tries."""
+        from tacit.protocols.encrypted.forecast import encrypted_families
+
+        return encrypted_families(scenario) if metric == AUC else []
+
+    def forecast(self, scenario: Scenario, shape: Shape, metric: Metric) -> Forecast | None:
+        """The predicted error, as ``encrypted_forecast`` has it."""
+        from tacit.protocols.encrypted.forecast import encrypted_forecast
+
+        return encrypted_forecast(self, scenario, shape) if metric == AUC else None
+
+    def traffic(self, scenario: Scenario) -> Traffic:
+        """The bytes and rounds of an evaluation, as ``encrypted_traffic`` has them."""
+        from tacit.protocols.encrypted.forecast import encrypted_traffic
+
+        return encrypted_traffic(self, scenario)
+
+    def conversation(self, clients: int) -> Conversation:
+        """Introductions, keys, encrypted counts, the answer; nothing is decrypted on this side."""
+        said = yield Query(introduce, self)
+        introductions = as_parts(said["introduction"])
+        session = self._session(introductions)
+        sent = yield Query(share_keys, self, broadcast={"introductions": introductions})
+        keys = read(as_parts(sent["keys"])[FIRST], Kind.KEYS, session, FIRST)
+        boxes = self._boxes(sent, session, len(introductions))
+        counted = yield Query(send_counts, self, per_client={"box": as_field(boxes)})
+        uploads = [
+            read(message, Kind.COUNTS, session, index)
+            for index, message in enumerate(as_parts(counted["counts"]))
+        ]
+        answers = self.scheme_aggregator(keys).answers(uploads)
+        answer = write(Kind.ANSWER, session, EVERYBODY, answers)
+        reply = yield Query(open_answer, self, broadcast={"answer": answer})
+        figures = np.stack([np.asarray(reply[name], dtype=np.float64) for name in TOLD])
+        if np.any(figures != figures[:, :1]):
+            raise HomomorphicError("the parties tell different AUCs of one answer")
+        return self._server_result(*figures[:, FIRST])
+
+    @property
+    def _exact(self) -> ExactScheme:
+        checked = self.adversary == "malicious"
+        scale = Scale(self.most_records) if checked else Scale.fitting(self.most_records)
+        return ExactScheme(self.thresholds, scale, checked, SHARES, self.perturbed)
+
+    @property
+    def _approximate(self) -> ApproximateScheme:
+        return ApproximateScheme(self.thresholds, self.most_records, self.perturbed)
+
+    def _session(self, introductions: Sequence[bytes]) -> bytes:
+        spoken = [Introduction.from_bytes(each) for each in introductions]
+        return Meeting.of(spoken, self.terms).session
+
+    def _boxes(self, sent: Reply, session: bytes, parties: int) -> list[bytes]:
+        boxes = read(as_parts(sent["boxes"])[FIRST], Kind.BOX, session, EVERYBODY)
+        if len(boxes) != parties:
+            raise HomomorphicError(f"there are {parties} boxes, got {len(boxes)}")
+        return boxes
+
+    def _server_result(self, area: float, half_range: float) -> ServerResult:
+        """The AUC that the parties tell, with its certain range; nobody knows the class sizes.
+
+        The approximation error is the standard deviation of a number about which its range is all
+        that is known, ``half_range / sqrt(3)`` (JCGM 100:2008, 4.3.7).
+        """
+        unknown = np.asarray(np.nan)
+        warnings = [] if self.perturbed else [UNPERTURBED]
+        if half_range > WIDE:
+            warnings.append(NARROWER)
+        return ServerResult(
+            value=np.asarray(area),
+            privacy_error=np.zeros(()),
+            sampling_error=unknown,
+            positives=unknown,
+            negatives=unknown,
+            approximation_error=np.asarray(half_range / math.sqrt(3)),
+            half_range=np.asarray(half_range),
+            warnings=tuple(warnings),
+        )
+
+
+def _check_edges(edges: tuple[float, ...], thresholds: int) -> None:
+    if len(edges) != thresholds:
+        raise ValueError(f"edges must be as many as thresholds, {thresholds}, got {len(edges)}")
+    if edges[0] != 0 or edges[-1] != 1 or not all(low < high for low, high in pairwise(edges)):
+        raise ValueError(f"edges must ascend from 0 to 1, got {edges[0]} to {edges[-1]}")

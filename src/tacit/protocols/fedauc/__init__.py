@@ -1,0 +1,1 @@
+"""AUC from noisy rank sums: label differential privacy (Sun et al. 2022, FedAUC)."""

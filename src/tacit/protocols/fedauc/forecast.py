@@ -1,0 +1,178 @@
+"""Predictions for FedAUC, from the geometry of ranks that are dealt out at random."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from tacit.data.clients import Ragged
+from tacit.protocol.forecast import Family, Forecast
+from tacit.protocol.scenario import GUESSES, Scenario, Shape
+from tacit.protocol.traffic import Traffic, measured_rounds, traffic_of_rounds
+from tacit.protocol.trust import Trust
+from tacit.protocols.fedauc.allocation import (
+    Allocation,
+    PriorEstimate,
+    RankGeometry,
+    adaptive_allocation,
+    first_round_fraction,
+    influence_allocation,
+    influence_centre,
+    predicted_variance,
+    release_from,
+    vague_prior,
+)
+from tacit.protocols.fedauc.estimate import result_from_pairs
+from tacit.protocols.fedauc.protocol import FedAUC
+from tacit.protocols.shared.rank_noise import RESPONSE, RankNoise
+
+MAX_DRAWN = 2**19
+"""Largest number of ranks drawn for a plan."""
+
+MAX_CLIENTS = 2**9
+"""Largest number of clients considered in each prediction; the others are like them."""
+
+
+def fedauc_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> Forecast:
+    """The protocol's own allocation and variance formulas at the ranks' expected geometry.
+
+    Source: docs, sections 1a to 1e. The first round, if one pays, is taken to find the true AUC and
+    class size; its error of the influence centre c is added to the variance as ``error(c)^2
+    Var(count)``.
+
+    Raises
+    ------
+    ValueError : for the paper's allocations, which are not planned.
+
+    Examples
+    --------
+    >>> forecast = fedauc_forecast(FedAUC(1.0), Scenario(40_000, 4_000, 10, 1.0), Shape(0.8))
+    >>> round(forecast.standard_error, 4)
+    0.0011
+    """
+    geometry = expected_geometry(scenario.records, scenario.clients)
+    records, positives = scenario.records, np.array(float(scenario.positives))
+    area = np.array(shape.auc)
+    if protocol.mechanism == RESPONSE:
+        few, weight = geometry.thinned(MAX_CLIENTS)
+        noise = RankNoise(RESPONSE, protocol.epsilon)
+        allocation, doubt = _everybody_responds(few), 0.0
+    elif protocol.allocation == "influence":
+        fraction = opening_share(protocol, scenario)
+        release = vague_prior(records) if protocol.prior is None else protocol.prior
+        if fraction:
+            first = RankNoise(protocol.mechanism, fraction * protocol.epsilon)
+            opening = adaptive_allocation(geometry, first)
+            release = release_from(geometry, first, opening, positives, area)
+        few, weight = geometry.thinned(MAX_CLIENTS)
+        noise = RankNoise(protocol.mechanism, (1 - fraction) * protocol.epsilon)
+        allocation = influence_allocation(few, noise, _single(release))
+        doubt = float(release.centre_error) ** 2 if fraction or protocol.prior else 0.0
+    else:
+        raise ValueError(f"plans are for the influence allocation, got {protocol.allocation!r}")
+    weight *= scenario.clients / geometry.sizes.size
+    centre = influence_centre(records, positives, area)
+    numerator, count, _ = predicted_variance(few, noise, allocation, centre)
+    counted = weight * count.sum(axis=-1)
+    summed = weight * numerator.sum(axis=-1) + doubt * counted
+    result = result_from_pairs(records, positives, area, summed, counted)
+    smaller = min(scenario.positives, scenario.negatives)
+    return Forecast(float(result.privacy_error), 0.0, smaller, float(np.sqrt(counted)))
+
+
+def fedauc_families(scenario: Scenario) -> list[Family]:
+    """Staircase noise and randomised response."""
+    return [
+        Family(
+            (FedAUC(scenario.epsilon),),
+            (Trust.SERVER_SEES_SCORES,),
+            "every score is shown to the server, and every further evaluation costs epsilon again",
+            rough=_with_known_centre,
+        ),
+        Family(
+            (FedAUC(scenario.epsilon, RESPONSE),),
+            (Trust.SERVER_SEES_SCORES,),
+            "every score is shown to the server, while the flipped labels serve later evaluations "
+            "at no further cost",
+        ),
+    ]
+
+
+def _with_known_centre(protocol: FedAUC, scenario: Scenario) -> FedAUC:
+    """The protocol with its influence centre known, so that no first round is chosen."""
+    return replace(protocol, prior=PriorEstimate(float(scenario.positives), GUESSES[1], 0.0, 0.0))
+
+
+def fedauc_traffic(protocol: FedAUC, scenario: Scenario) -> Traffic:
+    """A dry run without a first round, whose query and reply are those of the main round again.
+
+    Examples
+    --------
+    >>> fedauc_traffic(FedAUC(1.0), Scenario(40_000, 4_000, 10, 1.0)).rounds
+    3
+    """
+    if protocol.mechanism == RESPONSE or protocol.allocation != "influence":
+        return traffic_of_rounds(measured_rounds(protocol, scenario), scenario)
+    rounds = measured_rounds(_with_known_centre(protocol, scenario), scenario)
+    first = rounds[-1:] if opening_share(protocol, scenario) > 0 else []
+    return traffic_of_rounds([*rounds, *first], scenario)
+
+
+@lru_cache(maxsize=16)
+def expected_geometry(records: int, clients: int) -> RankGeometry:
+    """The geometry of ranks dealt out at random; where they are many, of a sample of them.
+
+    Some hundreds of a client's ranks have the same distribution as all of them.
+
+    Examples
+    --------
+    >>> expected_geometry(100, 4).sizes.tolist()
+    [25.0, 25.0, 25.0, 25.0]
+    """
+    rng = np.random.default_rng(0)
+    if records <= MAX_DRAWN:
+        ranks = rng.permutation(records)
+        offsets = (np.arange(clients + 1, dtype=np.int64) * records) // clients
+        return RankGeometry.of(Ragged(2 * ranks.astype(np.int64), offsets))
+    looked_at = min(clients, MAX_CLIENTS)
+    per_client = max(1, round(records / clients))
+    drawn = min(per_client, MAX_DRAWN // looked_at)
+    ranks = rng.integers(records, size=looked_at * drawn, dtype=np.int64)
+    sampled = RankGeometry.of(Ragged(2 * ranks, np.arange(looked_at + 1, dtype=np.int64) * drawn))
+    more = per_client / drawn
+    return RankGeometry(
+        records,
+        sampled.low,
+        sampled.high,
+        sampled.mean,
+        more * sampled.scatter,
+        more * sampled.sizes,
+    )
+
+
+def opening_share(protocol: FedAUC, scenario: Scenario) -> float:
+    """The part of epsilon that the influence allocation spends on a first round; 0 for none."""
+    if protocol.prior is not None:
+        return 0.0
+    return _fraction(scenario.records, scenario.clients, protocol.mechanism, protocol.epsilon)
+
+
+@lru_cache(maxsize=64)
+def _fraction(records: int, clients: int, mechanism: str, epsilon: float) -> float:
+    geometry = expected_geometry(records, clients)
+    return first_round_fraction(geometry, mechanism, epsilon, 0.0)
+
+
+def _everybody_responds(geometry: RankGeometry) -> Allocation:
+    clients = geometry.sizes.size
+    return Allocation(
+        np.zeros(clients, dtype=np.int64), np.ones(clients), np.ones(clients, dtype=np.bool_)
+    )
+
+
+def _single(release: PriorEstimate) -> PriorEstimate:
+    """A release of plain numbers."""
+    fields = (release.positives, release.auc, release.positives_error, release.centre_error)
+    return PriorEstimate(*(float(np.asarray(value)) for value in fields))

@@ -1,0 +1,151 @@
+"""A client's checks of a query for rank sums: the server's numbers must not weaken the noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats, Integers
+from tacit.data.clients import Clients, Ragged
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import Query
+from tacit.protocols.fedauc.sums import check_sums, largest_distance
+from tacit.protocols.shared.rank_noise import RankNoise
+
+MAX_RECORDS = 2**40
+"""Largest number of records of all clients together; the sums of their ranks have their own check
+(``sums.check_sums``)."""
+
+SLACK = 1 + 1e-9
+"""Accepted ratio of a sum of parts of epsilon to epsilon: rounding may change the last digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class RankAsk:
+    """A query for rank sums, checked.
+
+    Parameters
+    ----------
+    mechanism : the noise, of the agreed kind and at most the agreed budget.
+    ranks : doubled ranks of the clients' records, ascending within a client.
+    pivot : doubled pivots, shape (K,), or (R, K) in replicates.
+    share : the count's share of the budget, likewise.
+    respond : who flips labels instead, likewise.
+    sensitivity : the least sensitivity that the noise of a rank sum assumes.
+    """
+
+    mechanism: RankNoise
+    ranks: Ragged[np.int64]
+    pivot: Integers
+    share: Floats
+    respond: NDArray[np.bool_]
+    sensitivity: int
+
+    @classmethod
+    def of(cls, clients: Clients, query: Query, noise: NoiseSource | None = None) -> RankAsk:
+        """The checked query; given ``noise``, its number of replicates is checked too.
+
+        Raises
+        ------
+        ValueError : for a value of another type, shape or range, or ranks whose sum would not be
+            exact; the message names it.
+        """
+        ranks, columns = _ranks(clients, query), _Columns(clients, query, noise)
+        pivot = columns.read("pivot", np.dtype(np.int64))
+        if pivot.min() < 0 or pivot.max() > 2 * MAX_RECORDS:
+            raise ValueError(f"doubled pivots must be from 0 to {2 * MAX_RECORDS}")
+        share = columns.read("share", np.dtype(np.float64))
+        respond = columns.read("respond", np.dtype(np.bool_))
+        if not ((share > 0) & (share <= 1)).all():
+            raise ValueError("the count's share of the budget must be above 0 and at most 1")
+        distance, mechanism = largest_distance(ranks, pivot), agreed_noise(query)
+        check_sums(ranks.sizes, distance, mechanism.largest_sum)
+        if np.any(~respond & (share == 1) & (distance > 0)):
+            raise ValueError("no budget is left for a rank sum that depends on the labels")
+        return cls(mechanism, ranks, pivot, share, respond, _whole(query, "sensitivity"))
+
+
+def agreed_noise(query: Query) -> RankNoise:
+    """The mechanism of a query, which must be the agreed one, within the agreed budget.
+
+    Raises
+    ------
+    ValueError : for another mechanism, or more budget.
+    """
+    noise, settings = query.broadcast["noise"], query.protocol
+    if not isinstance(noise, RankNoise) or noise.mechanism != settings.mechanism:
+        raise ValueError(f"mechanism must be {settings.mechanism}, as agreed, got {noise!r:.80}")
+    if noise.epsilon > settings.epsilon * SLACK or noise.delta > settings.delta * SLACK:
+        raise ValueError(f"the agreed budget is {settings.epsilon}, {settings.delta}, got {noise}")
+    return noise
+
+
+def public_records(query: Query) -> int:
+    """The number of all clients' records, as the server announces it.
+
+    Raises
+    ------
+    ValueError : for a value that is not a number of records.
+    """
+    records = _whole(query, "records")
+    if records < 1:
+        raise ValueError(f"records must be at least 1, got {records}")
+    return records
+
+
+def count_share(query: Query) -> float:
+    """The count's share of the budget, the same for every client.
+
+    Raises
+    ------
+    ValueError : for a share that leaves no noise.
+    """
+    share = query.broadcast["share"]
+    if not (isinstance(share, float | int) and 0 < share < 1):
+        raise ValueError(f"share must be above 0 and below 1, got {share!r:.40}")
+    return float(share)
+
+
+def _whole(query: Query, name: str) -> int:
+    value = query.broadcast.get(name, 0)
+    if not isinstance(value, int | np.integer) or not 0 <= value <= 2 * MAX_RECORDS:
+        raise ValueError(
+            f"{name} must be a whole number from 0 to {2 * MAX_RECORDS}, got {value!r:.40}"
+        )
+    return int(value)
+
+
+def _ranks(clients: Clients, query: Query) -> Ragged[np.int64]:
+    ranks = query.per_client["ranks"]
+    if not isinstance(ranks, Ragged) or ranks.values.dtype != np.int64 or ranks.values.ndim != 1:
+        raise ValueError("ranks must be ragged 64-bit integers")
+    if not np.array_equal(ranks.offsets, clients.offsets):
+        raise ValueError("there must be one rank for every record")
+    if ranks.values.min() < 0 or ranks.values.max() > 2 * MAX_RECORDS:
+        raise ValueError(f"doubled ranks must be from 0 to {2 * MAX_RECORDS}")
+    return ranks
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Numbers for clients: every client receives one, or one for each replicate."""
+
+    clients: Clients
+    query: Query
+    noise: NoiseSource | None
+
+    def read(self, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
+        column, shape = np.asarray(self.query.per_client[name]), (self.clients.count,)
+        several = column.ndim == 2 if self.noise is None else column.shape == self._several
+        if column.dtype != dtype or column.shape[-1:] != shape or not (several or column.ndim == 1):
+            raise ValueError(
+                f"{name} must hold one {dtype} a client, got {column.dtype} of {column.shape}"
+            )
+        return column
+
+    @property
+    def _several(self) -> tuple[int, ...]:
+        return () if self.noise is None else self.noise.full_shape((self.clients.count,))

@@ -1,0 +1,41 @@
+"""Who sees what when a run measures the AUC from noisy rank sums."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tacit.protocol.threats import ThreatModel
+from tacit.protocols.shared.rank_noise import RESPONSE
+from tacit.protocols.shared.threats import NOBODY
+
+PAGE = "threat-models/fedauc.md"
+
+SCORES_OPEN = (
+    "Scores: the server has them all, and whatever follows from a score about its label stays "
+    "open. Numbers of records are not hidden either."
+)
+
+NOISY_SUMS = ThreatModel(
+    NOBODY,
+    "Exactly: every client's scores and number of records. With noise: each client's count of "
+    "positives and its sum of ranks, twice where there was a first round.",
+    "The ranks of its own records among all, and pivots made of noisy totals.",
+    SCORES_OPEN,
+    PAGE,
+)
+
+FLIPPED_LABELS = ThreatModel(
+    NOBODY,
+    "Exactly: every client's scores and number of records. The count of positives and the sum "
+    "of ranks are of labels that were flipped at random; of a client with one record the "
+    "server sees the flipped label itself.",
+    "The ranks of its own records among all, and nothing else of the others.",
+    SCORES_OPEN,
+    PAGE,
+)
+
+
+def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+    """The threat model of these settings."""
+    return FLIPPED_LABELS if settings.get("mechanism") == RESPONSE else NOISY_SUMS

@@ -1,0 +1,1 @@
+"""AUC from trees of counts under local differential privacy (Cormode and Markov 2023)."""

@@ -1,0 +1,1 @@
+"""A noisy histogram of scores by class, from which all curves follow."""

@@ -1,0 +1,164 @@
+"""What ScoreHistogram declares for audits, reports and laws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.data.clients import Clients
+from tacit.metrics.curves import cell_area, density_correction
+from tacit.metrics.tree_noise import TreeNoise
+from tacit.privacy.sampling.distributions import discrete_laplace_variance
+from tacit.protocol.audits import SAMPLED_DRAWS, AuditCase, LabelAttack, cases_of
+from tacit.protocol.declarations import Declarations
+from tacit.protocol.laws import ErrorCase, LawTraits
+from tacit.protocol.threats import ThreatModel
+from tacit.protocol.trust import Trust
+from tacit.protocols.histogram.threats import threats_of
+
+if TYPE_CHECKING:
+    from tacit.protocol.conversation import Query
+
+RANKS = "ranks"
+"""What the second round's query publishes, on every replicate by itself."""
+
+EXACT_SUM, SHARED_NOISE = Trust.EXACT_SUM.value, Trust.SECURE_SUM.value
+REPORTS = Trust.LOCAL.value
+"""The values of ``trust``."""
+
+
+class HistogramDeclarations(Declarations):
+    """Cases, attacks, threats and laws of ``ScoreHistogram``."""
+
+    trust: str
+    epsilon: float | None
+    budget: Any
+    second_round: float
+    gives_curve = True
+
+    @property
+    def lone_records(self) -> bool:
+        """Whether records report by themselves."""
+        return self.trust == REPORTS
+
+    @classmethod
+    def takes_epsilon(cls, settings: Mapping[str, Any]) -> bool:
+        """Whether noise is added to the sums or reports."""
+        return settings.get("trust") != EXACT_SUM
+
+    @classmethod
+    def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
+        """Clients of one record where records report by themselves, else one client."""
+        apart = settings.get("trust") == REPORTS
+        sampled = settings.get("budget") == "sample" and not apart
+        return AuditCase(
+            cls.name, settings, 4, apart, one_by_one=SAMPLED_DRAWS * sampled, tight=False
+        )
+
+    @classmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        """Every trust model, on small trees."""
+        tree = {"trust": SHARED_NOISE, "height": 2}
+        return (
+            *cases_of(
+                cls.name,
+                tree,
+                {**tree, "adjacency": "replace"},
+                {**tree, "second_round": 0.5},
+            ),
+            AuditCase(cls.name, {**tree, "budget": "sample"}, one_by_one=SAMPLED_DRAWS),
+            AuditCase(cls.name, {"trust": REPORTS, "height": 2}, apart=True),
+            AuditCase(cls.name, {"trust": EXACT_SUM, "height": 2}),
+        )
+
+    def label_attacks(self) -> tuple[LabelAttack, ...]:
+        """None of its own: the attacks on curves concern it."""
+        return ()
+
+    def hostile_query(self, query: Query) -> Query:
+        """Published ranks at the end of their range that is farther from the pivot.
+
+        There one record moves the sums most. The other query holds nothing that changes how much a
+        step reveals.
+        """
+        from tacit.protocols.histogram.steps import RANK_UNITS
+
+        if RANKS not in query.broadcast:
+            return query
+        ranks, pivot = query.broadcast[RANKS], int(query.broadcast["pivot"])
+        end = max(-pivot, RANK_UNITS - pivot, key=abs)
+        return replace(query, broadcast={**query.broadcast, RANKS: np.full_like(ranks, end)})
+
+    def replicated_query(self, query: Query, replicates: int) -> Query:
+        """The same published ranks for every replicate."""
+        if RANKS not in query.broadcast:
+            return query
+        ranks = query.broadcast[RANKS]
+        repeated = np.broadcast_to(ranks, (replicates, *ranks.shape))
+        return replace(query, broadcast={**query.broadcast, RANKS: repeated})
+
+    @classmethod
+    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
+        """Who sees what under these settings."""
+        return threats_of(settings)
+
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Any]:
+        """Every trust model, and every way to divide the budget."""
+        kind: Any = cls
+        return {
+            "histogram-secure": kind(EXACT_SUM, height=5),
+            "histogram": kind(SHARED_NOISE, 1.0, 5),
+            "histogram-replace": kind(SHARED_NOISE, 1.0, 5, adjacency="replace"),
+            "histogram-all": kind(SHARED_NOISE, 1.0, 5, aim="all"),
+            "histogram-second": kind(SHARED_NOISE, 1.0, 5, second_round=0.5),
+            "histogram-second-replace": kind(
+                SHARED_NOISE, 1.0, 5, adjacency="replace", second_round=0.5
+            ),
+            "histogram-sample": kind(SHARED_NOISE, 1.0, 5, budget="sample"),
+            "local-histogram": kind(REPORTS, 1.0, 4),
+        }
+
+    @classmethod
+    def error_cases(cls) -> Mapping[str, ErrorCase]:
+        """The forms with noise in a sum, but for the one that samples records."""
+        kind: Any = cls
+        return {
+            "histogram": ErrorCase(kind(SHARED_NOISE, 1.0), noticed=True),
+            "histogram-replace": ErrorCase(kind(SHARED_NOISE, 2.0, adjacency="replace")),
+            "histogram-curves": ErrorCase(kind(SHARED_NOISE, 1.0, aim="curves")),
+            "histogram-second": ErrorCase(kind(SHARED_NOISE, 1.0, second_round=0.5)),
+        }
+
+    @property
+    def law_traits(self) -> LawTraits:
+        """Sampled records are not all; a second round and debiased bits are not exact."""
+        local, inexact = self.trust == REPORTS, ""
+        if self.second_round:
+            inexact = "a second round cancels errors to first order only"
+        elif self.budget == "sample":
+            inexact = "records that are dealt out to levels are not all"
+        return LawTraits(
+            inexact=inexact,
+            unmeasured_loss="bits without flips are no reports" if local else "",
+        )
+
+    def noiseless_value(self, clients: Clients) -> float:
+        """The area of the exact tree at the depth that suits the protocol's noise."""
+        from tacit.protocols.histogram.estimate import best_depth
+        from tacit.protocols.histogram.steps import places_of
+
+        protocol: Any = self
+        height = protocol.tree_height(clients.count)
+        leaves = np.bincount(places_of(clients, height), minlength=2 << height).astype(float)
+        depth = height
+        if self.epsilon is not None:
+            variances = np.full(height + 2, np.inf)
+            for level, scale in protocol.level_scales(height).items():
+                variances[level] = discrete_laplace_variance(scale)
+            depth = best_depth(leaves.reshape(2, -1), TreeNoise(variances))
+        cells = leaves.reshape(2, 1 << depth, -1).sum(axis=-1)
+        return float(cell_area(*cells) + density_correction(*cells))

@@ -1,0 +1,231 @@
+"""Predictions for ScoreHistogram: the server's own conclusions from the expected tree."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import Floats
+from tacit.metrics.rates import reaching
+from tacit.metrics.tree_noise import TreeNoise
+from tacit.privacy.local.unary import unary_variance
+from tacit.privacy.sampling.distributions import discrete_laplace_variance
+from tacit.protocol.forecast import Family, Forecast, accepted, placement
+from tacit.protocol.messages import message_size
+from tacit.protocol.metric import AUC, ECE, Metric
+from tacit.protocol.scenario import Scenario, Shape
+from tacit.protocol.traffic import Traffic, measured_traffic
+from tacit.protocol.trust import Trust
+from tacit.protocols.histogram.budget import CHOICE_UNITS, Aim
+from tacit.protocols.histogram.calibration_errors import ece_error, ece_of
+from tacit.protocols.histogram.estimate import (
+    RankRound,
+    best_depth,
+    published_ranks,
+    result_from_tree,
+)
+from tacit.protocols.histogram.protocol import ScoreHistogram, sampled_noise
+from tacit.protocols.histogram.steps import FIRST_CELLS, report_bytes
+from tacit.results.histogram import Histogram
+
+TREE_HEIGHTS, RATE_HEIGHTS = (6, 8, 9), (6, 8, 10)
+"""Heights that a plan compares for noisy sums: for the AUC, and for other metrics."""
+
+LOCAL_HEIGHTS = (4, 5, 6, 7, 8)
+"""Heights that a plan compares for private reports."""
+
+EXACT_HEIGHT = 12
+"""The height that a plan takes for exact sums."""
+
+SECOND_ROUND = 0.5
+"""The part of epsilon that a plan tries for a second round."""
+
+
+def tree_forecast(
+    protocol: ScoreHistogram, scenario: Scenario, shape: Shape, metric: Metric | None = None
+) -> Forecast:
+    """What the server would conclude from the expected tree, with the noise that it assumes.
+
+    Source: docs, sections 5a to 5c. For the AUC the bias is what the expected cells miss of the
+    shape's AUC. For precision the error holds the cell that the threshold cuts; the expected
+    calibration error is about the population's, so its error holds sampling as well.
+
+    Examples
+    --------
+    >>> scenario = Scenario(40_000, 4_000, 10, 1.0)
+    >>> forecast = tree_forecast(ScoreHistogram("secure-sum", 1.0, 6), scenario, Shape(0.8))
+    >>> round(forecast.standard_error, 5)
+    0.00057
+    """
+    wanted = metric or AUC
+    height = protocol.tree_height(scenario.clients)
+    leaves = np.concatenate(scenario.counts(shape, 1 << height))
+    noise = tree_noise(protocol, scenario, height)
+    second = _second_round(protocol, leaves, noise) if protocol.second_round else None
+    smaller = min(scenario.positives, scenario.negatives)
+    if wanted.name == ECE:
+        whole = result_from_tree(leaves, noise, None)
+        if whole.histogram is None:
+            return Forecast(math.inf)
+        error, bias = ece_error(whole.histogram, noise, ece_of(shape, scenario))
+        return Forecast(error, bias, smaller, float(whole.positives_error))
+    if wanted != AUC:
+        histogram = Histogram(leaves.reshape(2, -1), noise, 1, 1)
+        exact = precision_of(shape, scenario, wanted.threshold)
+        return _precision_forecast(histogram, wanted.threshold, exact, smaller)
+    result = result_from_tree(leaves[np.newaxis], noise, None, second=second)
+    error, value, counted = (
+        float(field[0])
+        for field in (result.privacy_error, result.value, np.asarray(result.positives_error))
+    )
+    cells = leaves.reshape(2, -1)
+    depth = height if second is not None else best_depth(cells, noise)
+    coarse = cells.reshape(2, 1 << depth, -1).sum(axis=-1)
+    spread = error**2 + placement((coarse[0], coarse[1]), corrected=second is None)
+    return Forecast(math.sqrt(spread), value - shape.auc, smaller, counted)
+
+
+def tree_families(scenario: Scenario, metric: Metric) -> list[Family]:
+    """Noisy sums, exact sums, private reports, and for the AUC noisy sums in two rounds."""
+    rounds = [_two_round_sums(scenario, metric)] if metric == AUC else []
+    sums = [_noisy_sums(scenario, metric, adjacency) for adjacency in ("record", "replace")]
+    exact = Family(
+        (ScoreHistogram(Trust.EXACT_SUM.value, height=EXACT_HEIGHT),),
+        (Trust.EXACT_SUM, Trust.SECURE_SUM),
+        "there is no differential privacy: the sum is exact, and epsilon is not kept",
+        metric,
+    )
+    return [*sums, exact, *rounds, _private_reports(scenario, metric)]
+
+
+def _noisy_sums(scenario: Scenario, metric: Metric, adjacency: Any) -> Family:
+    heights = TREE_HEIGHTS if metric == AUC else RATE_HEIGHTS
+    noisy = partial(ScoreHistogram, Trust.SECURE_SUM.value, scenario.epsilon, adjacency=adjacency)
+    return Family(
+        accepted(partial(noisy, height=height, aim=_aim(metric)) for height in heights),
+        (Trust.SECURE_SUM,),
+        "nobody sees a single client's figures, and clients that vanish weaken the guarantee "
+        "unless dropouts is set",
+        metric,
+        lambda protocol, scenario: even_division(protocol),
+    )
+
+
+def _two_round_sums(scenario: Scenario, metric: Metric) -> Family:
+    twice = partial(
+        ScoreHistogram, Trust.SECURE_SUM.value, scenario.epsilon, second_round=SECOND_ROUND
+    )
+    return Family(
+        accepted(partial(twice, height=height) for height in TREE_HEIGHTS),
+        (Trust.SECURE_SUM,),
+        "half of epsilon goes to a second pass for the AUC alone, so the curve and all other "
+        "figures have about twice the error, and clients that vanish weaken the guarantee "
+        "unless dropouts is set",
+        metric,
+        lambda protocol, scenario: even_division(protocol),
+    )
+
+
+def _private_reports(scenario: Scenario, metric: Metric) -> Family:
+    private = partial(ScoreHistogram, Trust.LOCAL.value, scenario.epsilon, aim=_aim(metric))
+    return Family(
+        accepted(partial(private, height=height) for height in LOCAL_HEIGHTS),
+        (Trust.LOCAL, Trust.EACH),
+        "its AUC is less accurate than one that is asked for alone, since the same reports give "
+        "the curve, rates and calibration as well",
+        metric,
+        tuned=True,
+    )
+
+
+def _aim(metric: Metric) -> Aim:
+    """What a tree's division of epsilon should serve."""
+    return "auc" if metric == AUC else "curves"
+
+
+def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> Traffic:
+    """A dry run; the bytes of private reports, whose levels are random, are the expected ones.
+
+    Examples
+    --------
+    >>> scenario = Scenario(40_000, 4_000, 10, 1.0)
+    >>> tree_traffic(ScoreHistogram("secure-sum", 1.0, 6), scenario).bytes_per_client
+    1212
+    """
+    measured = measured_traffic(protocol, scenario)
+    if protocol.trust != Trust.LOCAL.value:
+        return measured
+    height, records = protocol.tree_height(scenario.clients), scenario.own_records
+    levels = np.arange(FIRST_CELLS, height + FIRST_CELLS)
+    fractions = np.array(protocol.shares(height), dtype=np.float64) / CHOICE_UNITS
+    bits = records * float(fractions @ report_bytes(levels))
+    return replace(measured, bytes_per_client=round(message_size(levels=records, bits=bits)))
+
+
+def tree_noise(protocol: ScoreHistogram, scenario: Scenario, height: int) -> TreeNoise:
+    """The errors of the expected tree's observed counts."""
+    if protocol.trust == Trust.LOCAL.value:
+        return _local_noise(scenario.records, protocol.epsilon or math.inf, protocol.shares(height))
+    variances = np.full(height + 2, np.inf)
+    for level, scale in protocol.level_scales(height).items():
+        variances[level] = float(discrete_laplace_variance(scale)) if scale else 0.0
+    return TreeNoise(variances)
+
+
+def even_division(protocol: ScoreHistogram) -> ScoreHistogram:
+    """The same with epsilon divided evenly, which takes no time: for comparing heights."""
+    return protocol if protocol.trust == Trust.LOCAL.value else replace(protocol, aim="all")
+
+
+def _local_noise(records: int, epsilon: float, shares: tuple[int, ...]) -> TreeNoise:
+    """The errors of unary reports, as many on each level as are expected there."""
+    height = len(shares)
+    variances, factors = np.full(height + 2, np.inf), np.zeros(height + 2)
+    variances[0] = 0.0
+    factors[FIRST_CELLS:] = CHOICE_UNITS / np.array(shares, dtype=np.float64)
+    variances[FIRST_CELLS:] = factors[FIRST_CELLS:] * records * unary_variance(epsilon)
+    return sampled_noise(variances, factors, records, centred=True)
+
+
+def _second_round(protocol: ScoreHistogram, leaves: Floats, noise: TreeNoise) -> RankRound:
+    """The expected sums of the published ranks, and the variance of their noise."""
+    ranks = published_ranks(leaves[np.newaxis], noise)
+    weighted = (ranks.values * leaves).reshape(1, 2, -1).sum(axis=-1)
+    spread = float(discrete_laplace_variance(protocol.rank_scale(ranks.pivot)))
+    return RankRound(ranks, weighted, spread)
+
+
+def precision_of(shape: Shape, scenario: Scenario, threshold: float) -> float:
+    """The population's precision of calling scores from the threshold on positive.
+
+    Examples
+    --------
+    >>> precision_of(Shape(0.8), Scenario(100, 30, 1, 1.0), 0.0)
+    0.3
+    """
+    positive_share, negative_share = shape.reaching(threshold, scenario.share)
+    called = scenario.positives * positive_share, scenario.negatives * negative_share
+    return called[0] / max(sum(called), 1e-300)
+
+
+def _precision_forecast(
+    histogram: Histogram, threshold: float, exact: float, smaller: int
+) -> Forecast:
+    """Errors from noise and from records in the cell that the threshold cuts; that cell's bias."""
+    precision = histogram.at(threshold)["precision"]
+    above = reaching(histogram.edges, np.array([threshold]))[0]
+    won, lost = (float(class_counts @ above) for class_counts in histogram.counts)
+    cut = histogram.counts * above * (1 - above)
+    placed = float(lost**2 * cut[0].sum() + won**2 * cut[1].sum()) / (won + lost) ** 4
+    positive_weights = np.zeros_like(histogram.counts)
+    positive_weights[0] = 1.0
+    return Forecast(
+        math.sqrt(precision.privacy_error**2 + placed),
+        precision.value - exact,
+        smaller,
+        math.sqrt(float(histogram.variance(positive_weights))),
+    )

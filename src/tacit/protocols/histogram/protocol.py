@@ -1,0 +1,432 @@
+"""Score histograms: everything about a classifier from one private pass (Cormode and Markov 2023;
+docs, section 5).
+
+Both classes' scores are counted in a tree of cells. ``trust`` says who may see what: the exact sum
+over the clients, a sum whose noise every client drew a share of, or reports that are private before
+they leave a record. All figures follow from the consistent tree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from tacit.arrays import Floats
+from tacit.data.clients import Clients, Ragged
+from tacit.metrics.tree_noise import TreeNoise
+from tacit.metrics.trees import consistent_leaves
+from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, check_budget
+from tacit.privacy.local.unary import OWN_VARIANCE, unary_counts, unary_variance
+from tacit.privacy.mechanisms.laplace import PolyaShare
+from tacit.privacy.sampling.distributions import discrete_laplace_variance, shared_laplace_epsilon
+from tacit.protocol.conversation import Conversation, Protocol, Query, Reply, Step, View
+from tacit.protocol.score_range import UNIT_INTERVAL
+from tacit.protocol.settings import EPSILON, setting
+from tacit.protocol.trust import OLDER_WORDS, Trust
+from tacit.protocols.histogram.budget import (
+    CHOICE_UNITS,
+    EARLIER_AIMS,
+    Aim,
+    epsilon_by_level,
+    local_height,
+    record_shares,
+)
+from tacit.protocols.histogram.declared import HistogramDeclarations
+from tacit.protocols.histogram.estimate import (
+    RankRound,
+    published_ranks,
+    result_from_tree,
+)
+from tacit.protocols.histogram.steps import (
+    FIRST_CELLS,
+    RANK_UNITS,
+    level_name,
+    set_bits,
+    share_of_noise,
+    summed_ranks,
+    summed_trees,
+    unary_reports,
+)
+
+if TYPE_CHECKING:
+    from tacit.protocol.forecast import Family, Forecast
+    from tacit.protocol.metric import Metric
+    from tacit.protocol.scenario import Scenario, Shape
+    from tacit.protocol.traffic import Traffic
+
+
+EXACT_SUM, SECURE_SUM = Trust.EXACT_SUM.value, Trust.SECURE_SUM.value
+LOCAL = Trust.LOCAL.value
+TRUSTS = (EXACT_SUM, SECURE_SUM, LOCAL)
+EARLIER_TRUSTS = {word: today for word, today in OLDER_WORDS.items() if today in TRUSTS}
+
+HEIGHTS = {EXACT_SUM: 14, SECURE_SUM: 10}
+MAX_HEIGHT = 24
+
+ONE_REPLICATE = 2**26
+"""Stated size of a replicate, where replicates have to run one at a time."""
+
+
+def _is_private(protocol: ScoreHistogram) -> bool:
+    """Whether there is an epsilon."""
+    return protocol.epsilon is not None
+
+
+def _is_distributed(protocol: ScoreHistogram) -> bool:
+    """Whether every client draws a share of the noise."""
+    return protocol.trust == SECURE_SUM
+
+
+@dataclass(frozen=True)
+class ScoreHistogram(HistogramDeclarations, Protocol):
+    """ROC, precision, recall, accuracy, calibration and the AUC from one histogram of both classes.
+
+    Parameters
+    ----------
+    trust : ``"exact-sum"`` (the server sees the exact sum, nothing of a client, and there is no
+        differential privacy), ``"secure-sum"`` (the same with noise in the sum, of which every
+        client draws a share) or ``"local"`` (every record's report is private by itself). The
+        earlier words ``"secure-aggregation"``, ``"distributed-dp"`` and ``"local-dp"`` are
+        understood.
+    epsilon : the privacy budget of one record; none for ``"exact-sum"``.
+    height : there are ``2**height`` cells; None takes 14, 10, or what suits the number of clients.
+    buckets : the number of equi-depth buckets of curves and calibration; None takes as many as the
+        counts support under their noise.
+    adjacency : ``"record"`` (added or removed; distributed only) or ``"replace"``; None takes the
+        first that applies.
+    budget : ``"split"`` counts every record on every level of the tree and divides epsilon over the
+        levels; ``"sample"`` deals records out to levels, as ``"local"`` always does. None takes the
+        first that applies.
+    aim : what the division over the levels serves: ``"auc"``, ``"curves"`` (rates at thresholds;
+        earlier ``"cdf"``) or ``"all"`` (every level gets the same; earlier ``"even"``).
+    dropouts : the share of clients that may vanish without weakening the guarantee; the others draw
+        more noise for it.
+    second_round : the part of epsilon kept for a second pass, in which the AUC is measured again
+        against the published histogram. That pays from about a third on, at the other figures'
+        cost.
+
+    Raises
+    ------
+    ValueError : for a setting outside its range; the message names the bound and the value.
+
+    Examples
+    --------
+    >>> ScoreHistogram("secure-sum", epsilon=1.0).guarantee
+    Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.RECORD: 'record'>, rho=None)
+    """
+
+    trust: str = setting(
+        default=SECURE_SUM,
+        choices=TRUSTS,
+        aliases=EARLIER_TRUSTS,
+        help="who may see what; secure-sum by default",
+    )
+    epsilon: float | None = setting(default=None, help=EPSILON)
+    height: int | None = setting(default=None, help="2**height cells of scores")
+    buckets: int | None = setting(default=None, help="equi-depth buckets of curves and calibration")
+    adjacency: Literal["record", "replace"] | None = setting(
+        default=None,
+        help="what epsilon hides; record by default where it applies",
+        used=_is_private,
+    )
+    budget: Literal["split", "sample"] | None = setting(
+        default=None,
+        help="divide epsilon over the tree's levels, or the records",
+        used=_is_private,
+    )
+    aim: Aim = setting(
+        default="auc",
+        aliases=EARLIER_AIMS,
+        help="what that division serves best; auc by default",
+        used=_is_private,
+    )
+    dropouts: float = setting(
+        default=0.0,
+        help="the share of clients that may vanish, 0 by default",
+        when=SECURE_SUM,
+        used=_is_distributed,
+    )
+    second_round: float = setting(
+        default=0.0,
+        help="epsilon's part for a second pass, 0 by default",
+        when=SECURE_SUM,
+        used=_is_distributed,
+    )
+
+    name = "score-histogram"
+    title_settings = ("trust", "adjacency")
+    setting_order = (
+        *("trust", "adjacency", "epsilon", "budget", "aim"),
+        *("dropouts", "second_round"),
+    )
+    plan_example: ClassVar = {"trust": SECURE_SUM, "epsilon": 1.0}
+    score_range = UNIT_INTERVAL
+    gives_histogram = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_budget()
+        if self.height is not None and not 1 <= self.height <= MAX_HEIGHT:
+            raise ValueError(f"height must be from 1 to {MAX_HEIGHT}, got {self.height}")
+        if self.buckets is not None and self.buckets < 1:
+            raise ValueError(f"buckets must be at least 1, got {self.buckets}")
+        distributed = self.trust == SECURE_SUM
+        for name, value in (("dropouts", self.dropouts), ("second_round", self.second_round)):
+            if not 0 <= value < 1:
+                raise ValueError(f"{name} must be from 0 to below 1, got {value}")
+            if value and not distributed:
+                raise ValueError(f"{name} belongs to {SECURE_SUM}, got {value}")
+        self._settle("adjacency", ("record", "replace") if distributed else ("replace",))
+        budgets = {SECURE_SUM: ("split", "sample"), LOCAL: ("sample",)}
+        self._settle("budget", budgets.get(self.trust, ("split",)))
+        if self.second_round and self.budget == "sample":
+            raise ValueError("second_round needs budget 'split', got 'sample'")
+
+    def _check_budget(self) -> None:
+        if self.trust == EXACT_SUM:
+            if self.epsilon is not None:
+                raise ValueError(f"{self.trust} takes no epsilon, got {self.epsilon}")
+        elif self.epsilon is None:
+            raise ValueError(f"{self.trust} needs an epsilon")
+        else:
+            check_budget(self.epsilon)
+
+    def _settle(self, name: str, allowed: tuple[str, ...]) -> None:
+        """Take the first allowed choice where none was made, and refuse others."""
+        chosen = getattr(self, name)
+        if chosen is None:
+            object.__setattr__(self, name, allowed[0])
+        elif chosen not in allowed:
+            raise ValueError(f"{name} must be one of {allowed} for {self.trust}, got {chosen!r}")
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of this trust model."""
+        if self.trust == LOCAL:
+            return (unary_reports,)
+        return (summed_trees, summed_ranks) if self.second_round else (summed_trees,)
+
+    def fewest(self, clients: int) -> int:
+        """With fewer than the clients that are planned to stay, the noise would not suffice."""
+        return share_of_noise(1, clients, self.dropouts).denominator
+
+    @property
+    def guarantee(self) -> Cost:
+        """What one evaluation costs every record at most."""
+        return self._cost(1.0)
+
+    @property
+    def tree_cost(self) -> Cost:
+        """What the tree costs."""
+        return self._cost(1 - self.second_round)
+
+    @property
+    def rank_cost(self) -> Cost:
+        """What the second round costs."""
+        return self._cost(self.second_round) if self.second_round else NOTHING
+
+    def _cost(self, share: float) -> Cost:
+        if self.epsilon is None:
+            return UNPROTECTED
+        return Cost(self.epsilon * share, adjacency=Adjacency(self.adjacency))
+
+    @property
+    def distance(self) -> int:
+        """How many counts of a level a neighbour changes by one."""
+        return 2 if self.adjacency == "replace" else 1
+
+    def tree_height(self, clients: int) -> int:
+        """The height that was asked for, or the default for this trust and number of clients."""
+        if self.height is not None:
+            return self.height
+        if self.trust == LOCAL:
+            return local_height(clients, self._epsilon)
+        return HEIGHTS[self.trust]
+
+    def shares(self, height: int) -> tuple[int, ...]:
+        """In how many of ``CHOICE_UNITS`` cases a record reports on each level of cells."""
+        return record_shares(height, self.aim)
+
+    def level_scales(self, height: int) -> dict[int, float]:
+        """The levels that are asked for, with the scales of their noise."""
+        if self.epsilon is None:
+            return {height + 1: 0.0}
+        return {level: self.distance / part for level, part in self._level_parts(height).items()}
+
+    def level_noise(self, height: int, share: Fraction) -> dict[int, PolyaShare]:
+        """A share of the noise of every level that has any."""
+        parts = {} if self.epsilon is None else self._level_parts(height)
+        return {level: PolyaShare(self.distance, part, share) for level, part in parts.items()}
+
+    def _level_parts(self, height: int) -> dict[int, float]:
+        """The levels that are asked for, with what a record spends on each."""
+        if self.budget == "sample":
+            return dict.fromkeys(range(FIRST_CELLS, height + FIRST_CELLS), self._epsilon)
+        return {level: part for level, part in enumerate(self._parts(height)) if part > 0}
+
+    def rank_noise(self, pivot: int, share: Fraction) -> PolyaShare:
+        """A share of the noise on the summed ranks."""
+        reach = self.distance * rank_reach(pivot)
+        return PolyaShare(reach, self._epsilon * self.second_round, share)
+
+    def rank_scale(self, pivot: int) -> float:
+        """The scale of the noise on the summed ranks."""
+        return float(self.rank_noise(pivot, Fraction(1)).scale)
+
+    def noise_share(self, batch: int, asked: int) -> Fraction:
+        """The part of the noise that a batch of clients draws."""
+        return share_of_noise(batch, asked, self.dropouts)
+
+    def replicate_size(self, clients: Clients) -> int:
+        """Numbers a replicate holds; those of sampled levels run one at a time."""
+        if self.budget == "sample":
+            return ONE_REPLICATE
+        return 16 << (self.tree_height(clients.count) + 1)
+
+    @property
+    def title(self) -> str:
+        """The name with trust and adjacency, and whether there is a second round."""
+        return f"{super().title}, two rounds" if self.second_round else super().title
+
+    @classmethod
+    def families(cls, scenario: Scenario, metric: Metric) -> Sequence[Family]:
+        """The configurations that a plan tries."""
+        from tacit.protocols.histogram.forecast import tree_families
+
+        return [] if metric.declared else tree_families(scenario, metric)
+
+    def forecast(self, scenario: Scenario, shape: Shape, metric: Metric) -> Forecast | None:
+        """The predicted error, as ``tree_forecast`` has it."""
+        from tacit.protocols.histogram.forecast import tree_forecast
+
+        return None if metric.declared else tree_forecast(self, scenario, shape, metric)
+
+    def traffic(self, scenario: Scenario) -> Traffic:
+        """The bytes and rounds of an evaluation, as ``tree_traffic`` has them."""
+        from tacit.protocols.histogram.forecast import tree_traffic
+
+        return tree_traffic(self, scenario)
+
+    def conversation(self, clients: int) -> Conversation:
+        """One round: trees up; and a second for summed ranks, if epsilon was kept for it."""
+        height = self.tree_height(clients)
+        shared: dict[str, Any] = {"clients": clients, "height": height}
+        if self.trust == LOCAL:
+            reply = yield Query(unary_reports, self, broadcast=shared)
+            leaves, noise = self._local_tree(reply, height)
+            return result_from_tree(leaves, noise, self.buckets)
+        reply = yield Query(summed_trees, self, broadcast=shared, view=View.SUM)
+        answered = int(np.asarray(reply["clients"]))
+        leaves, noise = self._summed_tree(reply, height, clients, answered)
+        if not self.second_round:
+            weakened = self._protection(height, clients, answered)
+            return result_from_tree(leaves, noise, self.buckets, weakened)
+        ranks = published_ranks(leaves, noise)
+        shared |= {"ranks": ranks.values, "pivot": ranks.pivot}
+        reply = yield Query(summed_ranks, self, broadcast=shared, view=View.SUM)
+        again = int(np.asarray(reply["clients"]))
+        spread = self._inflation(clients, again) * float(
+            discrete_laplace_variance(self.rank_scale(ranks.pivot))
+        )
+        second = RankRound(ranks, np.asarray(reply["sums"], dtype=np.float64), spread)
+        weakened = self._protection(height, clients, answered, (again, ranks.pivot))
+        return result_from_tree(leaves, noise, self.buckets, weakened, second)
+
+    @property
+    def _epsilon(self) -> float:
+        if self.epsilon is None:
+            raise ValueError(f"{self.trust} has no epsilon")
+        return self.epsilon
+
+    def _parts(self, height: int) -> tuple[float, ...]:
+        """What each level costs a record, the root first."""
+        budget = self._epsilon * (1 - self.second_round)
+        return epsilon_by_level(height, budget, self.distance, self.aim, known_total=False)
+
+    def _summed_tree(
+        self, reply: Reply, height: int, asked: int, answered: int
+    ) -> tuple[Floats, TreeNoise]:
+        """The consistent leaves of the summed trees, and their noise."""
+        scales, inflation = self.level_scales(height), self._inflation(asked, answered)
+        variances = np.full(height + 2, np.inf)
+        for level, scale in scales.items():
+            variances[level] = inflation * discrete_laplace_variance(scale) if scale else 0.0
+        given = {level: np.asarray(reply[level_name(level)], dtype=np.float64) for level in scales}
+        if self.budget == "split":
+            levels = [given.get(level) for level in range(height + 2)]
+            return consistent_leaves(levels, variances), TreeNoise(variances)
+        factors = np.zeros(height + 2)
+        factors[FIRST_CELLS:] = CHOICE_UNITS / np.array(self.shares(height), dtype=np.float64)
+        variances[FIRST_CELLS:] *= factors[FIRST_CELLS:] ** 2
+        scaled = {level: factors[level] * counts for level, counts in given.items()}
+        records = max(float(np.mean([counts.sum(axis=-1) for counts in scaled.values()])), 1.0)
+        noise = sampled_noise(variances, factors, records, centred=False)
+        levels = [scaled.get(level) for level in range(height + 2)]
+        return consistent_leaves(levels, noise.weighting), noise
+
+    def _local_tree(self, reply: Reply, height: int) -> tuple[Floats, TreeNoise]:
+        """The consistent leaves of unary reports, on the deepest level that was reported on."""
+        sent = reply["levels"]
+        records = sent.values.shape[-1] if isinstance(sent, Ragged) else sent.size
+        by_level = {
+            level: set_bits(reply, level) for level in range(FIRST_CELLS, height + FIRST_CELLS)
+        }
+        deepest = max(level for level, (_, reports) in by_level.items() if reports)
+        variances, factors = np.full(deepest + 1, np.inf), np.zeros(deepest + 1)
+        levels: list[Floats | None] = [np.array([float(records)]), None]
+        variances[0] = 0.0
+        for level in range(FIRST_CELLS, deepest + 1):
+            bits, reports = by_level[level]
+            if not reports:
+                levels.append(None)
+                continue
+            factors[level] = records / reports
+            variances[level] = factors[level] ** 2 * reports * unary_variance(self._epsilon)
+            levels.append(factors[level] * unary_counts(bits, reports, self._epsilon))
+        noise = sampled_noise(variances, factors, records, centred=True)
+        return consistent_leaves(levels, noise.weighting), noise
+
+    def _inflation(self, asked: int, answered: int) -> float:
+        """The noise that arrived, as a multiple of what the guarantee needs."""
+        return float(self.noise_share(answered, asked)) if self.epsilon is not None else 1.0
+
+    def _protection(
+        self, height: int, asked: int, answered: int, second: tuple[int, int] | None = None
+    ) -> Cost | None:
+        """What the noise that arrived supports, where too many clients vanished with theirs.
+
+        ``second`` gives the number of clients that answered the second round, and its pivot.
+        """
+        again, pivot = second or (answered, 0)
+        if self.epsilon is None or self._inflation(asked, min(answered, again)) >= 1:
+            return None
+        share = self._inflation(asked, answered)
+        scales = list(self.level_scales(height).values())
+        if self.budget == "sample":
+            scales = scales[:1]
+        losses = [shared_laplace_epsilon(scale, share) for scale in scales]
+        if second is not None:
+            scale, share = self.rank_scale(pivot), self._inflation(asked, again)
+            losses.append(shared_laplace_epsilon(scale, share, rank_reach(pivot)))
+        return Cost(self.distance * math.fsum(losses), adjacency=Adjacency(self.adjacency))
+
+
+def rank_reach(pivot: int) -> int:
+    """How much a record adds to a sum of ranks less the pivot, at most."""
+    return max(pivot, RANK_UNITS - pivot)
+
+
+def sampled_noise(variances: Floats, factors: Floats, records: float, centred: bool) -> TreeNoise:
+    """The noise of a tree whose records reported on one level each.
+
+    Consistency weighs a level by its noise and by what sampling adds to an average node.
+    """
+    extra = OWN_VARIANCE if centred else 0.0
+    nodes = 2.0 ** np.arange(variances.size)
+    assumed = variances + factors * (1 + extra) * records / nodes
+    return TreeNoise(variances, assumed, factors, extra, centred)

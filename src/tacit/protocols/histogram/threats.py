@@ -1,0 +1,53 @@
+"""Who sees what when a run counts both classes in a tree of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tacit.protocol.threats import ThreatModel
+from tacit.protocol.trust import Trust
+from tacit.protocols.shared.threats import LOCAL, LOCAL_PAGE
+
+PAGE = "threat-models/score-histogram.md"
+
+SUM_TRUST = (
+    "The server is trusted to see sums only. Between real parties that takes secure aggregation; "
+    "the command `tacit evaluate` adds up all replies in one process."
+)
+
+BY_TRUST = {
+    Trust.EXACT_SUM: ThreatModel(
+        f"{SUM_TRUST} No noise is added, so everybody who sees the result is trusted with what "
+        "follows from exact sums.",
+        "Exactly: how many positives and negatives of all clients together lie in every cell. Of "
+        "each client: that it answered.",
+        "Nothing.",
+        "Everything that exact sums tell: a cell with one record is that record, and two sums over "
+        "nearly the same clients differ by those that came or went.",
+        PAGE,
+    ),
+    Trust.SECURE_SUM: ThreatModel(
+        f"{SUM_TRUST} The other clients are trusted to draw their shares of the noise and to keep "
+        "them secret.",
+        "With noise: how many positives and negatives of all clients together lie in every cell. "
+        "Exactly: how many clients answered.",
+        "Both classes' published distributions where there was a second round; else nothing.",
+        "Clients that vanish, or that tell the server their shares, take their part of the noise "
+        "away. Colluders cannot be seen.",
+        PAGE,
+    ),
+    Trust.LOCAL: ThreatModel(
+        LOCAL,
+        "Exactly: each client's number of records, and about which level each record spoke. With "
+        "noise: of every record some bits about its class and cell.",
+        "Nothing.",
+        "Numbers of records, and the order in which they were sent.",
+        LOCAL_PAGE,
+    ),
+}
+
+
+def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+    """The threat model of these settings."""
+    return BY_TRUST[Trust.of(settings.get("trust", Trust.SECURE_SUM.value))]

@@ -1,0 +1,78 @@
+"""Which records meet: random perfect matchings of all records (Bell et al. 2020, section 5).
+
+A matching gives every record a seat. Seats ``2 p`` and ``2 p + 1`` are the first and the second of
+pair p. Of an odd number of records the one on the last seat stays out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Integers
+from tacit.data.errors import DataError
+
+SEED_BOUND = 2**62
+"""Clients' random numbers are below this."""
+
+
+def drawn_seats(numbers: NDArray[Any], matchings: int, records: int) -> Integers:
+    """The seats of all records in so many independent matchings.
+
+    The clients' random numbers are combined by exclusive or, so that one number that nobody else
+    knew makes the matchings random. What they seed need not be secret: a guarantee about pairs
+    holds for every matching, whoever chose it.
+
+    Parameters
+    ----------
+    numbers : one a client, from 0 to below ``SEED_BOUND``, shape (..., K).
+    matchings : Q.
+    records : n.
+
+    Returns
+    -------
+    Seats of shape (..., Q, n), each row a permutation of ``0 .. n - 1``.
+
+    Examples
+    --------
+    >>> seats = drawn_seats(np.array([5, 9]), matchings=2, records=7)
+    >>> seats.shape, np.sort(seats).tolist()[0]
+    ((2, 7), [0, 1, 2, 3, 4, 5, 6])
+    """
+    seeds = np.bitwise_xor.reduce(numbers, axis=-1)
+    rows = np.broadcast_to(np.arange(records, dtype=np.int64), (matchings, records))
+    drawn = [np.random.default_rng(int(seed)).permuted(rows, axis=-1) for seed in seeds.flat]
+    return np.stack(drawn).reshape(*seeds.shape, matchings, records)
+
+
+def seated_pairs(seats: Integers) -> tuple[Integers, Integers]:
+    """The places of the first and of the second record of every pair, each (..., Q, n // 2).
+
+    Examples
+    --------
+    >>> first, second = seated_pairs(np.array([[3, 4, 0, 1, 2]]))
+    >>> first.tolist(), second.tolist()
+    ([[2, 4]], [[3, 0]])
+    """
+    order = np.empty_like(seats)
+    places = np.broadcast_to(np.arange(seats.shape[-1], dtype=np.int64), seats.shape)
+    np.put_along_axis(order, seats, places, axis=-1)
+    end = seats.shape[-1] // 2 * 2
+    return order[..., 0:end:2], order[..., 1:end:2]
+
+
+def check_seats(seats: Integers, matchings: int) -> None:
+    """Refuse seats by which a record would be in more pairs than were agreed.
+
+    Raises
+    ------
+    DataError : for another number of matchings, or a seat that is taken twice or does not exist.
+    """
+    if seats.ndim < 2 or seats.shape[-2] != matchings:
+        raise DataError(f"records take part in {matchings} matchings, got seats of {seats.shape}")
+    if not np.array_equal(
+        np.sort(seats, axis=-1), np.broadcast_to(np.arange(seats.shape[-1]), seats.shape)
+    ):
+        raise DataError("in every matching a record has one seat of its own")

@@ -1,0 +1,397 @@
+"""PairedUStatistic: means over pairs of records by two-party computation (Bell et al. 2020, section
+5).
+
+The server draws random matchings of all records. The two holders of a pair compute the kernel of
+their two records and noise together, so that the noisy value is all that anybody learns. Here that
+computation is an ideal functionality (``View.MPC``); docs, section 4c.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats, Integers
+from tacit.data.clients import Clients, Ragged
+from tacit.data.errors import DataError
+from tacit.privacy.cost import Adjacency, Cost, check_budget
+from tacit.privacy.mechanisms.choices import UniformIntegers
+from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import (
+    ClientState,
+    Conversation,
+    Field,
+    Protocol,
+    Query,
+    Reply,
+    View,
+    step,
+)
+from tacit.protocol.metric import AUC, Metric
+from tacit.protocol.mpc import MPCProgram
+from tacit.protocol.settings import EPSILON, setting
+from tacit.protocols.paired.class_sizes import counted_positives, noisy_counts
+from tacit.protocols.paired.declared import PairedDeclarations
+from tacit.protocols.paired.estimate import matched_area_result, matched_mean_result
+from tacit.protocols.paired.kernels import BOUNDS, GRIDS, TWO_VALUED, paired_values
+from tacit.protocols.paired.matching import SEED_BOUND, check_seats, drawn_seats, seated_pairs
+from tacit.protocols.paired.moments import MatchedSample
+from tacit.protocols.paired.noise import LAPLACE, NOISES, RESPONSE, SHARED, PairNoise
+from tacit.protocols.paired.settings import best_matchings, class_epsilon, kernel_width
+from tacit.protocols.shared.pair_kernels import KERNELS
+from tacit.protocols.shared.symbols import SymbolSpace, second_values
+from tacit.results.server_result import ServerResult
+
+if TYPE_CHECKING:
+    from tacit.protocol.forecast import Family, Forecast
+    from tacit.protocol.scenario import Scenario, Shape
+    from tacit.protocol.traffic import Traffic
+
+
+AREA, RANGE, SECOND = "auc", "gini", "kendall"
+
+UNIT = (0.0, 1.0)
+"""The range of Gini's values where none is given."""
+
+
+@step()
+def offer_numbers(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Send the number of records, and a random number that helps to draw the matchings.
+
+    It costs nothing: numbers of records are public, and the random number depends on nothing. The
+    server learns both.
+    """
+    return {
+        "records": clients.sizes,
+        "numbers": noise.draw(UniformIntegers(SEED_BOUND), (clients.count,)),
+    }
+
+
+def _shared_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
+    return Cost(float(query.broadcast["epsilon"]), adjacency=Adjacency.REPLACE)
+
+
+@step(cost=_shared_cost)
+def count_positives(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
+    """Send a noisy number of positive records; a client of one record, its label, flipped or not.
+
+    Epsilon, by ``noisy_counts``: replacing a record changes what one client sends, and no other.
+    The server learns a noisy count of every client.
+    """
+    counts = clients.ragged(clients.labels.astype(np.int64)).sum()
+    epsilon = float(query.broadcast["epsilon"])
+    return {"positives": noisy_counts(counts, clients.sizes, epsilon, noise)}
+
+
+def _pairs_program() -> MPCProgram:
+    from tacit.protocols.paired.mpc import PairsProgram
+
+    return PairsProgram()
+
+
+@step(cost=_shared_cost, computes=_pairs_program)
+def compute_pairs(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """The noisy value of every pair, as all clients compute it together (an ideal functionality).
+
+    A record has one seat, so one pair at most, in each of Q matchings, and a seat depends on no
+    record. Replacing a record moves each of its pairs' values by at most the kernel's width, which
+    costs ``epsilon / Q`` by ``PairNoise.applied``; noise of different pairs is independent, so
+    together it costs epsilon. Of an odd number of records one stays out of each matching and spends
+    nothing there.
+
+    The server learns the noisy value of every pair, and no client learns anything. Between real
+    clients both is true up to what the cryptography guarantees, and the cost is computational
+    differential privacy (Bell et al. 2020, Theorem 5). ``PairNoise`` says what is left where one
+    client tells the server all that it knows.
+
+    Raises
+    ------
+    DataError : for seats that are not Q permutations of the records, or values outside the domain.
+    """
+    settings: PairedUStatistic = query.protocol
+    seats = query.per_client["seats"]
+    if not isinstance(seats, Ragged):
+        raise TypeError("seats must be ragged")
+    check_seats(seats.values, settings.pairs_a_record)
+    first, second = seated_pairs(seats.values)
+    rows = settings.rows(clients)
+    values = paired_values(settings.kernel, rows[:, first], rows[:, second])
+    owners = clients.client_of_record
+    crossing = owners[first] != owners[second]
+    pair_noise = settings.pair_noise(float(query.broadcast["epsilon"]))
+    return {"values": pair_noise.applied(values, crossing, noise)}
+
+
+@dataclass(frozen=True)
+class PairedUStatistic(PairedDeclarations, Protocol):
+    """The mean of a kernel over pairs of records, computed by the two holders of each pair.
+
+    Parameters
+    ----------
+    kernel : ``"auc"``, ``"kendall"``, ``"gini"`` or ``"collision"``, as in ``UStatistic``.
+    epsilon : the privacy budget of one evaluation, for every record.
+    matchings : Q, how many pairs a record is in, each with ``epsilon / Q``; None takes the number
+        of least planned variance (``best_matchings``), which is 1 unless epsilon is large.
+    noise : what hides the value of a pair between two clients, from the server and from a client
+        that tells the server all it knows:
+
+        - ``"laplace"``: both clients add discrete Laplace noise that alone gives epsilon, so a
+          colluding client leaves epsilon. Twice the variance of one draw.
+        - ``"shared"``: both add half a draw of such noise. The variance of one draw; a colluding
+          client leaves more than epsilon (``PairNoise.collusion_epsilon``).
+        - ``"randomised-response"``, for kernels of the values 0 and 1 (the AUC, collisions): the
+          joint computation flips the value by a coin that neither client knows, so a colluding
+          client leaves epsilon. Half the variance of one draw.
+
+        None takes the one of least variance that keeps epsilon against a colluding client:
+        randomised response where it applies, else ``"laplace"``.
+    domain : the public range of Gini's values. The other kernels compare numbers and need none.
+
+    For the AUC a part of epsilon goes to noisy class sizes (``class_epsilon``).
+
+    Raises
+    ------
+    ValueError : for a setting outside its range; the message names the bound and the value.
+
+    Examples
+    --------
+    >>> PairedUStatistic("kendall", 1.0).settings
+    {'kernel': 'kendall', 'epsilon': 1.0, 'matchings': 1, 'noise': 'laplace'}
+    >>> PairedUStatistic("auc", 1.0).kind
+    'randomised-response'
+    """
+
+    kernel: str = setting(choices=tuple(GRIDS), help="the function of two records")
+    epsilon: float = setting(help=EPSILON)
+    matchings: int | None = setting(
+        default=None,
+        help="how many pairs a record is in; 1, more where epsilon is large",
+        used=lambda protocol: True,
+        shown=lambda protocol: protocol.pairs_a_record,
+    )
+    noise: str | None = setting(
+        default=None,
+        choices=NOISES,
+        help="what hides a pair's value; randomised-response by default for the AUC and "
+        "collisions, else laplace",
+        used=lambda protocol: True,
+        shown=lambda protocol: protocol.kind,
+    )
+    domain: tuple[float, float] = setting(
+        default=UNIT,
+        help="the public range of values, 0 1 by default",
+        when=RANGE,
+        used=lambda protocol: protocol.kernel == RANGE,
+    )
+
+    name = "paired-ustatistic"
+    steps = (offer_numbers, count_positives, compute_pairs)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_budget(self.epsilon)
+        object.__setattr__(self, "figure", KERNELS[self.kernel].figure)
+        self._check_noise()
+        count = self.pairs_a_record
+        if not isinstance(count, int | np.integer) or count < 1:
+            raise ValueError(f"matchings must be a whole number of at least 1, got {count}")
+        self._check_domain()
+        least = self.pair_noise(self.epsilon)
+        if least.kind == SHARED and least.scale > MAX_SHARED_SCALE:
+            raise ValueError(
+                f"shared noise has a scale of at most {MAX_SHARED_SCALE:g}, got {least.scale:g}: "
+                "take fewer matchings, or noise='laplace'"
+            )
+
+    def _check_noise(self) -> None:
+        if self.kind == RESPONSE and self.kernel not in TWO_VALUED:
+            raise ValueError(
+                f"{RESPONSE} flips values of 0 and 1, and the kernel {self.kernel!r} has others"
+            )
+
+    def _check_domain(self) -> None:
+        low, high = (float(end) for end in self.domain)
+        if not (math.isfinite(high - low) and low < high):
+            raise ValueError(f"a domain must run from a lower to a higher end, got {self.domain}")
+        if self.kernel != RANGE and (low, high) != UNIT:
+            raise ValueError(
+                f"a domain is the range of Gini's values, and the kernel {self.kernel!r} compares "
+                f"numbers, got {self.domain}"
+            )
+
+    @property
+    def kind(self) -> str:
+        """The noise that is used: the one given, or the best for the kernel."""
+        if self.noise is not None:
+            return self.noise
+        return RESPONSE if self.kernel in TWO_VALUED else LAPLACE
+
+    @property
+    def pairs_a_record(self) -> int:
+        """Q, the number of matchings: the one given, or the best for kernel, epsilon and noise."""
+        if self.matchings is not None:
+            return self.matchings
+        return best_matchings(self.kernel, self.epsilon, self.kind)
+
+    @property
+    def score_range(self) -> tuple[float, float] | None:
+        """The public range of Gini's values; the other kernels compare numbers."""
+        return self.domain if self.kernel == RANGE else None
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether the kernel reads labels."""
+        return self.kernel == AREA
+
+    @property
+    def needs_second_values(self) -> bool:
+        """Whether the kernel reads second values."""
+        return self.kernel == SECOND
+
+    @property
+    def guarantee(self) -> Cost:
+        """What one evaluation costs each record, against the server alone."""
+        return Cost(self.epsilon, adjacency=Adjacency.REPLACE)
+
+    def exact(self, clients: Clients) -> float:
+        """The exact figure of all clients' records, which is not private."""
+        return KERNELS[self.kernel].exact(clients, SymbolSpace(()))
+
+    def replicate_size(self, clients: Clients) -> int:
+        """Seats, pairs, both records' values and noise."""
+        return 12 * self.pairs_a_record * clients.records
+
+    def class_epsilon(self, sizes: Integers) -> float:
+        """The part of epsilon that class sizes get, of clients with so many records; 0 for none."""
+        if self.kernel != AREA:
+            return 0.0
+        return class_epsilon(self.epsilon, self.kind, self.pairs_a_record, sizes)
+
+    def pair_noise(self, epsilon: float) -> PairNoise:
+        """The noise of a pair, where all of a record's pairs together have this epsilon."""
+        return PairNoise(self.kind, epsilon / self.pairs_a_record, kernel_width(self.kernel))
+
+    def rows(self, clients: Clients) -> Floats:
+        """What of every record enters its pairs, shape (2, M), as ``paired_values`` takes it.
+
+        Raises
+        ------
+        DataError : naming client, row and value, for a value outside the domain; or where records
+            have no second value and the kernel needs one.
+        """
+        second = np.zeros(clients.records)
+        if self.kernel == AREA:
+            second = clients.labels.astype(np.float64)
+        if self.kernel == SECOND:
+            second = second_values(clients)
+        return np.stack([self._values(clients), second])
+
+    def _values(self, clients: Clients) -> Floats:
+        if self.kernel != RANGE:
+            return clients.scores
+        low, high = self.domain
+        wrong = np.flatnonzero((clients.scores < low) | (clients.scores > high))
+        if wrong.size:
+            raise DataError(
+                f"values must be in [{low:g}, {high:g}], got {clients.scores[wrong[0]]} in "
+                f"{clients.place(int(wrong[0]))}; set the domain by public bounds, never by the "
+                "data's own minimum and maximum"
+            )
+        return (clients.scores - low) / (high - low)
+
+    @classmethod
+    def families(cls, scenario: Scenario, metric: Metric) -> Sequence[Family]:
+        """The configurations that a plan tries."""
+        from tacit.protocols.paired.forecast import paired_families
+
+        return paired_families(scenario) if metric == AUC else []
+
+    def forecast(self, scenario: Scenario, shape: Shape, metric: Metric) -> Forecast | None:
+        """The predicted error, as ``paired_forecast`` has it."""
+        from tacit.protocols.paired.forecast import paired_forecast
+
+        return paired_forecast(self, scenario, shape) if metric == AUC else None
+
+    def traffic(self, scenario: Scenario) -> Traffic:
+        """The bytes and rounds of an evaluation, as ``paired_traffic`` has them."""
+        from tacit.protocols.paired.forecast import paired_traffic
+
+        return paired_traffic(self, scenario)
+
+    def conversation(self, clients: int) -> Conversation:
+        """Random numbers up; for the AUC noisy class sizes up; seats down, values of pairs up."""
+        offer = yield Query(offer_numbers, self)
+        sizes = _array(offer["records"])
+        records = int(sizes.sum())
+        if records < 2:
+            raise DataError(f"pairs need at least two records, got {records}")
+        offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        seats = drawn_seats(_array(offer["numbers"]), self.pairs_a_record, records)
+        count_epsilon = self.class_epsilon(sizes)
+        counted = None
+        if count_epsilon:
+            reply = yield Query(count_positives, self, {"epsilon": count_epsilon})
+            counted = counted_positives(_array(reply["positives"]), sizes, count_epsilon)
+        each, left = {"seats": Ragged(seats, offsets)}, self.epsilon - count_epsilon
+        reply = yield Query(compute_pairs, self, {"epsilon": left}, each, View.MPC)
+        sample = self._sample(_array(reply["values"]), seats, offsets, left)
+        return self._warned(self._server_result(sample, counted), sample, count_epsilon)
+
+    def _sample(
+        self, received: NDArray[Any], seats: Integers, offsets: Integers, epsilon: float
+    ) -> MatchedSample:
+        """The debiased values, in the kernel's own scale."""
+        noise = self.pair_noise(epsilon)
+        owners = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+        first, second = seated_pairs(seats)
+        crossing = float(np.mean(owners[first] != owners[second]))
+        unit = self._unit
+        low, high = (end * unit for end in BOUNDS[self.kernel])
+        values = noise.debiased(received) * unit
+        variance = noise.variance(crossing) * unit**2
+        return MatchedSample(self.kernel, values, seats, variance, low, high)
+
+    @property
+    def _unit(self) -> float:
+        """What one of the kernel's integers stands for."""
+        low, high = self.domain
+        return (high - low) / GRIDS[self.kernel]
+
+    def _server_result(
+        self, sample: MatchedSample, counted: tuple[Floats, float] | None
+    ) -> ServerResult:
+        if counted is not None:
+            positives, variance = counted
+            return matched_area_result(sample, positives, math.sqrt(variance))
+        rounding = self._unit / math.sqrt(6) if self.kernel == RANGE else 0.0
+        return matched_mean_result(sample, rounding)
+
+    def _warned(
+        self, result: ServerResult, sample: MatchedSample, count_epsilon: float
+    ) -> ServerResult:
+        if self.kind != SHARED or sample.mean.ndim:
+            return result
+        return replace(result, warnings=(*result.warnings, self._colluding(count_epsilon)))
+
+    def _colluding(self, count_epsilon: float) -> str:
+        """The warning about the epsilon that remains where a client of a pair helps the server."""
+        pair = self.pair_noise(self.epsilon - count_epsilon)
+        left = count_epsilon + self.pairs_a_record * pair.collusion_epsilon
+        return (
+            f"shared noise keeps epsilon {self.epsilon:g} from the server alone: a client that "
+            f"tells it all it knows leaves epsilon {left:.3g} to the records it met"
+        )
+
+
+def _array(field: Field) -> NDArray[Any]:
+    if isinstance(field, Ragged):
+        raise TypeError("replies must be arrays")
+    return field

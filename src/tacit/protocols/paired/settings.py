@@ -1,0 +1,87 @@
+"""How epsilon is divided over matchings, and between pairs and class sizes, before any record."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tacit.arrays import Integers
+from tacit.protocols.paired.class_sizes import count_variance
+from tacit.protocols.paired.kernels import BOUNDS
+from tacit.protocols.paired.noise import PairNoise
+
+MAX_MATCHINGS = 32
+"""By default a record is in no more pairs."""
+
+PLANNED_SPREADS = {"auc": 0.2, "collision": 0.2, "kendall": 0.2, "gini": 0.045}
+"""``zeta_2 - 2 zeta_1`` over the squared range: how much one random matching's values vary.
+
+Kernels of two values vary by up to a quarter; Gini's on evenly spread values by ``1/18 - 2/180``.
+"""
+
+PLANNED_SHARE, PLANNED_AREA = 0.25, 0.75
+"""The share of positives and the AUC for which class sizes are paid."""
+
+CLASS_SHARES = np.geomspace(2.0**-8, 0.75, 64)
+"""The parts of epsilon that class sizes may get."""
+
+
+def kernel_width(kernel: str) -> int:
+    """How far one record can move the kernel of a pair, in the kernel's integers."""
+    low, high = BOUNDS[kernel]
+    return high - low
+
+
+def best_matchings(kernel: str, epsilon: float, noise: str) -> int:
+    """The number of matchings of least planned variance, at most ``MAX_MATCHINGS``.
+
+    The mean over Q matchings of n records varies by ``2 / (Q n) (zeta_2 - 2 zeta_1 + v(epsilon /
+    Q))``, v the variance of one value's noise (Theorem 5 of Bell et al. 2020 about this data's U).
+    Noise of a divided epsilon grows faster than Q, so one matching is best until noise is the
+    smaller part.
+
+    Examples
+    --------
+    >>> [best_matchings("auc", epsilon, "randomised-response") for epsilon in (0.5, 2.0, 5.0, 10.0)]
+    [1, 1, 2, 4]
+    >>> [best_matchings("kendall", epsilon, "laplace") for epsilon in (2.0, 5.0, 10.0)]
+    [1, 1, 2]
+    """
+    width = kernel_width(kernel)
+
+    def planned(matchings: int) -> float:
+        noisy = PairNoise(noise, epsilon / matchings, width).variance(1.0) / width**2
+        return (PLANNED_SPREADS[kernel] + noisy) / matchings
+
+    return min(range(1, MAX_MATCHINGS + 1), key=planned)
+
+
+def class_epsilon(epsilon: float, noise: str, matchings: int, sizes: Integers) -> float:
+    """The part of epsilon that noisy class sizes get: the one of least planned variance.
+
+    The AUC's relative variance is that of the mean over pairs, with the rest of epsilon, plus
+    ``((N - P) / (P N))^2`` times the noise of all clients' counts. Few clients with many records
+    pay little.
+
+    Parameters
+    ----------
+    sizes : every client's number of records, shape (K,).
+
+    Examples
+    --------
+    >>> two, phones = np.array([5000, 5000]), np.ones(10_000, dtype=np.int64)
+    >>> parts = [class_epsilon(2.0, "randomised-response", 1, sizes) for sizes in (two, phones)]
+    >>> [round(part, 2) for part in parts]
+    [0.1, 0.77]
+    """
+    records = int(sizes.sum())
+    positives, negatives = PLANNED_SHARE * records, (1 - PLANNED_SHARE) * records
+    mixed = 2 * PLANNED_SHARE * (1 - PLANNED_SHARE)
+    pairs = matchings * (records // 2) * (mixed * PLANNED_AREA) ** 2
+    lever = ((negatives - positives) / (positives * negatives)) ** 2
+
+    def planned(share: float) -> float:
+        pair_variance = PairNoise(noise, (1 - share) * epsilon / matchings, 1).variance(1.0)
+        counted = lever * count_variance(sizes, share * epsilon)
+        return (PLANNED_SPREADS["auc"] + pair_variance) / pairs + counted
+
+    return float(epsilon * min(CLASS_SHARES.tolist(), key=planned))

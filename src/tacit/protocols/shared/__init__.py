@@ -1,0 +1,1 @@
+"""What several protocols share, and nothing that names one of them."""

@@ -1,0 +1,38 @@
+"""How many records, and positives among them, clients have in the cells between thresholds."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats
+from tacit.data.clients import Clients
+from tacit.protocol.score_range import check_scores_in_unit_interval
+
+
+def cell_counts(
+    clients: Clients, thresholds: Floats, labels: NDArray[np.int8]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Positives and records of every client in every cell, shapes (..., T, K) and (T, K).
+
+    Cell ``j`` holds the scores from ``thresholds[j]`` up to the next threshold.
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1], naming the client and the score.
+    """
+    check_scores_in_unit_interval(clients)
+    cells = thresholds.size
+    cell = np.searchsorted(thresholds, clients.scores, side="right") - 1
+    place = cell * clients.count + clients.client_of_record
+    shape = (cells, clients.count)
+    records = np.bincount(place, minlength=cells * clients.count).reshape(shape)
+    if labels.ndim == 1:
+        positives = np.bincount(place[labels == 1], minlength=cells * clients.count)
+        return positives.reshape(shape).astype(np.int64), records.astype(np.int64)
+    order = np.argsort(place, kind="stable")
+    filled = np.flatnonzero(records.ravel())
+    starts = np.concatenate(([0], np.cumsum(records.ravel()[filled])[:-1]))
+    replicated = np.zeros((*labels.shape[:-1], cells * clients.count), dtype=np.int64)
+    replicated[..., filled] = np.add.reduceat(labels[..., order], starts, axis=-1, dtype=np.int64)
+    return replicated.reshape(*labels.shape[:-1], *shape), records.astype(np.int64)

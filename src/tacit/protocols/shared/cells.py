@@ -1,0 +1,180 @@
+"""Estimates from noisy counts in score cells: the AUC, its errors, the ROC curve, and warnings."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import scipy
+
+from tacit.arrays import Floats
+from tacit.metrics.curves import (
+    cell_area,
+    cell_influences,
+    cell_sampling_variance,
+    counts_from_thresholds,
+    crowding_variance,
+    curvature_error,
+    density_correction,
+    placement_variance,
+)
+from tacit.metrics.ranking import plug_in_variance
+from tacit.protocols.shared.confusion import (
+    CountNoise,
+    class_totals,
+    estimate_from_confusion,
+    pooled_points,
+)
+from tacit.protocols.shared.levels import CellNoise
+from tacit.results.curve import Curve
+from tacit.results.server_result import ServerResult
+
+BIAS_CAUSES = ("clamping and ordering of noisy counts", "straight lines between thresholds")
+CROWDED = (
+    "what the cells hide outweighs the privacy noise: use more cells, or map the scores by an "
+    "agreed public function so that they spread over [0, 1]"
+)
+WEAK = 5.0
+"""Least class total, in its standard errors; below it linearised errors are too small."""
+
+
+def independent_variance(positives: Floats, negatives: Floats, noise: CellNoise) -> Floats:
+    """The AUC's variance when both classes' cells carry independent noise.
+
+    The first order is the variance of the influences' weighted sums. Products of a positive and a
+    negative cell's noise add half the product of the totals' variances over ``(P N)^2``: half of
+    all pairs of cells count fully.
+    """
+    by_positive, by_negative = cell_influences(positives, negatives)
+    spread = noise.variance_of(by_positive) + noise.variance_of(by_negative)
+    pairs = positives.sum(axis=-1, dtype=np.float64) * negatives.sum(axis=-1, dtype=np.float64)
+    return spread + noise.total**2 / 2 / np.maximum(np.abs(pairs), 1.0) ** 2
+
+
+def exchange_variance(positives: Floats, negatives: Floats, noise: CellNoise) -> Floats:
+    """The AUC's variance when noise moves records from one class to the other within a cell."""
+    by_positive, by_negative = cell_influences(positives, negatives)
+    return noise.variance_of(by_positive - by_negative)
+
+
+def result_from_cells(
+    edges: Floats, cells: tuple[Floats, Floats], variance: Floats, noise: CellNoise
+) -> ServerResult:
+    """The area of noisy cells, with densities that are linear inside a cell.
+
+    The cells hide the place of a record in its cell, the curvature of the densities, and the inside
+    of crowded cells.
+
+    Parameters
+    ----------
+    edges : the lower edges of the cells, shape (B,).
+    cells : positives and negatives in each cell, summed over clients, shape (..., B).
+    variance : the AUC's variance by privacy noise, shape (...).
+    noise : the noise in each class's cells.
+    """
+    value = cell_area(*cells) + density_correction(*cells)
+    hidden = placement_variance(*cells) + curvature_error(*cells) ** 2 + crowding_variance(*cells)
+    classes = cells[0].sum(axis=-1, dtype=np.float64), cells[1].sum(axis=-1, dtype=np.float64)
+    single = np.ndim(value) == 0
+    warnings = estimate_warnings(value, classes, math.sqrt(noise.total)) if single else ()
+    if single and math.sqrt(hidden) > math.sqrt(variance):
+        warnings += (CROWDED,)
+    return ServerResult(
+        value=value,
+        privacy_error=np.sqrt(variance),
+        sampling_error=np.sqrt(cell_sampling_variance(*cells)),
+        positives=classes[0],
+        negatives=classes[1],
+        positives_error=math.sqrt(noise.total),
+        approximation_error=np.sqrt(hidden),
+        roc=_curve_of_cells(edges, cells, noise) if single and np.isfinite(value) else None,
+        warnings=warnings,
+    )
+
+
+def result_from_confusion(
+    edges: Floats, counts: Floats, noise: CountNoise, clamp: bool
+) -> ServerResult:
+    """The area of the paper's noisy confusion counts, summed over clients, shape (..., 4, T)."""
+    estimate = estimate_from_confusion(counts, noise, clamp)
+    silent = np.isnan(estimate.value)
+    error = np.where(silent, np.nan, np.sqrt(estimate.privacy_variance))
+    biases = (estimate.clamping_bias, estimate.threshold_bias)
+    classes = estimate.positives, estimate.negatives
+    single = np.ndim(estimate.value) == 0
+    total_error = math.sqrt(2 * noise.variance / edges.size)
+    warnings = estimate_warnings(estimate.value, classes, total_error) if single else ()
+    if single and not silent:
+        warnings += _bias_warnings(biases, float(estimate.value), float(error))
+    sampling = np.vectorize(plug_in_variance)(
+        np.nan_to_num(estimate.value, nan=0.5), *(np.maximum(total, 1.0) for total in classes)
+    )
+    return ServerResult(
+        value=estimate.value,
+        privacy_error=error,
+        sampling_error=np.where(silent, np.nan, np.sqrt(sampling)),
+        positives=estimate.positives,
+        negatives=estimate.negatives,
+        positives_error=total_error,
+        approximation_error=np.where(silent, np.nan, np.sqrt(estimate.approximation_variance)),
+        bias=np.where(silent, np.nan, biases[0] + biases[1]),
+        roc=_curve_of_points(edges, counts, noise) if single and not silent else None,
+        warnings=warnings,
+    )
+
+
+def _curve_of_cells(edges: Floats, cells: tuple[Floats, Floats], noise: CellNoise) -> Curve:
+    """Rates made monotone, which post-processing may; errors are those of the raw rates."""
+    made = []
+    for counts in cells:
+        total = max(float(counts.sum()), 1.0)
+        rate = counts_from_thresholds(counts) / total
+        made.append((_falling(rate), np.sqrt(noise.rate_variance(rate)) / total))
+    (up, up_error), (across, across_error) = made
+    return Curve(edges, across, up, across_error, up_error)
+
+
+def _curve_of_points(edges: Floats, counts: Floats, noise: CountNoise) -> Curve:
+    """Unclamped rates at their own thresholds, over pooled totals, made monotone.
+
+    A count's noise has its own variance, and the pooled total's ``2 / T`` of it.
+    """
+    made = []
+    for rate, total in zip(pooled_points(counts), reversed(class_totals(counts)), strict=True):
+        spread = noise.variance * (1 + 2 * rate**2 / edges.size)
+        made.append((_falling(rate), np.sqrt(spread) / max(float(total), 1.0)))
+    return Curve(edges, made[0][0], made[1][0], made[0][1], made[1][1])
+
+
+def _falling(rate: Floats) -> Floats:
+    """The nearest rates that fall with the threshold and stay in [0, 1]."""
+    return np.clip(scipy.optimize.isotonic_regression(rate, increasing=False).x, 0.0, 1.0)
+
+
+def estimate_warnings(
+    value: Floats, classes: tuple[Floats, Floats], total_error: float
+) -> tuple[str, ...]:
+    """The warnings for an estimate whose class totals are noisy."""
+    smaller = min(float(total) for total in classes)
+    if not np.isfinite(value):
+        return (
+            "not enough signal at this epsilon: the noisy class totals are "
+            f"{float(classes[0]):.1f} and {float(classes[1]):.1f}, with a standard error of "
+            f"{total_error:.1f}; the predicted error of the AUC is above 0.5",
+        )
+    warnings = []
+    if smaller < WEAK * total_error:
+        warnings.append(
+            f"the smaller class is estimated at {smaller:.0f} records with a standard error of "
+            f"{total_error:.0f}; the errors are linearised and too small here"
+        )
+    return tuple(warnings)
+
+
+def _bias_warnings(biases: tuple[Floats, Floats], value: float, error: float) -> tuple[str, ...]:
+    return tuple(
+        f"{cause} bias the area, which came out as {value:.4f}, by about {float(bias):+.2g}; the "
+        "estimate and its interval are without that bias"
+        for cause, bias in zip(BIAS_CAUSES, biases, strict=True)
+        if abs(float(bias)) > 0.25 * error
+    )

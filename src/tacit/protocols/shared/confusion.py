@@ -1,0 +1,210 @@
+"""The paper's estimate from noisy confusion counts, and its errors (docs, section 2a).
+
+``counts`` has rows TP, FP, TN, FN and a last axis of T ascending thresholds; an optional leading
+axis holds replicates.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from tacit.arrays import Floats
+from tacit.metrics.curves import (
+    closed,
+    curvature_error,
+    density_correction,
+    density_correction_variance,
+    placement_variance,
+    rates,
+    trapezoid_area,
+)
+
+IMITATIONS = 200
+"""Number of imitated noise draws that measure the error of a clamped and ordered curve."""
+
+
+@dataclass(frozen=True)
+class CountNoise:
+    """The noise in each sum over clients of a count.
+
+    Parameters
+    ----------
+    clients : K, how many independent draws a sum holds.
+    scale : the Laplace scale or the standard deviation of one draw.
+    gaussian : which of the two.
+    """
+
+    clients: int
+    scale: float
+    gaussian: bool
+
+    @property
+    def variance(self) -> float:
+        """The variance of the noise in a sum."""
+        return self.clients * self.scale**2 * (1.0 if self.gaussian else 2.0)
+
+    def imitate(self, shape: tuple[int, ...]) -> Floats:
+        """Noise with this distribution, from a fixed seed: for measuring errors, not for privacy.
+
+        A sum of K Laplace draws is the difference of two Gamma(K) draws.
+        """
+        rng = np.random.default_rng(0)
+        if self.gaussian:
+            return rng.normal(0.0, math.sqrt(self.variance), shape)
+        return self.scale * (
+            rng.gamma(self.clients, size=shape) - rng.gamma(self.clients, size=shape)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ConfusionEstimate:
+    """The area with its errors; arrays of shape () or (R,), rates with a last axis T.
+
+    Parameters
+    ----------
+    value : the area.
+    privacy_variance : the variance that the noise causes.
+    clamping_bias : how much clamping and ordering move the mean; zero without them.
+    threshold_bias : how much straight lines between thresholds move it, as far as that stands out
+        from the noise.
+    approximation_variance : from the unknown places of records between thresholds.
+    """
+
+    value: Floats
+    privacy_variance: Floats
+    clamping_bias: Floats
+    threshold_bias: Floats
+    approximation_variance: Floats
+    positives: Floats
+    negatives: Floats
+    false_positive_rate: Floats
+    true_positive_rate: Floats
+
+
+def estimate_from_confusion(counts: Floats, noise: CountNoise, clamp: bool) -> ConfusionEstimate:
+    """The trapezoid area of noisy counts summed over clients.
+
+    With ``clamp`` as the paper has it: counts below 0 become 0, each threshold is divided by its
+    own totals, and points are ordered by false-positive rate. Its variance and bias are measured
+    by imitating the noise on a monotone smoothing of the counts. Without it, the class totals are
+    pooled over thresholds and the area is unbiased but for them, with a closed-form variance.
+    """
+    across, up = clamped_points(counts) if clamp else pooled_points(counts)
+    positives, negatives = class_totals(counts)
+    known = (positives > 0) & (negatives > 0)
+    value = np.where(known, trapezoid_area(across, up), np.nan)
+    if clamp:
+        variance, bias = _imitated_errors(counts, noise)
+    else:
+        variance, bias = _pooled_variance(counts, noise), np.zeros_like(value)
+    cells = -np.diff(counts[..., :2, :-1], axis=-1, append=0.0)
+    correction, doubt = _standing_out(cells, noise)
+    placement = placement_variance(cells[..., 0, :], cells[..., 1, :])
+    return ConfusionEstimate(
+        value=value,
+        privacy_variance=variance,
+        clamping_bias=bias,
+        threshold_bias=-correction,
+        approximation_variance=placement + doubt,
+        positives=positives,
+        negatives=negatives,
+        false_positive_rate=across,
+        true_positive_rate=up,
+    )
+
+
+def class_totals(counts: Floats) -> tuple[Floats, Floats]:
+    """P and N, averaged over thresholds."""
+    positives = (counts[..., 0, :] + counts[..., 3, :]).mean(axis=-1)
+    negatives = (counts[..., 1, :] + counts[..., 2, :]).mean(axis=-1)
+    return positives, negatives
+
+
+def clamped_points(counts: Floats) -> tuple[Floats, Floats]:
+    """ROC points of counts clamped at 0, ordered by falling false-positive rate."""
+    clamped = np.maximum(counts, 0.0)
+    across, up = rates(*(clamped[..., row, :] for row in range(4)))
+    order = np.argsort(-across, axis=-1, kind="stable")
+    return np.take_along_axis(across, order, axis=-1), np.take_along_axis(up, order, axis=-1)
+
+
+def pooled_points(counts: Floats) -> tuple[Floats, Floats]:
+    """ROC points of counts as they are, over class totals pooled over thresholds."""
+    positives, negatives = (total[..., np.newaxis] for total in class_totals(counts))
+    across = counts[..., 1, :] / np.where(negatives != 0, negatives, 1.0)
+    return across, counts[..., 0, :] / np.where(positives != 0, positives, 1.0)
+
+
+def _pooled_variance(counts: Floats, noise: CountNoise) -> Floats:
+    """Delta method over every count, each of which also enters its class's pooled total.
+
+    With ``reach`` the area's derivative by a point's rate, a count has the derivative
+    ``reach - mean(rate * reach)`` if it is in the numerator and ``-mean(rate * reach)`` if not,
+    over the class total. Products of two errors add half their variances' product a step. Steps
+    between noisy points overstate ``reach**2`` by half a rate's variance, which is taken out.
+    """
+    rate = pooled_points(counts)
+    totals = class_totals(counts)
+    steps = counts.shape[-1]
+    scaled = [noise.variance / np.maximum(total, 1.0) ** 2 for total in reversed(totals)]
+    spread = steps * scaled[0] * scaled[1] / 2
+    for side in (0, 1):
+        others = closed(rate[1 - side])
+        reach = (others[..., :-2] - others[..., 2:]) / 2
+        pooled = np.sum(rate[side] * reach, axis=-1) / steps
+        squares = np.sum((reach - pooled[..., np.newaxis]) ** 2, axis=-1) + steps * pooled**2
+        spread = spread + scaled[side] * np.maximum(squares - steps * scaled[1 - side] / 2, 0.0)
+    return spread
+
+
+def _imitated_errors(counts: Floats, noise: CountNoise) -> tuple[Floats, Floats]:
+    draws = noise.imitate((IMITATIONS, 4, counts.shape[-1]))
+    flat = counts.reshape(-1, 4, counts.shape[-1])
+    errors = np.array([_imitate(smoothed_counts(table), draws) for table in flat])
+    shaped = errors.reshape((*counts.shape[:-2], 2))
+    return shaped[..., 0], shaped[..., 1]
+
+
+def _imitate(smooth: Floats, draws: Floats) -> tuple[float, float]:
+    areas = trapezoid_area(*clamped_points(smooth + draws))
+    return float(areas.var(ddof=1)), float(areas.mean() - trapezoid_area(*pooled_points(smooth)))
+
+
+def smoothed_counts(counts: Floats) -> Floats:
+    """Counts that noiseless data could have: monotone over thresholds, one total a class.
+
+    Of each class both counts are used: ``(TP + P - FN) / 2`` estimates TP with half the noise.
+    """
+    made = []
+    for reached, missed in ((counts[0], counts[3]), (counts[1], counts[2])):
+        total = max(float((reached + missed).mean()), 1.0)
+        middle = (reached + total - missed) / 2
+        level = scipy.optimize.isotonic_regression(middle, increasing=False).x
+        made.append((np.clip(level, 0.0, total), total))
+    (true_positive, positives), (false_positive, negatives) = made
+    return np.stack(
+        [true_positive, false_positive, negatives - false_positive, positives - true_positive]
+    )
+
+
+def _standing_out(cells: Floats, noise: CountNoise) -> tuple[Floats, Floats]:
+    """The density correction shrunk by the share of its square that noise explains, and its error.
+
+    With w the remaining share, ``w * correction`` is the posterior mean under a normal prior whose
+    variance is the excess of the square, and ``w (1 - w) correction**2`` the posterior variance;
+    the correction's own error is added as far as it stands out.
+    """
+    positives, negatives = cells[..., 0, :], cells[..., 1, :]
+    two = 2 * noise.variance
+    doubt = density_correction_variance(positives, negatives, two, two)
+    correction = np.nan_to_num(density_correction(positives, negatives))
+    square = correction**2
+    clear = square > doubt
+    weight = np.where(clear, 1 - doubt / np.where(clear, square, 1.0), 0.0)
+    curved = np.nan_to_num(curvature_error(positives, negatives)) ** 2
+    variance = weight * (1 - weight) * square + np.maximum(curved - 4 * doubt, 0.0)
+    return weight * correction, variance

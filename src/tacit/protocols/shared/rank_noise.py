@@ -1,0 +1,139 @@
+"""Noise for a client's pair (count of positives, residual rank sum), and its variance.
+
+The residual is ``2 * sum((rank - pivot) * label)``, an integer, whose sensitivity to one label is
+``max |2 rank - 2 pivot|``; the count's is 1. A *share* of the privacy budget protects the count and
+the rest the residual.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.arrays import Floats
+from tacit.privacy.cost import Adjacency, Cost, check_epsilon
+from tacit.privacy.mechanisms.gaussian import Gaussian
+from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace
+from tacit.privacy.mechanisms.response import RandomisedResponse
+from tacit.privacy.mechanisms.staircase import Staircase
+from tacit.privacy.sampling.noise import NoiseSource
+
+Numbers = NDArray[Any]
+
+WHOLE_SUMS = 2**62
+"""Bound of sums with noise of whole numbers: below it, sums and their noise fit 64 bits."""
+ROUNDED_SUMS = 2**53
+"""Bound of sums with continuous noise: below it, whole numbers are exact in the floating-point
+numbers to which noise is added (``privacy.sampling.noise``)."""
+
+ONE_RECORD: NDArray[np.int64] = np.array(1, dtype=np.int64)
+"""A label's flip moves the count of positives by one."""
+
+PAIR = 2
+"""Numbers that a client releases with noise: the count and the residual."""
+
+RESPONSE = "randomised-response"
+
+SumMechanism = Staircase | DiscreteLaplace | Laplace | Gaussian
+SUM_MECHANISMS: dict[str, type[SumMechanism]] = {
+    "staircase": Staircase,
+    "discrete-laplace": DiscreteLaplace,
+    "laplace": Laplace,
+    "gaussian": Gaussian,
+}
+"""The mechanisms for the pair, by the setting ``mechanism``."""
+
+KINDS: dict[str, type[SumMechanism | RandomisedResponse]] = {
+    **SUM_MECHANISMS,
+    RESPONSE: RandomisedResponse,
+}
+"""All mechanisms, that for single labels included."""
+
+PURE_MECHANISMS = tuple(name for name, kind in SUM_MECHANISMS.items() if not kind.needs_delta)
+MECHANISMS = tuple(KINDS)
+
+SPELLINGS = {"rr": RESPONSE, "randomized-response": RESPONSE}
+"""Other spellings of mechanisms."""
+
+
+@dataclass(frozen=True)
+class RankNoise:
+    """A mechanism for the pair at a total (epsilon, delta).
+
+    For the pure mechanisms the count costs ``share * epsilon`` and the residual the rest; the sum
+    is epsilon by basic composition, and a client's records meet no other client's. For ``gaussian``
+    the pair is one Gaussian mechanism: with ``mu = 1 / sigma`` of the analytic calibration, the
+    squared ratios of sensitivity to noise add up to ``mu**2``, of which ``share`` is the count's.
+    """
+
+    mechanism: str
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.mechanism not in MECHANISMS:
+            raise ValueError(f"mechanism must be one of {MECHANISMS}, got {self.mechanism!r}")
+        check_epsilon(self.epsilon)
+        if not 0 <= self.delta < 1:
+            raise ValueError(f"delta must be at least 0 and below 1, got {self.delta}")
+
+    @property
+    def kind(self) -> type[SumMechanism | RandomisedResponse]:
+        """The class of the mechanism."""
+        return KINDS[self.mechanism]
+
+    @property
+    def largest_sum(self) -> int:
+        """What a residual must stay below for the noise to be added to the exact one."""
+        return WHOLE_SUMS if self.kind.whole else ROUNDED_SUMS
+
+    @property
+    def cost(self) -> Cost:
+        """The guarantee of releasing the noisy pair."""
+        if self.kind.needs_delta:
+            return self.drawn(1, 1.0).cost(Adjacency.LABEL)
+        return Cost(self.epsilon, adjacency=Adjacency.LABEL)
+
+    def drawn(self, sensitivity: Numbers | int, part: ArrayLike) -> SumMechanism:
+        """The mechanism of one number of the pair, at its part of the budget.
+
+        Under randomised response, a client that is still asked for sums adds Laplace noise.
+        """
+        kind = SUM_MECHANISMS.get(self.mechanism, Laplace)
+        if issubclass(kind, Gaussian):
+            return Gaussian(sensitivity, self.epsilon, self.delta, PAIR, part)
+        return kind(sensitivity, np.asarray(part) * self.epsilon)
+
+    def noisy_count(
+        self, noise: NoiseSource, count: Numbers, share: ArrayLike, shape: tuple[int, ...]
+    ) -> Numbers:
+        """The count plus its noise."""
+        return count + noise.draw(self.drawn(ONE_RECORD, share), shape)
+
+    def noisy_residual(
+        self,
+        noise: NoiseSource,
+        residual: Numbers,
+        sensitivity: Numbers,
+        share: ArrayLike,
+        shape: tuple[int, ...],
+    ) -> Numbers:
+        """The residual plus its noise; exact where its sensitivity is zero, as it is then zero."""
+        return residual + noise.draw(self.drawn(sensitivity, 1.0 - np.asarray(share)), shape)
+
+    def count_variance(self, share: ArrayLike) -> Floats:
+        """The variance of the count's noise."""
+        return self.drawn(ONE_RECORD, np.asarray(share, dtype=np.float64)).variance
+
+    def residual_variance(self, sensitivity: Numbers, share: ArrayLike) -> Floats:
+        """The variance of the residual's noise, in squared doubled ranks."""
+        rest = 1.0 - np.asarray(share, dtype=np.float64)
+        variance = self.drawn(np.maximum(sensitivity, 1), rest).variance
+        return np.where(sensitivity > 0, variance, 0.0)
+
+    def unit_variance(self, share: ArrayLike) -> Floats:
+        """The variance of the residual's noise for a large sensitivity, divided by its square."""
+        return self.drawn(ONE_RECORD, 1.0 - np.asarray(share, dtype=np.float64)).unit_variance

@@ -1,0 +1,84 @@
+"""What TwoRoundAUC declares for audits, reports and laws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from tacit.data.clients import Clients
+from tacit.protocol.audits import AuditCase, LabelAttack, cases_of
+from tacit.protocol.declarations import Declarations
+from tacit.protocol.laws import ErrorCase, LawTraits
+from tacit.protocol.threats import ThreatModel
+from tacit.protocols.two_round.threats import threats_of
+
+if TYPE_CHECKING:
+    from tacit.protocol.conversation import ClientState
+
+RECORDS = 8
+"""Records of an audit, so that some speak in each round."""
+
+
+class TwoRoundDeclarations(Declarations):
+    """Cases, attacks, threats and laws of ``TwoRoundAUC``."""
+
+    draws_by_step = MappingProxyType({"report_influences": 4_000})
+    trials_divisor = 8
+
+    @property
+    def lone_records(self) -> bool:
+        """Every record reports by itself."""
+        return True
+
+    @classmethod
+    def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
+        """Clients of one record."""
+        return AuditCase(cls.name, settings, RECORDS, apart=True, tight=False)
+
+    @classmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        """Private and public labels."""
+        return cases_of(cls.name, {}, {"labels": "public"}, records=RECORDS, apart=True)
+
+    def label_attacks(self) -> tuple[LabelAttack, ...]:
+        """None of its own."""
+        return ()
+
+    def renew_state(self, clients: Clients, state: ClientState) -> None:
+        """Keep the turns that were drawn, without a look at the records.
+
+        A client answers only for the records that drew the turns of its note.
+        """
+        from tacit.protocols.two_round.protocol import NOTE, Turns
+
+        note: Turns | None = state.recall(NOTE)
+        if note is not None:
+            state.keep(NOTE, Turns.of(clients, note.drawn, note.rounds, note.first))
+
+    @classmethod
+    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
+        """Who sees what under these settings."""
+        return threats_of(settings)
+
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Any]:
+        """Labels by default, and private."""
+        kind: Any = cls
+        return {
+            "local-two-round": kind(1.0),
+            "local-two-round-private": kind(1.0, labels="private"),
+        }
+
+    @classmethod
+    def error_cases(cls) -> Mapping[str, ErrorCase]:
+        """None: tests of the estimate compare its errors."""
+        return {}
+
+    @property
+    def law_traits(self) -> LawTraits:
+        """Without randomness there are no reports."""
+        return LawTraits(
+            inexact="reports are debiased all the same",
+            unmeasured_loss="without randomness these are no reports; tests enumerate their odds",
+        )

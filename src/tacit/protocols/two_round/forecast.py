@@ -1,0 +1,213 @@
+"""Predictions for TwoRoundAUC, from the distribution functions that its first round looks for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from tacit.arrays import Integers
+from tacit.privacy.local.bounded import GridReport
+from tacit.protocol.forecast import Family, Forecast
+from tacit.protocol.scenario import Scenario, Shape
+from tacit.protocol.trust import Trust
+from tacit.protocols.two_round.estimate import Result
+from tacit.protocols.two_round.first_round import (
+    CELLS,
+    PLACES,
+    Opening,
+    ScoreModel,
+    area_of,
+    opening_places,
+)
+from tacit.protocols.two_round.protocol import TwoRoundAUC
+from tacit.protocols.two_round.second_round import Influence
+
+TAILORING = 2**20
+"""Number of records for which reports are tailored, whatever the real number."""
+
+FINER = 32
+"""Number of points in a cell at which the true distribution functions are taken."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What decides the errors of both rounds, without the shape that is tried."""
+
+    epsilon: float
+    private_labels: bool
+    bits: bool
+    records: int
+    positives: int
+
+    @property
+    def opening(self) -> Opening:
+        """The first round."""
+        return Opening(self.epsilon, self.private_labels)
+
+    @property
+    def early(self) -> float:
+        """The share of the records that report in the first round."""
+        return opening_places(self.epsilon, self.records, self.private_labels) / PLACES
+
+    @property
+    def sizes(self) -> Integers:
+        """The records of each kind that are told apart, and those left for the second round."""
+        negatives = self.records - self.positives
+        kinds = [self.records] if self.private_labels else [negatives, self.positives]
+        whole = np.array(kinds, dtype=np.int64)
+        return np.stack([whole, np.rint(whole * (1 - self.early)).astype(np.int64)])
+
+    def of_size(self, records: int) -> Setting:
+        """The same with another number of records, about as many of them positive."""
+        positives = round(records * self.positives / self.records)
+        return replace(self, records=records, positives=min(max(1, positives), records - 1))
+
+    def model(self, shape: Shape) -> ScoreModel:
+        """The shape in the protocol's cells."""
+        share = self.positives / self.records
+        positives, negatives = shape.shares(CELLS, share)
+        return ScoreModel(np.array(share), negatives, positives)
+
+    def influence(self, shape: Shape) -> Influence:
+        """The second round, if the first one finds the shape."""
+        return Influence(
+            self.model(shape), self.epsilon, self.private_labels, self.bits, self.sizes
+        )
+
+
+def two_round_forecast(
+    protocol: TwoRoundAUC, scenario: Scenario, shape: Shape, central: Shape | None = None
+) -> Forecast:
+    """The second round's variance, and the second-order error of the first (docs, section 4d).
+
+    The second-order error comes, as on the server, from simulated first rounds; those and the
+    choice of the report are made for the ``central`` shape, where one is given, to save time.
+
+    Examples
+    --------
+    >>> scenario = Scenario(40_000, 4_000, 40_000, 2.0)
+    >>> forecast = two_round_forecast(TwoRoundAUC(2.0), scenario, Shape(0.8))
+    >>> round(forecast.standard_error, 3)
+    0.025
+    """
+    setting = Setting(
+        protocol.epsilon,
+        protocol.labels == "private",
+        protocol.mechanism == "bit",
+        scenario.records,
+        scenario.positives,
+    )
+    chosen = prepared(setting, central or shape)
+    spread = closing_variance(setting.influence(shape), chosen.report) + chosen.opening_error**2
+    smaller = min(scenario.positives, scenario.negatives)
+    bias = straightness(shape, scenario.share)
+    return Forecast(math.sqrt(spread), bias, smaller, chosen.class_error)
+
+
+def two_round_families(scenario: Scenario) -> list[Family]:
+    """Private and public labels."""
+    return [
+        Family(
+            (TwoRoundAUC(scenario.epsilon),),
+            (Trust.LOCAL, Trust.EACH),
+            "there is no curve, only the AUC, and every record must be reachable in three rounds",
+        ),
+        Family(
+            (TwoRoundAUC(scenario.epsilon, "public"),),
+            (Trust.LOCAL,),
+            "every record's label is shown to the server",
+        ),
+    ]
+
+
+def straightness(shape: Shape, positive_share: float) -> float:
+    """The bias of distribution functions that are straight within cells.
+
+    ``- integral of (F^- - G^-) d(F^+ - G^+)``, F straight and G true at every ``FINER``-th of a
+    cell (docs, section 4d).
+
+    Examples
+    --------
+    >>> abs(straightness(Shape(0.8), 0.5)) < 1e-6
+    True
+    """
+    wrong = [
+        np.repeat(coarse / FINER, FINER) - fine
+        for coarse, fine in zip(
+            shape.shares(CELLS, positive_share),
+            shape.shares(CELLS * FINER, positive_share),
+            strict=True,
+        )
+    ]
+    return -float(area_of(*wrong))
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The parts of a forecast that take time to compute for a shape.
+
+    Parameters
+    ----------
+    report : the second round's mechanism.
+    opening_error : the first round's second-order error.
+    class_error : the standard error of the number of positives, by the first round.
+    """
+
+    report: GridReport
+    opening_error: float
+    class_error: float
+
+
+@lru_cache(maxsize=64)
+def prepared(setting: Setting, shape: Shape) -> Prepared:
+    """The report and the errors of the first round, which do not depend on the second's report."""
+    influence = setting.influence(shape)
+    report = best_report(setting.of_size(TAILORING), shape)
+    opened = _expected_reports(setting, influence.model)
+    bits = replace(influence, bits=True)
+    silent = np.ones((setting.sizes.shape[1], bits.report.window.outputs), dtype=np.int64)
+    result = Result.of(setting.opening, bits, opened, silent)
+    return Prepared(report, result.opening_error, setting.records * result.positive_share_error)
+
+
+@lru_cache(maxsize=64)
+def best_report(setting: Setting, shape: Shape) -> GridReport:
+    """The second round's mechanism; the number of records hardly matters to it."""
+    return setting.influence(shape).report
+
+
+def closing_variance(influence: Influence, report: GridReport) -> float:
+    """The variance that ``Influence.conclude`` states, for a report that was chosen before."""
+    whole, reporting = influence.sizes
+    if not reporting.all():
+        return math.inf
+    noise = np.array([report.variance(spread) for spread in influence.spreads])
+    drawn = np.array([spread.variance for spread in influence.spreads])
+    variance = float(np.sum(noise / reporting + drawn * (1 / reporting - 1 / whole)))
+    share = float(influence.model.positive_share)
+    return variance / min(share, 1 - share) ** 2 if influence.private_labels else variance
+
+
+def _expected_reports(setting: Setting, model: ScoreModel) -> Integers:
+    """How often each report of the first round is expected, shape (C, outputs)."""
+    kinds = np.stack([model.negatives, model.positives])
+    if setting.private_labels:
+        share = float(model.positive_share)
+        kinds = np.concatenate([(1 - share) * kinds[0], share * kinds[1]])[np.newaxis]
+    window = setting.opening.window
+    inputs = np.zeros((kinds.shape[0], window.inputs))
+    inputs[:, _inputs(setting)] = kinds
+    heard = inputs @ window.probabilities
+    sizes = setting.sizes[0] - setting.sizes[1]
+    return np.rint(heard * sizes[:, np.newaxis]).astype(np.int64)
+
+
+def _inputs(setting: Setting) -> Integers:
+    """The window's inputs that records use: the classes stand at the two ends of the window."""
+    cells = np.arange(CELLS, dtype=np.int64)
+    if not setting.private_labels:
+        return cells
+    return np.concatenate([cells, cells + setting.opening.window.inputs - CELLS])

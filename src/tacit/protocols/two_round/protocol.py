@@ -1,0 +1,394 @@
+"""AUC in the local model by two rounds of reports, one report a record (docs, section 4d).
+
+A few records, drawn at random by themselves, report their cell; the server publishes what it makes
+of both classes' distribution functions. Every other record reports its influence on the AUC, a
+bounded number that can be reported with little noise. Errors of the first round cancel to first
+order in
+
+    AUC = a + b - integral of F^- dF^+
+
+with a and b the mean reports of ``F^-`` and ``1 - F^+``: what remains is ``- integral of (F^- -
+G^-) d(F^+ - G^+)``, G the true distribution functions.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats, Integers
+from tacit.data.clients import Clients, Ragged
+from tacit.data.errors import DataError
+from tacit.privacy.cost import NOTHING, Adjacency, Cost, check_budget
+from tacit.privacy.local.bounded import GridReport
+from tacit.privacy.mechanisms.choices import Choices
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import (
+    ClientState,
+    Conversation,
+    Field,
+    Protocol,
+    Query,
+    Reply,
+    step,
+)
+from tacit.protocol.metric import AUC, Metric
+from tacit.protocol.score_range import UNIT_INTERVAL, check_scores_in_unit_interval
+from tacit.protocol.settings import EPSILON, setting
+from tacit.protocols.two_round.declared import TwoRoundDeclarations
+from tacit.protocols.two_round.estimate import Result, result_of, several_result
+from tacit.protocols.two_round.first_round import PLACES, Opening, opening_places
+from tacit.protocols.two_round.second_round import Influence, reported_numbers
+
+if TYPE_CHECKING:
+    from tacit.protocol.forecast import Family, Forecast
+    from tacit.protocol.scenario import Scenario, Shape
+
+Bits = NDArray[np.bool_]
+
+ONE_REPLICATE = 2**26
+"""Stated size of a replicate: replicates share the records' turns, so they run one at a time."""
+
+NOTE = ("two-round turns",)
+ORDER_KEY_BYTES = 32
+
+
+class Turns(NamedTuple):
+    """What a client stores: its records' turns, and the rounds of the conversation that are over.
+
+    ``order`` is a digest of the records in their order, under a ``key`` that never leaves the
+    client: a turn belongs to a record by its place, so records that changed places would speak in
+    both rounds, or in none.
+    """
+
+    drawn: NDArray[np.uint8]
+    rounds: int
+    first: int
+    key: bytes
+    order: bytes
+
+    @classmethod
+    def of(
+        cls, clients: Clients, drawn: NDArray[np.uint8], rounds: int = 0, first: int = 0
+    ) -> Turns:
+        """The note of clients whose records drew these turns; just now, unless rounds are given."""
+        key = secrets.token_bytes(ORDER_KEY_BYTES)
+        return cls(drawn, rounds, first, key, order_of(clients, key))
+
+
+def order_of(clients: Clients, key: bytes) -> bytes:
+    """A keyed digest of clients' records in their order: HMAC-SHA256, 32 bytes."""
+    digest = hmac.new(key, digestmod="sha256")
+    for column in (clients.offsets, clients.scores, clients.labels):
+        digest.update(column.tobytes())
+    return digest.digest()
+
+
+def _early(clients: Clients, query: Query) -> Bits:
+    return np.asarray(_turns_of(query) < query.broadcast["first"])
+
+
+def _late(clients: Clients, query: Query) -> Bits:
+    return ~_early(clients, query)
+
+
+def _early_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
+    return query.protocol.guarantee if _early(clients, query).any() else NOTHING
+
+
+def _late_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
+    return query.protocol.guarantee if _late(clients, query).any() else NOTHING
+
+
+@step(once=True)
+def draw_turns(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Draw every record's turn, uniform on 0..255, and send it; with public labels, these too.
+
+    A turn depends on nothing private. The client draws it and notes it, once a run, so that a
+    server cannot choose which records speak first, nor make one speak twice. The server learns the
+    turns, and each record's label where labels are public, which score adjacency does not protect.
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1].
+    """
+    check_scores_in_unit_interval(clients)
+    turns = noise.draw(Choices((1,) * PLACES), (clients.records,)).astype(np.uint8)
+    state.keep(NOTE, Turns.of(clients, turns))
+    if query.protocol.opening.private_labels:
+        return {"turns": clients.ragged(turns)}
+    return {"turns": clients.ragged(turns), "labels": clients.ragged(clients.labels)}
+
+
+@step(cost=_early_cost, participates=_early)
+def report_cells(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Report the cells of the records whose turn is early, one report a record.
+
+    Epsilon for each record that speaks, by ``SlidingWindow.answers``: for its score where the
+    report is about its cell, for score and label where it is about class and cell. The others are
+    not touched. The server learns the reports, in the order of the client's records.
+
+    Raises
+    ------
+    DataError : when the turns are not those that the client drew for this conversation, or the
+        records or their order changed since.
+    """
+    _take_note(clients, query, state, rounds=0)
+    speaking = _early(clients, query)
+    opening: Opening = query.protocol.opening
+    places = opening.places(clients)[speaking]
+    return {"reports": _reports(clients, speaking, opening.window.answers(places, noise))}
+
+
+@step(cost=_late_cost, participates=_late)
+def report_influences(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
+    """Report the influence of the records whose turn is late, one report a record.
+
+    Epsilon for each record that speaks, by ``GridReport.answers``: the number is a function of the
+    record's score and label and of what the server published, and every report has a probability
+    that changes by a factor of at most ``exp(epsilon)`` with it, whatever was published. That
+    covers the score and the label alike; with public labels the server knows the label besides. The
+    server learns the reports, in the order of the client's records.
+
+    Raises
+    ------
+    DataError : when the turns are not those that the client drew for this conversation, or the
+        records or their order changed since.
+    """
+    _take_note(clients, query, state, rounds=1)
+    speaking = _late(clients, query)
+    scores, labels = clients.scores[speaking], clients.labels[speaking]
+
+    def answers(knots: Floats, grid: Floats, width: int) -> Integers:
+        report = GridReport(query.protocol.epsilon, grid, width)
+        return report.answers(reported_numbers(scores, labels, knots), noise)
+
+    published = [query.broadcast[name] for name in ("knots", "grid", "width")]
+    if noise.replicates is None:
+        return {"reports": _reports(clients, speaking, answers(*published))}
+    reports = [answers(*plan)[k] for k, plan in enumerate(zip(*published, strict=True))]
+    return {"reports": _reports(clients, speaking, np.stack(reports))}
+
+
+@dataclass(frozen=True)
+class TwoRoundAUC(TwoRoundDeclarations, Protocol):
+    """The AUC from one locally private report of every record.
+
+    Parameters
+    ----------
+    epsilon : the privacy budget of one evaluation, for every record.
+    labels : ``"private"`` (a report covers score and label) or ``"public"`` (the server knows the
+        labels, and reports cover the scores).
+    mechanism : how the second round reports a number: ``"window"``, the best of a family that holds
+        randomised response and the piecewise mechanism, or ``"bit"``, rounded to one bit.
+
+    Raises
+    ------
+    ValueError : for a setting outside its range; the message names the bound and the value.
+
+    Examples
+    --------
+    >>> TwoRoundAUC(epsilon=1.0).guarantee
+    Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.REPLACE: 'replace'>, rho=None)
+    """
+
+    epsilon: float = setting(help=EPSILON)
+    labels: Literal["private", "public"] = setting(
+        default="private", help="whether the server may know the classes; private by default"
+    )
+    mechanism: Literal["window", "bit"] = setting(
+        default="window", help="window, bit; the first by default"
+    )
+
+    name = "two-round-auc"
+    state_types = (Turns,)
+    score_range = UNIT_INTERVAL
+    steps = (draw_turns, report_cells, report_influences)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_budget(self.epsilon)
+
+    @property
+    def guarantee(self) -> Cost:
+        """What one evaluation costs each record: it reports in one of the two rounds."""
+        private = self.labels == "private"
+        return Cost(self.epsilon, adjacency=Adjacency.REPLACE if private else Adjacency.SCORE)
+
+    @property
+    def opening(self) -> Opening:
+        """How records are asked in the first round."""
+        return Opening(self.epsilon, self.labels == "private")
+
+    def replicate_size(self, clients: Clients) -> int:
+        """A size at which replicates run one at a time: they share the records' turns."""
+        return max(ONE_REPLICATE, 8 * clients.records)
+
+    @classmethod
+    def families(cls, scenario: Scenario, metric: Metric) -> Sequence[Family]:
+        """The configurations that a plan tries."""
+        from tacit.protocols.two_round.forecast import two_round_families
+
+        return two_round_families(scenario) if metric == AUC else []
+
+    def forecast(self, scenario: Scenario, shape: Shape, metric: Metric) -> Forecast | None:
+        """The predicted error, as ``two_round_forecast`` has it."""
+        from tacit.protocols.two_round.forecast import two_round_forecast
+
+        return two_round_forecast(self, scenario, shape) if metric == AUC else None
+
+    def conversation(self, clients: int) -> Conversation:
+        """Turns up; cells of a few records up; distribution functions down, influences up."""
+        crowd = _crowd((yield Query(draw_turns, self)), self)
+        each, first = {"turns": crowd.turns}, {"first": crowd.first}
+        reply = yield Query(report_cells, self, first, each)
+        counts = crowd.counted(reply["reports"], crowd.early, self.opening.window.outputs)
+        single = _ragged_of(reply["reports"]).values.ndim == 1
+        plans = [self._influence(crowd, replicate) for replicate in counts]
+        published = _published(plans, single)
+        reply = yield Query(report_influences, self, first | published, each)
+        outputs = max(plan.report.window.outputs for plan in plans)
+        answered = crowd.counted(reply["reports"], ~crowd.early, outputs)
+        results = [
+            Result.of(self.opening, plan, *rounds)
+            for plan, *rounds in zip(plans, counts, answered, strict=True)
+        ]
+        if single:
+            return result_of(results[0], crowd.records)
+        return several_result(results, crowd.records)
+
+    def _influence(self, crowd: Crowd, counts: Integers) -> Influence:
+        model = self.opening.model(counts, crowd.positive_share)
+        private, bits = self.labels == "private", self.mechanism == "bit"
+        return Influence(model, self.epsilon, private, bits, crowd.sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """The round in which each record reports, as the server knows it.
+
+    Parameters
+    ----------
+    turns : every record's turn.
+    classes : the class of every record as far as reports are told apart by it: its label where
+        labels are public, else 0; shape (M,).
+    kinds : how many such classes there are.
+    first : records whose turn is below this report in the first round.
+    """
+
+    turns: Ragged[np.uint8]
+    classes: NDArray[np.int8]
+    kinds: int
+    first: int
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return self.classes.size
+
+    @property
+    def early(self) -> Bits:
+        """Which records report in the first round, shape (M,)."""
+        return np.asarray(self.turns.values < self.first)
+
+    @property
+    def positive_share(self) -> float:
+        """The share of the positives, where labels are public."""
+        return float(self.classes.mean())
+
+    @property
+    def sizes(self) -> Integers:
+        """The numbers of records, and of those that report in the second round, shape (2, C)."""
+        kinds = [self.classes, self.classes[~self.early]]
+        return np.stack([np.bincount(classes, minlength=self.kinds) for classes in kinds])
+
+    def counted(self, reports: Field, speaking: Bits, outputs: int) -> Integers:
+        """How often each report came from each class, shape (R, C, outputs), R at least 1.
+
+        Raises
+        ------
+        ValueError : for a number of reports, or a report, that cannot have come.
+        """
+        values = _ragged_of(reports).values
+        several = np.atleast_2d(values).astype(np.int64)
+        if several.shape[-1] != np.count_nonzero(speaking):
+            raise ValueError(
+                f"{np.count_nonzero(speaking)} records speak, got {several.shape[-1]} reports"
+            )
+        if several.size and several.max() >= outputs:
+            raise ValueError(f"reports must be below {outputs}, got {several.max()}")
+        replicate = np.arange(several.shape[0])[:, np.newaxis]
+        places = (replicate * self.kinds + self.classes[speaking]) * outputs + several
+        shape = (several.shape[0], self.kinds, outputs)
+        return np.bincount(places.ravel(), minlength=int(np.prod(shape))).reshape(shape)
+
+
+def _crowd(reply: Reply, protocol: TwoRoundAUC) -> Crowd:
+    turns = _ragged_of(reply["turns"])
+    records, private = turns.values.size, protocol.labels == "private"
+    first = opening_places(protocol.epsilon, records, private)
+    if private:
+        return Crowd(turns, np.zeros(records, dtype=np.int8), 1, first)
+    labels = _ragged_of(reply["labels"]).values
+    positives = int(np.count_nonzero(labels))
+    if positives in (0, records):
+        raise DataError(
+            "the AUC is undefined without both classes, "
+            f"got {positives} positive and {records - positives} negative records"
+        )
+    return Crowd(turns, labels, 2, first)
+
+
+def _published(plans: list[Influence], single: bool) -> dict[str, Any]:
+    """What the second round's reports are made with; a leading axis holds replicates."""
+    published = {
+        "knots": np.stack([plan.knots for plan in plans]),
+        "grid": np.stack([plan.report.grid for plan in plans]),
+        "width": np.array([plan.report.width for plan in plans]),
+    }
+    return {name: stacked[0] for name, stacked in published.items()} if single else published
+
+
+def _ragged_of(value: Field) -> Ragged[Any]:
+    if not isinstance(value, Ragged):
+        raise TypeError("replies must be ragged")
+    return value
+
+
+def _turns_of(query: Query) -> NDArray[np.uint8]:
+    return _ragged_of(query.per_client["turns"]).values
+
+
+def _reports(clients: Clients, speaking: Bits, reports: Integers) -> Ragged[np.uint8]:
+    """The reports of the records that take part, cut by client."""
+    before = np.concatenate(([0], np.cumsum(speaking, dtype=np.int64)))
+    return Ragged(reports.astype(np.uint8), before[clients.offsets])
+
+
+def _take_note(clients: Clients, query: Query, state: ClientState, rounds: int) -> None:
+    """Refuse turns that the client did not draw, a round out of turn, and records that moved."""
+    note: Turns | None = state.recall(NOTE)
+    if note is None:
+        raise DataError("turns were never drawn, and this query says otherwise")
+    first = query.broadcast["first"]
+    if not isinstance(first, int):
+        raise ValueError(f"the first round's end must be a whole number, got {first!r}")
+    unchanged = np.array_equal(note.drawn, _turns_of(query)) and (
+        rounds == 0 or note.first == first
+    )
+    if note.rounds != rounds or not unchanged:
+        raise DataError("a record speaks once, at the turn it drew, and this query says otherwise")
+    if not hmac.compare_digest(note.order, order_of(clients, note.key)):
+        raise DataError(
+            "the records, or their order, changed since they drew their turns: a record would "
+            "speak in both rounds"
+        )
+    state.keep(NOTE, note._replace(rounds=rounds + 1, first=first))

@@ -1,0 +1,134 @@
+"""The second round of ``TwoRoundAUC``: what a record reports, and what its reports add up to.
+
+A record that scores s changes the AUC by about ``F^-(s) - A`` over P if it is positive and by
+``1 - F^+(s) - A`` over N if not, with the distribution functions F and the area A of the first
+round. Where labels are public each class reports its function's values. Where they are not, all
+report ``A + (value - A) * (rarer class / own class)``, which is in [0, 1] as well: the rarer class
+reports its values as they are, and the commoner one's are drawn towards A, as they weigh less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats, Integers
+from tacit.privacy.local.bounded import GridReport, Spread, bit_report, tailored_report
+from tacit.protocols.two_round.first_round import CELLS, ScoreModel
+
+PARTS = 4
+"""Number of points that represent one cell in a distribution of reported numbers."""
+
+
+class Concluded(NamedTuple):
+    """The AUC of two rounds, and its variance from the second round's noise and sampling."""
+
+    value: float
+    variance: float
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """How records report in the second round.
+
+    Parameters
+    ----------
+    model : the estimate of the first round, without a replicate axis.
+    epsilon : the budget of a report.
+    private_labels : whether a report covers the class as well.
+    bits : whether numbers are rounded to a bit instead of reported through the best window.
+    sizes : the numbers of records that are estimated, and of those that report in this round:
+        shape (2, 2), by class, negatives first, where labels are public, else (2, 1).
+    """
+
+    model: ScoreModel
+    epsilon: float
+    private_labels: bool
+    bits: bool
+    sizes: Integers
+
+    @cached_property
+    def knots(self) -> Floats:
+        """The numbers reported at the cells' edges by negatives and positives, shape (2, B+1)."""
+        negatives, positives = self.model.reached()
+        numbers = np.stack([1 - positives, negatives])
+        if not self.private_labels:
+            return np.clip(numbers, 0.0, 1.0)
+        area = float(self.model.area)
+        return np.clip(
+            area + (numbers - area) * self._rarer / self._classes[:, np.newaxis], 0.0, 1.0
+        )
+
+    @cached_property
+    def spreads(self) -> tuple[Spread, ...]:
+        """How the numbers of those that report alike are distributed, if the model holds."""
+        within = (np.arange(PARTS) + 0.5) / PARTS
+        low, high = self.knots[:, :-1, np.newaxis], self.knots[:, 1:, np.newaxis]
+        points = (low + (high - low) * within).reshape(2, -1)
+        cells = np.stack([self.model.negatives, self.model.positives])
+        shares = np.repeat(cells / PARTS, PARTS, axis=-1)
+        if self.private_labels:
+            return (Spread(points.ravel(), (shares * self._classes[:, np.newaxis]).ravel()),)
+        return tuple(Spread(*pair) for pair in zip(points, shares, strict=True))
+
+    @cached_property
+    def report(self) -> GridReport:
+        """The mechanism, one for all records: of least variance for the AUC."""
+        if self.bits:
+            return bit_report(self.epsilon)
+        weights = 1 / np.maximum(self.sizes[1], 1)
+        weights = weights / weights.sum()
+        points = np.concatenate([spread.points for spread in self.spreads])
+        parts = zip(weights, self.spreads, strict=True)
+        shares = np.concatenate([weight * spread.shares for weight, spread in parts])
+        return tailored_report(self.epsilon, Spread(points, shares))
+
+    def conclude(self, counts: Integers) -> Concluded:
+        """The one-step estimate from how often each report came, shape (C, outputs).
+
+        Public labels: ``a + b - A`` with a and b the classes' mean numbers. Private labels: ``A +
+        (mean - A) / rarer`` with the share of the rarer class. Where a class has no report left the
+        first round's A stands alone, and its variance is not known here.
+        """
+        area = float(self.model.area)
+        whole, reporting = self.sizes
+        if not reporting.all():
+            return Concluded(area, np.nan)
+        values = np.stack([self.report.values(spread) for spread in self.spreads])
+        means = np.sum(values * counts, axis=-1) / reporting
+        noise = np.array([self.report.variance(spread) for spread in self.spreads])
+        drawn = np.array([spread.variance for spread in self.spreads])
+        spread = np.sum(noise / reporting + drawn * (1 / reporting - 1 / whole))
+        if self.private_labels:
+            scale = 1 / self._rarer
+            return Concluded(area + scale * float(means[0] - area), float(spread) * scale**2)
+        return Concluded(float(means.sum()) - area, float(spread))
+
+    @property
+    def _classes(self) -> Floats:
+        """The shares of the negatives and of the positives."""
+        share = float(self.model.positive_share)
+        return np.array([1 - share, share])
+
+    @property
+    def _rarer(self) -> float:
+        return float(self._classes.min())
+
+
+def reported_numbers(scores: Floats, labels: NDArray[Any], knots: Floats) -> Floats:
+    """The number that each record reports: linear between the knots of its class, shape (M,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> knots = np.stack([np.linspace(1, 0, CELLS + 1), np.linspace(0, 1, CELLS + 1)])
+    >>> reported_numbers(np.array([0.25, 0.25]), np.array([0, 1]), knots).tolist()
+    [0.75, 0.25]
+    """
+    edges = np.arange(CELLS + 1) / CELLS
+    negatives, positives = (np.interp(scores, edges, class_knots) for class_knots in knots)
+    return np.where(labels == 1, positives, negatives)

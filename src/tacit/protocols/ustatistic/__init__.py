@@ -1,0 +1,1 @@
+"""Pairwise statistics from local reports (Bell et al. 2020)."""

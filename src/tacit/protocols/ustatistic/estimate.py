@@ -1,0 +1,151 @@
+"""What counts of randomised symbols say: a mean over pairs, or an AUC, with its errors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats
+from tacit.privacy.local.symbols import SymbolResponse
+from tacit.protocols.shared.pair_kernels import PairTables
+from tacit.protocols.ustatistic.moments import PairEstimator
+from tacit.results.server_result import ANY, ServerResult
+
+Counts = NDArray[Any]
+
+WEAK = 5.0
+"""A class below this many of its standard errors makes linearised errors too small."""
+
+
+def mean_result(tables: PairTables, response: SymbolResponse, counts: Counts) -> ServerResult:
+    """The mean of a kernel over all pairs of records.
+
+    Parameters
+    ----------
+    tables : the kernel's values for pairs of symbols.
+    response : how symbols were randomised.
+    counts : of reports, shape (..., k).
+    """
+    estimator = PairEstimator((tables.means,), response, counts)
+    unit_weights = np.ones((*counts.shape[:-1], 1))
+    value = estimator.mean(tables.means)
+    error = np.sqrt(estimator.privacy_variance(unit_weights))
+    hidden = _hidden_variance(estimator, tables)
+    classless = np.full_like(value, np.nan)
+    low, high = float(tables.means.min()), float(tables.means.max())
+    warnings: tuple[str, ...] = ()
+    if value.ndim == 0:
+        warnings = _outside(float(value), low, high) + _hiding(float(error), float(hidden))
+        if error > (high - low) / 2:
+            warnings = (
+                f"this estimate says little: it errs by {float(error):.2g} on a scale of "
+                f"{high - low:.2g}",
+            )
+    return ServerResult(
+        value=value,
+        privacy_error=error,
+        sampling_error=np.sqrt(estimator.sampling_variance(unit_weights)),
+        positives=classless,
+        negatives=classless,
+        approximation_error=np.sqrt(hidden),
+        warnings=warnings,
+        limits=ANY,
+    )
+
+
+def area_result(
+    tables: PairTables, opposite: Floats, response: SymbolResponse, counts: Counts
+) -> ServerResult:
+    """The AUC: pairs that the positive wins, over the pairs of both classes.
+
+    Both are U-statistics of the same reports, ``AUC = U n (n - 1) / (2 P N)`` with ``P N``
+    estimated without bias. The error of their quotient is to first order that of the kernel
+    ``(won - AUC opposite) / U_opposite``.
+
+    Parameters
+    ----------
+    tables : what the AUC's kernel says of pairs of symbols; negatives' symbols come first.
+    opposite : 1 for pairs of symbols of both classes, shape (k, k).
+    response, counts : as in ``mean_result``.
+    """
+    estimator = PairEstimator((tables.means, opposite), response, counts)
+    won, pairs = (estimator.mean(table) for table in estimator.tables)
+    positive = np.repeat([0.0, 1.0], counts.shape[-1] // 2)
+    positives = estimator.debiased @ positive
+    negatives = estimator.records - positives
+    spread = np.sqrt(response.variance(counts, positive))
+    known = (pairs > 0) & (positives > 0) & (negatives > 0)
+    share = np.where(known, pairs, 1.0)
+    value = np.where(known, won / share, np.nan)
+    weights = np.stack([1 / share, -np.clip(np.nan_to_num(value), 0, 1) / share], axis=-1)
+    errors = [
+        estimator.privacy_variance(weights),
+        estimator.sampling_variance(weights),
+        _hidden_variance(estimator, tables) / share**2,
+    ]
+    privacy, sampling, hidden = (np.where(known, np.sqrt(variance), np.nan) for variance in errors)
+    warnings: tuple[str, ...] = ()
+    if value.ndim == 0:
+        warnings = _hiding(float(privacy), float(hidden) ** 2)
+        warnings = _class_warnings(float(positives), float(negatives), float(spread)) or warnings
+    return ServerResult(
+        value=value,
+        privacy_error=privacy,
+        sampling_error=sampling,
+        positives=positives,
+        negatives=negatives,
+        positives_error=spread,
+        approximation_error=hidden,
+        warnings=warnings,
+    )
+
+
+def _hidden_variance(estimator: PairEstimator, tables: PairTables) -> Floats:
+    """What bins hide, as a variance of the U-statistic.
+
+    Where densities are smooth, less than half of the change by the last halving of the bins
+    remains. Crowded cells hide more.
+    """
+    if tables.change is None or tables.hidden is None:
+        return np.zeros(estimator.counts.shape[:-1])
+    left = estimator.mean(tables.change) / 2
+    return np.asarray(left**2 + estimator.crowding_variance(tables.hidden))
+
+
+def _outside(value: float, low: float, high: float) -> tuple[str, ...]:
+    if math.isnan(value) or low <= value <= high:
+        return ()
+    inside = f"[{low:g}, {high:g}]"
+    return (f"the estimate {value:.4f} lies outside {inside}; it is reported as it came",)
+
+
+def _hiding(error: float, hidden: float) -> tuple[str, ...]:
+    if not math.sqrt(hidden) > error:
+        return ()
+    return (
+        "what the bins hide outweighs the privacy noise: use more bins, or a narrower public range",
+    )
+
+
+def _class_warnings(positives: float, negatives: float, spread: float) -> tuple[str, ...]:
+    smaller = min(positives, negatives)
+    if smaller <= 0:
+        return (
+            _no_signal(
+                f"the noisy class totals are {positives:.1f} and {negatives:.1f}, with a "
+                f"standard error of {spread:.1f}"
+            ),
+        )
+    if smaller >= WEAK * spread:
+        return ()
+    return (
+        f"the smaller class is estimated at {smaller:.0f} records with a standard error of "
+        f"{spread:.0f}; the errors are linearised and too small here",
+    )
+
+
+def _no_signal(reason: str) -> str:
+    return f"not enough signal at this epsilon: {reason}"

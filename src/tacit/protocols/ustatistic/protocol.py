@@ -1,0 +1,389 @@
+"""UStatistic: means over pairs of records in the local model (Bell et al. 2020, Alg. 1; docs,
+section 4a).
+
+Every record reports one symbol by k-ary randomised response, and nothing else is sent. The server
+estimates a U-statistic of degree 2 from the counts of the reports.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.data.clients import Clients, Ragged
+from tacit.data.errors import DataError
+from tacit.privacy.cost import Adjacency, Cost, check_budget
+from tacit.privacy.local.symbols import SymbolResponse
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
+from tacit.protocol.metric import AUC, Metric
+from tacit.protocol.settings import EPSILON, setting
+from tacit.protocols.shared.pair_kernels import (
+    KERNELS,
+    PairKernel,
+    PairTables,
+    opposite_classes,
+    own_kernel,
+)
+from tacit.protocols.shared.symbols import Axis, Column, SymbolSpace
+from tacit.protocols.ustatistic.declared import UStatisticDeclarations
+from tacit.protocols.ustatistic.estimate import area_result, mean_result
+from tacit.results.server_result import ServerResult
+
+if TYPE_CHECKING:
+    from tacit.protocol.forecast import Family, Forecast
+    from tacit.protocol.scenario import Scenario, Shape
+
+UNIT = (0.0, 1.0)
+"""The range of values where none is given."""
+
+MAX_SYMBOLS = 4096
+"""A table of all pairs of symbols then holds 2**24 numbers."""
+
+MIN_BINS = 2
+
+TELLING_BINS = 4
+"""With fewer, halving them says little about the error that they leave."""
+
+BYTE = 256
+"""Up to so many symbols travel as one byte each."""
+
+
+@step(cost=lambda clients, query, state: query.protocol.guarantee)
+def random_symbols(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Send one symbol a record, by k-ary randomised response (Bell et al. 2020, Alg. 1).
+
+    A record's symbol is the cell of a public space in which its values lie (its class and score,
+    for the AUC). Its report is that symbol with probability ``1 - beta + beta / k`` and any other
+    with ``beta / k``, ``beta = k / (k + exp(epsilon) - 1)``: whatever the record was instead, a
+    report is at most ``exp(epsilon)`` times as likely as under what it is. Reports are independent
+    and a record has one, so replacing one record by any other costs epsilon. A client that holds
+    several records sends its reports in ascending order, so that their places say nothing.
+
+    The server learns a randomised symbol of every record, and how many records a client holds.
+
+    Raises
+    ------
+    DataError : naming client, row and value, for a value outside the public domain.
+    """
+    settings: UStatistic = query.protocol
+    space = settings.space(query.broadcast["bins"])
+    if space.symbols > MAX_SYMBOLS:
+        raise ValueError(f"there may be {MAX_SYMBOLS} symbols at most, got {space.symbols}")
+    response = SymbolResponse(space.symbols, settings.epsilon)
+    reports = response.answers(space.of_records(clients), noise)
+    if clients.count < clients.records:
+        owner = clients.client_of_record * space.symbols
+        reports = np.sort(reports + owner, axis=-1) - owner
+    sent = np.uint8 if space.symbols <= BYTE else np.uint32
+    return {"symbols": clients.ragged(reports.astype(sent))}
+
+
+def _axis_of(column: Column, protocol: UStatistic) -> Axis | None:
+    """How a column is cut; None where the kernel does not read it."""
+    return next((axis for axis in protocol.axes if axis.column == column), None)
+
+
+def _has_range(column: Column, protocol: UStatistic) -> bool:
+    axis = _axis_of(column, protocol)
+    return axis is not None and not axis.grid
+
+
+def _has_grid(column: Column, protocol: UStatistic) -> bool:
+    axis = _axis_of(column, protocol)
+    return axis is not None and bool(axis.grid)
+
+
+def _ends(column: Column, protocol: UStatistic) -> list[float]:
+    """A column's public values, or the ends of its range."""
+    axis = _axis_of(column, protocol)
+    return [] if axis is None else list(axis.grid or (axis.low, axis.high))
+
+
+@dataclass(frozen=True)
+class UStatistic(UStatisticDeclarations, Protocol):
+    """The mean of a symmetric kernel over all pairs of records, whose values are private.
+
+    Parameters
+    ----------
+    kernel : ``"gini"`` (``|x - x'|``), ``"collision"`` (``1[x = x']``), ``"kendall"``
+        (``sign(x - x') sign(z - z')`` with the records' second values z; ties count 0) or ``"auc"``
+        (of scores, with private classes). Or a symmetric kernel of your own on ``values``: a
+        vectorised function of two arrays, or the matrix of its values.
+    epsilon : the privacy budget of every record.
+    bins : into how many equal bins a range is cut. By default ``n^(1/4) sqrt(epsilon)`` (Bell et
+        al. 2020, Cor. 1, with L = 1 on the unit range), for Kendall's tau the square root of it
+        along each axis, and at least 2, with the number of clients for n. That suits clients of one
+        record; give ``bins`` where clients hold many.
+    domain : the public range of the values.
+    values : the public values themselves, ascending, where they are finite in number; nothing is
+        then cut. ``"collision"`` and kernels of your own need them.
+    second_domain, second_values : the same for second values; by default as for the first.
+
+    Raises
+    ------
+    ValueError : for a setting outside its range, a kernel that is not symmetric, or a domain of
+        more than ``MAX_SYMBOLS`` symbols; the message names the bound and the value.
+
+    Examples
+    --------
+    >>> UStatistic("gini", 1.0).guarantee
+    Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.REPLACE: 'replace'>, rho=None)
+    >>> half_square = UStatistic(lambda x, y: (x - y) ** 2 / 2, 1.0, values=range(1, 6))
+    >>> half_square.exact(Clients.from_values([1, 2, 5, 4]))
+    3.3333333333333335
+    """
+
+    kernel: str | Callable[[Any, Any], Any] | ArrayLike | PairKernel = setting(
+        choices=tuple(KERNELS),
+        help="the function of two records",
+        shown=lambda protocol: protocol.pair_kernel.called,
+        objects="a function or a matrix",
+    )
+    epsilon: float = setting(help=EPSILON)
+    bins: int | None = setting(
+        default=None,
+        help="into how many bins values are cut",
+        used=lambda protocol: protocol.ranges > 0,
+    )
+    domain: tuple[float, float] = setting(
+        default=UNIT,
+        help="the public range of values, 0 1 by default",
+        used=partial(_has_range, "values"),
+        shown=partial(_ends, "values"),
+    )
+    values: Sequence[float] | NDArray[Any] | None = setting(
+        default=None,
+        help="the public values themselves, where they are few",
+        used=partial(_has_grid, "values"),
+        shown=partial(_ends, "values"),
+    )
+    second_domain: tuple[float, float] | None = setting(
+        default=None,
+        help="of --second",
+        used=partial(_has_range, "second values"),
+        shown=partial(_ends, "second values"),
+    )
+    second_values: Sequence[float] | NDArray[Any] | None = setting(
+        default=None,
+        help="of --second",
+        used=partial(_has_grid, "second values"),
+        shown=partial(_ends, "second values"),
+    )
+
+    name = "ustatistic"
+    steps = (random_symbols,)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_budget(self.epsilon)
+        for name in ("values", "second_values"):
+            object.__setattr__(self, name, _grid(name, getattr(self, name)))
+        object.__setattr__(self, "figure", self.pair_kernel.figure)
+        if not (isinstance(self.kernel, str) or callable(self.kernel)):
+            object.__setattr__(self, "kernel", self.pair_kernel)
+        if self.bins is not None and not self.ranges:
+            raise ValueError(f"bins cut a range, and these values are finite, got bins={self.bins}")
+        if self.bins is not None and not (isinstance(self.bins, int) and self.bins >= MIN_BINS):
+            raise ValueError(f"bins must be a number of at least {MIN_BINS}, got {self.bins}")
+        symbols = self.space(self.bins or MIN_BINS).symbols
+        if not 2 <= symbols <= MAX_SYMBOLS:
+            raise ValueError(f"a domain must have 2 to {MAX_SYMBOLS} symbols, got {symbols}")
+
+    @property
+    def score_range(self) -> tuple[float, float] | None:
+        """The public range of the values."""
+        values_axis = next(axis for axis in self.axes if axis.column == "values")
+        return values_axis.ends
+
+    def fitted(self, clients: Clients) -> Clients:
+        """The clients with every value moved to the nearest one of its public domain."""
+        for axis in self.axes:
+            if axis.column == "values":
+                clients = replace(clients, scores=axis.nearest(clients.scores))
+            elif axis.column == "second values" and clients.second is not None:
+                clients = replace(clients, second=axis.nearest(clients.second))
+        return clients
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether the kernel reads labels."""
+        return "labels" in self.pair_kernel.columns
+
+    @property
+    def needs_second_values(self) -> bool:
+        """Whether the kernel reads second values."""
+        return "second values" in self.pair_kernel.columns
+
+    @property
+    def guarantee(self) -> Cost:
+        """What one evaluation costs each client at most."""
+        return Cost(self.epsilon, adjacency=Adjacency.REPLACE)
+
+    def exact(self, clients: Clients) -> float:
+        """The exact figure of all clients' records, which is not private."""
+        return self.pair_kernel.exact(clients, self.space(MIN_BINS))
+
+    def replicate_size(self, clients: Clients) -> int:
+        """Reports with what they are made of, and the pairs of symbols."""
+        return 5 * clients.records + 4 * self.space(self.bins_for(clients.count)).symbols ** 2
+
+    def bins_for(self, records: int) -> int:
+        """Into how many bins ranges are cut where so many records report.
+
+        Examples
+        --------
+        >>> UStatistic("gini", 1.0).bins_for(10_000), UStatistic("kendall", 1.0).bins_for(10_000)
+        (10, 3)
+        """
+        if self.bins is not None or not self.ranges:
+            return self.bins or MIN_BINS
+        coordinates = sum(axis.column != "labels" for axis in self.axes)
+        wanted = (records**0.25 * math.sqrt(self.epsilon)) ** (1 / coordinates)
+        given = math.prod(axis.cells for axis in self.axes if axis.grid)
+        most = int((MAX_SYMBOLS / given) ** (1 / self.ranges))
+        return min(max(round(wanted), MIN_BINS), most)
+
+    def space(self, bins: int) -> SymbolSpace:
+        """The symbols, where ranges are cut into so many bins."""
+        return SymbolSpace(
+            tuple(axis if axis.grid else replace(axis, bins=bins) for axis in self.axes)
+        )
+
+    @classmethod
+    def families(cls, scenario: Scenario, metric: Metric) -> Sequence[Family]:
+        """The configurations that a plan tries."""
+        from tacit.protocols.ustatistic.forecast import symbols_families
+
+        return symbols_families(scenario) if metric == AUC else []
+
+    def forecast(self, scenario: Scenario, shape: Shape, metric: Metric) -> Forecast | None:
+        """The predicted error, as ``symbols_forecast`` has it."""
+        from tacit.protocols.ustatistic.forecast import symbols_forecast
+
+        return symbols_forecast(self, scenario, shape) if metric == AUC else None
+
+    def conversation(self, clients: int) -> Conversation:
+        """One round: randomised symbols up."""
+        bins = self.bins_for(clients)
+        reply = yield Query(random_symbols, self, broadcast={"bins": bins})
+        sent = reply["symbols"]
+        if not isinstance(sent, Ragged):
+            raise TypeError("symbols must be ragged")
+        records, space = sent.values.shape[-1], self.space(bins)
+        if records < 2:
+            raise DataError(f"pairs need at least two records, got {records}")
+        counts = _counts(sent.values, space.symbols)
+        response = SymbolResponse(space.symbols, self.epsilon)
+        tables = PairTables.of(self.pair_kernel, space)
+        if self.pair_kernel is KERNELS["auc"]:
+            result = area_result(tables, opposite_classes(space), response, counts)
+        else:
+            result = mean_result(tables, response, counts)
+        return result if counts.ndim > 1 else self._warned(result, clients, records)
+
+    def _warned(self, result: ServerResult, clients: int, records: int) -> ServerResult:
+        """The result of a single run, with warnings about the number of bins."""
+        bins, suited = self.bins_for(clients), self.bins_for(records)
+        warnings = list(result.warnings)
+        if suited >= 2 * bins:
+            warnings.append(
+                f"values were cut into bins={bins}, as suits {clients} clients of one record each; "
+                f"{records} records were reported, for which bins={suited} suits better"
+            )
+        if self.ranges and bins < TELLING_BINS:
+            warnings.append(
+                f"fewer than {TELLING_BINS} bins do not tell how values lie inside them, got "
+                f"bins={bins}: the approximation error is a guess"
+            )
+        return replace(result, warnings=tuple(warnings))
+
+    @cached_property
+    def pair_kernel(self) -> PairKernel:
+        """The kernel, with the columns that it reads and the figure that it measures."""
+        if isinstance(self.kernel, PairKernel):
+            return self.kernel
+        if isinstance(self.kernel, str):
+            return KERNELS[self.kernel]
+        if not isinstance(self.values, tuple):
+            raise ValueError("a kernel of your own needs a finite domain: give its values")
+        if len(self.values) > MAX_SYMBOLS:
+            raise ValueError(
+                f"a domain must have 2 to {MAX_SYMBOLS} symbols, got {len(self.values)}"
+            )
+        return own_kernel(self.kernel, self.values)
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """How the columns that the kernel reads are cut."""
+        if self.values is None and self.pair_kernel.hidden is None:
+            raise ValueError(
+                f"the kernel {self.pair_kernel.called!r} needs a finite domain: give values"
+            )
+        first = _axis("values", self.domain, self.values)
+        second = self.second_domain, self.second_values
+        if "second values" in self.pair_kernel.columns:
+            return first, _second_axis(first, *second)
+        if second != (None, None):
+            raise ValueError(f"the kernel {self.pair_kernel.called!r} is not about second values")
+        if "labels" in self.pair_kernel.columns:
+            return Axis("labels", grid=UNIT), first
+        return (first,)
+
+    @property
+    def ranges(self) -> int:
+        """How many axes are cut into bins."""
+        return sum(not axis.grid for axis in self.axes)
+
+
+def _axis(column: Column, domain: tuple[float, float], grid: Any) -> Axis:
+    """An axis that is not cut yet; a grid takes the place of the unit range only."""
+    if grid is not None:
+        if tuple(domain) != UNIT:
+            raise ValueError(f"{column} have a range or a finite domain, not both, got {domain}")
+        return Axis(column, grid=grid)
+    low, high = (float(end) for end in domain)
+    if not (math.isfinite(high - low) and low < high):
+        raise ValueError(f"a domain must run from a lower to a higher end, got {domain}")
+    return Axis(column, low=low, high=high)
+
+
+def _second_axis(first: Axis, domain: tuple[float, float] | None, grid: Any) -> Axis:
+    if domain is None and grid is None:
+        return replace(first, column="second values")
+    return _axis("second values", UNIT if domain is None else domain, grid)
+
+
+def _grid(name: str, values: Any) -> tuple[float, ...] | None:
+    """A finite domain as ascending floats."""
+    if values is None:
+        return None
+    grid = tuple(float(value) for value in values)
+    if not all(map(math.isfinite, grid)):
+        raise ValueError(f"{name} must be finite, got {grid}")
+    for low, high in pairwise(grid):
+        if not low < high:
+            raise ValueError(f"{name} must ascend, got {high:g} after {low:g}")
+    return grid
+
+
+def _counts(symbols: NDArray[Any], size: int) -> NDArray[np.int64]:
+    """How often every symbol was reported, shape (..., size).
+
+    Raises
+    ------
+    DataError : for a symbol that the space does not have.
+    """
+    if int(symbols.max()) >= size:
+        raise DataError(f"symbols must be below {size}, got {symbols.max()}")
+    rows = symbols.reshape(-1, symbols.shape[-1]).astype(np.int64)
+    rows += size * np.arange(rows.shape[0], dtype=np.int64)[:, np.newaxis]
+    counts = np.bincount(rows.ravel(), minlength=size * rows.shape[0])
+    return counts.reshape(*symbols.shape[:-1], size).astype(np.int64)

@@ -1,0 +1,157 @@
+"""What a protocol's server concludes: one estimate, or one a replicate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats
+from tacit.data.scales import ScaleDifference
+from tacit.privacy.cost import Cost
+from tacit.results.curve import UNIT, Curve
+from tacit.results.estimate import Estimate
+from tacit.results.histogram import Histogram
+
+ANY = (-math.inf, math.inf)
+
+ABSENT = 2.0
+"""Least size of a class, in its standard errors, at which a figure is given."""
+
+
+@dataclass(frozen=True, eq=False)
+class ServerResult:
+    """The server's conclusions; every array has the replicate axis, or none.
+
+    Parameters
+    ----------
+    value : the estimated AUC, shape () or (R,); NaN where the noise left no signal.
+    privacy_error, sampling_error, approximation_error : standard deviations, same shape.
+    positives, negatives : the estimated class sizes, same shape.
+    positives_error : the standard deviation of ``positives`` by privacy noise.
+    bias : how far the value is expected to lie above the exact figure, same shape.
+    half_range : the largest distance of the exact figure from the value, where it is known for
+        certain, same shape; NaN elsewhere.
+    roc : the ROC curve, where the server's view allows one.
+    histogram : both classes' score histograms, where the server has them.
+    protection : what the noise that arrived supports, where that is less than what clients spent.
+    warnings : sentences about this result; only written when there is no replicate axis.
+    scales : clients whose scores are evidently of another scale, where the server saw scores.
+    limits : the least and the largest value that the figure can have.
+    """
+
+    value: Floats
+    privacy_error: Floats
+    sampling_error: Floats
+    positives: Floats
+    negatives: Floats
+    positives_error: Floats | float = 0.0
+    approximation_error: Floats | float = 0.0
+    bias: Floats | float = 0.0
+    half_range: Floats | float = np.nan
+    roc: Curve | None = None
+    histogram: Histogram | None = None
+    protection: Cost | None = None
+    warnings: tuple[str, ...] = ()
+    scales: ScaleDifference | None = None
+    limits: tuple[float, float] = UNIT
+
+    def warnings_to(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """All that a reader must know, with the clients called by these names.
+
+        Parameters
+        ----------
+        names : one a client, in the order of their replies; where empty they are numbered.
+        """
+        if self.scales is None:
+            return self.warnings
+        sentence = (
+            f"{self.scales.sentence(names)}; then the figure is wrong: name each client's unit"
+        )
+        return (sentence, *self.warnings)
+
+    def estimate(self) -> Estimate:
+        """The result of a single run as one estimate, less its known bias and within limits."""
+        return self._raw_estimate().within(self.limits)
+
+    def published(self) -> ServerResult:
+        """The result of a single run as it is published: a figure, or the reason for none.
+
+        No figure is given where its 95 % interval about these records holds all possible values, or
+        none of them; nor where the smaller class is estimated at fewer than ``ABSENT`` of its
+        standard errors: it may be empty, and linearised errors are not valid.
+        """
+        raw = self._raw_estimate()
+        if not math.isfinite(raw.value):
+            return self
+        reason = self._silence(raw)
+        if reason is not None:
+            value = np.full_like(self.value, np.nan)
+            warnings = (*self.warnings, reason)
+            return replace(self, value=value, roc=None, histogram=None, warnings=warnings)
+        low, high = self.limits
+        centre = raw.value - raw.bias
+        if low <= centre <= high:
+            return self
+        nearest = f"the estimate came out as {centre:.4f}; the nearest {self._kind} is given"
+        return replace(self, warnings=(*self.warnings, nearest))
+
+    @property
+    def _kind(self) -> str:
+        return f"value in [{self.limits[0]:g}, {self.limits[1]:g}]"
+
+    def _silence(self, raw: Estimate) -> str | None:
+        """Why no figure is given; None where one is given."""
+        smaller = min(float(self.positives), float(self.negatives))
+        error = float(self.positives_error)
+        if smaller < ABSENT * error:
+            return (
+                "not enough signal at this epsilon: "
+                f"the smaller class is estimated at {smaller:.0f} records with a standard error of "
+                f"{error:.0f}, so it may be empty"
+            )
+        low, high = raw.interval(0.95)
+        if low <= self.limits[0] and high >= self.limits[1]:
+            return f"no figure: the 95 % interval (these records) holds every {self._kind}"
+        if low > self.limits[1] or high < self.limits[0]:
+            bounds = f"{low:.2f} to {high:.2f}"
+            return f"no figure: the 95 % interval (these records), {bounds}, holds no {self._kind}"
+        return None
+
+    def _raw_estimate(self) -> Estimate:
+        """The estimate as it came."""
+        return Estimate(
+            float(self.value),
+            float(self.privacy_error),
+            float(self.sampling_error),
+            float(self.approximation_error),
+            float(self.bias),
+            half_range=None if np.isnan(self.half_range) else float(self.half_range),
+        )
+
+    @property
+    def standard_error(self) -> Floats:
+        """Privacy and approximation error together, as in ``Estimate``."""
+        return np.hypot(self.privacy_error, self.approximation_error)
+
+    def covers(self, exact: float, level: float = 0.95) -> NDArray[np.bool_]:
+        """Whether each interval of this level holds the exact figure."""
+        normal = NormalDist().inv_cdf((1 + level) / 2) * self.standard_error
+        reach = np.where(np.isnan(self.half_range), normal, self.half_range)
+        return np.abs(self.value - self.bias - exact) <= reach
+
+
+@dataclass(frozen=True, eq=False)
+class ComparisonResult(ServerResult):
+    """The server's result about a difference, with its results about both AUCs.
+
+    Parameters
+    ----------
+    first, second : of the two models; None only where nothing was concluded about them.
+    """
+
+    first: ServerResult | None = None
+    second: ServerResult | None = None

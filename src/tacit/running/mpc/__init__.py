@@ -1,0 +1,1 @@
+"""Computations between parties that no one sees in parts."""

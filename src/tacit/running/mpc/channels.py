@@ -1,0 +1,219 @@
+"""Direct channels between parties: TLS between announced certificates, SPU over it.
+
+A party makes a key and a certificate for every computation. The certificate is announced with the
+party's signature, so that nobody who carries the announcement can sit between two parties.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from tacit.protocol.mpc import MPCError, SharedRun
+from tacit.running.mpc.spu import SPURun, link, load_engine, stopped, transfers_for
+from tacit.running.mpc.transport import (
+    Announcement,
+    MeasuredPeers,
+    Meeting,
+    Session,
+    Transport,
+    UnreachableError,
+)
+from tacit.running.mpc.tunnel import Credentials, Peer, Tunnel
+
+Address = tuple[str, int]
+"""Host and port."""
+
+NO_ENGINE = "it has no engine for computations between parties: tacit[two-party], on Python 3.11"
+NOT_FREE = "it cannot listen at the address in its own file"
+DONE = b"done"
+
+
+class TunnelTransport(Transport):
+    """Reaches other parties by TCP, and computes with them by SPU.
+
+    Parameters
+    ----------
+    listen : where this party listens; port 0 takes any that is free.
+    address : how others reach it there; None for ``listen``.
+    timeout : seconds to wait for every message of another party.
+    setup_timeout : seconds to wait for the others to come; None for ``timeout``.
+    lost : called with a sentence when a channel breaks; None waits for the computation to notice.
+    """
+
+    def __init__(
+        self,
+        listen: Address,
+        address: Address | None = None,
+        timeout: float = 60.0,
+        setup_timeout: float | None = None,
+        lost: Callable[[str], None] | None = None,
+    ) -> None:
+        self._listen, self._address = listen, address
+        self._timeout = timeout
+        self._setup_timeout = timeout if setup_timeout is None else setup_timeout
+        self._lost = lost
+        self._listening: socket.socket | None = None
+
+    def announce(self) -> Announcement:
+        """Make a key and a certificate, and see that the address is free."""
+        if find_spec("spu") is None:
+            raise UnreachableError(NO_ENGINE)
+        self._close()
+        try:
+            self._listening = socket.create_server(self._listen)
+        except OSError as error:
+            raise UnreachableError(NOT_FREE) from error
+        port = int(self._listening.getsockname()[1])
+        host, public_port = (self._listen[0], port) if self._address is None else self._address
+        credentials = Credentials.new(f"party {os.urandom(8).hex()}")  # TLS looks trust up by name
+        public = {"host": host, "port": public_port, "certificate": credentials.certificate}
+        secret = {"certificate": credentials.certificate, "key": credentials.key, "port": port}
+        return Announcement(public, secret)
+
+    @contextmanager
+    def meet(self, meeting: Meeting) -> Iterator[MeasuredPeers]:
+        """Listen, and reach the others where they announced to be."""
+        peers = [_peer(place, public) for place, public in enumerate(meeting.public)]
+        _check_certificates(peers, meeting)
+        secret = meeting.secret
+        credentials = Credentials(secret["certificate"], secret["key"])
+        load_engine()
+        with tempfile.TemporaryDirectory(prefix="tacit-") as directory:
+            losses: list[str] = []
+            tunnel = Tunnel(
+                credentials,
+                Path(directory),
+                self._setup_timeout,
+                losses.append if self._lost is None else self._lost,
+                self._taken(secret["port"]),
+            )
+            try:
+                tunnel.open(meeting.place, peers)
+                channels = _Channels(tunnel, meeting, self._timeout, self._setup_timeout)
+                yield channels
+                channels.part()
+            except MPCError as error:
+                raise MPCError("; ".join([*losses[:1], str(error)])) from error
+            except OSError as error:
+                raise MPCError(str(error) or "a party did not answer in time") from error
+            finally:
+                tunnel.close()
+
+    def _taken(self, port: int) -> socket.socket:
+        """The listening socket: that of the announcement, or its address in another process."""
+        listening, self._listening = self._listening, None
+        if listening is not None:
+            return listening
+        try:
+            return socket.create_server((self._listen[0], port))
+        except OSError as error:
+            raise MPCError(f"port {port} cannot be listened on: {error}") from error
+
+    def _close(self) -> None:
+        if self._listening is not None:
+            self._listening.close()
+
+
+class _Channels(MeasuredPeers):
+    """The parties of one meeting, over tunnels."""
+
+    def __init__(
+        self, tunnel: Tunnel, meeting: Meeting, timeout: float, setup_timeout: float
+    ) -> None:
+        self.place, self.offers = meeting.place, meeting.offers
+        self.sessions = []
+        self._tunnel, self._meeting = tunnel, meeting
+        self._timeout, self._setup_timeout = timeout, setup_timeout
+
+    @property
+    def sent(self) -> int:  # type: ignore[override]
+        """The bytes that this party sent."""
+        return self._tunnel.sent
+
+    @contextmanager
+    def link(
+        self, members: Sequence[int], items: int, comparisons: int | None = None
+    ) -> Iterator[SharedRun]:
+        """SPU's link between the members, under a name that all of them derive."""
+        name = "-".join(map(str, (*members, len(self._linked(members)))))
+        sockets = self._tunnel.sockets(name, members)
+        session = f"{self._meeting.session} {name}"
+        rank = list(members).index(self.place)
+        before = self._tunnel.sent
+        context = link(session, rank, sockets, self._timeout, self._setup_timeout)
+        began = time.perf_counter()
+        yield SPURun(context, transfers_for(items if comparisons is None else comparisons))
+        seconds = time.perf_counter() - began
+        self._tunnel.finish(name)
+        try:
+            context.stop_link()
+        except RuntimeError as error:
+            raise stopped(error) from None
+        sent = self._tunnel.sent - before
+        self.sessions.append(Session(tuple(members), items, seconds, sent))
+
+    def _linked(self, members: Sequence[int]) -> list[Session]:
+        return [session for session in self.sessions if session.parties == tuple(members)]
+
+    def send(self, place: int, message: bytes) -> None:
+        """Send a message by a connection of its own."""
+        self._tunnel.send(place, message)
+
+    def receive(self, place: int) -> bytes:
+        """The next message of another party."""
+        return self._tunnel.receive(place)
+
+    def part(self) -> None:
+        """Keep the channels until all others are done with them."""
+        others = [place for place in range(len(self.offers)) if place != self.place]
+        for place in others:
+            self._tunnel.send(place, DONE)
+        for place in others:
+            if self._tunnel.receive(place) != DONE:
+                raise MPCError(f"party {place} sent a message that nobody waits for")
+
+
+def _check_certificates(peers: Sequence[Peer], meeting: Meeting) -> None:
+    """Refuse certificates that do not tell the parties apart.
+
+    Whoever shows a certificate counts as the party that announced it. A party could announce the
+    certificate of another party: then that party would receive its messages, or messages of that
+    party would count as its own.
+
+    Raises
+    ------
+    MPCError : for two parties with one certificate, or another than this party announced.
+    """
+    shown = [peer.encoded for peer in peers]
+    announced = Peer("this party", "", 0, meeting.secret["certificate"]).encoded
+    if shown[meeting.place] != announced:
+        raise MPCError("the coordinator brought an older announcement of this party")
+    for place, certificate in enumerate(shown):
+        if certificate in shown[:place]:
+            first = shown.index(certificate)
+            raise MPCError(f"parties {first} and {place} announced one certificate")
+
+
+def _peer(place: int, public: Mapping[str, Any]) -> Peer:
+    """Another party as it announced itself.
+
+    Raises
+    ------
+    MPCError : for an announcement of another kind.
+    """
+    kinds = {name: type(value) for name, value in public.items()}
+    if kinds != {"host": str, "port": int, "certificate": str}:
+        raise MPCError(f"party {place} announced no host, port and certificate")
+    peer = Peer(f"party {place}", **public)
+    with suppress(ValueError):
+        if peer.encoded and 0 < peer.port < 2**16:
+            return peer
+    raise MPCError(f"party {place} announced no usable certificate and port")

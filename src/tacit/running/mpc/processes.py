@@ -1,0 +1,296 @@
+"""The parties' processes, as the aggregator's process sees them: started, ordered, ended.
+
+Each party runs ``tacit.running.mpc.party_program`` in a process of its own and reads its records
+from a pipe, then the signed messages of the session, which it answers. Every wait is bounded, and a
+process that ends early ends the wait at once.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.crypto.identities import Identity
+from tacit.data.clients import Clients
+from tacit.protocol.conversation import Protocol, Reply
+from tacit.protocol.mpc import MPCError
+from tacit.running.mpc.frames import Frame, FrameError, read_frame
+from tacit.running.mpc.transport import Session
+from tacit.running.session.messages import Agreement
+from tacit.running.session.reasons import printable
+
+STARTING_SECONDS = 120.0
+"""The least time allowed for setting up processes, checks and connections."""
+GRACE_SECONDS = 5.0
+"""How long a process may take to end when it is told to."""
+
+Ledgers = Mapping[str, str | os.PathLike[str]]
+"""The files of clients' ledgers, by the clients' names."""
+NO_LEDGERS: Ledgers = MappingProxyType({})
+
+Answer = tuple[int, Frame | None]
+Frames = dict[int, Frame]
+"""One frame from each of several parties."""
+SECONDS_A_RECORD = 0.01
+"""How much longer a computation may take, for every record."""
+
+
+@dataclass(frozen=True)
+class MPCSettings:
+    """How a joint computation is run.
+
+    Parameters
+    ----------
+    timeout : seconds to wait for a party before giving up, and for a party to wait for another's
+        message. Setting up has at least ``STARTING_SECONDS``: a machine that is busy starts late.
+    """
+
+    timeout: float = 300.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.timeout < math.inf:
+            raise ValueError(f"timeout must be positive and finite, got {self.timeout}")
+
+    @property
+    def setup_timeout(self) -> float:
+        """Seconds to wait while processes start, check what is asked, and connect."""
+        return max(self.timeout, STARTING_SECONDS)
+
+
+@dataclass(frozen=True, eq=False)
+class MPCReply:
+    """What the server received in one round.
+
+    Parameters
+    ----------
+    reply : the fields of the step's ideal functionality.
+    bytes_sent : what each client sent, to others and to the server, shape (K,).
+    sessions : how it went.
+    """
+
+    reply: Reply
+    bytes_sent: NDArray[np.int64]
+    sessions: tuple[Session, ...] = ()
+
+
+class Parties:
+    """The processes of all clients of a run; leaving the context ends them.
+
+    Parameters
+    ----------
+    clients : all clients; each one's records go to its process alone, by a pipe.
+    protocol : what they agreed to.
+    settings : how long to wait.
+    silent : let no party draw noise, to check the arithmetic.
+    ledgers : every client's ledger, by its name; empty only for clients that do not exist.
+
+    Raises
+    ------
+    MPCError : when a process does not start, ends, or says nothing in time.
+    """
+
+    def __init__(
+        self,
+        clients: Clients,
+        protocol: Protocol,
+        settings: MPCSettings,
+        silent: bool = False,
+        ledgers: Ledgers = NO_LEDGERS,
+    ) -> None:
+        self._keys = tuple(Identity.generate() for _ in range(clients.count))
+        self.coordinator = Identity.generate()
+        public = tuple(key.public for key in self._keys)
+        self.agreement = Agreement(protocol, public, self.coordinator.public)
+        self.names = tuple(clients.name(index) for index in range(clients.count))
+        self.settings = settings
+        self._clients, self._protocol, self._silent = clients, protocol, silent
+        self._ledgers = ledgers
+        self._answers: queue.Queue[Answer] = queue.Queue()
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._directory = Path()
+
+    def __enter__(self) -> Parties:
+        self._directory = Path(tempfile.mkdtemp(prefix="tacit-"))
+        try:
+            for index in self.everybody:
+                self._start(index)
+            for index in self.everybody:
+                self.order(index, self._beginning(index))
+            self.gather(self.everybody, "ready", self.settings.setup_timeout)
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def _beginning(self, index: int) -> Frame:
+        """The first frame of a party: its own records, and what was agreed."""
+        records, ledger = self._clients.part(index, index + 1), self._ledgers.get(self.names[index])
+        arrays: dict[str, NDArray[Any]] = {"scores": records.scores, "labels": records.labels}
+        if records.second is not None:
+            arrays["second"] = records.second
+        return Frame.of(
+            "start",
+            arrays,
+            index=index,
+            name=self.names[index],
+            protocol=self._protocol.name,
+            settings=self._protocol.settings,
+            timeout=self.settings.timeout,
+            setup_timeout=self.settings.setup_timeout,
+            silent=self._silent,
+            simulated=self._clients.simulated,
+            ledger=None if ledger is None else str(Path(ledger).resolve()),
+            identity=self._keys[index].to_bytes().hex(),
+            keys=[key.hex() for key in self.agreement.parties],
+            coordinator=self.agreement.coordinator.hex(),
+        )
+
+    @property
+    def everybody(self) -> range:
+        """The places of all parties."""
+        return range(len(self.names))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """The process ids, in order."""
+        return tuple(process.pid for process in self._processes)
+
+    def order(self, index: int, frame: Frame) -> None:
+        """Send an order to one party."""
+        stream = self._stream(index)
+        try:
+            frame.write(stream)
+        except OSError:
+            raise MPCError(self._ended(index)) from None
+
+    def answer(
+        self, allowed: Sequence[int] | range, timeout: float | None = None
+    ) -> tuple[int, Frame]:
+        """The next answer of any of these parties, within the agreed time or another.
+
+        Raises
+        ------
+        MPCError : when a party failed or ended, or none of them answers in time.
+        """
+        longest = self.settings.timeout if timeout is None else timeout
+        try:
+            index, frame = self._answers.get(timeout=longest)
+        except queue.Empty:
+            waiting = " and ".join(self.names[place] for place in allowed)
+            raise MPCError(f"no answer from {waiting} within {longest:g} s") from None
+        if frame is None:
+            raise MPCError(self._ended(index))
+        if frame.kind == "failed":
+            raise MPCError(f"{self.names[index]}: {printable(str(frame.header.get('reason')))}")
+        if index not in allowed:
+            raise MPCError(f"{self.names[index]} answered out of turn with {frame.kind!r}")
+        return index, frame
+
+    def gather(
+        self, indices: Sequence[int] | range, kind: str, timeout: float | None = None
+    ) -> Frames:
+        """One answer of this kind from each of the parties."""
+        answers: Frames = {}
+        while len(answers) < len(indices):
+            missing = [place for place in indices if place not in answers]
+            index, frame = self.answer(missing, timeout)
+            if frame.kind != kind:
+                raise MPCError(f"{self.names[index]} answered {frame.kind!r} instead of {kind!r}")
+            answers[index] = frame
+        return answers
+
+    def deliver(self, letters: Mapping[int, bytes]) -> dict[int, bytes]:
+        """Every party's reply to its message, computed in its process."""
+        for index, letter in letters.items():
+            self.order(index, Frame({"kind": "letter"}, letter))
+        frames = self.gather(list(letters), "letter", self._longest)
+        return {index: frame.body for index, frame in frames.items()}
+
+    @property
+    def _longest(self) -> float:
+        """Seconds that a round may take: each two clients may compute one after the other.
+
+        A party that another one waits for too long gives up by itself, and much earlier.
+        """
+        meetings = len(self.names) * (len(self.names) - 1) / 2
+        records = SECONDS_A_RECORD * self._clients.records
+        return self.settings.setup_timeout + meetings * self.settings.timeout + records
+
+    def _start(self, index: int) -> None:
+        with self._log(index).open("wb") as errors:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "tacit.running.mpc.party_program"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env={**os.environ, "TMPDIR": str(self._directory)},
+            )
+        self._processes.append(process)
+        listener = threading.Thread(target=self._listen, args=(index, process.stdout), daemon=True)
+        listener.start()
+
+    def _listen(self, index: int, answers: IO[bytes]) -> None:
+        try:
+            while (frame := read_frame(answers)) is not None:  # type: ignore[arg-type]
+                self._answers.put((index, frame))
+        except (FrameError, ValueError) as error:
+            self._answers.put((index, Frame.of("failed", reason=str(error))))
+        self._answers.put((index, None))
+
+    def _stream(self, index: int) -> Any:
+        return self._processes[index].stdin
+
+    def _ended(self, index: int) -> str:
+        """What to say of a process that is gone."""
+        try:
+            status = self._processes[index].wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            return f"{self.names[index]} closed its connection"
+        lines = self._log(index).read_text(errors="replace").split("\n")
+        said = [line for line in lines if line.strip()]
+        last = f"; it said last: {said[-1]}" if said else ""
+        return f"the process of {self.names[index]} ended with exit status {status}{last}"
+
+    def _log(self, index: int) -> Path:
+        return self._directory / f"party-{index}.log"
+
+    def _end(self) -> None:
+        for index in range(len(self._processes)):
+            with suppress(OSError):
+                Frame.of("stop").write(self._stream(index))
+            with suppress(OSError):
+                self._stream(index).close()
+        deadline = time.monotonic() + GRACE_SECONDS
+        for process in self._processes:
+            try:
+                process.wait(max(deadline - time.monotonic(), 0.0))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+        shutil.rmtree(self._directory, ignore_errors=True)

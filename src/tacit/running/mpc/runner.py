@@ -1,0 +1,193 @@
+"""Runs a conversation whose joint steps the clients really compute together, by cryptography.
+
+The calling process is the coordinator of a session (``session.coordinator``). Every client is a
+process of its own, which holds its records alone and answers signed messages about them. Where a
+step is joint, the clients compute on shares, over TLS between each other. Nobody opens anything but
+what the step's ideal functionality gives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.privacy.cost import worst_case
+from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SystemNoise
+from tacit.protocol.conversation import Conversation, Protocol, Query, Reply
+from tacit.protocol.mpc import MPCError
+from tacit.results.server_result import ServerResult
+from tacit.running.mpc.processes import (
+    NO_LEDGERS,
+    Ledgers,
+    MPCReply,
+    MPCSettings,
+    Parties,
+)
+from tacit.running.mpc.spu import library
+from tacit.running.mpc.transport import Session
+from tacit.running.session.coordinator import Coordinator, RunError
+from tacit.running.session.messages import SignedMessageError
+from tacit.running.simulation import Run
+
+MAX_PARTIES = 32
+"""Each party is a process that holds SPU in memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class MPCRun(Run):
+    """A run with what its joint computations took.
+
+    Parameters
+    ----------
+    sessions : one entry for every computation of two or three parties.
+    """
+
+    sessions: tuple[Session, ...] = ()
+
+
+def run_mpc(
+    clients: Clients,
+    protocol: Protocol,
+    noise: NoiseSource | None = None,
+    settings: MPCSettings | None = None,
+    ledgers: Ledgers = NO_LEDGERS,
+) -> MPCRun:
+    """Run a protocol between processes of this machine, its joint steps by cryptography.
+
+    Parameters
+    ----------
+    clients : all clients; each becomes a process, at least two of them.
+    protocol : a protocol with joint steps.
+    noise : ``SystemNoise()``, the default: every party draws its own. ``NoNoise()`` checks the
+        arithmetic and releases values without noise.
+    settings : how long to wait, and how much to compute at once.
+    ledgers : the file of every client's ledger, by the client's name, under which the ledger also
+        keeps its records and needs a limit. Every client's process debits it before it answers.
+        None are needed for clients that do not exist (``Clients.simulated``).
+
+    Raises
+    ------
+    MPCError : when a party refuses, declines, fails, ends, or does not answer in time; nothing is
+        concluded then.
+    DataError : for fewer than two clients, or more than ``MAX_PARTIES``, and for scores outside of
+        the protocol's range, before anything is spent.
+    ValueError : for a simulated noise source, a protocol without joint steps, or clients that exist
+        and of which not each has a ledger of its own.
+    NotInstalledError : without SPU.
+    """
+    with _parties(clients, protocol, noise, settings, ledgers) as parties:
+        coordinator, sent = _conducted(parties)
+        server_result = coordinator.server_result
+        if server_result is None:
+            raise MPCError("the conversation ended without findings")
+        spent = worst_case(coordinator.spent.values())
+        return MPCRun(
+            server_result, spent, coordinator.queries, sent, True, coordinator.computations
+        )
+
+
+def answer_mpc(
+    clients: Clients,
+    query: Query,
+    noise: NoiseSource | None = None,
+    settings: MPCSettings | None = None,
+) -> MPCReply:
+    """One joint query by itself, between processes of clients that do not exist; else as
+    ``run_mpc``.
+    """
+    replies: list[Reply] = []
+
+    def conversation() -> Conversation:
+        replies.append((yield query))
+        nothing = np.array(np.nan)
+        return ServerResult(nothing, nothing, nothing, nothing, nothing)
+
+    with _parties(clients, query.protocol, noise, settings) as parties:
+        coordinator, sent = _conducted(parties, conversation())
+        return MPCReply(replies[0], sent, coordinator.computations)
+
+
+def _conducted(
+    parties: Parties, conversation: Conversation | None = None
+) -> tuple[Coordinator, NDArray[np.int64]]:
+    """A whole run with the parties' processes, and the bytes that each sent to anybody.
+
+    Raises
+    ------
+    MPCError : for a run that ends without a result.
+    """
+    coordinator = Coordinator(parties.agreement, parties.coordinator, conversation=conversation)
+    sent = np.zeros(len(parties.names), dtype=np.int64)
+    try:
+        letters = coordinator.open()
+        while letters:
+            for index, reply in parties.deliver(letters).items():
+                sent[index] += len(reply)
+                coordinator.receive(index, reply)
+            letters = coordinator.close()
+    except (RunError, SignedMessageError) as error:
+        declined = [f"{parties.names[k]} {why}" for k, why in coordinator.declined.items()]
+        raise MPCError("; ".join(declined) or str(error)) from error
+    for index, count in coordinator.sent_to_others.items():
+        sent[index] += count
+    return coordinator, sent
+
+
+def has_mpc_steps(protocol: Protocol) -> bool:
+    """Whether clients compute anything together under these settings."""
+    return any(step.computes is not None for step in protocol.steps)
+
+
+def _parties(
+    clients: Clients,
+    protocol: Protocol,
+    noise: NoiseSource | None,
+    settings: MPCSettings | None,
+    ledgers: Ledgers = NO_LEDGERS,
+) -> Parties:
+    if not has_mpc_steps(protocol):
+        raise ValueError(f"protocol {protocol.name!r} computes nothing jointly")
+    if not (noise is None or isinstance(noise, SystemNoise | NoNoise)):
+        raise ValueError("parties draw noise from their own systems: no seed, no simulated noise")
+    if not 2 <= clients.count <= MAX_PARTIES:
+        raise DataError(
+            f"a joint computation takes 2 to {MAX_PARTIES} clients, each a process of its own, "
+            f"got {clients.count}"
+        )
+    _check_range(clients, protocol)
+    _check_ledgers(clients, ledgers)
+    library("spu.libspu")
+    chosen = MPCSettings() if settings is None else settings
+    return Parties(clients, protocol, chosen, isinstance(noise, NoNoise), ledgers)
+
+
+def _check_range(clients: Clients, protocol: Protocol) -> None:
+    """Refuse scores that a party would move into the protocol's range, while all are here."""
+    low, high = protocol.score_range or (-np.inf, np.inf)
+    wrong = np.flatnonzero((clients.scores < low) | (clients.scores > high))
+    if wrong.size:
+        first = int(wrong[0])
+        raise DataError(
+            f"scores must be in [{low:g}, {high:g}], got {clients.scores[first]} in "
+            f"{clients.place(first)}"
+        )
+
+
+def _check_ledgers(clients: Clients, ledgers: Ledgers) -> None:
+    """Refuse clients that exist without ledgers: what they spend would be written down nowhere."""
+    if clients.simulated and not ledgers:
+        return
+    names = {clients.name(index) for index in range(clients.count)}
+    if ledgers.keys() != names:
+        raise ValueError(
+            "clients that exist compute together only where each debits a ledger of its own: "
+            f"ledgers must be given for {', '.join(sorted(names))}, "
+            f"got {', '.join(sorted(ledgers)) or 'none'}"
+        )
+    if len({Path(path).resolve() for path in ledgers.values()}) < len(names):
+        raise ValueError("every client needs a ledger of its own, and two have the same file")

@@ -1,0 +1,405 @@
+"""A tunnel of mutually authenticated TLS 1.3 between parties, for a library that speaks plain.
+
+SPU's own link offers TLS, but a port of it that was given certificates goes on accepting plaintext
+connections beside them, so that whoever reaches the port may inject messages. Here SPU listens on a
+Unix socket in a directory of its user alone, and only the tunnel listens on the network. It lets a
+connection through when the other side proves, by the handshake, that it holds the key of a
+certificate that was announced for this session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import re
+import socket
+import ssl
+import struct
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+CHUNK_BYTES = 2**18
+VALID = timedelta(days=1)
+CLOCKS_APART = timedelta(hours=1)
+RETRY_SECONDS = 0.02
+LINGER_SECONDS = 1.0
+
+NAME = re.compile(r"[a-z0-9-]{1,40}")
+LENGTH = struct.Struct("<Q")
+MAX_MESSAGE = 2**31
+TAKEN = b"\x06"
+NO_ANSWER = "it did not answer"
+BROKEN = (OSError, TimeoutError, asyncio.IncompleteReadError)
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@dataclass(frozen=True, eq=False)
+class Credentials:
+    """A party's certificate of one session, and its key, which does not leave the process.
+
+    Examples
+    --------
+    >>> "BEGIN CERTIFICATE" in Credentials.new("north").certificate
+    True
+    """
+
+    certificate: str
+    key: str = field(repr=False)
+
+    @classmethod
+    def new(cls, name: str) -> Credentials:
+        """A fresh key on the curve P-256, and a certificate signed by itself."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
+        now = datetime.now(UTC)
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(subject)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - CLOCKS_APART)
+            .not_valid_after(now + VALID)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .sign(key, hashes.SHA256())
+        )
+        pem = serialization.Encoding.PEM
+        private = key.private_bytes(
+            pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        return cls(certificate.public_bytes(pem).decode(), private.decode())
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A party of a session: where its tunnel listens, and the certificate announced for it."""
+
+    name: str
+    host: str
+    port: int
+    certificate: str
+
+    @property
+    def encoded(self) -> bytes:
+        """The certificate in DER, as a handshake shows it."""
+        return ssl.PEM_cert_to_DER_cert(self.certificate)
+
+
+class Tunnel:
+    """One party's end of the connections to all others.
+
+    A connection between two parties begins with the name of the computation whose bytes it
+    carries, or with an empty name, for one message.
+
+    Parameters
+    ----------
+    credentials : its own certificate and key.
+    directory : a directory of this user alone, for the Unix sockets.
+    timeout : seconds for a connection, a handshake or a message.
+    lost : called once with a sentence when a connection in use breaks or cannot be made.
+    listening : the socket on which it listens; by default one of this machine alone.
+    """
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        directory: Path,
+        timeout: float,
+        lost: Callable[[str], None],
+        listening: socket.socket | None = None,
+    ) -> None:
+        self.sent = 0
+        self._active: set[str] = set()
+        self._members: dict[str, frozenset[int]] = {}
+        self._credentials, self._directory = credentials, directory
+        self._timeout, self._lost = timeout, lost
+        self._socket = socket.create_server(("127.0.0.1", 0)) if listening is None else listening
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(lambda loop, context: None)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._servers: list[asyncio.Server] = []
+        self._rank, self._peers = 0, list[Peer]()
+        self._messages: list[queue.Queue[bytes]] = []
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        """The TCP port on which it listens."""
+        return int(self._socket.getsockname()[1])
+
+    def open(self, rank: int, peers: list[Peer]) -> None:
+        """Begin to listen.
+
+        Parameters
+        ----------
+        rank : this party's place among the peers.
+        peers : all parties of the session, this one too.
+        """
+        self._rank, self._peers = rank, peers
+        self._messages = [queue.Queue() for _ in peers]
+        self._wait(self._serve())
+
+    def sockets(self, name: str, members: Sequence[int]) -> list[str]:
+        """Unix sockets that lead to the members of one computation; the own one to listen on.
+
+        Parameters
+        ----------
+        name : of the computation; lower-case letters, digits and hyphens.
+        members : the parties' places among the peers.
+        """
+        if not NAME.fullmatch(name):
+            raise ValueError(f"not the name of a computation: {name!r}")
+        self._active.add(name)
+        self._members[name] = frozenset(members)
+        paths = {
+            place: self._directory / (name if place == self._rank else f"{name}.{place}")
+            for place in members
+        }
+        self._wait(self._lead(name, paths))
+        return [f"unix:{path}" for path in paths.values()]
+
+    def finish(self, name: str) -> None:
+        """Mark a computation as done: its broken connections are no failures from now on."""
+        self._active.discard(name)
+
+    def send(self, place: int, message: bytes) -> None:
+        """Give a party a message, and wait until it has it.
+
+        Raises
+        ------
+        OSError : when it does not take it in time; ``TimeoutError`` is one.
+        """
+        self._wait(self._given(self._peers[place], message))
+        self.sent += len(message)
+
+    def receive(self, place: int, timeout: float | None = None) -> bytes:
+        """The next message of a party.
+
+        Raises
+        ------
+        TimeoutError : when none comes in time.
+        """
+        try:
+            return self._messages[place].get(timeout=self._timeout if timeout is None else timeout)
+        except queue.Empty:
+            raise TimeoutError(f"no message from {self._peers[place].name}") from None
+
+    def close(self) -> None:
+        """Stop listening and drop all connections."""
+        self._active.clear()
+        self._wait(self._drop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(self._timeout)
+        self._loop.close()
+        self._socket.close()
+
+    def _wait(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(self._timeout + LINGER_SECONDS)
+
+    async def _drop(self) -> None:
+        for server in self._servers:
+            server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # transports close their sockets in the loop's next turn
+
+    async def _serve(self) -> None:
+        others = {peer.encoded: k for k, peer in enumerate(self._peers) if k != self._rank}
+        trusted = "".join(self._peers[place].certificate for place in others.values())
+        server = self._context(ssl.PROTOCOL_TLS_SERVER, trusted)
+
+        async def inbound(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with contextlib.closing(writer), contextlib.suppress(*BROKEN):
+                place = others.get(_certificate(writer))
+                if place is None:
+                    return
+                name = await asyncio.wait_for(_read_name(reader), self._timeout)
+                if name:
+                    near = await self._local(name, place)
+                    await self._carry(self._peers[place], name, (reader, writer), near)
+                else:
+                    await self._take(place, reader, writer)
+
+        listening = await asyncio.start_server(
+            self._remembered(inbound),
+            sock=self._socket,
+            ssl=server,
+            ssl_handshake_timeout=self._timeout,
+        )
+        self._servers.append(listening)
+
+    async def _lead(self, name: str, paths: Mapping[int, Path]) -> None:
+        for place, path in paths.items():
+            if place != self._rank:
+                leaving = self._remembered(self._out(self._peers[place], name))
+                self._servers.append(await asyncio.start_unix_server(leaving, path))
+
+    def _out(self, peer: Peer, name: str) -> Callable[..., Coroutine[Any, Any, None]]:
+        async def outbound(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with contextlib.closing(writer):
+                try:
+                    far = await self._connected(peer, name)
+                except BROKEN as error:
+                    self._failed(name, f"no connection to {peer.name}: {error or NO_ANSWER}")
+                    return
+                with contextlib.closing(far[1]):
+                    await self._carry(peer, name, far, (reader, writer))
+
+        return outbound
+
+    async def _connected(self, peer: Peer, name: str) -> Streams:
+        """A connection to another party, which has shown the certificate announced for it."""
+        client = self._context(ssl.PROTOCOL_TLS_CLIENT, peer.certificate)
+        async with asyncio.timeout(self._timeout):
+            while True:
+                try:
+                    reader, writer = await asyncio.open_connection(
+                        peer.host, peer.port, ssl=client, ssl_handshake_timeout=self._timeout
+                    )
+                    break
+                except ConnectionRefusedError:  # it may still be about to listen
+                    await asyncio.sleep(RETRY_SECONDS)
+        if _certificate(writer) != peer.encoded:
+            writer.close()
+            raise ssl.SSLError("it showed another certificate")
+        encoded = name.encode()
+        writer.write(bytes([len(encoded)]) + encoded)
+        return reader, writer
+
+    async def _given(self, peer: Peer, message: bytes) -> None:
+        async with asyncio.timeout(self._timeout):
+            reader, writer = await self._connected(peer, "")
+            with contextlib.closing(writer):
+                writer.write(LENGTH.pack(len(message)) + message)
+                await writer.drain()
+                if await reader.read(1) != TAKEN:
+                    raise ConnectionError(f"{peer.name} did not take a message")
+
+    async def _take(
+        self, place: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Take one message."""
+        (size,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+        if size > MAX_MESSAGE:
+            return
+        message = await reader.readexactly(size)
+        writer.write(TAKEN)  # before anybody acts on the message, and closes all connections
+        await writer.drain()
+        self._messages[place].put(message)
+
+    def _remembered(
+        self, handler: Callable[..., Coroutine[Any, Any, None]]
+    ) -> Callable[..., Coroutine[Any, Any, None]]:
+        async def remembered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            if task is not None:
+                self._tasks.add(task)
+            try:
+                await handler(reader, writer)
+            finally:
+                if task is not None:
+                    self._tasks.discard(task)
+
+        return remembered
+
+    async def _local(self, name: str, place: int) -> Streams:
+        """A connection to the own library, which may still be about to listen, for another party.
+
+        Raises
+        ------
+        ConnectionError : for a party that is no member of that computation. The library knows its
+            members by nothing else than the connections that reach it.
+        """
+        async with asyncio.timeout(self._timeout):
+            while name not in self._members:
+                await asyncio.sleep(RETRY_SECONDS)
+            if place not in self._members[name]:
+                raise ConnectionError("another party's computation")
+            while True:
+                try:
+                    return await asyncio.open_unix_connection(self._directory / name)
+                except (FileNotFoundError, ConnectionRefusedError):
+                    await asyncio.sleep(RETRY_SECONDS)
+
+    async def _carry(self, peer: Peer, name: str, far: Streams, near: Streams) -> None:
+        """Copy in both directions until either side ends."""
+        there = asyncio.ensure_future(self._copy(near[0], far[1], count=True))
+        back = asyncio.ensure_future(self._copy(far[0], near[1], count=False))
+        try:
+            await asyncio.wait({there, back}, return_when=asyncio.FIRST_COMPLETED)
+            self._failed(name, f"the connection to {peer.name} was lost")
+        finally:
+            for direction in (there, back):
+                direction.cancel()
+            await asyncio.gather(there, back, return_exceptions=True)
+            await asyncio.gather(*(_ended(writer) for _, writer in (near, far)))
+
+    async def _copy(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, count: bool
+    ) -> None:
+        while data := await reader.read(CHUNK_BYTES):
+            writer.write(data)
+            if count:
+                self.sent += len(data)
+            await writer.drain()
+
+    def _failed(self, name: str, sentence: str) -> None:
+        if name in self._active:
+            self._active.clear()
+            self._lost(sentence)
+
+    def _context(self, side: int, trusted: str) -> ssl.SSLContext:
+        context = ssl.SSLContext(side)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(cadata=trusted)
+        chain = self._directory / "chain.pem"
+        chain.touch(mode=0o600)
+        try:
+            chain.write_text(self._credentials.key + self._credentials.certificate)
+            context.load_cert_chain(chain)
+        finally:
+            chain.unlink()
+        return context
+
+
+async def _read_name(reader: asyncio.StreamReader) -> str:
+    """The name with which a connection begins; empty for a message.
+
+    Raises
+    ------
+    ConnectionError : for what is no name: it becomes part of a path.
+    """
+    (size,) = await reader.readexactly(1)
+    name = (await reader.readexactly(size)).decode("ascii", errors="replace")
+    if name and not NAME.fullmatch(name):
+        raise ConnectionError("a connection begins with no name")
+    return name
+
+
+async def _ended(writer: asyncio.StreamWriter) -> None:
+    """Send what is still to be sent, for a moment, and close."""
+    writer.close()
+    with contextlib.suppress(OSError, TimeoutError):
+        await asyncio.wait_for(writer.wait_closed(), LINGER_SECONDS)
+    writer.transport.abort()
+
+
+def _certificate(writer: asyncio.StreamWriter) -> bytes:
+    """The certificate that the other side has shown, in DER."""
+    secured = writer.get_extra_info("ssl_object")
+    return (secured and secured.getpeercert(binary_form=True)) or b""

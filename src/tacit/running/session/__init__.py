@@ -1,0 +1,1 @@
+"""A session between real parties: signed messages, state, debits, sums."""

@@ -1,0 +1,154 @@
+"""What a party writes into its ledger before it answers, and how it declines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.data.clients import Clients
+from tacit.ledger.ledger import BudgetError, Entry, Ledger
+from tacit.privacy.composition import stated_cost
+from tacit.privacy.cost import NOTHING, Cost
+from tacit.protocol.conversation import Protocol
+from tacit.running.session.reasons import checked_reason
+
+
+class DeclinedError(Exception):
+    """A party does not answer a query, for a reason that it may tell everyone.
+
+    Parameters
+    ----------
+    public : what everyone learns; it holds nothing of the records.
+
+    Raises
+    ------
+    ValueError : for a reason that ``checked_reason`` refuses.
+    """
+
+    def __init__(self, public: str) -> None:
+        super().__init__(public)
+        self.public = checked_reason(public)
+
+
+@dataclass(frozen=True)
+class Debit:
+    """What a party is about to spend.
+
+    Parameters
+    ----------
+    session : the run.
+    turn : the message that asks for it.
+    step : the name of the step.
+    request : SHA-256 of that message.
+    cost : what this answer adds to what the run has cost, if all that the run has cost is known.
+    whole : what this answer costs by itself.
+    after : the receipt of the run's last debit that the party knows of; empty for none.
+    """
+
+    session: bytes
+    turn: int
+    step: str
+    request: bytes
+    cost: Cost
+    whole: Cost
+    after: bytes = b""
+
+
+@dataclass(frozen=True)
+class Account:
+    """The state of a run's payments in the ledger, as far as the party knows it.
+
+    Parameters
+    ----------
+    receipt : the run's last debit; empty before the first.
+    request : SHA-256 of the message that was debited last.
+    earlier : what the debits add up to that were made before the payments that count.
+    first : the first payment that counts. Payments before it are those of a state that was older
+        than the ledger: which records spoke since is not known, so nothing is taken as paid.
+    """
+
+    receipt: bytes = b""
+    request: bytes = b""
+    earlier: Cost = NOTHING
+    first: int = 0
+
+
+@dataclass(frozen=True)
+class Debited:
+    """A debit that is on disk.
+
+    Parameters
+    ----------
+    receipt : its hash in the ledger.
+    earlier : the sum of all earlier debits of the run, where the ledger held debits that the party
+        did not know, so that ``Debit.whole`` was debited; None where the party knew all of them.
+    """
+
+    receipt: bytes
+    earlier: Cost | None = None
+
+
+Guard = Callable[[Debit], Debited | None]
+"""Writes a debit down before the reply is computed, or raises ``DeclinedError``. One that keeps
+nothing returns None."""
+
+
+def unrecorded(debit: Debit) -> None:
+    """Write nothing down: for runs in which no party exists, or only to rehearse."""
+
+
+@dataclass(frozen=True)
+class LedgerGuard:
+    """Writes every debit of a run into a ledger, and declines what the ledger does not allow.
+
+    A party's state says what its run has paid for. State may be lost, or be an older copy; the
+    ledger then holds debits of the run that the state does not know. Their answers may have left.
+    So an answer is paid for in full then, as if nothing were known of the run; and only the message
+    that those debits are about is answered again. Another one is declined.
+
+    Parameters
+    ----------
+    book : the ledger.
+    dataset : the name of the records in it.
+    protocol : what the run computes.
+    fingerprint : of the records.
+    """
+
+    book: Ledger
+    dataset: str
+    protocol: Protocol
+    fingerprint: bytes
+
+    def __call__(self, debit: Debit) -> Debited:
+        """Debit, durably.
+
+        Raises
+        ------
+        DeclinedError : with what everyone may know.
+        """
+        try:
+            earlier = self.book.unknown_spending(self._entry(debit, debit.whole), debit.after)
+            cost = debit.cost if earlier is None else debit.whole
+            return Debited(self.book.debit(self._entry(debit, cost)).hash, earlier)
+        except BudgetError as error:
+            raise DeclinedError(error.public) from error
+
+    def _entry(self, debit: Debit, cost: Cost) -> Entry:
+        return Entry(
+            self.dataset,
+            self.fingerprint,
+            self.protocol.name,
+            f"{debit.turn} {debit.step}",
+            debit.session.hex(),
+            debit.request,
+            stated_cost(cost, self.protocol.guarantee),
+        )
+
+
+def fingerprint(book: Ledger, records: Clients) -> bytes:
+    """The ledger's keyed digest of a client's records."""
+    columns: list[Any] = [records.scores, records.labels]
+    if records.second is not None:
+        columns.append(records.second)
+    return book.fingerprint(*columns)

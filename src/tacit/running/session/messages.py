@@ -1,0 +1,274 @@
+"""Messages between a coordinator and its parties: signed, of one session, in turn.
+
+A message's signature covers what all sides agreed on, so that a message under another protocol,
+another epsilon or another list of parties is refused. The coordinator and every party pin each
+other's public keys beforehand: whoever carries the messages can lose them, and read them where the
+way is not encrypted, but not change or make one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity
+from tacit.crypto.secure_sum.graph import check_fewest, default_colluders
+from tacit.protocol.conversation import Protocol
+from tacit.running.units import check_plan_unit, default_unit
+from tacit.wire import Header
+
+VERSION = 2
+SESSION_BYTES = 16
+MARK_BYTES = 8
+COORDINATOR = 2**32 - 1
+"""The coordinator's place, beside the parties' 0, 1, 2, ..."""
+KIND_PLACE = 5
+"""Where a message's bytes name its kind."""
+SESSION_PLACE = slice(6, 6 + SESSION_BYTES)
+"""Where a message's bytes name its session."""
+MARK_PLACE = slice(6 + SESSION_BYTES, 6 + SESSION_BYTES + MARK_BYTES)
+"""Where a message's bytes name its agreement, by the first bytes of the digest."""
+MAX_BYTES = 2**31
+LARGEST = 2**44
+"""The largest number that a party adds to a secure sum, unless another bound was agreed."""
+
+
+class SignedMessageError(ValueError):
+    """A message that is not accepted; nothing was done because of it."""
+
+
+class MalformedMessageError(SignedMessageError):
+    """Bytes that are not a message of this version: of another kind, cut short."""
+
+
+HEAD = Header(
+    b"TLET", VERSION, f"B{SESSION_BYTES}s{MARK_BYTES}sIII", "a message", MalformedMessageError
+)
+"""Kind, session, the first bytes of the agreement's digest, turn, sender and receiver."""
+
+
+class ForeignMessageError(SignedMessageError):
+    """A message of another session or agreement, or to somebody else."""
+
+
+class ForgedMessageError(SignedMessageError):
+    """A message that its sender did not sign."""
+
+
+class StaleMessageError(SignedMessageError):
+    """A message out of turn: late, early, or a second and different one."""
+
+
+class Kind(IntEnum):
+    """What a message holds."""
+
+    ASK = 1
+    SUM = 2
+    ROUND = 3
+    REPLY = 4
+    DECLINE = 5
+    RESTART = 6
+    MPC = 7
+    COMPUTE = 8
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What coordinator and parties agreed on before, by a way that no one of them controls alone.
+
+    Parameters
+    ----------
+    protocol : the protocol with its settings.
+    parties : every party's public identity key, 32 bytes each, all different.
+    coordinator : the coordinator's public identity key.
+    fewest : parties without whom there is no result, and no sum; all of them unless another number
+        was agreed. Sums over different parties tell what a single party added.
+    largest : the largest magnitude of a number that a party adds to a secure sum, with its noise.
+    colluders : how many parties may collude with a coordinator that lies; None takes a fifth of
+        them, rounded up, and none of two.
+    unit : in what the protocol takes scores; empty for its default.
+
+    Raises
+    ------
+    ValueError : for no party, a key of another size or that appears twice, a ``fewest`` that is
+        not from 1 to the number of parties, ``colluders`` that leave no two others, a unit that
+        does not suit the protocol, or, where the protocol sums, fewer parties than must certify a
+        sum.
+    """
+
+    protocol: Protocol
+    parties: tuple[bytes, ...]
+    coordinator: bytes
+    fewest: int = 0
+    largest: int = LARGEST
+    colluders: int | None = None
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        if self.fewest == 0:
+            object.__setattr__(self, "fewest", len(self.parties))
+        keys = (*self.parties, self.coordinator)
+        for key in keys:
+            if len(key) != KEY_BYTES:
+                raise ValueError(f"a public identity key has {KEY_BYTES} bytes, got {len(key)}")
+        if len(set(keys)) != len(keys):
+            raise ValueError("an identity key appears twice in the agreement")
+        if not 1 <= self.fewest <= len(self.parties):
+            raise ValueError(f"fewest must be from 1 to {len(self.parties)}, got {self.fewest}")
+        if not self.unit:
+            object.__setattr__(self, "unit", default_unit(self.protocol))
+        check_plan_unit(self.protocol, self.unit)
+        most = max(len(self.parties) - 2, 0)
+        if self.colluders is not None and not 0 <= self.colluders <= most:
+            raise ValueError(f"colluders must be from 0 to {most}, got {self.colluders}")
+        check_certified(self.protocol, len(self.parties), self.bears, self.fewest)
+
+    @property
+    def bears(self) -> int:
+        """The number of parties that may collude with the coordinator."""
+        return default_colluders(len(self.parties)) if self.colluders is None else self.colluders
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of everything agreed; the unit is among it where it is not the default."""
+        terms: dict[str, Any] = {
+            "protocol": {"name": self.protocol.name, **self.protocol.settings},
+            "parties": [key.hex() for key in self.parties],
+            "coordinator": self.coordinator.hex(),
+            "fewest": self.fewest,
+            "largest": self.largest,
+        }
+        if self.bears != default_colluders(len(self.parties)):
+            terms["colluders"] = self.bears
+        if self.unit != default_unit(self.protocol):
+            terms["unit"] = self.unit
+        return sha256(json.dumps(terms, sort_keys=True, default=repr).encode()).digest()
+
+    def key_of(self, place: int) -> bytes:
+        """The public key of a party or of the coordinator."""
+        return self.coordinator if place == COORDINATOR else self.parties[place]
+
+
+def check_certified(protocol: Protocol, parties: int, colluders: int, fewest: int) -> None:
+    """Refuse a protocol of secure sums over fewer parties than must certify one.
+
+    Raises
+    ------
+    ValueError : when ``fewest`` is below ``certificate_size``.
+    """
+    if parties > 1 and any(step.sums is not None for step in protocol.steps):
+        check_fewest(parties, colluders, fewest)
+
+
+@dataclass(frozen=True)
+class SignedMessage:
+    """One message of a session.
+
+    Parameters
+    ----------
+    kind : what it holds.
+    session : 16 bytes that name the run.
+    turn : its place in the run; a reply has the turn of the message that it answers.
+    sender : a party's place, or ``COORDINATOR``.
+    receiver : likewise.
+    body : what ``kind`` says.
+    """
+
+    kind: Kind
+    session: bytes
+    turn: int
+    sender: int
+    receiver: int
+    body: bytes
+
+    def sealed(self, agreement: Agreement, identity: Identity) -> bytes:
+        """The message as signed bytes."""
+        head = HEAD.pack(
+            self.kind,
+            self.session,
+            agreement.digest[:MARK_BYTES],
+            self.turn,
+            self.sender,
+            self.receiver,
+        )
+        return head + self.body + identity.sign(_signed(agreement, head, self.body))
+
+
+def opened(message: bytes, agreement: Agreement, sender: int, receiver: int) -> SignedMessage:
+    """The message in signed bytes.
+
+    Parameters
+    ----------
+    message : what ``SignedMessage.sealed`` gave.
+    agreement : what the reader agreed to.
+    sender : whom it must come from.
+    receiver : who reads it.
+
+    Raises
+    ------
+    MalformedMessageError : for bytes that are not a message of this version.
+    ForeignMessageError : for a message under another agreement, from or to somebody else.
+    ForgedMessageError : for a message that the sender did not sign.
+
+    Examples
+    --------
+    >>> from tacit import ExactAUC
+    >>> ada, centre = Identity.generate(), Identity.generate()
+    >>> agreement = Agreement(ExactAUC(), (ada.public,), centre.public)
+    >>> letter = SignedMessage(Kind.REPLY, bytes(16), 0, 0, COORDINATOR, b"hello")
+    >>> opened(letter.sealed(agreement, ada), agreement, 0, COORDINATOR).body
+    b'hello'
+    >>> opened(letter.sealed(agreement, centre), agreement, 0, COORDINATOR)
+    Traceback (most recent call last):
+    tacit.running.session.messages.ForgedMessageError: this message was not signed by party 0
+    """
+    if not HEAD.size + SIGNATURE_BYTES <= len(message) <= MAX_BYTES:
+        raise MalformedMessageError(
+            f"a message has from {HEAD.size + SIGNATURE_BYTES} to {MAX_BYTES} bytes, "
+            f"got {len(message)}"
+        )
+    head, body, signature = (
+        message[: HEAD.size],
+        message[HEAD.size : -SIGNATURE_BYTES],
+        message[-SIGNATURE_BYTES:],
+    )
+    kind, session, mark, turn, named_sender, named_receiver = HEAD.unpack(head)
+    if kind not in list(Kind):
+        raise MalformedMessageError(f"unknown kind of message {kind}")
+    if mark != agreement.digest[:MARK_BYTES]:
+        raise ForeignMessageError(
+            "this message belongs to another agreement: protocol, settings, parties and "
+            "coordinator must be the same on all sides"
+        )
+    if (named_sender, named_receiver) != (sender, receiver):
+        raise ForeignMessageError(
+            f"this message is from {name_of(named_sender)} to {name_of(named_receiver)}"
+        )
+    if not is_signed(agreement.key_of(sender), signature, _signed(agreement, head, body)):
+        raise ForgedMessageError(f"this message was not signed by {name_of(sender)}")
+    return SignedMessage(Kind(kind), session, turn, named_sender, named_receiver, body)
+
+
+def name_of(place: int) -> str:
+    """How messages call a party or the coordinator."""
+    return "the coordinator" if place == COORDINATOR else f"party {place}"
+
+
+def _signed(agreement: Agreement, head: bytes, body: bytes) -> bytes:
+    return b"tacit letter 1" + agreement.digest + head + sha256(body).digest()
+
+
+def is_signed(key: bytes, signature: object, signed: bytes) -> bool:
+    """Whether the owner of an identity key signed these bytes."""
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, signed)  # type: ignore[arg-type]
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    return True

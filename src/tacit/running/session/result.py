@@ -1,0 +1,67 @@
+"""A run's result as the coordinator alone can know it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+
+from tacit.privacy.cost import worst_case
+from tacit.results.evaluation import Evaluation, Traffic
+from tacit.running.session.coordinator import Coordinator, RunError
+from tacit.running.session.plan_file import Plan
+
+LEFT_OUT = "{name} is not in this result: {why}"
+
+
+def concluded(plan: Plan, coordinator: Coordinator, received: dict[int, int]) -> Evaluation:
+    """The evaluation of a run that has ended.
+
+    Parameters
+    ----------
+    plan : what was run.
+    coordinator : after its last round.
+    received : the bytes that each party sent.
+
+    Raises
+    ------
+    RunError : for a run without findings.
+    """
+    protocol = plan.protocol
+    if coordinator.server_result is None:
+        raise RunError("the run has no findings")
+    server_result = coordinator.server_result.published()
+    members = coordinator.active
+    left = [place for place in range(len(plan.parties)) if place not in members]
+    left_out = [
+        LEFT_OUT.format(
+            name=plan.parties[place].name,
+            why=coordinator.declined.get(place, "it did not answer"),
+        )
+        for place in left
+    ]
+    return Evaluation(
+        protocol={"name": protocol.name, **protocol.settings},
+        estimate=server_result.estimate(),
+        roc=server_result.roc,
+        spent=worst_case(coordinator.spent[place] for place in members),
+        traffic=Traffic(
+            coordinator.queries,
+            np.array([received.get(place, 0) for place in members], dtype=np.int64),
+        ),
+        clients=len(members),
+        positives=float(server_result.positives),
+        noise="system",
+        figure=protocol.figure,
+        warnings=(
+            *left_out,
+            *server_result.warnings_to(tuple(plan.parties[place].name for place in members)),
+        ),
+        unit=plan.unit,
+        histogram=server_result.histogram,
+        protection=server_result.protection,
+        negatives=float(server_result.negatives),
+        participants=tuple(plan.parties[place].name for place in members),
+        federation=plan.name,
+        time=datetime.now(UTC),
+    )

@@ -1,0 +1,308 @@
+"""Answers a coordinator's messages on a party's own machine, one process a message.
+
+Order of what is made durable: the debit in the ledger, then where the run stands, then the reply
+leaves. A process that dies in between has spent what its ledger says, and told nothing; the
+message, sent again, is answered anew and paid again. Every message that is answered has its debit,
+even of zero, so that a state that is older than the ledger is noticed (``debits.LedgerGuard``).
+A note that serves once (``ClientState.take``) is off the disk before it is used: a process that
+dies over it does not get it back.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tacit.crypto.identities import Identity
+from tacit.data.clients import Clients
+from tacit.data.reading import read
+from tacit.data.units import UNITS
+from tacit.ledger.files import sync
+from tacit.ledger.ledger import Ledger
+from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
+from tacit.protocol.conversation import ClientState, Lasting
+from tacit.protocol.messages import MessageError
+from tacit.protocol.values import Kind, decode_values, encode_values
+from tacit.running.mpc.transport import Transport
+from tacit.running.session.client import Party
+from tacit.running.session.debits import LedgerGuard, fingerprint, unrecorded
+from tacit.running.session.messages import (
+    MARK_BYTES,
+    SESSION_PLACE,
+    MalformedMessageError,
+    SignedMessageError,
+)
+from tacit.running.session.plan_file import PartyFile, Plan, PlanError
+from tacit.running.session.reasons import printable
+from tacit.running.session.state import state_kinds
+from tacit.running.units import can_answer
+
+NOTEBOOK = "notebook"
+FORGOTTEN_AFTER = 30 * 86_400.0
+"""Seconds after which the state of a run that nobody continued is deleted."""
+
+
+def read_identity(path: Path) -> Identity:
+    """The identity in a key file: 64 hexadecimal digits that only its owner may read.
+
+    Raises
+    ------
+    PlanError : for a file that others may read, or that holds no key.
+    OSError : for a file that cannot be read.
+    """
+    if path.stat().st_mode & 0o077:
+        raise PlanError(f"{path} must be readable by its owner only: chmod 600 {path}")
+    try:
+        return Identity.from_bytes(bytes.fromhex(path.read_text(encoding="ascii").strip()))
+    except ValueError:
+        raise PlanError(f"{path} holds no identity key of 64 hexadecimal digits") from None
+
+
+def read_records(party_file: PartyFile) -> Clients:
+    """A party's records, as one client.
+
+    Raises
+    ------
+    DataError : for records that cannot be used.
+    """
+    score, label, second = party_file.columns
+    return read([str(party_file.records)], score, label, None, second=second)
+
+
+@dataclass(frozen=True)
+class PartyDesk:
+    """A party's own files, opened and checked, from which it answers messages.
+
+    Parameters
+    ----------
+    own : the party's file.
+    plan : the party's copy of the plan.
+    place : the party's place in it.
+    identity : its key.
+    """
+
+    own: PartyFile
+    plan: Plan
+    place: int
+    identity: Identity
+
+    @classmethod
+    def open(cls, path: str | Path, mark: bytes | None = None) -> PartyDesk:
+        """The desk of a party's file.
+
+        Parameters
+        ----------
+        path : the file.
+        mark : the first bytes of the digest of the agreement that is asked about; None takes the
+            first plan.
+
+        Raises
+        ------
+        PlanError : for a file, plan or key that does not fit.
+        OSError : for a file that cannot be read.
+        """
+        party_file = PartyFile.read(path)
+        plan, identity = _marked(party_file, mark), read_identity(party_file.identity)
+        keys = [party.key for party in plan.parties]
+        if identity.public not in keys:
+            raise PlanError(f"plan {plan.name!r} does not name the key of {party_file.identity}")
+        place = keys.index(identity.public)
+        named = plan.parties[place].name
+        if named != party_file.name:
+            raise PlanError(
+                f"the plan calls the holder of this key {named!r}, the file {party_file.name!r}"
+            )
+        return cls(party_file, plan, place, identity)
+
+    @cached_property
+    def records(self) -> Clients:
+        """The party's records as its file has them, read when they are needed first.
+
+        Raises
+        ------
+        DataError : for records that cannot be used.
+        """
+        return read_records(self.own)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the unit in the party's file suits the plan's; no record is read for it."""
+        return can_answer(self.own.unit, self.plan.unit, self.plan.protocol)
+
+    def check_unit(self) -> None:
+        """Refuse a unit that does not suit the plan's; no record is read for it.
+
+        Raises
+        ------
+        PlanError : naming both, on the party's own screen.
+        """
+        if self.fits:
+            return
+        said = "no unit" if self.own.unit is None else f"the unit {self.own.unit!r}"
+        raise PlanError(
+            f"the file of {self.own.name!r} names {said}, which cannot be converted to the plan's "
+            f"{self.plan.unit!r}; under [data], unit is one of {', '.join(UNITS)}"
+        )
+
+    def answer(self, message: bytes, noise: NoiseSource | None = None) -> bytes:
+        """The signed reply to a message; what it costs is in the ledger before this returns.
+
+        Parameters
+        ----------
+        message : the message.
+        noise : exact noise from the operating system; tests pass another.
+
+        Raises
+        ------
+        SignedMessageError : for a message that is not accepted.
+        BudgetError, OSError : where book or state cannot be written; nothing was told.
+        """
+        session = message[SESSION_PLACE].hex()
+        with self._alone(session), Ledger(self.own.ledger) as book:
+            before = self._notebook()
+            party = self._party(book, noise, before)
+            state = self.own.state / f"{session}.run"
+            if state.exists():
+                self._resume(party, state)
+            party.when_taking(lambda: _replace(state, party.state))
+            try:
+                reply = party.answer(message)
+            except SignedMessageError:
+                if party.has_begun:
+                    _replace(state, party.state)
+                raise
+            _replace(state, party.state)
+            if party.failure:
+                print(f"tacit: {printable(party.failure)}", file=sys.stderr, flush=True)
+            content = encode_values({"notes": self._lasting(party, before)}, self._kinds)
+            if content != before:
+                _replace(self.own.state / NOTEBOOK, content)
+            return reply
+
+    def _lasting(self, party: Party, before: bytes) -> dict[tuple[Any, ...], Any]:
+        """The notes that outlive the run: those that say so, and those that runs before it left.
+
+        A class of another plan's protocol may have the same name as a class of this plan's
+        protocol. The notes of the other protocol stay, whichever class they are read as.
+        """
+        there = decode_values(before, opaque=True)["notes"]
+        return {
+            key: note
+            for key, note in party.notes.items()
+            if key in there or isinstance(note, Lasting)
+        }
+
+    @property
+    def _kinds(self) -> tuple[Kind, ...]:
+        """The classes whose values the party's notes may hold."""
+        return state_kinds(self.plan.protocol)
+
+    def set_limit(self) -> None:
+        """Write the file's limit into the ledger, unless the ledger has limits for the data set."""
+        party_file = self.own
+        if party_file.epsilon is None:
+            return
+        with Ledger(party_file.ledger) as book:
+            if not book.spending(party_file.dataset):
+                book.limit(
+                    party_file.dataset,
+                    party_file.epsilon,
+                    party_file.delta,
+                    party_file.period,
+                    party_file.adjacency,
+                )
+
+    def _party(self, book: Ledger, noise: NoiseSource | None, notebook: bytes) -> Party:
+        state = ClientState()
+        for key, note in decode_values(notebook, self._kinds, opaque=True)["notes"].items():
+            state.keep(key, note)
+        records = self.records if self.fits else None
+        guard = (
+            unrecorded
+            if records is None
+            else LedgerGuard(book, self.own.dataset, self.plan.protocol, fingerprint(book, records))
+        )
+        return Party(
+            self.place,
+            self.identity,
+            self.plan.agreement(),
+            records,
+            SystemNoise() if noise is None else noise,
+            guard,
+            state,
+            self.own.unit,
+            self._transport(),
+        )
+
+    def _transport(self) -> Transport | None:
+        """How this party reaches those that compute with it; None where its file does not say.
+
+        It waits half a round for them, so that its reply arrives in the same round.
+        """
+        if self.own.listen is None:
+            return None
+        from tacit.running.mpc.channels import TunnelTransport  # noqa: PLC0415 -- few need it
+
+        return TunnelTransport(self.own.listen, self.own.address, self.plan.deadline / 2)
+
+    def _notebook(self) -> bytes:
+        path = self.own.state / NOTEBOOK
+        return path.read_bytes() if path.exists() else encode_values({"notes": {}})
+
+    def _resume(self, party: Party, state: Path) -> None:
+        try:
+            party.resume(state.read_bytes())
+        except (MessageError, KeyError, TypeError, ValueError) as error:
+            raise MalformedMessageError(f"{state} is damaged: {error}") from error
+
+    @contextmanager
+    def _alone(self, session: str) -> Iterator[None]:
+        """Keep every other process from answering for this party until the block ends."""
+        if not self.own.state.exists():
+            self.own.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+            sync(self.own.state.parent)
+        with (self.own.state / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            _forget_old(self.own.state)
+            yield
+
+
+def _marked(party_file: PartyFile, mark: bytes | None) -> Plan:
+    """The plan with this mark, among the plans that the party agreed to."""
+    plans = [Plan.read(path) for path in party_file.plans]
+    if mark is None:
+        return plans[0]
+    for plan in plans:
+        if plan.agreement().digest[:MARK_BYTES] == mark:
+            return plan
+    raise PlanError("this party agreed to no such plan")
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file whole, readable by its owner only; content and name are on disk on return."""
+    draft = path.with_suffix(".part")
+    opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(opened, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+        sync(path.parent)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _forget_old(home: Path) -> None:
+    for path in home.glob("*.run"):
+        if time.time() - path.stat().st_mtime > FORGOTTEN_AFTER:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,135 @@
+"""Noise sources that record or distort, and the privacy loss between two replies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from tacit.data.clients import Clients, Ragged
+from tacit.privacy.cost import Adjacency
+from tacit.privacy.mechanisms.choices import Bits
+from tacit.privacy.mechanisms.gaussian import Gaussian
+from tacit.privacy.mechanisms.interface import Distribution, Mechanism
+from tacit.privacy.mechanisms.laplace import PolyaShare
+from tacit.privacy.mechanisms.response import RandomisedResponse
+from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
+from tacit.protocol.conversation import Field, Reply
+
+
+def values_of(value: Field) -> np.ndarray[Any, Any]:
+    """A field's numbers, without their cuts by client."""
+    return value.values if isinstance(value, Ragged) else np.asarray(value)
+
+
+@dataclass
+class Recorder(NoNoise):
+    """No noise, but a record of the noise that was asked for, and flips on demand."""
+
+    draws: list[tuple[Mechanism, tuple[int, ...]]] = field(default_factory=list)
+    flipped: int | None = None
+    flips: list[float] = field(default_factory=list)
+    replicates: int | None = None
+
+    def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
+        """No noise, and a record of what was asked for."""
+        drawn = super().draw(distribution, shape)
+        if isinstance(distribution, RandomisedResponse | Bits):
+            self.flips.append(flip_chance(distribution))
+            if self.flipped is not None:
+                drawn.reshape(-1)[self.flipped] = True
+        elif isinstance(distribution, Mechanism):
+            whole = not isinstance(distribution, PolyaShare) or distribution.share == 1
+            assert whole, "one client draws all of the noise"
+            self.draws.append((distribution, shape))
+        return drawn
+
+
+def flip_chance(distribution: RandomisedResponse | Bits) -> float:
+    """The probability of True."""
+    if isinstance(distribution, Bits):
+        return distribution.probability
+    return distribution.flip_probability
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Privacy loss to a neighbour: pure epsilon, and the Gaussian mechanism's squared mu."""
+
+    epsilon: float = 0.0
+    squared_mu: float = 0.0
+
+    def delta(self, epsilon: float) -> float:
+        """Delta of the Gaussian part at what the pure part leaves (Balle and Wang, Eq. 6)."""
+        if self.squared_mu == 0:
+            return 0.0 if self.epsilon <= epsilon * (1 + 1e-9) else 1.0
+        mu, rest = math.sqrt(self.squared_mu), epsilon - self.epsilon
+        return float(norm.cdf(mu / 2 - rest / mu) - math.exp(rest) * norm.cdf(-mu / 2 - rest / mu))
+
+
+def loss_between(first_reply: Reply, second_reply: Reply, noise: Recorder) -> Loss:
+    """Privacy loss between two noiseless replies of one client, entry by entry.
+
+    The draws, in order, belong to the entries of the fields, in order; entries without a draw must
+    be equal. Draws beyond the last entry add noise to noise, and reveal nothing.
+    """
+    moved = np.concatenate(
+        [
+            np.abs(values_of(value) - values_of(second_reply[name])).astype(float).ravel()
+            for name, value in first_reply.items()
+        ]
+    )
+    epsilon, squared, start = 0.0, 0.0, 0
+    for mechanism, shape in noise.draws:
+        stop = start + math.prod(shape)
+        part = moved[start:stop]
+        shift = np.pad(part, (0, stop - start - part.size)).reshape(shape)
+        if isinstance(mechanism, Gaussian):
+            squared += float(mechanism.squared_loss(shift).sum())
+        else:
+            epsilon += float(mechanism.loss(shift).sum())
+        start = stop
+    assert not moved[start:].any(), "a private value was sent without noise"
+    assert math.isfinite(epsilon + squared), "a private value was sent without noise"
+    return Loss(epsilon, squared)
+
+
+def neighbours(clients: Clients, adjacency: Adjacency) -> Iterator[Clients]:
+    """Every data set of one client that differs from this in one record, on a grid of scores."""
+    for record in range(clients.records):
+        if adjacency is Adjacency.LABEL:
+            labels = clients.labels.copy()
+            labels[record] = 1 - labels[record]
+            yield replace(clients, labels=labels)
+        if adjacency is Adjacency.RECORD and clients.records > 1:
+            yield Clients.from_arrays(
+                np.delete(clients.scores, record), np.delete(clients.labels, record)
+            )
+        if adjacency is Adjacency.REPLACE:
+            for score, label in ((0.0, 0), (0.5, 1), (1.0, 1), (1.0, 0)):
+                scores, labels = clients.scores.copy(), clients.labels.copy()
+                scores[record], labels[record] = score, label
+                yield Clients.from_arrays(scores, labels)
+        if adjacency is Adjacency.SCORE:
+            for score in (0.0, 1.0):
+                scores = clients.scores.copy()
+                scores[record] = score
+                yield Clients.from_arrays(scores, clients.labels)
+
+
+class Rescaled(SimulatedNoise):
+    """Noise whose scale is wrong by a factor."""
+
+    def __init__(self, factor: float, seed: int, replicates: int) -> None:
+        super().__init__(seed, replicates)
+        self.factor = factor
+
+    def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
+        """Noise of the wrong scale; bits as they should be."""
+        if isinstance(distribution, RandomisedResponse | Bits):
+            return super().draw(distribution, shape)
+        return super().draw(distribution.scaled(self.factor), shape)

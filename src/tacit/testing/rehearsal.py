@@ -1,0 +1,395 @@
+"""Runs a protocol through real messages on one machine, with a script of faults.
+
+Every party is an object of its own, with its own records, noise and keys; coordinator and parties
+exchange signed bytes and nothing else, and sums are secure sums. What a deployment sends, this
+sends; only the wires are missing, and the script says what happens on them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from tacit.crypto.identities import Identity
+from tacit.data.clients import Clients
+from tacit.privacy.cost import worst_case
+from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
+from tacit.protocol.conversation import ClientState, Protocol
+from tacit.running.mpc.transport import Transport
+from tacit.running.session.client import Party
+from tacit.running.session.coordinator import SUM_ATTEMPTS, Coordinator, LostPartyError, RunError
+from tacit.running.session.debits import Guard, unrecorded
+from tacit.running.session.messages import (
+    COORDINATOR,
+    KIND_PLACE,
+    Agreement,
+    Kind,
+    SignedMessageError,
+    opened,
+)
+from tacit.running.simulation import Run
+from tacit.testing.room import Room
+
+Action = Literal["drop", "delay", "duplicate", "reorder", "truncate", "flip", "replay"]
+ACTIONS: tuple[Action, ...] = (
+    "drop",
+    "delay",
+    "duplicate",
+    "reorder",
+    "truncate",
+    "flip",
+    "replay",
+)
+Forge = Callable[[int, Kind, bytes], bytes]
+"""A dishonest coordinator: a function of the party's place, the kind of message and its honest
+body; it returns the body that the coordinator signs and sends instead."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that goes wrong on the way.
+
+    Parameters
+    ----------
+    action : ``"drop"`` loses a message; ``"delay"`` delivers it after its round was closed;
+        ``"duplicate"`` delivers it twice; ``"reorder"`` delivers the round's messages in reverse;
+        ``"truncate"`` cuts its second half off; ``"flip"`` inverts one bit; ``"replay"`` delivers
+        the message of the same turn of an older rehearsal.
+    party : whose message.
+    turn : of which round, from 0.
+    way : ``"up"`` for replies to the coordinator, ``"down"`` for its messages.
+    bit : which bit is inverted, counted from the message's first; it wraps around.
+    times : how many attempts at delivery it meets.
+    """
+
+    action: Action
+    party: int
+    turn: int
+    way: Literal["up", "down"] = "up"
+    bit: int = 600
+    times: int = 1
+
+    def __post_init__(self) -> None:
+        if self.action not in ACTIONS:
+            raise ValueError(f"action must be one of {ACTIONS}, got {self.action!r}")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A message that somebody did not accept.
+
+    Parameters
+    ----------
+    turn : of which round.
+    party : the party that sent or should have received it.
+    way : ``"up"`` when the coordinator refused it, ``"down"`` when the party did.
+    reason : the error.
+    """
+
+    turn: int
+    party: int
+    way: str
+    reason: SignedMessageError
+
+
+@dataclass(frozen=True, eq=False)
+class Rehearsal(Run):
+    """A run by messages.
+
+    Parameters
+    ----------
+    members : the parties whose data are in the findings.
+    declined : parties that declined, with their public reasons.
+    refusals : messages that were not accepted, in order.
+    bytes_received : the bytes that each party was sent, shape (K,).
+    letters : every message as it was sent, by way, turn and party, for a replay.
+    """
+
+    members: tuple[int, ...] = ()
+    declined: dict[int, str] = field(default_factory=dict)
+    refusals: tuple[Refusal, ...] = ()
+    bytes_received: np.ndarray[tuple[int], np.dtype[np.int64]] = field(
+        default_factory=lambda: np.zeros(0, dtype=np.int64)
+    )
+    letters: dict[tuple[str, int, int], bytes] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Keys:
+    """The signing keys of the coordinator and all parties.
+
+    Parameters
+    ----------
+    parties : one a client.
+    coordinator : the coordinator's.
+    """
+
+    parties: tuple[Identity, ...]
+    coordinator: Identity
+
+    @classmethod
+    def generate(cls, parties: int) -> Keys:
+        """New keys for so many parties."""
+        return cls(tuple(Identity.generate() for _ in range(parties)), Identity.generate())
+
+    def agreement(
+        self,
+        protocol: Protocol,
+        fewest: int = 0,
+        colluders: int | None = None,
+        unit: str = "",
+    ) -> Agreement:
+        """What the holders of these keys agree on."""
+        public = tuple(identity.public for identity in self.parties)
+        coordinator = self.coordinator.public
+        return Agreement(protocol, public, coordinator, fewest, colluders=colluders, unit=unit)
+
+
+def rehearse(
+    clients: Clients,
+    protocol: Protocol,
+    faults: Sequence[Fault] = (),
+    *,
+    noise: Callable[[int], NoiseSource] | None = None,
+    state: Sequence[ClientState] | None = None,
+    guards: Sequence[Guard] | None = None,
+    forge: Forge | None = None,
+    older: Rehearsal | None = None,
+    keys: Keys | None = None,
+    fewest: int = 0,
+    colluders: int | None = None,
+    retries: int = 0,
+    on_loss: Literal["fail", "restart"] = "fail",
+    restarts: bool = False,
+    unit: str = "",
+    units: Sequence[str | None] | None = None,
+    transport: Transport | None = None,
+) -> Rehearsal:
+    """Run a protocol by messages between isolated parties.
+
+    Parameters
+    ----------
+    clients : all clients; each becomes a party that holds its own records only.
+    protocol : the protocol that all agree on.
+    faults : what goes wrong.
+    noise : the noise source of each party, by its place; exact noise from the system by default.
+    state : the notebook of each party, from earlier runs.
+    guards : each party's ledger.
+    forge : a dishonest coordinator.
+    older : an earlier rehearsal, whose messages ``"replay"`` delivers; it needs the same ``keys``.
+    keys : everybody's signing keys; new ones by default.
+    fewest : parties without whom there is no result; 0 takes all of them.
+    colluders : parties that may collude with the coordinator; None takes a fifth of them.
+    retries : how often a message that went unanswered is sent again.
+    on_loss : what happens when a party leaves after other answers have come to depend on it, or
+        when too few parties are left for a sum. The run fails; or the run begins again without the
+        party, or the sum among those who still answer. Every party's ledger records that cost.
+    restarts : whether every party is stopped after each message, and resumes from its stored state.
+    unit : in what the protocol takes scores, as a plan names it; empty for its default.
+    units : what each party's own file says that its scores are; by default what the clients name.
+    transport : where parties meet that compute together; by default a room of this process.
+
+    Raises
+    ------
+    RunError : when there is no result; ``refusals`` of the error says what was not accepted.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> scores, labels = tacit.binormal_scores(300, 700, 0.8, seed=0)
+    >>> clients = tacit.Clients.split(scores, labels, clients=4, seed=0)
+    >>> lost = [Fault("drop", party=2, turn=0)]
+    >>> protocol = tacit.ScoreHistogram("secure-sum", 1.0, dropouts=0.25)
+    >>> rehearse(clients, protocol, lost, fewest=3).members
+    (0, 1, 3)
+    """
+    everyone = Keys.generate(clients.count) if keys is None else keys
+    agreement = everyone.agreement(protocol, fewest, colluders, unit)
+    stage = _Stage(agreement, everyone, tuple(faults), forge, older, restarts)
+    room = Room() if transport is None else transport
+    sources = noise or (lambda _: SystemNoise())
+    parties = {
+        place: Party(
+            place,
+            everyone.parties[place],
+            stage.agreement,
+            clients.part(place, place + 1),
+            sources(place),
+            unrecorded if guards is None else guards[place],
+            None if state is None else state[place],
+            clients.unit if units is None else units[place],
+            room,
+        )
+        for place in range(clients.count)
+    }
+    try:
+        coordinator = _carried(stage, parties, retries, on_loss == "restart")
+    except RunError as error:
+        error.refusals = tuple(stage.refusals)
+        raise
+    if coordinator.server_result is None:
+        raise RunError("the conversation ended without findings")
+    return Rehearsal(
+        coordinator.server_result,
+        worst_case(coordinator.spent[place] for place in coordinator.active),
+        coordinator.queries,
+        stage.sent,
+        members=coordinator.active,
+        declined=coordinator.declined,
+        refusals=tuple(stage.refusals),
+        bytes_received=stage.received,
+        letters=stage.letters,
+    )
+
+
+def _carried(stage: _Stage, parties: dict[int, Party], retries: int, restart: bool) -> Coordinator:
+    """The coordinator at the end of the run; where parties are lost, of the run without them."""
+    active, attempts = tuple(parties), SUM_ATTEMPTS if restart else 1
+    while True:
+        coordinator = Coordinator(stage.agreement, stage.keys.coordinator, active, attempts)
+        try:
+            stage.carry(coordinator, parties, retries)
+        except LostPartyError as error:
+            active = tuple(place for place in coordinator.active if place not in error.lost)
+            if not restart or len(active) < stage.agreement.fewest:
+                raise
+            parties = {place: parties[place].anew() for place in active}
+            continue
+        return coordinator
+
+
+class _Stage:
+    """The wires between a coordinator and parties, and what happens on them."""
+
+    def __init__(
+        self,
+        agreement: Agreement,
+        keys: Keys,
+        faults: tuple[Fault, ...],
+        forge: Forge | None,
+        older: Rehearsal | None,
+        restarts: bool,
+    ) -> None:
+        self.agreement, self.keys = agreement, keys
+        self._faults, self._left = faults, [fault.times for fault in faults]
+        self._forge, self._older, self._restarts = forge, older, restarts
+        self._late: list[tuple[str, int, bytes]] = []
+        self._turn = 0
+        self._wires = threading.Lock()
+        self.refusals: list[Refusal] = []
+        self.letters: dict[tuple[str, int, int], bytes] = {}
+        size = len(agreement.parties)
+        self.sent, self.received = (np.zeros(size, dtype=np.int64) for _ in range(2))
+
+    def carry(self, coordinator: Coordinator, parties: dict[int, Party], retries: int) -> None:
+        """A whole run."""
+        letters, self._turn = coordinator.open(), 0
+        while letters:
+            for _ in range(1 + retries):
+                self._deliver(coordinator, parties, letters)
+            letters = coordinator.close()
+            late, self._late = self._late, []
+            for way, place, message in late:
+                if way == "down":
+                    self._down(coordinator, parties[place], place, message)
+                else:
+                    self._up(coordinator, place, message)
+            self._turn += 1
+
+    def _deliver(
+        self, coordinator: Coordinator, parties: dict[int, Party], letters: dict[int, bytes]
+    ) -> None:
+        """Every message that has not been answered."""
+        order = [place for place in letters if place in coordinator.waiting]
+        if any(self._met(way, place, reorder=True) for way in ("up", "down") for place in order):
+            order.reverse()
+        messages = {place: self._forged(place, letters[place]) for place in order}
+
+        def visit(place: int) -> None:
+            with self._wires:
+                arriving = self._on_the_way("down", place, messages[place])
+            for arrived in arriving:
+                self._down(coordinator, parties[place], place, arrived)
+                if self._restarts:
+                    parties[place] = parties[place].restarted()
+
+        if not any(_computes(message) for message in messages.values()):
+            for place in order:
+                visit(place)
+            return
+        with ThreadPoolExecutor(len(order)) as threads:  # parties that compute wait for each other
+            list(threads.map(visit, order))
+
+    def _down(self, coordinator: Coordinator, party: Party, place: int, message: bytes) -> None:
+        try:
+            reply = party.answer(message)
+        except SignedMessageError as error:
+            with self._wires:
+                self.received[place] += len(message)
+                self.refusals.append(Refusal(self._turn, place, "down", error))
+            return
+        with self._wires:
+            self.received[place] += len(message)
+            for arrived in self._on_the_way("up", place, reply):
+                self._up(coordinator, place, arrived)
+
+    def _up(self, coordinator: Coordinator, place: int, message: bytes) -> None:
+        self.sent[place] += len(message)
+        try:
+            coordinator.receive(place, message)
+        except SignedMessageError as error:
+            self.refusals.append(Refusal(self._turn, place, "up", error))
+
+    def _on_the_way(self, way: str, place: int, message: bytes) -> list[bytes]:
+        """The copies of a message that arrive now."""
+        self.letters[way, self._turn, place] = message
+        arrived = [message]
+        for fault in self._met(way, place):
+            if fault.action == "delay":
+                self._late += [(way, place, delayed) for delayed in arrived]
+            arrived = [self._damaged(fault, copied) for copied in self._copies(fault, arrived)]
+        return arrived
+
+    def _met(self, way: str, place: int, reorder: bool = False) -> list[Fault]:
+        """The faults of the script that happen now; each loses one of its ``times``."""
+        met = []
+        for index, fault in enumerate(self._faults):
+            here = (fault.way, fault.party, fault.turn) == (way, place, self._turn)
+            if here and self._left[index] and (fault.action == "reorder") is reorder:
+                self._left[index] -= 1
+                met.append(fault)
+        return met
+
+    @staticmethod
+    def _copies(fault: Fault, arrived: list[bytes]) -> list[bytes]:
+        times = {"drop": 0, "delay": 0, "duplicate": 2}
+        return arrived * times.get(fault.action, 1)
+
+    def _damaged(self, fault: Fault, message: bytes) -> bytes:
+        if fault.action == "truncate":
+            return message[: len(message) // 2]
+        if fault.action == "flip":
+            changed = bytearray(message)
+            changed[fault.bit // 8 % len(message)] ^= 1 << fault.bit % 8
+            return bytes(changed)
+        if fault.action == "replay" and self._older is not None:
+            return self._older.letters[fault.way, self._turn, fault.party]
+        return message
+
+    def _forged(self, place: int, message: bytes) -> bytes:
+        """What a dishonest coordinator sends and signs."""
+        if self._forge is None:
+            return message
+        letter = opened(message, self.agreement, COORDINATOR, place)
+        body = self._forge(place, letter.kind, letter.body)
+        return replace(letter, body=body).sealed(self.agreement, self.keys.coordinator)
+
+
+def _computes(message: bytes) -> bool:
+    """Whether a message lets parties compute together."""
+    return message[KIND_PLACE] == Kind.COMPUTE

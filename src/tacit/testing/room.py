@@ -1,0 +1,150 @@
+"""Computations between parties that are threads of one process: a trusted party adds up and deals.
+
+For rehearsals. What is computed is what real parties compute, and nothing of it is hidden.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.crypto.summands import summands_of
+from tacit.protocol.mpc import Function, MPCError, SharedRun, Words
+from tacit.running.mpc.transport import Announcement, MeasuredPeers, Meeting, Session, Transport
+
+WAIT = 5.0
+"""Seconds that a party waits for another."""
+
+
+class Room(Transport):
+    """Where all parties of a rehearsal meet; they share one room.
+
+    Parameters
+    ----------
+    wait : seconds that a party waits for another.
+    """
+
+    def __init__(self, wait: float = WAIT) -> None:
+        self._wait = wait
+        self._changed = threading.Condition()
+        self._left: dict[tuple[Any, ...], Any] = {}
+
+    def announce(self) -> Announcement:
+        """An empty announcement: a party needs no address or secret to enter the room."""
+        return Announcement({}, {})
+
+    @contextmanager
+    def meet(self, meeting: Meeting) -> Iterator[MeasuredPeers]:
+        """The parties in the room."""
+        yield _RoomPeers(self, meeting)
+
+    def leave(self, key: tuple[Any, ...], value: Any) -> None:
+        """Leave a value for other parties."""
+        with self._changed:
+            self._left[key] = value
+            self._changed.notify_all()
+
+    def take(self, key: tuple[Any, ...]) -> Any:
+        """A value that somebody left.
+
+        Raises
+        ------
+        MPCError : when nobody leaves it in time.
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: key in self._left, self._wait):
+                raise MPCError(f"party {key[1]} did not come within {self._wait:g} s")
+            return self._left[key]
+
+
+class _RoomPeers(MeasuredPeers):
+    """The parties of one meeting, as one of them sees them."""
+
+    def __init__(self, room: Room, meeting: Meeting) -> None:
+        self.place, self.offers = meeting.place, meeting.offers
+        self.sessions, self.sent = [], 0
+        self._room, self._name = room, meeting.session
+        self._counts: dict[tuple[int, int], int] = {}
+        self._links: dict[tuple[int, ...], int] = {}
+
+    @contextmanager
+    def link(
+        self, members: Sequence[int], items: int, comparisons: int | None = None
+    ) -> Iterator[SharedRun]:
+        """A computation that the first of its members carries out for all."""
+        members = tuple(members)
+        self._links[members] = self._links.get(members, 0) + 1
+        name = f"{self._name} {members} {self._links[members]}"
+        yield _RoomRun(self._room, name, members, self.place)
+        self.sessions.append(Session(members, items, 0.0, 0))
+
+    def send(self, place: int, message: bytes) -> None:
+        """Leave a message in the room."""
+        number = self._next(self.place, place)
+        self._room.leave((self._name, self.place, place, number), message)
+        self.sent += len(message)
+
+    def receive(self, place: int) -> bytes:
+        """Take a message from the room."""
+        number = self._next(place, self.place)
+        return bytes(self._room.take((self._name, place, self.place, number)))
+
+    def _next(self, sender: int, receiver: int) -> int:
+        """How many messages there were before this one."""
+        number = self._counts.get((sender, receiver), 0)
+        self._counts[sender, receiver] = number + 1
+        return number
+
+
+class _RoomRun(SharedRun):
+    """One party's side: it hands in its inputs, and takes its share of the output."""
+
+    def __init__(self, room: Room, name: str, members: tuple[int, ...], place: int) -> None:
+        self.rank, self.parties = members.index(place), len(members)
+        self._room, self._name, self._members = room, name, members
+        self._calls = 0
+
+    @property
+    def arrays(self) -> Any:
+        """NumPy's array functions."""
+        return np
+
+    def shares(
+        self,
+        name: tuple[Any, ...],
+        function: Function,
+        value: NDArray[np.int64],
+        shapes: Sequence[tuple[int, ...]],
+    ) -> Words:
+        """The share of a function of one input of every party; see ``SharedRun.shares``."""
+        return self._share(value, lambda values: function(*values))
+
+    def evaluated(
+        self, name: tuple[Any, ...], function: Function, inputs: Sequence[Sequence[Words]]
+    ) -> Words:
+        """The share of a function of shared inputs; see ``SharedRun.evaluated``."""
+        summands_held = [summands[0] for summands in inputs]
+
+        def computed(parts: list[list[Words]]) -> Any:
+            sums = [np.sum(each, axis=0, dtype=np.uint64) for each in zip(*parts, strict=True)]
+            return function(*(values.view(np.int64) for values in sums))
+
+        return self._share(summands_held, computed)
+
+    def _share(self, given: Any, computed: Callable[[list[Any]], Any]) -> Words:
+        key, self._calls = f"{self._name} {self._calls}", self._calls + 1
+        place = self._members[self.rank]
+        self._room.leave((key, place, "input"), given)
+        if self.rank == 0:
+            inputs = [self._room.take((key, member, "input")) for member in self._members]
+            output = np.asarray(computed(inputs), dtype=np.int64)
+            parts = summands_of(output, self.parties)
+            for member, part in zip(self._members, parts, strict=True):
+                self._room.leave((key, self._members[0], "output", member), part)
+        words: Words = self._room.take((key, self._members[0], "output", place))
+        return words

@@ -1,0 +1,183 @@
+"""Runs a table: a list of jobs, each of which measures one setting and yields a few rows."""
+
+from __future__ import annotations
+
+import math
+import threading
+import zlib
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data.clients import Clients
+from tacit.protocol.conversation import Protocol
+from tacit.running.evaluating import exact_auc, repeat
+from tacit_studies.rows import Measured
+from tacit_studies.sources import Floats, Labels, Scores
+from tacit_studies.spelling import spelled_for_seeds
+
+Made = TypeVar("Made")
+
+Setting = Literal["uniform", "score"]
+
+IID: Setting = "uniform"
+NON_IID: Setting = "score"
+
+WORKERS = 2
+"""Number of jobs that run at once; NumPy releases the interpreter lock while it draws noise."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """An evaluation set, dealt out to clients."""
+
+    clients: int = 1
+    by: Setting = IID
+    epoch: int = 0
+    large: bool = False
+
+
+class Bench:
+    """What the jobs of one run share: the scores and their splits, each made once.
+
+    Parameters
+    ----------
+    source : where scores come from.
+    repeats : how often a setting is measured.
+    seed : determines every draw, in whatever order jobs run.
+    """
+
+    def __init__(self, source: Scores, repeats: int, seed: int) -> None:
+        self.source, self.repeats = source, repeats
+        self._seed = seed
+        self._made: dict[Hashable, Any] = {}
+        self._guard = threading.Lock()
+        self._locks: dict[Hashable, threading.Lock] = {}
+
+    def seed(self, *names: object) -> int:
+        """The seed of what ``names`` describe, different for different names."""
+        checksum = zlib.crc32(spelled_for_seeds(names).encode())
+        return int(np.random.SeedSequence((self._seed, checksum)).generate_state(1, np.uint64)[0])
+
+    def scored(self, epoch: int = 0, large: bool = False) -> tuple[Floats, Labels]:
+        """The scores and labels of an evaluation set at an epoch."""
+        wanted = self.source.large if large else self.source.small
+        seed = self.seed("records", large)
+        return self.once(("scored", epoch, large), lambda: self.source.draw(wanted, epoch, seed))
+
+    def clients(self, split: Split) -> Clients:
+        """The clients of a split."""
+        scores, labels = self.scored(split.epoch, split.large)
+        seed = self.seed("split", split)
+        return self.once(
+            split, lambda: Clients.split(scores, labels, split.clients, split.by, seed)
+        )
+
+    def exact(self, split: Split) -> float:
+        """The exact AUC."""
+        return exact_auc(self.clients(split))
+
+    def estimates(
+        self, protocol: Protocol, split: Split, repeats: int | None = None, draws: object = None
+    ) -> NDArray[np.float64]:
+        """Repeated estimates of the AUC.
+
+        The noise follows from ``draws``, by default the protocol and the split themselves; settings
+        measured with equal ``draws`` see the same random numbers, which makes them comparable.
+        """
+        seed = self.seed(draws or protocol, split)
+        return repeat(self.clients(split), protocol, repeats or self.repeats, seed)
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What ``make`` returns, made by the first job that asks for ``key``; others wait."""
+        with self._guard:
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:
+            if key not in self._made:
+                self._made[key] = make()
+            made: Made = self._made[key]
+            return made
+
+
+@dataclass(frozen=True)
+class Job:
+    """One setting to measure.
+
+    Parameters
+    ----------
+    work : measures it.
+    records : minimum size of the small set; the job is left out where the set is smaller.
+    """
+
+    work: Callable[[Bench], Sequence[Measured]]
+    records: int = 1
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table or figure that can be measured.
+
+    Parameters
+    ----------
+    name : what it is called on the command line.
+    description : one line on what it shows.
+    jobs : lists what is measured.
+    repeats : how often each setting is measured by default.
+    """
+
+    name: str
+    description: str
+    jobs: Callable[[], list[Job]]
+    repeats: int = 100
+
+    def measure(
+        self,
+        source: Scores,
+        repeats: int | None = None,
+        seed: int = 0,
+        progress: Callable[[float], None] | None = None,
+    ) -> list[Measured]:
+        """All rows, in the paper's order; settings with more clients than records are left out.
+
+        Parameters
+        ----------
+        source : where scores come from.
+        repeats : how often each setting is measured; None takes the table's own number.
+        seed : makes the rows repeatable.
+        progress : is told the finished share of the jobs, from above 0 to 1, after every job.
+
+        Raises
+        ------
+        ValueError : for fewer than one repetition.
+        """
+        times = self.repeats if repeats is None else repeats
+        if times < 1:
+            raise ValueError(f"repeats must be at least 1, got {times}")
+        bench = Bench(source, times, seed)
+        jobs = [job for job in self.jobs() if job.records <= source.small.records]
+        rows: list[Measured] = []
+        with ThreadPoolExecutor(WORKERS) as pool:
+            for done, job_rows in enumerate(pool.map(lambda job: job.work(bench), jobs), start=1):
+                rows.extend(job_rows)
+                if progress is not None:
+                    progress(done / len(jobs))
+        return rows
+
+
+def spread(estimates: NDArray[np.float64]) -> float:
+    """The standard deviation over repetitions; NaN when one of them found no signal."""
+    return float(np.std(estimates))
+
+
+def centre(estimates: NDArray[np.float64]) -> float:
+    """The mean over repetitions; NaN when one of them found no signal."""
+    return float(np.mean(estimates))
+
+
+def quotient(numerator: float, denominator: float) -> float:
+    """``numerator / denominator``; NaN when the denominator is 0."""
+    return numerator / denominator if denominator else math.nan

@@ -1,0 +1,67 @@
+"""The words of the committed tables: rows and seeds keep those in which they were first written.
+
+A seed follows from what is drawn, spelled out, so that another spelling would give other figures.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tacit import FedAUC, Protocol, ScoreHistogram
+
+TRUSTS = {
+    "exact-sum": "secure-aggregation",
+    "secure-sum": "distributed-dp",
+    "local": "local-dp",
+}
+"""The tables' word for each trust model of ``ScoreHistogram``."""
+
+AIMS = {"curves": "cdf", "all": "even"}
+"""The tables' words for its aims, where they differ."""
+
+
+@dataclass(frozen=True, repr=False)
+class _Verbatim:
+    """A text whose representation it is itself."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def table_settings(protocol: Protocol) -> dict[str, Any]:
+    """The protocol's settings in the words of the tables.
+
+    Examples
+    --------
+    >>> table_settings(ScoreHistogram("local", 1.0))["trust"]
+    'local-dp'
+    """
+    settings = dict(protocol.settings)
+    if isinstance(protocol, ScoreHistogram):
+        words = {"trust": TRUSTS, "aim": AIMS}
+        for name in words.keys() & settings.keys():
+            settings[name] = words[name].get(settings[name], settings[name])
+    return settings
+
+
+def spelled_for_seeds(names: tuple[object, ...]) -> str:
+    """The representation of what a seed is for, in the words of the tables.
+
+    Examples
+    --------
+    >>> spelled_for_seeds(("auc", ScoreHistogram("exact-sum", height=3)))[:50]
+    "('auc', ScoreHistogram(trust='secure-aggregation',"
+    """
+    return repr(tuple(map(_spelled, names)))
+
+
+def _spelled(name: object) -> object:
+    if isinstance(name, FedAUC):
+        return _Verbatim(repr(name).replace("prior=", "previous="))
+    if not isinstance(name, ScoreHistogram):
+        return name
+    text = repr(name).replace(f"trust={name.trust!r}", f"trust={TRUSTS[name.trust]!r}")
+    return _Verbatim(text.replace(f"aim={name.aim!r}", f"aim={AIMS.get(name.aim, name.aim)!r}"))

@@ -1,0 +1,90 @@
+"""A protocol of any package is audited with what the base class declares for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tacit.auditing.cases import cases_of, chosen_case, protocol_kinds
+from tacit.auditing.inferring import QUICK, exposures_of
+from tacit.auditing.protocol_audit import Audit, audit
+from tacit.protocol import registry
+from tacit.protocol.conversation import Protocol
+from tests.brier import Brier, HalfDeclared
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {})
+    registry.register(Brier)
+    registry.register(HalfDeclared)
+
+
+def audited(name: str) -> Audit:
+    return audit(cases_of(name), 1.0, seed=3, quick=True)
+
+
+def test_a_registered_protocol_is_audited_by_default() -> None:
+    """It holds with probability 0.999; the attack reaches 60 % of epsilon at least."""
+    found = audited("squared-errors")
+    assert found.passed
+    (step,) = found.steps
+    assert (step.name, step.declared, step.verdict) == (
+        "noisy_squares",
+        Brier(1.0).guarantee,
+        "holds",
+    )
+    assert step.share is not None
+    assert 0.6 < step.share <= 1
+    assert {"squared-errors", "half-declared"} <= protocol_kinds().keys()
+    assert chosen_case("squared-errors", {}).records == 4
+
+
+@dataclass(frozen=True)
+class Scaled(Brier):
+    scale: float = field(kw_only=True)
+
+    name = "scaled"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"epsilon": self.epsilon, "scale": self.scale}
+
+    @classmethod
+    def law_cases(cls) -> dict[str, Protocol]:
+        return {"scaled-twice": cls(1.0, scale=2.0)}
+
+
+def test_what_has_no_default_is_taken_from_the_laws() -> None:
+    registry.register(Scaled)
+    assert [case.settings for case in cases_of("scaled")] == [{"scale": 2.0}]
+    (case,) = cases_of("scaled")
+    assert case.protocol(3.0) == Scaled(3.0, scale=2.0)
+    with pytest.raises(TypeError, match="must override law_cases: no default for scale"):
+        super(Scaled, Scaled).law_cases()
+
+
+def test_half_a_guarantee_is_rejected() -> None:
+    found = audited("half-declared")
+    assert not found.passed
+    (step,) = found.steps
+    assert step.verdict == "EXCEEDED"
+    assert step.found is not None
+    assert step.found.epsilon > 0.5
+
+
+def test_labels_are_guessed_from_the_fields_that_the_server_receives() -> None:
+    """Certain without noise; with it at most what epsilon allows, which a low epsilon halves."""
+    exact, noisy = exposures_of(Brier(1.0), QUICK, seed=1)
+    assert exact.attack == noisy.attack == "one label, from the replies that the server receives"
+    assert (exact.advantage, exact.protected, noisy.protected) == (1.0, False, True)
+    assert noisy.ceiling == pytest.approx(math.tanh(0.5))
+    assert noisy.advantage > 0.2
+    assert noisy.holds
+    (_, low) = exposures_of(Brier(0.1), QUICK, seed=1)
+    assert low.advantage < noisy.advantage / 2
+    (_, broken) = exposures_of(HalfDeclared(4.0), QUICK, seed=1)
+    assert not broken.holds

@@ -1,0 +1,78 @@
+"""A small protocol with nothing declared: the Brier score from noisy sums of every client."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tacit.data.clients import Clients
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.mechanisms.laplace import DiscreteLaplace
+from tacit.privacy.sampling.distributions import discrete_laplace_variance
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
+from tacit.results.server_result import ServerResult
+
+UNITS = 1000
+"""A squared error is a whole number of so many parts of one."""
+
+
+def in_units(clients: Clients) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.rint(UNITS * (clients.scores - clients.labels) ** 2).astype(np.int64)
+
+
+@step(cost=lambda clients, query, state: query.protocol.guarantee)
+def noisy_squares(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Replacing a record moves the sum of a client's squared errors by one at most."""
+    sums = clients.ragged(in_units(clients)).sum()
+    drawn = noise.draw(DiscreteLaplace(UNITS, query.protocol.epsilon), (clients.count,))
+    return {"squares": sums + drawn, "records": clients.sizes}
+
+
+@dataclass(frozen=True)
+class Brier(Protocol):
+    epsilon: float
+
+    name = "squared-errors"
+    figure = "Brier score"
+    score_range = (0.0, 1.0)
+    steps = (noisy_squares,)
+
+    @property
+    def guarantee(self) -> Cost:
+        return Cost(self.epsilon, adjacency=Adjacency.REPLACE)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"epsilon": self.epsilon}
+
+    def replicate_size(self, clients: Clients) -> int:
+        return 2 * clients.count
+
+    def exact(self, clients: Clients) -> float:
+        return float(np.mean((clients.scores - clients.labels) ** 2))
+
+    def noiseless_value(self, clients: Clients) -> float:
+        return float(in_units(clients).sum() / (UNITS * clients.records))
+
+    def conversation(self, clients: int) -> Conversation:
+        reply = yield Query(noisy_squares, self)
+        records = int(np.asarray(reply["records"]).sum())
+        value = np.asarray(reply["squares"]).sum(axis=-1) / (UNITS * records)
+        variance = clients * float(discrete_laplace_variance(UNITS / self.epsilon))
+        error = np.full_like(value, np.sqrt(variance) / (UNITS * records))
+        unknown = np.full_like(value, np.nan)
+        return ServerResult(value, error, unknown, unknown, unknown)
+
+
+@dataclass(frozen=True)
+class HalfDeclared(Brier):
+    """The same noise, with half the epsilon declared that it costs."""
+
+    name = "half-declared"
+
+    @property
+    def guarantee(self) -> Cost:
+        return Cost(self.epsilon / 2, adjacency=Adjacency.REPLACE)

@@ -1,0 +1,89 @@
+"""The paper's scheme: inner products to a millionth, and nothing in the other slots."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.crypto.homomorphic.bfv import BfvKeyHolder, bfv_parameters
+from tacit.crypto.homomorphic.ckks import CKKS, SLOTS, CkksEvaluator, CkksKeyHolder
+from tacit.crypto.homomorphic.engine import HomomorphicError, context_of, restored, seal, stored
+
+pytest.importorskip("tenseal")
+
+LENGTH = 37
+
+
+@pytest.fixture(scope="module")
+def seed() -> bytes:
+    return os.urandom(64)
+
+
+@pytest.fixture(scope="module")
+def holder(seed: bytes) -> CkksKeyHolder:
+    return CkksKeyHolder(seed)
+
+
+@pytest.fixture(scope="module")
+def keys(holder: CkksKeyHolder) -> list[bytes]:
+    return holder.evaluation_keys(LENGTH)
+
+
+@pytest.fixture(scope="module")
+def evaluator(keys: list[bytes]) -> CkksEvaluator:
+    return CkksEvaluator(keys, LENGTH)
+
+
+def slots_of(holder: CkksKeyHolder, answer: bytes) -> Any:
+    """Every slot that a key holder can see."""
+    context, plain = context_of(CKKS), seal().Plaintext()
+    seal().Decryptor(context, holder._key).decrypt(restored("Ciphertext", context, answer), plain)
+    return np.array(seal().CKKSEncoder(context).decode_double(plain))
+
+
+def test_inner_product_of_sums(holder: CkksKeyHolder, evaluator: CkksEvaluator) -> None:
+    rng = np.random.default_rng(0)
+    left, right = rng.random((2, 3, LENGTH))
+    totals = [evaluator.total([holder.encrypted(row) for row in side]) for side in (left, right)]
+    answer = evaluator.answer(evaluator.summed(evaluator.product(*totals)), 2.5, np.zeros(SLOTS))
+    expected = 2.5 * float(left.sum(axis=0) @ right.sum(axis=0))
+    assert holder.decrypted(answer) == pytest.approx(expected, rel=1e-6)
+
+
+def test_other_slots_of_an_answer_hold_no_partial_sums(
+    holder: CkksKeyHolder, evaluator: CkksEvaluator
+) -> None:
+    """Rotate-and-sum leaves suffix sums there; the paper's released code sends them along."""
+    left, right = np.arange(1.0, LENGTH + 1), np.ones(LENGTH)
+    totals = [evaluator.total([holder.encrypted(side)]) for side in (left, right)]
+    summed = evaluator.summed(evaluator.product(*totals))
+    suffixes = np.cumsum(left[::-1])[::-1]
+    leaking = slots_of(holder, stored(summed))
+    assert np.abs(leaking[:LENGTH] - suffixes).max() < 1e-3
+    masked = slots_of(holder, evaluator.answer(summed, 1.0, np.zeros(SLOTS)))
+    assert masked[0] == pytest.approx(suffixes[0], rel=1e-6)
+    assert np.abs(masked[1:]).max() < 1e-3
+
+
+def test_what_is_no_upload_answer_or_key_is_refused(
+    holder: CkksKeyHolder, evaluator: CkksEvaluator, keys: list[bytes], seed: bytes
+) -> None:
+    upload = holder.encrypted(np.ones(3))
+    foreign = BfvKeyHolder(bfv_parameters(), seed).encrypted(np.ones(8192, dtype=np.uint64))
+    product = evaluator.product(*(evaluator.total([upload]) for _ in range(2)))
+    answer = evaluator.answer(product, 1.0, np.zeros(SLOTS))
+    for wrong in (b"", upload[:-1], foreign, answer, keys[0]):
+        with pytest.raises(HomomorphicError):
+            evaluator.total([wrong])
+    for wrong in (b"", upload, answer[1:]):
+        with pytest.raises(HomomorphicError):
+            holder.decrypted(wrong)
+    with pytest.raises(HomomorphicError, match="nothing to add up"):
+        evaluator.total([])
+    with pytest.raises(HomomorphicError, match="2 evaluation keys, got 1"):
+        CkksEvaluator(keys[:1], LENGTH)
+    with pytest.raises(HomomorphicError, match="do not rotate 100 slots"):
+        CkksEvaluator(keys, 100)

@@ -1,0 +1,324 @@
+"""Ciphertexts, evaluation keys and messages: what they hold, hide and refuse."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2
+
+from tacit.crypto.homomorphic import engine as homomorphic
+from tacit.crypto.homomorphic.bfv import (
+    DEGREE,
+    PLAIN_MODULI,
+    BfvEvaluator,
+    BfvKeyHolder,
+    bfv_parameters,
+    random_residues,
+)
+from tacit.crypto.homomorphic.engine import (
+    STANDARD_128,
+    HomomorphicError,
+    NotInstalledError,
+    Parameters,
+    context_of,
+    restored,
+    seal,
+    secret_key_of,
+    stored,
+)
+from tacit.crypto.homomorphic.messages import Kind, read, write
+
+pytest.importorskip("tenseal")
+
+SESSION = bytes(range(16))
+ZERO = np.zeros(DEGREE, dtype=np.uint64)
+
+
+@pytest.fixture(scope="module")
+def holder() -> BfvKeyHolder:
+    return BfvKeyHolder(bfv_parameters(), os.urandom(64))
+
+
+@pytest.fixture(scope="module")
+def keys(holder: BfvKeyHolder) -> list[bytes]:
+    return holder.evaluation_keys()
+
+
+@pytest.fixture(scope="module")
+def evaluator(keys: list[bytes]) -> BfvEvaluator:
+    return BfvEvaluator(bfv_parameters(), keys)
+
+
+def sparse(**held: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    polynomial = ZERO.copy()
+    for place, value in held.items():
+        polynomial[int(place[1:])] = value
+    return polynomial
+
+
+def test_square_is_that_of_the_sum_with_the_sign_of_wrapped_powers(
+    holder: BfvKeyHolder, evaluator: BfvEvaluator
+) -> None:
+    last = DEGREE - 1
+    uploads = [holder.encrypted(sparse(x1=3)), holder.encrypted(sparse(**{f"x{last}": 5, "x7": 2}))]
+    answer = evaluator.answer(evaluator.total(uploads), 9, ZERO)
+    found = holder.decrypted(answer, [2, 8, 0, 14, 3])
+    wrapped = PLAIN_MODULI[0] - 9 * 2 * 3 * 5
+    assert found == [9 * 9, 9 * 2 * 3 * 2, wrapped, 9 * 4, 0]
+
+
+def test_linear_part_and_mask_are_added(holder: BfvKeyHolder, evaluator: BfvEvaluator) -> None:
+    total = evaluator.total([holder.encrypted(sparse(x1=3, x5=11))])
+    answer = evaluator.answer(total, 2, sparse(x5=100), linear=True)
+    assert holder.decrypted(answer, [1, 2, 5]) == [3, 18, 111]
+
+
+@pytest.mark.parametrize("run", [0, 1])
+def test_one_set_of_keys_serves_both_plain_moduli(run: int) -> None:
+    seed = os.urandom(64)
+    made = BfvKeyHolder(bfv_parameters(1 - run), seed).evaluation_keys()
+    other = BfvKeyHolder(bfv_parameters(run), seed)
+    aggregator = BfvEvaluator(bfv_parameters(run), made, run=1 - run)
+    total = aggregator.total([other.encrypted(sparse(x3=2**30 + 1))])
+    expected = (2**30 + 1) ** 2 % PLAIN_MODULI[run]
+    assert other.decrypted(aggregator.answer(total, 1, ZERO), [6]) == [expected]
+
+
+def test_noise_leaves_room_after_a_thousand_parties(
+    holder: BfvKeyHolder, evaluator: BfvEvaluator
+) -> None:
+    """Full-size residues of 1,000 parties under the largest multiplier keep 3 bits or more."""
+    uploads = [holder.encrypted(random_residues(DEGREE, PLAIN_MODULI[0])) for _ in range(20)]
+    answer = evaluator.answer(evaluator.total(uploads * 50), 2**17, ZERO, linear=True)
+    assert holder.noise_budget(answer) >= 3
+
+
+def test_noise_of_an_answer_is_drowned(
+    holder: BfvKeyHolder, evaluator: BfvEvaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the fresh noise more than 16 bits of budget are left: it is 2^16 times the rest."""
+    uploads = [holder.encrypted(random_residues(DEGREE, PLAIN_MODULI[0])) for _ in range(15)]
+    total = evaluator.total(uploads)
+    drowned = holder.noise_budget(evaluator.answer(total, 2**17, ZERO))
+    monkeypatch.setattr("tacit.crypto.homomorphic.bfv.FLOOD_BITS", 1)
+    assert holder.noise_budget(evaluator.answer(total, 2**17, ZERO)) >= drowned + 16
+
+
+def test_mask_makes_other_coefficients_uniform(
+    holder: BfvKeyHolder, evaluator: BfvEvaluator
+) -> None:
+    """Chi-square on the top 4 bits, false alarm 1e-6; unmasked coefficients fail it."""
+    total = evaluator.total([holder.encrypted(sparse(x1=5, x2=7))])
+    mask = random_residues(DEGREE, PLAIN_MODULI[0]).copy()
+    mask[3] = 0
+    others = [place for place in range(DEGREE) if place != 3]
+
+    def statistic(answer: bytes) -> float:
+        top = np.array(holder.decrypted(answer, others), dtype=np.uint64) >> np.uint64(56)
+        seen = np.bincount(top.astype(np.int64), minlength=16)
+        expected = len(others) / 16
+        return float(((seen - expected) ** 2 / expected).sum())
+
+    limit = chi2.isf(1e-6, 15)
+    assert statistic(evaluator.answer(total, 3, mask)) < limit
+    assert statistic(evaluator.answer(total, 3, ZERO)) > limit
+
+
+def test_answer_of_three_polynomials_is_refused(
+    holder: BfvKeyHolder, evaluator: BfvEvaluator
+) -> None:
+    """An aggregator that does not relinearise would show every count to the key holders."""
+    squared = seal().Ciphertext()
+    raw = evaluator.total([holder.encrypted(sparse(x1=5))])
+    seal().Evaluator(evaluator.context).square(raw, squared)
+    seal().Evaluator(evaluator.context).mod_switch_to_next_inplace(squared)
+    with pytest.raises(HomomorphicError, match="got 3 polynomials"):
+        holder.decrypted(stored(squared), [2])
+    answer = evaluator.answer(raw, 1, ZERO)
+    assert restored("Ciphertext", evaluator.context, answer).size() == 2
+
+
+def test_evaluator_holds_no_secret_key(evaluator: BfvEvaluator, keys: list[bytes]) -> None:
+    held = {type(value).__name__ for value in vars(evaluator).values()}
+    assert not held & {"SecretKey", "Decryptor", "KeyGenerator", "Encryptor"}
+    for key in keys:
+        with pytest.raises(HomomorphicError):
+            restored("SecretKey", evaluator.context, key)
+
+
+def test_another_key_decrypts_nothing(holder: BfvKeyHolder, evaluator: BfvEvaluator) -> None:
+    answer = evaluator.answer(evaluator.total([holder.encrypted(sparse(x1=5))]), 1, ZERO)
+    stranger = BfvKeyHolder(bfv_parameters(), os.urandom(64))
+    with pytest.raises(HomomorphicError, match="noise hides"):
+        stranger.decrypted(answer, [2])
+
+
+def test_equal_counts_give_unlike_ciphertexts(holder: BfvKeyHolder) -> None:
+    first, second = (holder.encrypted(sparse(x1=5)) for _ in range(2))
+    assert first != second
+
+
+def test_secret_key_follows_from_its_seed() -> None:
+    seed = os.urandom(64)
+    parameters = bfv_parameters()
+    assert stored(secret_key_of(parameters, seed)) == stored(secret_key_of(parameters, seed))
+    other = stored(secret_key_of(parameters, os.urandom(64)))
+    assert other != stored(secret_key_of(parameters, seed))
+    with pytest.raises(HomomorphicError, match="64 bytes, got 63"):
+        secret_key_of(parameters, seed[1:])
+
+
+@pytest.mark.parametrize("degree", STANDARD_128)
+def test_table_of_the_standard_is_sharp(degree: int) -> None:
+    most = STANDARD_128[degree]
+    assert Parameters("bfv", degree, (most,)).bits == (most,)
+    with pytest.raises(HomomorphicError, match=f"allows {most} bits.*got {most + 1}"):
+        Parameters("bfv", degree, (most + 1,))
+
+
+def test_table_agrees_with_seal() -> None:
+    level = seal().SEC_LEVEL_TYPE.TC128
+    found = {degree: seal().CoeffModulus.MaxBitCount(degree, level) for degree in STANDARD_128}
+    assert found == STANDARD_128
+
+
+def test_unknown_degree_and_parameters_that_seal_refuses() -> None:
+    with pytest.raises(HomomorphicError, match="degree must be one of"):
+        Parameters("bfv", 5000, (60,))
+    with pytest.raises(HomomorphicError, match="SEAL refuses the parameters"):
+        context_of(Parameters("bfv", 8192, (60, 60), 2**60 - 1 + 2**60))
+
+
+def test_without_tenseal_one_sentence_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(name: str) -> Any:
+        raise ImportError(name)
+
+    monkeypatch.setattr(homomorphic, "import_module", missing)
+    with pytest.raises(NotInstalledError, match=r"pip install 'tacit\[encrypted\]'"):
+        seal()
+
+
+def test_importing_the_protocol_does_not_import_tenseal() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, tacit.protocols.encrypted.protocol as p; p.EncryptedAUC(); "
+        "sys.exit('tenseal' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_files_are_gone_and_hold_where_the_system_has_none_in_memory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, holder: BfvKeyHolder
+) -> None:
+    monkeypatch.delattr(os, "memfd_create")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    raw = holder.encrypted(sparse(x1=5))
+    assert len(raw) > 1000
+    restored("Ciphertext", context_of(bfv_parameters()), raw)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def upload(holder: BfvKeyHolder) -> Iterator[bytes]:
+    yield holder.encrypted(sparse(x1=5))
+
+
+def test_wrong_objects_are_refused(
+    evaluator: BfvEvaluator, keys: list[bytes], upload: bytes, holder: BfvKeyHolder
+) -> None:
+    answer = evaluator.answer(evaluator.read(upload), 1, ZERO)
+    for wrong in (b"", b"x" * 100, upload[:-1], upload + b"x", keys[0], answer):
+        with pytest.raises(HomomorphicError):
+            evaluator.read(wrong)
+    for wrong in (b"", upload, answer[:-1]):
+        with pytest.raises(HomomorphicError):
+            holder.decrypted(wrong, [0])
+    with pytest.raises(HomomorphicError, match="3 evaluation keys, got 2"):
+        BfvEvaluator(bfv_parameters(), keys[:2])
+    with pytest.raises(HomomorphicError, match="nothing to add up"):
+        evaluator.total([])
+    with pytest.raises(HomomorphicError):
+        BfvEvaluator(bfv_parameters(1), keys).read(upload)
+    with pytest.raises(HomomorphicError, match="at most"):
+        restored("Ciphertext", evaluator.context, bytes(2**25 + 1))
+
+
+@settings(max_examples=400, deadline=None)
+@given(data=st.data())
+def test_mutated_ciphertexts_crash_nothing(data: st.DataObject) -> None:
+    """Below the checksum: SEAL itself gets the bytes; most changes hit its headers."""
+    raw = bytearray(_ciphertext())
+    front = data.draw(st.booleans())
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, 150 if front else len(raw) - 1))
+        raw[place] = data.draw(st.integers(0, 255))
+    try:
+        restored("Ciphertext", context_of(bfv_parameters()), bytes(raw))
+    except HomomorphicError:
+        return
+
+
+_MADE: list[bytes] = []
+
+
+def _ciphertext() -> bytes:
+    if not _MADE:
+        _MADE.append(BfvKeyHolder(bfv_parameters(), os.urandom(64)).encrypted(sparse(x1=5)))
+    return _MADE[0]
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    parts=st.lists(st.binary(max_size=40), max_size=4),
+    place=st.floats(0, 1, exclude_max=True),
+    change=st.integers(1, 255),
+)
+def test_any_changed_byte_of_a_message_is_refused(
+    parts: list[bytes], place: float, change: int
+) -> None:
+    message = write(Kind.COUNTS, SESSION, 2, parts)
+    assert read(message, Kind.COUNTS, SESSION, 2) == parts
+    mutated = bytearray(message)
+    mutated[int(place * len(message))] ^= change
+    cut = message[: int(place * len(message))]
+    for wrong in (bytes(mutated), cut, message + b"\0"):
+        with pytest.raises(HomomorphicError):
+            read(wrong, Kind.COUNTS, SESSION, 2)
+
+
+@settings(max_examples=400, deadline=None)
+@given(body=st.binary(max_size=60))
+def test_a_body_with_a_right_checksum_is_read_or_refused(body: bytes) -> None:
+    from tacit.crypto.homomorphic.messages import HEADER, _checksum
+
+    message = HEADER.pack(Kind.BOX, SESSION, 1) + body
+    try:
+        parts = read(message + _checksum(message), Kind.BOX, SESSION, 1)
+    except HomomorphicError:
+        return
+    assert sum(4 + len(part) for part in parts) == len(body)
+
+
+def test_foreign_messages_are_named() -> None:
+    message = write(Kind.COUNTS, SESSION, 2, [b"body"])
+    for kind, session, index, sentence in (
+        (Kind.ANSWER, SESSION, 2, "expected a message of kind ANSWER, got kind 4"),
+        (Kind.COUNTS, bytes(16), 2, "message is of session 0001"),
+        (Kind.COUNTS, SESSION, 3, "bears the index 2 instead of 3"),
+    ):
+        with pytest.raises(HomomorphicError, match=sentence):
+            read(message, kind, session, index)
+    with pytest.raises(HomomorphicError, match="not a message of an encrypted"):
+        read(b"TACT" + message[4:], Kind.COUNTS, SESSION, 2)
+    with pytest.raises(HomomorphicError, match="version must be 1, got 9"):
+        read(message[:4] + b"\x09" + message[5:], Kind.COUNTS, SESSION, 2)

@@ -1,0 +1,130 @@
+"""How parties come to share a secret that the aggregator relays and cannot read."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.homomorphic.keys import (
+    Introduction,
+    Meeting,
+    Member,
+    key_seed,
+    run_seed,
+)
+from tacit.crypto.identities import Identity, Roster
+
+TERMS = b"terms"
+
+
+def members(count: int = 3) -> tuple[list[Member], Meeting]:
+    made = [Member.new(TERMS) for _ in range(count)]
+    return made, Meeting.of([member.introduction for member in made], TERMS)
+
+
+def test_every_party_opens_its_own_box_and_no_other() -> None:
+    parties, meeting = members()
+    secret = os.urandom(32)
+    boxes = parties[0].boxes(meeting, secret)
+    assert boxes[0] == b""
+    assert [parties[k].opened(meeting, boxes[k]) for k in (1, 2)] == [secret, secret]
+    with pytest.raises(HomomorphicError, match="index 2 instead of 1"):
+        parties[1].opened(meeting, boxes[2])
+    assert all(secret not in box for box in boxes)
+
+
+def test_a_box_sealed_by_another_party_is_refused() -> None:
+    parties, meeting = members()
+    forged = parties[2].boxes(meeting, os.urandom(32))
+    with pytest.raises(HomomorphicError, match="not sealed by the first party"):
+        parties[1].opened(meeting, forged[1])
+
+
+def test_a_box_of_an_earlier_session_is_refused() -> None:
+    parties, meeting = members()
+    box = parties[0].boxes(meeting, os.urandom(32))[1]
+    again = [Member.new(TERMS, member.identity) for member in parties]
+    later = Meeting.of([member.introduction for member in again], TERMS)
+    assert later.session != meeting.session
+    with pytest.raises(HomomorphicError, match="message is of session"):
+        again[1].opened(later, box)
+
+
+def test_an_aggregator_in_the_middle_is_noticed() -> None:
+    """Its own agreement key bears no identity's signature; its identity is in no roster."""
+    parties, _ = members()
+    spoken = [member.introduction for member in parties]
+    middle = Member.new(TERMS).introduction
+    swapped = replace(spoken[1], agreement=middle.agreement)
+    with pytest.raises(HomomorphicError, match="not signed by its identity"):
+        Meeting.of([spoken[0], swapped, spoken[2]], TERMS)
+    roster = Roster(tuple(each.identity for each in spoken))
+    assert Meeting.of(spoken, TERMS, roster).session
+    for wrong in ([spoken[0], middle, spoken[2]], spoken[:2], spoken[::-1]):
+        with pytest.raises(HomomorphicError, match="not those of the roster"):
+            Meeting.of(wrong, TERMS, roster)
+
+
+def test_left_out_doubled_or_alone() -> None:
+    parties, meeting = members()
+    with pytest.raises(HomomorphicError, match="left out"):
+        meeting.index_of(Member.new(TERMS))
+    first = parties[0].introduction
+    with pytest.raises(HomomorphicError, match="introduced twice"):
+        Meeting.of([first, first], TERMS)
+    with pytest.raises(HomomorphicError, match="at least 2 parties, got 1"):
+        Meeting.of([first], TERMS)
+
+
+def test_other_terms_are_noticed() -> None:
+    parties, _ = members()
+    with pytest.raises(HomomorphicError, match="signed for other terms"):
+        Meeting.of([member.introduction for member in parties], b"other terms")
+
+
+def test_invalid_agreement_key_is_refused() -> None:
+    identity = Identity.generate()
+    honest = Member.new(TERMS, identity)
+    from tacit.crypto.homomorphic.keys import _signed
+
+    zero, nonce = bytes(32), bytes(16)
+    weak = Introduction(identity.public, zero, nonce, identity.sign(_signed(TERMS, zero, nonce)))
+    first = Member.new(TERMS)
+    meeting = Meeting.of([first.introduction, weak], TERMS)
+    with pytest.raises(HomomorphicError, match="agreement key of party 1 is not valid"):
+        first.boxes(meeting, os.urandom(32))
+    assert honest.introduction != weak
+
+
+def test_seeds_differ_by_purpose_run_and_session() -> None:
+    secret = os.urandom(32)
+    one, two = bytes(16), b"x" * 16
+    made = [run_seed(secret, name, run) for name in (one, two) for run in (0, 1)]
+    made += [key_seed(secret, one)[:32], key_seed(secret, two)[:32]]
+    assert len(set(made)) == 6
+    assert run_seed(secret, one, 0) == run_seed(secret, one, 0)
+
+
+@settings(max_examples=300, deadline=None)
+@given(place=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255), raw=st.binary())
+def test_changed_introductions_and_boxes_are_refused(place: float, change: int, raw: bytes) -> None:
+    parties, meeting = _PARTIES
+    box = _BOX
+    for message, reading in (
+        (parties[1].introduction.to_bytes(), Introduction.from_bytes),
+        (box, lambda sent: parties[1].opened(meeting, sent)),
+    ):
+        mutated = bytearray(message)
+        mutated[int(place * len(message))] ^= change
+        for wrong in (bytes(mutated), message[: int(place * len(message))], raw):
+            with pytest.raises(HomomorphicError):
+                reading(wrong)
+
+
+_PARTIES = members()
+_BOX = _PARTIES[0][0].boxes(_PARTIES[1], os.urandom(32))[1]

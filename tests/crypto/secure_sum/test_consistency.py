@@ -1,0 +1,198 @@
+"""What a client requires of lists: every refusal, and the counts that the theorem needs."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tacit.crypto.errors import RefusedError, SumError, TooFewError
+from tacit.crypto.secure_sum.consistency import (
+    NO_DIGEST,
+    ListRule,
+    announced_statement,
+    check_certificate,
+    check_delivery,
+    check_lists,
+    check_restart,
+    digest_of,
+    ended_statement,
+    lists_statement,
+)
+from tacit.crypto.secure_sum.graph import (
+    SECRECY,
+    certificate_size,
+    default_colluders,
+    fewest_in_windows,
+    window_excess,
+)
+
+TEN = ListRule(clients=10, colluders=2, min_clients=7, degree=9, window_excess=0)
+RING = ListRule(clients=12, colluders=1, min_clients=7, degree=4, window_excess=1)
+ALL = frozenset(range(10))
+
+
+def told(members: frozenset[int], digest: bytes = b"d") -> dict[int, bytes]:
+    return dict.fromkeys(members, digest)
+
+
+@pytest.mark.parametrize("clients", [*range(2, 40), 64, 100, 1000])
+def test_two_certificates_would_need_an_honest_client_that_signs_twice(clients: int) -> None:
+    for colluders in range(clients - 1):
+        tau = certificate_size(clients, colluders)
+        assert 2 * (tau - colluders) > clients - colluders
+        assert tau <= clients
+        assert clients - tau + colluders < tau, "after tau statements a secret still opens"
+        smaller = tau - 1
+        assert 2 * (smaller - colluders) <= clients - colluders or smaller < colluders
+
+
+@pytest.mark.parametrize(("clients", "colluders"), [(2, 0), (3, 1), (5, 1), (6, 2), (1000, 200)])
+def test_a_fifth_of_the_clients_may_collude_by_default(clients: int, colluders: int) -> None:
+    assert default_colluders(clients) == colluders
+
+
+def test_lists_that_everybody_signed_alike_are_accepted() -> None:
+    stayed = frozenset(range(8))
+    check_lists(TEN, 0, np.arange(10), ALL, stayed, ALL - stayed, told(stayed))
+
+
+@pytest.mark.parametrize(
+    ("stayed", "left", "digests", "error", "sentence"),
+    [
+        (ALL, {2}, told(ALL), RefusedError, "client 2 is said both to have sent a vector and"),
+        (ALL - {0}, {0}, told(ALL), RefusedError, "client 0 sent its vector, but is not said"),
+        (ALL - {4}, set(), told(ALL), RefusedError, "client 4 is neither said to have sent nor"),
+        (ALL | {11}, set(), told(ALL), RefusedError, "client 11 takes part, but was not announ"),
+        (ALL, {12}, told(ALL), RefusedError, "client 12 takes part, but was not announced"),
+        (
+            frozenset(range(6)),
+            {6, 7, 8, 9},
+            told(ALL),
+            TooFewError,
+            "a sum must be over at least 7 clients, got 6",
+        ),
+        (ALL, set(), told(ALL) | {5: b"e"}, RefusedError, "client 5 did not sign the keys and"),
+        (ALL, set(), told(ALL - {3}), RefusedError, "client 3 did not sign the keys and"),
+    ],
+)
+def test_other_lists_are_refused(
+    stayed: frozenset[int],
+    left: set[int],
+    digests: dict[int, bytes],
+    error: type[SumError],
+    sentence: str,
+) -> None:
+    with pytest.raises(error, match=sentence):
+        check_lists(TEN, 0, np.arange(10), ALL, stayed, left, digests | {0: b"d"})
+
+
+def test_leavers_that_cut_the_ring_are_refused() -> None:
+    """Four clients left: only their positions differ."""
+    everybody = frozenset(range(12))
+    for left, refused in (({2, 3, 8, 9}, True), ({2, 3, 7, 8}, True), ({2, 5, 8, 11}, False)):
+        stayed = everybody - left
+        arguments = (RING, 0, np.arange(12), everybody, stayed, left, told(stayed))
+        if refused:
+            with pytest.raises(RefusedError, match="must hold more than 1 clients of the sum, got"):
+                check_lists(*arguments)
+        else:
+            check_lists(*arguments)
+
+
+@pytest.mark.parametrize("half", [1, 2, 3])
+def test_the_emptiest_pair_of_windows_is_found(half: int) -> None:
+    rng = np.random.default_rng(0)
+    for places in range(2 * half, 16):
+        present = rng.random(places) < 0.6
+        windows = [{(start + k) % places for k in range(half)} for start in range(places)]
+        pairs = [a | b for a, b in combinations(windows, 2) if not a & b]
+        expected = min(int(present[list(pair)].sum()) for pair in pairs)
+        assert fewest_in_windows(present, half) == expected
+
+
+@pytest.mark.parametrize("numbers", [(100, 70, 20, 20), (1000, 900, 100, 52), (200, 140, 40, 60)])
+def test_colluders_fill_windows_no_more_often_than_bounded(
+    numbers: tuple[int, int, int, int],
+) -> None:
+    clients, fewest, colluders, degree = numbers
+    beta = window_excess(*numbers)
+    for places in range(fewest, clients + 1, 10):
+        chance = stats.hypergeom(places, colluders, degree).sf(beta) * comb(clients, 2)
+        assert chance <= SECRECY
+    below = stats.hypergeom(fewest, colluders, degree).sf(beta - 1) * comb(clients, 2)
+    assert below > SECRECY
+
+
+@pytest.mark.parametrize(
+    ("announced", "owners", "sentence"),
+    [
+        ({1, 2, 3, 10, 11}, {1, 2, 10, 11}, "client 0 sent its shares, but is not announced"),
+        ({0, 1, 2, 99}, {1, 2}, "client 99 is announced, but advertised no keys"),
+        ({0, 1, 2, 10, 11}, {1, 2, 10}, "client 11 is announced, but its shares never came"),
+        ({0, 1, 2, 10}, {1, 2, 10, 11}, "client 11 sent shares, but is not announced"),
+        ({0, 1, 2, 5, 10, 11}, {1, 2, 5, 10, 11}, "client 5 is no neighbour of client 0"),
+    ],
+)
+def test_shares_of_others_than_the_announced_neighbours_are_refused(
+    announced: set[int], owners: set[int], sentence: str
+) -> None:
+    with pytest.raises(RefusedError, match=sentence):
+        check_delivery(RING, 0, np.arange(12), announced, owners)
+
+
+def test_shares_of_exactly_the_announced_neighbours_are_accepted() -> None:
+    check_delivery(RING, 0, np.arange(12), {0, 1, 2, 5, 10}, [1, 2, 10])
+
+
+def test_a_certificate_has_tau_signers_that_stayed() -> None:
+    stayed = ALL - {9}
+    check_certificate(TEN, stayed, range(7))
+    with pytest.raises(TooFewError, match="7 clients must have signed the same lists, got 6"):
+        check_certificate(TEN, stayed, [*range(6), 0])
+    with pytest.raises(RefusedError, match="client 9 signed lists, but is not said to have stayed"):
+        check_certificate(TEN, stayed, [*range(6), 9])
+
+
+def test_an_attempt_is_over_when_tau_clients_gave_it_up() -> None:
+    check_restart(TEN, ALL, b"d", dict.fromkeys(range(7), b"e"))
+    with pytest.raises(TooFewError, match="7 clients must have given up the last attempt, got 6"):
+        check_restart(TEN, ALL, b"d", told(frozenset(range(6))))
+
+
+def test_on_a_ring_everybody_announced_gives_the_attempt_up() -> None:
+    announced = frozenset(range(11))
+    check_restart(RING, announced, b"d", told(announced) | {4: NO_DIGEST})
+    with pytest.raises(TooFewError, match="client 5 has not given up the last attempt"):
+        check_restart(RING, announced, b"d", told(announced - {5}))
+    with pytest.raises(RefusedError, match="client 4 gave up an attempt that was announced"):
+        check_restart(RING, announced, b"d", told(announced) | {4: b"e"})
+
+
+def test_every_part_of_what_is_signed_changes_it() -> None:
+    terms, adverts = bytes(32), bytes([1]) * 32
+    digest = digest_of(terms, 0, adverts, [1, 2])
+    others = {
+        digest_of(adverts, 0, adverts, [1, 2]),
+        digest_of(terms, 1, adverts, [1, 2]),
+        digest_of(terms, 0, terms, [1, 2]),
+        digest_of(terms, 0, adverts, [1, 3]),
+        digest_of(terms, 0, adverts, [1, 2, 3]),
+    }
+    assert digest not in others
+    assert digest_of(terms, 0, adverts, {2, 1}) == digest
+    signed = [
+        announced_statement(digest),
+        lists_statement(digest, [1, 2], [3]),
+        lists_statement(digest, [1], [2, 3]),
+        lists_statement(digest, [1, 2, 3], []),
+        lists_statement(terms, [1, 2], [3]),
+        ended_statement(terms, 0, digest),
+        ended_statement(terms, 1, digest),
+        ended_statement(terms, 0, NO_DIGEST),
+        ended_statement(adverts, 0, digest),
+    ]
+    assert len(set(signed)) == len(signed)

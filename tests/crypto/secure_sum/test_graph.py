@@ -1,0 +1,206 @@
+"""The random ring, and bounds on what may go wrong with it against exact enumeration."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tacit.crypto.secure_sum.graph import (
+    COMPLETION,
+    SECRECY,
+    Neighbourhood,
+    arrange,
+    certificate_size,
+    fewest_in_windows,
+    leak_chance,
+    loss_chance,
+    neighbours,
+    refusal_chance,
+    window_excess,
+)
+from tests.privacy.reference import SEEDED_LEVEL
+
+
+def ring(clients: int, degree: int) -> dict[int, set[int]]:
+    return {k: set(neighbours(np.arange(clients), k, degree).tolist()) for k in range(clients)}
+
+
+def connected(graph: dict[int, set[int]], kept: set[int]) -> bool:
+    reached, todo = set(), {min(kept)}
+    while todo:
+        reached |= todo
+        todo = {other for one in todo for other in graph[one] & kept} - reached
+    return reached == kept
+
+
+@pytest.mark.parametrize(("clients", "degree"), [(11, 4), (12, 4), (13, 6)])
+def test_a_ring_falls_apart_only_where_two_windows_are_empty(clients: int, degree: int) -> None:
+    """Every set of removed clients that leaves two or more."""
+    graph, everybody = ring(clients, degree), set(range(clients))
+    apart = 0
+    for removed in range(clients - 1):
+        for gone in combinations(range(clients), removed):
+            present = [k not in gone for k in range(clients)]
+            if not connected(graph, everybody - set(gone)):
+                assert fewest_in_windows(present, degree // 2) == 0
+                apart += 1
+    assert apart > 0
+
+
+@pytest.mark.parametrize(("clients", "dropped", "degree", "excess"), [(12, 5, 4, 1), (13, 6, 6, 1)])
+def test_lists_are_refused_no_more_often_than_bounded(
+    clients: int, dropped: int, degree: int, excess: int
+) -> None:
+    """Every set of dropouts; a random order makes them equally likely."""
+    refused = sum(
+        fewest_in_windows([k not in gone for k in range(clients)], degree // 2) <= excess
+        for gone in combinations(range(clients), dropped)
+    )
+    exact = refused / comb(clients, dropped)
+    assert 0 < exact <= refusal_chance(clients, dropped, degree, excess)
+
+
+@pytest.mark.parametrize(("clients", "colluders", "degree"), [(13, 4, 4), (13, 5, 6)])
+def test_colluders_in_two_windows_are_no_more_often_above_than_bounded(
+    clients: int, colluders: int, degree: int
+) -> None:
+    """Every set of colluders; the bound counts pairs of windows."""
+    above = np.zeros(degree + 1)
+    for bad in combinations(range(clients), colluders):
+        windows = [{(s + k) % clients for k in range(degree // 2)} for s in range(clients)]
+        most = max(len((a | b) & set(bad)) for a, b in combinations(windows, 2) if not a & b)
+        above[:most] += 1
+    exact = above / comb(clients, colluders)
+    bound = comb(clients, 2) * stats.hypergeom(clients, colluders, degree).sf(np.arange(degree + 1))
+    assert (exact <= np.minimum(bound, 1) + 1e-12).all()
+
+
+@pytest.mark.parametrize(("degree", "threshold"), [(4, 3), (6, 5)])
+def test_neighbours_collude_no_more_often_than_bounded(degree: int, threshold: int) -> None:
+    clients, corrupted = 13, 4
+    graph = ring(clients, degree)
+    leaks = sum(
+        any(len(graph[k] & set(bad)) >= threshold for k in set(graph) - set(bad))
+        for bad in combinations(range(clients), corrupted)
+    )
+    exact = leaks / comb(clients, corrupted)
+    bound = float(leak_chance(clients, 0, corrupted, degree, threshold))
+    assert exact <= bound < 4 * exact + 1e-12
+
+
+def test_early_dropouts_leave_colluders_no_more_than_bounded() -> None:
+    """The graph is drawn among those who advertised: here all but two, or all but one, or all."""
+    bound = float(leak_chance(13, 2, 4, 6, 5))
+    for gone in range(3):
+        assert leak_chance(13 - gone, 0, 4, 6, 5) <= bound
+
+
+@pytest.mark.parametrize(("degree", "threshold"), [(4, 3), (6, 4)])
+def test_shares_are_lost_no_more_often_than_bounded(degree: int, threshold: int) -> None:
+    clients, dropped = 13, 4
+    graph = ring(clients, degree)
+    losses = 0
+    for gone in combinations(range(clients), dropped):
+        holders = (len(graph[k] - set(gone)) + (k not in gone) for k in graph)
+        losses += min(holders) < threshold
+    exact = losses / comb(clients, dropped)
+    bound = float(loss_chance(clients, dropped, degree, threshold))
+    assert exact <= bound < 6 * exact
+
+
+@pytest.mark.parametrize(
+    ("clients", "dropouts", "corrupted"),
+    [(65, 0.3, 0.2), (200, 0.1, 0.1), (300, 0.05, 0.2), (66, 0.4, 0.05)],
+)
+def test_the_smallest_degree_and_threshold_within_the_bounds(
+    clients: int, dropouts: float, corrupted: float
+) -> None:
+    """Against a search through all degrees and thresholds in order."""
+    gone, bad = int(dropouts * clients), int(np.ceil(corrupted * clients))
+
+    def good(degree: int, threshold: int) -> bool:
+        excess = window_excess(clients, clients - gone, bad, degree)
+        return bool(
+            refusal_chance(clients, gone, degree, excess) <= COMPLETION
+            and leak_chance(clients, gone, bad, degree, threshold) <= SECRECY
+            and loss_chance(clients, gone, degree, threshold) <= COMPLETION
+        )
+
+    degrees = range(2, clients - gone - 1, 2)
+    pairs = ((k, t) for k in degrees for t in range(k // 2 + 1, k + 2) if 2 * t > k + 1)
+    complete = (clients - 1, certificate_size(clients, bad))
+    degree, threshold = next((pair for pair in pairs if good(*pair)), complete)
+    expected = Neighbourhood(degree, threshold, clients - gone, bad)
+    assert Neighbourhood.sparse(clients, dropouts, corrupted) == expected
+
+
+def test_a_share_of_clients_is_not_lost_to_rounding() -> None:
+    assert Neighbourhood.sparse(100, dropouts=0.29, corrupted=0.1).fewest == 71
+
+
+@pytest.mark.parametrize(
+    ("dropouts", "corrupted", "sentence"),
+    [
+        (-0.1, 0.1, "dropouts must be from 0 to below 1, got -0.1"),
+        (0.1, 1.0, "corrupted must be from 0 to below 1, got 1.0"),
+        (0.5, 0.1, "at least 56 of 100 clients of which 10 may collude, got 50"),
+        (0.1, 0.95, "at least 98 of 100 clients of which 95 may collude, got 90"),
+    ],
+)
+def test_what_no_graph_bears_is_refused(dropouts: float, corrupted: float, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        Neighbourhood.sparse(100, dropouts, corrupted)
+
+
+@pytest.mark.parametrize(
+    ("degree", "threshold", "fewest", "sentence"),
+    [
+        (9, 5, 5, "above half of 10 holders and at most all of them, got 5"),
+        (9, 11, 11, "above half of 10 holders and at most all of them, got 11"),
+        (9, 6, 5, "at least the threshold 6, got 5"),
+        (9, 6, -6, "at least the threshold 6, got -6"),
+    ],
+)
+def test_thresholds_that_protect_nobody_are_refused(
+    degree: int, threshold: int, fewest: int, sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        Neighbourhood(degree, threshold, fewest, 0)
+
+
+def test_few_clients_all_mask_with_each_other() -> None:
+    assert Neighbourhood.of(64) == Neighbourhood.complete(64)
+    assert Neighbourhood.of(64, 3, 50) == Neighbourhood(63, 34, 50, 3)
+    assert Neighbourhood.of(65) == Neighbourhood.sparse(65)
+    assert Neighbourhood.of(100, 10, 90) == Neighbourhood.sparse(100, 0.1, 0.1)
+    with pytest.raises(ValueError, match="at least 56 of 100 clients of which 10 may collude, got"):
+        Neighbourhood.of(100, 10, 55)
+    with pytest.raises(ValueError, match="colluders must be at least 0, got -1"):
+        Neighbourhood(9, 6, 6, -1)
+    assert ring(5, 4) == {k: set(range(5)) - {k} for k in range(5)}
+    assert ring(5, 8) == ring(5, 4)
+
+
+@pytest.mark.parametrize(("clients", "degree"), [(9, 2), (10, 4), (30, 12)])
+def test_neighbours_are_mutual_and_as_many_as_asked(clients: int, degree: int) -> None:
+    members = np.sort(np.random.default_rng(0).permutation(100)[:clients])
+    order = arrange(members, b"a seed of 32 bytes for the order")
+    graph = {k: set(neighbours(order, k, degree).tolist()) for k in members.tolist()}
+    assert sorted(order.tolist()) == members.tolist()
+    assert all(len(around) == degree and k not in around for k, around in graph.items())
+    assert all(one in graph[other] for one, around in graph.items() for other in around)
+
+
+def test_every_order_is_equally_likely() -> None:
+    """The 24 orders of four members under 4,800 seeds, chi-square.
+
+    The seeds are fixed: over the choice of other seeds, false alarm 1e-4.
+    """
+    orders = [tuple(arrange(np.arange(4), seed.to_bytes(32)).tolist()) for seed in range(4800)]
+    _, counts = np.unique(orders, axis=0, return_counts=True)
+    assert counts.size == 24
+    assert stats.chisquare(counts).pvalue > SEEDED_LEVEL

@@ -1,0 +1,190 @@
+"""Three attacks by a server that lies, with real keys and masks: each opens vectors where the part
+of the rule against it is left out, and is refused where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tacit.crypto.errors import RefusedError, TooFewError
+from tacit.crypto.secure_sum import client as secure_sum_client
+from tacit.crypto.secure_sum import consistency, messages
+from tacit.crypto.secure_sum.graph import Neighbourhood
+from tacit.crypto.secure_sum.messages import Kind
+from tests.crypto.secure_sum.carrying import Federation, boxes_of
+from tests.crypto.secure_sum.lying import LENGTH, LyingServer, balanced_lies, vectors_of
+
+LeftOut = Callable[[str], None]
+
+
+@pytest.fixture
+def without(monkeypatch: pytest.MonkeyPatch) -> LeftOut:
+    """Clients that skip one check."""
+
+    def left_out(check: str) -> None:
+        for module in (secure_sum_client, consistency):
+            monkeypatch.setattr(module, check, lambda *_: None, raising=False)
+
+    return left_out
+
+
+@pytest.mark.parametrize("clients", [66, 100, 200])
+def test_no_story_about_who_left_opens_one_vector(clients: int, without: LeftOut) -> None:
+    """No accomplice. Holders of the victim's shares hear that it stayed; holders of its neighbours'
+    hear that these left. Nobody reveals both kinds of share of anybody."""
+    around = Neighbourhood.sparse(clients)
+    around = Neighbourhood(around.degree, around.threshold, around.fewest, colluders=0)
+    server = LyingServer.started(clients, around)
+    victim = server.ring[0]
+    partners = server.around(victim)
+    stories = balanced_lies(server, partners, clients - around.fewest, around.threshold)
+    server.tell(stories)
+    assert not server.shares
+    assert {type(error) for error in server.refusals.values()} == {TooFewError}
+    assert len(server.refusals) == clients
+    server.refusals.clear()
+    without("check_certificate")
+    server.tell(stories)
+    assert np.array_equal(
+        server.unmasked([victim], {victim: partners}), vectors_of(clients)[victim]
+    )
+
+
+@pytest.mark.parametrize(("clients", "fewest", "part"), [(10, 6, 4), (64, 45, 28)])
+def test_no_story_about_who_left_opens_a_sum_over_fewer_than_agreed(
+    clients: int, fewest: int, part: int, without: LeftOut
+) -> None:
+    """No accomplice: everybody is told that others of the second part have left."""
+    around = Neighbourhood.complete(clients, colluders=0, fewest=fewest)
+    server = LyingServer.started(clients, around)
+    group, rest = range(part), range(part, clients)
+    stories = balanced_lies(server, rest, clients - fewest, around.threshold)
+    server.tell(stories)
+    assert not server.shares
+    assert len(server.refusals) == clients
+    server.refusals.clear()
+    without("check_certificate")
+    server.tell(stories)
+    found = server.unmasked(group, {member: range(clients) for member in group})
+    assert np.array_equal(found, vectors_of(clients)[:part].sum(axis=0))
+
+
+def test_no_shortened_delivery_opens_one_vector(without: LeftOut) -> None:
+    """One accomplice. A neighbour of it is told that only four of eight neighbours shared: the
+    accomplice, and three that leave. Everybody else sees one list, by which that client stayed; it
+    is not asked again."""
+    clients, accomplice = 40, 0
+    around = Neighbourhood(degree=8, threshold=5, fewest=32, colluders=1)
+
+    def near(federation: Federation) -> list[int]:
+        ring = federation.server._arranged.tolist()
+        place = ring.index(accomplice)
+        return [ring[(place + step) % clients] for step in (1, -2, 2, 4)]
+
+    def announced(federation: Federation) -> dict[int, list[int]]:
+        victim, *others = near(federation)
+        return {victim: [accomplice, *others]}
+
+    server = LyingServer.started(clients, around, announced, [accomplice])
+    victim, *others = near(server.federation)
+    left = frozenset(others)
+    stayed = frozenset(range(clients)) - left
+    stories = dict.fromkeys(stayed - {victim}, (stayed, left))
+    server.tell(stories)
+    assert not server.shares
+    for index in stories:
+        assert isinstance(server.refusals[index], RefusedError)
+        assert f"client {victim} did not sign the keys and cl" in str(server.refusals[index])
+    server.refusals.clear()
+    without("_check_digests")
+    server.tell(stories)
+    found = server.unmasked([victim], {victim: [accomplice, *left]})
+    assert np.array_equal(found, vectors_of(clients)[victim])
+
+
+def test_accomplices_who_sign_a_shortened_delivery_are_no_help() -> None:
+    """Five of twenty collude, thirteen suffice. One client is told that only twelve others shared:
+    the five, and seven that leave."""
+    clients, victim, colluders = 20, 0, [1, 2, 3, 4, 5]
+    left = frozenset(range(6, 13))
+    around = Neighbourhood.complete(clients, colluders=5)
+    assert around.fewest == 13
+    told = {victim: {*colluders, *left}}
+    server = LyingServer.started(clients, around, lambda _: told, colluders)
+    stayed = frozenset(range(clients)) - left
+    server.tell(dict.fromkeys(stayed - {victim, *colluders}, (stayed, left)))
+    assert not server.shares
+    assert {type(error) for error in server.refusals.values()} == {RefusedError}
+
+
+def test_a_delivery_without_the_shares_of_an_announced_neighbour_is_refused() -> None:
+    """All are announced, as to everybody else; the digest would be theirs."""
+    federation = Federation(10, LENGTH)
+    federation.carry(vectors_of(10), rounds=2)
+    delivery = federation.given[-1][0]
+    body = messages.pack_indices(range(10)) + messages.pack_records(
+        {owner: box for owner, box in boxes_of(federation, 0).items() if owner != 3}
+    )
+    short = messages.write(Kind.DELIVERY, federation.terms.session, 0, body)
+    with pytest.raises(RefusedError, match="client 3 is announced, but its shares never came"):
+        federation.clients[0].mask(short, vectors_of(10)[0])
+    federation.clients[0].mask(delivery, vectors_of(10)[0])
+
+
+def test_the_terms_under_which_a_delivery_was_shortened_are_refused() -> None:
+    """Twenty clients, four that collude, threshold 11."""
+    with pytest.raises(ValueError, match="threshold must be 13 where 20 clients all share with ea"):
+        LyingServer.started(20, Neighbourhood(19, 11, 14, colluders=4))
+
+
+def test_no_two_gaps_in_the_ring_open_a_sum_over_the_arc_between(without: LeftOut) -> None:
+    """No accomplice, one list for all: ten neighbours left on either side of eleven clients."""
+    clients, degree = 80, 20
+    server = LyingServer.started(clients, Neighbourhood(degree, 11, 56, colluders=0))
+    ring = server.ring
+    left, part = frozenset(ring[:10] + ring[21:31]), ring[10:21]
+    stayed = frozenset(ring) - left
+    stories = dict.fromkeys(stayed, (stayed, left))
+    server.tell(stories)
+    assert not server.shares
+    assert {str(error) for error in server.refusals.values()} == {
+        "two windows of 10 neighbours must hold more than 0 clients of the sum, got 0: "
+        "a part of it could be unmasked"
+    }
+    server.refusals.clear()
+    without("check_windows")
+    server.tell(stories)
+    found = server.unmasked(part, {member: server.around(member) for member in part})
+    assert np.array_equal(found, vectors_of(clients)[part].sum(axis=0))
+
+
+def test_one_list_for_all_is_signed_and_opens_the_sum_of_all_who_stayed() -> None:
+    """The server that lies can do what an honest one does, and gets what it gets."""
+    clients = 10
+    server = LyingServer.started(clients, Neighbourhood.complete(clients))
+    left = frozenset({8, 9})
+    stayed = frozenset(range(8))
+    server.tell(dict.fromkeys(stayed, (stayed, left)))
+    assert not server.refusals
+    found = server.unmasked(stayed, {member: range(clients) for member in stayed})
+    assert np.array_equal(found, vectors_of(clients)[:8].sum(axis=0))
+    assert server.unmasked([0], {0: range(clients)}) is None
+
+
+@pytest.mark.parametrize("certified", [6, 7])
+def test_colluders_that_sign_two_lists_certify_one_at_most(certified: int) -> None:
+    """Two of ten sign both; of the eight others, ``certified - 2`` see the first list."""
+    clients, colluders = 10, [0, 1]
+    server = LyingServer.started(clients, Neighbourhood.complete(clients, 2), colluders=colluders)
+    everybody = frozenset(range(clients))
+    stories = {
+        client: (everybody, frozenset())
+        if client < certified
+        else (everybody - {2}, frozenset({2}))
+        for client in range(clients)
+    }
+    server.tell(stories)
+    revealing = set(range(clients)) - server.refusals.keys()
+    assert revealing == (set(range(7)) if certified == 7 else set())

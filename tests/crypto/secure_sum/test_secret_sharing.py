@@ -1,0 +1,158 @@
+"""Shamir's sharing: pycryptodome and a naive reference agree, and few shares say nothing."""
+
+from __future__ import annotations
+
+import os
+from functools import reduce
+from operator import xor
+from typing import Any
+
+import numpy as np
+import pytest
+from Crypto.Protocol.SecretSharing import Shamir
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+from tacit.crypto.secure_sum.secret_sharing import MODULUS, combine, split
+from tests.privacy.reference import UNSEEDED_LEVEL
+
+
+def times(left: int, right: int) -> int:
+    """A product in the field, bit by bit."""
+    product = 0
+    while right:
+        product ^= left * (right & 1)
+        left, right = left << 1, right >> 1
+        left ^= MODULUS * (left >> 128)
+    return product
+
+
+def power(base: int, exponent: int) -> int:
+    result = 1
+    while exponent:
+        result = times(result, base) if exponent & 1 else result
+        base, exponent = times(base, base), exponent >> 1
+    return result
+
+
+def naive_combine(shares: dict[int, int]) -> int:
+    """Lagrange's formula at zero, with inverses by Fermat's theorem."""
+    terms = []
+    for place, share in shares.items():
+        weight = 1
+        for other in shares.keys() - {place}:
+            weight = times(times(weight, other), power(other ^ place, 2**128 - 2))
+        terms.append(times(share, weight))
+    return reduce(xor, terms)
+
+
+def test_pycryptodome_opens_our_shares() -> None:
+    secret = os.urandom(32)
+    shares = split(secret, np.arange(1, 41), threshold=21)
+    for chosen in (range(21), range(19, 40), range(39, 18, -1)):
+        halves = [
+            Shamir.combine([(k + 1, shares[k, part].tobytes()) for k in chosen], ssss=False)
+            for part in (slice(0, 16), slice(16, 32))
+        ]
+        assert b"".join(halves) == secret
+
+
+def test_we_open_the_shares_of_pycryptodome() -> None:
+    secrets = [os.urandom(16) for _ in range(5)]
+    split_by_peer = [Shamir.split(11, 30, secret, ssss=False) for secret in secrets]
+    chosen = [np.random.default_rng(k).permutation(30)[:11] for k in range(5)]
+    rows = [[shares[k] for k in kept] for shares, kept in zip(split_by_peer, chosen, strict=True)]
+    points = np.array([[point for point, _ in row] for row in rows])
+    shares = np.array([[list(share) for _, share in row] for row in rows], dtype=np.uint8)
+    assert [secret.tobytes() for secret in combine(points, shares)] == secrets
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    points=st.lists(st.integers(1, 2**16 - 1), min_size=1, max_size=4, unique=True),
+    data=st.data(),
+)
+def test_any_shares_give_what_the_naive_formula_gives(
+    points: list[int], data: st.DataObject
+) -> None:
+    values = data.draw(
+        st.lists(st.integers(0, 2**128 - 1), min_size=len(points), max_size=len(points))
+    )
+    octets = np.array([list(value.to_bytes(16)) for value in values], dtype=np.uint8)
+    found = combine(np.array([points]), octets[None])[0].tobytes()
+    assert int.from_bytes(found) == naive_combine(dict(zip(points, values, strict=True)))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    points=st.lists(st.integers(1, 2**16 - 1), min_size=2, max_size=9, unique=True),
+    blocks=st.integers(1, 4),
+    data=st.data(),
+)
+def test_any_threshold_of_shares_gives_the_secret(
+    points: list[int], blocks: int, data: st.DataObject
+) -> None:
+    secret = data.draw(st.binary(min_size=16 * blocks, max_size=16 * blocks))
+    threshold = data.draw(st.integers(2, len(points)))
+    kept = data.draw(st.permutations(range(len(points))))[:threshold]
+    shares = split(secret, np.array(points), threshold)
+    assert combine(np.array(points)[None, kept], shares[None, kept]).tobytes() == secret
+
+
+def test_one_share_too_few_gives_another_secret() -> None:
+    """An accident has probability ``2**-256``."""
+    secret = os.urandom(32)
+    shares = split(secret, np.arange(1, 6), threshold=3)
+    assert combine(np.array([[1, 2]]), shares[None, :2]).tobytes() != secret
+
+
+def uniform_bytes(octets: NDArray[Any]) -> float:
+    """The p-value of the chi-square test that bytes are uniform."""
+    return float(stats.chisquare(np.bincount(octets.ravel(), minlength=256)).pvalue)
+
+
+def test_shares_below_the_threshold_are_uniform_whatever_the_secret() -> None:
+    """Both shares of two out of three holders, and their sum, which a line through zero fixes.
+
+    Nominal level 1e-8 for each of three tests at 256 expected bytes a cell.
+    """
+    shares = np.stack([split(bytes(16 * 64), np.array([1, 2, 3]), 3) for _ in range(64)])
+    assert uniform_bytes(shares[:, 0]) > UNSEEDED_LEVEL
+    assert uniform_bytes(shares[:, 1]) > UNSEEDED_LEVEL
+    assert uniform_bytes(shares[:, 0] ^ shares[:, 1]) > UNSEEDED_LEVEL
+
+
+def test_the_uniformity_test_sees_a_range_that_is_30_percent_short() -> None:
+    drawn = np.frombuffer(os.urandom(2**16), dtype=np.uint8)
+    assert uniform_bytes((drawn * 0.7).astype(np.uint8)) < UNSEEDED_LEVEL
+
+
+def test_all_three_shares_of_a_zero_secret_betray_it() -> None:
+    shares = split(bytes(16), np.array([1, 2, 3]), 3)
+    assert not combine(np.array([[1, 2, 3]]), shares[None]).any()
+
+
+def test_a_secret_is_shared_anew_each_time() -> None:
+    first, second = (split(bytes(16), np.array([1, 2]), 2) for _ in range(2))
+    assert not np.array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    ("secret", "points", "threshold", "sentence"),
+    [
+        (b"short", [1, 2], 2, "whole blocks of 16 bytes, got 5"),
+        (b"", [1, 2], 2, "whole blocks of 16 bytes, got 0"),
+        (bytes(16), [0, 1], 2, "points must be from 1 to 65535, got 0"),
+        (bytes(16), [1, 2**16], 2, "points must be from 1 to 65535, got 65536"),
+        (bytes(16), [4, 4], 2, "same point"),
+        (bytes(16), [1, 2], 3, "threshold must be from 2 to 2, got 3"),
+        (bytes(16), [1, 2], 1, "threshold must be from 2 to 2, got 1"),
+    ],
+)
+def test_what_cannot_be_shared_is_refused(
+    secret: bytes, points: list[int], threshold: int, sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        split(secret, np.array(points), threshold)

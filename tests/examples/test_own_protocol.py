@@ -1,0 +1,89 @@
+"""A protocol in a package of its own, installed as its page says, with nothing of it in tacit."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.test_docs_commands import TYPED, blocks, check, run
+from tests.test_docs_excerpts import excerpts
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "own-protocol"
+MODULE = EXAMPLE / "tacit_brier.py"
+PAGE = (ROOT / "docs" / "write-a-protocol.md").read_text(encoding="utf-8")
+OF_A_RUN = shutil.ignore_patterns(
+    "*.db*", "*.key*", "*.pub", "ca.crt", ".tacit", "nodes", "server", "ledger-state", "*cache*"
+)
+
+INSTALL = ["install", "./examples/own-protocol"]
+OFFLINE = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with the example, whose package is installed for programs that start there.
+
+    It is installed into a folder on the path, as the tests' own environment stays what it is. The
+    package's tests read its sources from nowhere else: the module is not beside them.
+    """
+    work, site = tmp_path_factory.mktemp("work"), tmp_path_factory.mktemp("site")
+    shutil.copytree(EXAMPLE, work / "examples" / "own-protocol", ignore=OF_A_RUN)
+    pip = [sys.executable, "-m", "pip", INSTALL[0], "--quiet", *OFFLINE, "--target", str(site)]
+    subprocess.run([*pip, INSTALL[1]], cwd=work, check=True)
+    (work / "examples" / "own-protocol" / MODULE.name).unlink()
+    with pytest.MonkeyPatch.context() as patch:
+        paths = [str(site), *filter(None, [os.environ.get("PYTHONPATH")])]
+        patch.setenv("PYTHONPATH", os.pathsep.join(paths))
+        yield work
+
+
+@pytest.mark.slow
+def test_the_page_can_be_typed(folder: Path) -> None:
+    """Evaluate, report, plan, audit, a federation of three, and the package's own tests."""
+    found = blocks(PAGE)
+    assert len(found) >= 5
+    assert sum(block.note.startswith(TYPED) for block in found) == 1
+    for block in found:
+        check(block, folder)
+    result = json.loads((folder / "north.json").read_text(encoding="utf-8"))
+    assert (result["figure"], result["protocol"]["name"]) == ("Brier score", "brier")
+    assert abs(result["estimate"]["value"] - result["exact"]) < 0.02
+    assert "Brier score by brier" in (folder / "north.html").read_text(encoding="utf-8")
+
+
+def test_the_commands_name_it(folder: Path) -> None:
+    named = run("tacit evaluate --help", folder)
+    assert any("--protocol" in line and "brier" in line for line in named)
+
+
+def test_the_page_has_the_whole_module() -> None:
+    """Its excerpts, one after another, are the module but for empty lines."""
+    shown = [line for text in excerpts(PAGE, MODULE.relative_to(ROOT).as_posix()) for line in text]
+    assert shown == [line for line in MODULE.read_text(encoding="utf-8").splitlines() if line]
+
+
+def test_the_module_is_short() -> None:
+    source = MODULE.read_text(encoding="utf-8")
+    assert len(source.splitlines()) < 150
+    functions = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.FunctionDef)]
+    assert functions
+    assert all((each.end_lineno or 0) - each.lineno < 40 for each in functions)
+
+
+def test_tacit_does_not_know_it() -> None:
+    """Neither by the package's name nor by the protocol's class; a score's name is a word."""
+    named = re.compile(r"tacit[_-]brier|\bBrier\b(?! score)")
+    sources = [*(ROOT / "src").rglob("*.py*"), ROOT / "pyproject.toml"]
+    texts = [path for path in sources if path.suffix in {".py", ".pyi", ".toml"}]
+    assert len(texts) > 300
+    assert [path for path in texts if named.search(path.read_text(encoding="utf-8"))] == []

@@ -1,0 +1,242 @@
+"""Processes that share a ledger, are killed, or run out of disk; started by the tests.
+
+``python -m tests.ledger.children COMMAND ...`` prints what happened as JSON lines. One
+process forks all others, so that a run takes no start of Python.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from tacit.ledger.ledger import (
+    Entry,
+    Ledger,
+    LedgerError,
+    LimitError,
+    answer_once,
+    request_digest,
+)
+from tacit.privacy.cost import Adjacency, Cost
+
+STEPS, LINE = 8, 49
+DATASET = "registry"
+Answer = Callable[[Ledger, Entry, Callable[[], bytes]], bytes]
+
+
+def entry(session: str, step: int, epsilon: float = 0.25) -> Entry:
+    cost = Cost(epsilon, adjacency=Adjacency.RECORD)
+    request = request_digest(f"{session} {step}".encode())
+    return Entry(DATASET, bytes(32), "dpauc", str(step), session, request, cost)
+
+
+def open_limited(path: Path, epsilon: float) -> Ledger:
+    book = Ledger(path)
+    if DATASET not in book.datasets():
+        book.limit(DATASET, epsilon)
+    return book
+
+
+def fork(work: Callable[[], None]) -> int:
+    """A child that does the work and ends without anything of its parent's."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        work()
+    except BaseException as error:
+        os.write(2, f"{error!r}\n".encode())
+        os._exit(1)
+    os._exit(0)
+
+
+def dies_after(lines: int) -> None:
+    """Kill this process after so many lines of the ledger's own code."""
+    left = [lines]
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        if "ledger" not in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            left[0] -= 1
+            if left[0] <= 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return trace
+
+    sys.settrace(trace)
+
+
+def answer_unsafely(book: Ledger, asked: Entry, compute: Callable[[], bytes]) -> bytes:
+    """What must be noticed: a reply that leaves before its debit."""
+    reply = compute()
+    os.write(OUT, reply)
+    book.debit(asked)
+    return b""
+
+
+OUT = 3
+
+
+def rehearse(path: Path, session: str, start: int, answer: Answer, rng: random.Random) -> None:
+    """Answer a session's steps from ``start``, some of them twice, each reply to the pipe."""
+    with open_limited(path, 1e6) as book:
+        for step in range(start, STEPS):
+            asked = entry(session, step, rng.choice((0.0, 0.25)))
+            for _ in range(rng.choice((1, 1, 2))):
+                os.write(OUT, answer(book, asked, partial(reply_of, session, step)))
+
+
+def reply_of(session: str, step: int) -> bytes:
+    """Fresh noise, so that another answer to the same question has other bytes."""
+    return f"{session:>10} {step:5d} {os.urandom(16).hex()}".encode()[: LINE - 1] + b"\n"
+
+
+def received(pipe: int, most: int | None = None) -> bytes:
+    """What left the child: all of it, or at least so many bytes."""
+    parts = b""
+    while most is None or len(parts) < most:
+        part = os.read(pipe, 4096)
+        if not part:
+            break
+        parts += part
+    return parts
+
+
+def killed_run(
+    path: Path, session: str, start: int, answer: Answer, rng: random.Random
+) -> tuple[bytes, int]:
+    """One child, killed at a random line of the ledger or after random bytes of replies."""
+    inside = rng.random() < 0.6
+    lines = int(10 ** rng.uniform(0.5, 4.3))
+    after = rng.randrange(0, 3 * LINE)
+    reading, writing = os.pipe()
+
+    def child() -> None:
+        os.close(reading)
+        os.dup2(writing, OUT)
+        if inside:
+            dies_after(lines)
+        rehearse(path, session, start, answer, rng)
+
+    pid = fork(child)
+    os.close(writing)
+    left = b""
+    if not inside:
+        left = received(reading, after)
+        os.kill(pid, signal.SIGKILL)
+    left += received(reading)
+    os.close(reading)
+    return left, os.waitpid(pid, 0)[1]
+
+
+def uncovered(path: Path, left: dict[tuple[str, str], set[bytes]]) -> int:
+    """How many different replies left beyond the debits of their session and step."""
+    if not path.exists():
+        return sum(map(len, left.values()))
+    with Ledger.open_readonly(path) as book:
+        book.verify()
+        debits = Counter((e.session, e.step) for e in book.lines() if e.kind == "debit")
+    return sum(max(len(replies) - debits[asked], 0) for asked, replies in left.items())
+
+
+def kill(folder: Path, seed: int, runs: int, unsafe: bool) -> None:
+    """Sessions killed and restarted again and again, the ledger looked at after every run."""
+    rng = random.Random(seed)  # noqa: S311
+    answer = answer_unsafely if unsafe else answer_once
+    left: dict[tuple[str, str], set[bytes]] = defaultdict(set)
+    start, session = 0, 0
+    path = folder / "book.db"
+    for run in range(runs):
+        if run % 20 == 0:
+            path, start, session = folder / f"book-{run}.db", 0, session + 1
+            left.clear()
+        own = random.Random(rng.random())  # noqa: S311
+        replies, status = killed_run(path, f"run {session}", start, answer, own)
+        for reply in replies.splitlines():
+            left[(f"run {session}", reply.split()[2].decode())].add(reply)
+            start = int(reply.split()[2]) + 1
+        if start >= STEPS:
+            start, session = 0, session + 1
+        facts = {"run": run, "status": status, "replies": sum(map(len, left.values()))}
+        try:
+            facts["uncovered"] = uncovered(path, left)
+        except LedgerError as error:
+            print(json.dumps({**facts, "broken": str(error)}))
+            continue
+        print(json.dumps(facts))
+
+
+def crowd(path: Path, processes: int, each: int, epsilon: float) -> None:
+    """Processes that open, or make, one ledger at the same moment and debit until they may not."""
+    starting, go = os.pipe()
+    reading, writing = os.pipe()
+
+    def child(number: int) -> None:
+        os.close(go)
+        os.read(starting, 1)
+        accepted = 0
+        with open_limited(path, epsilon) as book:
+            for step in range(each):
+                try:
+                    book.debit(entry(f"{number}", step))
+                    accepted += 1
+                except LimitError:
+                    break
+        os.write(writing, f"{accepted}\n".encode())
+
+    children = [fork(partial(child, number)) for number in range(processes)]
+    os.close(go)
+    os.close(writing)
+    codes = [os.waitpid(pid, 0)[1] for pid in children]
+    print(json.dumps({"accepted": [int(n) for n in received(reading).split()], "codes": codes}))
+
+
+def full(path: Path, most_bytes: int) -> None:
+    """A ledger on a disk with so much room, and with more again."""
+    computed: list[bytes] = []
+
+    def compute() -> bytes:
+        computed.append(b"reply")
+        return b"reply"
+
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    sent = 0
+    with open_limited(path, 1e6) as book:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
+        try:
+            for step in range(10_000):
+                answer_once(book, entry("full", step), compute)
+                sent += 1
+        except LedgerError as error:
+            public, told = error.public, str(error)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+        after = answer_once(book, entry("full", 10_000), compute)
+        entries = book.verify()
+    facts = {"sent": sent, "computed": len(computed), "public": public, "told": told}
+    print(json.dumps({**facts, "after": after.decode(), "entries": entries}))
+
+
+def main() -> None:
+    command, path, *numbers = sys.argv[1:]
+    if command == "kill":
+        seed, runs, unsafe = map(int, numbers)
+        kill(Path(path), seed, runs, bool(unsafe))
+    elif command == "crowd":
+        processes, each, epsilon = map(int, numbers)
+        crowd(Path(path), processes, each, float(epsilon))
+    elif command == "full":
+        full(Path(path), int(numbers[0]))
+
+
+if __name__ == "__main__":
+    main()

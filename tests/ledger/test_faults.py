@@ -1,0 +1,107 @@
+"""Faults under a ledger: kills at any place, several processes, a full disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit.ledger.ledger import Entry, Ledger, LedgerError, answer_once
+from tacit.privacy.cost import Adjacency, Cost
+
+ROOT = Path(__file__).parents[2]
+KILLS = 250
+
+
+def children(*arguments: object) -> list[dict[str, Any]]:
+    command = [sys.executable, "-m", "tests.ledger.children", *map(str, arguments)]
+    single = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        command, cwd=ROOT, env=single, capture_output=True, text=True, check=True, timeout=600
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+class TestKills:
+    """Whenever the process ends, what left was paid for and the ledger verifies."""
+
+    def test_no_reply_without_its_debit(self, tmp_path: Path) -> None:
+        runs = children("kill", tmp_path, 1, KILLS, 0)
+        killed = [run["status"] == signal.SIGKILL for run in runs]
+        assert sum(killed) >= 200
+        assert all(dead or run["status"] == 0 for dead, run in zip(killed, runs, strict=True))
+        assert [run for run in runs if "broken" in run or run["uncovered"]] == []
+        assert sum(run["replies"] > 0 for run in runs) > KILLS / 2
+
+    def test_a_reply_before_its_debit_is_noticed(self, tmp_path: Path) -> None:
+        runs = children("kill", tmp_path, 2, 25, 1)
+        assert any(run["uncovered"] for run in runs)
+
+
+class TestProcesses:
+    """Processes on one ledger are serialised, from its making on."""
+
+    def test_together_they_never_pass_the_limit(self, tmp_path: Path) -> None:
+        path = tmp_path / "book.db"
+        (told,) = children("crowd", path, 6, 20, 5)
+        assert told["codes"] == [0] * 6
+        assert sum(told["accepted"]) == 20
+        with Ledger.open_readonly(path) as book:
+            book.verify()
+            assert book.spending("registry")[0].epsilon == 5.0
+
+    def test_a_book_taken_through_a_fork_is_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with Ledger(tmp_path / "book.db") as book:
+            monkeypatch.setattr("tacit.ledger.pages.os.getpid", lambda: -1)
+            with pytest.raises(LedgerError, match="opened before a fork"):
+                book.limit("registry", 1.0)
+
+
+class TestFullDisk:
+    """A debit that cannot be written is no debit, and there is no reply."""
+
+    def test_files_that_may_not_grow(self, tmp_path: Path) -> None:
+        (told,) = children("full", tmp_path / "book.db", 120_000)
+        assert 0 < told["sent"] < 10_000
+        assert told["computed"] == told["sent"] + 1
+        assert told["after"] == "reply"
+        assert told["public"] == "declined: the ledger is not available"
+        assert "cannot be used" in told["told"]
+        assert told["entries"] == told["sent"] + 2
+
+    def test_a_full_database(self, tmp_path: Path) -> None:
+        asked = Entry(
+            "registry", bytes(32), "dpauc", "0", "run", bytes(32), Cost(0, 0, Adjacency.RECORD)
+        )
+        with Ledger(tmp_path / "book.db") as book:
+            book.limit("registry", 1.0)
+            (pages,) = book._connection.execute("PRAGMA page_count").fetchone()
+            book._connection.execute(f"PRAGMA max_page_count = {pages}")
+            with pytest.raises(LedgerError, match="database or disk is full"):
+                for _ in range(1000):
+                    book.debit(asked)
+            before = book.verify()
+            with pytest.raises(LedgerError, match="database or disk is full"):
+                answer_once(book, asked, lambda: pytest.fail("computed without a debit"))
+            assert book.verify() == before
+
+    def test_a_book_that_is_locked_for_too_long(self, tmp_path: Path) -> None:
+        path = tmp_path / "book.db"
+        with Ledger(path) as book:
+            book._connection.execute("PRAGMA busy_timeout = 1")
+            other = sqlite3.connect(path, isolation_level=None)
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(LedgerError, match="locked"):
+                book.limit("registry", 1.0)
+            other.execute("ROLLBACK")
+            other.close()
+            assert book.limit("registry", 1.0).number == 1

@@ -1,0 +1,441 @@
+"""A client's ledger: debits, limits, retransmissions, and what it never holds."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.ledger.ledger import (
+    BudgetError,
+    ConflictError,
+    Entry,
+    Ledger,
+    LedgerError,
+    LimitError,
+    answer_once,
+    request_digest,
+)
+from tacit.ledger.records import canonical_records
+from tacit.privacy.composition import largest_rho
+from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
+
+LABEL, RECORD = Adjacency.LABEL, Adjacency.RECORD
+REPLACE, SCORE = Adjacency.REPLACE, Adjacency.SCORE
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "book.db"
+
+
+def asked(session: str = "run", cost: Cost | None = None, **changes: Any) -> Entry:
+    own = Cost(1.0, adjacency=RECORD) if cost is None else cost
+    entry = Entry("registry", bytes(32), "dpauc", "0 cells", session, request_digest(b"ask"), own)
+    return replace(entry, **changes)
+
+
+def never() -> bytes:
+    pytest.fail("computed though it must not be")
+
+
+def replying(*replies: bytes) -> Callable[[], bytes]:
+    left = list(replies)
+    return lambda: left.pop(0)
+
+
+class TestDebits:
+    """What is written down, and when."""
+
+    def test_a_debit_is_on_disk_before_the_reply_is_computed(self, path: Path) -> None:
+        def compute() -> bytes:
+            with Ledger.open_readonly(path) as other:
+                assert [line.kind for line in other.lines()] == ["limit", "debit"]
+            return b"reply"
+
+        with Ledger(path) as book:
+            book.limit("registry", 1.0)
+            assert answer_once(book, asked(), compute) == b"reply"
+
+    def test_every_commit_waits_for_the_disk(self, path: Path) -> None:
+        for _ in range(2):
+            with Ledger(path) as book:
+                found = [
+                    book._connection.execute(f"PRAGMA {name}").fetchone()[0]
+                    for name in ("journal_mode", "synchronous", "fullfsync")
+                ]
+                assert found == ["wal", 2, 1]
+
+    def test_a_line_says_what_was_asked(self, path: Path) -> None:
+        cost = Cost(0.5, 1e-7, RECORD, 0.01)
+        with Ledger(path, clock=lambda: 1e9) as book:
+            book.limit("registry", 1.0, 1e-6)
+            receipt = book.debit(asked(cost=cost))
+            line = book.lines()[-1]
+            assert (receipt.number, receipt.hash) == (line.number, line.hash) == (2, book.head)
+        assert receipt.time.isoformat() == "2001-09-09T01:46:40+00:00"
+        told = line.entry
+        assert replace(told, request=asked().request) == asked(cost=cost)
+        assert told.request != asked().request
+
+    def test_costs_come_back_exactly(self, path: Path) -> None:
+        costs = [
+            Cost(0.1, adjacency=LABEL),
+            Cost(1 / 3, 1e-300, REPLACE, 2.0**-60),
+            Cost(0.0, adjacency=SCORE),
+            UNPROTECTED,
+        ]
+        with Ledger(path) as book:
+            book.limit("registry", math.inf)
+            for number, cost in enumerate(costs):
+                book.debit(asked(f"{number}", cost))
+        with Ledger(path) as book:
+            assert list(book.history("registry").elements()) == costs
+            assert book.history() == book.history("registry")
+            assert not book.history("elsewhere")
+
+    def test_a_failure_after_the_debit_leaves_the_cost(self, path: Path) -> None:
+        with Ledger(path) as book:
+            book.limit("registry", 1.0)
+            with pytest.raises(IndexError):
+                answer_once(book, asked(), replying())
+            with pytest.raises(LimitError):
+                answer_once(book, asked(), never)
+
+    def test_threads_share_a_book(self, path: Path) -> None:
+        accepted: list[int] = []
+
+        def work(number: int) -> None:
+            for step in range(10):
+                try:
+                    book.debit(asked(f"{number} {step}"))
+                except LimitError:
+                    return
+                accepted.append(number)
+
+        with Ledger(path) as book:
+            book.limit("registry", 15.0)
+            threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert len(accepted) == 15
+            assert book.verify() == 1 + 15 + len(book.lines()) - 16
+
+
+class TestLimits:
+    """What is refused, and what is said about it."""
+
+    def test_without_a_limit_nothing_is_answered(self, path: Path) -> None:
+        with Ledger(path) as book:
+            with pytest.raises(LimitError, match="no limit is set for data set 'registry'"):
+                answer_once(book, asked(), never)
+            assert not book.history()
+
+    def test_a_limit_is_reached_and_not_passed(self, path: Path) -> None:
+        with Ledger(path) as book:
+            book.limit("registry", 0.3, adjacency=LABEL)
+            for number in range(3):
+                book.debit(asked(f"{number}", Cost(0.1, adjacency=LABEL)))
+            with pytest.raises(LimitError) as refused:
+                book.debit(asked("3", Cost(1e-6, adjacency=LABEL)))
+        assert str(refused.value) == (
+            "dpauc asks data set 'registry' to spend epsilon 1e-06, delta 0 at label adjacency; "
+            "its limit is epsilon 0.3, delta 0 at label adjacency (basic), of which epsilon 0.3, "
+            "delta 0, rho 0.015 are spent"
+        )
+
+    @pytest.mark.parametrize("parts", [3, 6, 7, 49])
+    def test_parts_of_a_limit_add_up_to_it(self, path: Path, parts: int) -> None:
+        with Ledger(path) as book:
+            book.limit("registry", 1.0)
+            for number in range(parts):
+                book.debit(asked(f"{number}", Cost(1.0 / parts, adjacency=RECORD)))
+            book.debit(asked("free", Cost(0.0, adjacency=RECORD)))
+            with pytest.raises(LimitError):
+                book.debit(asked("more", Cost(1e-6, adjacency=RECORD)))
+
+    def test_others_learn_no_numbers(self) -> None:
+        for kind in (BudgetError, LimitError, ConflictError, LedgerError):
+            assert kind("epsilon 3").public.startswith("declined")
+            assert not any(letter.isdigit() for letter in kind("epsilon 3").public)
+
+    def test_delta_is_limited_too(self, path: Path) -> None:
+        gaussian = Cost(0.1, 6e-7, RECORD, 0.001)
+        with Ledger(path) as book:
+            book.limit("registry", 10.0, 1e-6)
+            book.debit(asked("0", gaussian))
+            with pytest.raises(LimitError, match="delta 6e-07"):
+                book.debit(asked("1", gaussian))
+
+    @pytest.mark.parametrize(
+        ("limited", "spent", "fits"),
+        [
+            (RECORD, RECORD, 2),
+            (REPLACE, RECORD, 1),
+            (LABEL, RECORD, 1),
+            (LABEL, REPLACE, 2),
+            (LABEL, LABEL, 2),
+            (RECORD, LABEL, 0),
+            (RECORD, REPLACE, 0),
+            (LABEL, SCORE, 0),
+            (SCORE, LABEL, 0),
+        ],
+    )
+    def test_costs_count_at_the_limits_adjacency(
+        self, path: Path, limited: Adjacency, spent: Adjacency, fits: int
+    ) -> None:
+        with Ledger(path) as book:
+            book.limit("registry", 2.0, adjacency=limited)
+            for number in range(fits):
+                book.debit(asked(f"{number}", Cost(1.0, adjacency=spent)))
+            with pytest.raises(LimitError):
+                book.debit(asked("last", Cost(1.0, adjacency=spent)))
+
+    def test_a_free_step_that_shows_scores_is_refused_where_scores_are_hidden(
+        self, path: Path
+    ) -> None:
+        with Ledger(path) as book:
+            book.limit("registry", 2.0, adjacency=RECORD)
+            with pytest.raises(LimitError):
+                book.debit(asked(cost=Cost(0.0, adjacency=LABEL)))
+
+    def test_what_protects_nothing_needs_an_infinite_limit_and_stays(self, path: Path) -> None:
+        with Ledger(path) as book:
+            book.limit("registry", 100.0)
+            with pytest.raises(LimitError, match="spend without limit, delta 0 at no adjacency"):
+                book.debit(asked("0", UNPROTECTED))
+            book.limit("registry", math.inf)
+            book.debit(asked("0", UNPROTECTED))
+            book.limit("registry", 100.0)
+            with pytest.raises(LimitError, match="1 debits without limit"):
+                book.debit(asked("1", Cost(0.1, adjacency=RECORD)))
+
+    def test_all_limits_of_a_data_set_hold(self, path: Path) -> None:
+        now = [0.0]
+        with Ledger(path, clock=lambda: now[0]) as book:
+            book.limit("registry", 1.0, period=timedelta(days=1))
+            book.limit("registry", 3.0, period=timedelta(days=365))
+            for day in range(3):
+                now[0] = day * 86400.0
+                book.debit(asked(f"{day}"))
+                with pytest.raises(LimitError, match="in 1 day, 0:00:00 is epsilon 1"):
+                    book.debit(asked(f"{day} again"))
+            now[0] = 3 * 86400.0
+            with pytest.raises(LimitError, match="in 365 days, 0:00:00 is epsilon 3"):
+                book.debit(asked("3"))
+
+    def test_a_limit_counts_what_was_debited_before_it(self, path: Path) -> None:
+        with Ledger(path) as book:
+            book.limit("registry", 5.0)
+            for number in range(3):
+                book.debit(asked(f"{number}"))
+            book.limit("registry", 3.5)
+            with pytest.raises(LimitError, match=r"of which epsilon 3,"):
+                book.debit(asked("3"))
+
+    def test_limits_are_of_one_data_set(self, path: Path) -> None:
+        with Ledger(path) as book:
+            for name in ("one", "two"):
+                book.limit(name, 1.0)
+                book.debit(asked(name, dataset=name, fingerprint=name[:1].encode() * 32))
+            assert book.datasets() == ["one", "two"]
+            assert [book.spending(name)[0].epsilon for name in ("one", "two")] == [1.0, 1.0]
+
+    def test_concentrated_sums_allow_more_small_debits(self, path: Path) -> None:
+        small = Cost(0.1, adjacency=RECORD)
+        fitting = {}
+        for accounting in ("basic", "zcdp"):
+            with Ledger(path.with_name(accounting)) as book:
+                book.limit("registry", 3.0, 1e-6, accounting=accounting)
+                fitting[accounting] = 0
+                with pytest.raises(LimitError):
+                    for number in range(100):
+                        book.debit(asked(f"{number}", small))
+                        fitting[accounting] += 1
+        rho = largest_rho(3.0, 1e-6)
+        assert fitting == {"basic": 30, "zcdp": math.floor(rho / (0.1**2 / 2))}
+        assert fitting["zcdp"] > 30
+
+    def test_concentrated_sums_need_a_rho(self, path: Path) -> None:
+        with Ledger(path) as book:
+            book.limit("registry", 5.0, 1e-6, accounting="zcdp")
+            book.debit(asked("0", Cost(1.0, 1e-9, RECORD, 0.01)))
+            with pytest.raises(LimitError):
+                book.debit(asked("1", Cost(0.01, 1e-9, RECORD)))
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"epsilon": 0.0}, "a limit's epsilon must be positive, got 0.0"),
+            ({"epsilon": math.nan}, "a limit's epsilon must be positive, got nan"),
+            ({"epsilon": 1.0, "delta": 1.0}, "at least 0 and below 1, got 1.0"),
+            ({"epsilon": 1.0, "period": timedelta(0)}, "period must be positive, got 0:00:00"),
+            ({"epsilon": 1.0, "accounting": "pld"}, "must be one of .*, got 'pld'"),
+            ({"epsilon": 1.0, "accounting": "zcdp"}, "a finite epsilon and a positive delta"),
+        ],
+    )
+    def test_impossible_limits_are_refused(
+        self, path: Path, settings: dict[str, Any], message: str
+    ) -> None:
+        with Ledger(path) as book:
+            with pytest.raises(ValueError, match=message):
+                book.limit("registry", **settings)
+            assert book.lines() == []
+
+
+class TestRefusals:
+    """Refused questions are noted once, and change no sum."""
+
+    def test_a_refusal_is_noted_once_for_a_session_and_step(self, path: Path) -> None:
+        with Ledger(path) as book:
+            for session in ("a", "a", "b"):
+                with pytest.raises(LimitError):
+                    book.debit(asked(session))
+            noted = [(line.kind, line.session, line.reason) for line in book.lines()]
+            assert noted == [("refusal", "a", "LimitError"), ("refusal", "b", "LimitError")]
+            book.limit("registry", 1.0)
+            book.debit(asked("a"))
+            assert book.spending("registry")[0].epsilon == 1.0
+
+
+class TestFingerprints:
+    """Which records were asked about, told to nobody without the key."""
+
+    @given(st.permutations(range(8)), st.sampled_from((np.int8, np.int64, np.float64)))
+    def test_order_and_dtype_do_not_matter(self, order: list[int], dtype: Any) -> None:
+        scores = np.array([0.1, 0.1, 0.3, -0.0, 1.0, 0.3, 0.5, 0.25])
+        labels = np.array([0, 1, 1, 0, 1, 0, 0, 1], dtype=dtype)
+        expected = canonical_records(np.abs(scores), labels.astype(np.int64))
+        assert canonical_records(scores[order], labels[order]) == expected
+
+    def test_any_change_matters(self, path: Path) -> None:
+        scores, labels = np.array([0.1, 0.2, 0.3]), np.array([0, 1, 1])
+        with Ledger(path) as book, Ledger(path.with_name("other.db")) as other:
+            found = {
+                book.fingerprint(scores, labels),
+                other.fingerprint(scores, labels),
+                book.fingerprint(scores, 1 - labels),
+                book.fingerprint(scores[:2], labels[:2]),
+                book.fingerprint(np.nextafter(scores, 1), labels),
+                book.fingerprint(labels, scores),
+                book.fingerprint(scores),
+                book.fingerprint(np.repeat(scores, 2), np.repeat(labels, 2)),
+                book.fingerprint(scores[[1, 0, 2]], labels),
+            }
+            assert len(found) == 9
+            assert {len(each) for each in found} == {32}
+        with Ledger(path) as again:
+            assert again.fingerprint(scores, labels) in found
+
+    @pytest.mark.parametrize(
+        ("columns", "message"),
+        [
+            ([], "at least one column"),
+            ([[1.0, 2.0], [1.0]], r"one length, got shapes \[\(2,\), \(1,\)\]"),
+            ([[[1.0]]], r"one length, got shapes \[\(1, 1\)\]"),
+            ([[math.nan]], "finite numbers"),
+        ],
+    )
+    def test_what_is_no_table_is_refused(self, columns: list[Any], message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            canonical_records(*[np.array(column) for column in columns])
+
+
+class TestSecrecy:
+    """What the ledger's files hold, and who may read them."""
+
+    def test_neither_records_nor_replies_nor_asks_are_in_the_book(self, path: Path) -> None:
+        scores, labels = np.array([0.123456789, 0.987654321]), np.array([0, 1])
+        query = b"ranks of your records: 17, 42"
+        with Ledger(path) as book:
+            book.limit("registry", 1.0)
+            entry = asked(
+                fingerprint=book.fingerprint(scores, labels), request=request_digest(query)
+            )
+            answer_once(book, entry, replying(b"secret reply"))
+            held = b"".join(file.read_bytes() for file in path.parent.iterdir())
+        plain = canonical_records(scores, labels)
+        for secret in (
+            scores.tobytes(),
+            plain,
+            request_digest(plain),
+            request_digest(query),
+            query,
+        ):
+            assert secret not in held
+        assert b"secret reply" not in held
+
+    def test_only_the_owner_may_read(self, path: Path) -> None:
+        with Ledger(path) as book:
+            book.limit("registry", 1.0)
+            modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
+        names = ("book.db", "book.db-shm", "book.db-wal", "book.db.key")
+        assert modes == dict.fromkeys(names, 0o600)
+
+    @pytest.mark.parametrize("name", ["book.db", "book.db.key"])
+    def test_files_that_others_may_read_are_refused(self, path: Path, name: str) -> None:
+        Ledger(path).close()
+        path.with_name(name).chmod(0o640)
+        with pytest.raises(LedgerError, match=f"{name} must be its owner's only, got mode 640"):
+            Ledger(path)
+
+    def test_a_book_without_its_key_can_be_read_and_not_continued(self, path: Path) -> None:
+        with Ledger(path) as book:
+            book.limit("registry", 1.0)
+        path.with_name("book.db.key").unlink()
+        with pytest.raises(LedgerError, match=r"book\.db\.key is missing"):
+            Ledger(path)
+        with Ledger.open_readonly(path) as pages:
+            assert pages.verify() == 1
+
+    def test_another_books_key_is_refused(self, path: Path) -> None:
+        for each in (path, path.with_name("other.db")):
+            Ledger(each).close()
+        path.with_name("other.db.key").replace(path.with_name("book.db.key"))
+        with pytest.raises(LedgerError, match="is not the key of"):
+            Ledger(path)
+
+    @pytest.mark.parametrize("content", [b"", b"score,label\n", b"SQLite format 3\0" + bytes(4080)])
+    def test_other_files_are_no_books(self, path: Path, content: bytes) -> None:
+        Ledger(path).close()
+        path.write_bytes(content)
+        for opening in (Ledger, Ledger.open_readonly):
+            with pytest.raises(LedgerError, match=r"book\.db (is not|cannot be used as) a ledger"):
+                opening(path)
+
+    def test_a_book_that_is_not_there(self, path: Path) -> None:
+        with pytest.raises(FileNotFoundError):
+            Ledger.open_readonly(path)
+        with pytest.raises(FileNotFoundError) as missing:
+            Ledger(path / "deeper")
+        assert missing.value.filename == str(path)
+
+
+class TestEntries:
+    """What an entry must say."""
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"dataset": ""}, "dataset must be 1 to 200 printable characters, got ''"),
+            ({"session": "x" * 201}, "session must be 1 to 200 printable"),
+            ({"step": "a\nb"}, "step must be 1 to 200 printable"),
+            ({"request": b"short"}, "request must have 32 bytes, got 5"),
+            ({"fingerprint": b""}, "fingerprint must have 32 bytes, got 0"),
+            ({"cost": Cost(0.0)}, "a cost must name its adjacency"),
+        ],
+    )
+    def test_others_are_refused(self, change: dict[str, Any], message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            asked(**change)

@@ -1,0 +1,184 @@
+"""The names of protocols, and what is imported for one of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tacit import DPAUC, ExactAUC
+from tacit.protocol import registry
+from tacit.protocol.registry import (
+    SettingError,
+    comparison_names,
+    comparison_of,
+    kind_of,
+    protocol_names,
+    protocol_of,
+    register,
+)
+from tacit.protocol.settings import setting
+
+HEAVY = ("scipy.special", "scipy.stats", "pyarrow", "opendp", "dp_accounting", "tacit.planning")
+
+MODULE = '''
+"""A protocol in a package of its own."""
+
+from dataclasses import dataclass
+
+from tacit.protocol.settings import EPSILON, setting
+from tacit.protocols.baselines import ExactAUC
+
+
+@dataclass(frozen=True)
+class Foreign(ExactAUC):
+    """The exact AUC under another name, with a setting."""
+
+    rounding: float = setting(default=0.0, help="to what the figure is rounded")
+    epsilon: float = setting(default=1.0, help=EPSILON)
+
+    name = "foreign-auc"
+'''
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {})
+
+
+def install(folder: Path, distribution: str, entries: str) -> None:
+    """A distribution as pip leaves it: a module, and its metadata with entry points."""
+    module = distribution.replace("-", "_")
+    (folder / f"{module}.py").write_text(MODULE)
+    made = folder / f"{module}-1.0.dist-info"
+    made.mkdir()
+    (made / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+    (made / "entry_points.txt").write_text(f"[tacit.protocols]\n{entries}\n")
+
+
+def run(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """A Python with the packages of a folder."""
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(folder)},
+    )
+
+
+@pytest.mark.parametrize("name", protocol_names())
+def test_a_class_has_the_name_it_is_found_by(name: str) -> None:
+    assert kind_of(name).name == name
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(SettingError, match=r"must be one of .*fedauc, .*, got 'auc'"):
+        protocol_of("auc", {})
+
+
+def test_a_comparison_has_the_name_of_its_protocol() -> None:
+    assert "fedauc" in comparison_names()
+    assert comparison_of("fedauc", {"epsilon": 2.0}).guarantee.epsilon == 2.0
+    with pytest.raises(SettingError, match="must be one of fedauc, got 'dpauc'"):
+        comparison_of("dpauc", {"epsilon": 2.0})
+
+
+def test_what_is_not_used_is_refused_with_the_choices_that_were_made() -> None:
+    with pytest.raises(SettingError, match="does not use the setting 'beta' with mechanism") as bad:
+        protocol_of("fedauc", {"epsilon": 1.0, "beta": 0.3})
+    assert bad.value.choices == ("mechanism staircase", "allocation influence")
+
+
+def test_the_names_of_one_package_are_those_that_no_other_has(tmp_path: Path) -> None:
+    install(tmp_path, "foreign", "foreign-auc = foreign:Foreign\ndpauc = foreign:Foreign")
+    code = (
+        "from tacit.protocol.registry import names_registered_by as names\n"
+        "print('dpauc' in names('tacit'), 'fedauc' in names('tacit'), names('foreign'))"
+    )
+    assert run(tmp_path, "-c", code).stdout == "False True ('foreign-auc',)\n"
+
+
+def test_a_class_of_the_program_is_registered_by_a_decorator() -> None:
+    @register
+    @dataclass(frozen=True)
+    class Mine(ExactAUC):
+        flavour: str = setting(default="mild", choices=("mild", "hot"), help="how")
+        name = "mine"
+
+    assert "mine" in protocol_names()
+    assert kind_of("mine") is Mine
+    assert protocol_of("mine", {"flavour": "hot"}).settings == {"flavour": "hot"}
+
+
+def test_a_class_may_be_defined_again_but_not_by_another() -> None:
+    def defined() -> type[ExactAUC]:
+        @dataclass(frozen=True)
+        class Mine(ExactAUC):
+            name = "mine"
+
+        return Mine
+
+    register(defined())
+    again = register(defined())
+    assert kind_of("mine") is again
+
+    @dataclass(frozen=True)
+    class Other(ExactAUC):
+        name = "mine"
+
+    with pytest.raises(SettingError, match=r"several protocols are called 'mine': .*Mine and .*Ot"):
+        register(Other)
+
+
+def test_a_name_that_a_package_has_is_not_registered_again() -> None:
+    @dataclass(frozen=True)
+    class Mine(DPAUC):
+        pass
+
+    with pytest.raises(SettingError, match=r"called 'dpauc': .*:DPAUC of tacit and .*Mine"):
+        register(Mine)
+
+
+def test_a_protocol_of_another_package_runs_by_its_name(tmp_path: Path) -> None:
+    install(tmp_path, "foreign-package", "foreign-auc = foreign_package:Foreign")
+    records = tmp_path / "records.csv"
+    records.write_text("score,label\n0.1,0\n0.4,1\n0.3,0\n0.9,1\n")
+    tacit = ("-c", "from tacit.cli import main; main()", "evaluate")
+    done = run(tmp_path, *tacit, records, "--protocol", "foreign-auc", "--rounding", 0.25)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "AUC" in done.stdout
+    shown = run(tmp_path, *tacit, "--help")
+    assert "--rounding FLOAT" in shown.stdout
+    assert "foreign-auc: to what the figure is rounded." in " ".join(shown.stdout.split())
+
+
+def test_a_name_that_two_packages_register_is_refused_with_both(tmp_path: Path) -> None:
+    install(tmp_path, "one-package", "foreign-auc = one_package:Foreign")
+    install(tmp_path, "two-package", "foreign-auc = two_package:Foreign")
+    asked = "kind_of('dpauc'); kind_of('foreign-auc')"
+    program = f"from tacit.protocol.registry import kind_of; {asked}"
+    done = run(tmp_path, "-c", program)
+    assert "several protocols are called 'foreign-auc'" in done.stderr
+    assert "one_package:Foreign of one-package" in done.stderr
+    assert "two_package:Foreign of two-package" in done.stderr
+
+
+def test_a_class_with_another_name_than_its_entry_is_refused(tmp_path: Path) -> None:
+    install(tmp_path, "one-package", "other-auc = one_package:Foreign")
+    done = run(tmp_path, "-c", "from tacit.protocol.registry import kind_of; kind_of('other-auc')")
+    assert "the protocol 'other-auc' calls itself 'foreign-auc'" in done.stderr
+
+
+@pytest.mark.parametrize("program", ["import tacit", "import tacit.protocol.registry"])
+def test_importing_imports_little(program: str) -> None:
+    """A federation's nodes start a process for every message, which pays for what it imports."""
+    told = f"import sys; print([name for name in {HEAVY} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{program}; {told}"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,91 @@
+"""What a malicious aggregator may try: 38 strategies on the real cipher, all refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.protocols.encrypted.bfv import ExactAggregator
+from tacit.protocols.encrypted.packing import cumulative_counts
+from tests.protocols.encrypted.forging import (
+    HONEST,
+    PARTIES,
+    SCHEME,
+    THRESHOLDS,
+    exact_area,
+    exact_half_range,
+    federation,
+)
+from tests.protocols.encrypted.strategies import (
+    FORGED,
+    STRATEGIES,
+    UNCHANGED,
+    KeptParty,
+    Room,
+    answers,
+    outcome,
+    plus,
+    rooms,
+)
+
+pytest.importorskip("tenseal")
+
+TRIES = 20
+"""Sessions in which each strategy is tried; ``python -m benchmarks.cheating`` tries more."""
+
+
+@pytest.fixture(scope="module")
+def sessions() -> list[Room]:
+    return list(rooms(TRIES))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES.keys())
+def test_cheating_is_refused(sessions: list[Room], strategy: Callable[[Room], list[bytes]]) -> None:
+    """The one answer in 484 that adds to the copies of an empty cell in both runs is harmless."""
+    outcomes = [outcome(room, strategy) for room in sessions]
+    assert FORGED not in outcomes
+    assert outcomes.count(UNCHANGED) < TRIES / 4
+
+
+def test_an_answer_that_counts_as_forged(sessions: list[Room]) -> None:
+    """The test above would notice: without the second run, a scaled numerator is believed."""
+    room = sessions[0]
+    scheme = replace(SCHEME, checked=False)
+    party = KeptParty(scheme, room.party.secret, room.party.session, PARTIES)
+    uploads = party.uploads(cumulative_counts(federation(), THRESHOLDS), range(PARTIES))
+    places = dict.fromkeys(scheme.layout.falling().tolist(), 3)
+    forged = Room(party, room.keys, uploads, None)
+
+    def added(_: Room) -> list[bytes]:
+        evaluator = room.evaluators[0]
+        total = plus(places)(evaluator, evaluator.total([upload[0] for upload in uploads]), 0)
+        mask = ExactAggregator(scheme, room.keys).mask(0)
+        return [evaluator.answer(total, HONEST, mask)]
+
+    assert outcome(forged, added) == FORGED
+
+
+def test_honest_answers_are_accepted(sessions: list[Room]) -> None:
+    """Of the aggregator itself, of the same work by hand, and with parties added in any order."""
+    expected = exact_area()
+    for room in sessions[:3]:
+        for made in (
+            ExactAggregator(SCHEME, room.keys).answers(room.uploads),
+            answers(room),
+            answers(room, after=lambda evaluator, value, run: value),
+            answers(room, lambda run, room=room: room.of(run)[::-1]),  # type: ignore[misc]
+        ):
+            found = room.party.opened(made)
+            assert found.value == pytest.approx(expected, rel=3e-6)
+            assert found.half_range == pytest.approx(exact_half_range(), rel=3e-5)
+
+
+def test_wrong_numbers_of_answers_and_uploads(sessions: list[Room]) -> None:
+    room = sessions[0]
+    with pytest.raises(HomomorphicError, match="there are 2 answers, got 1"):
+        room.party.opened(answers(room)[:1])
+    with pytest.raises(HomomorphicError, match="every party sends 2 ciphertexts"):
+        ExactAggregator(SCHEME, room.keys).answers([upload[:1] for upload in room.uploads])

@@ -1,0 +1,541 @@
+"""EncryptedAUC: exact on its thresholds, small messages, and nothing else in anybody's hands."""
+
+from __future__ import annotations
+
+import math
+import os
+from fractions import Fraction
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import tacit
+from tacit.crypto.homomorphic.bfv import DEGREE
+from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.identities import Identity, Roster
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocol.conversation import ClientState, Query
+from tacit.protocols.encrypted.bfv import ExactAggregator, ExactParty, ExactScheme
+from tacit.protocols.encrypted.packing import (
+    SPREAD,
+    Counts,
+    Layout,
+    Numbers,
+    Scale,
+    below,
+    collisions,
+    cumulative_counts,
+)
+from tacit.protocols.encrypted.protocol import EncryptedAUC
+from tacit.protocols.encrypted.steps import (
+    as_field,
+    as_parts,
+    introduce,
+    open_answer,
+    pin,
+    send_counts,
+    share_keys,
+)
+from tacit.running.simulation import simulate
+
+pytest.importorskip("tenseal")
+
+
+def federation(records: int = 4000, clients: int = 5, seed: int = 0) -> Clients:
+    scores, labels = tacit.binormal_scores(records // 4, records - records // 4, 0.75, seed=seed)
+    return Clients.split(scores, labels, clients, seed=seed)
+
+
+def naive_trapezoid(clients: Clients, thresholds: int) -> float:
+    """The area under the pooled curve, point by point."""
+    points = [(0, 0)]
+    for threshold in np.linspace(0, 1, thresholds)[::-1]:
+        called = clients.scores >= threshold
+        hits = int(clients.labels[called].sum())
+        points.append((int(called.sum()) - hits, hits))
+    area = sum((b[0] - a[0]) * (a[1] + b[1]) for a, b in pairwise(points))
+    return area / (2 * points[-1][0] * points[-1][1])
+
+
+def run(clients: Clients, protocol: EncryptedAUC, **options: Any) -> float:
+    return float(simulate(clients, protocol, NoNoise(), **options).server_result.value)
+
+
+@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
+@pytest.mark.parametrize("clients", [2, 7])
+def test_exact_without_perturbation(adversary: Any, clients: int) -> None:
+    data = federation(clients=clients)
+    plain = EncryptedAUC(40, adversary, most_records=5000, perturbed=False)
+    assert run(data, plain) == naive_trapezoid(data, 40)
+
+
+@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
+def test_perturbation_is_below_a_millionth_and_there(adversary: Any) -> None:
+    data = federation()
+    value = run(data, EncryptedAUC(40, adversary, most_records=5000))
+    exact = naive_trapezoid(data, 40)
+    assert 0 < abs(value - exact) < 1e-6 * exact
+
+
+def test_ckks_to_a_millionth() -> None:
+    data = federation()
+    value = run(data, EncryptedAUC(100, scheme="ckks", most_records=5000))
+    assert abs(value - naive_trapezoid(data, 100)) < 1e-6
+
+
+@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
+def test_each_party_on_its_own_gives_the_same(adversary: Any) -> None:
+    """One notebook a party: all that they share travelled sealed, past the aggregator."""
+    data = federation(clients=3)
+    protocol = EncryptedAUC(20, adversary, most_records=5000, perturbed=False)
+    assert run(data, protocol, chunk=1) == naive_trapezoid(data, 20)
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 2**32), thresholds=st.integers(5, 60), clients=st.integers(2, 6))
+def test_any_data(seed: int, thresholds: int, clients: int) -> None:
+    """Ties, scores of 0 and 1, parties with one class."""
+    rng = np.random.default_rng(seed)
+    scores = np.round(rng.random(60), rng.integers(1, 4))
+    labels = rng.permutation(np.arange(60) % 3 == 0).astype(np.int8)
+    data = Clients.from_arrays(scores, labels, rng.permutation(np.arange(60) % clients))
+    protocol = EncryptedAUC(thresholds, most_records=60, perturbed=False)
+    assert run(data, protocol) == pytest.approx(naive_trapezoid(data, thresholds), rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "most"),
+    [
+        (EncryptedAUC(100, most_records=5000), 200_000),
+        (EncryptedAUC(100, "malicious", most_records=5000), 400_000),
+    ],
+)
+def test_bytes_of_a_client(protocol: EncryptedAUC, most: int) -> None:
+    made = simulate(federation(), protocol, NoNoise())
+    assert made.rounds == 4
+    assert np.all(made.bytes_sent[1:] <= most)
+    assert made.bytes_sent[0] <= most + 1_200_000
+
+
+def test_findings_and_costs() -> None:
+    protocol = EncryptedAUC(50, most_records=5000)
+    result = tacit.evaluate(federation(), protocol, exact=True)
+    assert result.spent == protocol.guarantee
+    assert math.isinf(result.spent.epsilon)
+    assert result.auc.privacy_error == 0
+    assert math.isnan(result.auc.sampling_error)
+    assert result.exact is not None
+    assert result.auc.half_range is not None
+    assert abs(result.auc.value - result.exact) < result.auc.half_range
+    assert result.auc.approximation_error == pytest.approx(result.auc.half_range / math.sqrt(3))
+    assert result.to_dict()["auc"]["half_range"] == result.auc.half_range
+    assert result.to_dict()["protocol"]["scheme"] == "bfv"
+    unperturbed = EncryptedAUC(50, most_records=5000, perturbed=False)
+    warnings = tacit.evaluate(federation(), unperturbed).warnings
+    assert any("not perturbed" in warning for warning in warnings)
+
+
+def naive_half_range(clients: Clients, thresholds: int) -> Fraction:
+    """Half the pairs that share a cell, over all; scores of 1 are ties among themselves."""
+    cells = np.searchsorted(np.linspace(0, 1, thresholds), clients.scores, side="right")
+    inside = clients.scores < 1
+    counts = [
+        np.bincount(cells[inside & (clients.labels == label)], minlength=thresholds + 1)
+        for label in (0, 1)
+    ]
+    positives = int(clients.labels.sum())
+    return Fraction(int(counts[0] @ counts[1]), 2 * positives * (clients.records - positives))
+
+
+def crowded(kind: str) -> Clients:
+    """Scores at both ends of [0, 1], on few points, or at its very ends."""
+    scores, labels = tacit.binormal_scores(600, 1400, 0.75, seed=0)
+    inside = np.clip(scores, 1e-9, 1 - 1e-9)
+    made = {
+        "crowded": 1 / (1 + (1 / inside - 1) ** 6),
+        "tied": np.round(scores, 1),
+        "at the ends": np.where(scores > 0.6, 1.0, np.where(scores < 0.4, 0.0, scores)),
+        "apart": np.where(labels == 1, 0.95, 0.05),
+    }
+    return Clients.split(made[kind], labels, 5, seed=0)
+
+
+@pytest.mark.parametrize("kind", ["crowded", "tied", "at the ends", "apart"])
+@pytest.mark.parametrize("thresholds", [25, 50, 100])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"adversary": "malicious"}, {"scheme": "ckks"}],
+    ids=["semi-honest", "malicious", "ckks"],
+)
+def test_the_interval_holds_the_exact_auc_whatever_the_scores(
+    kind: str, thresholds: int, options: dict[str, Any]
+) -> None:
+    """It is the certain range, no wider than pairs in cells, perturbation and rounding make it."""
+    data = crowded(kind)
+    made = tacit.evaluate(data, EncryptedAUC(thresholds, most_records=2000, **options), exact=True)
+    low, high = made.auc.interval()
+    assert made.exact is not None
+    assert low <= made.exact <= high
+    exact = float(naive_half_range(data, thresholds))
+    assert made.auc.half_range is not None
+    assert exact <= made.auc.half_range < 1.01 * exact + (1e-5 if "scheme" in options else 3e-6)
+
+
+def test_the_range_of_ckks_holds_the_scheme_s_own_error() -> None:
+    """Rare positives: the denominator is near what the scheme can tell from 0."""
+    scores, labels = tacit.binormal_scores(12, 5988, 0.9, seed=0)
+    data = Clients.split(scores, labels, 3, seed=0)
+    protocol = EncryptedAUC(100, scheme="ckks", most_records=12_000)
+    made = tacit.evaluate(data, protocol, exact=True)
+    low, high = made.auc.interval()
+    assert made.exact is not None
+    assert low <= made.exact <= high
+    assert abs(made.auc.value - naive_trapezoid(data, 100)) < 1e-5
+
+
+@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
+def test_the_half_range_is_exact_without_perturbation(adversary: Any) -> None:
+    data = crowded("crowded")
+    protocol = EncryptedAUC(40, adversary, most_records=2000, perturbed=False)
+    found = simulate(data, protocol, NoNoise()).server_result
+    assert float(found.half_range) == pytest.approx(float(naive_half_range(data, 40)), rel=1e-15)
+    assert Fraction(float(found.half_range)) >= naive_half_range(data, 40)
+    assert bool(found.covers(tacit.evaluate(data, tacit.ExactAUC()).auc.value))
+
+
+def test_scores_of_one_hide_nothing() -> None:
+    """A cell that is a single point holds ties, which count half anyway."""
+    data = Clients.from_arrays([1.0, 1.0, 1.0, 0.2], [1, 0, 1, 0], [0, 0, 1, 1])
+    protocol = EncryptedAUC(10, most_records=20, perturbed=False)
+    found = simulate(data, protocol, NoNoise()).server_result
+    assert float(found.value) == 0.75
+    assert float(found.half_range) < 1e-300
+
+
+@given(
+    pairs=st.tuples(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9)),
+    perturbations=st.tuples(*[st.floats(0, 1)] * 3),
+    places=st.integers(7, 12),
+)
+def test_no_perturbation_moves_the_range_off_the_exact_auc(
+    pairs: tuple[int, int, int], perturbations: tuple[float, float, float], places: int
+) -> None:
+    """For any numbers of pairs in one cell that count, none or all of them, and any u, v, w.
+
+    Without the perturbations' width in the bounds this fails where no pair shares a cell.
+    """
+    before, hidden, after = pairs
+    total = before + hidden + after + 10**9
+    scale = Scale(2**17)
+    multiplier = scale.bound // 2
+    u, v, w = (int(part * scale.width) for part in perturbations)
+    numbers = Numbers(
+        multiplier * 2 * (2 * before + hidden) + u, multiplier * 2 * total + v,
+        multiplier * 2 * hidden + w,
+    )  # fmt: skip
+    found = scale.area(numbers, perturbed=True)
+    for told in (found, found.rounded(places, 3)):
+        value, reach = Fraction(told.value), Fraction(told.half_range)
+        assert value - reach <= Fraction(before, total)
+        assert Fraction(before + hidden, total) <= value + reach
+
+
+def test_the_width_of_the_perturbation_is_in_the_range() -> None:
+    """Pairs that share no cell, the denominator perturbed most: the exact AUC is not the value."""
+    scale = Scale(2**17)
+    total, before = 2**31, 2**31 - 5
+    numbers = Numbers(scale.bound * 4 * before, scale.bound * 2 * total + scale.width, 0)
+    found = scale.area(numbers, perturbed=True)
+    assert found.value < before / total <= found.value + found.half_range
+    assert found.half_range < 1e-6
+    assert scale.area(numbers, perturbed=False).value + 1e-12 < before / total
+
+
+@pytest.mark.parametrize("changed", [Numbers(2**60, 5, 0), Numbers(10, 4, 0), Numbers(3, 4, 9)])
+def test_numbers_that_no_honest_answer_holds_are_refused(changed: Numbers) -> None:
+    with pytest.raises(OverflowError, match="did not compute as agreed"):
+        Scale(16).area(changed, perturbed=False)
+
+
+@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
+def test_one_class_alone_has_no_auc(adversary: Any) -> None:
+    data = Clients.from_arrays(np.linspace(0, 1, 20), np.ones(20), np.arange(20) % 2)
+    with pytest.raises(DataError, match="without both classes"):
+        run(data, EncryptedAUC(10, adversary, most_records=20))
+    with pytest.raises(DataError, match="without both classes"):
+        run(data, EncryptedAUC(10, scheme="ckks", most_records=20))
+
+
+def test_scores_outside_the_unit_interval_are_refused() -> None:
+    data = Clients.from_arrays([0.1, 1.5, 0.2, 0.3], [0, 1, 1, 0], [0, 0, 1, 1])
+    with pytest.raises(DataError):
+        run(data, EncryptedAUC(10, most_records=20))
+
+
+def test_overflow_is_refused_before_anything_is_sent() -> None:
+    with pytest.raises(ValueError, match=r"most_records must be at most 11863283.*2 P N c"):
+        EncryptedAUC(adversary="malicious", most_records=11_863_284)
+    assert EncryptedAUC(adversary="malicious", most_records=11_863_283)._exact.runs == 2
+    with pytest.raises(ValueError, match=r"most_records must be at most \d{15,}, or 2 P N c"):
+        EncryptedAUC(most_records=2**60)
+    with pytest.raises(DataError, match="most_records is 500 for all parties"):
+        run(federation(), EncryptedAUC(10, most_records=500))
+
+
+@pytest.mark.parametrize(("factor", "runs"), [(1, 1), (2**13, 2), (2**30, 2)])
+@pytest.mark.parametrize("perturbed", [True, False])
+def test_more_records_than_a_modulus_holds(factor: int, runs: int, perturbed: bool) -> None:
+    """Counts of up to 4 * 10^12 records: exact, but for the perturbation, modulo two primes."""
+    data = federation(clients=2)
+    protocol = EncryptedAUC(20, most_records=4000 * factor, perturbed=perturbed)
+    party = protocol.scheme_party(os.urandom(32), bytes(16), 2)
+    counts = cumulative_counts(data, 20)
+    names = ("rising", "falling", "inside", "positives", "negatives")
+    many = Counts(**{name: factor * getattr(counts, name) for name in names})
+    uploads = party.uploads(many, [0, 1])
+    assert {len(upload) for upload in uploads} == {runs}
+    answers = protocol.scheme_aggregator(party.evaluation_keys()).answers(uploads)
+    found, exact = party.opened(answers), naive_trapezoid(data, 20)
+    assert abs(found.value - exact) < 1e-6 * exact
+    assert (found.value == exact) == (not perturbed)
+    assert found.half_range == pytest.approx(float(naive_half_range(data, 20)), abs=2e-6)
+
+
+def test_more_records_than_agreed_are_noticed_by_the_answer() -> None:
+    """No party alone is too large, but all together are four times what was agreed."""
+    with pytest.raises(HomomorphicError, match="more than 1001 records"):
+        run(federation(clients=4), EncryptedAUC(10, most_records=1001))
+
+
+@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
+def test_bound_far_above_the_records_is_refused(adversary: Any) -> None:
+    with pytest.raises(DataError, match="agree on a bound nearer"):
+        run(federation(), EncryptedAUC(10, adversary, most_records=2**20))
+
+
+def test_settings_outside_their_range() -> None:
+    for options, sentence in (
+        ({"adversary": "rude"}, "adversary must be one of"),
+        ({"scheme": "bgv"}, "scheme must be one of"),
+        ({"thresholds": 4}, "thresholds must be at least 5, got 4"),
+        ({"thresholds": 910}, "from 5 to 909 products, got 910"),
+        ({"thresholds": 227, "adversary": "malicious"}, "from 5 to 909 products, got 912"),
+        ({"thresholds": 5000, "scheme": "ckks"}, "at most 4095, got 5000"),
+        ({"scheme": "ckks", "adversary": "malicious"}, "use scheme='bfv'"),
+        ({"most_records": 1}, "most_records must be at least 2, got 1"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            EncryptedAUC(**options)
+
+
+def test_no_layout_has_collisions() -> None:
+    """Every accepted size at the ends, and every 7th between."""
+    sizes = [5, 6, 7, 8, 404, 908, 909, *range(9, 908, 101)]
+    assert [size for size in sizes if collisions(Layout(size)).size] == []
+    assert all(Layout(size).used.max() < DEGREE for size in sizes)
+    assert all(np.unique(Layout(size).used).size == 3 * size + 6 for size in sizes)
+
+
+@pytest.mark.parametrize("products", [24, 44, 404, 909])
+def test_other_coefficients_of_the_square_mix_many_products(products: int) -> None:
+    """Where counts of two cells meet, at least J / 2 products of independent slots do.
+
+    An aggregator that shifts the square would otherwise bring a single one into an answer.
+    """
+    layout = Layout(products)
+
+    def reached(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+        spectrum = [np.fft.rfft(np.bincount(own, minlength=DEGREE)) for own in (first, second)]
+        return np.rint(np.fft.irfft(spectrum[0] * spectrum[1], DEGREE)).astype(np.int64)
+
+    firsts = np.concatenate([layout.rising(), layout.inside()])
+    across = np.flatnonzero(reached(firsts, layout.falling()))
+    others = np.setdiff1d(across, layout.places)
+    assert (reached(layout.used, layout.used)[others] // 2).min() >= products // 2
+
+
+def test_counts_add_up_over_clients() -> None:
+    data = federation()
+    counts = cumulative_counts(data, 30)
+    assert np.array_equal(counts.positives + counts.negatives, data.sizes)
+    whole = cumulative_counts(Clients.from_arrays(data.scores, data.labels), 30)
+    assert np.array_equal(counts.rising.sum(axis=1), whole.rising[:, 0])
+    assert np.array_equal(counts.falling.sum(axis=1), whole.falling[:, 0])
+
+
+def _numbers(perturbed: bool, times: int) -> tuple[list[Numbers], int, int]:
+    """What key holders see of many answers to one set of counts, and the true numbers."""
+    data = federation(records=2**16, clients=2)
+    scheme = ExactScheme(20, Scale(2**16), False, 4, perturbed)
+    party = ExactParty(scheme, os.urandom(32), bytes(16), 2)
+    uploads = party.uploads(cumulative_counts(data, 20), [0, 1])
+    aggregator = ExactAggregator(scheme, party.evaluation_keys())
+    seen = [party._numbers(0, aggregator.answers(uploads)[0]) for _ in range(times)]
+    counts = cumulative_counts(Clients.from_arrays(data.scores, data.labels), 20)
+    numerator = 2 * int((counts.rising * counts.falling).sum())
+    return seen, numerator, 2 * int(counts.positives[0]) * int(counts.negatives[0])
+
+
+def test_perturbed_answers_betray_no_multiplier_by_their_gcd() -> None:
+    """Unperturbed, the gcd of two is a multiple of c. Perturbed, one of fifteen above 2^15 is rare.
+
+    The gcd of two random numbers is above g with probability below ``1 / g``: once in 2,000 runs.
+    """
+    exact, numerator, denominator = _numbers(False, 3)
+    common = math.gcd(numerator, denominator)
+    for seen in exact:
+        assert math.gcd(*seen[:2]) * denominator == common * seen.denominator
+    perturbed, _, _ = _numbers(True, 5)
+    assert all(math.gcd(*two) < 2**15 for seen in perturbed for two in combinations(seen, 2))
+    for seen in perturbed:
+        assert abs(seen[0] / seen[1] - numerator / denominator) < 1e-6
+
+
+@pytest.mark.parametrize(("most_records", "share"), [(2**16, 1 / 3), (2**17, 1.0)])
+def test_as_many_multipliers_fit_an_answer_as_is_said(most_records: int, share: float) -> None:
+    """A party that tries every c finds even X, Y and Z within the perturbation for this many."""
+    scale = Scale(most_records)
+    half = most_records // 2
+    true = np.array([2 * (half * half * 3 // 4), 2 * half * half, 2 * (half * half // 97)])
+    added = np.array([below(scale.width) for _ in range(3)])
+    seen = scale.multiplier() * true + added
+    tried = np.arange(scale.bound // SPREAD, scale.bound + 1)[:, np.newaxis]
+    even = seen // (2 * tried) * 2
+    fits = (seen - tried * even < scale.width).all(axis=1)
+    assert fits.mean() >= share - 1e-3
+
+
+def test_multipliers_differ_between_answers() -> None:
+    seen, _, denominator = _numbers(False, 4)
+    assert len({pair[1] // denominator for pair in seen}) > 1
+
+
+def test_identities_are_pinned() -> None:
+    data, protocol = federation(clients=3), EncryptedAUC(10, most_records=5000)
+    identities = [Identity.generate() for _ in range(3)]
+    roster = Roster(tuple(identity.public for identity in identities))
+    state = ClientState()
+    pin(state, identities, roster)
+    assert run(data, protocol, state=state) == pytest.approx(naive_trapezoid(data, 10), rel=1e-6)
+    strangers = ClientState()
+    pin(strangers, [Identity.generate() for _ in range(3)], roster)
+    with pytest.raises(HomomorphicError, match="not those of the roster"):
+        run(data, protocol, state=strangers)
+    pin(strangers, identities[:2], roster)
+    with pytest.raises(HomomorphicError, match="2 identities are pinned for 3 clients"):
+        run(data, protocol, state=strangers)
+
+
+def test_the_server_is_sent_no_secret() -> None:
+    """All bytes that reach the generator, searched for the secret and the key derived from it."""
+    from tacit.crypto.homomorphic.bfv import bfv_parameters
+    from tacit.crypto.homomorphic.engine import secret_key_of, stored
+    from tacit.crypto.homomorphic.keys import key_seed
+    from tacit.protocols.encrypted.steps import NOTE
+
+    data, protocol, state = (
+        federation(clients=3),
+        EncryptedAUC(10, most_records=5000),
+        ClientState(),
+    )
+    conversation = protocol.conversation(3)
+    query, seen, secrets = next(conversation), b"", []
+    while True:
+        reply = query.step.answer(data, query, NoNoise(), state)
+        seen += b"".join(np.asarray(getattr(f, "values", f)).tobytes() for f in reply.values())
+        seat = state.recall(NOTE)
+        if seat is not None and seat.secret is not None:
+            seed = key_seed(seat.secret, seat.meeting.session)
+            key = stored(secret_key_of(bfv_parameters(), seed))
+            secrets = [seat.secret, seed, key[100:164], seat.meeting.session]
+        try:
+            query = conversation.send(reply)
+        except StopIteration:
+            break
+    assert [secret in seen for secret in secrets] == [False, False, False, True]
+    assert state.recall(NOTE) is None
+
+
+def test_steps_out_of_turn() -> None:
+    protocol = EncryptedAUC(10, most_records=5000)
+    data, state = federation(clients=2), ClientState()
+    boxes = {"box": as_field([b"", b""])}
+    with pytest.raises(HomomorphicError, match="in no session"):
+        send_counts.answer(data, Query(send_counts, protocol, per_client=boxes), NoNoise(), state)
+    introduce.answer(data, Query(introduce, protocol), NoNoise(), state)
+    with pytest.raises(HomomorphicError, match="not introduced themselves yet"):
+        send_counts.answer(data, Query(send_counts, protocol, per_client=boxes), NoNoise(), state)
+    with pytest.raises(HomomorphicError, match="messages travel as bytes"):
+        as_parts(np.zeros(3))
+
+
+def test_counts_of_one_client() -> None:
+    counts = Counts(
+        np.arange(6).reshape(3, 2), *np.ones((2, 3, 2), dtype=np.int64), *np.eye(2, dtype=int)
+    )
+    assert counts.of(1).rising.tolist() == [1, 3, 5]
+    assert counts.of(1).positives.tolist() == [0]
+
+
+@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
+def test_an_auc_is_told_to_seven_places(adversary: Any) -> None:
+    """With all its digits the aggregator, which knows how it answered, finds the class totals."""
+    data = federation(clients=3)
+    told = run(data, EncryptedAUC(20, adversary, most_records=5000))
+    assert told == round(told, 7)
+    assert told == pytest.approx(naive_trapezoid(data, 20), abs=1e-6)
+
+
+def test_nothing_opens_after_an_answer_that_was_refused() -> None:
+    """A session has one attempt: after a forgery the honest answer is not looked at."""
+    data, state = federation(clients=3), ClientState()
+    conversation = EncryptedAUC(20, "malicious", most_records=5000).conversation(3)
+    query = next(conversation)
+    while query.step is not open_answer:
+        query = conversation.send(query.step.answer(data, query, NoNoise(), state))
+    answer = query.broadcast["answer"]
+    damaged = answer[:-4000] + answer[len(answer) // 2 - 4000 : len(answer) // 2]
+    forged = Query(open_answer, query.protocol, broadcast={"answer": damaged})
+    with pytest.raises(HomomorphicError):
+        open_answer.answer(data, forged, NoNoise(), state)
+    with pytest.raises(HomomorphicError, match="in no session"):
+        open_answer.answer(data, query, NoNoise(), state)
+
+
+def test_the_secret_is_sealed_once() -> None:
+    data, protocol, state = (
+        federation(clients=2),
+        EncryptedAUC(20, most_records=5000),
+        ClientState(),
+    )
+    said = introduce.answer(data, Query(introduce, protocol), NoNoise(), state)
+    introductions = as_parts(said["introduction"])
+    query = Query(share_keys, protocol, broadcast={"introductions": introductions})
+    share_keys.answer(data, query, NoNoise(), state)
+    with pytest.raises(HomomorphicError, match="a key seals one message"):
+        share_keys.answer(data, query, NoNoise(), state)
+
+
+def test_thresholds_may_be_quantiles_that_were_agreed() -> None:
+    data = federation(clients=3)
+    inner = np.quantile(data.scores, np.linspace(0, 1, 20)[1:-1])
+    edges = (0.0, *inner.tolist(), 1.0)
+    agreed = EncryptedAUC(20, most_records=5000, perturbed=False, edges=edges)
+    even = EncryptedAUC(20, most_records=5000, perturbed=False)
+    exact = tacit.evaluate(data, tacit.ExactAUC()).auc.value
+    assert abs(run(data, agreed) - exact) < abs(run(data, even) - exact)
+    assert agreed.settings["edges"] == list(edges)
+    for wrong, message in [
+        ((0.0, 1.0), "as many as thresholds, 20, got 2"),
+        ((*edges[:-1], 0.99), "ascend from 0 to 1"),
+        ((0.0, *edges[::-1][1:-1], 1.0), "ascend from 0 to 1"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            EncryptedAUC(20, most_records=5000, edges=wrong)

@@ -1,0 +1,143 @@
+"""The influence allocation against a naive minimiser, and the first round against its budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from tacit.data.clients import Ragged
+from tacit.metrics.ranking import doubled_mid_ranks
+from tacit.protocols.fedauc.allocation import (
+    FIRST_ROUND_FRACTIONS,
+    PriorEstimate,
+    RankGeometry,
+    adaptive_allocation,
+    first_round_fraction,
+    influence_allocation,
+    influence_centre,
+    predicted_variance,
+    release_from,
+    vague_prior,
+)
+from tacit.protocols.shared.rank_noise import RankNoise
+from tacit.running.evaluating import exact_auc
+from tests.federations import binormal_clients
+
+
+def geometry_of(clients: object) -> RankGeometry:
+    return RankGeometry.of(Ragged(doubled_mid_ranks(clients.scores), clients.offsets))  # type: ignore[attr-defined]
+
+
+def naive_variance(low: float, high: float, centre: float, error: float, epsilon: float) -> float:
+    """Minimise over pivot and share with a general optimiser, from several starts."""
+
+    def objective(point: NDArray[Any]) -> float:
+        pivot, share = point[0], 1 / (1 + np.exp(-point[1]))
+        count, rest = 2 / (share * epsilon) ** 2, 2 / ((1 - share) * epsilon) ** 2
+        reach = max(abs(high - pivot), abs(low - pivot))
+        return float(((pivot - centre) ** 2 + error**2) * count + reach**2 * rest)
+
+    starts = [(p, s) for p in ((low + high) / 2, centre) for s in (-4.0, -1.0, 1.0)]
+    return min(minimize(objective, start, method="Nelder-Mead").fun for start in starts)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    low=st.integers(0, 1600).map(lambda doubled: doubled / 2),
+    width=st.integers(10, 800).map(lambda doubled: doubled / 2),
+    centre=st.integers(200, 1800).map(lambda doubled: doubled / 2),
+    error=st.floats(1, 100),
+    epsilon=st.floats(0.2, 4),
+)
+def test_the_grid_is_within_two_percent_of_a_general_optimiser(
+    low: float, width: float, centre: float, error: float, epsilon: float
+) -> None:
+    """Doubled ranks are whole numbers; rounding the pivot to one costs the constant term."""
+    records = 100_000
+    middle = np.array([low + width / 2])
+    geometry = RankGeometry(
+        records, np.array([low]), np.array([low + width]), middle, np.array([1e30]), np.array([9.0])
+    )
+    positives = centre + 0.5
+    release = PriorEstimate(records / 2, 0.5, 0.0, error)
+    shifted = RankGeometry(
+        records,
+        geometry.low + records / 2 - positives,
+        geometry.high + records / 2 - positives,
+        geometry.mean + records / 2 - positives,
+        geometry.scatter,
+        geometry.sizes,
+    )
+    noise = RankNoise("laplace", epsilon)
+    chosen = influence_allocation(shifted, noise, release, rounds=1)
+    moved = records / 2 - 0.5
+    found = predicted_variance(shifted, noise, chosen, moved)
+    ours = float(found[0][0] + error**2 * found[1][0])
+    best = naive_variance(low, low + width, centre, error, epsilon)
+    assert ours <= 1.02 * best + 20 / epsilon**2
+
+
+def test_a_known_centre_makes_the_influence_variance_smaller_than_the_adaptive_one() -> None:
+    clients = binormal_clients(4000, 12000, 20)
+    geometry, noise = geometry_of(clients), RankNoise("laplace", 1.0)
+    centre = influence_centre(clients.records, 4000.0, exact_auc(clients))
+    known = PriorEstimate(4000.0, exact_auc(clients), 0.0, 0.0)
+    ours, paper = (
+        float(predicted_variance(geometry, noise, chosen, centre)[0].sum())
+        for chosen in (
+            influence_allocation(geometry, noise, known),
+            adaptive_allocation(geometry, noise),
+        )
+    )
+    assert ours < 0.5 * paper
+
+
+def test_the_first_round_is_free_where_everybody_responds_and_small_elsewhere() -> None:
+    alone = geometry_of(binormal_clients(500, 500, 1000))
+    large = geometry_of(binormal_clients(5000, 5000, 4))
+    assert first_round_fraction(alone, "staircase", 1.0, 0.0) == 0.0
+    assert 0 < first_round_fraction(large, "staircase", 1.0, 0.0) <= max(FIRST_ROUND_FRACTIONS)
+
+
+def test_a_hopeless_first_round_tells_nothing() -> None:
+    geometry = geometry_of(binormal_clients(50, 50, 10))
+    noise = RankNoise("laplace", 0.001)
+    release = release_from(
+        geometry, noise, adaptive_allocation(geometry, noise), np.array(70.0), np.array(0.9)
+    )
+    assert release.centre_error == pytest.approx(49.5)
+
+
+def test_the_stated_error_of_the_centre_is_its_spread() -> None:
+    """20,000 first rounds: the spread's own error is 0.5 %, so 5 % is ten of them."""
+    clients = binormal_clients(4000, 12000, 5)
+    geometry, noise = geometry_of(clients), RankNoise("laplace", 0.5)
+    opening = adaptive_allocation(geometry, noise)
+    rng = np.random.default_rng(0)
+    truth = exact_auc(clients)
+    centre = influence_centre(clients.records, 4000.0, truth)
+    count, rest = noise.count_variance(opening.share), noise.unit_variance(opening.share)
+    reach = np.maximum(geometry.high - opening.doubled_pivot / 2, opening.doubled_pivot / 2)
+    first = rng.laplace(scale=np.sqrt(count / 2), size=(20000, 5))
+    second = rng.laplace(scale=np.sqrt(rest / 2) * reach, size=(20000, 5))
+    positives = 4000.0 + first.sum(-1)
+    middle = (clients.records - 1) / 2
+    numerator = (truth - 0.5) * 4000.0 * 12000.0
+    numerator = numerator + ((opening.doubled_pivot / 2 - middle) * first + second).sum(-1)
+    areas = 0.5 + numerator / (positives * (clients.records - positives))
+    observed = np.std(influence_centre(clients.records, positives, areas) - centre)
+    stated = release_from(geometry, noise, opening, np.array(4000.0), np.array(truth)).centre_error
+    assert float(stated) == pytest.approx(observed, rel=0.05)
+
+
+def test_the_vague_release_covers_the_plausible_centres() -> None:
+    vague = vague_prior(1000)
+    centre = influence_centre(1000, vague.positives, vague.auc)
+    distance = float(centre) - float(influence_centre(1000, 50.0, 0.9))
+    assert abs(distance) < 3 * float(vague.centre_error)

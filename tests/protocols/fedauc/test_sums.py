@@ -1,0 +1,170 @@
+"""Rank sums are exact whatever ranks a server sends, or the client does not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import tacit
+from tacit import Clients, FedAUC
+from tacit.data.clients import Ragged
+from tacit.privacy.mechanisms.laplace import Laplace
+from tacit.privacy.sampling.noise import NoNoise, SystemNoise
+from tacit.protocol.conversation import ClientState, Query, View
+from tacit.protocols.fedauc.comparison import noisy_difference_sums
+from tacit.protocols.fedauc.mpc import noisy_hidden_rank_sums, rank_together
+from tacit.protocols.fedauc.protocol import noisy_rank_sums
+from tacit.protocols.fedauc.requests import MAX_RECORDS
+from tacit.protocols.fedauc.sums import check_sums, largest_distance
+from tacit.protocols.shared.rank_noise import PURE_MECHANISMS, ROUNDED_SUMS, WHOLE_SUMS, RankNoise
+
+MECHANISMS = (*PURE_MECHANISMS, "gaussian")
+HIGHEST = 2 * MAX_RECORDS
+
+
+def protocol(mechanism: str) -> FedAUC:
+    return FedAUC(1.0, mechanism, "fixed", delta=1e-6 if mechanism == "gaussian" else 0.0)
+
+
+def crafted(mechanism: str, ranks: Ragged[np.int64], pivot: int = 0) -> Query:
+    """The query of a server that makes ranks up."""
+    own, clients = protocol(mechanism), ranks.clients
+    return Query(
+        noisy_rank_sums,
+        own,
+        broadcast={"noise": RankNoise(mechanism, own.epsilon, own.delta), "sensitivity": 0},
+        per_client={
+            "ranks": ranks,
+            "pivot": np.full(clients, pivot, dtype=np.int64),
+            "share": np.full(clients, 0.5),
+            "respond": np.zeros(clients, dtype=np.bool_),
+        },
+    )
+
+
+def one_client(records: int, positives: int) -> Clients:
+    scores = np.linspace(0.0, 1.0, records)
+    return Clients.from_arrays(scores, np.arange(records) < positives, np.zeros(records, np.int64))
+
+
+def exact_sum(values: NDArray[Any]) -> int:
+    """In Python's integers, high and low halves apart."""
+    return int((values >> 21).sum()) * 2**21 + int((values & (2**21 - 1)).sum())
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_ranks_whose_sum_would_wrap_are_refused(mechanism: str) -> None:
+    """2^22 ranks of 2^41 add up to 2^63: the last positive label moves the sum by 2^64."""
+    records = 2**22
+    clients = one_client(records, records)
+    ranks = clients.ragged(np.full(records, HIGHEST, dtype=np.int64))
+    query = crafted(mechanism, ranks)
+    for answered in (
+        query.step.cost,
+        lambda clients, query, state: query.step.answer(clients, query, NoNoise(), state),
+    ):
+        with pytest.raises(ValueError, match="the sum would not be exact"):
+            answered(clients, query, ClientState())
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("pivot", [0, HIGHEST])
+def test_the_largest_sums_that_are_answered_are_exact(mechanism: str, pivot: int) -> None:
+    """At the edge every label moves what is released by its own weight, as the noise expects."""
+    bound = RankNoise(mechanism, 1.0, 1e-6 if mechanism == "gaussian" else 0.0).largest_sum
+    records = bound // HIGHEST - 1
+    values = np.full(records, HIGHEST, dtype=np.int64)
+    values[1::2] -= 3
+    ranks_of = np.sort(values if pivot == 0 else HIGHEST - values)
+    told = []
+    for positives in range(records - 8, records + 1):
+        clients = one_client(records, positives)
+        query = crafted(mechanism, clients.ragged(ranks_of), pivot)
+        reply = query.step.answer(clients, query, NoNoise(), ClientState())
+        exact = exact_sum(ranks_of[:positives]) - pivot * positives
+        told.append(int(np.asarray(reply["residuals"])[0]))
+        assert told[-1] == exact
+    moved = np.abs(np.diff(np.array(told, dtype=object)))
+    sensitivity = largest_distance(clients.ragged(ranks_of), np.array([pivot]))[0]
+    assert max(moved) <= sensitivity
+
+
+@pytest.mark.parametrize("bound", [ROUNDED_SUMS, WHOLE_SUMS])
+def test_the_bound_itself_is_refused(bound: int) -> None:
+    sizes = np.array([2**20], dtype=np.int64)
+    check_sums(sizes, np.array([bound // 2**20 - 1]), bound)
+    with pytest.raises(ValueError, match=f"must be below {bound}"):
+        check_sums(sizes, np.array([bound // 2**20]), bound)
+
+
+@given(records=st.integers(1, 2**41), largest=st.integers(0, 2**43))
+def test_no_product_at_or_above_the_bound_passes(records: int, largest: int) -> None:
+    for bound in (ROUNDED_SUMS, WHOLE_SUMS):
+        try:
+            check_sums(np.array([records]), np.array([largest]), bound)
+        except ValueError:
+            continue
+        assert records * largest < bound
+
+
+@given(value=st.integers(-ROUNDED_SUMS + 1, ROUNDED_SUMS - 1), scale=st.integers(1, 2**42))
+def test_continuous_noise_is_added_to_the_exact_sum(value: int, scale: int) -> None:
+    """What is released is the exact sum with its noise, rounded once: post-processing of it.
+
+    Above 2^53 the sum itself would be rounded first, and neighbours by more than they differ.
+    """
+    drawn = SystemNoise().draw(Laplace(float(scale), 1.0), (1,))
+    released = np.array([value], dtype=np.int64) + drawn
+    assert Fraction(float(released[0])) == Fraction(float(Fraction(value) + Fraction(drawn[0])))
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "staircase"])
+def test_hidden_ranks_refuse_an_announced_number_whose_sums_would_not_be_exact(
+    mechanism: str,
+) -> None:
+    """The middle rank follows from what the server announces."""
+    clients = one_client(2**13, 2**11)
+    hidden = FedAUC(1.0, mechanism, ranks="mpc")
+    state = ClientState()
+    rank_together.answer(clients, Query(rank_together, hidden, view=View.MPC), NoNoise(), state)
+    shared = {"noise": RankNoise(mechanism, 1.0), "records": HIGHEST, "share": 0.5}
+    query = Query(noisy_hidden_rank_sums, hidden, shared)
+    if mechanism == "laplace":
+        with pytest.raises(ValueError, match="the sum would not be exact"):
+            query.step.answer(clients, query, NoNoise(), state)
+        return
+    told = np.asarray(query.step.answer(clients, query, NoNoise(), state)["residuals"])
+    ranks = 2 * np.arange(2**11)
+    assert int(told[0]) == int(ranks.sum()) - 2**11 * (HIGHEST - 1)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "staircase"])
+def test_comparisons_refuse_ranks_whose_sums_would_not_be_exact(mechanism: str) -> None:
+    """Levels are sums of two ranks, measured from a pivot of up to twice as much."""
+    records = 2**21 if mechanism == "staircase" else 2**13
+    scores = np.linspace(0.0, 1.0, records)
+    clients = Clients.from_arrays(
+        scores, np.ones(records, dtype=np.int8), np.zeros(records, np.int64), second=scores
+    )
+    made = tacit.ComparedAUC(1.0, mechanism)
+    zero = clients.ragged(np.zeros(records, dtype=np.int64))
+    each: dict[str, Any] = {
+        "first": zero,
+        "second": zero,
+        "responding": clients.ragged(np.zeros(records, dtype=np.bool_)),
+        "pivot": np.array([4 * MAX_RECORDS]),
+    }
+    query = Query(noisy_difference_sums, made, per_client=each)
+    with pytest.raises(ValueError, match="the sum would not be exact"):
+        query.step.answer(clients, query, NoNoise(), ClientState())
+    honest = replace(query, per_client={**each, "pivot": np.array([0])})
+    reply: Mapping[str, Any] = query.step.answer(clients, honest, NoNoise(), ClientState())
+    assert reply["levels"].tolist() == [0]

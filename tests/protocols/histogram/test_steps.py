@@ -1,0 +1,424 @@
+"""Steps of score histograms: what they cost, computed exactly, and what they send."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tacit import Clients
+from tacit.data.clients import Ragged
+from tacit.data.errors import DataError
+from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost
+from tacit.privacy.mechanisms.choices import Choices
+from tacit.privacy.mechanisms.interface import Distribution
+from tacit.privacy.mechanisms.laplace import PolyaShare
+from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
+from tacit.protocol.conversation import ClientState, Query, Reply, View, total
+from tacit.protocols.histogram import steps as tree_steps
+from tacit.protocols.histogram.protocol import ScoreHistogram
+from tacit.protocols.histogram.steps import (
+    RANK_UNITS,
+    places_of,
+    report_bytes,
+    set_bits,
+    share_of_noise,
+    summed_ranks,
+    summed_trees,
+    unary_reports,
+)
+from tacit.testing.recording import values_of
+
+HEIGHT = 3
+CELLS = 2**HEIGHT
+PIVOT = 3 * RANK_UNITS // 4
+
+SPLIT = {
+    "record": ScoreHistogram("secure-sum", 1.0, HEIGHT),
+    "replace": ScoreHistogram("secure-sum", 1.0, HEIGHT, adjacency="replace"),
+    "curves": ScoreHistogram("secure-sum", 3.0, HEIGHT, aim="curves", adjacency="replace"),
+    "all": ScoreHistogram("secure-sum", 0.5, HEIGHT, aim="all"),
+    "two-rounds": ScoreHistogram("secure-sum", 1.0, HEIGHT, second_round=0.3),
+    "two-rounds-replace": ScoreHistogram(
+        "secure-sum", 2.0, HEIGHT, second_round=0.6, adjacency="replace"
+    ),
+}
+SAMPLED = {
+    name: ScoreHistogram("secure-sum", 1.5, HEIGHT, adjacency=name, budget="sample")
+    for name in ("record", "replace")
+}
+
+
+@dataclass
+class Recorder(NoNoise):
+    """No noise, but the scales and shares that were asked for; levels as the test says."""
+
+    levels: tuple[int, ...] = ()
+    scales: list[float] = field(default_factory=list)
+    shares: list[Fraction] = field(default_factory=list)
+    replicates: int | None = None
+
+    def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
+        if isinstance(distribution, Choices):
+            assert (len(self.levels),) == shape
+            return np.array(self.levels, dtype=np.int64)
+        if isinstance(distribution, PolyaShare):
+            self.scales += np.broadcast_to(distribution.scale, shape).ravel().tolist()
+            self.shares.append(distribution.share)
+        return super().draw(distribution, shape)
+
+
+def hospital() -> Clients:
+    return Clients.from_arrays([0.03, 0.2, 0.51, 0.52, 0.99, 1.0], [0, 1, 0, 1, 1, 0])
+
+
+def tree_query(protocol: ScoreHistogram, clients: int = 1) -> Query:
+    return Query(
+        summed_trees, protocol, broadcast={"clients": clients, "height": HEIGHT}, view=View.SUM
+    )
+
+
+def rank_query(protocol: ScoreHistogram, ranks: Any, pivot: int = PIVOT, clients: int = 1) -> Query:
+    shared = {"clients": clients, "height": HEIGHT, "ranks": ranks, "pivot": pivot}
+    return Query(summed_ranks, protocol, broadcast=shared, view=View.SUM)
+
+
+def answer(query: Query, clients: Clients, noise: NoiseSource) -> Reply:
+    return query.step.answer(clients, query, noise, ClientState())
+
+
+def loss(ours: Reply, theirs: Reply, noise: Recorder) -> float:
+    """The privacy loss of the recorded noise, entry by entry in the order of the draws."""
+    assert ours.keys() == theirs.keys()
+    moved = np.concatenate(
+        [np.abs(np.subtract(ours[name], theirs[name])).ravel() for name in ours]  # type: ignore[arg-type]
+    )
+    noisy = len(noise.scales)
+    assert not moved[noisy:].any(), "a private value was sent without noise"
+    return math.fsum(
+        float(distance) / scale
+        for distance, scale in zip(moved[:noisy], noise.scales, strict=True)
+        if distance
+    )
+
+
+def neighbours(clients: Clients, adjacency: Adjacency) -> Iterator[tuple[int | None, Clients]]:
+    """Every other data set of one client, with the record that is missing from it, if one is."""
+    for record in range(clients.records):
+        if adjacency is Adjacency.RECORD:
+            yield (
+                record,
+                Clients.from_arrays(
+                    np.delete(clients.scores, record), np.delete(clients.labels, record)
+                ),
+            )
+            continue
+        for cell, label in product(range(CELLS), (0, 1)):
+            scores, labels = clients.scores.copy(), clients.labels.copy()
+            scores[record], labels[record] = (cell + 0.5) / CELLS, label
+            yield None, Clients.from_arrays(scores, labels)
+
+
+def worst_loss(query: Query, clients: Clients, levels: tuple[int, ...] = ()) -> float:
+    """The largest loss over all neighbours; a record's level is its own, whatever it holds."""
+    noise = Recorder(levels)
+    ours = answer(query, clients, noise)
+    assert set(noise.shares) == {Fraction(1)}
+    found = []
+    for gone, other in neighbours(clients, Adjacency(query.protocol.adjacency)):
+        kept = tuple(level for place, level in enumerate(levels) if place != gone)
+        found.append(loss(ours, answer(query, other, Recorder(kept)), noise))
+    return max(found)
+
+
+class TestTheCostOfTrees:
+    """Exact: the noise of every count against what any neighbour moves."""
+
+    @pytest.mark.parametrize("name", list(SPLIT))
+    def test_a_split_budget_is_spent_and_not_exceeded(self, name: str) -> None:
+        query = tree_query(SPLIT[name])
+        cost = query.step.cost(hospital(), query, ClientState())
+        assert cost == SPLIT[name].tree_cost
+        assert worst_loss(query, hospital()) == pytest.approx(cost.epsilon, rel=1e-12)
+
+    @pytest.mark.parametrize("name", list(SAMPLED))
+    def test_a_record_on_one_level_spends_epsilon_once(self, name: str) -> None:
+        """Over levels that records choose: each choice alone costs epsilon at most."""
+        query = tree_query(SAMPLED[name])
+        cost = query.step.cost(hospital(), query, ClientState())
+        assert cost == Cost(1.5, adjacency=Adjacency(name))
+        chosen = [(level,) * 6 for level in range(HEIGHT)] + [
+            (0, 1, 2, 0, 1, 2),
+            (2, 2, 1, 0, 0, 1),
+        ]
+        losses = [worst_loss(query, hospital(), levels) for levels in chosen]
+        assert max(losses) == pytest.approx(cost.epsilon, rel=1e-12)
+
+    def test_noise_30_percent_too_small_is_noticed(self) -> None:
+        for protocol, levels in ((SPLIT["record"], ()), (SAMPLED["replace"], (0, 1, 2, 0, 1, 2))):
+            assert protocol.epsilon is not None
+            weaker = replace(protocol, epsilon=1.3 * protocol.epsilon)
+            assert worst_loss(tree_query(weaker), hospital(), levels) > 1.29 * protocol.epsilon
+
+    def test_a_count_without_noise_is_noticed(self) -> None:
+        query = tree_query(ScoreHistogram("exact-sum", height=HEIGHT))
+        other = Clients.from_arrays([0.5], [1])
+        with pytest.raises(AssertionError, match="without noise"):
+            loss(
+                answer(query, hospital(), Recorder()), answer(query, other, Recorder()), Recorder()
+            )
+
+    def test_secure_aggregation_says_that_it_protects_nothing(self) -> None:
+        protocol = ScoreHistogram("exact-sum", height=HEIGHT)
+        query = tree_query(protocol)
+        assert query.step.cost(hospital(), query, ClientState()) == UNPROTECTED
+        assert protocol.guarantee == UNPROTECTED
+        noise = Recorder()
+        answer(query, hospital(), noise)
+        assert not noise.scales
+
+    @pytest.mark.parametrize("name", list(SPLIT))
+    def test_both_rounds_together_cost_epsilon(self, name: str) -> None:
+        protocol = SPLIT[name]
+        both = protocol.tree_cost + protocol.rank_cost
+        assert protocol.epsilon is not None
+        assert both.epsilon == pytest.approx(protocol.epsilon, rel=1e-12)
+        assert both.epsilon <= protocol.epsilon * (1 + 1e-12)
+        assert both.adjacency is Adjacency(protocol.adjacency)
+
+    def test_without_a_second_round_ranks_cost_nothing(self) -> None:
+        assert SPLIT["record"].rank_cost == NOTHING
+
+
+class TestTheCostOfRanks:
+    """Exact, for the ranks that a record can move most."""
+
+    @pytest.mark.parametrize("pivot", [0, RANK_UNITS // 2, PIVOT, RANK_UNITS])
+    @pytest.mark.parametrize("name", ["two-rounds", "two-rounds-replace"])
+    def test_the_worst_ranks_spend_the_step_s_part_and_no_more(self, name: str, pivot: int) -> None:
+        protocol = SPLIT[name]
+        reach = rank_extremes(pivot)
+        losses = []
+        for ours, theirs in product(reach, reach):
+            ranks = np.repeat([ours, theirs], CELLS)
+            losses.append(worst_loss(rank_query(protocol, ranks, pivot), hospital()))
+            ranks[0], ranks[-1] = reach[1], reach[0]
+            losses.append(worst_loss(rank_query(protocol, ranks, pivot), hospital()))
+        cost = rank_query(protocol, ranks).step.cost(
+            hospital(), rank_query(protocol, ranks), ClientState()
+        )
+        assert cost == protocol.rank_cost
+        assert max(losses) == pytest.approx(cost.epsilon, rel=1e-12)
+
+    def test_noise_30_percent_too_small_is_noticed(self) -> None:
+        weaker = replace(SPLIT["two-rounds"], epsilon=1.3)
+        ranks = np.repeat(rank_extremes(PIVOT), CELLS)
+        assert worst_loss(rank_query(weaker, ranks), hospital()) > 1.29 * 0.3
+
+    def test_sums_are_those_of_the_ranks(self) -> None:
+        clients, ranks = hospital(), np.arange(2 * CELLS) * 50 - 700
+        expected = np.zeros(2, dtype=np.int64)
+        for leaf in places_of(clients, HEIGHT).tolist():
+            expected[leaf // CELLS] += ranks[leaf]
+        reply = answer(rank_query(SPLIT["two-rounds"], ranks), clients, NoNoise())
+        np.testing.assert_array_equal(values_of(reply["sums"]), expected)
+        assert reply["clients"] == 1
+
+    @pytest.mark.parametrize(
+        ("ranks", "message"),
+        [
+            (np.full(16, RANK_UNITS - PIVOT + 1), f"ranks must be from -{PIVOT} to .*, got 257"),
+            (np.full(16, -PIVOT - 1), f"ranks must be from -{PIVOT} to .*, got -769"),
+            (np.full(16, 0.25), "ranks must be 64-bit integers of shape .*, got float64"),
+            (np.full(16, np.nan), "ranks must be 64-bit integers of shape .*, got float64"),
+            (np.zeros((2, 16), dtype=np.int64), r"of shape \(16,\), got int64 of \(2, 16\)"),
+            (np.zeros(8, dtype=np.int64), r"of shape \(16,\), got int64 of \(8,\)"),
+        ],
+    )
+    def test_clients_refuse_ranks_that_would_tell_too_much(self, ranks: Any, message: str) -> None:
+        """Fractions and several sets of ranks would leave differences that no noise covers."""
+        with pytest.raises(ValueError, match=message):
+            answer(rank_query(SPLIT["two-rounds"], ranks), hospital(), NoNoise())
+
+    @pytest.mark.parametrize("pivot", [-1, RANK_UNITS + 1, math.nan])
+    def test_clients_refuse_a_pivot_outside_the_range(self, pivot: Any) -> None:
+        ranks = np.zeros(16, dtype=np.int64)
+        with pytest.raises(ValueError, match=f"pivot must be from 0 to {RANK_UNITS}, got {pivot}"):
+            answer(rank_query(SPLIT["two-rounds"], ranks, pivot), hospital(), NoNoise())
+
+
+def rank_extremes(pivot: int) -> tuple[int, int]:
+    return -pivot, RANK_UNITS - pivot
+
+
+class TestSharesOfNoise:
+    """All clients' shares make the whole noise, whoever answers for how many of them."""
+
+    @pytest.mark.parametrize("sizes", [(10,), (1,) * 10, (3, 3, 4), (9, 1)])
+    @pytest.mark.parametrize("dropouts", [0.0, 0.25, 0.5])
+    def test_shares_of_batches_add_up(self, sizes: tuple[int, ...], dropouts: float) -> None:
+        shares = [share_of_noise(size, 10, dropouts) for size in sizes]
+        assert sum(shares) == Fraction(10, math.ceil(10 * (1 - dropouts)))
+
+    @pytest.mark.parametrize(("asked", "dropouts"), [(10, 0.1), (7, 0.3), (1000, 0.29), (3, 0.9)])
+    def test_enough_is_left_when_that_many_vanish(self, asked: int, dropouts: float) -> None:
+        left = asked - math.floor(Fraction(str(dropouts)) * asked)
+        assert share_of_noise(left, asked, dropouts) >= 1
+        assert left == 1 or share_of_noise(left - 1, asked, dropouts) < 1
+
+    @pytest.mark.parametrize("name", ["record", "two-rounds"])
+    def test_a_step_draws_the_share_of_its_clients(self, name: str) -> None:
+        protocol = replace(SPLIT[name], dropouts=0.2)
+        clients = Clients.from_arrays(np.linspace(0, 1, 8), [0, 1] * 4, np.arange(8) // 2)
+        queries = [tree_query(protocol, 10)]
+        if protocol.second_round:
+            queries.append(rank_query(protocol, np.zeros(2 * CELLS, dtype=np.int64), clients=10))
+        for query in queries:
+            for first, last in ((0, 4), (0, 1), (1, 4)):
+                noise = Recorder()
+                answer(query, clients.part(first, last), noise)
+                assert set(noise.shares) == {Fraction(last - first, 8)}
+
+    def test_shares_of_the_exact_source_add_up_to_a_sum(self) -> None:
+        """Both rounds with every client on its own: the scales are ones that can be drawn."""
+        protocol = SPLIT["two-rounds"]
+        clients = Clients.from_arrays(np.linspace(0, 1, 9), [0, 1, 1] * 3, np.arange(9) // 3)
+        for query in (
+            tree_query(protocol, 3),
+            rank_query(protocol, np.zeros(2 * CELLS, dtype=np.int64), clients=3),
+        ):
+            replies = [answer(query, clients.part(k, k + 1), SystemNoise()) for k in range(3)]
+            assert total(replies)["clients"] == 3
+
+
+class TestWhatIsSent:
+    """Counts, and unary bits in their bytes."""
+
+    @pytest.mark.parametrize("height", [1, 3, 10])
+    def test_trees_hold_the_counts_of_every_level(self, height: int) -> None:
+        rng = np.random.default_rng(height)
+        clients = Clients.from_arrays(rng.random(200), rng.integers(0, 2, 200))
+        protocol = ScoreHistogram("secure-sum", 1.0, height, aim="all")
+        reply = answer(
+            Query(summed_trees, protocol, broadcast={"clients": 1, "height": height}),
+            clients,
+            NoNoise(),
+        )
+        assert len(reply) == height + 2
+        for level in range(1, height + 2):
+            edges = np.linspace(0, 1, (1 << level - 1) + 1)
+            expected = [
+                np.histogram(clients.scores[clients.labels == own], edges)[0] for own in (1, 0)
+            ]
+            np.testing.assert_array_equal(
+                values_of(reply[f"level-{level}"]), np.concatenate(expected)
+            )
+
+    def test_a_record_is_counted_on_the_level_that_it_chose(self) -> None:
+        levels = (0, 1, 2, 2, 1, 0)
+        reply = answer(tree_query(SAMPLED["record"]), hospital(), Recorder(levels))
+        for level in (2, 3, 4):
+            mine = np.flatnonzero(np.array(levels) == level - 2)
+            leaves = places_of(hospital(), HEIGHT)[mine]
+            expected = np.bincount(leaves >> (HEIGHT + 1 - level), minlength=1 << level)
+            np.testing.assert_array_equal(values_of(reply[f"level-{level}"]), expected)
+
+    def test_scores_at_the_ends_have_a_cell(self) -> None:
+        clients = Clients.from_arrays([0.0, 1.0, np.nextafter(1.0, 0.0), 0.5], [1, 1, 0, 0])
+        assert places_of(clients, 3).tolist() == [0, 7, 15, 12]
+
+    @pytest.mark.parametrize("bad", [-1e-9, 1.5, -3.0])
+    def test_scores_outside_the_range_are_refused(self, bad: float) -> None:
+        clients = Clients.from_arrays([0.5, 0.2, bad, 0.3], [0, 1, 1, 0], ["a", "b", "b", "b"])
+        with pytest.raises(DataError, match=rf"got {bad} in b, row 2.*--rescale") as refused:
+            places_of(clients, 3)
+        assert "never by the data's own minimum and maximum" in str(refused.value)
+
+    def test_levels_say_nothing_of_what_records_hold(self) -> None:
+        """The same draws give the same levels and the same number of bytes to other records."""
+        protocol = ScoreHistogram("local", 1.0, 6)
+        query = Query(unary_reports, protocol, broadcast={"height": 6, "clients": 1})
+        rng = np.random.default_rng(0)
+        replies = [
+            answer(
+                query,
+                Clients.from_arrays(rng.random(300), rng.integers(0, 2, 300), np.arange(300) // 3),
+                SimulatedNoise(8),
+            )
+            for _ in range(2)
+        ]
+        ours, theirs = (reply["levels"] for reply in replies)
+        assert isinstance(ours, Ragged)
+        assert isinstance(theirs, Ragged)
+        np.testing.assert_array_equal(ours.values, theirs.values)
+        np.testing.assert_array_equal(replies[0]["bits"].offsets, replies[1]["bits"].offsets)  # type: ignore[union-attr]
+
+    def test_each_report_costs_epsilon_for_its_replacement(self) -> None:
+        protocol = ScoreHistogram("local", 1.5, 6)
+        query = Query(unary_reports, protocol, broadcast={"height": 6, "clients": 1})
+        cost = query.step.cost(hospital(), query, ClientState())
+        assert cost == Cost(1.5, adjacency=Adjacency.REPLACE)
+
+    @pytest.mark.parametrize("at_once", [2**24, 32])
+    @pytest.mark.parametrize("replicates", [None, 3])
+    def test_bits_come_back_from_their_bytes(
+        self, replicates: int | None, at_once: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Clients of several records, levels of less than a byte, groups and replicates."""
+        drawn: dict[int, list[NDArray[np.bool_]]] = {}
+        rng = np.random.default_rng(5)
+
+        def marked(values: Any, size: int, epsilon: float, noise: NoiseSource) -> Any:
+            bits = rng.random(noise.full_shape((values.size, size))) < 0.3
+            drawn.setdefault(size, []).append(bits)
+            return bits
+
+        monkeypatch.setattr(tree_steps, "unary_bits", marked)
+        monkeypatch.setattr(tree_steps, "BITS_AT_ONCE", at_once)
+        clients = Clients.from_arrays(
+            rng.random(90), rng.integers(0, 2, 90), rng.integers(0, 12, 90)
+        )
+        protocol = ScoreHistogram("local", 1.0, 5)
+        noise = SimulatedNoise(1, replicates)
+        reply = answer(
+            Query(unary_reports, protocol, broadcast={"height": 5, "clients": 1}), clients, noise
+        )
+        assert sorted(drawn) == [4, 8, 16, 32, 64]
+        for size, parts in drawn.items():
+            expected = np.concatenate(parts, axis=-2)
+            found, reports = set_bits(reply, size.bit_length() - 1)
+            assert reports == expected.shape[-2]
+            np.testing.assert_array_equal(found, expected.sum(axis=-2))
+
+    def test_a_level_that_nobody_chose_has_no_reports(self) -> None:
+        reply = answer(
+            Query(
+                unary_reports,
+                ScoreHistogram("local", 1.0, 5),
+                broadcast={"height": 5, "clients": 1},
+            ),
+            hospital(),
+            NoNoise(),
+        )
+        found, reports = set_bits(reply, 5)
+        assert reports == 0
+        assert not found.any()
+
+    def test_reports_take_the_bytes_of_their_level(self) -> None:
+        assert report_bytes(np.array([2, 3, 4, 11], dtype=np.int8)).tolist() == [1, 1, 2, 256]
+
+    def test_reports_that_do_not_fit_their_levels_are_refused(self) -> None:
+        offsets = np.array([0, 1], dtype=np.int64)
+        levels = Ragged(np.array([4], dtype=np.int8), offsets)
+        bits = Ragged(np.zeros(3, dtype=np.uint8), np.array([0, 3], dtype=np.int64))
+        with pytest.raises(ValueError, match="reports must hold 2 bytes, got 3"):
+            set_bits({"levels": levels, "bits": bits}, 4)
+        with pytest.raises(TypeError, match="must be ragged"):
+            set_bits({"levels": np.zeros(1), "bits": bits}, 4)

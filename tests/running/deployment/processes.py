@@ -1,0 +1,56 @@
+"""A copy of the example to run, and the processes that a run starts and has to end."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+HOSPITALS = Path(__file__).parents[3] / "examples" / "three-hospitals"
+
+
+def example(folder: Path) -> Path:
+    """A copy of the example without what a run left behind."""
+    left = shutil.ignore_patterns(".tacit", "*.key*", "ledger*", "__pycache__")
+    shutil.copytree(HOSPITALS, folder / "hospitals", ignore=left)
+    return folder / "hospitals"
+
+
+def processes_in(folder: Path) -> list[str]:
+    """The commands of running processes that name a folder."""
+    command = ["ps", "-eww", "-o", "stat=,args="]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True)
+    lines = listed.stdout.splitlines()
+    return [line for line in lines if str(folder) in line and not line.startswith("Z")]
+
+
+def nothing_left(folder: Path, begun: Mapping[int, str] = MappingProxyType({})) -> bool:
+    """Whether all processes of a folder, and those begun, end, which may take them a moment."""
+    for _ in range(50):
+        if not processes_in(folder) and not {*begun.items()} & {*running().items()}:
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def running() -> dict[int, str]:
+    """The commands of running processes, by process number."""
+    return {process: command for process, (_, command) in _listed().items()}
+
+
+def descendants(process: int) -> dict[int, str]:
+    """The running processes that a process started, and that they started in turn."""
+    listed, found = _listed(), {process}
+    for _ in listed:
+        found |= {child for child, (parent, _) in listed.items() if parent in found}
+    return {child: listed[child][1] for child in found - {process}}
+
+
+def _listed() -> dict[int, tuple[int, str]]:
+    command = ["ps", "-eww", "-o", "pid=,ppid=,stat=,args="]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows = [line.split(maxsplit=3) for line in listed.stdout.splitlines()]
+    return {int(row[0]): (int(row[1]), row[3]) for row in rows if not row[2].startswith("Z")}

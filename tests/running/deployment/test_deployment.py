@@ -1,0 +1,461 @@
+"""What a deployment is made of: certificates, keys, guards, settings. No program is started."""
+
+import importlib.metadata
+import io
+import json
+import os
+import shutil
+import ssl
+import subprocess
+import sys
+import tomllib
+import zipfile
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import load_ssh_public_key
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.cli.federation.templates import party_text, plan_text
+from tacit.running.deployment import certificates, guards
+from tacit.running.deployment.applications import CLIENT, SERVER, write_application
+from tacit.running.deployment.certificates import Certificates, hosts_of, make_certificates
+from tacit.running.deployment.guards import (
+    GuardError,
+    check_bundle,
+    use_ticket,
+    write_guards,
+    write_ticket,
+)
+from tacit.running.deployment.keys import (
+    KeyFileError,
+    checked_node_key,
+    kept_identity,
+    kept_node_key,
+)
+from tacit.running.deployment.local import local_parties, toml_text
+from tacit.running.deployment.node import follow
+from tacit.running.deployment.preview import preview
+from tacit.running.deployment.programs import DeploymentError, Flower, Program, plain, search_path
+from tacit.running.deployment.server import Coordinator, alone, register_nodes, start_server
+from tacit.running.session.plan_file import PartyFile, Plan, PlanError
+from tacit.running.session.service import PartyDesk
+
+HOSPITALS = Path(__file__).parents[3] / "examples" / "three-hospitals"
+SETTINGS = {"plan": "/plan.toml", "identity": "/identity.key", "result": "/result.json"}
+
+
+def made(folder: Path, *hosts: str) -> Certificates:
+    files = Certificates.within(folder, folder / "server")
+    make_certificates(files, hosts)
+    return files
+
+
+def shake_hands(server: Certificates, authority: Path, name: str) -> None:
+    """A TLS handshake in memory, by OpenSSL's rules."""
+    ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ours.load_cert_chain(server.certificate, server.key)
+    theirs = ssl.create_default_context(cafile=authority)
+    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = theirs.wrap_bio(down, up, server_hostname=name)
+    host = ours.wrap_bio(up, down, server_side=True)
+    done: set[ssl.SSLObject] = set()
+    for _ in range(4):
+        for side in (client, host):
+            try:
+                side.do_handshake()
+                done.add(side)
+            except ssl.SSLWantReadError:
+                pass
+    assert done == {client, host}
+
+
+@pytest.mark.parametrize("name", ["study.example.org", "192.0.2.7", "127.0.0.1", "localhost"])
+def test_a_server_is_known_by_its_names_and_on_loopback(tmp_path: Path, name: str) -> None:
+    files = made(tmp_path, "study.example.org", "192.0.2.7")
+    shake_hands(files, files.authority, name)
+    assert name in hosts_of(files.certificate)
+
+
+def test_a_server_is_not_known_by_another_name(tmp_path: Path) -> None:
+    files = made(tmp_path, "study.example.org")
+    with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
+        shake_hands(files, files.authority, "other.example.org")
+
+
+def test_another_authority_does_not_vouch_for_the_server(tmp_path: Path) -> None:
+    files, other = made(tmp_path, "localhost"), made(tmp_path / "other", "localhost")
+    with pytest.raises(ssl.SSLCertVerificationError, match="unable to get local issuer"):
+        shake_hands(files, other.authority, "localhost")
+
+
+def test_private_files_are_their_owners_only(tmp_path: Path) -> None:
+    files = made(tmp_path, "localhost")
+    kept_identity(tmp_path / "identity.key")
+    public = kept_node_key(tmp_path / "node.key")
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (public, files.authority)}
+    assert set(modes.values()) == {0o644}
+    for path in (files.key, tmp_path / "identity.key", tmp_path / "node.key"):
+        assert path.stat().st_mode & 0o777 == 0o600
+    keys = {path for path in tmp_path.rglob("*") if "PRIVATE" in _text(path)}
+    assert keys == {files.key, tmp_path / "node.key"}, "the authority's key is not kept"
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.is_file() else ""
+
+
+def test_keys_are_made_once(tmp_path: Path) -> None:
+    first = kept_identity(tmp_path / "identity.key").public
+    node = kept_node_key(tmp_path / "node.key").read_bytes()
+    assert kept_identity(tmp_path / "identity.key").public == first
+    assert kept_node_key(tmp_path / "node.key").read_bytes() == node
+    key = load_ssh_public_key(node)
+    assert key.curve.name == "secp384r1"  # type: ignore[union-attr]
+
+
+def test_an_identity_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    kept_identity(tmp_path / "identity.key")
+    (tmp_path / "identity.key").chmod(0o640)
+    with pytest.raises(PlanError, match="owner only"):
+        kept_identity(tmp_path / "identity.key")
+
+
+def test_node_keys_are_checked(tmp_path: Path) -> None:
+    public = kept_node_key(tmp_path / "node.key")
+    assert checked_node_key(public) == public.read_bytes()
+    for name, content in {"private": (tmp_path / "node.key").read_bytes(), "empty": b""}.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(KeyFileError, match="no public node key"):
+            checked_node_key(tmp_path / name)
+    (tmp_path / "node.key").chmod(0o644)
+    with pytest.raises(KeyFileError, match="has mode 644"):
+        kept_node_key(tmp_path / "node.key")
+    (tmp_path / "empty").chmod(0o600)
+    with pytest.raises(KeyFileError, match="holds no node key"):
+        kept_node_key(tmp_path / "empty")
+
+
+def bundle(files: dict[str, str]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as target:
+        for name, text in files.items():
+            target.writestr(name, text)
+    return packed.getvalue()
+
+
+def project(server: str = SERVER, client: str = CLIENT) -> str:
+    return f'[tool.flwr.app.components]\nserverapp = "{server}"\nclientapp = "{client}"\n'
+
+
+@pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning")
+def test_the_application_that_we_write_passes_the_guard(tmp_path: Path) -> None:
+    build = pytest.importorskip("flwr.cli.build")
+    folder = write_application(tmp_path / "application")
+    check_bundle(build.build_fab_from_disk(folder))
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({"pyproject.toml": project(), "theirs.py": ""}, "files of its own: theirs.py"),
+        ({"pyproject.toml": project(), "tacit/__init__.py": ""}, "files of its own"),
+        ({"pyproject.toml": project(client="theirs:client")}, "components of its own"),
+        ({"pyproject.toml": project(server="os:abort")}, "components of its own"),
+        ({"pyproject.toml": "[tool.flwr.app]\ncomponents = 3\n"}, "components of its own"),
+        ({"pyproject.toml": "[tool]\nflwr = 3\n"}, "cannot be read"),
+        ({"pyproject.toml": "no TOML"}, "cannot be read"),
+        ({"pyproject.toml": project() + "# " + "x" * guards.MAX_FILE}, "too large"),
+        ({".info/CONTENT": ""}, "cannot be read"),
+    ],
+)
+def test_other_applications_are_refused(files: dict[str, str], reason: str) -> None:
+    with pytest.raises(GuardError, match=reason):
+        check_bundle(bundle(files))
+
+
+def test_what_is_no_bundle_is_refused() -> None:
+    with pytest.raises(GuardError, match="cannot be read"):
+        check_bundle(b"PK\x03\x04 no archive")
+    with pytest.raises(GuardError, match="more than settings"):
+        check_bundle(b"0" * (guards.MAX_BUNDLE + 1))
+
+
+def test_a_ticket_allows_its_settings_once(tmp_path: Path) -> None:
+    allowed = write_ticket(tmp_path, SETTINGS)
+    use_ticket(tmp_path, allowed)
+    with pytest.raises(GuardError, match="on its own machine"):
+        use_ticket(tmp_path, allowed)
+
+
+@pytest.mark.parametrize("name", [*SETTINGS, "more"])
+def test_a_ticket_allows_no_other_settings(tmp_path: Path, name: str) -> None:
+    allowed = write_ticket(tmp_path, SETTINGS)
+    with pytest.raises(GuardError, match="are not those"):
+        use_ticket(tmp_path, allowed | {name: "/etc/passwd"})
+    with pytest.raises(GuardError, match="on its own machine"):
+        use_ticket(tmp_path, allowed)
+
+
+@pytest.mark.parametrize("ticket", ["", "0" * 32, "..", "../outside", None, 3])
+def test_made_up_tickets_are_refused(tmp_path: Path, ticket: object) -> None:
+    (tmp_path / "outside").write_text("{}")
+    (tmp_path / "tickets").mkdir()
+    with pytest.raises(GuardError, match="on its own machine"):
+        use_ticket(tmp_path / "tickets", SETTINGS | {"ticket": ticket})
+
+
+def test_programs_of_other_kinds_are_not_run(tmp_path: Path) -> None:
+    folder = write_guards(tmp_path / "programs")
+    for name in guards.REFUSED:
+        done = subprocess.run([folder / name], capture_output=True, text=True, check=False)
+        assert (done.returncode, name in done.stderr) == (2, True)
+
+
+def test_guards_that_are_there_are_not_written_again(tmp_path: Path) -> None:
+    """The system runs no file that is open for writing, and goes on to the next of that name."""
+    folder = write_guards(tmp_path / "programs")
+    before = {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in folder.iterdir()}
+    assert write_guards(folder) == folder
+    assert before == {
+        path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in folder.iterdir()
+    }
+    changed = folder / guards.PROGRAMS[0]
+    changed.write_text("#!/bin/sh\n")
+    stale = changed.stat().st_ino
+    write_guards(folder)
+    assert changed.stat().st_ino != stale
+    assert (changed.stat().st_mode & 0o777, "launcher" in changed.read_text()) == (0o700, True)
+
+
+def test_without_a_guard_nothing_is_run(tmp_path: Path) -> None:
+    """A guard that cannot be run is not passed over for the program that it guards."""
+    folder, other = write_guards(tmp_path / "programs"), tmp_path / "other"
+    other.mkdir()
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    (bare / "flwr").write_text("#!/bin/sh\necho '{\"success\": true}'\n")
+    (bare / "flwr").chmod(0o700)
+    path = search_path(folder, os.pathsep.join(map(str, (bare, other))))
+    assert path.split(os.pathsep) == [str(folder), str(other)]
+    assert str(bare) in search_path(None, str(bare)).split(os.pathsep)
+    (folder / "flwr").chmod(0o600)
+    assert shutil.which("flwr", path=path) is None
+
+
+def test_the_guard_covers_every_program_that_flower_starts() -> None:
+    constants = pytest.importorskip("flwr.supercore.constant")
+    tasks = set(constants.TASK_TYPE_TO_COMMAND.values())
+    assert {*guards.PROGRAMS, *guards.REFUSED} >= tasks
+    installed = importlib.metadata.distribution("flwr").entry_points
+    assert {*guards.PROGRAMS, *guards.REFUSED} == {point.name for point in installed}
+
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
+VALUES = st.one_of(
+    TEXTS, st.integers(-(2**60), 2**60), st.booleans(), st.floats(allow_nan=False, width=64)
+)
+TABLES = st.dictionaries(st.from_regex(r"[a-z_]{1,8}", fullmatch=True), VALUES, max_size=4)
+
+
+@given(TABLES, st.lists(TABLES, min_size=1, max_size=3))
+def test_tables_survive_toml(table: dict[str, object], several: list[dict[str, object]]) -> None:
+    content = {"plan": table | {"list": [1, 2.5]}, "party": several}
+    assert tomllib.loads(toml_text(content)) == content
+
+
+def test_what_init_writes_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(plan_text("study", {"a": None, "b": None}))
+    (tmp_path / "party.toml").write_text(party_text("b"))
+    plan, own = Plan.read(tmp_path / "plan.toml"), PartyFile.read(tmp_path / "party.toml")
+    assert [party.name for party in plan.parties] == ["a", "b"]
+    assert (plan.name, plan.fewest, own.name, own.epsilon) == ("study", 2, "b", 3.0)
+    with pytest.raises(PlanError, match="no key of party 'a'"):
+        plan.agreement()
+
+
+def test_local_parties_have_their_files_beside_the_plan(tmp_path: Path) -> None:
+    assert [own.name for own in local_parties(HOSPITALS / "plan.toml", 3)] == ["a", "b", "c"]
+    with pytest.raises(PlanError, match="has 3 parties, got --local 2"):
+        local_parties(HOSPITALS / "plan.toml", 2)
+    (tmp_path / "plan.toml").write_text(plan_text("study", {"a": None}))
+    with pytest.raises(PlanError, match="party 'a' has no file"):
+        local_parties(tmp_path / "plan.toml", 1)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "party.toml").write_text(party_text("b"))
+    with pytest.raises(PlanError, match="is of party 'b', not of 'a'"):
+        local_parties(tmp_path / "plan.toml", 1)
+
+
+def joined(tmp_path: Path, protocol: str, limit: str) -> dict[str, str]:
+    """What a single party is told before it joins."""
+    party, centre = (kept_identity(tmp_path / f"{name}.key") for name in ("identity", "centre"))
+    (tmp_path / "plan.toml").write_text(
+        f'[plan]\nname = "study"\ncoordinator = "{centre.public.hex()}"\n'
+        f'[protocol]\n{protocol}\n[[party]]\nname = "a"\nkey = "{party.public.hex()}"\n'
+    )
+    (tmp_path / "party.toml").write_text(
+        '[party]\nname = "a"\nplan = "plan.toml"\n'
+        '[data]\nfile = "records.csv"\ndataset = "registry"\n' + limit
+    )
+    (tmp_path / "records.csv").write_text("score,label\n0.1,0\n0.9,1\n")
+    return dict(preview(PartyDesk.open(tmp_path / "party.toml")))
+
+
+@pytest.mark.parametrize(
+    ("protocol", "limit", "told"),
+    [
+        ('name = "dpauc"\nepsilon = 1.0', "[limit]\nepsilon = 3.5\n", "enough for 3 more runs"),
+        ('name = "dpauc"\nepsilon = 1.0', "[limit]\nepsilon = 1.0\n", "enough for 1 more run"),
+        ('name = "dpauc"\nepsilon = 1.0', "[limit]\nepsilon = inf\n", "enough for any number"),
+        ('name = "dpauc"\nepsilon = 1.0', "", "nothing will be answered"),
+        ('name = "fedauc"\nepsilon = 1.0', "[limit]\nepsilon = 3.0\n", "enough for 0 more runs"),
+        ('name = "exact"', "[limit]\nepsilon = 3.0\n", "enough for 0 more runs"),
+    ],
+)
+def test_a_party_is_told_what_its_book_allows(
+    tmp_path: Path, protocol: str, limit: str, told: str
+) -> None:
+    rows = joined(tmp_path, protocol, limit)
+    assert told in rows["book"]
+    assert "registry: 2 records" in rows["data set"]
+
+
+def test_a_party_is_told_what_has_no_privacy(tmp_path: Path) -> None:
+    assert "no differential privacy" in joined(tmp_path, 'name = "exact"', "")["a run costs"]
+    rows = joined(tmp_path, 'name = "dpauc"\nepsilon = 0.5', "")
+    assert rows["a run costs"].startswith("at most epsilon 0.5; hides")
+
+
+def program(tmp_path: Path, code: str) -> Program:
+    return Flower(tmp_path / "home").start(tmp_path / "log", sys.executable, "-c", code)
+
+
+def test_a_program_that_ends_is_told_with_its_last_words(tmp_path: Path) -> None:
+    with (
+        program(tmp_path, "print('\\x1b[91mno port\\x1b[0m'); raise SystemExit(3)") as own,
+        pytest.raises(DeploymentError, match="ended with status 3: no port; see"),
+    ):
+        own.wait_until(lambda: False, 30)
+
+
+def test_a_program_that_is_never_ready_is_not_waited_for(tmp_path: Path) -> None:
+    with (
+        program(
+            tmp_path, "input()" if sys.platform == "win32" else "import signal; signal.pause()"
+        ) as own,
+        pytest.raises(DeploymentError, match="was not ready in 0 seconds"),
+    ):
+        own.wait_until(lambda: False, 0.01)
+    assert not own.is_running
+
+
+def test_a_program_is_stopped_with_its_children(tmp_path: Path) -> None:
+    code = (
+        "import signal, subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'])\n"
+        "print(child.pid, flush=True)\n"
+        "signal.pause()\n"
+    )
+    with program(tmp_path, code) as own:
+        own.wait_until(lambda: own.said().endswith("\n"), 30)
+        child = int(own.said())
+        assert _alive(child)
+    assert any(not _alive(child) for _ in range(200))
+
+
+def _alive(pid: int) -> bool:
+    """Whether a process does anything yet; one that nobody has waited for does not."""
+    done = subprocess.run(
+        ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return bool(done.stdout.strip()) and "Z" not in done.stdout
+
+
+def test_flower_gets_its_own_configuration_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLWR_HOME", "/the/users/own")
+    monkeypatch.setenv("FLWR_SOMETHING", "else")
+    code = "import os; print(sorted((k, v) for k, v in os.environ.items() if 'FLWR_' in k))"
+    said: list[str] = []
+    flower = Flower(tmp_path / "home", tell=said.append)
+    with (
+        flower.start(tmp_path / "log", sys.executable, "-c", code) as own,
+        pytest.raises(DeploymentError),
+    ):
+        own.wait_until(lambda: False, 30)
+    assert str(tmp_path / "home") in own.said()
+    assert "/the/users/own" not in own.said()
+    assert "SOMETHING" not in own.said()
+    assert said[0].startswith(f"+ FLWR_HOME={tmp_path / 'home'} ")
+
+
+def test_a_flower_command_that_fails_is_told_in_its_words(tmp_path: Path) -> None:
+    refusal = {"success": False, "error-message": "first line\n\nno such node"}
+    answers = {
+        f"print({json.dumps(refusal)!r})": "first line no such node",
+        "print('went wrong'); raise SystemExit(1)": "went wrong",
+        "pass": "no reason given",
+    }
+    for code, reason in answers.items():
+        with pytest.raises(DeploymentError, match=reason):
+            Flower(tmp_path).call(sys.executable, "-c", code)
+
+
+def test_colours_are_taken_off() -> None:
+    assert plain("\x1b[92mINFO \x1b[0m:      text\n") == "INFO :      text"
+
+
+def test_a_party_sees_when_it_is_asked(tmp_path: Path) -> None:
+    lines = "\x1b[92mINFO\x1b[0m:  Receiving: query.letter message (ID: 1)\ntacit: refused\nhalf"
+    with program(tmp_path, f"print({lines!r}, end='', flush=True); import time") as own:
+        own.wait_until(lambda: own.said().endswith("half"), 30)
+        seen, told = follow(own, 0, everything=False)
+        assert told == ["a message came", "refused"]
+        assert follow(own, seen, everything=False) == (seen, [])
+
+
+def test_one_process_alone_runs_a_server(tmp_path: Path) -> None:
+    with (
+        alone(tmp_path),
+        pytest.raises(DeploymentError, match="another process runs"),
+        alone(tmp_path),
+    ):
+        pass
+    with alone(tmp_path):
+        pass
+
+
+def test_a_key_lets_one_node_in(tmp_path: Path) -> None:
+    place = Coordinator(tmp_path)
+    key = kept_node_key(tmp_path / "node.key").read_bytes()
+    place.nodes.mkdir()
+    for name in "ab":
+        (place.nodes / f"{name}.pub").write_bytes(key)
+    with pytest.raises(KeyFileError, match=r"b.pub holds the key of another node"):
+        register_nodes(place)
+
+
+def test_a_certificate_that_has_run_out_is_not_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certificates, "VALID", timedelta(seconds=-1))
+    place = Coordinator(tmp_path)
+    make_certificates(place.certificates, ["localhost"])
+    with pytest.raises(DeploymentError, match="has run out"):
+        start_server(place, "127.0.0.1", 1)
+
+
+@pytest.mark.parametrize("name", ["..", "a/b", ".tacit", ""])
+def test_a_local_party_is_named_like_a_folder(tmp_path: Path, name: str) -> None:
+    (tmp_path / "plan.toml").write_text(plan_text("study", {name or " ": None}))
+    with pytest.raises(PlanError, match="name must be one of a folder"):
+        local_parties(tmp_path / "plan.toml", 1)
+
+
+def test_a_server_that_was_never_started_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(DeploymentError, match="no server was started"):
+        Coordinator(tmp_path).check_running()

@@ -1,0 +1,373 @@
+"""Deployments of real processes on loopback: Flower's programs, TLS, authentication, our apps.
+
+Every wait is bounded, and no process outlives its test.
+"""
+
+import importlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit.ledger.ledger import Ledger
+from tacit.running.deployment.applications import write_application
+from tacit.running.deployment.certificates import Certificates, make_certificates
+from tacit.running.deployment.keys import kept_identity, kept_node_key
+from tacit.running.deployment.node import RefusedError, start_node, wait_connected
+from tacit.running.deployment.programs import DeploymentError, Flower, Program, free_port
+from tacit.running.deployment.runs import conduct_run
+from tacit.running.deployment.server import (
+    CONNECTION,
+    Coordinator,
+    nodes_online,
+    register_nodes,
+    runs_of,
+    start_server,
+)
+from tests.running.deployment.processes import HOSPITALS, example, nothing_left, processes_in
+
+pytest.importorskip("flwr")
+pytestmark = pytest.mark.slow
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "deployment.md"
+TACIT = Path(sys.executable).parent / "tacit"
+WAIT = 180.0
+LONGEST = 400
+"""Seconds that a run on a busy machine may take before it is given up."""
+
+
+def walk_through() -> list[str]:
+    """The lines that the deployment's walk-through has its reader type, in order."""
+    lines, inside = [], False
+    for line in DOCUMENT.read_text().splitlines():
+        inside = line == "<!-- walk-through -->" or (inside and (not line or line[:4] == "    "))
+        if inside and line.startswith("    "):
+            lines.append(line.strip())
+    return lines
+
+
+class Terminals:
+    """Lines typed in a folder: most of them end by themselves, some go on until interrupted."""
+
+    def __init__(self, folder: Path, running: ExitStack) -> None:
+        self.folder, self._running = folder, running
+        path = f"{TACIT.parent}{os.pathsep}{os.environ['PATH']}"
+        self._environment = {**os.environ, "PATH": path}
+        self._open: list[tuple[Program, str]] = []
+
+    def type(self, line: str) -> str:
+        """Type a line; what it printed, if it ended."""
+        if " --server " in line or line.startswith("tacit serve"):
+            self._go_on(line, "serving on" if "serve " in line else "connected to")
+            return ""
+        for program, ready in self._open:
+            program.wait_until(lambda: ready in program.said(), WAIT)  # noqa: B023
+        done = subprocess.run(
+            ["bash", "-c", line],
+            cwd=self.folder,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=LONGEST,
+            check=False,
+        )
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def _go_on(self, line: str, ready: str) -> None:
+        log = self.folder / f"terminal-{len(self._open)}.log"
+        command = f"cd '{self.folder}' && exec {line}"
+        program = Program(["bash", "-c", command], self._environment, log)
+        self._running.enter_context(program)
+        if line.startswith("tacit serve"):
+            program.wait_until(lambda: "c may connect" in program.said(), WAIT)
+        self._open.append((program, ready))
+
+
+def test_the_walk_through_of_the_documents(tmp_path: Path) -> None:
+    """Three hospitals over TLS with authentication, line by line as the reader types them."""
+    (tmp_path / "examples").symlink_to(HOSPITALS.parent)
+    port, said = str(free_port()), {}
+    with ExitStack() as running:
+        terminals = Terminals(tmp_path, running)
+        for line in walk_through():
+            said[line] = terminals.type(line.replace("8443", port))
+        assert processes_in(tmp_path)
+    assert nothing_left(tmp_path)
+    status, run = (
+        said["tacit status centre/plan.toml"],
+        said["tacit run centre/plan.toml --json result.json"],
+    )
+    assert status.count("online") == 3
+    assert "round 4: 3 of 3 parties answered" in run
+    check_result(json.loads((tmp_path / "result.json").read_text()))
+    for name in "abc":
+        check_book(tmp_path / f"hospital-{name}" / "ledger.db", "my-records")
+
+
+def check_result(result: dict[str, Any]) -> None:
+    """Three parties spent epsilon 1, and the classifier of the example has an AUC of about 0.8."""
+    assert [who["name"] for who in result["participants"]] == ["a", "b", "c"]
+    assert result["spent"] == {"epsilon": 1.0, "delta": 0.0, "adjacency": "record"}
+    low, high = result["auc"]["interval"]
+    assert low < 0.9
+    assert high > 0.7
+
+
+def check_book(path: Path, dataset: str) -> None:
+    """The ledger verifies, and has epsilon 1 in it."""
+    with Ledger.open_readonly(path) as pages:
+        pages.verify()
+        (spent,) = pages.spending(dataset)
+    assert spent.epsilon == 1.0
+
+
+@pytest.mark.thorough
+def test_a_federation_on_one_machine(tmp_path: Path) -> None:
+    """One command starts all; with a protocol of one round, and the keys that it makes are kept."""
+    (tmp_path / "two words").mkdir()
+    home = example(tmp_path / "two words")
+    plan = home / "plan.toml"
+    text = plan.read_text().replace('trust = "secure-sum"\n', "")
+    plan.write_text(text.replace('"score-histogram"', '"dpauc"'))
+    command: list[str | Path]
+    command = [TACIT, "run", "--local", "3", plan, "--json", tmp_path / "run.json", "--verbose"]
+    command += ["--plot", tmp_path / "roc.svg"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for words in ("with TLS and authentication", "round 0: 3 of 3 parties answered", "sent by c"):
+        assert words in done.stdout
+    assert "/flower-supernode' --root-certificates" in done.stderr
+    check_result(json.loads((tmp_path / "run.json").read_text()))
+    assert (tmp_path / "roc.svg").read_bytes().startswith(b"<?xml")
+    for name in "abc":
+        check_book(home / name / "ledger.db", "registry-2026")
+        assert (home / name / "identity.key").stat().st_mode & 0o777 == 0o600
+    assert nothing_left(tmp_path)
+
+
+class Site:
+    """A server, and one party that may connect to it."""
+
+    connected: Program
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.port = folder, free_port()
+        self.place = Coordinator(folder / "centre")
+        self.party = folder / "a" / "party.toml"
+        make_certificates(self.place.certificates, ["127.0.0.1"])
+        public = kept_node_key(folder / "a" / "node.key")
+        self.place.nodes.mkdir()
+        shutil.copy(public, self.place.nodes / "a.pub")
+        self.plan = self.place.folder / "plan.toml"
+        self.plan.write_text(self._plan())
+        records = HOSPITALS / "a" / "records.csv"
+        self.party.write_text(
+            f'[party]\nname = "a"\nplan = "{self.plan}"\n'
+            f'[data]\nfile = "{records}"\ndataset = "registry"\n[limit]\nepsilon = 1.5\n'
+        )
+
+    def _plan(self) -> str:
+        own = kept_identity(self.folder / "a" / "identity.key").public.hex()
+        centre = kept_identity(self.place.identity).public.hex()
+        return (
+            f'[plan]\nname = "one"\ncoordinator = "{centre}"\n'
+            f'[protocol]\nname = "dpauc"\nepsilon = 1.0\n[[party]]\nname = "a"\nkey = "{own}"\n'
+        )
+
+    def node(self, name: str, key: Path | None = None, authority: Path | None = None) -> Program:
+        """A SuperNode of its own configuration."""
+        return start_node(
+            self.party,
+            f"127.0.0.1:{self.port}",
+            authority or self.place.certificates.authority,
+            key or self.folder / "a" / "node.key",
+            self.folder / "nodes" / name,
+        )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A running server with the party connected."""
+    own = Site(tmp_path_factory.mktemp("site"))
+    with start_server(own.place, "127.0.0.1", own.port):
+        assert register_nodes(own.place) == ["a"]
+        assert register_nodes(own.place) == []
+        with own.node("a") as node:
+            wait_connected(node, WAIT)
+            own.connected = node
+            yield own
+    assert nothing_left(own.folder)
+
+
+def test_wrong_nodes_and_servers_are_refused(site: Site, tmp_path: Path) -> None:
+    """A new key under the party's name, and a server with another authority's certificate."""
+    kept_node_key(tmp_path / "stranger.key")
+    other = Certificates.within(tmp_path, tmp_path / "other")
+    make_certificates(other, ["127.0.0.1"])
+    with ExitStack() as running:
+        stranger = running.enter_context(site.node("stranger", key=tmp_path / "stranger.key"))
+        foreign = running.enter_context(site.node("foreign", authority=other.authority))
+        with pytest.raises(RefusedError, match="does not know this node key"):
+            wait_connected(stranger, WAIT)
+        with pytest.raises(RefusedError, match="not be the server that it claims to be"):
+            wait_connected(foreign, WAIT)
+    assert nodes_online(site.place) == {"a": "online"}
+
+
+def ends_of(site: Site, submitted: dict[Path, str]) -> dict[Path, str]:
+    """How runs ended that were submitted around our command: applications and their settings."""
+    flower, command = site.place.flower(), ("flwr", "run")
+    numbers = {
+        flower.call(*command, str(own), CONNECTION, "--run-config", settings)["run-id"]: own
+        for own, settings in submitted.items()
+    }
+    for _ in range(int(WAIT)):
+        runs = {run["run-id"]: run for run in runs_of(site.place)}
+        if all(runs[number]["status"].startswith("finished") for number in numbers):
+            return {own: runs[number]["status-details"] for number, own in numbers.items()}
+        time.sleep(1)
+    raise AssertionError("the runs did not end")
+
+
+def test_what_others_submit_is_not_run(site: Site, tmp_path: Path) -> None:
+    """Who got hold of the server's token may submit: an application that leaves a mark when it is
+    run, or our own one without a ticket, writing where the sender wants."""
+    mark, target = tmp_path / "mark", tmp_path / "result.json"
+    theirs = write_application(tmp_path / "theirs", server="theirs:server", client="theirs:client")
+    (theirs / "theirs.py").write_text(f"open({str(mark)!r}, 'w').close()\nserver = client = None\n")
+    ours = write_application(tmp_path / "ours")
+    settings = f'plan="{site.plan}" identity="{site.place.identity}" result="{target}"'
+    ends = ends_of(site, {theirs: 'plan="x"', ours: f'{settings} ticket="{"0" * 32}"'})
+    assert "holds files of its own: theirs.py" in ends[theirs]
+    assert "on its own machine" in ends[ours]
+    assert not mark.exists()
+    assert not target.exists()
+
+
+def test_strangers_are_admitted_to_nothing(site: Site, tmp_path: Path) -> None:
+    """Flower's own commands, with all that a hospital is given and without the machine's token."""
+    (tmp_path / "config.toml").write_text(
+        f'[superlink]\ndefault = "{CONNECTION}"\n[superlink.{CONNECTION}]\n'
+        f'address = "127.0.0.1:{site.port}"\n'
+        f'root-certificates = "{site.place.certificates.authority}"\n'
+    )
+    number = site.place.registered()["a"]["node"]
+    before = runs_of(site.place)
+    application = write_application(tmp_path / "theirs")
+    key = kept_node_key(tmp_path / "stranger.key")
+    stranger = Flower(tmp_path)
+    for command in (
+        ("list", CONNECTION),
+        ("stop", "1", CONNECTION),
+        ("run", str(application), CONNECTION),
+        ("supernode", "list", CONNECTION),
+        ("supernode", "register", str(key), CONNECTION),
+        ("supernode", "unregister", number, CONNECTION),
+    ):
+        with pytest.raises(DeploymentError, match="403"):
+            stranger.call("flwr", *command)
+    assert runs_of(site.place) == before
+    assert nodes_online(site.place) == {"a": "online"}
+
+
+def test_strangers_take_over_no_task(site: Site) -> None:
+    """The task of a run is its messages: neither the server's port nor a node's hands it out."""
+    httpx = pytest.importorskip("httpx")
+    client = importlib.import_module("flwr.supercore.runtime").RuntimeHttpClient
+    asked = importlib.import_module("flwr.proto.runtime_pb2").AcquireTaskRequest()
+    asked.supported_task_types.extend(["flwr-serverapp", "flwr-clientapp"])
+    address = re.search(r"http://(127.0.0.1:\d+)", site.connected.said())
+    assert address is not None
+    root = site.place.certificates.authority.read_bytes()
+    for server, authority in ((f"127.0.0.1:{site.port}", root), (address[1], None)):
+        stranger = client.from_server_address(server, authority is None, authority, ())
+        with stranger, pytest.raises(httpx.HTTPStatusError, match="403"):
+            stranger.AcquireTask(asked)
+
+
+@pytest.mark.thorough
+def test_a_limit_ends_the_second_run(site: Site) -> None:
+    """The ledger allows epsilon 1.5, and a run costs 1; the refusal is told without its numbers."""
+    said: list[str] = []
+    result = conduct_run(site.place, site.plan, 60.0, said.append)
+    assert result["spent"]["epsilon"] == 1.0
+    assert any(line.startswith("round 0: 1 of 1 parties answered") for line in said)
+    with pytest.raises(DeploymentError, match="privacy budget") as caught:
+        conduct_run(site.place, site.plan, 60.0, said.append)
+    assert "1.5" not in str(caught.value)
+
+
+@pytest.mark.thorough
+def test_our_components_in_another_flower_project(site: Site, tmp_path: Path) -> None:
+    """A user of Flower mounts both components, and runs them with Flower's own commands alone."""
+    project = write_application(tmp_path / "theirs", "theirs.apps:server", "theirs.apps:client")
+    (project / "theirs").mkdir()
+    (project / "theirs" / "__init__.py").touch()
+    (project / "theirs" / "apps.py").write_text(
+        "from tacit.running.flower import client, server\n__all__ = ['client', 'server']\n"
+    )
+    party, result = own_book(site, tmp_path), tmp_path / "result.json"
+    files, port, home = site.place.certificates, str(free_port()), tmp_path / "flower"
+    home.mkdir()
+    (home / "config.toml").write_text(
+        f'[superlink]\ndefault = "theirs"\n[superlink.theirs]\naddress = "127.0.0.1:{port}"\n'
+        f'root-certificates = "{files.authority}"\n'
+    )
+    tls = ("--ssl-ca-certfile", str(files.authority), "--ssl-certfile", str(files.certificate))
+    link = (*tls, "--ssl-keyfile", str(files.key), "--disable-runtime-dependency-installation")
+    node = ("--superlink", f"127.0.0.1:{port}", "--root-certificates", str(files.authority))
+    told = ("--port", str(free_port()), "--node-config", f'party="{party}"')
+    settings = f'plan="{site.plan}" identity="{site.place.identity}" result="{result}"'
+    with ExitStack() as running:
+        flower = Flower(home)
+        log = tmp_path / "link.log"
+        server = flower.start(log, "flower-superlink", *link, "--port", port)
+        running.enter_context(server)
+        server.wait_until(lambda: "Uvicorn running" in server.said(), WAIT)
+        own = flower.start(tmp_path / "node.log", "flower-supernode", *node, *told)
+        wait_connected(running.enter_context(own), WAIT)
+        command = ("flwr", "run", str(project), "--stream", "--run-config", settings)
+        said, _ = running.enter_context(flower.lines(*command)).communicate(timeout=LONGEST)
+    assert "tacit: the result is written" in said
+    assert json.loads(result.read_text())["participants"][0]["name"] == "a"
+    assert nothing_left(tmp_path)
+
+
+def own_book(site: Site, folder: Path) -> Path:
+    """The party's file again, with another ledger."""
+    identity = site.folder / "a" / "identity.key"
+    told = f'name = "a"\nidentity = "{identity}"\nledger = "{folder / "ledger.db"}"'
+    (folder / "party.toml").write_text(site.party.read_text().replace('name = "a"', told, 1))
+    return folder / "party.toml"
+
+
+@pytest.mark.thorough
+def test_a_server_that_is_killed_comes_back(tmp_path: Path) -> None:
+    """Killed without warning and started again from its database, it knows its nodes; a node whose
+    key was taken away may not connect any more."""
+    own = Site(tmp_path)
+    with start_server(own.place, "127.0.0.1", own.port) as server:
+        register_nodes(own.place)
+        os.kill(server.pid, signal.SIGKILL)
+        with pytest.raises(DeploymentError, match="ended with status -9"):
+            server.wait_until(lambda: False, WAIT)
+    with start_server(own.place, "127.0.0.1", own.port):
+        assert register_nodes(own.place) == []
+        with own.node("again") as node:
+            wait_connected(node, WAIT)
+        (own.place.nodes / "a.pub").unlink()
+        assert register_nodes(own.place) == []
+        with own.node("gone") as node, pytest.raises(RefusedError, match="does not know"):
+            wait_connected(node, WAIT)
+    assert nothing_left(tmp_path)

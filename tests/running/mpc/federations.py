@@ -1,0 +1,29 @@
+"""Small federations whose records tie often, and the joint asks about them."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tacit.data.clients import Clients, Ragged
+from tacit.protocol.conversation import Query, View
+from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
+
+
+def tied_clients(records: int, clients: int, seed: int = 0) -> Clients:
+    """Scores and second values on coarse grids, so that pairs tie; of clients that do not exist."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, records)
+    scores = np.clip(np.round(rng.normal(0.4 + 0.2 * labels, 0.2), 1), 0, 1)
+    owners = np.concatenate([np.arange(clients), rng.integers(0, clients, records - clients)])
+    second = np.round(rng.normal(scores, 0.3), 1) * 1e6
+    made = Clients.from_arrays(scores, labels, owners, second=second)
+    return replace(made, simulated=True)
+
+
+def pairs_query(clients: Clients, protocol: PairedUStatistic, seed: int = 0) -> Query:
+    """The joint query about random matchings."""
+    rng = np.random.default_rng(seed)
+    seats = np.stack([rng.permutation(clients.records) for _ in range(protocol.pairs_a_record)])
+    shared = {"epsilon": protocol.epsilon}
+    each = {"seats": Ragged(seats, clients.offsets)}
+    return Query(compute_pairs, protocol, shared, each, View.MPC)

@@ -1,0 +1,206 @@
+"""Pairs computed between processes give what the ideal functionality gives."""
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.ledger.ledger import Ledger
+from tacit.privacy.cost import Adjacency
+from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
+from tacit.protocol.conversation import ClientState
+from tacit.protocol.mpc import MPCError
+from tacit.protocols.dpauc.protocol import DPAUC
+from tacit.protocols.fedauc.protocol import FedAUC
+from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
+from tacit.protocols.paired.shared_kernels import kernel_codes
+from tacit.running.mpc.frames import Frame
+from tacit.running.mpc.party_program import told
+from tacit.running.mpc.processes import MPCSettings, Parties
+from tacit.running.mpc.runner import MPCRun, answer_mpc, run_mpc
+from tacit.running.session.coordinator import Coordinator
+from tacit.running.session.messages import MalformedMessageError
+from tacit.testing.recording import values_of
+from tests.running.mpc.federations import pairs_query, tied_clients
+
+pytest.importorskip("spu.libspu", reason="two-party computations need SPU")
+
+TIMEOUT = 120.0
+KENDALL = PairedUStatistic("kendall", 4.0, matchings=1)
+GINI = PairedUStatistic("gini", 1.0)
+
+
+def linked(timeout: float = TIMEOUT) -> Parties:
+    """North and south, ready to be introduced."""
+    owners = ["north"] * 10 + ["south"] * 10
+    clients = Clients.from_values(np.linspace(0, 1, 20), client_ids=owners)
+    return Parties(replace(clients, simulated=True), GINI, MPCSettings(timeout))
+
+
+def begin(parties: Parties) -> Coordinator:
+    """Let north alone compute with south, which has announced that it would."""
+    coordinator = Coordinator(parties.agreement, parties.coordinator)
+    letters = coordinator.open()
+    for _ in range(2):
+        for place, reply in parties.deliver(letters).items():
+            coordinator.receive(place, reply)
+        letters = coordinator.close()
+    parties.order(0, Frame({"kind": "letter"}, letters[0]))
+    return coordinator
+
+
+def test_without_noise_three_processes_give_the_ideal_values() -> None:
+    """Clients meet two by two, pairs of one client stay with it."""
+    clients = tied_clients(120, 3)
+    query = pairs_query(clients, PairedUStatistic("auc", 1.0, matchings=2))
+    found = answer_mpc(clients, query, NoNoise(), MPCSettings(timeout=TIMEOUT))
+    wanted = values_of(compute_pairs.answer(clients, query, NoNoise(), ClientState())["values"])
+    values = values_of(found.reply["values"])
+    np.testing.assert_array_equal(values, wanted)
+    assert values.dtype == wanted.dtype
+    met = [session.parties for session in found.sessions]
+    assert sorted(met) == [(0, 1), (0, 2), (1, 2)]
+    assert 0 < sum(session.items for session in found.sessions) < wanted.size
+
+
+@pytest.fixture(scope="session")
+def noisy_run() -> MPCRun:
+    """One whole conversation with the noise of a release."""
+    return run_mpc(tied_clients(400, 2, seed=1), KENDALL, settings=MPCSettings(timeout=TIMEOUT))
+
+
+def test_a_noisy_estimate_lies_within_five_errors(noisy_run: MPCRun) -> None:
+    """A false alarm in fewer than 1 of 100,000 runs, by the normal approximation."""
+    server_result = noisy_run.server_result
+    exact = KENDALL.exact(tied_clients(400, 2, seed=1))
+    error = float(np.hypot(server_result.privacy_error, server_result.sampling_error))
+    assert abs(float(server_result.value) - exact) < 5 * error
+    assert noisy_run.spent.epsilon == pytest.approx(4.0)
+    assert noisy_run.mpc
+
+
+def test_a_run_tells_its_bytes_and_seconds(noisy_run: MPCRun) -> None:
+    (between,) = noisy_run.sessions
+    assert between.parties == (0, 1)
+    assert 50 < between.items < 150
+    assert between.seconds > 0
+    assert 100_000 < between.bytes_sent < noisy_run.bytes_sent.sum() < between.bytes_sent + 20_000
+
+
+def test_a_dead_party_ends_the_run_at_once() -> None:
+    with linked() as parties:
+        begin(parties)
+        os.kill(parties.processes[1], signal.SIGKILL)
+        with pytest.raises(MPCError, match="south") as told:
+            parties.answer((0, 1))
+        assert "ended with exit status -9" in str(told.value)
+
+
+def test_a_party_waits_no_longer_than_agreed_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """South announced itself, and is never told to compute: north gives up by itself."""
+    monkeypatch.setattr("tacit.running.mpc.processes.STARTING_SECONDS", 5.0)
+    with linked(timeout=3.0) as parties:
+        begin(parties)
+        with pytest.raises(MPCError, match=r"north: .*party 1"):
+            parties.answer((0, 1), timeout=60.0)
+
+
+def test_a_silent_party_is_given_up() -> None:
+    with (
+        linked() as parties,
+        pytest.raises(MPCError, match=r"no answer from south within 0\.2 s"),
+    ):
+        parties.answer((1,), timeout=0.2)
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        (Frame.of("sing"), "unknown order 'sing'"),
+        (Frame({"kind": "letter"}, b"other bytes"), "MalformedMessageError"),
+    ],
+    ids=["unknown order", "other bytes"],
+)
+def test_a_party_refuses_what_it_did_not_agree_to(order: Frame, said: str) -> None:
+    with linked() as parties:
+        parties.order(0, order)
+        with pytest.raises(MPCError, match=f"north: .*{said}"):
+            parties.answer((0,))
+
+
+def test_three_processes_rank_as_one_would() -> None:
+    """Without noise the AUC is exact, ties counted one half; the server received no score."""
+    clients, protocol = tied_clients(60, 3), FedAUC(1.0, ranks="mpc")
+    run = run_mpc(clients, protocol, NoNoise(), MPCSettings(timeout=TIMEOUT))
+    assert float(run.server_result.value) == pytest.approx(protocol.exact(clients), abs=1e-12)
+    assert run.spent == protocol.guarantee
+    assert [session.parties for session in run.sessions] == [(0, 1, 2)]
+
+
+def with_ledgers(home: Path, clients: Clients, epsilon: float) -> dict[str, Path]:
+    """A ledger of every client, with a limit."""
+    ledgers = {clients.name(place): home / f"{place}.db" for place in range(clients.count)}
+    for name, path in ledgers.items():
+        with Ledger(path) as ledger:
+            ledger.limit(name, epsilon, adjacency=Adjacency.REPLACE)
+    return ledgers
+
+
+def test_real_clients_pay_before_they_compute_together(tmp_path: Path) -> None:
+    """A limit of 6 bears one run at epsilon 4, and not a second."""
+    clients = replace(tied_clients(40, 2), simulated=False)
+    ledgers, settings = with_ledgers(tmp_path, clients, 6.0), MPCSettings(timeout=TIMEOUT)
+    run = run_mpc(clients, KENDALL, settings=settings, ledgers=ledgers)
+    assert run.spent.epsilon == pytest.approx(4.0)
+    with pytest.raises(MPCError, match="declined: the privacy budget does not allow it"):
+        run_mpc(clients, KENDALL, settings=settings, ledgers=ledgers)
+    for name, path in ledgers.items():
+        with Ledger(path) as ledger:
+            ledger.verify()
+            debits = [line for line in ledger.lines() if line.kind == "debit"]
+            assert {line.dataset for line in debits} == {name}
+            assert sum(line.epsilon for line in debits) == pytest.approx(4.0)
+
+
+def test_a_process_of_a_real_client_does_not_start_without_its_ledger() -> None:
+    """Whatever the calling process forgot to check."""
+    clients = replace(tied_clients(20, 2), simulated=False)
+    with (
+        pytest.raises(MPCError, match="answers only with a ledger, and none was given"),
+        Parties(clients, GINI, MPCSettings(TIMEOUT)),
+    ):
+        raise AssertionError
+
+
+def test_what_cannot_be_run_is_refused_before_anything_starts() -> None:
+    clients = tied_clients(40, 2)
+    with pytest.raises(ValueError, match="no seed"):
+        run_mpc(clients, KENDALL, SimulatedNoise(1))
+    with pytest.raises(ValueError, match="computes nothing jointly"):
+        run_mpc(clients, DPAUC(1.0))
+    with pytest.raises(DataError, match="2 to 32 clients"):
+        run_mpc(clients.part(0, 1), KENDALL)
+    wide = replace(clients, scores=clients.scores * 3)
+    with pytest.raises(DataError, match=r"scores must be in \[0, 1\], got"):
+        run_mpc(wide, GINI)
+
+
+def test_why_a_party_failed_tells_nothing_of_its_records(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The aggregator reads the reason; what is wrong with a record is for the party's own log."""
+    with pytest.raises(DataError, match=r"1\.2345678") as failed:
+        kernel_codes("auc", np.array([[1.2345678], [1.0]]), np.array([True]))
+    assert told(failed.value) == "its records do not fit the protocol"
+    assert "1.2345678" in capsys.readouterr().err
+    quoting = MalformedMessageError("this message cannot be answered: score 0.512 in row 17")
+    quoting.__cause__ = ValueError("score 0.512 in row 17")
+    assert told(quoting) == "it cannot answer a message; its own log says why"
+    assert "row 17" in capsys.readouterr().err
+    assert told(MPCError("the link broke")) == "the link broke"
+    assert told(KeyError("rank")) == "KeyError: 'rank'"

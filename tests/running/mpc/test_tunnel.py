@@ -1,0 +1,273 @@
+"""The tunnel carries between announced certificates, and nothing else gets through."""
+
+import select
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tacit.running.mpc.tunnel import Credentials, Peer, Tunnel
+
+TIMEOUT = 60.0
+
+
+class Ends:
+    """Two tunnels whose parties are plain Unix sockets of this test."""
+
+    def __init__(self, directory: Path, announced: tuple[Credentials, Credentials]) -> None:
+        self.lost: list[str] = []
+        self.failed = threading.Event()
+        self.own = [Credentials.new("north"), Credentials.new("south")]
+        shown = [announced[k] if announced[k] is not None else self.own[k] for k in range(2)]
+        folders = [directory / "n", directory / "s"]
+        for folder in folders:
+            folder.mkdir()
+        self.tunnels = [Tunnel(self.own[k], folders[k], TIMEOUT, self._lost) for k in range(2)]
+        names = ("north", "south")
+        self.peers = [
+            Peer(names[k], "127.0.0.1", self.tunnels[k].port, shown[k].certificate)
+            for k in range(2)
+        ]
+        for place, tunnel in enumerate(self.tunnels):
+            tunnel.open(place, self.peers)
+        self.paths = [tunnel.sockets("s", (0, 1)) for tunnel in self.tunnels]
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.settimeout(TIMEOUT)
+        self.listener.bind(self.paths[1][1].removeprefix("unix:"))
+        self.listener.listen()
+
+    def _lost(self, sentence: str) -> None:
+        self.lost.append(sentence)
+        self.failed.set()
+
+    def from_north(self) -> socket.socket:
+        """A connection of north's library to what it takes for south's."""
+        found = socket.socket(socket.AF_UNIX)
+        found.settimeout(TIMEOUT)
+        found.connect(self.paths[0][1].removeprefix("unix:"))
+        return found
+
+    def close(self) -> None:
+        self.listener.close()
+        for tunnel in self.tunnels:
+            tunnel.close()
+
+
+@pytest.fixture
+def ends(tmp_path: Path) -> Iterator[Ends]:
+    found = Ends(tmp_path, (None, None))  # type: ignore[arg-type]
+    yield found
+    found.close()
+
+
+def received(stream: socket.socket, size: int) -> bytes:
+    found = b""
+    while len(found) < size:
+        data = stream.recv(size - len(found))
+        if not data:
+            break
+        found += data
+    return found
+
+
+def test_bytes_arrive_on_the_other_side_both_ways(ends: Ends) -> None:
+    with ends.from_north() as near:
+        near.sendall(b"a" * 100_000)
+        far, _ = ends.listener.accept()
+        with far:
+            far.settimeout(TIMEOUT)
+            assert received(far, 100_000) == b"a" * 100_000
+            far.sendall(b"answer")
+            assert received(near, 6) == b"answer"
+    assert ends.tunnels[0].sent == 100_000
+
+
+def test_what_travels_is_not_the_plain_bytes(tmp_path: Path) -> None:
+    """Who listens where south is announced to be is sent the beginning of a handshake only."""
+    with socket.create_server(("127.0.0.1", 0)) as middle:
+        middle.settimeout(TIMEOUT)
+        own, other = Credentials.new("north"), Credentials.new("south")
+        tunnel = Tunnel(own, tmp_path, TIMEOUT, lambda sentence: None)
+        ports = (tunnel.port, middle.getsockname()[1])
+        pems = (own.certificate, other.certificate)
+        peers = [Peer("a", "127.0.0.1", ports[k], pems[k]) for k in range(2)]
+        tunnel.open(0, peers)
+        paths = tunnel.sockets("s", (0, 1))
+        with socket.socket(socket.AF_UNIX) as near:
+            near.connect(paths[1].removeprefix("unix:"))
+            near.sendall(b"a secret sentence" * 10)
+            found, _ = middle.accept()
+            with found:
+                found.settimeout(TIMEOUT)
+                seen = found.recv(65536)
+                found.settimeout(0.5)
+                try:
+                    while data := found.recv(65536):
+                        seen += data
+                except TimeoutError:
+                    pass
+        tunnel.close()
+    assert seen[:1] == b"\x16"  # a TLS handshake record
+    assert b"secret" not in seen
+
+
+def test_a_plain_connection_is_refused(ends: Ends) -> None:
+    with socket.create_connection(("127.0.0.1", ends.peers[1].port), TIMEOUT) as stranger:
+        stranger.sendall(b"PRPC" + bytes(60))
+        try:
+            rest = received(stranger, 10_000)
+        except ConnectionResetError:
+            rest = b""
+    assert b"PRPC" not in rest
+    nothing_arrived(ends)
+
+
+def test_another_certificate_is_refused(ends: Ends, tmp_path: Path) -> None:
+    stranger = Credentials.new("north")
+    chain = tmp_path / "chain.pem"
+    chain.write_text(stranger.key + stranger.certificate)
+    assert not passes(ends, chain)
+    nothing_arrived(ends)
+
+
+def test_a_connection_without_a_certificate_is_refused(ends: Ends) -> None:
+    assert not passes(ends, None)
+    nothing_arrived(ends)
+
+
+def test_the_announced_certificate_passes(ends: Ends, tmp_path: Path) -> None:
+    """Without this the refusals above would prove nothing."""
+    chain = tmp_path / "chain.pem"
+    chain.write_text(ends.own[0].key + ends.own[0].certificate)
+    assert passes(ends, chain)
+
+
+def passes(ends: Ends, chain: Path | None) -> bool:
+    """Whether a TLS client with this certificate gets bytes through to south."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.load_verify_locations(cadata=ends.peers[1].certificate)
+    if chain is not None:
+        context.load_cert_chain(chain)
+    raw = socket.create_connection(("127.0.0.1", ends.peers[1].port), TIMEOUT)
+    try:
+        with context.wrap_socket(raw) as client:
+            client.sendall(b"\x01shello")
+            far, _ = ends.listener.accept() if chain and arrives(client, ends) else (None, None)
+            if far is None:
+                return False
+            with far:
+                far.settimeout(TIMEOUT)
+                return received(far, 5) == b"hello"
+    except (ssl.SSLError, ConnectionError):
+        return False
+
+
+def arrives(client: ssl.SSLSocket, ends: Ends) -> bool:
+    """Whether south is reached; a refused client is told so at a read instead."""
+    client.setblocking(False)
+    while True:
+        ready, _, _ = select.select([client, ends.listener], [], [], TIMEOUT)
+        assert ready, "neither let through nor refused"
+        if ends.listener in ready:
+            return True
+        with suppress(ssl.SSLWantReadError):
+            return bool(client.recv(1))
+
+
+def nothing_arrived(ends: Ends) -> None:
+    ends.listener.settimeout(0.1)
+    with pytest.raises(TimeoutError):
+        ends.listener.accept()
+    assert not ends.lost
+
+
+def test_a_false_announcement_ends_the_session(tmp_path: Path) -> None:
+    """North expects another certificate of south than south has."""
+    wrong = Ends(tmp_path, (None, Credentials.new("south")))  # type: ignore[arg-type]
+    try:
+        with wrong.from_north() as near:
+            near.sendall(b"hello")
+            assert wrong.failed.wait(TIMEOUT)
+            assert "no connection to south" in wrong.lost[0]
+    finally:
+        wrong.close()
+
+
+def test_a_lost_connection_is_told(ends: Ends) -> None:
+    with ends.from_north() as near:
+        near.sendall(b"hello")
+        far, _ = ends.listener.accept()
+        far.close()
+        assert ends.failed.wait(TIMEOUT)
+    assert "was lost" in ends.lost[0]
+
+
+def test_messages_arrive_in_order_from_the_party_that_sent_them(ends: Ends) -> None:
+    north, south = ends.tunnels
+    north.send(1, b"first")
+    north.send(1, b"a" * 200_000)
+    assert south.receive(0) == b"first"
+    assert south.receive(0) == b"a" * 200_000
+    with pytest.raises(TimeoutError, match="no message from north"):
+        south.receive(0, timeout=0.1)
+
+
+@pytest.mark.parametrize("name", ["", "../s", "S", "a" * 41])
+def test_a_computation_has_a_plain_name(ends: Ends, name: str) -> None:
+    with pytest.raises(ValueError, match="not the name of a computation"):
+        ends.tunnels[0].sockets(name, (0, 1))
+
+
+@pytest.mark.parametrize("members", [(1, 2), (0, 1)], ids=["stranger", "member"])
+def test_a_party_reaches_computations_of_its_own_only(
+    tmp_path: Path, members: tuple[int, int]
+) -> None:
+    """The party 0 of three opens a connection to 1 under the name of a computation of two."""
+    own = [Credentials.new(f"party-{place}") for place in range(3)]
+    tunnel = Tunnel(own[1], tmp_path, TIMEOUT, lambda sentence: None)
+    peers = [Peer("p", "127.0.0.1", tunnel.port, each.certificate) for each in own]
+    tunnel.open(1, peers)
+    path = tunnel.sockets("s", members)[members.index(1)].removeprefix("unix:")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen()
+    chain = tmp_path / "shown.pem"
+    chain.write_text(own[0].key + own[0].certificate)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.load_verify_locations(cadata=own[1].certificate)
+    context.load_cert_chain(chain)
+    try:
+        raw = socket.create_connection(("127.0.0.1", tunnel.port), TIMEOUT)
+        with context.wrap_socket(raw) as client:
+            client.sendall(bytes([1]) + b"s" + b"hello")
+            if 0 in members:
+                far, _ = listener.accept()
+                assert received(far, 5) == b"hello"
+                far.close()
+            else:
+                assert client.recv(1) == b""
+                assert select.select([listener], [], [], 0.2)[0] == []
+    finally:
+        listener.close()
+        tunnel.close()
+
+
+def test_a_connection_for_a_path_elsewhere_reaches_nothing(ends: Ends, tmp_path: Path) -> None:
+    """South's own socket lies beside it, and would be reached by such a name."""
+    chain = tmp_path / "chain.pem"
+    chain.write_text(ends.own[0].key + ends.own[0].certificate)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.load_verify_locations(cadata=ends.peers[1].certificate)
+    context.load_cert_chain(chain)
+    raw = socket.create_connection(("127.0.0.1", ends.peers[1].port), TIMEOUT)
+    with context.wrap_socket(raw) as client:
+        client.sendall(bytes([6]) + b"../s/s" + b"hello")
+        assert client.recv(1) == b""
+    nothing_arrived(ends)

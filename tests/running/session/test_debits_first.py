@@ -1,0 +1,187 @@
+"""Every path that answers about a client's records debits its ledger before."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tacit
+from tacit.data.clients import Clients
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocol.conversation import ClientState, Protocol, Query, Step
+from tacit.protocols.paired.protocol import PairedUStatistic
+from tacit.running.session.debits import Debit
+from tacit.testing.rehearsal import rehearse
+from tests.federations import binormal_clients
+from tests.laws import PROTOCOLS
+
+SOURCES = Path(tacit.__file__).parent
+ANSWERING = {
+    "running.session.client.Party._computed",
+    "running.session.client.Party._computed_together",
+}
+"""Where records of clients that exist meet a question; each of them is watched below."""
+ONE_PROCESS = {
+    "running.simulation._answer",
+    "running.deployment.preview.check_records",
+    "protocol.threats.asked_views",
+    "protocol.traffic.dry_run",
+    "protocols.dpauc.attacks._first_reply",
+    "protocols.shared.score_attacks.received_scores",
+}
+"""Where one process holds all records, or nothing leaves it."""
+INVENTED = {
+    "protocol.threats.asked_views",
+    "protocol.traffic.dry_run",
+    "protocols.dpauc.attacks._first_reply",
+    "protocols.shared.score_attacks.received_scores",
+    "testing.checks._response_loss",
+    "testing.checks.check_batches",
+    "testing.checks.conversation_of",
+    "testing.checks.losses",
+}
+"""Where the records are made up: dry runs, the attacks of audits, and the laws."""
+
+
+class Answers(ast.NodeVisitor):
+    """Every function that runs a client step, or a party's part of a joint one."""
+
+    def __init__(self, module: str) -> None:
+        self.inside, self.found = [module], set[str]()
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self._enter(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self._enter(node)
+
+    def _enter(self, node: ast.ClassDef | ast.FunctionDef) -> None:
+        self.inside.append(node.name)
+        self.generic_visit(node)
+        self.inside.pop()
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        """``query.step.answer``, called or handed on; other objects' ``answer`` is no step's."""
+        of = node.value.attr if isinstance(node.value, ast.Attribute) else None
+        if node.attr == "answer" and of == "step":
+            self.found.add(".".join(self.inside))
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "compute":
+            self.found.add(".".join(self.inside))
+        self.generic_visit(node)
+
+
+def test_nothing_else_in_the_runtime_answers() -> None:
+    """A new path fails here until it is watched below, or shown to hold all records itself."""
+    found: set[str] = set()
+    for path in SOURCES.rglob("*.py"):
+        module = ".".join(path.relative_to(SOURCES).with_suffix("").parts)
+        if not module.startswith("auditing"):
+            visitor = Answers(module)
+            visitor.visit(ast.parse(path.read_text(encoding="utf-8")))
+            found |= visitor.found
+    assert found == ANSWERING | ONE_PROCESS | INVENTED
+
+
+class Books:
+    """Guards of all parties, and the last debit of each."""
+
+    def __init__(self) -> None:
+        self.last: dict[int, str | None] = {}
+
+    def guard(self, place: int) -> Callable[[Debit], None]:
+        def note(debit: Debit) -> None:
+            self.last[place] = debit.step
+
+        return note
+
+
+class Owned(NoNoise):
+    """Noise that knows whose it is."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__()
+        object.__setattr__(self, "place", place)
+
+
+@contextmanager
+def watched(steps: tuple[Step, ...], books: Books, seen: list[str]) -> Iterator[None]:
+    """Refuse, while steps run, every answer whose party's last debit is not of that step."""
+
+    def watch(step: Step) -> Any:
+        answer = step.answer
+
+        def asked(clients: Clients, query: Query, noise: Any, state: ClientState) -> Any:
+            assert books.last.pop(noise.place, None) == step.name, f"{step.name} was not debited"
+            seen.append(step.name)
+            return answer(clients, query, noise, state)
+
+        return asked
+
+    originals = [(step.answer, step.computes) for step in steps]
+    for step in steps:
+        object.__setattr__(step, "answer", watch(step))
+        if step.computes is not None:
+            object.__setattr__(step, "computes", Watched(step, books, seen))
+    try:
+        yield
+    finally:
+        for step, (answer, computes) in zip(steps, originals, strict=True):
+            object.__setattr__(step, "answer", answer)
+            object.__setattr__(step, "computes", computes)
+
+
+class Watched:
+    """Makes a step's program, which refuses to compute before its party's debit."""
+
+    def __init__(self, step: Step, books: Books, seen: list[str]) -> None:
+        self._name, self._made = step.name, step.computes
+        self._books, self._seen = books, seen
+
+    def __call__(self) -> Any:
+        assert self._made is not None
+        program = self._made()
+        compute = program.compute
+
+        def watched(clients: Clients, query: Query, noise: Any, *rest: Any) -> Any:
+            last = self._books.last.pop(noise.place, None)
+            assert last == self._name, f"{self._name} was not debited"
+            self._seen.append(self._name)
+            return compute(clients, query, noise, *rest)
+
+        object.__setattr__(program, "compute", watched)
+        return program
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_party_debits_every_step_before_it_runs(name: str) -> None:
+    protocol: Protocol = PROTOCOLS[name]
+    books, seen = Books(), list[str]()
+    clients = binormal_clients(30, 40, 3)
+    with watched(protocol.steps, books, seen):
+        rehearse(clients, protocol, noise=Owned, guards=[books.guard(k) for k in range(3)])
+    assert set(seen) <= {step.name for step in protocol.steps}
+    assert len(seen) >= 3
+
+
+CLIENTS = Clients.from_arrays([0.1, 0.5, 0.5, 0.9], [0, 1, 0, 1])
+PAIRS = PairedUStatistic("auc", 1.0, noise="laplace")
+
+
+@pytest.mark.parametrize("given", [{}, {"north": "n.db"}, {"north": "n.db", "south": "n.db"}])
+def test_real_clients_do_not_compute_together_without_their_ledgers(given: dict[str, str]) -> None:
+    clients = Clients.from_arrays([0.1, 0.5, 0.5, 0.9], [0, 1] * 2, ["north"] * 2 + ["south"] * 2)
+    with pytest.raises(ValueError, match="a ledger of its own"):
+        tacit.evaluate(clients, PAIRS, engine="spu", ledgers=given)
+
+
+def test_ledgers_are_not_taken_where_nobody_debits_them() -> None:
+    with pytest.raises(ValueError, match="they need engine 'spu'"):
+        tacit.evaluate(CLIENTS, PAIRS, ledgers={"0": "a.db"})

@@ -1,0 +1,297 @@
+"""Plans and party files: what is read, and what is refused, with the line at fault."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tacit import FedAUC, ScoreHistogram
+from tacit.privacy.cost import Adjacency
+from tacit.protocol.registry import kind_of, protocol_names
+from tacit.running.session.plan_file import PartyFile, Plan, PlanError
+from tests.running.deployment.federation_files import HISTOGRAM, federation
+
+KEYS = [f"{number:064x}" for number in range(4)]
+PLAN = f"""\
+[plan]
+name = "three"
+coordinator = "{KEYS[0]}"
+fewest = 2
+
+[protocol]
+name = "fedauc"
+epsilon = 1.5
+
+[[party]]
+name = "a"
+key = "{KEYS[1]}"
+
+[[party]]
+name = "b"
+key = "{KEYS[2]}"
+"""
+PARTY = """\
+[party]
+name = "a"
+plan = "../plan.toml"
+
+[data]
+file = "records.csv"
+dataset = "registry"
+
+[limit]
+epsilon = 3.0
+period = "1y"
+"""
+
+
+def read(tmp_path: Path, text: str) -> Plan:
+    path = tmp_path / "plan.toml"
+    path.write_text(text, encoding="utf-8")
+    return Plan.read(path)
+
+
+def test_a_plan_is_read(tmp_path: Path) -> None:
+    plan = read(tmp_path, PLAN)
+    assert plan.protocol == FedAUC(1.5)
+    assert [party.name for party in plan.parties] == ["a", "b"]
+    assert (plan.fewest, plan.retries, plan.on_loss) == (2, 1, "fail")
+    agreement = plan.agreement()
+    assert agreement.parties == (bytes.fromhex(KEYS[1]), bytes.fromhex(KEYS[2]))
+    assert agreement.fewest == 2
+
+
+def test_keys_may_wait(tmp_path: Path) -> None:
+    text = "\n".join(line for line in PLAN.splitlines() if not line.startswith(("key", "coord")))
+    plan = read(tmp_path, text)
+    with pytest.raises(PlanError, match="no key of party 'a'"):
+        plan.agreement()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("fewest = 2", "fewest = 3", r"plan\.toml:4: \[plan\] fewest must be from 1 to 2, got 3"),
+        ("fewest = 2", "fewest = true", "fewest must be from 1 to 2, got True"),
+        ("fewest = 2", "colluders = 1", r":4: \[plan\] colluders must be from 0 to 0, got 1"),
+        ("fewest = 2", "quorum = 2", r":4: \[plan\] unknown key 'quorum'"),
+        ("fewest = 2", 'on_loss = "panic"', "on_loss must be one of fail, restart, got 'panic'"),
+        ("fewest = 2", "deadline = 0.0", "deadline must be from 1 to 86400, got 0.0"),
+        ('name = "three"', "name = 3", r":2: \[plan\] name must be a text"),
+        ('name = "three"', "", "'name' is missing"),
+        ("epsilon = 1.5", "epsilon = -1.5", r":8: \[protocol\] epsilon must be positive"),
+        ("epsilon = 1.5", "", r":6: \[protocol\] fedauc needs the setting 'epsilon'"),
+        ("epsilon = 1.5", "epsilon = 1.5\nheight = 3", r":9: \[protocol\] fedauc has no setting"),
+        ("epsilon = 1.5", "epsilon = 1.5\nbeta = 0.5", r":9: .* does not use the setting 'beta'"),
+        ('"fedauc"', '"gossip"', r":7: \[protocol\] protocol must be one of"),
+        (KEYS[1], "abc", r":12: \[party\] key must be 64 hexadecimal digits, got 'abc'"),
+        (KEYS[2], KEYS[1], "two parties have the key"),
+        (KEYS[2], KEYS[0], "a key appears twice"),
+        ('name = "b"', 'name = "a"', "two parties have the name 'a'"),
+        ("[[party]]", "[party]", r"plan\.toml: .*"),
+        ("[protocol]", "[protocols]", r"unknown table \[protocols\]"),
+        ("[plan]", "[plan", r"plan\.toml: .*line 1"),
+        ("[plan]", '[plan] # "name"\nnames = 1', r":2: \[plan\] unknown key 'names'"),
+    ],
+)
+def test_a_fault_is_named_with_its_line(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        read(tmp_path, PLAN.replace(old, new))
+
+
+def of_five(*lines: str, protocol: str = "score-histogram") -> str:
+    parties = "".join(f'[[party]]\nname = "{name}"\n' for name in "abcde")
+    trust = '\ntrust = "secure-sum"' if protocol == "score-histogram" else ""
+    head = "\n".join(['[plan]\nname = "five"', *lines])
+    return f'{head}\n[protocol]\nname = "{protocol}"\nepsilon = 1.0{trust}\n{parties}'
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (
+            ("fewest = 3",),
+            r":3: \[plan\] fewest must be at least 4 of 5 clients of which 1 may",
+        ),
+        (("fewest = 2", "colluders = 0"), "at least 3 of 5 clients of which 0 may collude, got 2"),
+        (("colluders = 3", "fewest = 4"), r":4: .* at least 5 of 5 clients of which 3 may collu"),
+        (("colluders = 4",), r":3: \[plan\] colluders must be from 0 to 3, got 4"),
+    ],
+)
+def test_a_plan_of_sums_that_too_few_could_certify_is_refused(
+    tmp_path: Path, lines: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(PlanError, match=message):
+        read(tmp_path, of_five(*lines))
+
+
+def test_a_plan_names_who_may_collude_or_takes_a_fifth(tmp_path: Path) -> None:
+    assert read(tmp_path, of_five("fewest = 4")).colluders is None
+    assert read(tmp_path, of_five("fewest = 3", "colluders = 0")).colluders == 0
+    assert read(tmp_path, of_five("fewest = 2", protocol="dpauc")).fewest == 2
+
+
+ODD = """\
+true
+"x"
+""
+5
+-1
+1.5
+nan
+inf
+[]
+[1]
+[true]
+["a"]
+[[1]]
+[0.0, nan]
+{}
+{a = 1}
+1979-05-27
+1000000000000000000
+""".splitlines()
+"""Values of every type that TOML has."""
+
+PROTOCOL_SETTINGS = [
+    (name, field.name) for name in protocol_names() for field in dataclasses.fields(kind_of(name))
+]
+
+
+def told(path: Path, read: Callable[[Path], object]) -> str | None:
+    """The one sentence with which a file is refused; None where it is read."""
+    try:
+        read(path)
+    except PlanError as error:
+        assert "\n" not in str(error)
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize(("protocol", "setting"), PROTOCOL_SETTINGS)
+def test_a_setting_of_any_type_is_read_or_refused_at_its_line(
+    tmp_path: Path, protocol: str, setting: str
+) -> None:
+    path, refused = tmp_path / "plan.toml", 0
+    needed = {"epsilon": "1.0", "kernel": '"auc"'}
+    known = [field.name for field in dataclasses.fields(kind_of(protocol))]
+    for value in ODD:
+        settings = {key: own for key, own in needed.items() if key in known} | {setting: value}
+        lines = [f"{key} = {own}" for key, own in settings.items()]
+        text = f'[plan]\nname = "x"\n[protocol]\nname = "{protocol}"\n' + "\n".join(lines)
+        path.write_text(text + '\n[[party]]\nname = "a"\n', encoding="utf-8")
+        said = told(path, Plan.read)
+        if said is not None:
+            refused += 1
+            at = re.match(rf"{re.escape(str(path))}:(\d+): \[protocol\] (\w+)", said)
+            assert at, said
+            assert at[2] != setting or int(at[1]) == 5 + list(settings).index(setting)
+    assert refused > 8
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("mechanism", "true", "mechanism must be a text, got True"),
+        ("thresholds", "1.5", "thresholds must be a whole number, got 1.5"),
+        ("thresholds", "true", "thresholds must be a whole number, got True"),
+        ("clamp", "1", "clamp must be true or false, got 1"),
+        ("delta", '"x"', "delta must be a number, got 'x'"),
+        ("delta", "true", "delta must be a number, got True"),
+    ],
+)
+def test_a_type_that_does_not_fit_is_named(
+    tmp_path: Path, setting: str, value: str, said: str
+) -> None:
+    own = f'"dpauc"\n{setting} = {value}'
+    with pytest.raises(PlanError, match=rf"plan\.toml:8: \[protocol\] {re.escape(said)}$"):
+        read(tmp_path, PLAN.replace('"fedauc"', own))
+
+
+@pytest.mark.parametrize("value", ODD)
+def test_every_key_of_both_files_is_read_or_refused_in_one_sentence(
+    tmp_path: Path, value: str
+) -> None:
+    for text, reader in ((PLAN, Plan.read), (PARTY, PartyFile.read)):
+        lines = text.splitlines()
+        for place, line in enumerate(lines):
+            if " = " in line:
+                changed = [*lines]
+                changed[place] = f"{line.split(' = ')[0]} = {value}"
+                path = tmp_path / "changed.toml"
+                path.write_text("\n".join(changed), encoding="utf-8")
+                told(path, reader)
+    (tmp_path / "tables.toml").write_text(f'party = {value}\n[plan]\nname = "x"', encoding="utf-8")
+    assert told(tmp_path / "tables.toml", Plan.read)
+
+
+def test_a_plan_without_parties_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="names its parties"):
+        read(tmp_path, PLAN.split("[[party]]", maxsplit=1)[0])
+
+
+def test_a_file_of_other_bytes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(PlanError, match="not a text in UTF-8"):
+        Plan.read(path)
+
+
+def test_a_party_file_is_read_relative_to_itself(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "party.toml"
+    path.parent.mkdir()
+    path.write_text(PARTY, encoding="utf-8")
+    own = PartyFile.read(path)
+    home = tmp_path.resolve() / "a"
+    assert own.records == home / "records.csv"
+    assert own.plan.resolve() == tmp_path.resolve() / "plan.toml"
+    assert (own.identity, own.ledger) == (home / "identity.key", home / "ledger.db")
+    assert own.columns == ("score", "label", None)
+    assert (own.epsilon, own.period, own.adjacency) == (3.0, timedelta(days=365), Adjacency.RECORD)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('period = "1y"', 'period = "soon"', r"party\.toml:11: \[limit\] period must be as 90d"),
+        ("epsilon = 3.0", "epsilon = -1", "epsilon must be from 0 to inf, got -1"),
+        ('dataset = "registry"', "", r":5: \[data\] 'dataset' is missing"),
+        ("[limit]", "[limits]", r"unknown table \[limits\]"),
+        ('name = "a"', 'name = "a"\nepsilon = 3', "unknown key 'epsilon'"),
+    ],
+)
+def test_a_faulty_party_file_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "party.toml"
+    path.write_text(PARTY.replace(old, new), encoding="utf-8")
+    with pytest.raises(PlanError, match=message):
+        PartyFile.read(path)
+
+
+def test_a_party_file_says_where_others_reach_it(tmp_path: Path) -> None:
+    path = tmp_path / "party.toml"
+    path.write_text(PARTY, encoding="utf-8")
+    assert (PartyFile.read(path).listen, PartyFile.read(path).address) == (None, None)
+    told = '[mpc]\nlisten = "[::]:7070"\naddress = "mpc.north.example:443"\n'
+    path.write_text(PARTY + told, encoding="utf-8")
+    own = PartyFile.read(path)
+    assert (own.listen, own.address) == (("::", 7070), ("mpc.north.example", 443))
+
+
+@pytest.mark.parametrize("value", ['"north"', '":70"', '"north:0"', '"north:65536"', "7070"])
+def test_an_address_is_a_host_and_a_port(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "party.toml"
+    path.write_text(f"{PARTY}[mpc]\nlisten = {value}\n", encoding="utf-8")
+    with pytest.raises(PlanError, match=r"\[mpc\] listen must be host:port, got"):
+        PartyFile.read(path)
+
+
+def test_a_plan_of_every_trust_is_read(tmp_path: Path) -> None:
+    federation(tmp_path, HISTOGRAM)
+    plan = Plan.read(tmp_path / "plan.toml")
+    assert plan.protocol == ScoreHistogram("secure-sum", 1.0)
+    assert plan.fewest == 3

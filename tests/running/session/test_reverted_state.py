@@ -1,0 +1,271 @@
+"""A party whose state is put back to an older copy: what it then answers is paid for again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.ledger.ledger import Ledger
+from tacit.protocol.messages import decode
+from tacit.protocol.query_messages import decode_query
+from tacit.protocol.values import named_values
+from tacit.running.session.coordinator import Coordinator
+from tacit.running.session.messages import (
+    COORDINATOR,
+    Kind,
+    SignedMessage,
+    SignedMessageError,
+    opened,
+)
+from tacit.running.session.plan_file import Plan
+from tacit.running.session.service import PartyDesk
+from tests.running.deployment.federation_files import HISTOGRAM, federation
+
+TWO_ROUNDS = 'name = "two-round-auc"\nepsilon = 1.0'
+RESPONSE = 'name = "dpauc"\nepsilon = 1.0\nmechanism = "randomised-response"\nadjacency = "label"'
+
+
+class Attack:
+    """A coordinator with a run of its own, who can put party a's state back; not its ledger."""
+
+    def __init__(self, home: Path, protocol: str, limit: str = "epsilon = inf") -> None:
+        self.home = home
+        self.identity = federation(home, protocol, parties=2, limit=limit)
+        self.party("b").set_limit()
+        self.party("a").set_limit()
+        self.agreement = Plan.read(home / "plan.toml").agreement()
+        self.copies: list[Path] = []
+        self.replies: dict[bytes, bytes] = {}
+        """Every reply of party a, with the message that it answers."""
+        self.begin()
+
+    def party(self, name: str) -> PartyDesk:
+        return PartyDesk.open(self.home / name / "party.toml")
+
+    def begin(self) -> None:
+        """Open a new run."""
+        self.coordinator = Coordinator(self.agreement, self.identity)
+        self.letters = [self.coordinator.open()]
+
+    def send(self, message: bytes) -> SignedMessage | None:
+        """What party a answers; None where it refuses the message."""
+        try:
+            reply = self.party("a").answer(message)
+        except SignedMessageError:
+            return None
+        letter = opened(reply, self.agreement, 0, COORDINATOR)
+        if letter.kind is Kind.REPLY:
+            self.replies[reply] = message
+        return letter
+
+    def go_on(self) -> bool:
+        """One honest round; whether another one follows."""
+        letters = self.letters[-1]
+        self.coordinator.receive(1, self.party("b").answer(letters[1]))
+        self.coordinator.receive(0, self.party("a").answer(letters[0]))
+        self.replies[self.party("a").answer(letters[0])] = letters[0]
+        following = self.coordinator.close()
+        if following:
+            self.letters.append(following)
+        return bool(following)
+
+    def at(self, turn: int, message: bytes) -> bytes:
+        """The same question in another turn."""
+        letter = opened(message, self.agreement, COORDINATOR, 0)
+        return replace(letter, turn=turn).sealed(self.agreement, self.identity)
+
+    def copy(self) -> None:
+        """Keep the state as it is."""
+        self.copies.append(self.home / f"copy-{len(self.copies)}")
+        self.party("a").own.state.mkdir(mode=0o700, exist_ok=True)
+        shutil.copytree(self.party("a").own.state, self.copies[-1])
+
+    def revert(self, copy: int = -1) -> None:
+        """Put the state back as it was."""
+        shutil.rmtree(self.party("a").own.state)
+        shutil.copytree(self.copies[copy], self.party("a").own.state)
+
+    @property
+    def debited(self) -> float:
+        """The sum of all debits of party a."""
+        with Ledger(self.party("a").own.ledger) as ledger:
+            ledger.verify()
+            return sum(line.epsilon for line in ledger.lines() if line.kind == "debit")
+
+    @property
+    def spent(self) -> float:
+        """What party a's replies cost the record that spoke most, each at epsilon 1."""
+        records = self.party("a").records
+        spoken = np.zeros(records.records, dtype=np.int64)
+        for message in self.replies.values():
+            letter = opened(message, self.agreement, COORDINATOR, 0)
+            query = decode_query(letter.body, self.agreement.protocol)
+            if query.step.name != "draw_turns":
+                spoken += query.step.participates(records, query)
+        return float(spoken.max())
+
+
+@pytest.mark.parametrize("way", ["again", "in later turns"])
+def test_late_records_speak_again_only_for_their_epsilon(tmp_path: Path, way: str) -> None:
+    """The second round adds nothing to the first, as other records speak; its loss has a price."""
+    attack = Attack(tmp_path, TWO_ROUNDS)
+    assert attack.go_on()
+    assert attack.go_on()
+    attack.copy()
+    letter = attack.letters[-1][0]
+    for turn in range(2, 7):
+        attack.send(letter if way == "again" else attack.at(turn, letter))
+        attack.revert()
+    reports = 5 if way == "again" else 1
+    assert len(attack.replies) == 2 + reports
+    assert attack.spent == reports
+    assert attack.debited == (1 + 4 if way == "again" else 1)
+
+
+def test_the_limit_stops_what_comes_again(tmp_path: Path) -> None:
+    attack = Attack(tmp_path, TWO_ROUNDS, 'epsilon = 3.0\nadjacency = "replace"')
+    attack.go_on()
+    attack.go_on()
+    attack.copy()
+    told = []
+    for _ in range(6):
+        told.append(attack.send(attack.letters[-1][0]))
+        attack.revert()
+    assert [letter.kind for letter in told if letter] == [Kind.REPLY] * 3 + [Kind.DECLINE] * 3
+    assert attack.debited == attack.spent == 3.0
+
+
+def test_a_reply_tells_what_its_ledger_knows(tmp_path: Path) -> None:
+    attack = Attack(tmp_path, TWO_ROUNDS)
+    attack.go_on()
+    attack.go_on()
+    attack.copy()
+    attack.send(attack.letters[-1][0])
+    attack.revert()
+    letter = attack.send(attack.letters[-1][0])
+    assert letter is not None
+    said = named_values(letter.body, content=bytes, spent=dict)["spent"]
+    assert said["epsilon"] == attack.debited == 2.0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_is_put_back_every_answer_is_paid(tmp_path: Path, seed: int) -> None:
+    """Random messages and turns, from random copies of the state, over two runs that overlap."""
+    rng, attack = np.random.default_rng(seed), Attack(tmp_path, TWO_ROUNDS)
+    known: list[bytes] = []
+    for _ in range(2):
+        attack.begin()
+        attack.go_on()
+        attack.copy()
+        attack.go_on()
+        attack.copy()
+        known += [leg[0] for leg in attack.letters]
+        for _ in range(2):
+            attack.send(known[-1])
+            attack.revert()
+    for _ in range(25):
+        message = known[rng.integers(len(known))]
+        if rng.random() < 0.5:
+            message = attack.at(int(rng.integers(1, 8)), message)
+        attack.send(message)
+        if rng.random() < 0.6:
+            attack.revert(int(rng.integers(len(attack.copies))))
+    assert attack.spent > 2
+    assert attack.debited >= attack.spent
+
+
+def test_a_state_that_is_older_answers_no_other_question(tmp_path: Path) -> None:
+    attack = Attack(tmp_path, TWO_ROUNDS)
+    attack.go_on()
+    attack.copy()
+    attack.go_on()
+    attack.revert()
+    before = attack.debited
+    letter = attack.send(attack.letters[-1][0])
+    assert letter is not None
+    assert letter.kind is Kind.DECLINE
+    reason = named_values(letter.body, reason=str)["reason"]
+    assert reason == "declined: the question contradicts an earlier one"
+    assert attack.debited == before
+
+
+def test_a_ledger_that_is_older_than_the_state_is_not_gone_on_from(tmp_path: Path) -> None:
+    attack = Attack(tmp_path, TWO_ROUNDS)
+    ledger = attack.party("a").own.ledger
+    shutil.copy(ledger, tmp_path / "backup.db")
+    attack.go_on()
+    shutil.copy(tmp_path / "backup.db", ledger)
+    letter = attack.send(attack.letters[-1][0])
+    assert letter is not None
+    reason = named_values(letter.body, reason=str)["reason"]
+    assert reason == "declined: the ledger is not available"
+
+
+@pytest.mark.parametrize("back", [1, 2], ids=["reveal", "certify"])
+def test_a_sum_is_certified_and_opened_once(tmp_path: Path, back: int) -> None:
+    """No message of a secure sum after the masked one costs anything; each has its debit, so that a
+    party that was put back to before it signed a list signs no second one."""
+    attack = Attack(tmp_path, HISTOGRAM)
+    going = True
+    while going:
+        attack.copy()
+        going = attack.go_on()
+    again = attack.at(len(attack.letters), attack.letters[-back][0])
+    attack.revert(len(attack.letters) - back)
+    letter = attack.send(again)
+    assert letter is not None
+    assert letter.kind is Kind.DECLINE
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_labels_that_were_flipped_anew_are_paid_for(tmp_path: Path, seed: int) -> None:
+    """Every other set of flipped counts that ever left has its epsilon in the ledger."""
+    rng, attack = np.random.default_rng(seed), Attack(tmp_path, RESPONSE)
+    attack.copy()
+    for _ in range(12):
+        attack.send(attack.letters[-1][0])
+        if rng.random() < 0.4:
+            attack.copy()
+        if rng.random() < 0.6:
+            attack.revert(int(rng.integers(len(attack.copies))))
+        if rng.random() < 0.7:
+            attack.begin()
+    counts = set()
+    for reply in attack.replies:
+        body = opened(reply, attack.agreement, 0, COORDINATOR).body
+        content = decode(named_values(body, content=bytes, spent=dict)["content"])
+        counts.add(tuple(np.asarray(value).tobytes() for value in content.values()))
+    assert 1 < len(counts) < len(attack.replies)
+    assert attack.debited >= len(counts)
+
+
+def test_state_and_its_name_are_on_disk_before_the_reply(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File, then name, then folder: without the last a rename may be lost with the power."""
+    attack = Attack(tmp_path, TWO_ROUNDS)
+    desk, seen = attack.party("a"), []
+    sync, rename = os.fsync, Path.replace
+
+    def synced(file: int) -> None:
+        inode = os.fstat(file).st_ino
+        seen.append(("sync", inode))
+        sync(file)
+
+    def renamed(path: Path, target: Any) -> Path:
+        seen.append(("rename", path.stat().st_ino))
+        return rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", renamed)
+    desk.answer(attack.letters[-1][0])
+    folder, home = (place.stat().st_ino for place in (desk.own.state, desk.own.state.parent))
+    (state,) = (path.stat().st_ino for path in desk.own.state.glob("*.run"))
+    assert [("sync", state), ("rename", state), ("sync", folder)] == seen[-3:]
+    assert ("sync", home) in seen

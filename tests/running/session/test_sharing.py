@@ -1,0 +1,160 @@
+"""A sum's noise is divided among the agreed parties, whatever a step calls their number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.data.clients import Clients
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.mechanisms.interface import Distribution
+from tacit.privacy.mechanisms.laplace import PolyaShare
+from tacit.privacy.sampling.noise import NoiseSource, NoNoise
+from tacit.protocol.conversation import (
+    ClientState,
+    Conversation,
+    Layout,
+    NoiseSharing,
+    Protocol,
+    Query,
+    Reply,
+    Step,
+    View,
+    step,
+)
+from tacit.protocol.values import decode_values, encode_values
+from tacit.results.server_result import ServerResult
+from tacit.running.session.coordinator import RunError
+from tacit.running.session.messages import Kind
+from tacit.testing.checks import conversation_of
+from tacit.testing.rehearsal import Rehearsal, rehearse
+from tests.federations import binormal_clients
+from tests.laws import PROTOCOLS
+
+EPSILON = Cost(1.0, adjacency=Adjacency.RECORD)
+
+
+def one_count(query: Query) -> Layout:
+    return {"count": ()}
+
+
+def counting(shares: NoiseSharing | None) -> Step:
+    """A step whose noise is divided among the members that the query names."""
+
+    @step(cost=lambda clients, query, state: EPSILON, sums=one_count, shares=shares)
+    def count(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+        share = Fraction(clients.count, query.broadcast["members"])
+        return {"count": np.asarray(clients.records + noise.draw(PolyaShare(1, 1.0, share), ()))}
+
+    return count
+
+
+@dataclass
+class Counts(Protocol):
+    """The number of all records."""
+
+    counted: Step
+
+    name = "counts"
+    guarantee = EPSILON
+    settings = {}  # noqa: RUF012
+
+    @property
+    def steps(self) -> Any:
+        return (self.counted,)
+
+    def replicate_size(self, clients: Clients) -> int:
+        return 1
+
+    def conversation(self, clients: int) -> Conversation:
+        reply = yield Query(self.counted, self, {"members": clients}, view=View.SUM)
+        count = np.asarray(reply["count"], dtype=np.float64)
+        return ServerResult(count, count, count, count, count)
+
+
+def saying(members: Any) -> Any:
+    """A coordinator that says another number of members."""
+
+    def forge(place: int, kind: Kind, body: bytes) -> bytes:
+        if kind is not Kind.SUM:
+            return body
+        content = decode_values(body)
+        query = decode_values(content["ask"])
+        query["shared"]["members"] = members
+        return encode_values(content | {"ask": encode_values(query)})
+
+    return forge
+
+
+def run(shares: NoiseSharing | None, members: Any = 5) -> Rehearsal:
+    """Five parties; the messages say ``members``."""
+    clients = binormal_clients(30, 40, 5)
+    protocol = Counts(counting(shares))
+    return rehearse(clients, protocol, forge=saying(members), noise=lambda place: NoNoise())
+
+
+def named(query: Query) -> int:
+    members: int = query.broadcast["members"]
+    return members
+
+
+def test_a_sum_whose_step_declares_its_sharing_is_answered() -> None:
+    assert run(named).server_result.value == 70
+
+
+@pytest.mark.parametrize("members", [50, 4, 5.0, True, np.array([5])])
+def test_another_number_of_sharers_is_refused_under_any_name(members: Any) -> None:
+    with pytest.raises(RunError) as caught:
+        run(named, members)
+    reasons = {str(refusal.reason) for refusal in caught.value.refusals}
+    assert reasons == {f"5 parties share the noise, and the message says {members!r}"}
+
+
+def test_a_sum_whose_step_declares_nothing_is_refused() -> None:
+    with pytest.raises(RunError) as caught:
+        run(None)
+    reasons = {str(refusal.reason) for refusal in caught.value.refusals}
+    assert reasons == {
+        "step count does not declare who shares its noise, so it is not summed between parties"
+    }
+
+
+@dataclass
+class Sharers(NoNoise):
+    """No noise, but the shares of it that were asked for."""
+
+    seen: list[Fraction] = field(default_factory=list)
+    replicates: int | None = None
+
+    def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
+        if isinstance(distribution, PolyaShare):
+            self.seen.append(distribution.share)
+        return super().draw(distribution, shape)
+
+
+SUMMED = [name for name, protocol in PROTOCOLS.items() if any(s.sums for s in protocol.steps)]
+
+
+@pytest.mark.parametrize("name", SUMMED)
+def test_steps_declare_the_sharing_that_they_draw(name: str) -> None:
+    """Seen in what one of five clients draws: its fifth, or more where some may vanish."""
+    clients = binormal_clients(30, 40, 5)
+    for query, _ in conversation_of(clients, PROTOCOLS[name], NoNoise()):
+        noise = Sharers()
+        query.step.answer(clients.part(0, 1), query.part(0, 1), noise, ClientState())
+        declared = None if query.step.shares is None else query.step.shares(query)
+        assert declared == 5 or not noise.seen
+        assert all(share >= Fraction(1, 5) for share in noise.seen)
+        more = Query(
+            query.step,
+            query.protocol,
+            {**query.broadcast, "clients": 50},
+            query.per_client,
+            query.view,
+        )
+        assert query.step.shares is not None
+        assert query.step.shares(more) == 50

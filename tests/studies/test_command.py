@@ -1,0 +1,141 @@
+"""The command that this distribution adds: its tables, errors, interrupts and examples."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+import tacit
+from tacit.cli import main
+from tacit_studies.command import reproduce
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with records whose columns have names of their own, and with a file."""
+    scores, labels = tacit.binormal_scores(1500, 3500, 0.8, seed=0)
+    pq.write_table(pa.table({"risk": scores, "died": labels}), tmp_path / "named.parquet")
+    (tmp_path / "north.csv").write_text("score,label\n0.5,0\n0.7,1\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: object) -> Result:
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def strict_json(text: str) -> Any:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def assert_one_sentence(result: Result) -> str:
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1, result.stderr
+    return result.stderr.removeprefix("tacit: ").strip()
+
+
+def test_the_list_of_tables() -> None:
+    result = run("reproduce", "list")
+    assert result.exit_code == 0
+    assert re.search(r"^fedauc-table-1 +\S", result.stdout, re.MULTILINE)
+    assert re.search(r"^dpauc-table-4 +\S", result.stdout, re.MULTILINE)
+
+
+def test_a_table_is_printed_and_written(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "rows.json"
+    result = run("reproduce", "fedauc-figure-8", "--repeats", 1, "--json", path)
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    assert "synthetic scores" in result.stdout
+    assert "percentile 50" in result.stdout
+    rows = strict_json(path.read_text())
+    assert {"table", "row", "column", "paper", "ours", "ratio"} == set(rows[0])
+    assert [path] == list(path.parent.iterdir())
+
+
+def test_a_table_of_real_scores(folder: Path) -> None:
+    named = ("--score", "risk", "--label", "died")
+    result = run("reproduce", "fedauc-figure-8", "--scores", "named.parquet", *named)
+    assert result.exit_code == 0
+    assert "scores from named.parquet" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ("fedauc-table-99", "tacit reproduce list"),
+        ("fedauc-figure-8 --scores absent.csv", "does not exist"),
+        ("fedauc-figure-8 --repeats 0", "--repeats"),
+        ("fedauc-figure-8 --json .", "cannot be written"),
+        ("fedauc-figure-8 --json north.csv/rows.json", "cannot be written"),
+    ],
+)
+def test_bad_requests_for_tables(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, part: str
+) -> None:
+    monkeypatch.setattr("tacit_studies.command._measure", lambda *given: pytest.fail("measured"))
+    assert part in assert_one_sentence(run("reproduce", *arguments.split()))
+
+
+def test_a_table_is_interrupted_at_once() -> None:
+    script = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from tacit.cli import main; main(['reproduce', 'fedauc-table-6'])"
+    )
+    terminal, other = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.DEVNULL, stderr=other
+    ) as running:
+        os.close(other)
+        seen = b""
+        while b"fedauc-table-6" not in seen:
+            seen += os.read(terminal, 1024)
+        running.send_signal(signal.SIGINT)
+        with suppress(OSError):
+            while text := os.read(terminal, 1024):
+                seen += text
+        assert running.wait() == 130
+    assert b"100%" not in seen
+    os.close(terminal)
+
+
+def examples(command: click.Command) -> list[str]:
+    lines = (line.strip() for line in (command.epilog or "").splitlines())
+    return [line for line in lines if line.startswith("tacit ")]
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help_shows_the_examples_on_lines_of_their_own(option: str) -> None:
+    result = run("reproduce", option)
+    assert result.exit_code == 0, result.output
+    assert len(examples(reproduce)) >= 2
+    assert set(examples(reproduce)) <= {line.strip() for line in result.stdout.splitlines()}
+
+
+@pytest.mark.parametrize("line", examples(reproduce))
+def test_the_examples_run(folder: Path, line: str) -> None:
+    result = run(*shlex.split(line)[1:])
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout

@@ -1,0 +1,235 @@
+"""Every table and figure on a thousand records."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tacit.metrics.ranking import auc, doubled_mid_ranks
+from tacit.privacy.local.response import flip_probability
+from tacit_studies import reference_dpauc, reference_fedauc
+from tacit_studies.fedauc_tables import (
+    FEW_REPEATS,
+    _groups,
+    _noise_totals,
+    flipped_aucs,
+    rank_sensitivity,
+)
+from tacit_studies.figures import SHARES
+from tacit_studies.measuring import Bench, Split
+from tacit_studies.registry import TABLES
+from tacit_studies.rows import Row, Target
+from tacit_studies.sources import Scores
+from tests.studies.sources import MORE, SOME, few, real_clients
+
+NAMES = [
+    "fedauc-table-1",
+    "fedauc-table-2",
+    "fedauc-table-3",
+    "fedauc-table-5",
+    "fedauc-table-6",
+    "fedauc-table-7",
+    "fedauc-table-8",
+    "fedauc-table-9",
+    "fedauc-figure-1a",
+    "fedauc-figure-1b",
+    "fedauc-figure-1c",
+    "fedauc-figure-4",
+    "fedauc-figure-5",
+    "fedauc-figure-6",
+    "fedauc-figure-8",
+    "dpauc-table-1",
+    "dpauc-table-2",
+    "dpauc-table-3",
+    "dpauc-table-4",
+    "dpauc-table-5",
+    "dpauc-figure-3",
+    "fedauc-influence",
+    "dpauc-histogram",
+    "coverage",
+]
+LATER = [
+    name
+    for name in TABLES
+    if name.startswith(("federated", "fhe", "ustatistics", "histogram", "score", "planning"))
+]
+"""Those of papers 3, 4 and 5, which mix rows and targets and are tested with their own jobs."""
+
+
+def test_the_registry_holds_every_name_with_a_description() -> None:
+    assert [name for name in TABLES if name not in LATER] == NAMES
+    assert LATER
+    assert all(table.description and "\n" not in table.description for table in TABLES.values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("real", [False, True])
+def test_every_table_gives_rows_that_survive_json(name: str, real: bool) -> None:
+    rows = TABLES[name].measure(few(real_clients() if real else None), repeats=2, seed=1)
+    assert rows
+    assert {row.table for row in rows} == {name}
+    assert len({(row.row, row.column) for row in rows}) == len(rows)
+    found = [row.to_dict() for row in rows]
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+@pytest.mark.parametrize("name", NAMES[:-3])
+def test_tables_and_figures_consist_of_rows(name: str) -> None:
+    rows = TABLES[name].measure(few(), repeats=2)
+    assert all(isinstance(row, Row) for row in rows)
+    plain = [row for row in rows if not row.column.startswith("claim")]
+    printed = {isinstance(row, Row) and row.paper is not None for row in plain}
+    assert printed == {"table" in name}
+
+
+@pytest.mark.parametrize("name", NAMES[-3:])
+def test_our_own_measures_consist_of_targets(name: str) -> None:
+    assert all(isinstance(row, Target) for row in TABLES[name].measure(few(), repeats=2))
+
+
+def cells(name: str) -> int:
+    """How many rows a table has when nothing is left out, by its jobs' records."""
+    return len(TABLES[name].jobs())
+
+
+def test_every_printed_cell_has_a_job() -> None:
+    assert cells("fedauc-table-1") == 84
+    assert cells("fedauc-table-2") == 48
+    assert cells("fedauc-table-3") == 6 * 3 + 3
+    assert cells("fedauc-table-5") == cells("fedauc-table-6") == 9 * 3 + 3
+    assert cells("fedauc-table-7") == 120
+    assert cells("fedauc-table-8") == 11
+    assert cells("fedauc-table-9") == 13 * 3 + 3
+    assert cells("dpauc-table-1") == 4 * 3 + 3
+    assert cells("dpauc-table-4") == cells("dpauc-table-5") * 4 // 5 == 3 * 4 * 4
+
+
+def test_paper_2_prints_two_tables_of_paper_1() -> None:
+    for ours, theirs in (("dpauc-table-2", "fedauc-table-8"), ("dpauc-table-3", "fedauc-table-9")):
+        pairs = zip(TABLES[ours].measure(few(), 2), TABLES[theirs].measure(few(), 2), strict=True)
+        assert all((a.row, a.column, a.ours) == (b.row, b.column, b.ours) for a, b in pairs)
+
+
+def test_table_1_is_measured_as_in_table_7() -> None:
+    wide = {(r.row, r.column): r.to_dict() for r in TABLES["fedauc-table-7"].measure(few(), 2)}
+    for row in TABLES["fedauc-table-1"].measure(few(), 2):
+        assert wide[(row.row, row.column)] == {**row.to_dict(), "table": "fedauc-table-7"}
+
+
+def test_table_2_has_the_papers_deviation() -> None:
+    rows = TABLES["fedauc-table-2"].measure(Scores(small=SOME, large=MORE), repeats=2_000)
+    found = {(row.row, row.column): row.ours for row in rows}
+    pairs = SOME.positives * SOME.negatives
+    for epsilon in reference_fedauc.TABLE_2:
+        for clients in (10, 1_000):
+            formula = np.sqrt(2 * clients) * (SOME.records - 1) / (pairs * epsilon)
+            ours = found[(f"eps={epsilon:g} GlobalLaplace", f"K={clients}")]
+            assert ours == pytest.approx(formula, rel=0.12)
+
+
+def test_sensitivities_are_ranks() -> None:
+    clients = Bench(few(), 1, 0).clients(Split(7))
+    ranks = doubled_mid_ranks(clients.scores) / 2
+    own = [ranks[a:b].max() for a, b in zip(clients.offsets, clients.offsets[1:], strict=False)]
+    assert rank_sensitivity(clients, "local").tolist() == own
+    assert rank_sensitivity(clients, "global").tolist() == [999.0] * 7
+
+
+@pytest.mark.parametrize(("times", "numbers"), [(1, 1), (10, 2**21), (5, 2**23), (7, 2**20)])
+def test_groups_cover_all_repetitions(times: int, numbers: int) -> None:
+    groups = list(_groups(times, numbers, seed=0))
+    assert sum(size for size, _ in groups) == times
+    assert len({seed for _, seed in groups}) == len(groups)
+    assert all(size * numbers <= max(numbers, 2**22) for size, _ in groups)
+
+
+def test_totals_are_drawn_for_every_repetition() -> None:
+    totals = np.concatenate(list(_noise_totals(np.full(2**21, 1e-3), 5, seed=0)))
+    assert totals.shape == (5,)
+    assert len(set(totals.tolist())) == 5
+
+
+def test_flipped_labels_give_the_papers_noisy_auc() -> None:
+    scores, labels = Scores().draw(SOME, epoch=0, seed=2)
+    ranks = doubled_mid_ranks(scores)
+    plain = flipped_aucs(ranks, labels, 30.0, 2, seed=0)
+    assert plain.tolist() == pytest.approx([auc(scores, labels)] * 2, abs=1e-12)
+    flip, rate = flip_probability(1.0), SOME.positives / SOME.records
+    wrong = (1 - rate) * flip / (rate * (1 - flip) + (1 - rate) * flip)
+    missed = rate * flip / (rate * flip + (1 - rate) * (1 - flip))
+    expected = SOME.auc[0] * (1 - wrong - missed) + (wrong + missed) / 2
+    found = flipped_aucs(ranks, labels, 1.0, 200, seed=0)
+    assert found.mean() == pytest.approx(expected, abs=4 * found.std() / np.sqrt(200))
+
+
+def test_label_guessing_counts_the_highest_scores() -> None:
+    scores, labels = Bench(few(), 1, 0).scored()
+    rows = {(r.row, r.column): r.ours for r in TABLES["fedauc-table-8"].measure(few(), 1, 0)}
+    best = labels[np.argsort(-scores)]
+    for top in (1, 5, 10, 50, 100, 500, 1_000):
+        assert rows[(f"top {top}", "positives")] == best[:top].sum()
+        assert rows[(f"top {top}", "precision")] == pytest.approx(best[:top].mean())
+        assert rows[(f"top {top}", "recall")] == pytest.approx(best[:top].sum() / 300)
+    assert ("top 5000", "positives") not in rows
+
+
+def test_few_repetitions_suffice_where_no_deviation_is_printed() -> None:
+    table = TABLES["fedauc-table-9"]
+    assert table.measure(few(), FEW_REPEATS) == table.measure(few(), FEW_REPEATS + 5)
+
+
+def test_every_curve_has_a_point_a_share_and_a_claim() -> None:
+    rows = TABLES["fedauc-figure-5"].measure(few(), 2)
+    assert len(rows) == 2 * (len(SHARES) + 1)
+    for claim in rows[len(SHARES) :: len(SHARES) + 1]:
+        assert claim.column == "claim: best alpha in [0.5, 0.6]"
+        assert claim.ours in SHARES
+        assert isinstance(claim, Row)
+        assert claim.paper is None
+
+
+def test_the_best_share_is_where_the_deviation_is_smallest() -> None:
+    rows = TABLES["fedauc-figure-1b"].measure(Scores(small=SOME, large=MORE), 50)
+    points, claim = rows[: len(SHARES)], rows[len(SHARES)]
+    best = min(points, key=lambda row: row.ours)
+    assert best.column == f"alpha={claim.ours:g}"
+    assert 0.4 <= claim.ours <= 0.7
+
+
+def test_densities_count_every_record() -> None:
+    rows = TABLES["dpauc-figure-3"].measure(few(), 1)
+    counts = {
+        name: sum(r.ours for r in rows if r.row == name) for name in ("positives", "negatives")
+    }
+    assert counts == {"positives": 300, "negatives": 700}
+
+
+def test_one_data_size_is_compared_with_the_other() -> None:
+    rows = TABLES["fedauc-figure-1a"].measure(few(), 30)
+    small, large, claim = (row for row in rows if row.row == "eps=2")
+    assert claim.ours == pytest.approx(large.ours / small.ours)
+    assert isinstance(claim, Row)
+    assert claim.paper == pytest.approx(0.316, abs=1e-3)
+
+
+def test_influence_targets_are_for_the_cells_that_fit() -> None:
+    rows = TABLES["fedauc-influence"].measure(few(), 2)
+    against_better = [row for row in rows if "better" in row.column]
+    assert len(against_better) == 4 * 2 * 2
+    assert [row.column for row in rows if row.row == "eps=1 IID K=10"] == [
+        "influence staircase / better of RR and adaptive Laplace",
+        "influence staircase / adaptive Laplace",
+        "influence Laplace / adaptive Laplace",
+    ]
+
+
+def test_histogram_targets_name_both_adjacencies() -> None:
+    for row in TABLES["dpauc-histogram"].measure(few(), 2):
+        assert "(record)" in row.column or "(label)" in row.column
+        if "paper accounting" in row.column:
+            assert "(label) / histogram (record)" in row.column
+
+
+def test_paper_2_is_measured_at_its_four_budgets() -> None:
+    columns = {row.column for row in TABLES["dpauc-table-5"].measure(few(), 2)}
+    assert columns == {f"eps={epsilon:g}" for epsilon in reference_dpauc.EPSILONS}

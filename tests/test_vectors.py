@@ -1,0 +1,94 @@
+"""Every format against its golden messages, those that must be refused among them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit import DPAUC
+from tacit.crypto.homomorphic import messages as homomorphic
+from tacit.crypto.secure_sum import messages as sums
+from tacit.protocol.messages import decode
+from tacit.protocol.query_messages import decode_query
+from tacit.protocol.values import decode_values
+from tacit.running.session.messages import COORDINATOR, opened
+from tests.vectors.making import FILES, agreement, array_entry, message_entry
+
+FOLDER = Path(__file__).parent / "vectors"
+VECTORS: dict[str, Any] = {
+    path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FOLDER.glob("*.json")
+}
+
+
+def read_fields(message: bytes, file: Any) -> dict[str, Any]:
+    return {"fields": {name: array_entry(value) for name, value in decode(message).items()}}
+
+
+def read_values(message: bytes, file: Any) -> dict[str, Any]:
+    return {"values": repr(decode_values(message))}
+
+
+def read_query(message: bytes, file: Any) -> dict[str, Any]:
+    query = decode_query(message, DPAUC(1.0, thresholds=4))
+    return {"step": query.step.name, "view": query.view.value}
+
+
+def read_message(message: bytes, file: Any) -> dict[str, Any]:
+    sides = (0, COORDINATOR) if message[5:6] == b"\x04" else (COORDINATOR, 0)
+    return message_entry(opened(message, agreement(), *sides))
+
+
+def read_sum(message: bytes, file: Any) -> dict[str, Any]:
+    kind = sums.Kind[file["kind"]]
+    body = sums.read(message, kind, bytes.fromhex(file["session"]), file["index"])
+    records = sums.unpack_records(body, sums.SHARE_BYTES, 3)
+    return {"records": {str(index): record.hex() for index, record in records.items()}}
+
+
+def read_homomorphic(message: bytes, file: Any) -> dict[str, Any]:
+    kind = homomorphic.Kind[file["kind"]]
+    parts = homomorphic.read(message, kind, bytes.fromhex(file["session"]), file["index"])
+    return {"parts": [part.hex() for part in parts]}
+
+
+READERS: dict[str, Callable[[bytes, Any], dict[str, Any]]] = {
+    "fields": read_fields,
+    "values": read_values,
+    "queries": read_query,
+    "session": read_message,
+    "secure-sum": read_sum,
+    "encrypted": read_homomorphic,
+}
+
+VALID = [(name, entry) for name, file in VECTORS.items() for entry in file["valid"]]
+INVALID = [(name, entry) for name, file in VECTORS.items() for entry in file["invalid"]]
+
+
+def named(case: Any) -> str:
+    return case if isinstance(case, str) else str(case["name"])
+
+
+def test_every_format_has_its_file() -> None:
+    assert VECTORS.keys() == FILES.keys() == READERS.keys()
+
+
+@pytest.mark.parametrize(("name", "entry"), VALID, ids=named)
+def test_a_golden_message_is_read(name: str, entry: dict[str, Any]) -> None:
+    expected = {key: value for key, value in entry.items() if key not in ("name", "hex")}
+    assert READERS[name](bytes.fromhex(entry["hex"]), VECTORS[name]) == expected
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_same_bytes_are_written(name: str) -> None:
+    assert FILES[name]() == VECTORS[name]
+
+
+@pytest.mark.parametrize(("name", "entry"), INVALID, ids=named)
+def test_a_message_that_must_fail_does(name: str, entry: dict[str, Any]) -> None:
+    with pytest.raises(ValueError) as caught:
+        READERS[name](bytes.fromhex(entry["hex"]), VECTORS[name])
+    assert entry["error"] in str(caught.value)

@@ -1,0 +1,96 @@
+"""The laws as a package of somebody else has them, and that broken protocols fail them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from tacit import DPAUC, FedAUC
+from tacit.protocol.conversation import Conversation, Protocol
+from tacit.protocol.laws import ErrorCase, LawTraits
+from tacit.testing import checks
+from tacit.testing.laws import LAWS, laws_for
+from tests.brier import Brier, HalfDeclared
+from tests.federations import binormal_clients
+
+globals().update(laws_for(Brier))
+
+CLIENTS = binormal_clients(8, 12, 4)
+
+
+@dataclass(frozen=True)
+class Batchwise(Brier):
+    """Its server weighs clients by their place."""
+
+    def conversation(self, clients: int) -> Conversation:
+        conversation = super().conversation(clients)
+        reply = yield next(conversation)
+        squares = np.asarray(reply["squares"]) * np.arange(1, clients + 1)
+        try:
+            conversation.send({**reply, "squares": squares})
+        except StopIteration as end:
+            return end.value
+        raise AssertionError("one round")
+
+
+@dataclass(frozen=True)
+class Exempt(Brier):
+    @property
+    def law_traits(self) -> LawTraits:
+        return LawTraits(inexact="squares are rounded")
+
+    @classmethod
+    def error_cases(cls) -> dict[str, ErrorCase]:
+        return {}
+
+
+def test_every_law_applies_by_default() -> None:
+    names = set(laws_for(Brier))
+    assert {law.name for law in LAWS} < names
+    assert len(names) == 11
+
+
+def test_what_a_protocol_declares_exempts_it() -> None:
+    left_out = set(laws_for(Brier)) - set(laws_for(Exempt))
+    assert left_out == {
+        "test_without_noise_the_estimate_is_exact_on_what_is_measured",
+        "test_predicted_errors_and_intervals_hold",
+        "test_a_noise_scale_30_percent_off_is_noticed",
+    }
+
+
+def test_configurations_are_cases_of_their_names() -> None:
+    (cases,) = laws_for(DPAUC(1.0), FedAUC(1.0))[LAWS[0].name].pytestmark  # type: ignore[attr-defined]
+    assert cases.args == ("name", ["dpauc", "fedauc"])
+    with pytest.raises(ValueError, match="two cases of the laws are called 'dpauc'"):
+        laws_for(DPAUC(1.0), DPAUC(2.0))
+
+
+@pytest.mark.parametrize(
+    ("check", "protocol"),
+    [(checks.check_exactness, Batchwise(1.0)), (checks.check_order, Batchwise(1.0))],
+)
+def test_a_server_that_weighs_clients_breaks_laws(check: object, protocol: Protocol) -> None:
+    assert callable(check)
+    with pytest.raises(AssertionError):
+        check(protocol, CLIENTS)
+
+
+def test_half_a_cost_breaks_the_privacy_law() -> None:
+    checks.check_neighbours(Brier(1.0), 0)
+    with pytest.raises(AssertionError):
+        checks.check_neighbours(HalfDeclared(1.0), 0)
+
+
+def test_without_pytest_one_sentence_says_what_to_install() -> None:
+    program = "import sys; sys.modules['pytest'] = None; import tacit.testing.laws"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.stderr.splitlines()[-1] == (
+        "ImportError: the laws need pytest and hypothesis: pip install pytest hypothesis"
+    )

@@ -1,0 +1,264 @@
+"""The content of every file of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tacit import DPAUC, FedAUC
+from tacit.crypto.homomorphic import messages as homomorphic
+from tacit.crypto.identities import Identity
+from tacit.crypto.secure_sum import messages as sums
+from tacit.data.clients import Ragged
+from tacit.protocol import messages as fields
+from tacit.protocol.conversation import Query
+from tacit.protocol.query_messages import encode_query
+from tacit.protocol.values import encode_values
+from tacit.running.session.messages import COORDINATOR, Agreement, Kind, SignedMessage
+
+SESSION = bytes(range(16))
+IDENTITIES = tuple(Identity.from_bytes(bytes([number]) * 32) for number in (1, 2, 3))
+
+Content = dict[str, Any]
+
+
+def described(name: str, message: bytes, /, **decoded: Any) -> Content:
+    """A valid message with its fields."""
+    return {"name": name, "hex": message.hex(), **decoded}
+
+
+def refused(name: str, message: bytes, error: str) -> Content:
+    """A message that a reader must refuse, and a part of what it says."""
+    return {"name": name, "hex": message.hex(), "error": error}
+
+
+def broken_headers(message: bytes, what: str) -> list[Content]:
+    """What every reader refuses: another format, another version, and too few bytes."""
+    return [
+        refused("another format", b"TXXX" + message[4:], f"these bytes are not {what}"),
+        refused("version 99", message[:4] + b"\x63" + message[5:], "version must be"),
+        refused("cut within its header", message[:5], "bytes, got 5"),
+    ]
+
+
+def array_entry(value: Any) -> Content:
+    """An array or ragged field as JSON: type, shape, values in C order."""
+    array = value.values if isinstance(value, Ragged) else value
+    return {
+        "ragged": isinstance(value, Ragged),
+        "type": array.dtype.str,
+        "shape": list(array.shape),
+        "values": array.ravel().tolist(),
+    }
+
+
+def field_vectors() -> Content:
+    """Named arrays (``TACT``)."""
+    samples: dict[str, dict[str, Any]] = {
+        "nothing": {},
+        "a count": {"positives": np.array(3)},
+        "floats and bits": {"x": np.array([[0.5, -2.0]]), "bits": np.array([True, False])},
+        "small types": {
+            "labels": np.array([0, 1, -1], dtype=np.int8),
+            "bytes": np.array([255], dtype=np.uint8),
+            "codes": np.array([2**32 - 1], dtype=np.uint32),
+        },
+        "several values a client": {"scores": Ragged(np.array([0.25, 0.75]), np.array([0, 2]))},
+    }
+    valid = [
+        described(
+            name,
+            fields.encode(sample),
+            fields={key: array_entry(value) for key, value in sample.items()},
+        )
+        for name, sample in samples.items()
+    ]
+    message = fields.encode({"a": np.array(3)})
+    twice = fields.encode({"a": np.array(3), "b": np.array(3)}).replace(b"b", b"a")
+    return {
+        "valid": valid,
+        "invalid": [
+            *broken_headers(message, "a tacit message"),
+            refused("cut short", message[:-1], "cut short"),
+            refused("a byte too many", message + b"\0", "1 bytes after the message's end"),
+            refused("a field twice", twice, "appears twice"),
+            refused("unknown array type", message[:7] + b"\x09" + message[8:], "array type 9"),
+            refused("too many axes", message[:8] + b"\x05" + message[9:], "at most 4 axes"),
+            refused("a bit that is 2", bit_of_two(), "bits other than 0 and 1"),
+        ],
+    }
+
+
+def bit_of_two() -> bytes:
+    """A message whose bit has the byte 2."""
+    return fields.encode({"a": np.array([True])})[:-1] + b"\x02"
+
+
+def value_vectors() -> Content:
+    """Structured values, within the fields ``structure`` and ``bytes`` of ``TACT``."""
+    samples: dict[str, dict[str, Any]] = {
+        "numbers and texts": {
+            "height": 7,
+            "share": 0.5,
+            "name": "north",
+            "none": None,
+            "yes": True,
+        },
+        "lists": {"list": [1, 2], "tuple": (1, "a"), "pairs": {1: "one"}, "named": {"a": 1}},
+        "bytes": {"boxes": [b"a", b"bc"]},
+    }
+    message = encode_values({"a": b"b"})
+    return {
+        "valid": [described(key, encode_values(v), values=repr(v)) for key, v in samples.items()],
+        "invalid": [
+            refused("bytes that no value takes", taken_twice(), "are not those that follow"),
+            refused("no structure", fields.encode({"a": np.array(1)}), "structure and its bytes"),
+            refused("not JSON", message.replace(b'{"named', b'("named'), "is not JSON"),
+            refused("an unknown kind", message.replace(b'"bytes": [', b'"bytez": ['), "bytez"),
+        ],
+    }
+
+
+def taken_twice() -> bytes:
+    """Values of which the second takes the bytes of the first."""
+    return encode_values({"a": [b"b", b"c"]}).replace(b"[1, 2]", b"[0, 1]")
+
+
+def query_vectors() -> Content:
+    """What a coordinator asks: a step by its name, a view, and values."""
+    protocol = DPAUC(1.0, thresholds=4)
+    query = next(protocol.conversation(3))
+    elsewhere = encode_query(next(FedAUC(1.0).conversation(3)))
+    other_view = encode_query(Query(query.step, protocol, {"a": 1})).replace(
+        b'"each"', b'"evil"', 1
+    )
+    return {
+        "protocol": {"name": protocol.name, **protocol.settings},
+        "valid": [described("first query", encode_query(query), step=query.step.name, view="each")],
+        "invalid": [
+            refused("a step of another protocol", elsewhere, "has no step"),
+            refused("an unknown view", other_view, "unknown view"),
+        ],
+    }
+
+
+def agreement() -> Agreement:
+    """Two parties that agreed on DPAUC."""
+    north, south, centre = IDENTITIES
+    return Agreement(DPAUC(1.0, thresholds=4), (north.public, south.public), centre.public)
+
+
+def message_vectors() -> Content:
+    """Signed messages of a session (``TLET``)."""
+    agreed, (north, south, centre) = agreement(), IDENTITIES
+    letter = SignedMessage(Kind.ASK, SESSION, 2, COORDINATOR, 0, b"a query")
+    message = letter.sealed(agreed, centre)
+    replied = SignedMessage(Kind.REPLY, SESSION, 2, 0, COORDINATOR, b"")
+    other = SignedMessage(Kind.ASK, SESSION, 2, COORDINATOR, 1, b"a query").sealed(agreed, centre)
+    return {
+        "parties": [north.public.hex(), south.public.hex()],
+        "coordinator": centre.public.hex(),
+        "private keys": [identity.to_bytes().hex() for identity in IDENTITIES],
+        "agreement digest": agreed.digest.hex(),
+        "signed": "b'tacit letter 1' + agreement digest + header + sha256(body)",
+        "valid": [
+            described("a query to party 0", message, **message_entry(letter)),
+            described("an empty reply", replied.sealed(agreed, north), **message_entry(replied)),
+        ],
+        "invalid": [
+            *broken_headers(message + bytes(64), "a message"),
+            refused("an unknown kind", message[:5] + b"\x63" + message[6:], "unknown kind"),
+            refused("another agreement", flipped(message, 22), "belongs to another agreement"),
+            refused("to another party", other, "is from the coordinator to party 1"),
+            refused("another body", flipped(message, 43), "not signed by the coordinator"),
+            refused("signed by a party", letter.sealed(agreed, north), "not signed by the"),
+        ],
+    }
+
+
+def message_entry(letter: SignedMessage) -> Content:
+    """A message's fields as JSON."""
+    return {
+        "kind": letter.kind.name,
+        "session": letter.session.hex(),
+        "turn": letter.turn,
+        "sender": letter.sender,
+        "receiver": letter.receiver,
+        "body": letter.body.hex(),
+    }
+
+
+def flipped(message: bytes, index: int) -> bytes:
+    """A message with one bit changed."""
+    return message[:index] + bytes([message[index] ^ 1]) + message[index + 1 :]
+
+
+def sum_vectors() -> Content:
+    """Messages of a secure sum (``TSUM``): header, then records of fixed size."""
+    body = sums.pack_records({0: b"a" * 33, 2: b"b" * 33})
+    message = sums.write(sums.Kind.REVEALED, SESSION, 1, body)
+    return {
+        "session": SESSION.hex(),
+        "kind": "REVEALED",
+        "index": 1,
+        "valid": [
+            described("two records", message, records={"0": "61" * 33, "2": "62" * 33}),
+            described("none", sums.write(sums.Kind.REVEALED, SESSION, 1, bytes(4)), records={}),
+        ],
+        "invalid": [
+            *broken_headers(message, "a message of a secure sum"),
+            refused("an unknown kind", message[:5] + b"\x63" + message[6:], "unknown kind"),
+            refused("another round", message[:5] + b"\x01" + message[6:], "expected revealed"),
+            refused("another session", flipped(message, 6), "is of session"),
+            refused("another client", flipped(message, 22), "bears the index 0"),
+            refused("records cut short", message[:-1], "records must take"),
+            refused("a byte too many", message + b"\0", "records must take"),
+            refused("records out of order", swapped(), "must ascend"),
+            refused("a client too many", flipped(message, 69), "must be below 3"),
+        ],
+    }
+
+
+def swapped() -> bytes:
+    """Two records in descending order of their clients."""
+    record = [(2).to_bytes(4, "little") + b"b" * 33, bytes(4) + b"a" * 33]
+    body = (2).to_bytes(4, "little") + b"".join(record)
+    return sums.write(sums.Kind.REVEALED, SESSION, 1, body)
+
+
+def homomorphic_vectors() -> Content:
+    """Messages of an encrypted evaluation (``TFHE``): header, parts, a checksum."""
+    message = homomorphic.write(homomorphic.Kind.COUNTS, SESSION, 1, [b"one", b""])
+    longer = message[:26] + b"\xff" + message[27:-16]
+    return {
+        "session": SESSION.hex(),
+        "kind": "COUNTS",
+        "index": 1,
+        "checksum": "BLAKE2b of 16 bytes over all before it",
+        "valid": [described("two parts", message, parts=[b"one".hex(), ""])],
+        "invalid": [
+            *broken_headers(message + bytes(16), "a message of an encrypted evaluation"),
+            refused("damaged", flipped(message, 31), "checksum does not fit"),
+            refused("another session", with_checksum(flipped(message, 6)[:-16]), "is of session"),
+            refused("another party", with_checksum(flipped(message, 22)[:-16]), "bears the index"),
+            refused("another kind", with_checksum(message[:5] + b"\x01" + message[6:-16]), "kind"),
+            refused("a part too long", with_checksum(longer), "cut short"),
+        ],
+    }
+
+
+def with_checksum(message: bytes) -> bytes:
+    """A message of an encrypted evaluation, with the checksum that fits."""
+    return message + homomorphic._checksum(message)
+
+
+FILES: dict[str, Callable[[], Content]] = {
+    "fields": field_vectors,
+    "values": value_vectors,
+    "queries": query_vectors,
+    "session": message_vectors,
+    "secure-sum": sum_vectors,
+    "encrypted": homomorphic_vectors,
+}
