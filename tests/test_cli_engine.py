@@ -14,7 +14,7 @@ from tacit.running.evaluating import HERE, IDEAL
 
 PAIRS = ("--protocol", "paired-ustatistic", "--kernel", "collision", "--epsilon", "2")
 RANKED = ("--protocol", "fedauc", "--ranks", "mpc", "--epsilon", "20")
-"""The noise is far smaller than the distance of these records' AUC, 0.86, from 1: a figure is given."""
+"""The noise is far smaller than the distance of these records' AUC, 0.86, from 1."""
 
 
 def run(folder: Path, *options: str, outside: str = "") -> Result:
