@@ -94,7 +94,7 @@ class Session:
 
 def sums(clients: int) -> list[str]:
     """The lines of one number of clients."""
-    around = Neighbourhood.of(clients, fewest=clients - clients // ALLOWED)
+    around = Neighbourhood.of(clients, min_clients=clients - clients // ALLOWED)
     identities = [Identity.generate() for _ in range(clients)]
     roster = Roster(tuple(identity.public for identity in identities))
     terms = SumTerms(new_session(), roster, LENGTH, LARGEST, around)

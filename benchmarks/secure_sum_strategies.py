@@ -134,7 +134,7 @@ def small(pool: ProcessPoolExecutor) -> Iterator[Line]:
         f"K = {clients}, complete graph": complete_scopes(clients) for clients in range(2, 6)
     } | {
         "K = 4, ring of 2 neighbours": ring_scopes(4),
-        "K = 5, ring of 2 neighbours, fewest = tau": ring_scopes(5, fewest_only=True),
+        "K = 5, ring of 2 neighbours, min_clients = tau": ring_scopes(5, certificate_only=True),
         "K = 3, each told any list of keys": many_lists_scopes(3),
         "K = 4, each told any list of keys": many_lists_scopes(4),
     }

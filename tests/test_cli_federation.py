@@ -56,7 +56,7 @@ def test_init_writes_files_that_fit_together(study: Path) -> None:
         PartyFile.read(study / "a" / "party.toml"),
     )
     assert [party.name for party in plan.parties] == [own.name]
-    assert plan.agreement().fewest == 1
+    assert plan.agreement().min_clients == 1
     assert plan.name == "centre"
     assert plan.coordinator == kept_identity(study / "centre" / "identity.key").public
 

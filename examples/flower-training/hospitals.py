@@ -18,7 +18,7 @@ EPSILON = 1.0
 PLAN = """\
 [plan]
 name = "flower-training"
-fewest = 3
+min_clients = 3
 
 [protocol]
 name = "score-histogram"

@@ -22,7 +22,7 @@ from tests.crypto.secure_sum.carrying import HEADER
 
 GRAPHS = {
     "complete": (4, Neighbourhood.complete(4, colluders=0)),
-    "ring": (6, Neighbourhood(degree=2, threshold=2, fewest=4, colluders=0)),
+    "ring": (6, Neighbourhood(degree=2, threshold=2, min_clients=4, colluders=0)),
 }
 EMPTY = bytes(messages.SIGNATURE_BYTES)
 
@@ -120,7 +120,7 @@ def test_searched_clients_answer_as_real_ones(graph: str) -> None:
 def test_a_client_is_in_no_sum_with_one_that_was_told_of_fewer() -> None:
     """Of three clients, all of whom must stay, client 0 gets the shares of client 2 only. With that
     client on its side, and the seed that client 1 would help to open, a server would read it."""
-    real = RealSum(3, Neighbourhood.complete(3, colluders=0, fewest=3))
+    real = RealSum(3, Neighbourhood.complete(3, colluders=0, min_clients=3))
     setting = real.setting()
     told = truthful(real.story(setting))
     announced, delivered = told.announced.copy(), told.delivered.copy()

@@ -47,7 +47,7 @@ def test_a_plan_and_a_partys_file_say_what_they_said(home: Path) -> None:
     desk = PartyDesk.open(home / "a" / "party.toml")
     assert plan == desk.plan
     assert plan.protocol == FedAUC(1.0, mechanism="randomised-response")
-    assert (plan.fewest, plan.retries, plan.on_loss, plan.deadline) == (3, 1, "fail", 120.0)
+    assert (plan.min_clients, plan.retries, plan.on_loss, plan.deadline) == (3, 1, "fail", 120.0)
     assert (desk.own.name, desk.own.dataset, desk.own.epsilon) == ("a", "registry", 100.0)
     assert desk.own.adjacency is Adjacency.LABEL
 

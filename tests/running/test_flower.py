@@ -41,7 +41,7 @@ from tacit.running.session.service import PartyDesk, read_identity
 from tacit.running.simulation import simulate
 from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation
 
-QUIET = "fewest = 2\ndeadline = 10.0\nretries = 1\n"
+QUIET = "min_clients = 2\ndeadline = 10.0\nretries = 1\n"
 
 
 @pytest.fixture(autouse=True)
@@ -217,7 +217,7 @@ def test_a_party_lost_in_the_middle_ends_the_run_or_begins_it_again(tmp_path: Pa
 
 
 def test_too_few_nodes_end_the_run_in_time(tmp_path: Path) -> None:
-    identity = federation(tmp_path, FEDAUC, extra="fewest = 3\ndeadline = 1.0\n")
+    identity = federation(tmp_path, FEDAUC, extra="min_clients = 3\ndeadline = 1.0\n")
     with pytest.raises(RunError, match="3 parties are needed, and 2 came within 1 seconds"):
         conducted(tmp_path, identity, Grid(tmp_path, "ab"))
 

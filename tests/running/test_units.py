@@ -89,14 +89,14 @@ def test_clients_that_name_their_unit_are_parties_of_that_unit() -> None:
 @pytest.mark.parametrize("word", ["permille", "real", ""])
 def test_a_unit_that_cannot_be_converted_is_declined_with_a_fixed_sentence(word: str) -> None:
     units = ["probability", word, "probability"]
-    run = rehearse(hospitals(), DPAUC(1.0), units=units, fewest=2)
+    run = rehearse(hospitals(), DPAUC(1.0), units=units, min_clients=2)
     assert run.declined == {1: FOREIGN_UNIT}
     assert run.members == (0, 2)
 
 
 def test_a_plan_of_another_unit_needs_a_word_of_every_party() -> None:
     units = ["percent", None, "percent"]
-    run = rehearse(hospitals(), ExactAUC(), unit="percent", units=units, fewest=2)
+    run = rehearse(hospitals(), ExactAUC(), unit="percent", units=units, min_clients=2)
     assert run.declined == {1: FOREIGN_UNIT}
 
 

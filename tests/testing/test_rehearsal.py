@@ -152,7 +152,7 @@ def test_no_flipped_bit_is_ever_believed(bit: int) -> None:
 
 def test_who_is_silent_at_first_is_left_out() -> None:
     clients = binormal_clients(60, 40, 5)
-    run = rehearse(clients, ExactAUC(), [Fault("drop", 1, 0)], noise=silent, fewest=4)
+    run = rehearse(clients, ExactAUC(), [Fault("drop", 1, 0)], noise=silent, min_clients=4)
     others = Clients.from_arrays(
         *[
             np.concatenate([own[clients.offsets[k] : clients.offsets[k + 1]] for k in (0, 2, 3, 4)])
@@ -172,7 +172,7 @@ def test_who_vanishes_later_ends_the_run(action: Any) -> None:
             ADAPTIVE,
             [Fault(action, 3, 1)],
             noise=silent,
-            fewest=4,
+            min_clients=4,
         )
     assert caught.value.lost == (3,)
 
@@ -186,7 +186,7 @@ def test_a_run_begins_again_without_the_lost_party_and_every_book_knows() -> Non
         noise=silent,
         guards=[book.append for book in debits],
         on_loss="restart",
-        fewest=4,
+        min_clients=4,
     )
     assert run.members == (0, 1, 2, 4)
     spent = [sum((debit.cost for debit in book), NOTHING).epsilon for book in debits]
@@ -195,7 +195,7 @@ def test_a_run_begins_again_without_the_lost_party_and_every_book_knows() -> Non
 
 def test_a_late_letter_is_refused_as_late() -> None:
     faults = [Fault("delay", 1, 0)]
-    run = rehearse(binormal_clients(30, 40, 5), ExactAUC(), faults, noise=silent, fewest=4)
+    run = rehearse(binormal_clients(30, 40, 5), ExactAUC(), faults, noise=silent, min_clients=4)
     (refusal,) = run.refusals
     assert isinstance(refusal.reason, StaleMessageError)
     assert 1 not in run.members
@@ -230,11 +230,11 @@ class Overbudget:
 def test_a_party_that_declines_is_named_with_its_public_reason() -> None:
     clients = binormal_clients(60, 40, 3)
     books: list[Any] = [lambda debit: None, Overbudget(), lambda debit: None]
-    run = rehearse(clients, PROTOCOLS["dpauc"], guards=books, noise=silent, fewest=2)
+    run = rehearse(clients, PROTOCOLS["dpauc"], guards=books, noise=silent, min_clients=2)
     assert run.declined == {1: "its budget does not allow this run"}
     assert run.members == (0, 2)
     with pytest.raises(RunError, match="party 1 declined: its budget does not allow this run"):
-        rehearse(clients, PROTOCOLS["dpauc"], guards=books, fewest=3)
+        rehearse(clients, PROTOCOLS["dpauc"], guards=books, min_clients=3)
 
 
 UNFIT = ["", "x" * 201, "\x1b[2Jno", "two\nlines", "\u202eturned", "bell\x07"]
@@ -254,7 +254,7 @@ def test_a_reason_that_nobody_should_print_is_refused_on_both_ends(reason: str) 
 
     clients = binormal_clients(60, 40, 3)
     books: list[Any] = [lambda debit: None, rude, lambda debit: None]
-    run = rehearse(clients, PROTOCOLS["dpauc"], guards=books, noise=silent, fewest=2)
+    run = rehearse(clients, PROTOCOLS["dpauc"], guards=books, noise=silent, min_clients=2)
     assert not run.declined
     assert run.members == (0, 2)
     (refusal,) = run.refusals
@@ -506,7 +506,7 @@ def hundred_clients() -> Clients:
 def test_a_sum_bears_any_thirty_of_a_hundred_leaving(turn: int, way: Any) -> None:
     leaving = np.random.default_rng(turn).choice(100, 30, replace=False).tolist()
     faults = [Fault("drop", place, turn, way) for place in leaving]
-    run = rehearse(hundred_clients(), Vectors(), faults, fewest=70)
+    run = rehearse(hundred_clients(), Vectors(), faults, min_clients=70)
     found, expected = vectors_of(run)
     np.testing.assert_array_equal(found, expected)
     stayed = 100 if turn >= 3 else 70
@@ -516,7 +516,7 @@ def test_a_sum_bears_any_thirty_of_a_hundred_leaving(turn: int, way: Any) -> Non
 def test_leavers_of_every_round_together_leave_the_exact_sum_of_the_others() -> None:
     order = np.random.default_rng(9).permutation(100)
     faults = [Fault("drop", int(place), turn % 5) for turn, place in enumerate(order[:30])]
-    found, expected = vectors_of(rehearse(hundred_clients(), Vectors(), faults, fewest=70))
+    found, expected = vectors_of(rehearse(hundred_clients(), Vectors(), faults, min_clients=70))
     np.testing.assert_array_equal(found, expected)
 
 
@@ -562,7 +562,7 @@ def test_parties_that_are_asked_something_else_than_others_are_in_no_sum_with_th
         return body if place == 3 else changed("edge", 2.0)(place, kind, body)
 
     with pytest.raises(RunError) as caught:
-        rehearse(clients, Above(), forge=apart, colluders=0, fewest=3)
+        rehearse(clients, Above(), forge=apart, colluders=0, min_clients=3)
     reasons = [str(refusal.reason) for refusal in caught.value.refusals]
     assert any(reason.startswith("message is of session") for reason in reasons)
 
@@ -571,7 +571,7 @@ def test_a_coordinator_cannot_choose_who_counts() -> None:
     """Two of five are asked: nobody shares secrets for a sum over fewer than were agreed."""
     protocol = ScoreHistogram("secure-sum", 1.0, dropouts=0.2)
     clients, keys = binormal_clients(30, 40, 5), Keys.generate(5)
-    agreement = keys.agreement(protocol, fewest=4)
+    agreement = keys.agreement(protocol, min_clients=4)
     asked = Coordinator(agreement, keys.coordinator, (0, 1))
     parties = {
         k: Party(k, keys.parties[k], agreement, clients.part(k, k + 1), NoNoise(), unrecorded)
@@ -588,7 +588,7 @@ def test_nobody_helps_to_open_a_sum_with_too_little_noise() -> None:
     protocol = ScoreHistogram("secure-sum", 1.0, dropouts=0.2)
     leaving = [Fault("drop", place, 2) for place in (0, 1)]
     with pytest.raises(RunError, match="at least 4 clients must come, got 3"):
-        rehearse(binormal_clients(30, 40, 5), protocol, leaving, fewest=3, colluders=0)
+        rehearse(binormal_clients(30, 40, 5), protocol, leaving, min_clients=3, colluders=0)
 
 
 def test_too_few_survivors_give_an_error_and_no_sum() -> None:
@@ -596,9 +596,9 @@ def test_too_few_survivors_give_an_error_and_no_sum() -> None:
     faults = [Fault("drop", place, 2) for place in (0, 1, 2)]
     protocol = ScoreHistogram("secure-sum", 1.0, dropouts=0.8)
     with pytest.raises(RunError, match="at least 4 clients must come, got 2"):
-        rehearse(clients, protocol, faults, fewest=4)
+        rehearse(clients, protocol, faults, min_clients=4)
     with pytest.raises(ValueError, match="at least 4 of 5 clients of which 1 may collude, got 2"):
-        rehearse(clients, protocol, faults, fewest=2)
+        rehearse(clients, protocol, faults, min_clients=2)
 
 
 # --- another attempt at a sum ---------------------------------------------------------------
@@ -612,7 +612,7 @@ def test_a_sum_that_too_few_stay_in_is_tried_again_with_all_who_answer(
     """Two of five are silent for one round; they are there again when the sum is begun again."""
     clients, protocol = binormal_clients(30, 40, 5), PROTOCOLS["histogram"]
     faults = [Fault("drop", place, turn) for place in (0, 3)]
-    arguments: dict[str, Any] = {"noise": silent, "fewest": 4, "restarts": restarts}
+    arguments: dict[str, Any] = {"noise": silent, "min_clients": 4, "restarts": restarts}
     with pytest.raises(RunError, match="clients must"):
         rehearse(clients, protocol, faults, **arguments)
     debits: list[list[Debit]] = [[] for _ in range(5)]
@@ -629,7 +629,7 @@ def test_a_sum_is_not_tried_again_once_a_share_was_revealed() -> None:
     clients, protocol = binormal_clients(30, 40, 5), PROTOCOLS["histogram"]
     faults = [Fault("drop", place, 4) for place in (0, 3)]
     with pytest.raises(RunError, match="4 clients must reveal a share of client 0, got 3"):
-        rehearse(clients, protocol, faults, on_loss="restart", fewest=4)
+        rehearse(clients, protocol, faults, on_loss="restart", min_clients=4)
 
 
 def test_a_sum_is_tried_three_times() -> None:
@@ -637,8 +637,8 @@ def test_a_sum_is_tried_three_times() -> None:
     clients, protocol = binormal_clients(30, 40, 5), PROTOCOLS["histogram"]
     faults = [Fault("drop", place, turn) for place in (0, 3) for turn in (2, 6, 10)]
     with pytest.raises(RunError, match="masked of at least 5 clients must come, got 3"):
-        rehearse(clients, protocol, faults, on_loss="restart", fewest=4)
-    run = rehearse(clients, protocol, faults[:2], on_loss="restart", fewest=4, noise=silent)
+        rehearse(clients, protocol, faults, on_loss="restart", min_clients=4)
+    run = rehearse(clients, protocol, faults[:2], on_loss="restart", min_clients=4, noise=silent)
     assert run.server_result.value == simulate(clients, protocol, NoNoise()).server_result.value
 
 
@@ -655,11 +655,11 @@ def test_another_attempt_draws_fresh_noise() -> None:
     sources = [Counted() for _ in range(5)]
     protocol = PROTOCOLS["histogram"]
     clients = binormal_clients(30, 40, 5)
-    once = rehearse(clients, protocol, noise=lambda k: sources[k], fewest=4)
+    once = rehearse(clients, protocol, noise=lambda k: sources[k], min_clients=4)
     before = [source.draws for source in sources]
     assert min(before) > 0
     faults = [Fault("drop", place, 2) for place in (0, 3)]
-    arguments: dict[str, Any] = {"on_loss": "restart", "fewest": 4}
+    arguments: dict[str, Any] = {"on_loss": "restart", "min_clients": 4}
     run = rehearse(clients, protocol, faults, noise=lambda k: sources[k], **arguments)
     assert [source.draws for source in sources] == [3 * drawn for drawn in before]
     assert run.server_result.value == once.server_result.value
@@ -684,7 +684,7 @@ def test_a_party_joins_no_attempt_without_statements_and_none_twice() -> None:
 
     faults = [Fault("drop", place, 2) for place in (0, 3)]
     with pytest.raises(RunError) as caught:
-        rehearse(clients, protocol, faults, forge=twice, on_loss="restart", fewest=4)
+        rehearse(clients, protocol, faults, forge=twice, on_loss="restart", min_clients=4)
     reasons = [str(refusal.reason) for refusal in caught.value.refusals]
     assert any("was summed in this run already" in reason for reason in reasons)
 
@@ -694,7 +694,7 @@ def test_giving_up_alone_gives_no_budget_back() -> None:
     the party spends no more in that run. Only statements of tau clients free what it had paid."""
     protocol = PROTOCOLS["histogram"]
     clients, keys = binormal_clients(30, 40, 5), Keys.generate(5)
-    agreement = keys.agreement(protocol, fewest=4)
+    agreement = keys.agreement(protocol, min_clients=4)
     stage = Coordinator(agreement, keys.coordinator)
     parties = [
         Party(k, keys.parties[k], agreement, clients.part(k, k + 1), NoNoise(), unrecorded)
@@ -771,13 +771,13 @@ class Columns(Vectors):
 
 def test_a_party_whose_reply_has_another_form_is_left_out() -> None:
     clients = Clients.from_arrays([0.1, 0.2, 1.0, 0.3], [0, 1, 0, 1], [0, 1, 2, 3])
-    run = rehearse(clients, Columns(), fewest=3)
+    run = rehearse(clients, Columns(), min_clients=3)
     assert run.members == (0, 1, 3)
     assert run.server_result.value == 3
     assert "another form" in run.declined[2]
     halves = Clients.from_arrays([0.1, 0.2, 1.0, 1.0], [0, 1, 0, 1], [0, 1, 2, 3])
     with pytest.raises(RunError, match="none prevails"):
-        rehearse(halves, Columns(), fewest=1)
+        rehearse(halves, Columns(), min_clients=1)
 
 
 def test_a_number_that_is_not_finite_is_refused() -> None:
@@ -790,7 +790,7 @@ def test_a_number_that_is_not_finite_is_refused() -> None:
         clients,
         PROTOCOLS["dpauc-laplace"],
         noise=lambda k: Wild() if k == 2 else NoNoise(),
-        fewest=4,
+        min_clients=4,
     )
     assert run.members == (0, 1, 3, 4)
     assert "not finite" in str(run.refusals[0].reason)

@@ -112,9 +112,9 @@ class Nodes:
             words = {"version": VERSION, "digest": self._digest, "nonce": self._nonce}
             hello = RecordDict({SAID: ConfigRecord(words)})
             self._greet(dict.fromkeys(new, hello), max(ends - time.monotonic(), 1.0))
-        if len(self.places) < self._plan.fewest:
+        if len(self.places) < self._plan.min_clients:
             raise RunError(
-                f"{self._plan.fewest} parties are needed, and {len(self.places)} came within "
+                f"{self._plan.min_clients} parties are needed, and {len(self.places)} came within "
                 f"{self._plan.deadline:g} seconds"
             )
         return tuple(sorted(self.places))
@@ -235,7 +235,7 @@ def conduct(grid: Any, plan: Plan, identity: Any, tell: Printer) -> tuple[Coordi
             return coordinator, journal
         except LostPartyError as error:
             active = tuple(place for place in coordinator.active if place not in error.lost)
-            if plan.on_loss != "restart" or len(active) < plan.fewest:
+            if plan.on_loss != "restart" or len(active) < plan.min_clients:
                 raise
             tell(f"{error}; the run begins again without it, and costs its epsilon again")
 

@@ -140,14 +140,14 @@ class Keys:
     def agreement(
         self,
         protocol: Protocol,
-        fewest: int = 0,
+        min_clients: int = 0,
         colluders: int | None = None,
         unit: str = "",
     ) -> Agreement:
         """What the holders of these keys agree on."""
         public = tuple(identity.public for identity in self.parties)
         coordinator = self.coordinator.public
-        return Agreement(protocol, public, coordinator, fewest, colluders=colluders, unit=unit)
+        return Agreement(protocol, public, coordinator, min_clients, colluders=colluders, unit=unit)
 
 
 def rehearse(
@@ -161,7 +161,7 @@ def rehearse(
     forge: Forge | None = None,
     older: Rehearsal | None = None,
     keys: Keys | None = None,
-    fewest: int = 0,
+    min_clients: int = 0,
     colluders: int | None = None,
     retries: int = 0,
     on_loss: Literal["fail", "restart"] = "fail",
@@ -183,7 +183,7 @@ def rehearse(
     forge : a dishonest coordinator.
     older : an earlier rehearsal, whose messages ``"replay"`` delivers; it needs the same ``keys``.
     keys : everybody's signing keys; new ones by default.
-    fewest : parties without whom there is no result; 0 takes all of them.
+    min_clients : parties without whom there is no result; 0 takes all of them.
     colluders : parties that may collude with the coordinator; None takes a fifth of them.
     retries : how often a message that went unanswered is sent again.
     on_loss : what happens when a party leaves after other answers have come to depend on it, or
@@ -205,11 +205,11 @@ def rehearse(
     >>> clients = tacit.Clients.split(scores, labels, clients=4, seed=0)
     >>> lost = [Fault("drop", party=2, turn=0)]
     >>> protocol = tacit.ScoreHistogram("secure-sum", 1.0, dropouts=0.25)
-    >>> rehearse(clients, protocol, lost, fewest=3).members
+    >>> rehearse(clients, protocol, lost, min_clients=3).members
     (0, 1, 3)
     """
     everyone = Keys.generate(clients.count) if keys is None else keys
-    agreement = everyone.agreement(protocol, fewest, colluders, unit)
+    agreement = everyone.agreement(protocol, min_clients, colluders, unit)
     stage = _Stage(agreement, everyone, tuple(faults), forge, older, restarts)
     room = Room() if transport is None else transport
     sources = noise or (lambda _: SystemNoise())
@@ -256,7 +256,7 @@ def _carried(stage: _Stage, parties: dict[int, Party], retries: int, restart: bo
             stage.carry(coordinator, parties, retries)
         except LostPartyError as error:
             active = tuple(place for place in coordinator.active if place not in error.lost)
-            if not restart or len(active) < stage.agreement.fewest:
+            if not restart or len(active) < stage.agreement.min_clients:
                 raise
             parties = {place: parties[place].anew() for place in active}
             continue

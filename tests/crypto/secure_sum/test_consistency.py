@@ -26,7 +26,7 @@ from tacit.crypto.secure_sum.graph import (
     SECRECY,
     certificate_size,
     default_colluders,
-    fewest_in_windows,
+    min_in_windows,
     window_excess,
 )
 
@@ -111,19 +111,19 @@ def test_the_emptiest_pair_of_windows_is_found(half: int) -> None:
         windows = [{(start + k) % places for k in range(half)} for start in range(places)]
         pairs = [a | b for a, b in combinations(windows, 2) if not a & b]
         expected = min(int(present[list(pair)].sum()) for pair in pairs)
-        assert fewest_in_windows(present, half) == expected
+        assert min_in_windows(present, half) == expected
 
 
 @pytest.mark.parametrize("numbers", [(100, 70, 20, 20), (1000, 900, 100, 52), (200, 140, 40, 60)])
 def test_colluders_fill_windows_no_more_often_than_bounded(
     numbers: tuple[int, int, int, int],
 ) -> None:
-    clients, fewest, colluders, degree = numbers
+    clients, min_clients, colluders, degree = numbers
     beta = window_excess(*numbers)
-    for places in range(fewest, clients + 1, 10):
+    for places in range(min_clients, clients + 1, 10):
         chance = stats.hypergeom(places, colluders, degree).sf(beta) * comb(clients, 2)
         assert chance <= SECRECY
-    below = stats.hypergeom(fewest, colluders, degree).sf(beta - 1) * comb(clients, 2)
+    below = stats.hypergeom(min_clients, colluders, degree).sf(beta - 1) * comb(clients, 2)
     assert below > SECRECY
 
 

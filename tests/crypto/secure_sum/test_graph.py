@@ -15,9 +15,9 @@ from tacit.crypto.secure_sum.graph import (
     Neighbourhood,
     arrange,
     certificate_size,
-    fewest_in_windows,
     leak_chance,
     loss_chance,
+    min_in_windows,
     neighbours,
     refusal_chance,
     window_excess,
@@ -46,7 +46,7 @@ def test_a_ring_falls_apart_only_where_two_windows_are_empty(clients: int, degre
         for gone in combinations(range(clients), removed):
             present = [k not in gone for k in range(clients)]
             if not connected(graph, everybody - set(gone)):
-                assert fewest_in_windows(present, degree // 2) == 0
+                assert min_in_windows(present, degree // 2) == 0
                 apart += 1
     assert apart > 0
 
@@ -57,7 +57,7 @@ def test_lists_are_refused_no_more_often_than_bounded(
 ) -> None:
     """Every set of dropouts; a random order makes them equally likely."""
     refused = sum(
-        fewest_in_windows([k not in gone for k in range(clients)], degree // 2) <= excess
+        min_in_windows([k not in gone for k in range(clients)], degree // 2) <= excess
         for gone in combinations(range(clients), dropped)
     )
     exact = refused / comb(clients, dropped)
@@ -139,7 +139,7 @@ def test_the_smallest_degree_and_threshold_within_the_bounds(
 
 
 def test_a_share_of_clients_is_not_lost_to_rounding() -> None:
-    assert Neighbourhood.sparse(100, dropouts=0.29, corrupted=0.1).fewest == 71
+    assert Neighbourhood.sparse(100, dropouts=0.29, corrupted=0.1).min_clients == 71
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_what_no_graph_bears_is_refused(dropouts: float, corrupted: float, sente
 
 
 @pytest.mark.parametrize(
-    ("degree", "threshold", "fewest", "sentence"),
+    ("degree", "threshold", "min_clients", "sentence"),
     [
         (9, 5, 5, "above half of 10 holders and at most all of them, got 5"),
         (9, 11, 11, "above half of 10 holders and at most all of them, got 11"),
@@ -166,10 +166,10 @@ def test_what_no_graph_bears_is_refused(dropouts: float, corrupted: float, sente
     ],
 )
 def test_thresholds_that_protect_nobody_are_refused(
-    degree: int, threshold: int, fewest: int, sentence: str
+    degree: int, threshold: int, min_clients: int, sentence: str
 ) -> None:
     with pytest.raises(ValueError, match=sentence):
-        Neighbourhood(degree, threshold, fewest, 0)
+        Neighbourhood(degree, threshold, min_clients, 0)
 
 
 def test_few_clients_all_mask_with_each_other() -> None:

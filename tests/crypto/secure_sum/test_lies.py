@@ -35,11 +35,11 @@ def test_no_story_about_who_left_opens_one_vector(clients: int, without: LeftOut
     """No accomplice. Holders of the victim's shares hear that it stayed; holders of its neighbours'
     hear that these left. Nobody reveals both kinds of share of anybody."""
     around = Neighbourhood.sparse(clients)
-    around = Neighbourhood(around.degree, around.threshold, around.fewest, colluders=0)
+    around = Neighbourhood(around.degree, around.threshold, around.min_clients, colluders=0)
     server = LyingServer.started(clients, around)
     victim = server.ring[0]
     partners = server.around(victim)
-    stories = balanced_lies(server, partners, clients - around.fewest, around.threshold)
+    stories = balanced_lies(server, partners, clients - around.min_clients, around.threshold)
     server.tell(stories)
     assert not server.shares
     assert {type(error) for error in server.refusals.values()} == {TooFewError}
@@ -52,15 +52,15 @@ def test_no_story_about_who_left_opens_one_vector(clients: int, without: LeftOut
     )
 
 
-@pytest.mark.parametrize(("clients", "fewest", "part"), [(10, 6, 4), (64, 45, 28)])
+@pytest.mark.parametrize(("clients", "min_clients", "part"), [(10, 6, 4), (64, 45, 28)])
 def test_no_story_about_who_left_opens_a_sum_over_fewer_than_agreed(
-    clients: int, fewest: int, part: int, without: LeftOut
+    clients: int, min_clients: int, part: int, without: LeftOut
 ) -> None:
     """No accomplice: everybody is told that others of the second part have left."""
-    around = Neighbourhood.complete(clients, colluders=0, fewest=fewest)
+    around = Neighbourhood.complete(clients, colluders=0, min_clients=min_clients)
     server = LyingServer.started(clients, around)
     group, rest = range(part), range(part, clients)
-    stories = balanced_lies(server, rest, clients - fewest, around.threshold)
+    stories = balanced_lies(server, rest, clients - min_clients, around.threshold)
     server.tell(stories)
     assert not server.shares
     assert len(server.refusals) == clients
@@ -76,7 +76,7 @@ def test_no_shortened_delivery_opens_one_vector(without: LeftOut) -> None:
     accomplice, and three that leave. Everybody else sees one list, by which that client stayed; it
     is not asked again."""
     clients, accomplice = 40, 0
-    around = Neighbourhood(degree=8, threshold=5, fewest=32, colluders=1)
+    around = Neighbourhood(degree=8, threshold=5, min_clients=32, colluders=1)
 
     def near(federation: Federation) -> list[int]:
         ring = federation.server._arranged.tolist()
@@ -110,7 +110,7 @@ def test_accomplices_who_sign_a_shortened_delivery_are_no_help() -> None:
     clients, victim, colluders = 20, 0, [1, 2, 3, 4, 5]
     left = frozenset(range(6, 13))
     around = Neighbourhood.complete(clients, colluders=5)
-    assert around.fewest == 13
+    assert around.min_clients == 13
     told = {victim: {*colluders, *left}}
     server = LyingServer.started(clients, around, lambda _: told, colluders)
     stayed = frozenset(range(clients)) - left

@@ -366,7 +366,7 @@ def test_a_client_notices_that_its_own_keys_were_changed_or_left_out() -> None:
         federation.clients[0].share(adverts(federation, {0: real[0]}))
 
 
-@pytest.mark.parametrize("change", ["length", "largest", "threshold", "fewest", "colluders"])
+@pytest.mark.parametrize("change", ["length", "largest", "threshold", "min_clients", "colluders"])
 def test_keys_advertised_for_other_terms_are_refused(change: str) -> None:
     """A server that tells one client other terms than the rest."""
     federation = Federation(5)
@@ -374,7 +374,7 @@ def test_keys_advertised_for_other_terms_are_refused(change: str) -> None:
         "length": {"length": 4},
         "largest": {"largest": 999},
         "threshold": {"around": Neighbourhood.complete(5, 3)},
-        "fewest": {"around": Neighbourhood.complete(5, 1, 5)},
+        "min_clients": {"around": Neighbourhood.complete(5, 1, 5)},
         "colluders": {"around": Neighbourhood.complete(5, 0, 4)},
     }
     other = Federation(

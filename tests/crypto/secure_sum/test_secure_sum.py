@@ -230,7 +230,7 @@ AROUND = Neighbourhood.complete(4)
         ({"neighbourhood": Neighbourhood(2, 2, 5, 0)}, "is for more than 4 clients"),
         (
             {"neighbourhood": Neighbourhood(2, 2, 2, 1)},
-            "fewest must be at least 3 of 4 clients of which 1 may collude, got 2",
+            "min_clients must be at least 3 of 4 clients of which 1 may collude, got 2",
         ),
         (
             {"neighbourhood": Neighbourhood(3, 3, 4, 2)},

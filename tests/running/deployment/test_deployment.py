@@ -271,7 +271,7 @@ def test_what_init_writes_can_be_read(tmp_path: Path) -> None:
     (tmp_path / "party.toml").write_text(party_text("b"))
     plan, own = Plan.read(tmp_path / "plan.toml"), PartyFile.read(tmp_path / "party.toml")
     assert [party.name for party in plan.parties] == ["a", "b"]
-    assert (plan.name, plan.fewest, own.name, own.epsilon) == ("study", 2, "b", 3.0)
+    assert (plan.name, plan.min_clients, own.name, own.epsilon) == ("study", 2, "b", 3.0)
     with pytest.raises(PlanError, match="no key of party 'a'"):
         plan.agreement()
 

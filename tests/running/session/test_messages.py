@@ -26,7 +26,7 @@ from tacit.running.session.messages import (
 )
 
 ADA, BOB, CENTRE = (Identity.generate() for _ in range(3))
-AGREED = Agreement(DPAUC(1.0), (ADA.public, BOB.public), CENTRE.public, fewest=2)
+AGREED = Agreement(DPAUC(1.0), (ADA.public, BOB.public), CENTRE.public, min_clients=2)
 LETTER = SignedMessage(Kind.REPLY, bytes(16), 3, 0, COORDINATOR, b"a body")
 SEALED = LETTER.sealed(AGREED, ADA)
 
@@ -57,7 +57,7 @@ def test_random_bytes_are_no_letter(message: bytes) -> None:
     [
         ({"protocol": DPAUC(1.1)}, "another agreement"),
         ({"protocol": FedAUC(1.0)}, "another agreement"),
-        ({"fewest": 1}, "another agreement"),
+        ({"min_clients": 1}, "another agreement"),
         ({"largest": 5}, "another agreement"),
         ({"parties": (BOB.public, ADA.public)}, "another agreement"),
     ],
@@ -67,7 +67,7 @@ def test_a_letter_under_other_terms_is_foreign(change: dict[str, Any], match: st
         "protocol": AGREED.protocol,
         "parties": AGREED.parties,
         "coordinator": AGREED.coordinator,
-        "fewest": 2,
+        "min_clients": 2,
     }
     with pytest.raises(ForeignMessageError, match=match):
         opened(SEALED, Agreement(**(terms | change)), 0, COORDINATOR)
@@ -97,8 +97,8 @@ def test_another_version_and_an_unknown_kind_are_refused_by_name() -> None:
     [
         ({"parties": (ADA.public, ADA.public)}, "appears twice"),
         ({"parties": (b"short",)}, "32 bytes, got 5"),
-        ({"fewest": 3}, "fewest must be from 1 to 2, got 3"),
-        ({"fewest": -1}, "fewest must be from 1 to 2, got -1"),
+        ({"min_clients": 3}, "min_clients must be from 1 to 2, got 3"),
+        ({"min_clients": -1}, "min_clients must be from 1 to 2, got -1"),
         ({"colluders": 1}, "colluders must be from 0 to 0, got 1"),
         ({"colluders": -1}, "colluders must be from 0 to 0, got -1"),
     ],
@@ -126,14 +126,14 @@ def test_sums_need_as_many_parties_as_certify_them(colluders: int | None, needed
     """A protocol in which each party's reply is seen alone needs no certificate."""
     histogram = ScoreHistogram("secure-sum", 1.0)
     terms: dict[str, Any] = {"protocol": histogram, "colluders": colluders}
-    assert of_ten(**terms, fewest=needed).fewest == needed
+    assert of_ten(**terms, min_clients=needed).min_clients == needed
     sentence = (
-        f"fewest must be at least {needed} of 10 clients of which "
+        f"min_clients must be at least {needed} of 10 clients of which "
         f"{2 if colluders is None else colluders} may collude, got {needed - 1}"
     )
     with pytest.raises(ValueError, match=sentence):
-        of_ten(**terms, fewest=needed - 1)
-    assert of_ten(colluders=colluders, fewest=1).fewest == 1
+        of_ten(**terms, min_clients=needed - 1)
+    assert of_ten(colluders=colluders, min_clients=1).min_clients == 1
 
 
 def test_colluders_are_agreed_and_the_default_is_as_if_none_was_named() -> None:

@@ -112,11 +112,11 @@ def test_a_party_that_vanishes_ends_the_computation_and_what_was_paid_stays() ->
 
 def test_an_output_that_does_not_arrive_ends_the_run() -> None:
     with pytest.raises(LostPartyError, match="party 2 vanished"):
-        run([Fault("drop", 2, COMPUTED)], fewest=2)
+        run([Fault("drop", 2, COMPUTED)], min_clients=2)
 
 
 def test_a_run_begins_again_without_a_party_that_did_not_announce_itself() -> None:
-    found = run([Fault("drop", 1, ANNOUNCED)], fewest=2, on_loss="restart")
+    found = run([Fault("drop", 1, ANNOUNCED)], min_clients=2, on_loss="restart")
     assert found.members == (0, 2)
 
 
@@ -213,9 +213,9 @@ def test_a_lying_coordinator_is_refused_before_anything_is_paid(name: str) -> No
 class Scene:
     """One party of three, and messages that its coordinator signed."""
 
-    def __init__(self, protocol: Any, fewest: int = 0) -> None:
+    def __init__(self, protocol: Any, min_clients: int = 0) -> None:
         self.keys = Keys.generate(3)
-        self.agreement = self.keys.agreement(protocol, fewest)
+        self.agreement = self.keys.agreement(protocol, min_clients)
         self.debits: list[Debit] = []
         records = CLIENTS.part(0, 1)
         key = self.keys.parties[0]

@@ -21,7 +21,7 @@ PLAN = f"""\
 [plan]
 name = "three"
 coordinator = "{KEYS[0]}"
-fewest = 2
+min_clients = 2
 
 [protocol]
 name = "fedauc"
@@ -60,10 +60,10 @@ def test_a_plan_is_read(tmp_path: Path) -> None:
     plan = read(tmp_path, PLAN)
     assert plan.protocol == FedAUC(1.5)
     assert [party.name for party in plan.parties] == ["a", "b"]
-    assert (plan.fewest, plan.retries, plan.on_loss) == (2, 1, "fail")
+    assert (plan.min_clients, plan.retries, plan.on_loss) == (2, 1, "fail")
     agreement = plan.agreement()
     assert agreement.parties == (bytes.fromhex(KEYS[1]), bytes.fromhex(KEYS[2]))
-    assert agreement.fewest == 2
+    assert agreement.min_clients == 2
 
 
 def test_keys_may_wait(tmp_path: Path) -> None:
@@ -76,12 +76,20 @@ def test_keys_may_wait(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("fewest = 2", "fewest = 3", r"plan\.toml:4: \[plan\] fewest must be from 1 to 2, got 3"),
-        ("fewest = 2", "fewest = true", "fewest must be from 1 to 2, got True"),
-        ("fewest = 2", "colluders = 1", r":4: \[plan\] colluders must be from 0 to 0, got 1"),
-        ("fewest = 2", "quorum = 2", r":4: \[plan\] unknown key 'quorum'"),
-        ("fewest = 2", 'on_loss = "panic"', "on_loss must be one of fail, restart, got 'panic'"),
-        ("fewest = 2", "deadline = 0.0", "deadline must be from 1 to 86400, got 0.0"),
+        (
+            "min_clients = 2",
+            "min_clients = 3",
+            r"plan\.toml:4: \[plan\] min_clients must be from 1 to 2, got 3",
+        ),
+        ("min_clients = 2", "min_clients = true", "min_clients must be from 1 to 2, got True"),
+        ("min_clients = 2", "colluders = 1", r":4: \[plan\] colluders must be from 0 to 0, got 1"),
+        ("min_clients = 2", "quorum = 2", r":4: \[plan\] unknown key 'quorum'"),
+        (
+            "min_clients = 2",
+            'on_loss = "panic"',
+            "on_loss must be one of fail, restart, got 'panic'",
+        ),
+        ("min_clients = 2", "deadline = 0.0", "deadline must be from 1 to 86400, got 0.0"),
         ('name = "three"', "name = 3", r":2: \[plan\] name must be a text"),
         ('name = "three"', "", "'name' is missing"),
         ("epsilon = 1.5", "epsilon = -1.5", r":8: \[protocol\] epsilon must be positive"),
@@ -115,11 +123,17 @@ def of_five(*lines: str, protocol: str = "score-histogram") -> str:
     ("lines", "message"),
     [
         (
-            ("fewest = 3",),
-            r":3: \[plan\] fewest must be at least 4 of 5 clients of which 1 may",
+            ("min_clients = 3",),
+            r":3: \[plan\] min_clients must be at least 4 of 5 clients of which 1 may",
         ),
-        (("fewest = 2", "colluders = 0"), "at least 3 of 5 clients of which 0 may collude, got 2"),
-        (("colluders = 3", "fewest = 4"), r":4: .* at least 5 of 5 clients of which 3 may collu"),
+        (
+            ("min_clients = 2", "colluders = 0"),
+            "at least 3 of 5 clients of which 0 may collude, got 2",
+        ),
+        (
+            ("colluders = 3", "min_clients = 4"),
+            r":4: .* at least 5 of 5 clients of which 3 may collu",
+        ),
         (("colluders = 4",), r":3: \[plan\] colluders must be from 0 to 3, got 4"),
     ],
 )
@@ -130,10 +144,22 @@ def test_a_plan_of_sums_that_too_few_could_certify_is_refused(
         read(tmp_path, of_five(*lines))
 
 
+def test_a_plan_of_an_earlier_version_says_fewest(tmp_path: Path) -> None:
+    earlier = of_five("fewest = 4")
+    assert read(tmp_path, earlier).min_clients == 4
+    assert read(tmp_path, earlier) == read(tmp_path, of_five("min_clients = 4"))
+    with pytest.raises(PlanError, match=r":3: \[plan\] fewest must be at least 4 of 5 clients"):
+        read(tmp_path, of_five("fewest = 3"))
+    with pytest.raises(PlanError, match=r":3: \[plan\] fewest must be from 1 to 5, got 6"):
+        read(tmp_path, of_five("fewest = 6"))
+    with pytest.raises(PlanError, match=r":4: \[plan\] fewest is the earlier name of min_clients"):
+        read(tmp_path, of_five("min_clients = 4", "fewest = 4"))
+
+
 def test_a_plan_names_who_may_collude_or_takes_a_fifth(tmp_path: Path) -> None:
-    assert read(tmp_path, of_five("fewest = 4")).colluders is None
-    assert read(tmp_path, of_five("fewest = 3", "colluders = 0")).colluders == 0
-    assert read(tmp_path, of_five("fewest = 2", protocol="dpauc")).fewest == 2
+    assert read(tmp_path, of_five("min_clients = 4")).colluders is None
+    assert read(tmp_path, of_five("min_clients = 3", "colluders = 0")).colluders == 0
+    assert read(tmp_path, of_five("min_clients = 2", protocol="dpauc")).min_clients == 2
 
 
 ODD = """\
@@ -294,4 +320,4 @@ def test_a_plan_of_every_trust_is_read(tmp_path: Path) -> None:
     federation(tmp_path, HISTOGRAM)
     plan = Plan.read(tmp_path / "plan.toml")
     assert plan.protocol == ScoreHistogram("secure-sum", 1.0)
-    assert plan.fewest == 3
+    assert plan.min_clients == 3

@@ -170,7 +170,9 @@ def test_notes_of_two_classes_with_one_name_are_refused() -> None:
 
 def test_records_that_changed_places_between_rounds_are_declined(tmp_path: Path) -> None:
     """A turn belongs to a record by its place in the file."""
-    identity = federation(tmp_path, 'name = "two-round-auc"\nepsilon = 1.0', extra="fewest = 2\n")
+    identity = federation(
+        tmp_path, 'name = "two-round-auc"\nepsilon = 1.0', extra="min_clients = 2\n"
+    )
     coordinator = coordinated(tmp_path, identity)
     letters = coordinator.open()
     for _ in range(2):

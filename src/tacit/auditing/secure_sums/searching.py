@@ -135,10 +135,10 @@ def _least(sums: set[Members], allowed: int) -> int:
 
 def _pool(setting: Setting, rng: np.random.Generator) -> list[Story]:
     """Lists of everybody's keys, and lists without some clients."""
-    clients, fewest = setting.clients, setting.rule.min_clients
+    clients, min_clients = setting.clients, setting.rule.min_clients
     numbers = rng.integers(2**62, size=2 * STORIES).tolist()
     full = [Story.told(setting, range(clients), number) for number in numbers[:STORIES]]
-    sizes = rng.integers(fewest, clients + 1, size=STORIES)
+    sizes = rng.integers(min_clients, clients + 1, size=STORIES)
     some = [
         Story.told(setting, rng.choice(clients, size, replace=False).tolist(), number)
         for size, number in zip(sizes, numbers[STORIES:], strict=True)

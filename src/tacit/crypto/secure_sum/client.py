@@ -339,9 +339,9 @@ class SumClient:
             )
 
     def _check_adverts(self, records: dict[int, bytes]) -> None:
-        fewest = self._terms.neighbourhood.fewest
-        if len(records) < fewest:
-            raise TooFewError(f"at least {fewest} clients must take part, got {len(records)}")
+        min_clients = self._terms.neighbourhood.min_clients
+        if len(records) < min_clients:
+            raise TooFewError(f"at least {min_clients} clients must take part, got {len(records)}")
         if records.get(self.index) != self._advert:
             raise RefusedError(f"the keys of client {self.index} are missing or were changed")
 

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from tacit.crypto.errors import RefusedError, TooFewError
-from tacit.crypto.secure_sum.graph import Indices, certificate_size, fewest_in_windows, neighbours
+from tacit.crypto.secure_sum.graph import Indices, certificate_size, min_in_windows, neighbours
 from tacit.crypto.secure_sum.messages import pack_indices
 
 NO_DIGEST = b""
@@ -210,11 +210,11 @@ def check_windows(rule: ListRule, arranged: Indices, stayed: AbstractSet[int]) -
     if rule.degree >= arranged.size - 1:
         return
     present = [member in stayed for member in arranged.tolist()]
-    fewest = fewest_in_windows(present, rule.degree // 2)
-    if fewest <= rule.window_excess:
+    least = min_in_windows(present, rule.degree // 2)
+    if least <= rule.window_excess:
         raise RefusedError(
             f"two windows of {rule.degree // 2} neighbours must hold more than "
-            f"{rule.window_excess} clients of the sum, got {fewest}: a part of it could be unmasked"
+            f"{rule.window_excess} clients of the sum, got {least}: a part of it could be unmasked"
         )
 
 

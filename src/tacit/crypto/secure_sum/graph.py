@@ -58,25 +58,25 @@ class Neighbourhood:
     ----------
     degree : neighbours a client; even, or everybody else.
     threshold : shares that open a secret, more than half of them.
-    fewest : clients without whom there is no sum; no client helps to unmask a sum of fewer.
+    min_clients : clients without whom there is no sum; no client helps to unmask a sum of fewer.
     colluders : clients that may collude with the server.
 
     Raises
     ------
     ValueError : when the threshold is not above half of the holders, or exceeds the holders,
-        ``fewest`` is below the threshold, or colluders are fewer than none.
+        ``min_clients`` is below the threshold, or colluders are fewer than none.
 
     Examples
     --------
     >>> Neighbourhood.complete(10)
-    Neighbourhood(degree=9, threshold=7, fewest=7, colluders=2)
+    Neighbourhood(degree=9, threshold=7, min_clients=7, colluders=2)
     >>> Neighbourhood.sparse(1000, dropouts=0.1, corrupted=0.1)
-    Neighbourhood(degree=64, threshold=33, fewest=900, colluders=100)
+    Neighbourhood(degree=64, threshold=33, min_clients=900, colluders=100)
     """
 
     degree: int
     threshold: int
-    fewest: int
+    min_clients: int
     colluders: int
 
     def __post_init__(self) -> None:
@@ -86,16 +86,17 @@ class Neighbourhood:
                 f"threshold must be above half of {holders} holders and at most all of them, "
                 f"got {self.threshold}"
             )
-        if self.fewest < self.threshold:
+        if self.min_clients < self.threshold:
             raise ValueError(
-                f"fewest must be at least the threshold {self.threshold}, got {self.fewest}"
+                f"min_clients must be at least the threshold {self.threshold}, "
+                f"got {self.min_clients}"
             )
         if self.colluders < 0:
             raise ValueError(f"colluders must be at least 0, got {self.colluders}")
 
     @classmethod
     def complete(
-        cls, clients: int, colluders: int | None = None, fewest: int | None = None
+        cls, clients: int, colluders: int | None = None, min_clients: int | None = None
     ) -> Neighbourhood:
         """Everybody masks with everybody.
 
@@ -103,11 +104,11 @@ class Neighbourhood:
         ----------
         clients : the clients of the roster.
         colluders : how many of them may collude; None takes ``default_colluders``.
-        fewest : clients without whom there is no sum; None takes as few as are secure.
+        min_clients : clients without whom there is no sum; None takes as few as are secure.
         """
         corrupted = default_colluders(clients) if colluders is None else colluders
         shares = certificate_size(clients, corrupted)
-        return cls(clients - 1, shares, shares if fewest is None else fewest, corrupted)
+        return cls(clients - 1, shares, shares if min_clients is None else min_clients, corrupted)
 
     @classmethod
     def sparse(cls, clients: int, dropouts: float = 0.3, corrupted: float = 0.2) -> Neighbourhood:
@@ -133,14 +134,14 @@ class Neighbourhood:
 
     @classmethod
     def of(
-        cls, clients: int, colluders: int | None = None, fewest: int | None = None
+        cls, clients: int, colluders: int | None = None, min_clients: int | None = None
     ) -> Neighbourhood:
         """Complete up to 64 clients, sparse above; parameters as for ``complete``, but that a
-        sparse graph without ``fewest`` bears three clients in ten that drop out."""
+        sparse graph without ``min_clients`` bears three clients in ten that drop out."""
         if clients <= COMPLETE:
-            return cls.complete(clients, colluders, fewest)
+            return cls.complete(clients, colluders, min_clients)
         corrupted = default_colluders(clients) if colluders is None else colluders
-        dropped = floor(0.3 * clients + ROUNDING) if fewest is None else clients - fewest
+        dropped = floor(0.3 * clients + ROUNDING) if min_clients is None else clients - min_clients
         return _smallest(clients, dropped, corrupted)
 
 
@@ -167,30 +168,30 @@ def certificate_size(clients: int, colluders: int) -> int:
     return (clients + colluders) // 2 + 1
 
 
-def check_fewest(clients: int, colluders: int, fewest: int) -> None:
+def check_min_clients(clients: int, colluders: int, min_clients: int) -> None:
     """Refuse a number of clients that cannot certify a sum.
 
     Raises
     ------
-    ValueError : when ``fewest`` is below ``certificate_size``.
+    ValueError : when ``min_clients`` is below ``certificate_size``.
 
     Examples
     --------
-    >>> check_fewest(10, 2, 6)
+    >>> check_min_clients(10, 2, 6)
     Traceback (most recent call last):
-    ValueError: fewest must be at least 7 of 10 clients of which 2 may collude, got 6
+    ValueError: min_clients must be at least 7 of 10 clients of which 2 may collude, got 6
     """
-    if fewest < (needed := certificate_size(clients, colluders)):
+    if min_clients < (needed := certificate_size(clients, colluders)):
         raise ValueError(
-            f"fewest must be at least {needed} of {clients} clients of which {colluders} may "
-            f"collude, got {fewest}"
+            f"min_clients must be at least {needed} of {clients} clients of which {colluders} may "
+            f"collude, got {min_clients}"
         )
 
 
 @lru_cache(maxsize=64)
 def _smallest(clients: int, dropped: int, corrupted: int) -> Neighbourhood:
     """The smallest good degree; more neighbours never hurt, so doubling and halving finds it."""
-    check_fewest(clients, corrupted, clients - dropped)
+    check_min_clients(clients, corrupted, clients - dropped)
 
     def enough(degree: int) -> bool:
         return _good(clients, dropped, corrupted, degree) is not None
@@ -206,15 +207,15 @@ def _smallest(clients: int, dropped: int, corrupted: int) -> Neighbourhood:
 
 def _good(clients: int, dropped: int, corrupted: int, degree: int) -> Neighbourhood | None:
     """The ring of this degree whose chances are low enough, with the least threshold."""
-    fewest = clients - dropped
-    thresholds = np.arange((degree + 1) // 2 + 1, min(degree + 1, fewest) + 1)
-    excess = window_excess(clients, fewest, corrupted, degree)
+    min_clients = clients - dropped
+    thresholds = np.arange((degree + 1) // 2 + 1, min(degree + 1, min_clients) + 1)
+    excess = window_excess(clients, min_clients, corrupted, degree)
     if not thresholds.size or refusal_chance(clients, dropped, degree, excess) > COMPLETION:
         return None
     leaks = leak_chance(clients, dropped, corrupted, degree, thresholds)
     losses = loss_chance(clients, dropped, degree, thresholds)
     good = thresholds[(leaks <= SECRECY) & (losses <= COMPLETION)]
-    return Neighbourhood(degree, int(good[0]), fewest, corrupted) if good.size else None
+    return Neighbourhood(degree, int(good[0]), min_clients, corrupted) if good.size else None
 
 
 def refusal_chance(clients: int, dropped: int, degree: int, excess: int) -> float:
@@ -291,7 +292,7 @@ def neighbours(arranged: Indices, index: int, degree: int) -> Indices:
     return np.sort(arranged[(place + steps) % arranged.size])
 
 
-def fewest_in_windows(present: ArrayLike, half: int) -> int:
+def min_in_windows(present: ArrayLike, half: int) -> int:
     """The fewest members that two disjoint windows of ``half`` places of a ring hold together.
 
     Parameters
@@ -301,7 +302,7 @@ def fewest_in_windows(present: ArrayLike, half: int) -> int:
 
     Examples
     --------
-    >>> fewest_in_windows([1, 0, 0, 1, 1, 0, 1, 1], half=2)
+    >>> min_in_windows([1, 0, 0, 1, 1, 0, 1, 1], half=2)
     1
     """
     members = np.asarray(present, dtype=np.int64)

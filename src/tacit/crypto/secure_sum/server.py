@@ -168,10 +168,10 @@ class SumServer:
         """Check that clients will go on with who is there, before any of them has revealed."""
         if kind == Kind.SIGNED:
             check_certificate(self._terms.rule, set(self._stayed), self._came)
-        elif len(self._came) < (fewest := self._terms.neighbourhood.fewest):
+        elif len(self._came) < (min_clients := self._terms.neighbourhood.min_clients):
             name = kind.name.lower()
             raise TooFewError(
-                f"{name} of at least {fewest} clients must come, got {len(self._came)}"
+                f"{name} of at least {min_clients} clients must come, got {len(self._came)}"
             )
         if kind == Kind.MASKED:
             check_windows(self._terms.rule, self._arranged, self._came)

@@ -211,10 +211,11 @@ def toml_text(tables: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> print(toml_text({"plan": {"name": "x", "fewest": 2}, "party": [{"name": "a"}]}), end="")
+    >>> tables = {"plan": {"name": "x", "min_clients": 2}, "party": [{"name": "a"}]}
+    >>> print(toml_text(tables), end="")
     [plan]
     name = "x"
-    fewest = 2
+    min_clients = 2
     <BLANKLINE>
     [[party]]
     name = "a"

@@ -425,10 +425,10 @@ class Party:
         """A query for a computation among no fewer parties than agreed, this one among them."""
         message, members = read_members(request, len(self._agreement.parties))
         query = self._checked(decode_query(message, self._agreement.protocol), View.MPC)
-        if self.place not in members or len(members) < self._agreement.fewest:
+        if self.place not in members or len(members) < self._agreement.min_clients:
             raise MalformedMessageError(
-                f"{self._agreement.fewest} parties compute together, and party {self.place} among "
-                f"them, got {members!r:.60}"
+                f"{self._agreement.min_clients} parties compute together, and party "
+                f"{self.place} among them, got {members!r:.60}"
             )
         return _Computation(request, query, members, secret)
 

@@ -185,9 +185,9 @@ class Coordinator:
         """Take in the reply of a query, and go on with the next one."""
         self.declined |= exchange.refused
         lost = sorted(set(self.active) - set(exchange.members))
-        if len(exchange.members) < self._agreement.fewest:
+        if len(exchange.members) < self._agreement.min_clients:
             raise RunError(
-                f"a result needs {self._agreement.fewest} parties, "
+                f"a result needs {self._agreement.min_clients} parties, "
                 f"and {len(exchange.members)} answered{self._reasons()}"
             )
         depending = isinstance(exchange, EachExchange) and self.queries > 1

@@ -19,7 +19,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity
-from tacit.crypto.secure_sum.graph import check_fewest, default_colluders
+from tacit.crypto.secure_sum.graph import check_min_clients, default_colluders
 from tacit.protocol.conversation import Protocol
 from tacit.running.units import check_plan_unit, default_unit
 from tacit.wire import Header
@@ -88,8 +88,8 @@ class Agreement:
     protocol : the protocol with its settings.
     parties : every party's public identity key, 32 bytes each, all different.
     coordinator : the coordinator's public identity key.
-    fewest : parties without whom there is no result, and no sum; all of them unless another number
-        was agreed. Sums over different parties tell what a single party added.
+    min_clients : the least number of parties in a result and in a sum; 0 for all of them. Sums over
+        different parties show what a single party added.
     largest : the largest magnitude of a number that a party adds to a secure sum, with its noise.
     colluders : how many parties may collude with a coordinator that lies; None takes a fifth of
         them, rounded up, and none of two.
@@ -97,38 +97,40 @@ class Agreement:
 
     Raises
     ------
-    ValueError : for no party, a key of another size or that appears twice, a ``fewest`` that is
-        not from 1 to the number of parties, ``colluders`` that leave no two others, a unit that
-        does not suit the protocol, or, where the protocol sums, fewer parties than must certify a
-        sum.
+    ValueError : for no party, a key of another size or that appears twice, a ``min_clients``
+        that is not from 1 to the number of parties, ``colluders`` that leave no two others, a unit
+        that does not suit the protocol, or, where the protocol sums, fewer parties than must
+        certify a sum.
     """
 
     protocol: Protocol
     parties: tuple[bytes, ...]
     coordinator: bytes
-    fewest: int = 0
+    min_clients: int = 0
     largest: int = LARGEST
     colluders: int | None = None
     unit: str = ""
 
     def __post_init__(self) -> None:
-        if self.fewest == 0:
-            object.__setattr__(self, "fewest", len(self.parties))
+        if self.min_clients == 0:
+            object.__setattr__(self, "min_clients", len(self.parties))
         keys = (*self.parties, self.coordinator)
         for key in keys:
             if len(key) != KEY_BYTES:
                 raise ValueError(f"a public identity key has {KEY_BYTES} bytes, got {len(key)}")
         if len(set(keys)) != len(keys):
             raise ValueError("an identity key appears twice in the agreement")
-        if not 1 <= self.fewest <= len(self.parties):
-            raise ValueError(f"fewest must be from 1 to {len(self.parties)}, got {self.fewest}")
+        if not 1 <= self.min_clients <= len(self.parties):
+            raise ValueError(
+                f"min_clients must be from 1 to {len(self.parties)}, got {self.min_clients}"
+            )
         if not self.unit:
             object.__setattr__(self, "unit", default_unit(self.protocol))
         check_plan_unit(self.protocol, self.unit)
         most = max(len(self.parties) - 2, 0)
         if self.colluders is not None and not 0 <= self.colluders <= most:
             raise ValueError(f"colluders must be from 0 to {most}, got {self.colluders}")
-        check_certified(self.protocol, len(self.parties), self.bears, self.fewest)
+        check_certified(self.protocol, len(self.parties), self.bears, self.min_clients)
 
     @property
     def bears(self) -> int:
@@ -137,12 +139,15 @@ class Agreement:
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of everything agreed; the unit is among it where it is not the default."""
+        """SHA-256 of everything agreed; the unit is among it where it is not the default.
+
+        ``min_clients`` stands under its earlier name, so that the digest stays as it was.
+        """
         terms: dict[str, Any] = {
             "protocol": {"name": self.protocol.name, **self.protocol.settings},
             "parties": [key.hex() for key in self.parties],
             "coordinator": self.coordinator.hex(),
-            "fewest": self.fewest,
+            "fewest": self.min_clients,
             "largest": self.largest,
         }
         if self.bears != default_colluders(len(self.parties)):
@@ -156,15 +161,15 @@ class Agreement:
         return self.coordinator if place == COORDINATOR else self.parties[place]
 
 
-def check_certified(protocol: Protocol, parties: int, colluders: int, fewest: int) -> None:
+def check_certified(protocol: Protocol, parties: int, colluders: int, min_clients: int) -> None:
     """Refuse a protocol of secure sums over fewer parties than must certify one.
 
     Raises
     ------
-    ValueError : when ``fewest`` is below ``certificate_size``.
+    ValueError : when ``min_clients`` is below ``certificate_size``.
     """
     if parties > 1 and any(step.sums is not None for step in protocol.steps):
-        check_fewest(parties, colluders, fewest)
+        check_min_clients(parties, colluders, min_clients)
 
 
 @dataclass(frozen=True)
