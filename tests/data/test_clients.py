@@ -354,5 +354,9 @@ def test_a_frame_may_have_second_values_and_no_labels(frame: Any) -> None:
 
 def test_a_record_is_named_by_its_client_and_row() -> None:
     clients = three()
-    assert [clients.place(record) for record in (0, 3, 4)] == ["a, row 1", "b, row 3", "c, row 1"]
-    assert Clients.from_values([1, 2]).place(1) == "client 0, row 2"
+    assert [clients.location(record) for record in (0, 3, 4)] == [
+        "a, row 1",
+        "b, row 3",
+        "c, row 1",
+    ]
+    assert Clients.from_values([1, 2]).location(1) == "client 0, row 2"

@@ -24,7 +24,7 @@ from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.shared.flipped_labels import Flipped
 from tacit.results.calibrator import Calibrator
 from tacit.results.reading import read_results
-from tacit.running.session.messages import COORDINATOR, opened
+from tacit.running.session.messages import COORDINATOR, verified
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import NOTEBOOK, PartyDesk
 from tacit.running.session.state import cost_of, state_kinds
@@ -69,7 +69,7 @@ def test_a_run_goes_on_where_the_older_program_left_it(home: Path, flipped: bool
     if flipped:
         shutil.copyfile(FILES / "notebook", notebook)
     letter = (home / "letter").read_bytes()
-    reply = opened(desk.answer(letter), agreement, 0, COORDINATOR)
+    reply = verified(desk.answer(letter), agreement, 0, COORDINATOR)
     said = decode_values(reply.body)
     assert cost_of(said["spent"]).epsilon == (0.0 if flipped else 1.0)
     assert np.asarray(decode(said["content"])["positives"], dtype=np.float64).shape == ()

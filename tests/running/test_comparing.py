@@ -120,7 +120,7 @@ def refused() -> list[tuple[Any, Any, Any, str]]:
     first, second = two_models(30)
     labels = first.labels.copy()
     labels[3] = 1 - labels[3]
-    place = f"different labels in {first.place(3)}"
+    place = f"different labels in {first.location(3)}"
     return [
         (replace(second, labels=labels), FedAUC(1.0), {}, place),
         (second.part(0, 2), FedAUC(1.0), {}, "same clients with the same records"),

@@ -184,7 +184,7 @@ def test_the_server_app_writes_a_sealed_result(tmp_path: Path) -> None:
 
 def test_a_message_that_went_unanswered_is_sent_again(tmp_path: Path) -> None:
     identity = federation(tmp_path, FEDAUC, extra=QUIET)
-    grid = Grid(tmp_path, lost=lambda node, kind, count: kind == flower.LETTER and count == 0)
+    grid = Grid(tmp_path, lost=lambda node, kind, count: kind == flower.MESSAGE and count == 0)
     coordinator, _, _ = conducted(tmp_path, identity, grid)
     assert coordinator.active == (0, 1, 2)
     with Ledger(tmp_path / "a" / "ledger.db") as book:
@@ -193,7 +193,7 @@ def test_a_message_that_went_unanswered_is_sent_again(tmp_path: Path) -> None:
 
 def test_who_never_answers_is_left_out_and_named(tmp_path: Path) -> None:
     identity = federation(tmp_path, FEDAUC, extra=QUIET)
-    grid = Grid(tmp_path, lost=lambda node, kind, count: node == 101 and kind == flower.LETTER)
+    grid = Grid(tmp_path, lost=lambda node, kind, count: node == 101 and kind == flower.MESSAGE)
     coordinator, lines, journal = conducted(tmp_path, identity, grid)
     assert coordinator.active == (0, 2)
     assert "silent: b" in lines[3]
@@ -204,7 +204,7 @@ def test_who_never_answers_is_left_out_and_named(tmp_path: Path) -> None:
 
 def test_a_party_lost_in_the_middle_ends_the_run_or_begins_it_again(tmp_path: Path) -> None:
     def lost(node: int, kind: str, count: int) -> bool:
-        return node == 101 and kind == flower.LETTER and count > 0
+        return node == 101 and kind == flower.MESSAGE and count > 0
 
     identity = federation(tmp_path, FEDAUC, extra=QUIET)
     with pytest.raises(LostPartyError):
@@ -255,7 +255,7 @@ def test_what_a_node_says_is_checked(tmp_path: Path, change: dict[str, Any], pro
     federation(tmp_path, FEDAUC)
     plan = Plan.read(tmp_path / "plan.toml")
     nodes = flower.Nodes(Grid(tmp_path), plan, lambda line: None)
-    nodes.places[0] = 100
+    nodes.node_of[0] = 100
     words = {"version": VERSION, "digest": plan.agreement().digest, "place": 1} | change
     told = nodes._problem(words)
     assert told is not None
@@ -291,29 +291,29 @@ def test_a_letter_prints_no_control_character_on_its_readers_screen(
     hostile = "\x1b]0;owned\x07\ntacit: the message was answered"
     query = Query(unary_reports, plan.protocol, {"clients": 3, "height": hostile})
     letter = SignedMessage(Kind.ASK, bytes(16), 0, COORDINATOR, 0, encode_query(query))
-    content = flower.enclosed(letter.sealed(plan.agreement(), identity))
+    content = flower.enclosed(letter.signed(plan.agreement(), identity))
     PartyDesk.open(tmp_path / "a" / "party.toml").set_limit()
-    Grid(tmp_path).push_messages([Message(content, 100, flower.LETTER)])
+    Grid(tmp_path).push_messages([Message(content, 100, flower.MESSAGE)])
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("tacit: a message was refused: ")
     assert line.isprintable()
 
 
 def test_messages_without_a_letter_are_refused(tmp_path: Path) -> None:
-    empty = Message(RecordDict({}), dst_node_id=1, message_type=flower.LETTER)
+    empty = Message(RecordDict({}), dst_node_id=1, message_type=flower.MESSAGE)
     with pytest.raises(SignedMessageError, match="holds no message"):
         flower.message_in(empty)
     answered = Message(
         RecordDict({flower.SAID: ConfigRecord({"refused": "it is not ready"})}),
         dst_node_id=1,
-        message_type=flower.LETTER,
+        message_type=flower.MESSAGE,
     )
     with pytest.raises(SignedMessageError, match="it did not answer: it is not ready"):
         flower.message_in(answered)
     rude = Message(
         RecordDict({flower.SAID: ConfigRecord({"refused": "\x1b[2J" * 1_000_000})}),
         dst_node_id=1,
-        message_type=flower.LETTER,
+        message_type=flower.MESSAGE,
     )
     with pytest.raises(SignedMessageError, match=r"it did not answer: \\x1b\[2J") as told:
         flower.message_in(rude)

@@ -41,7 +41,7 @@ from tacit.running.session.messages import (
     SignedMessage,
     SignedMessageError,
     StaleMessageError,
-    opened,
+    verified,
 )
 from tacit.running.simulation import simulate
 from tacit.testing.recording import values_of
@@ -128,7 +128,7 @@ MENDED = [
 ]
 
 
-@pytest.mark.parametrize("fault", MENDED, ids=lambda f: f"{f.action}-{f.way}-{f.turn}")
+@pytest.mark.parametrize("fault", MENDED, ids=lambda f: f"{f.action}-{f.way}-{f.round}")
 @pytest.mark.parametrize("name", ["exact", "fedauc", "dpauc-response", "histogram"])
 def test_a_letter_lost_on_the_way_is_sent_again_at_no_cost(name: str, fault: Fault) -> None:
     clients, protocol = binormal_clients(30, 40, 5), PROTOCOLS[name]
@@ -270,9 +270,9 @@ def test_what_a_party_says_instead_of_an_answer_is_quoted_short_and_printable() 
     coordinator.open()
     body = encode_values({"\x1b[2J" * 50_000: 1})
     letter = SignedMessage(Kind.REPLY, coordinator.session, 0, 1, COORDINATOR, body)
-    sealed = letter.sealed(keys.agreement(PROTOCOLS["dpauc"]), keys.parties[1])
+    signed = letter.signed(keys.agreement(PROTOCOLS["dpauc"]), keys.parties[1])
     with pytest.raises(MalformedMessageError) as caught:
-        coordinator.receive(1, sealed)
+        coordinator.receive(1, signed)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 1000
     assert clients.count == len(coordinator.waiting)
@@ -427,11 +427,11 @@ def test_a_step_of_an_encrypted_session_is_not_answered_twice(step: str) -> None
     while True:
         for place, letter in letters.items():
             coordinator.receive(place, parties[place].answer(letter))
-        asked = opened(letters[1], agreement, COORDINATOR, 1)
+        asked = verified(letters[1], agreement, COORDINATOR, 1)
         if decode_values(asked.body)["step"] == step:
             break
         letters = coordinator.close()
-    again = replace(asked, turn=asked.turn + 1).sealed(agreement, keys.coordinator)
+    again = replace(asked, round=asked.round + 1).signed(agreement, keys.coordinator)
     with pytest.raises(MalformedMessageError, match=r"have met already|were sent already"):
         parties[1].answer(again)
 
@@ -451,8 +451,8 @@ def test_what_a_run_has_one_of_is_begun_once(protocol: Protocol, restarted: bool
     first = Coordinator(agreement, keys.coordinator).open()[0]
     party.answer(first)
     party = party.restarted() if restarted else party
-    asked = opened(first, agreement, COORDINATOR, 0)
-    again = replace(asked, turn=1).sealed(agreement, keys.coordinator)
+    asked = verified(first, agreement, COORDINATOR, 0)
+    again = replace(asked, round=1).signed(agreement, keys.coordinator)
     with pytest.raises(MalformedMessageError, match="was answered in this run already"):
         party.answer(again)
     party.anew().answer(again)
@@ -707,8 +707,8 @@ def test_giving_up_alone_gives_no_budget_back() -> None:
         letters = stage.close()
     assert parties[0].spent == protocol.guarantee
     body = encode_values({"step": "summed_trees", "attempt": 0})
-    restart = SignedMessage(Kind.RESTART, stage.session, stage.turn + 1, COORDINATOR, 0, body)
-    parties[0].answer(restart.sealed(agreement, keys.coordinator))
+    restart = SignedMessage(Kind.RESTART, stage.session, stage.round + 1, COORDINATOR, 0, body)
+    parties[0].answer(restart.signed(agreement, keys.coordinator))
     assert parties[0].spent == protocol.guarantee
     with pytest.raises(SignedMessageError):
         parties[0].restarted().answer(letters[0])

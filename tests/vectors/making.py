@@ -154,9 +154,9 @@ def message_vectors() -> Content:
     """Signed messages of a session (``TLET``)."""
     agreed, (north, south, centre) = agreement(), IDENTITIES
     letter = SignedMessage(Kind.ASK, SESSION, 2, COORDINATOR, 0, b"a query")
-    message = letter.sealed(agreed, centre)
+    message = letter.signed(agreed, centre)
     replied = SignedMessage(Kind.REPLY, SESSION, 2, 0, COORDINATOR, b"")
-    other = SignedMessage(Kind.ASK, SESSION, 2, COORDINATOR, 1, b"a query").sealed(agreed, centre)
+    other = SignedMessage(Kind.ASK, SESSION, 2, COORDINATOR, 1, b"a query").signed(agreed, centre)
     return {
         "parties": [north.public.hex(), south.public.hex()],
         "coordinator": centre.public.hex(),
@@ -165,7 +165,7 @@ def message_vectors() -> Content:
         "signed": "b'tacit letter 1' + agreement digest + header + sha256(body)",
         "valid": [
             described("a query to party 0", message, **message_entry(letter)),
-            described("an empty reply", replied.sealed(agreed, north), **message_entry(replied)),
+            described("an empty reply", replied.signed(agreed, north), **message_entry(replied)),
         ],
         "invalid": [
             *broken_headers(message + bytes(64), "a message"),
@@ -173,7 +173,7 @@ def message_vectors() -> Content:
             refused("another agreement", flipped(message, 22), "belongs to another agreement"),
             refused("to another party", other, "is from the coordinator to party 1"),
             refused("another body", flipped(message, 43), "not signed by the coordinator"),
-            refused("signed by a party", letter.sealed(agreed, north), "not signed by the"),
+            refused("signed by a party", letter.signed(agreed, north), "not signed by the"),
         ],
     }
 
@@ -183,7 +183,7 @@ def message_entry(letter: SignedMessage) -> Content:
     return {
         "kind": letter.kind.name,
         "session": letter.session.hex(),
-        "turn": letter.turn,
+        "turn": letter.round,
         "sender": letter.sender,
         "receiver": letter.receiver,
         "body": letter.body.hex(),

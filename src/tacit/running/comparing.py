@@ -140,7 +140,7 @@ def _together(first: Clients, second: Clients | ArrayLike | None) -> Clients:
     if different.size:
         raise DataError(
             "two models are compared on the same records, "
-            f"got different labels in {first.place(int(different[0]))}"
+            f"got different labels in {first.location(int(different[0]))}"
         )
     return replace(first, second=second.scores)
 

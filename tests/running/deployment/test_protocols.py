@@ -54,7 +54,7 @@ LEG = re.compile(
     r"round (\d+): 3 of 3 parties answered in [\d.]+ s, [\d,]+ bytes down, ([\d,]+) up"
 )
 WHO_AND_WHEN = {"software", "federation", "participants", "time", "fingerprint"}
-"""Entries of a result that tell of the run, and not of what was measured."""
+"""Entries of a result about the run, and not about what was measured."""
 
 
 class Site:
@@ -62,22 +62,22 @@ class Site:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.port = folder, free_port()
-        self.place = Coordinator(folder / "centre")
-        make_certificates(self.place.certificates, ["127.0.0.1"])
-        self.place.nodes.mkdir()
+        self.coordinator = Coordinator(folder / "centre")
+        make_certificates(self.coordinator.certificates, ["127.0.0.1"])
+        self.coordinator.nodes.mkdir()
         for name, settings in PLANS.items():
             self.plan(name).write_text(self._plan(name, settings))
         for name in PARTIES:
             public = kept_node_key(folder / name / "node.key")
-            shutil.copy(public, self.place.nodes / f"{name}.pub")
+            shutil.copy(public, self.coordinator.nodes / f"{name}.pub")
             (folder / name / "party.toml").write_text(self._party(name))
 
     def plan(self, name: str) -> Path:
         """Where a plan lies."""
-        return self.place.folder / f"{name}.toml"
+        return self.coordinator.folder / f"{name}.toml"
 
     def _plan(self, name: str, settings: dict[str, Any]) -> str:
-        centre = kept_identity(self.place.identity).public.hex()
+        centre = kept_identity(self.coordinator.identity).public.hex()
         head = {"name": name, "coordinator": centre, "deadline": DEADLINE}
         keys = {own: kept_identity(self.folder / own / "identity.key") for own in PARTIES}
         parties = [{"name": own, "key": keys[own].public.hex()} for own in PARTIES]
@@ -97,9 +97,9 @@ class Site:
 
     def start(self, running: ExitStack) -> None:
         """Start the server and the three nodes, and wait until they are connected."""
-        running.enter_context(start_server(self.place, "127.0.0.1", self.port))
-        assert register_nodes(self.place) == list(PARTIES)
-        address, authority = f"127.0.0.1:{self.port}", self.place.certificates.authority
+        running.enter_context(start_server(self.coordinator, "127.0.0.1", self.port))
+        assert register_nodes(self.coordinator) == list(PARTIES)
+        address, authority = f"127.0.0.1:{self.port}", self.coordinator.certificates.authority
         nodes = []
         for name in PARTIES:
             own = self.folder / name
@@ -116,7 +116,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with ExitStack() as running:
         own.start(running)
         yield own
-        assert nodes_online(own.place) == dict.fromkeys(PARTIES, "online")
+        assert nodes_online(own.coordinator) == dict.fromkeys(PARTIES, "online")
     assert nothing_left(own.folder)
 
 
@@ -124,7 +124,7 @@ def run_of(site: Site, name: str, legs: int) -> dict[str, Any]:
     """The checked result of a run: of all three parties, in so many rounds, its bytes counted."""
     said: list[str] = []
     before = entries(site)
-    result = conduct_run(site.place, site.plan(name), DEADLINE, said.append)
+    result = conduct_run(site.coordinator, site.plan(name), DEADLINE, said.append)
     sent = {who["name"]: who["bytes_sent"] for who in result["participants"]}
     print(f"\n{name}:", *said, f"bytes by party: {sent}", sep="\n  ")
     check_result(result)

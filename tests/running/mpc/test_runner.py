@@ -50,7 +50,7 @@ def begin(parties: Parties) -> Coordinator:
         for place, reply in parties.deliver(letters).items():
             coordinator.receive(place, reply)
         letters = coordinator.close()
-    parties.order(0, Frame({"kind": "letter"}, letters[0]))
+    parties.order(0, Frame({"kind": "message"}, letters[0]))
     return coordinator
 
 
@@ -122,7 +122,7 @@ def test_a_silent_party_is_given_up() -> None:
     ("order", "said"),
     [
         (Frame.of("sing"), "unknown order 'sing'"),
-        (Frame({"kind": "letter"}, b"other bytes"), "MalformedMessageError"),
+        (Frame({"kind": "message"}, b"other bytes"), "MalformedMessageError"),
     ],
     ids=["unknown order", "other bytes"],
 )

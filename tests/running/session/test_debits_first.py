@@ -96,9 +96,9 @@ class Books:
     def __init__(self) -> None:
         self.last: dict[int, str | None] = {}
 
-    def guard(self, place: int) -> Callable[[Debit], None]:
+    def guard(self, party: int) -> Callable[[Debit], None]:
         def note(debit: Debit) -> None:
-            self.last[place] = debit.step
+            self.last[party] = debit.step
 
         return note
 
@@ -106,9 +106,9 @@ class Books:
 class Owned(NoNoise):
     """Noise that knows whose it is."""
 
-    def __init__(self, place: int) -> None:
+    def __init__(self, party: int) -> None:
         super().__init__()
-        object.__setattr__(self, "place", place)
+        object.__setattr__(self, "party", party)
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def watched(steps: tuple[Step, ...], books: Books, seen: list[str]) -> Iterator[
         answer = step.answer
 
         def asked(clients: Clients, query: Query, noise: Any, state: ClientState) -> Any:
-            assert books.last.pop(noise.place, None) == step.name, f"{step.name} was not debited"
+            assert books.last.pop(noise.party, None) == step.name, f"{step.name} was not debited"
             seen.append(step.name)
             return answer(clients, query, noise, state)
 
@@ -151,7 +151,7 @@ class Watched:
         compute = program.compute
 
         def watched(clients: Clients, query: Query, noise: Any, *rest: Any) -> Any:
-            last = self._books.last.pop(noise.place, None)
+            last = self._books.last.pop(noise.party, None)
             assert last == self._name, f"{self._name} was not debited"
             self._seen.append(self._name)
             return compute(clients, query, noise, *rest)

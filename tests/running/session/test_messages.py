@@ -22,17 +22,17 @@ from tacit.running.session.messages import (
     MalformedMessageError,
     SignedMessage,
     SignedMessageError,
-    opened,
+    verified,
 )
 
 ADA, BOB, CENTRE = (Identity.generate() for _ in range(3))
 AGREED = Agreement(DPAUC(1.0), (ADA.public, BOB.public), CENTRE.public, min_clients=2)
 LETTER = SignedMessage(Kind.REPLY, bytes(16), 3, 0, COORDINATOR, b"a body")
-SEALED = LETTER.sealed(AGREED, ADA)
+SEALED = LETTER.signed(AGREED, ADA)
 
 
 def test_a_letter_comes_back_as_it_was() -> None:
-    assert opened(SEALED, AGREED, 0, COORDINATOR) == LETTER
+    assert verified(SEALED, AGREED, 0, COORDINATOR) == LETTER
 
 
 @settings(max_examples=200)
@@ -41,15 +41,15 @@ def test_every_changed_byte_is_noticed(place: int, change: int) -> None:
     message = bytearray(SEALED)
     message[place] ^= change
     with pytest.raises(SignedMessageError):
-        opened(bytes(message), AGREED, 0, COORDINATOR)
+        verified(bytes(message), AGREED, 0, COORDINATOR)
 
 
 @given(st.binary(max_size=300))
 def test_random_bytes_are_no_letter(message: bytes) -> None:
     with pytest.raises(SignedMessageError):
-        opened(message, AGREED, 0, COORDINATOR)
+        verified(message, AGREED, 0, COORDINATOR)
     with pytest.raises(SignedMessageError):
-        opened(SEALED[: HEAD.size] + message, AGREED, 0, COORDINATOR)
+        verified(SEALED[: HEAD.size] + message, AGREED, 0, COORDINATOR)
 
 
 @pytest.mark.parametrize(
@@ -70,26 +70,26 @@ def test_a_letter_under_other_terms_is_foreign(change: dict[str, Any], match: st
         "min_clients": 2,
     }
     with pytest.raises(ForeignMessageError, match=match):
-        opened(SEALED, Agreement(**(terms | change)), 0, COORDINATOR)
+        verified(SEALED, Agreement(**(terms | change)), 0, COORDINATOR)
 
 
 def test_a_letter_of_or_to_somebody_else_is_foreign() -> None:
     with pytest.raises(ForeignMessageError, match="from party 0 to the coordinator"):
-        opened(SEALED, AGREED, 1, COORDINATOR)
+        verified(SEALED, AGREED, 1, COORDINATOR)
     with pytest.raises(ForeignMessageError):
-        opened(SEALED, AGREED, 0, 1)
+        verified(SEALED, AGREED, 0, 1)
 
 
 def test_a_letter_signed_by_somebody_else_is_forged() -> None:
     with pytest.raises(ForgedMessageError, match="not signed by party 0"):
-        opened(LETTER.sealed(AGREED, BOB), AGREED, 0, COORDINATOR)
+        verified(LETTER.signed(AGREED, BOB), AGREED, 0, COORDINATOR)
 
 
 def test_another_version_and_an_unknown_kind_are_refused_by_name() -> None:
     with pytest.raises(MalformedMessageError, match="version must be 2, got 1"):
-        opened(SEALED[:4] + b"\x01" + SEALED[5:], AGREED, 0, COORDINATOR)
+        verified(SEALED[:4] + b"\x01" + SEALED[5:], AGREED, 0, COORDINATOR)
     with pytest.raises(MalformedMessageError, match="unknown kind of message 99"):
-        opened(SEALED[:5] + b"\x63" + SEALED[6:], AGREED, 0, COORDINATOR)
+        verified(SEALED[:5] + b"\x63" + SEALED[6:], AGREED, 0, COORDINATOR)
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_outputs_that_differ_end_the_run(monkeypatch: pytest.MonkeyPatch) -> Non
     def lie(self: RankProgram, clients: Clients, query: Query, *rest: Any) -> Any:
         reply = compute(self, clients, query, *rest)
         records = int(np.asarray(reply["records"]))
-        return {"records": np.array(records + (rest[-1].place == 2))}
+        return {"records": np.array(records + (rest[-1].index == 2))}
 
     monkeypatch.setattr(RankProgram, "compute", lie)
     with pytest.raises(RunError, match="the outputs of parties 0 and 2 differ"):
@@ -141,7 +141,7 @@ def test_shares_that_add_up_to_no_bits_end_the_run(monkeypatch: pytest.MonkeyPat
 
     def lie(self: PairsProgram, clients: Clients, query: Query, *rest: Any) -> Any:
         reply = compute(self, clients, query, *rest)
-        return {"values": np.asarray(reply["values"]) + 5 * (rest[-1].place == 1)}
+        return {"values": np.asarray(reply["values"]) + 5 * (rest[-1].index == 1)}
 
     monkeypatch.setattr(PairsProgram, "compute", lie)
     with pytest.raises(RunError, match="do not add up to bits"):
@@ -221,12 +221,12 @@ class Scene:
         key = self.keys.parties[0]
         guard = self.debits.append
         self.party = Party(0, key, self.agreement, records, NoNoise(), guard, transport=Room(0.2))
-        self.turn = -1
+        self.round = -1
 
     def send(self, kind: Kind, body: bytes) -> bytes:
-        self.turn += 1
-        letter = SignedMessage(kind, bytes(16), self.turn, COORDINATOR, 0, body)
-        return self.party.answer(letter.sealed(self.agreement, self.keys.coordinator))
+        self.round += 1
+        letter = SignedMessage(kind, bytes(16), self.round, COORDINATOR, 0, body)
+        return self.party.answer(letter.signed(self.agreement, self.keys.coordinator))
 
     def announcements(self, queries: Sequence[bytes]) -> bytes:
         """What each party would announce for the query that it was shown."""
@@ -301,7 +301,7 @@ def test_a_party_without_a_way_to_others_declines() -> None:
     party = Party(0, keys.parties[0], agreement, CLIENTS.part(0, 1), NoNoise(), unrecorded)
     asked = request_of(Query(rank_together, HIDDEN, view=View.MPC))
     letter = SignedMessage(Kind.MPC, bytes(16), 0, COORDINATOR, 0, asked)
-    reply = party.answer(letter.sealed(agreement, keys.coordinator))
+    reply = party.answer(letter.signed(agreement, keys.coordinator))
     assert b"does not say where other parties reach it" in reply
 
 

@@ -21,7 +21,7 @@ from tacit.running.session.messages import (
     Kind,
     SignedMessage,
     SignedMessageError,
-    opened,
+    verified,
 )
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
@@ -59,7 +59,7 @@ class Attack:
             reply = self.party("a").answer(message)
         except SignedMessageError:
             return None
-        letter = opened(reply, self.agreement, 0, COORDINATOR)
+        letter = verified(reply, self.agreement, 0, COORDINATOR)
         if letter.kind is Kind.REPLY:
             self.replies[reply] = message
         return letter
@@ -77,8 +77,8 @@ class Attack:
 
     def at(self, turn: int, message: bytes) -> bytes:
         """The same question in another turn."""
-        letter = opened(message, self.agreement, COORDINATOR, 0)
-        return replace(letter, turn=turn).sealed(self.agreement, self.identity)
+        letter = verified(message, self.agreement, COORDINATOR, 0)
+        return replace(letter, round=turn).signed(self.agreement, self.identity)
 
     def copy(self) -> None:
         """Keep the state as it is."""
@@ -104,14 +104,14 @@ class Attack:
         records = self.party("a").records
         spoken = np.zeros(records.records, dtype=np.int64)
         for message in self.replies.values():
-            letter = opened(message, self.agreement, COORDINATOR, 0)
+            letter = verified(message, self.agreement, COORDINATOR, 0)
             query = decode_query(letter.body, self.agreement.protocol)
             if query.step.name != "draw_turns":
                 spoken += query.step.participates(records, query)
         return float(spoken.max())
 
 
-@pytest.mark.parametrize("way", ["again", "in later turns"])
+@pytest.mark.parametrize("way", ["again", "in later rounds"])
 def test_late_records_speak_again_only_for_their_epsilon(tmp_path: Path, way: str) -> None:
     """The second round adds nothing to the first, as other records speak; its loss has a price."""
     attack = Attack(tmp_path, TWO_ROUNDS)
@@ -238,7 +238,7 @@ def test_labels_that_were_flipped_anew_are_paid_for(tmp_path: Path, seed: int) -
             attack.begin()
     counts = set()
     for reply in attack.replies:
-        body = opened(reply, attack.agreement, 0, COORDINATOR).body
+        body = verified(reply, attack.agreement, 0, COORDINATOR).body
         content = decode(named_values(body, content=bytes, spent=dict)["content"])
         counts.add(tuple(np.asarray(value).tobytes() for value in content.values()))
     assert 1 < len(counts) < len(attack.replies)

@@ -28,12 +28,12 @@ from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.debits import Account
 from tacit.running.session.messages import (
     COORDINATOR,
-    MARK_PLACE,
+    MARK_POSITION,
     ForeignMessageError,
     Kind,
     SignedMessageError,
     StaleMessageError,
-    opened,
+    verified,
 )
 from tacit.running.session.plan_file import Plan, PlanError
 from tacit.running.session.service import NOTEBOOK, PartyDesk, read_identity
@@ -195,11 +195,11 @@ def test_turns_are_not_drawn_again_for_records_that_changed_places(tmp_path: Pat
     path = tmp_path / "a" / "records.csv"
     head, *rows = path.read_text().splitlines()
     path.write_text("\n".join([head, *reversed(rows)]))
-    again = replace(opened(letters[0], agreement, COORDINATOR, 0), turn=2)
+    again = replace(verified(letters[0], agreement, COORDINATOR, 0), round=2)
     with pytest.raises(
         SignedMessageError, match="step draw_turns was answered in this run already"
     ):
-        desks_of(tmp_path)[0].answer(again.sealed(agreement, identity))
+        desks_of(tmp_path)[0].answer(again.signed(agreement, identity))
 
 
 def test_what_is_kept_is_the_owners_only_and_is_forgotten(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def opening(home: Path) -> tuple[Identity, dict[int, bytes]]:
     identity = federation(home, ENCRYPTED, limit='epsilon = inf\nadjacency = "label"')
     coordinator = coordinated(home, identity)
     letters = coordinator.open()
-    while coordinator.turn < 3:
+    while coordinator.round < 3:
         for place, letter in letters.items():
             coordinator.receive(place, desks_of(home)[place].answer(letter))
         letters = coordinator.close()
@@ -267,14 +267,14 @@ def opening(home: Path) -> tuple[Identity, dict[int, bytes]]:
 def cheated(home: Path, identity: Identity, message: bytes) -> bytes:
     """The message with the first run's answer in place of both."""
     agreement = Plan.read(home / "plan.toml").agreement()
-    letter = opened(message, agreement, COORDINATOR, 1)
+    letter = verified(message, agreement, COORDINATOR, 1)
     content = decode_values(letter.body)
     answer = content["shared"]["answer"]
     address = (sealed_counts.Kind.ANSWER, answer[6:22], sealed_counts.EVERYBODY)
     first, _ = sealed_counts.read(answer, *address)
     content["shared"]["answer"] = sealed_counts.write(*address, [first, first])
     body = encode_values(content)
-    return replace(letter, body=body).sealed(agreement, identity)
+    return replace(letter, body=body).signed(agreement, identity)
 
 
 def test_a_forged_answer_ends_the_session_and_the_honest_one_is_not_opened(tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ def test_a_forged_answer_ends_the_session_and_the_honest_one_is_not_opened(tmp_p
     identity, letters = opening(tmp_path)
     agreement = Plan.read(tmp_path / "plan.toml").agreement()
     forged = cheated(tmp_path, identity, letters[1])
-    reply = opened(desks_of(tmp_path)[1].answer(forged), agreement, 1, COORDINATOR)
+    reply = verified(desks_of(tmp_path)[1].answer(forged), agreement, 1, COORDINATOR)
     assert reply.kind is Kind.DECLINE
     assert decode_values(reply.body) == {"reason": REFUSED}
     with pytest.raises(StaleMessageError):
@@ -306,7 +306,7 @@ def test_a_party_killed_while_it_opens_does_not_get_the_session_back(
         with pytest.raises(KeyboardInterrupt):
             desks_of(tmp_path)[1].answer(letters[1])
     agreement = Plan.read(tmp_path / "plan.toml").agreement()
-    reply = opened(desks_of(tmp_path)[1].answer(letters[1]), agreement, 1, COORDINATOR)
+    reply = verified(desks_of(tmp_path)[1].answer(letters[1]), agreement, 1, COORDINATOR)
     assert reply.kind is Kind.DECLINE
 
 
@@ -344,11 +344,11 @@ def test_a_party_answers_under_each_plan_that_it_agreed_to(tmp_path: Path) -> No
     path = tmp_path / "a" / "party.toml"
     letter = Coordinator(later, identity).open()[0]
     with pytest.raises(PlanError, match="agreed to no such plan"):
-        PartyDesk.open(path, letter[MARK_PLACE])
+        PartyDesk.open(path, letter[MARK_POSITION])
     both = path.read_text().replace('"../plan.toml"', '["../plan.toml", "../later.toml"]')
     path.write_text(both, encoding="utf-8")
     assert PartyDesk.open(path).plan == first
-    desk = PartyDesk.open(path, letter[MARK_PLACE])
+    desk = PartyDesk.open(path, letter[MARK_POSITION])
     desk.set_limit()
     assert desk.plan.protocol == FedAUC(2.0, allocation="adaptive")
     assert desk.answer(letter)

@@ -302,7 +302,7 @@ class PairedUStatistic(PairedDeclarations, Protocol):
         if wrong.size:
             raise DataError(
                 f"values must be in [{low:g}, {high:g}], got {clients.scores[wrong[0]]} in "
-                f"{clients.place(int(wrong[0]))}; set the domain by public bounds, never by the "
+                f"{clients.location(int(wrong[0]))}; set the domain by public bounds, never by the "
                 "data's own minimum and maximum"
             )
         return (clients.scores - low) / (high - low)

@@ -118,11 +118,11 @@ def use_ticket(folder: Path, settings: Mapping[str, Any]) -> None:
     GuardError : for settings without a ticket, or with one for other settings.
     """
     ticket = settings.get("ticket")
-    place = folder / str(ticket)
-    if not isinstance(ticket, str) or not ticket.isalnum() or not place.is_file():
+    path = folder / str(ticket)
+    if not isinstance(ticket, str) or not ticket.isalnum() or not path.is_file():
         raise GuardError("this server runs what `tacit run` on its own machine started, only")
-    allowed = json.loads(place.read_text(encoding="utf-8"))
-    place.unlink()
+    allowed = json.loads(path.read_text(encoding="utf-8"))
+    path.unlink()
     if {**allowed, "ticket": ticket} != dict(settings):
         raise GuardError("the settings of this run are not those that its ticket allows")
 

@@ -87,8 +87,8 @@ class Answering:
             return False
         if order.kind == "start":
             self._start(order)
-        elif order.kind == "letter":
-            self._desk.answer(Frame({"kind": "letter"}, self._answer(order.body)))
+        elif order.kind == "message":
+            self._desk.answer(Frame({"kind": "message"}, self._answer(order.body)))
         else:
             raise FrameError(f"unknown order {order.kind!r}")
         return True
@@ -117,10 +117,10 @@ class Answering:
         )
         self._desk.answer(Frame.of("ready"))
 
-    def _answer(self, letter: bytes) -> bytes:
+    def _answer(self, message: bytes) -> bytes:
         if self._party is None:
             raise FrameError("the party has no records yet")
-        reply = self._party.answer(letter)
+        reply = self._party.answer(message)
         if self._party.failure:
             raise MPCError(self._party.failure)
         return reply

@@ -124,12 +124,12 @@ def _conducted(
     coordinator = Coordinator(parties.agreement, parties.coordinator, conversation=conversation)
     sent = np.zeros(len(parties.names), dtype=np.int64)
     try:
-        letters = coordinator.open()
-        while letters:
-            for index, reply in parties.deliver(letters).items():
+        messages = coordinator.open()
+        while messages:
+            for index, reply in parties.deliver(messages).items():
                 sent[index] += len(reply)
                 coordinator.receive(index, reply)
-            letters = coordinator.close()
+            messages = coordinator.close()
     except (RunError, SignedMessageError) as error:
         declined = [f"{parties.names[k]} {why}" for k, why in coordinator.declined.items()]
         raise MPCError("; ".join(declined) or str(error)) from error
@@ -174,7 +174,7 @@ def _check_range(clients: Clients, protocol: Protocol) -> None:
         first = int(wrong[0])
         raise DataError(
             f"scores must be in [{low:g}, {high:g}], got {clients.scores[first]} in "
-            f"{clients.place(first)}"
+            f"{clients.location(first)}"
         )
 
 

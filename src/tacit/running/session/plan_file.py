@@ -336,8 +336,8 @@ class _Source:
     def error(self, table: str, key: str, reason: str) -> PlanError:
         """An error at the line of a key, or of its table."""
         line = self._line(table, key)
-        place = f"{self.path}:{line}" if line else str(self.path)
-        return PlanError(f"{place}: [{table}] {reason}")
+        position = f"{self.path}:{line}" if line else str(self.path)
+        return PlanError(f"{position}: [{table}] {reason}")
 
     def _line(self, table: str, key: str) -> int | None:
         inside, header = False, None

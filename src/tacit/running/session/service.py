@@ -36,7 +36,7 @@ from tacit.running.session.client import Party
 from tacit.running.session.debits import LedgerGuard, fingerprint, unrecorded
 from tacit.running.session.messages import (
     MARK_BYTES,
-    SESSION_PLACE,
+    SESSION_POSITION,
     MalformedMessageError,
     SignedMessageError,
 )
@@ -85,13 +85,13 @@ class PartyDesk:
     ----------
     own : the party's file.
     plan : the party's copy of the plan.
-    place : the party's place in it.
+    index : the party's index in it.
     identity : its key.
     """
 
     own: PartyFile
     plan: Plan
-    place: int
+    index: int
     identity: Identity
 
     @classmethod
@@ -114,13 +114,13 @@ class PartyDesk:
         keys = [party.key for party in plan.parties]
         if identity.public not in keys:
             raise PlanError(f"plan {plan.name!r} does not name the key of {party_file.identity}")
-        place = keys.index(identity.public)
-        named = plan.parties[place].name
+        index = keys.index(identity.public)
+        named = plan.parties[index].name
         if named != party_file.name:
             raise PlanError(
                 f"the plan calls the holder of this key {named!r}, the file {party_file.name!r}"
             )
-        return cls(party_file, plan, place, identity)
+        return cls(party_file, plan, index, identity)
 
     @cached_property
     def records(self) -> Clients:
@@ -165,7 +165,7 @@ class PartyDesk:
         SignedMessageError : for a message that is not accepted.
         BudgetError, OSError : where book or state cannot be written; nothing was told.
         """
-        session = message[SESSION_PLACE].hex()
+        session = message[SESSION_POSITION].hex()
         with self._alone(session), Ledger(self.own.ledger) as book:
             before = self._notebook()
             party = self._party(book, noise, before)
@@ -231,7 +231,7 @@ class PartyDesk:
             else LedgerGuard(book, self.own.dataset, self.plan.protocol, fingerprint(book, records))
         )
         return Party(
-            self.place,
+            self.index,
             self.identity,
             self.plan.agreement(),
             records,
