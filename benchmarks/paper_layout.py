@@ -82,7 +82,7 @@ def ours(clients: Clients, adversary: Any) -> Side:
     return Side(
         max(sum(map(len, upload)) for upload in uploads),
         lambda: aggregator.answers(uploads),
-        lambda answers: float(party.opened(answers).value),
+        lambda answers: float(party.decrypted(answers).value),
     )
 
 

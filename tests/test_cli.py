@@ -225,7 +225,7 @@ def test_a_seed_alone_is_a_simulation_too(folder: Path) -> None:
 def test_the_exact_figure_of_real_clients_is_for_those_who_ask(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By default it is not even computed; a split of one holder's records may show it."""
+    """By default it is not even computed; a split of one party's records may show it."""
     assert evaluated(*CSV_FILES, *FEDAUC, "--exact")["exact"] == pytest.approx(
         exact_auc(*CSV_FILES), abs=1e-12
     )

@@ -118,15 +118,15 @@ def test_introductions_of_any_parts(parts: list[bytes]) -> None:
 @many
 @given(st.binary(max_size=200), changes())
 def test_boxes(noise: bytes, how: Any) -> None:
-    assert MEMBERS[1].opened(MEETING, BOX) == bytes(32)
+    assert MEMBERS[1].decrypted(MEETING, BOX) == bytes(32)
     for message in (noise, changed(BOX, how), rechecked(changed(BOX, how))):
         if message == BOX:
             continue
         try:
-            opened = MEMBERS[1].opened(MEETING, message)
+            decrypted = MEMBERS[1].decrypted(MEETING, message)
         except HomomorphicError:
             continue
-        assert opened == bytes(32)
+        assert decrypted == bytes(32)
 
 
 @many

@@ -27,9 +27,9 @@ def test_members_are_a_group_and_nothing_else(clients: Clients, seed: int) -> No
         rows = [i for i in range(clients.records) if str(values[i]) == name]
         assert members.scores.tolist() == clients.scores[rows].tolist()
         assert members.labels.tolist() == clients.labels[rows].tolist()
-        holders = [int(clients.client_of_record[i]) for i in rows]
-        kept = sorted(set(holders))
-        assert members.sizes.tolist() == [holders.count(k) for k in kept]
+        clients_of_rows = [int(clients.client_of_record[i]) for i in rows]
+        remaining = sorted(set(clients_of_rows))
+        assert members.sizes.tolist() == [clients_of_rows.count(k) for k in remaining]
         seen += members.records
     assert seen == clients.records
 

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import tacit
-from tacit.results.integrity import sealed
+from tacit.results.integrity import with_fingerprint
 from tacit.results.reading import Result
 from tests.federations import binormal_clients
 
@@ -46,4 +46,4 @@ def result(name: str, label: str | None = None, **options: Any) -> Result:
 
 def changed(found: Mapping[str, Any], **entries: Any) -> dict[str, Any]:
     """A result with other entries, and a fingerprint that fits them."""
-    return sealed({**found, **entries})
+    return with_fingerprint({**found, **entries})

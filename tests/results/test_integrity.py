@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
-from tacit.results.integrity import canonical, federation_entry, fingerprint, sealed
+from tacit.results.integrity import canonical, federation_entry, fingerprint, with_fingerprint
 from tests.federations import binormal_clients
 from tests.reporting.examples import content
 
@@ -80,7 +80,7 @@ def test_a_missing_or_additional_entry_is_noticed() -> None:
 
 def test_sealing_again_changes_nothing() -> None:
     whole = content("fedauc")
-    assert sealed(whole) == whole
+    assert with_fingerprint(whole) == whole
 
 
 def test_a_number_that_is_not_finite_has_no_fingerprint() -> None:

@@ -155,8 +155,8 @@ def set_limit(
     It takes the place of the limit with the same adjacency and period, and is itself an entry of
     the ledger. What was spent before counts.
     """
-    with Ledger(book) as opened:
-        receipt = opened.limit(dataset, epsilon, delta, period, Adjacency(adjacency), accounting)
+    with Ledger(book) as ledger:
+        receipt = ledger.limit(dataset, epsilon, delta, period, Adjacency(adjacency), accounting)
     show(f"entry {receipt.number}: limit set\nhead {receipt.hash.hex()}")
 
 

@@ -67,7 +67,7 @@ class Clients:
     offsets : int64, shape (K+1,). Client ``k`` holds records ``offsets[k]:offsets[k+1]``; no client
         is empty.
     names : one name a client, or empty for clients that are only numbered.
-    simulated : True when one holder's records were split into clients that do not exist.
+    simulated : True when one party's records were split into clients that do not exist.
     second : float64, shape (M,). A second value of each record, for statistics of pairs of values
         (Kendall's tau); None where records have one value only. Finite.
     unit : what the scores are: ``"probability"``, ``"percent"``, ``"log-odds"`` or ``"real"``; None
@@ -206,7 +206,7 @@ class Clients:
         seed: int | None = None,
         second: ArrayLike | None = None,
     ) -> Clients:
-        """Split one holder's records into simulated clients of nearly equal size.
+        """Split one party's records into simulated clients of nearly equal size.
 
         ``by="uniform"`` deals records out at random (the papers' IID setting); ``by="score"`` gives
         records of similar score to the same client (their non-IID setting). ``second`` is a second

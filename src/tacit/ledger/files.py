@@ -59,7 +59,7 @@ class Key:
         return self.digest("key", b"")
 
 
-def opened(path: Path) -> tuple[sqlite3.Connection, Identity, Key]:
+def open_to_write(path: Path) -> tuple[sqlite3.Connection, Identity, Key]:
     """A ledger to write in, made if there is none; the writes of its connection are durable.
 
     Raises
@@ -83,7 +83,7 @@ def opened(path: Path) -> tuple[sqlite3.Connection, Identity, Key]:
     return connection, identity, key
 
 
-def opened_readonly(path: Path) -> tuple[sqlite3.Connection, Identity]:
+def open_to_read(path: Path) -> tuple[sqlite3.Connection, Identity]:
     """A ledger to read, without its key; also where its folder cannot be written.
 
     Raises

@@ -36,7 +36,7 @@ from tacit.ledger.entries import (
     request_digest,
 )
 from tacit.ledger.errors import BudgetError, ConflictError, LedgerError, LimitError
-from tacit.ledger.files import opened, opened_readonly
+from tacit.ledger.files import open_to_read, open_to_write
 from tacit.ledger.pages import Clock, Pages, microseconds
 from tacit.ledger.records import canonical_records
 from tacit.ledger.replies import Replies, RepliesInMemory, SealedReplies
@@ -109,7 +109,7 @@ class Ledger(Pages):
         clock: Clock = time.time,
         replies: Replies | None = None,
     ) -> None:
-        connection, identity, key = opened(Path(path))
+        connection, identity, key = open_to_write(Path(path))
         super().__init__(Path(path), connection, identity)
         self._clock = clock
         self._replies: Replies = RepliesInMemory() if replies is None else replies
@@ -124,7 +124,7 @@ class Ledger(Pages):
         LedgerError : for a file that is no ledger.
         FileNotFoundError : where there is none.
         """
-        return Pages(Path(path), *opened_readonly(Path(path)))
+        return Pages(Path(path), *open_to_read(Path(path)))
 
     def fingerprint(self, *columns: NDArray[Any]) -> bytes:
         """A keyed digest of records, whatever their order: 32 bytes that say nothing without a key.

@@ -15,7 +15,7 @@ from tacit.results.estimate import (
     finite,
 )
 from tacit.results.evaluation import Evaluation
-from tacit.results.integrity import sealed
+from tacit.results.integrity import with_fingerprint
 
 SCHEMA = "tacit-comparison/1"
 """The version of a comparison's JSON."""
@@ -91,7 +91,7 @@ class Comparison:
             made[key] = {"name": name, **auc.to_dict(), "population_interval": population}
             if self.exact is not None:
                 made[key]["exact"] = self.exact[place]
-        return sealed(made | run)
+        return with_fingerprint(made | run)
 
     def to_rows(self) -> list[tuple[str, str]]:
         """The comparison as labelled lines for a person."""

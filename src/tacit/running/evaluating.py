@@ -53,7 +53,7 @@ def evaluate(
     clients : the clients' records.
     protocol : which protocol to run, with its settings.
     seed : draws simulated noise from this seed. Without one, noise is simulated from fresh entropy
-        for clients that were split from one holder's records, and comes exact from the operating
+        for clients that were split from one party's records, and comes exact from the operating
         system for real clients.
     state : the clients' notebook, kept by the caller between evaluations: labels flipped once are
         then reused, at no further cost.

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tacit.results.integrity import sealed
+from tacit.results.integrity import with_fingerprint
 from tacit.running.session.coordinator import SUM_ATTEMPTS, Coordinator, LostPartyError, RunError
 from tacit.running.session.messages import (
     MARK_BYTES,
@@ -316,7 +316,7 @@ def main(grid: Grid, context: Context) -> None:
 
     coordinator, journal = conduct(grid, plan, identity, tell)
     result = concluded(plan, coordinator, journal.received)
-    write_result(Path(str(config["result"])), sealed(result.to_dict()))
+    write_result(Path(str(config["result"])), with_fingerprint(result.to_dict()))
     tell("the result is written")
 
 

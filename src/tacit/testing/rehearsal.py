@@ -144,7 +144,7 @@ class Keys:
         colluders: int | None = None,
         unit: str = "",
     ) -> Agreement:
-        """What the holders of these keys agree on."""
+        """What the owners of these keys agree on."""
         public = tuple(identity.public for identity in self.parties)
         coordinator = self.coordinator.public
         return Agreement(protocol, public, coordinator, min_clients, colluders=colluders, unit=unit)

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tacit.crypto.homomorphic.bfv import DEGREE, BfvEvaluator, BfvKeyHolder, bfv_parameters
-from tacit.crypto.homomorphic.ckks import SLOTS, CkksEvaluator, CkksKeyHolder
+from tacit.crypto.homomorphic.bfv import DEGREE, BfvEvaluator, BfvSecretKey, bfv_parameters
+from tacit.crypto.homomorphic.ckks import SLOTS, CkksEvaluator, CkksSecretKey
 from tacit.crypto.homomorphic.engine import COMPRESSION, HEADER_BYTES, HomomorphicError
 
 SPARE = 2**28
@@ -39,8 +39,8 @@ Target = tuple[bytes, Callable[[bytes], object]]
 def bfv_targets(run: int) -> dict[str, Target]:
     """Valid bytes of each kind, and what reads them."""
     seed = os.urandom(64)
-    holder, first = (BfvKeyHolder(bfv_parameters(each), seed) for each in (run, 0))
-    keys, upload = first.evaluation_keys(), holder.encrypted(np.arange(DEGREE, dtype=np.uint64))
+    secret_key, first = (BfvSecretKey(bfv_parameters(each), seed) for each in (run, 0))
+    keys, upload = first.evaluation_keys(), secret_key.encrypted(np.arange(DEGREE, dtype=np.uint64))
 
     def answered(changed: list[bytes], sent: bytes) -> bytes:
         evaluator = BfvEvaluator(bfv_parameters(run), changed)
@@ -51,13 +51,13 @@ def bfv_targets(run: int) -> dict[str, Target]:
         f"bfv upload {run}": (upload, lambda raw: answered(keys, raw)),
         f"bfv keys {run}": (keys[0], lambda raw: answered([raw, *keys[1:]], upload)),
         f"bfv zero {run}": (keys[1], lambda raw: answered([keys[0], raw, raw], upload)),
-        f"bfv answer {run}": (answer, lambda raw: holder.decrypted(raw, [3])),
+        f"bfv answer {run}": (answer, lambda raw: secret_key.decrypted(raw, [3])),
     }
 
 
 def ckks_targets() -> dict[str, Target]:
-    holder = CkksKeyHolder(os.urandom(64))
-    keys, upload = holder.evaluation_keys(LENGTH), holder.encrypted(np.ones(LENGTH))
+    secret_key = CkksSecretKey(os.urandom(64))
+    keys, upload = secret_key.evaluation_keys(LENGTH), secret_key.encrypted(np.ones(LENGTH))
 
     def answered(changed: list[bytes], sent: bytes) -> bytes:
         evaluator = CkksEvaluator(changed, LENGTH)
@@ -69,7 +69,7 @@ def ckks_targets() -> dict[str, Target]:
         "ckks upload": (upload, lambda raw: answered(keys, raw)),
         "ckks keys": (keys[0], lambda raw: answered([raw, keys[1]], upload)),
         "ckks turns": (keys[1], lambda raw: answered([keys[0], raw], upload)),
-        "ckks answer": (answer, holder.decrypted),
+        "ckks answer": (answer, secret_key.decrypted),
     }
 
 

@@ -137,7 +137,7 @@ def revealed(message: bytes, clients: int) -> dict[int, bytes]:
 
 
 def boxes_of(federation: Federation, index: int) -> dict[int, bytes]:
-    """The sealed shares in a client's delivery, by owner."""
+    """The encrypted shares in a client's delivery, by owner."""
     clients = federation.terms.clients
     _, rest = messages.take_indices(federation.given[2][index][HEADER:], clients)
     return messages.unpack_records(rest, messages.BOX_BYTES, clients)

@@ -39,7 +39,7 @@ class LyingServer:
     federation : the clients, carried so far.
     colluders : clients who tell the server all they know and sign whatever it likes.
     mask_keys : their private mask keys.
-    shares : what clients revealed: by owner and kind, holders' points and shares.
+    shares : what clients revealed: by owner and kind, receivers' points and shares.
     refusals : what clients said instead of answering, by client.
     """
 
@@ -129,11 +129,11 @@ class LyingServer:
         server, terms = self.federation.server, self.federation.terms
         shape, transcript = (terms.length, terms.bits), server._transcript
         outside = {one for member in group for one in masked_with[member]} - set(group)
-        keys = {one: self.mask_keys.get(one) or self._opened(one, kind=1) for one in outside}
+        keys = {one: self.mask_keys.get(one) or self._reconstructed(one, kind=1) for one in outside}
         words = np.zeros(terms.length, dtype=f"<u{terms.bits // 8}")
         for member in group:
             sent = self.federation.sent[member][2][HEADER : -messages.SIGNATURE_BYTES]
-            seed = self._opened(member, kind=0)
+            seed = self._reconstructed(member, kind=0)
             if seed is None:
                 return None
             words += np.frombuffer(sent, dtype=words.dtype)
@@ -147,7 +147,7 @@ class LyingServer:
                 words -= pair_mask(private, public, transcript, (member, partner), shape)
         return to_signed(words)
 
-    def _opened(self, owner: int, kind: int) -> bytes | None:
+    def _reconstructed(self, owner: int, kind: int) -> bytes | None:
         threshold = self.federation.terms.neighbourhood.threshold
         rows = self.shares.get((owner, kind), [])[:threshold]
         if len(rows) < threshold:
@@ -172,7 +172,7 @@ def shortened(
 def balanced_lies(
     server: LyingServer, leavers: Collection[int], most: int, enough: int
 ) -> dict[int, Story]:
-    """To every client that some of the leavers have left, so that enough holders of each hear it.
+    """To every client that some of the leavers have left, so that enough receivers of each hear it.
 
     Nobody hears that it left itself, or that more than ``most`` clients did.
     """

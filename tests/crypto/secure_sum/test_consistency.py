@@ -45,7 +45,9 @@ def test_two_certificates_would_need_an_honest_client_that_signs_twice(clients: 
         tau = certificate_size(clients, colluders)
         assert 2 * (tau - colluders) > clients - colluders
         assert tau <= clients
-        assert clients - tau + colluders < tau, "after tau statements a secret still opens"
+        assert clients - tau + colluders < tau, (
+            "after tau statements a secret is still reconstructed"
+        )
         smaller = tau - 1
         assert 2 * (smaller - colluders) <= clients - colluders or smaller < colluders
 

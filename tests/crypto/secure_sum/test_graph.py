@@ -105,8 +105,8 @@ def test_shares_are_lost_no_more_often_than_bounded(degree: int, threshold: int)
     graph = ring(clients, degree)
     losses = 0
     for gone in combinations(range(clients), dropped):
-        holders = (len(graph[k] - set(gone)) + (k not in gone) for k in graph)
-        losses += min(holders) < threshold
+        receivers = (len(graph[k] - set(gone)) + (k not in gone) for k in graph)
+        losses += min(receivers) < threshold
     exact = losses / comb(clients, dropped)
     bound = float(loss_chance(clients, dropped, degree, threshold))
     assert exact <= bound < 6 * exact
@@ -159,8 +159,8 @@ def test_what_no_graph_bears_is_refused(dropouts: float, corrupted: float, sente
 @pytest.mark.parametrize(
     ("degree", "threshold", "min_clients", "sentence"),
     [
-        (9, 5, 5, "above half of 10 holders and at most all of them, got 5"),
-        (9, 11, 11, "above half of 10 holders and at most all of them, got 11"),
+        (9, 5, 5, "above half of 10 receivers and at most all of them, got 5"),
+        (9, 11, 11, "above half of 10 receivers and at most all of them, got 11"),
         (9, 6, 5, "at least the threshold 6, got 5"),
         (9, 6, -6, "at least the threshold 6, got -6"),
     ],

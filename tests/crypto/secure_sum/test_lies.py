@@ -32,8 +32,8 @@ def without(monkeypatch: pytest.MonkeyPatch) -> LeftOut:
 
 @pytest.mark.parametrize("clients", [66, 100, 200])
 def test_no_story_about_who_left_opens_one_vector(clients: int, without: LeftOut) -> None:
-    """No accomplice. Holders of the victim's shares hear that it stayed; holders of its neighbours'
-    hear that these left. Nobody reveals both kinds of share of anybody."""
+    """No accomplice. Receivers of the victim's shares hear that it stayed; receivers of its
+    neighbours' hear that these left. Nobody reveals both kinds of share of anybody."""
     around = Neighbourhood.sparse(clients)
     around = Neighbourhood(around.degree, around.threshold, around.min_clients, colluders=0)
     server = LyingServer.started(clients, around)

@@ -158,8 +158,8 @@ def restart_readers() -> dict[Kind, tuple[bytes, Reader]]:
 
 READERS = readers()
 FREE = (Kind.SHARES, Kind.MASKED, Kind.LISTS, Kind.REVEALED)
-"""Of the other kinds every byte is signed or sealed: a changed one is always refused. Lists hold a
-signature that their receiver made itself, and need not check."""
+"""Of the other kinds every byte is signed or encrypted: a changed one is always refused. Lists hold
+a signature that their receiver made itself, and need not check."""
 
 
 def refuses(read: Reader, message: bytes) -> bool:

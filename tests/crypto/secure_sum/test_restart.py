@@ -1,4 +1,5 @@
-"""Another attempt at a sum: only when the last can never be opened, with fresh keys, and exact."""
+"""Another attempt at a sum: only when the last can never be unmasked, with fresh keys, and
+exact."""
 
 from __future__ import annotations
 
@@ -187,7 +188,7 @@ def test_another_attempt_has_the_terms_of_the_last() -> None:
 
 
 def test_on_a_ring_all_that_were_announced_give_the_attempt_up() -> None:
-    """The holders of one client's shares may be the very ones that did not."""
+    """The receivers of one client's shares may be the very ones that did not."""
     federation = Federation(CLIENTS, around=RING)
     federation.carry(SENT, rounds=3)
     restart = given_up(federation, range(4))

@@ -85,14 +85,14 @@ def test_masked_vectors_look_uniform_whatever_they_hold(largest: int) -> None:
     words = [masked(federation, index) for index in range(3)]
     assert min(uniform(part) for part in words) > UNSEEDED_LEVEL
     assert uniform(words[0] - words[1]) > UNSEEDED_LEVEL
-    seed = opened(federation, owner=0)
+    seed = reconstructed(federation, owner=0)
     bare = words[0] - self_mask(
         seed, federation.server._transcript, 0, (4096, federation.terms.bits)
     )
     assert uniform(bare) > UNSEEDED_LEVEL
 
 
-def opened(federation: Federation, owner: int) -> bytes:
+def reconstructed(federation: Federation, owner: int) -> bytes:
     """The secret of one client that the server puts together from what it was sent."""
     shares = [revealed(sent[4], federation.terms.clients) for sent in federation.sent.values()]
     rows = [(index + 1, share[owner][1:]) for index, share in enumerate(shares)]
@@ -133,7 +133,7 @@ def test_of_the_vectors_only_their_sum_can_be_unmasked() -> None:
     shape = (4096, federation.terms.bits)
     bare = [
         masked(federation, k)
-        - self_mask(opened(federation, k), federation.server._transcript, k, shape)
+        - self_mask(reconstructed(federation, k), federation.server._transcript, k, shape)
         for k in range(3)
     ]
     words = bare[0].dtype
@@ -149,7 +149,7 @@ def test_every_session_has_keys_seeds_and_masks_of_its_own() -> None:
         run.carry(np.zeros((2, 3), dtype=np.int64))
     for number in range(5):
         assert federation.sent[0][number] != other.sent[0][number]
-    assert opened(federation, 0) != opened(other, 0)
+    assert reconstructed(federation, 0) != reconstructed(other, 0)
 
 
 # --- what a client signs, and answers ---------------------------------------------------------
@@ -396,7 +396,7 @@ def test_clients_that_are_told_of_different_keys_cannot_open_each_others_shares(
     boxes = messages.unpack_records(shares[HEADER:], messages.BOX_BYTES, 4)
     federation.clients[1].share(federation.given[1][1])
     delivery = delivery_of(federation, 1, {0: boxes[1], 2: boxes[2], 3: bytes(80)})
-    with pytest.raises(ForgedError, match="in the name of client 0 were not sealed by it"):
+    with pytest.raises(ForgedError, match="in the name of client 0 were not encrypted by it"):
         federation.clients[1].mask(delivery, np.zeros(3, dtype=np.int64))
 
 
@@ -409,7 +409,7 @@ def test_boxes_open_for_the_named_owner_and_holder_only() -> None:
         {0: boxes[0][:-1] + bytes([boxes[0][-1] ^ 1]), 2: boxes[2], 3: boxes[3]},
     ):
         delivery = delivery_of(federation, 1, wrong)
-        with pytest.raises(ForgedError, match="in the name of client 0 were not sealed by it"):
+        with pytest.raises(ForgedError, match="in the name of client 0 were not encrypted by it"):
             federation.clients[1].mask(delivery, np.zeros(3, dtype=np.int64))
     with pytest.raises(UnknownClientError, match="bears the index 0 instead of 1"):
         federation.clients[1].mask(federation.given[2][0], np.zeros(3, dtype=np.int64))
@@ -419,5 +419,5 @@ def test_a_client_whose_shares_have_too_few_holders_sends_nothing() -> None:
     federation = started(4)
     federation.carry(np.zeros((4, 3), dtype=np.int64), rounds=1)
     delivery = delivery_of(federation, 1, {0: boxes_of(federation, 1)[0]})
-    with pytest.raises(TooFewError, match="shares must have at least 3 holders, got 2"):
+    with pytest.raises(TooFewError, match="shares must have at least 3 receivers, got 2"):
         federation.clients[1].mask(delivery, np.zeros(3, dtype=np.int64))

@@ -114,7 +114,7 @@ def uniform_bytes(octets: NDArray[Any]) -> float:
 
 
 def test_shares_below_the_threshold_are_uniform_whatever_the_secret() -> None:
-    """Both shares of two out of three holders, and their sum, which a line through zero fixes.
+    """Both shares of two out of three receivers, and their sum, which a line through zero fixes.
 
     Nominal level 1e-8 for each of three tests at 256 expected bytes a cell.
     """

@@ -302,7 +302,7 @@ def test_a_party_killed_while_it_opens_does_not_get_the_session_back(
     _, letters = opening(tmp_path)
     assert len(notes_on_disk(tmp_path, "b")) == 2
     with monkeypatch.context() as patched:
-        patched.setattr(ExactParty, "opened", killed)
+        patched.setattr(ExactParty, "decrypted", killed)
         with pytest.raises(KeyboardInterrupt):
             desks_of(tmp_path)[1].answer(letters[1])
     agreement = Plan.read(tmp_path / "plan.toml").agreement()
@@ -358,7 +358,7 @@ def test_a_party_under_another_name_is_refused(tmp_path: Path) -> None:
     federation(tmp_path, FEDAUC)
     path = tmp_path / "a" / "party.toml"
     path.write_text(path.read_text().replace('name = "a"', 'name = "z"'), encoding="utf-8")
-    with pytest.raises(PlanError, match="calls the holder of this key 'a', the file 'z'"):
+    with pytest.raises(PlanError, match="calls the owner of this key 'a', the file 'z'"):
         PartyDesk.open(path)
 
 

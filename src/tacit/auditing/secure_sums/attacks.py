@@ -41,9 +41,9 @@ def _spread(setting: Setting, story: Story, victims: list[int]) -> Bools | None:
     exposed[victims] = False
     for partner in np.flatnonzero(exposed).tolist():
         around = story.around[partner]
-        holders = np.flatnonzero(around & setting.honest)
+        receivers = np.flatnonzero(around & setting.honest)
         need = setting.threshold - int((around & ~setting.honest).sum())
-        chosen = holders[np.argsort(loads[holders], kind="stable")[: max(need, 0)]]
+        chosen = receivers[np.argsort(loads[receivers], kind="stable")[: max(need, 0)]]
         if chosen.size < need or (loads[chosen] >= most).any():
             return None
         left[chosen, partner] = True

@@ -131,6 +131,6 @@ def _all_lists(setting: Setting) -> Iterator[Story]:
 
 
 def _keeps_secrets(setting: Setting, story: Story) -> bool:
-    """Whether fewer than ``threshold`` holders of each honest client's shares collude."""
+    """Whether fewer than ``threshold`` receivers of each honest client's shares collude."""
     colluding = (story.around & ~setting.honest).sum(-1)
     return bool((colluding[setting.honest] < setting.threshold).all())

@@ -67,7 +67,7 @@ class ListRule:
 
     @property
     def is_complete(self) -> bool:
-        """Whether everybody masks with everybody; then tau shares open a secret."""
+        """Whether everybody masks with everybody; then tau shares reconstruct a secret."""
         return self.degree >= self.clients - 1
 
 
@@ -243,10 +243,10 @@ def check_certificate(rule: ListRule, stayed: AbstractSet[int], signers: Collect
 def check_restart(
     rule: ListRule, announced: AbstractSet[int], digest: bytes, ended: Mapping[int, bytes]
 ) -> None:
-    """Check that nothing of an attempt can be opened any more, before a client joins the next.
+    """Check that nothing of an attempt can be unmasked any more, before a client joins the next.
 
-    On the complete graph tau shares open a secret, and after tau statements at most
-    ``K - tau + b < tau`` clients can still reveal one. On a ring the few holders of one client's
+    On the complete graph tau shares reconstruct a secret, and after tau statements at most
+    ``K - tau + b < tau`` clients can still reveal one. On a ring the few receivers of one client's
     secrets may be among those, so everybody that was announced to the client must have given up.
     Honest clients that revealed had one digest, which ``tau - b`` honest clients signed; whoever
     signed it joins no other attempt, as those that revealed were announced to it. The others are

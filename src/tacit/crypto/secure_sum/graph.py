@@ -49,21 +49,22 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """How many neighbours a client masks and shares with, and how many shares open its secrets.
+    """How many neighbours a client masks and shares with, and how many shares reconstruct its
+    secrets.
 
-    A client's secrets are shared among its neighbours and itself, ``degree + 1`` holders. On the
+    A client's secrets are shared among its neighbours and itself, ``degree + 1`` receivers. On the
     complete graph ``threshold`` is ``certificate_size``.
 
     Parameters
     ----------
     degree : neighbours a client; even, or everybody else.
-    threshold : shares that open a secret, more than half of them.
+    threshold : shares that reconstruct a secret, more than half of them.
     min_clients : clients without whom there is no sum; no client helps to unmask a sum of fewer.
     colluders : clients that may collude with the server.
 
     Raises
     ------
-    ValueError : when the threshold is not above half of the holders, or exceeds the holders,
+    ValueError : when the threshold is not above half of the receivers, or exceeds the receivers,
         ``min_clients`` is below the threshold, or colluders are fewer than none.
 
     Examples
@@ -80,10 +81,10 @@ class Neighbourhood:
     colluders: int
 
     def __post_init__(self) -> None:
-        holders = self.degree + 1
-        if not holders < 2 * self.threshold <= 2 * holders:
+        receivers = self.degree + 1
+        if not receivers < 2 * self.threshold <= 2 * receivers:
             raise ValueError(
-                f"threshold must be above half of {holders} holders and at most all of them, "
+                f"threshold must be above half of {receivers} receivers and at most all of them, "
                 f"got {self.threshold}"
             )
         if self.min_clients < self.threshold:
@@ -252,7 +253,7 @@ def leak_chance(
 
 
 def loss_chance(clients: int, dropped: int, degree: int, threshold: ArrayLike) -> Floats:
-    """A bound on the probability that too few holders of some client's shares remain.
+    """A bound on the probability that too few receivers of some client's shares remain.
 
     A client that remains holds a share of its own; one that dropped out does not.
 

@@ -85,13 +85,13 @@ class Advert:
 
     Parameters
     ----------
-    sealing : the public key with which shares are sealed for the client.
+    encryption : the public key with which shares are encrypted for the client.
     masking : the public key of its pair masks; its secret half is shared.
     commitment : a hash of its seed.
     signature : its identity's signature of the former, with index and terms.
     """
 
-    sealing: bytes
+    encryption: bytes
     masking: bytes
     commitment: bytes
     signature: bytes
@@ -115,7 +115,7 @@ class Advert:
     @property
     def keys(self) -> bytes:
         """The part that is signed."""
-        return self.sealing + self.masking + self.commitment
+        return self.encryption + self.masking + self.commitment
 
 
 def pack_records(records: Mapping[int, bytes]) -> bytes:

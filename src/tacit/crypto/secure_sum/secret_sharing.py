@@ -1,8 +1,9 @@
-"""Shamir's secret sharing over GF(2**128), for many holders and many secrets at once.
+"""Shamir's secret sharing over GF(2**128), for many receivers and many secrets at once.
 
 A secret of 16-byte blocks is the constant term of a random polynomial of degree ``threshold - 1``
-a block; a holder's share is the polynomial's value at the holder's point (Shamir 1979). Shares of
-fewer holders than the threshold are independent of the secret, however much their holders compute.
+a block; a receiver's share is the polynomial's value at the receiver's point (Shamir 1979). Shares
+of fewer receivers than the threshold are independent of the secret, however much their receivers
+compute.
 
 The field is GF(2)[x] modulo ``x**128 + x**7 + x**2 + x + 1``, blocks are big-endian and points are
 the integers read as polynomials: the shares are those of pycryptodome's ``Shamir``, with which
@@ -35,19 +36,19 @@ OWNERS_AT_ONCE = 256
 
 
 def split(secret: bytes, points: Points, threshold: int) -> Octets:
-    """Share a secret among holders, with coefficients from the operating system's entropy.
+    """Share a secret among receivers, with coefficients from the operating system's entropy.
 
     Neither a branch nor an address depends on the secret or on the coefficients.
 
     Parameters
     ----------
     secret : its length is a multiple of 16 bytes.
-    points : the holders' points, shape (n,), different and from 1 to 65,535.
+    points : the receivers' points, shape (n,), different and from 1 to 65,535.
     threshold : how many shares give the secret back, from 2 to n.
 
     Returns
     -------
-    One share a holder, each as long as the secret, shape (n, bytes).
+    One share a receiver, each as long as the secret, shape (n, bytes).
 
     Raises
     ------
@@ -83,7 +84,7 @@ def combine(points: Points, shares: Octets) -> Octets:
 
     Parameters
     ----------
-    points : the points of the holders, shape (owners, threshold), different within a row.
+    points : the points of the receivers, shape (owners, threshold), different within a row.
     shares : their shares, shape (owners, threshold, bytes).
 
     Returns

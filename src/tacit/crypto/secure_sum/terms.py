@@ -4,7 +4,7 @@ Every client holds a vector of integers. The server learns their sum, and which 
 of the vectors it learns nothing else. A client learns who else takes part, and nothing of vectors
 or sum. The protocol is that of Bonawitz et al. 2017, "Practical Secure Aggregation for
 Privacy-Preserving Machine Learning", figure 4, on the sparse graph of Bell et al. 2020 where
-clients are many; in the place of its consistency check stands the rule of ``consistency``.
+clients are many; the rule of ``consistency`` replaces its consistency check.
 ``SumClient`` and ``SumServer`` are state machines that turn bytes into bytes: whoever runs them
 carries the messages.
 
@@ -12,14 +12,14 @@ carries the messages.
 Round      A client sends                   What the server sees of it
 =========  ===============================  ====================================================
 advertise  two public keys, a commitment    all of it; the identity key signs it
-share      sealed shares of both secrets    which neighbours they are for; it cannot open them
+share      encrypted shares of two secrets  which neighbours they are for; it cannot read them
 mask       its vector plus its masks, and   a uniformly random vector
            a signature of all keys and of
            who is announced to have shared
 certify    a signature of who sent a        all of it
            vector and who did not
 reveal     shares of seeds of those who     the seeds and keys, when ``threshold`` clients
-           sent a vector, of mask keys      reveal: together they open the sum of all sent
+           sent a vector, of mask keys      reveal: together they unmask the sum of sent
            of those who did not             vectors
 =========  ===============================  ====================================================
 
@@ -31,15 +31,15 @@ honest client reveals shares on tau signatures of its lists and digest only, and
 attempt. Two certified lists would take ``2 (tau - b) > K - b`` honest signatures: there is one at
 most. So no two honest clients reveal different kinds of share of a client. (2) The digest fixes all
 keys and who had shared, and everybody in the sum signed the same: all masked under the same graph.
-(3) Fewer than ``threshold`` holders of any client's shares collude, so that its second secret stays
-hidden. (4) The graph on the honest clients of the sum is connected: it is complete, or clients
-checked the ring's windows. Masked vectors on a connected graph are uniform given their sum
+(3) Fewer than ``threshold`` receivers of any client's shares collude, so that its second secret
+stays hidden. (4) The graph on the honest clients of the sum is connected: it is complete, or
+clients checked the ring's windows. Masked vectors on a connected graph are uniform given their sum
 (Bonawitz et al. 2017, lemma 6.1; Bell et al. 2020, section 3). (5) A client joins a new attempt
-only when the last one can no longer be opened, so that there are no two sums to subtract. It takes
-authentic identities: clients pin the roster. On a sparse graph (3) and (4) fail with probabilities
-that ``neighbours`` bounds.
+only when the last one can no longer be unmasked, so that there are no two sums to subtract. It
+takes authentic identities: clients pin the roster. On a sparse graph (3) and (4) fail with
+probabilities that ``neighbours`` bounds.
 
-**Liveness**: tau of those who sent a vector remain to the end, and ``threshold`` holders of every
+**Liveness**: tau of those who sent a vector remain to the end, and ``threshold`` receivers of every
 client's shares; else there is no sum. A client that stops can only delay the sum or leave it.
 
 **Not protected against** clients that send wrong numbers. The sum itself is exact: what it says

@@ -118,7 +118,7 @@ class PartyDesk:
         named = plan.parties[index].name
         if named != party_file.name:
             raise PlanError(
-                f"the plan calls the holder of this key {named!r}, the file {party_file.name!r}"
+                f"the plan calls the owner of this key {named!r}, the file {party_file.name!r}"
             )
         return cls(party_file, plan, index, identity)
 
