@@ -240,13 +240,13 @@ def _draw_curve(comparison: Comparison, axes: Any) -> None:
 def _draw_estimates(comparison: Comparison, axes: Any) -> None:
     """One line for each protocol; the axis is the whole range of an AUC, so that widths compare."""
     names = []
-    for place, (name, result) in enumerate(comparison.results):
+    for height, (name, result) in enumerate(comparison.results):
         names.append(f"{name}\n{_summary(result)}")
         low, high = result.auc.interval(0.95)
         if math.isfinite(high - low):
-            axes.plot([low, high], [place, place], color="C0", marker="|")
+            axes.plot([low, high], [height, height], color="C0", marker="|")
         if result.has_signal:
-            axes.plot([result.auc.value], [place], color="C0", marker="o")
+            axes.plot([result.auc.value], [height], color="C0", marker="o")
     axes.axvline(comparison.exact, color="grey", linestyle="--", label="exact AUC")
     axes.set(xlim=(0, 1), xlabel=f"AUC, with {RECORDS_INTERVAL}", yticks=range(len(names)))
     axes.set_yticklabels(names, fontsize="small")

@@ -101,8 +101,8 @@ def _by_row(first: Floats, second: Floats, salt: Floats) -> Score:
 
     def score(rows: Floats) -> Floats:
         sums = _mixed(rows, salt)
-        places = np.minimum(np.searchsorted(known, sums), known.size - 1)
-        return np.where(known[places] == sums, ratios[places], 0.0)
+        indices = np.minimum(np.searchsorted(known, sums), known.size - 1)
+        return np.where(known[indices] == sums, ratios[indices], 0.0)
 
     return score
 

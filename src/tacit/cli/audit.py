@@ -109,6 +109,6 @@ def _cases(name: str, given: dict[str, Any]) -> list[AuditCase]:
 
 
 def _show_progress(text: str) -> None:
-    """Show on a terminal what is attacked, in place of the text before."""
+    """Show on a terminal what is attacked, and replace the text before."""
     if sys.stderr.isatty():
         click.echo(f"\r\033[K{text}\r", nl=False, err=True)

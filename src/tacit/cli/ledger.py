@@ -152,7 +152,7 @@ def set_limit(
 ) -> None:
     """Set a limit, in a new book if there is none; a data set without one is never answered for.
 
-    It takes the place of the limit with the same adjacency and period, and is itself an entry of
+    It replaces the limit with the same adjacency and period, and is itself an entry of
     the ledger. What was spent before counts.
     """
     with Ledger(book) as ledger:

@@ -158,7 +158,7 @@ class Clients:
 
         Parameters
         ----------
-        values : shape (M,), numbers; they take the place of the scores.
+        values : shape (M,), numbers; they replace the scores.
         second : shape (M,), numbers: a second value of each record.
         client_ids : as in ``from_arrays``.
 

@@ -23,7 +23,7 @@ class Groups:
     Parameters
     ----------
     names : the groups, in order of their values.
-    of_record : int64, shape (M,): places in ``names``, in the order of the clients' records.
+    of_record : int64, shape (M,): indices in ``names``, in the order of the clients' records.
     agreed : whether the names were agreed on beforehand, and not read off the records. A group
         whose only record is removed is then still in the list.
 
@@ -122,7 +122,7 @@ class Groups:
             clients.scores[inside],
             clients.labels[inside],
             np.concatenate(([0], np.cumsum(sizes[client_indices]))).astype(np.int64),
-            tuple(clients.names[place] for place in client_indices) if clients.names else (),
+            tuple(clients.names[index] for index in client_indices) if clients.names else (),
             clients.simulated,
             None if clients.second is None else clients.second[inside],
             clients.unit,
@@ -132,7 +132,7 @@ class Groups:
 
 def _indices(present_names: tuple[str, ...], names: Sequence[str]) -> NDArray[np.int64]:
     """The index of each group found among the agreed names."""
-    index = {name: place for place, name in enumerate(names)}
+    index = {name: number for number, name in enumerate(names)}
     if len(index) < len(names):
         raise DataError(f"agreed groups must differ, got {', '.join(map(repr, names))}")
     for name in present_names:

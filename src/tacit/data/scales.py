@@ -34,8 +34,8 @@ class ScaleDifference:
 
     Parameters
     ----------
-    usual : the places of those with the usual scale: [0, 1], where some have it.
-    unusual : the places of the others.
+    usual : the indices of those with the usual scale: [0, 1], where some have it.
+    unusual : the indices of the others.
     usual_range, unusual_range : the least and the largest score of each group.
     """
 
@@ -49,7 +49,7 @@ class ScaleDifference:
 
         Parameters
         ----------
-        names : what clients or files are called, by place; where empty they are numbered.
+        names : what clients or files are called, by index; where empty they are numbered.
         """
         usual, unusual = (_listed(group, names) for group in (self.usual, self.unusual))
         return (
@@ -147,13 +147,13 @@ def _difference(
     low, high = scores.minimum(), scores.maximum()
     groups = [np.flatnonzero(group) for group in (usual, unusual)]
     ranges = [(float(low[group].min()), float(high[group].max())) for group in groups]
-    places = [tuple(int(place) for place in group) for group in groups]
-    return ScaleDifference(places[0], places[1], ranges[0], ranges[1])
+    indices = [tuple(int(index) for index in group) for group in groups]
+    return ScaleDifference(indices[0], indices[1], ranges[0], ranges[1])
 
 
-def _listed(places: tuple[int, ...], names: tuple[str, ...]) -> str:
-    called = [names[place] if names else f"client {place}" for place in places[:LISTED]]
-    more = len(places) - LISTED
+def _listed(indices: tuple[int, ...], names: tuple[str, ...]) -> str:
+    called = [names[index] if names else f"client {index}" for index in indices[:LISTED]]
+    more = len(indices) - LISTED
     return ", ".join(called) + (f" and {more} others" if more > 0 else "")
 
 

@@ -92,12 +92,12 @@ def open_to_read(path: Path) -> tuple[sqlite3.Connection, Identity]:
     FileNotFoundError : where there is none.
     """
     path.stat()
-    place = path.absolute().as_uri()
+    uri = path.absolute().as_uri()
     beside = path.with_name(f"{path.name}-wal")
     unchanging = not beside.exists() and not os.access(path.parent, os.W_OK)
     mode = "mode=ro&immutable=1" if unchanging else "mode=ro"
     connection = sqlite3.connect(
-        f"{place}?{mode}",
+        f"{uri}?{mode}",
         uri=True,
         timeout=WAIT_SECONDS,
         isolation_level=None,

@@ -148,7 +148,7 @@ class Ledger(Pages):
         adjacency: Adjacency = Adjacency.RECORD,
         accounting: Accounting = "basic",
     ) -> Receipt:
-        """Set a data set's limit; it takes the place of one at the same adjacency and period.
+        """Set a data set's limit; it replaces one at the same adjacency and period.
 
         What was debited before counts. Several limits hold together. Without any, nothing is
         answered; an infinite one refuses nothing. Parameters are those of ``Limit``.

@@ -33,7 +33,7 @@ class Forecast:
 
     Parameters
     ----------
-    standard_error : by privacy noise, by drawing who reports what, and by records' unknown places
+    standard_error : by privacy noise, by drawing who reports what, and by records' unknown ranks
         within cells.
     bias : how far the mean lies above the exact figure.
     smaller_class, class_error : the smaller class's size, and the standard error with which the

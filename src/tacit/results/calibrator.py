@@ -67,8 +67,8 @@ class Lines:
     def __post_init__(self) -> None:
         knots = _checked_values(self.knots, None, name="knots")
         if not (np.diff(knots) > 0).all():
-            place = int(np.argmin(np.diff(knots) > 0))
-            raise ValueError(f"knots must ascend, got {knots[place]} before {knots[place + 1]}")
+            index = int(np.argmin(np.diff(knots) > 0))
+            raise ValueError(f"knots must ascend, got {knots[index]} before {knots[index + 1]}")
         _freeze(self, knots=knots, values=_checked_values(self.values, knots.size))
 
     def __call__(self, scores: Floats) -> Floats:

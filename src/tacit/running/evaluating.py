@@ -22,7 +22,7 @@ from tacit.running.units import taken_by, unit_told
 
 IDEAL = (
     "what clients would compute together was computed by a trusted party: this process saw all of "
-    "their records; between real clients cryptography has to take its place"
+    "their records; between real clients cryptography has to replace it"
 )
 
 HERE = (

@@ -87,7 +87,7 @@ def taken_by(protocol: Protocol, clients: Clients) -> Clients:
 
     Raises
     ------
-    DataError : for scores in a unit that has no place in the range that the protocol takes.
+    DataError : for scores in a unit that has no value in the range that the protocol takes.
     """
     if clients.unit is None:
         return clients

@@ -118,7 +118,7 @@ def check_replicates(protocol: Protocol, clients: Clients) -> None:
 def check_order(protocol: Protocol, clients: Clients) -> None:
     """The order of clients and records does not matter.
 
-    It catches ties broken by position, and clients matched by place.
+    It catches ties broken by position, and clients matched by position.
     """
     turned = Clients(
         clients.scores[::-1].copy(),

@@ -35,7 +35,8 @@ def ring_scopes(clients: int, certificate_only: bool = False) -> Iterator[Scope]
     """Agreements of so many clients on a ring with two neighbours, with one list of keys for all.
 
     Any window may hold all colluders. The list names all clients or fewer, in the order of the
-    ring. Colluders have any places, but fewer than ``threshold`` of them have shares of one client.
+    ring. Colluders have any positions, but fewer than ``threshold`` of them have shares of one
+    client.
 
     Parameters
     ----------

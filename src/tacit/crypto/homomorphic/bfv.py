@@ -101,7 +101,7 @@ class BfvSecretKey:
         """
         return stored(self._encryptor.encrypt_symmetric(plaintext(polynomial, self._context)))
 
-    def decrypted(self, answer: bytes, places: Sequence[int]) -> list[int]:
+    def decrypted(self, answer: bytes, positions: Sequence[int]) -> list[int]:
         """Coefficients of an answer.
 
         Raises
@@ -121,7 +121,9 @@ class BfvSecretKey:
         plain = tenseal_api().Plaintext()
         self._decryptor.decrypt(ciphertext, plain)
         coefficients = plain.coeff_count()
-        return [int(plain.data(place)) if place < coefficients else 0 for place in places]
+        return [
+            int(plain.data(position)) if position < coefficients else 0 for position in positions
+        ]
 
     def noise_budget(self, ciphertext: bytes) -> int:
         """The number of bits by which the noise may still grow."""

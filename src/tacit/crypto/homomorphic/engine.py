@@ -23,7 +23,7 @@ attacks with ternary secrets (Homomorphic Encryption Standard, Albrecht et al. 2
 SEAL_MAGIC = b"\x5e\xa1\x10"
 HEADER_BYTES = 16
 COMPRESSION = 5
-"""The place in the header that says how the body is compressed."""
+"""Position of the header's byte that names the compression of the body."""
 MAX_OBJECT = 2**25
 CHUNK = 2**20
 

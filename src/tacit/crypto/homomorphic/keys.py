@@ -199,7 +199,7 @@ class Meeting:
         return cls(tuple(introductions), session)
 
     def index_of(self, member: Member) -> int:
-        """A party's own place.
+        """A party's index.
 
         Raises
         ------

@@ -37,7 +37,7 @@ from tacit.crypto.secure_sum.graph import Indices, certificate_size, min_in_wind
 from tacit.crypto.secure_sum.messages import pack_indices
 
 NO_DIGEST = b""
-"""In the place of a digest: the client sent no masked vector in this attempt."""
+"""Digest of a client that sent no masked vector in this attempt."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class ListRule:
     colluders : the number b of them that may collude with the server.
     min_clients : the least number of vectors in a sum.
     degree : neighbours of a client on the ring; ``clients - 1`` or more is the complete graph.
-    window_excess : members of a sum that any two disjoint windows of ``degree / 2`` places of the
-        ring must exceed, so that one of them is honest.
+    window_excess : members of a sum that any two disjoint windows of ``degree / 2`` positions of
+        the ring must exceed, so that one of them is honest.
     """
 
     clients: int
@@ -201,11 +201,11 @@ def check_windows(rule: ListRule, arranged: Indices, stayed: AbstractSet[int]) -
     """Check that those who left, and those who collude, do not cut the ring.
 
     Without the clients that left or collude, a ring whose clients have k neighbours falls apart
-    only at two gaps of k/2 places or more (Bell et al. 2020, section 3).
+    only at two gaps of k/2 positions or more (Bell et al. 2020, section 3).
 
     Raises
     ------
-    RefusedError : when two disjoint windows of k/2 places hold too few clients of the sum.
+    RefusedError : when two disjoint windows of k/2 positions hold too few clients of the sum.
     """
     if rule.degree >= arranged.size - 1:
         return

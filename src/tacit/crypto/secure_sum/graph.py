@@ -11,10 +11,10 @@ does:
 1. *A client's secrets leak*: ``threshold`` or more of some client's k neighbours collude. Their
    number is hypergeometric; a union bound over clients.
 2. *A part of the sum leaks*: without those who collude or left the ring falls apart, and the
-   server can unmask each part's sum. That takes two gaps of k/2 places. The server may choose who
-   "left" when it knows the order; so clients refuse lists by which any two disjoint windows of k/2
-   places hold at most ``window_excess`` clients of the sum, a number that colluders there exceed
-   with a small probability only: hypergeometric, a union bound over pairs of windows.
+   server can unmask each part's sum. That takes two gaps of k/2 positions. The server may choose
+   who "left" when it knows the order; so clients refuse lists by which any two disjoint windows of
+   k/2 positions hold at most ``window_excess`` clients of the sum, a number that colluders there
+   exceed with a small probability only: hypergeometric, a union bound over pairs of windows.
 3. *Lost shares*: fewer than ``threshold`` of those who hold some client's shares remain.
 4. *Refused lists*: dropouts by chance empty two windows that far.
 
@@ -201,8 +201,8 @@ def _smallest(clients: int, dropped: int, corrupted: int) -> Neighbourhood:
     reach = 1
     while reach < len(even) and not enough(even[reach]):
         reach *= 2
-    place = bisect_left(even, True, reach // 2, min(reach, len(even)), key=enough)
-    ring = _good(clients, dropped, corrupted, even[place]) if place < len(even) else None
+    position = bisect_left(even, True, reach // 2, min(reach, len(even)), key=enough)
+    ring = _good(clients, dropped, corrupted, even[position]) if position < len(even) else None
     return ring or Neighbourhood.complete(clients, corrupted, clients - dropped)
 
 
@@ -287,19 +287,19 @@ def neighbours(arranged: Indices, index: int, degree: int) -> Indices:
     """
     if arranged.size - 1 <= degree:
         return np.sort(arranged[arranged != index])
-    place = int(np.flatnonzero(arranged == index)[0])
+    position = int(np.flatnonzero(arranged == index)[0])
     half = degree // 2
     steps = np.concatenate([np.arange(-half, 0), np.arange(1, half + 1)])
-    return np.sort(arranged[(place + steps) % arranged.size])
+    return np.sort(arranged[(position + steps) % arranged.size])
 
 
 def min_in_windows(present: ArrayLike, half: int) -> int:
-    """The fewest members that two disjoint windows of ``half`` places of a ring hold together.
+    """The fewest members that two disjoint windows of ``half`` positions of a ring hold together.
 
     Parameters
     ----------
-    present : for each place of the ring, at least ``2 half`` of them, whether its client is one.
-    half : the places of a window.
+    present : for each position of the ring, at least ``2 half`` of them, whether its client is one.
+    half : the positions of a window.
 
     Examples
     --------
@@ -307,7 +307,7 @@ def min_in_windows(present: ArrayLike, half: int) -> int:
     1
     """
     members = np.asarray(present, dtype=np.int64)
-    places, reach = members.size, members.size - 2 * half + 1
+    positions, reach = members.size, members.size - 2 * half + 1
     ends = np.cumsum(np.concatenate([[0], members, members[: half - 1]]))
     counts = ends[half:] - ends[:-half]
     # least[s] is the least of counts[s], ..., counts[s + span - 1] around the ring; spans double
@@ -315,7 +315,7 @@ def min_in_windows(present: ArrayLike, half: int) -> int:
     while span < reach:
         step = min(span, reach - span)
         least, span = np.minimum(least, np.roll(least, -step)), span + step
-    return int((counts + np.roll(least, -half)).min()) if places else 0
+    return int((counts + np.roll(least, -half)).min()) if positions else 0
 
 
 def window_excess(clients: int, min_clients: int, colluders: int, degree: int) -> int:
@@ -330,7 +330,7 @@ def window_excess(clients: int, min_clients: int, colluders: int, degree: int) -
     clients : in the whole agreement.
     min_clients : the fewest that may be on the ring.
     colluders : how many of them may collude.
-    degree : the places of two windows.
+    degree : the positions of two windows.
 
     Examples
     --------
@@ -339,7 +339,7 @@ def window_excess(clients: int, min_clients: int, colluders: int, degree: int) -
     """
     from scipy import stats  # noqa: PLC0415 (half a second to import)
 
-    places = max(min_clients, degree + 2, colluders)
+    ring = max(min_clients, degree + 2, colluders)
     least = np.arange(min(degree, colluders) + 1)
-    chances = comb(clients, 2) * stats.hypergeom(places, colluders, degree).sf(least)
+    chances = comb(clients, 2) * stats.hypergeom(ring, colluders, degree).sf(least)
     return int(least[chances <= SECRECY][0])

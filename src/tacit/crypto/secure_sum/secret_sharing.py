@@ -72,8 +72,8 @@ def split(secret: bytes, points: Points, threshold: int) -> Octets:
     coefficients = _words(drawn.reshape(threshold - 1, 1, len(secret)))
     factors = points.astype(np.uint64)[:, None]
     values = np.zeros((2, points.size, len(secret) // BLOCK), dtype=np.uint64)
-    for place in range(threshold - 1):
-        values = _scaled(values ^ coefficients[:, place], factors)
+    for power in range(threshold - 1):
+        values = _scaled(values ^ coefficients[:, power], factors)
     return _octets(values ^ constant)
 
 
@@ -159,11 +159,11 @@ def _product(left: Words, right: Words) -> Words:
     """
     product = np.zeros_like(left)
     up, down = np.uint64(PIECE), np.uint64(64 - PIECE)
-    for place in range(0, 128, PIECE):
+    for bit in range(0, 128, PIECE):
         high, low = product
         raised = np.stack([high << up | low >> down, low << up ^ _folded(high >> down)])
-        shift = np.uint64(64 - PIECE - place % 64)
-        product = raised ^ _scaled(left, right[place // 64] >> shift & LAST_PIECE)
+        shift = np.uint64(64 - PIECE - bit % 64)
+        product = raised ^ _scaled(left, right[bit // 64] >> shift & LAST_PIECE)
     return product
 
 
