@@ -203,14 +203,14 @@ def _table(comparison: Comparison) -> list[str]:
 
 def _row(comparison: Comparison, name: str, result: Evaluation) -> tuple[str, ...]:
     spent = result.spent
-    asked = result.protocol.get("epsilon")
+    epsilon = result.protocol.get("epsilon")
     return (
         name,
         f"{comparison.exact:.4f}",
         f"{result.auc.value:.4f}" if result.has_signal else "no signal",
         _interval(result),
         "none" if spent.adjacency is None else spent.adjacency.value,
-        "unlimited" if math.isinf(spent.epsilon) else f"{asked:g}",
+        "unlimited" if math.isinf(spent.epsilon) else f"{epsilon:g}",
         f"{result.traffic.to_dict()['bytes_sent_per_client']['median']:,.0f}",
     )
 

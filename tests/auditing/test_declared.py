@@ -72,8 +72,8 @@ def test_half_a_guarantee_is_rejected() -> None:
     assert not found.passed
     (step,) = found.steps
     assert step.verdict == "EXCEEDED"
-    assert step.found is not None
-    assert step.found.epsilon > 0.5
+    assert step.bound is not None
+    assert step.bound.epsilon > 0.5
 
 
 def test_labels_are_guessed_from_the_fields_that_the_server_receives() -> None:

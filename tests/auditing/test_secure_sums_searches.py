@@ -50,14 +50,14 @@ def test_the_whole_rule_withstands_a_known_attack(attack: Attack) -> None:
 
 def test_a_sum_without_lies_is_determined_and_nothing_else() -> None:
     setting = complete(10, colluders=2, min_clients=7)
-    answers = HonestClients(setting).answer(truthful(Story.told(setting, range(10)), [0, 1]))
+    answers = HonestClients(setting).answer(truthful(Story.of(setting, range(10)), [0, 1]))
     assert np.flatnonzero(answers.labels >= 0).tolist() == [2, 3, 4, 5, 6, 7]
 
 
 def test_the_threshold_of_the_complete_graph_alone_stops_a_shortened_delivery_to_one() -> None:
     """Where tau shares open a secret, colluders and leavers are too few to hold a victim's."""
     lacking = complete(20, colluders=4, min_clients=14).lacking(Part.ANNOUNCED)
-    story = Story.told(lacking, range(20))
+    story = Story.of(lacking, range(20))
     attempt = short_delivery(lacking, story, victims=[0], leavers=range(1, 7))
     assert determined(HonestClients(lacking), [attempt])[0] == 0
 
@@ -123,4 +123,4 @@ def test_more_colluders_than_the_rule_bears_are_refused() -> None:
 def test_an_exhaustive_search_needs_clients_that_check_deliveries() -> None:
     setting = complete(3, 0, 2).lacking(Part.DELIVERY)
     with pytest.raises(ValueError, match="needs clients that check deliveries"):
-        Scope(setting, (Story.told(setting, range(3)),))
+        Scope(setting, (Story.of(setting, range(3)),))

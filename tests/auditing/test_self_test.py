@@ -31,9 +31,9 @@ def outcome(name: str, broken: bool, audited: StepAudit) -> TrialOutcome:
 
 def test_what_comes_out_wrong_fails() -> None:
     (step,) = audit([AuditCase("dpauc", {"thresholds": 4})], 1.0, quick=True).steps
-    assert step.found is not None
-    beyond = replace(step, found=replace(step.found, epsilon=1.5))
-    below = replace(step, found=replace(step.found, epsilon=0.1))
+    assert step.bound is not None
+    beyond = replace(step, bound=replace(step.bound, epsilon=1.5))
+    below = replace(step, bound=replace(step.bound, epsilon=0.1))
     assert outcome("a", broken=True, audited=step).verdict == "MISSED"
     assert outcome("a", broken=False, audited=beyond).verdict == "FALSE ALARM"
     assert outcome("a", broken=False, audited=below).verdict == "WEAK"

@@ -13,7 +13,7 @@ from tacit.auditing.cases import chosen_case, protocol_kinds
 from tacit.auditing.neighbours import neighbours
 from tacit.auditing.questions import copied, observe, questions_of
 from tacit.auditing.steps import (
-    POWER,
+    MIN_FRACTION,
     WHOLE_RUN,
     Effort,
     StepAudit,
@@ -92,7 +92,7 @@ def test_small_epsilons_are_not_called_weak() -> None:
     ]
     found = audit_target(first, effort=FEW)
     assert found.share is not None
-    assert found.share < POWER
+    assert found.share < MIN_FRACTION
     assert not found.weak
 
 

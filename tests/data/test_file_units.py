@@ -89,7 +89,7 @@ def test_real_numbers_are_ranked_and_not_cut(percent: Any) -> None:
     [
         ("permille", "unit must be one of probability, percent, log-odds, real, got 'permille'"),
         ({"west.csv": "percent"}, "a unit was named for west.csv, which is none of the files"),
-        ({"north.csv": "real"}, "scores in real cannot be told in probability"),
+        ({"north.csv": "real"}, "scores in real cannot be converted to probability"),
         ("probability", "scores in probability must be from 0 to 1, got"),
         ({}, "scores in probability must be from 0 to 1, got"),
     ],

@@ -38,7 +38,7 @@ def test_what_one_unit_says_another_says_too(own: Any, wanted: Any) -> None:
 @given(st.lists(st.floats(-800, 800), min_size=2, max_size=20))
 def test_conversion_never_turns_an_order_round(own: Any, wanted: Any, values: Any) -> None:
     if not are_convertible(own, wanted):
-        with pytest.raises(ValueError, match=f"scores in {own} cannot be told in {wanted}"):
+        with pytest.raises(ValueError, match=f"scores in {own} cannot be converted to {wanted}"):
             converted(values, own, wanted)
         return
     made = converted(np.sort(values), own, wanted)

@@ -48,8 +48,12 @@ def test_a_plan_and_a_partys_file_say_what_they_said(home: Path) -> None:
     assert plan == desk.plan
     assert plan.protocol == FedAUC(1.0, mechanism="randomised-response")
     assert (plan.min_clients, plan.retries, plan.on_loss, plan.deadline) == (3, 1, "fail", 120.0)
-    assert (desk.own.name, desk.own.dataset, desk.own.epsilon) == ("a", "registry", 100.0)
-    assert desk.own.adjacency is Adjacency.LABEL
+    assert (desk.party_file.name, desk.party_file.dataset, desk.party_file.epsilon) == (
+        "a",
+        "registry",
+        100.0,
+    )
+    assert desk.party_file.adjacency is Adjacency.LABEL
 
 
 def test_a_ledger_holds_what_was_spent(home: Path) -> None:

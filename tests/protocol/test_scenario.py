@@ -85,7 +85,7 @@ def test_shares_are_distributions(
     area: float, form: Form, share: float, cells: int, threshold: float
 ) -> None:
     shape = Shape(area, form)
-    for own in shape.shares(cells, share):
+    for own in shape.cell_fractions(cells, share):
         assert own.shape == (cells,)
         assert np.all(own >= 0)
         assert abs(own.sum() - 1) < 1e-9

@@ -101,9 +101,9 @@ def received_fields(protocol: Protocol, sizes: AttackSizes, seed: int) -> Iterat
     as a linear discriminant of independent numbers does. It then guesses the label of other draws.
     """
     clients = protocol.audit_federation(RECORDS, protocol.lone_records)
-    asked = questions_of(protocol, clients, simulated(seed, None))
-    other = next(neighbours(clients, Adjacency.LABEL, asked[0].client))
-    target = Target("fields", tuple(asked), protocol.guarantee, Adjacency.LABEL)
+    questions = questions_of(protocol, clients, simulated(seed, None))
+    other = next(neighbours(clients, Adjacency.LABEL, questions[0].client))
+    target = Target("fields", tuple(questions), protocol.guarantee, Adjacency.LABEL)
     seeds = np.random.SeedSequence(seed).generate_state(4, np.uint64)
     tries = LABEL_TRIES * sizes.trials
     first, second, *guessed = (

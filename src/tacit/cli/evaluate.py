@@ -245,10 +245,10 @@ def _by_client(ledgers: tuple[str, ...]) -> dict[str, str]:
     return by_client
 
 
-def _client_and_file(given: str) -> tuple[str, str]:
-    name, equals, file = given.rpartition("=")
+def _client_and_file(text: str) -> tuple[str, str]:
+    name, equals, file = text.rpartition("=")
     if not (name and equals and file):
-        raise click.UsageError(f"--ledger must be CLIENT=FILE, got {given!r}")
+        raise click.UsageError(f"--ledger must be CLIENT=FILE, got {text!r}")
     return name, file
 
 

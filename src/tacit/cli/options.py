@@ -75,13 +75,13 @@ class SettingsCommand(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The parameters, with the settings among them."""
-        given = super().get_params(ctx)
-        taken = {name for parameter in given for name in (*parameter.opts, parameter.name)}
+        parameters = super().get_params(ctx)
+        taken = {name for parameter in parameters for name in (*parameter.opts, parameter.name)}
         names = ctx.meta.get(CHOSEN) or tuple(self._source.names())
         options = self._options(names)
         added = [each for each in options if taken.isdisjoint((*each.opts, each.name))]
-        position = 1 + next(i for i, each in enumerate(given) if each.name == self._after)
-        return [*given[:position], *added, *given[position:]]
+        position = 1 + next(i for i, each in enumerate(parameters) if each.name == self._after)
+        return [*parameters[:position], *added, *parameters[position:]]
 
     def _options(self, names: tuple[str, ...]) -> list[click.Option]:
         """The options of these protocols' settings, made once: click tells them apart as objects.
@@ -227,9 +227,9 @@ def _sentence(text: str, labels: list[str], protocols: int) -> str:
 
 def chosen_protocol(name: str, settings: Mapping[str, Any], source: Source = PROTOCOLS) -> Protocol:
     """The protocol with the settings that were given, all of which it must use."""
-    given = {key: value for key, value in settings.items() if value is not None}
+    chosen = {key: value for key, value in settings.items() if value is not None}
     try:
-        return source.protocol_of(name, given)
+        return source.protocol_of(name, chosen)
     except SettingError as error:
         flag, choice = f"--{error.name.replace('_', '-')}", f"{CHOICE} {name}"
         if error.missing:

@@ -46,8 +46,8 @@ class Columns:
     @property
     def names(self) -> list[str]:
         """The names of the columns, each once."""
-        wanted = (self.score, self.label, self.client, self.second, self.group)
-        return list(dict.fromkeys(name for name in wanted if name is not None))
+        names = (self.score, self.label, self.client, self.second, self.group)
+        return list(dict.fromkeys(name for name in names if name is not None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,14 +145,14 @@ def _listed(names: Sequence[str]) -> str:
 
 def require_types(schema: pa.Schema, columns: Columns, source: str) -> None:
     """Refuse columns whose type cannot be what they stand for."""
-    wanted: list[tuple[str | None, Callable[[Any], bool], str]] = [
+    requirements: list[tuple[str | None, Callable[[Any], bool], str]] = [
         (columns.score, is_number, "numbers"),
         (columns.label, is_label, "0/1 or booleans"),
         (columns.client, is_id, "integers or strings"),
         (columns.second, is_number, "numbers"),
         (columns.group, is_id, "integers or strings"),
     ]
-    for name, accepts, description in (entry for entry in wanted if entry[0] is not None):
+    for name, accepts, description in (entry for entry in requirements if entry[0] is not None):
         kind = schema.field(name).type
         values = kind.value_type if pa.types.is_dictionary(kind) else kind
         if not (accepts(values) or pa.types.is_null(values)):

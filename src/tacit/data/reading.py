@@ -149,10 +149,10 @@ def _read_all(
 
 
 def _distinct_sources(paths: FilePath | Sequence[FilePath]) -> list[str]:
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    if not given:
+    listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if not listed:
         raise DataError("at least one file is needed, got none")
-    sources = [os.fspath(path) for path in given]
+    sources = [os.fspath(path) for path in listed]
     seen: set[Path] = set()
     for source in sources:
         path = Path(source).resolve()

@@ -158,14 +158,14 @@ class Ledger(Pages):
         ValueError : for values outside ``Limit``'s bounds.
         LedgerError : where the ledger cannot be written or does not verify.
         """
-        wanted = Limit(dataset, float(epsilon), float(delta), adjacency, period, accounting)
+        limit = Limit(dataset, float(epsilon), float(delta), adjacency, period, accounting)
         with self._write() as clock:
             return self._append(
                 LIMIT,
                 clock,
-                dataset=wanted.dataset,
-                epsilon=wanted.epsilon,
-                delta=wanted.delta,
+                dataset=limit.dataset,
+                epsilon=limit.epsilon,
+                delta=limit.delta,
                 adjacency=adjacency.value,
                 period=None if period is None else period // MICROSECOND,
                 accounting=accounting,
@@ -380,12 +380,12 @@ def answer_once(book: Ledger, entry: Entry, compute: Callable[[], bytes]) -> byt
 def _excess_told(entry: Entry, passed: StepCost) -> str:
     """For the owner: what was asked, what is spent and what the limit is."""
     limit, cost = passed.limit, entry.cost
-    asked = "without limit" if np.isinf(cost.epsilon) else f"epsilon {cost.epsilon:g}"
+    budget = "without limit" if np.isinf(cost.epsilon) else f"epsilon {cost.epsilon:g}"
     at = f"at {cost.adjacency.value} adjacency" if cost.adjacency else "at no adjacency"
     span = "" if limit.period is None else f" in {limit.period}"
     lost = f", {passed.unlimited} debits without limit" if passed.unlimited else ""
     return (
-        f"{entry.protocol} asks data set {entry.dataset!r} to spend {asked}, delta {cost.delta:g} "
+        f"{entry.protocol} asks data set {entry.dataset!r} to spend {budget}, delta {cost.delta:g} "
         f"{at}; its limit{span} is epsilon {limit.epsilon:g}, delta {limit.delta:g} at "
         f"{limit.adjacency.value} adjacency ({limit.accounting}), of which epsilon "
         f"{passed.epsilon:g}, delta {passed.delta:g}, rho {passed.rho:g}{lost} are spent"

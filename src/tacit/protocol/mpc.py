@@ -79,7 +79,7 @@ class SharedRun(ABC):
         Parameters
         ----------
         name, function : as in ``shares``.
-        inputs : of each input the summands of this client (``crypto.summands.held``).
+        inputs : of each input the summands of this client (``crypto.summands.known_summands``).
 
         Raises as ``shares`` does.
         """

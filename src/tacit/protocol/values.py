@@ -101,8 +101,8 @@ def decode_values(
     ------
     MessageError : for bytes that ``encode_values`` did not make.
     """
-    given = decode(message)
-    structure, blob = given.pop(STRUCTURE, None), given.pop(BLOB, None)
+    fields = decode(message)
+    structure, blob = fields.pop(STRUCTURE, None), fields.pop(BLOB, None)
     if not isinstance(structure, np.ndarray) or not isinstance(blob, np.ndarray):
         raise MessageError("a message of values has a structure and its bytes")
     _check_structure(structure.nbytes)
@@ -110,7 +110,7 @@ def decode_values(
         tree = json.loads(structure.tobytes())
     except (ValueError, RecursionError):
         raise MessageError("the structure of values is not JSON") from None
-    unpacker = _Unpacker(given, blob.tobytes(), {kind.name: kind for kind in kinds}, opaque)
+    unpacker = _Unpacker(fields, blob.tobytes(), {kind.name: kind for kind in kinds}, opaque)
     unpacked = unpacker.unpacked(tree)
     unpacker.finish()
     if not isinstance(unpacked, dict):

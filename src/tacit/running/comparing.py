@@ -20,7 +20,7 @@ from tacit.results.evaluation import Evaluation, Traffic
 from tacit.results.server_result import ComparisonResult, ServerResult
 from tacit.running.evaluating import noise_name, noise_source, simulation_warnings
 from tacit.running.simulation import Run, simulate
-from tacit.running.units import unit_told
+from tacit.running.units import result_unit
 
 
 def compare(
@@ -123,7 +123,7 @@ def _evaluation(
         federation=federation,
         simulated=clients.simulated or not isinstance(source, SystemNoise),
         time=None if isinstance(source, SimulatedNoise) else datetime.now(UTC),
-        unit=unit_told(protocol, clients),
+        unit=result_unit(protocol, clients),
     )
 
 

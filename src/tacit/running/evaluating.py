@@ -18,7 +18,7 @@ from tacit.results.server_result import ServerResult
 from tacit.running.mpc.processes import NO_LEDGERS, Ledgers
 from tacit.running.mpc.runner import MPCRun, run_mpc
 from tacit.running.simulation import Run, replicate, simulate
-from tacit.running.units import taken_by, unit_told
+from tacit.running.units import result_unit, taken_by
 
 IDEAL = (
     "what clients would compute together was computed by a trusted party: this process saw all of "
@@ -121,7 +121,7 @@ def evaluate(
         federation=federation,
         simulated=clients.simulated or not isinstance(source, SystemNoise),
         time=None if isinstance(source, SimulatedNoise) else datetime.now(UTC),
-        unit=unit_told(protocol, clients),
+        unit=result_unit(protocol, clients),
     )
 
 

@@ -56,7 +56,7 @@ POLL_SECONDS = 0.05
 MAX_POLL_SECONDS = 0.5
 POLL_FRACTION = 1 / 20
 """The time between two looks, as a fraction of the time since something last came."""
-REST = 1.0
+WAIT_RATIO = 1.0
 """Waiting for replies takes at least so many times as long as looking for them."""
 
 NONCE_BYTES = 16
@@ -101,14 +101,14 @@ class Nodes:
         RunError : when fewer came than the plan needs.
         """
         ends = time.monotonic() + self._plan.deadline
-        asked: set[int] = set()
+        greeted: set[int] = set()
         since = time.monotonic()
         while len(self.node_of) < len(self._plan.parties) and time.monotonic() < ends:
-            new = set(self._grid.get_node_ids()) - asked
+            new = set(self._grid.get_node_ids()) - greeted
             if not new:
                 time.sleep(_poll_seconds(time.monotonic() - since))
                 continue
-            asked |= new
+            greeted |= new
             words = {"version": VERSION, "digest": self._digest, "nonce": self._nonce}
             hello = RecordDict({SAID: ConfigRecord(words)})
             self._greet(dict.fromkeys(new, hello), max(ends - time.monotonic(), 1.0))
@@ -182,7 +182,7 @@ class Nodes:
         ends, waiting = time.monotonic() + seconds, set(self._grid.push_messages(messages))
         since = time.monotonic()
         while waiting:
-            asked = time.monotonic()
+            started = time.monotonic()
             for reply in self._grid.pull_messages(waiting):
                 waiting.discard(reply.metadata.reply_to_message_id)
                 since = time.monotonic()
@@ -190,7 +190,9 @@ class Nodes:
             now = time.monotonic()
             if not waiting or now >= ends:
                 break
-            time.sleep(min(max(_poll_seconds(now - since), REST * (now - asked)), ends - now))
+            time.sleep(
+                min(max(_poll_seconds(now - since), WAIT_RATIO * (now - started)), ends - now)
+            )
 
     def _take(self, coordinator: Coordinator, replies: Iterable[Any], journal: Journal) -> None:
         owners = {node: index for index, node in self.node_of.items()}

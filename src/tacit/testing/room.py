@@ -136,10 +136,10 @@ class _RoomRun(SharedRun):
 
         return self._share(summands_held, computed)
 
-    def _share(self, given: Any, computed: Callable[[list[Any]], Any]) -> Words:
+    def _share(self, value: Any, computed: Callable[[list[Any]], Any]) -> Words:
         key, self._calls = f"{self._name} {self._calls}", self._calls + 1
         index = self._members[self.rank]
-        self._room.leave((key, index, "input"), given)
+        self._room.leave((key, index, "input"), value)
         if self.rank == 0:
             inputs = [self._room.take((key, member, "input")) for member in self._members]
             output = np.asarray(computed(inputs), dtype=np.int64)

@@ -23,7 +23,7 @@ from tacit.crypto.secure_sum.consistency import (
     lists_statement,
 )
 from tacit.crypto.secure_sum.graph import (
-    SECRECY,
+    MAX_LEAK_CHANCE,
     certificate_size,
     default_colluders,
     min_in_windows,
@@ -124,9 +124,9 @@ def test_colluders_fill_windows_no_more_often_than_bounded(
     beta = window_excess(*numbers)
     for places in range(min_clients, clients + 1, 10):
         chance = stats.hypergeom(places, colluders, degree).sf(beta) * comb(clients, 2)
-        assert chance <= SECRECY
+        assert chance <= MAX_LEAK_CHANCE
     below = stats.hypergeom(min_clients, colluders, degree).sf(beta - 1) * comb(clients, 2)
-    assert below > SECRECY
+    assert below > MAX_LEAK_CHANCE
 
 
 @pytest.mark.parametrize(

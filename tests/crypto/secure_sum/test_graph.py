@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from tacit.crypto.secure_sum.graph import (
-    COMPLETION,
-    SECRECY,
+    MAX_LEAK_CHANCE,
+    MAX_LOSS_CHANCE,
     Neighbourhood,
     arrange,
     certificate_size,
@@ -125,9 +125,9 @@ def test_the_smallest_degree_and_threshold_within_the_bounds(
     def good(degree: int, threshold: int) -> bool:
         excess = window_excess(clients, clients - gone, bad, degree)
         return bool(
-            refusal_chance(clients, gone, degree, excess) <= COMPLETION
-            and leak_chance(clients, gone, bad, degree, threshold) <= SECRECY
-            and loss_chance(clients, gone, degree, threshold) <= COMPLETION
+            refusal_chance(clients, gone, degree, excess) <= MAX_LOSS_CHANCE
+            and leak_chance(clients, gone, bad, degree, threshold) <= MAX_LEAK_CHANCE
+            and loss_chance(clients, gone, degree, threshold) <= MAX_LOSS_CHANCE
         )
 
     degrees = range(2, clients - gone - 1, 2)

@@ -20,7 +20,7 @@ from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.protocols.paired.shared_kernels import kernel_codes
 from tacit.running.mpc.frames import Frame
-from tacit.running.mpc.party_program import told
+from tacit.running.mpc.party_program import reason_of
 from tacit.running.mpc.processes import MPCSettings, Parties
 from tacit.running.mpc.runner import MPCRun, answer_mpc, run_mpc
 from tacit.running.session.coordinator import Coordinator
@@ -196,11 +196,11 @@ def test_why_a_party_failed_tells_nothing_of_its_records(
     """The aggregator reads the reason; what is wrong with a record is for the party's own log."""
     with pytest.raises(DataError, match=r"1\.2345678") as failed:
         kernel_codes("auc", np.array([[1.2345678], [1.0]]), np.array([True]))
-    assert told(failed.value) == "its records do not fit the protocol"
+    assert reason_of(failed.value) == "its records do not fit the protocol"
     assert "1.2345678" in capsys.readouterr().err
     quoting = MalformedMessageError("this message cannot be answered: score 0.512 in row 17")
     quoting.__cause__ = ValueError("score 0.512 in row 17")
-    assert told(quoting) == "it cannot answer a message; its own log says why"
+    assert reason_of(quoting) == "it cannot answer a message; its own log says why"
     assert "row 17" in capsys.readouterr().err
-    assert told(MPCError("the link broke")) == "the link broke"
-    assert told(KeyError("rank")) == "KeyError: 'rank'"
+    assert reason_of(MPCError("the link broke")) == "the link broke"
+    assert reason_of(KeyError("rank")) == "KeyError: 'rank'"

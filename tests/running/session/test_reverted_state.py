@@ -83,18 +83,18 @@ class Attack:
     def copy(self) -> None:
         """Keep the state as it is."""
         self.copies.append(self.home / f"copy-{len(self.copies)}")
-        self.party("a").own.state.mkdir(mode=0o700, exist_ok=True)
-        shutil.copytree(self.party("a").own.state, self.copies[-1])
+        self.party("a").party_file.state.mkdir(mode=0o700, exist_ok=True)
+        shutil.copytree(self.party("a").party_file.state, self.copies[-1])
 
     def revert(self, copy: int = -1) -> None:
         """Put the state back as it was."""
-        shutil.rmtree(self.party("a").own.state)
-        shutil.copytree(self.copies[copy], self.party("a").own.state)
+        shutil.rmtree(self.party("a").party_file.state)
+        shutil.copytree(self.copies[copy], self.party("a").party_file.state)
 
     @property
     def debited(self) -> float:
         """The sum of all debits of party a."""
-        with Ledger(self.party("a").own.ledger) as ledger:
+        with Ledger(self.party("a").party_file.ledger) as ledger:
             ledger.verify()
             return sum(line.epsilon for line in ledger.lines() if line.kind == "debit")
 
@@ -197,7 +197,7 @@ def test_a_state_that_is_older_answers_no_other_question(tmp_path: Path) -> None
 
 def test_a_ledger_that_is_older_than_the_state_is_not_gone_on_from(tmp_path: Path) -> None:
     attack = Attack(tmp_path, TWO_ROUNDS)
-    ledger = attack.party("a").own.ledger
+    ledger = attack.party("a").party_file.ledger
     shutil.copy(ledger, tmp_path / "backup.db")
     attack.go_on()
     shutil.copy(tmp_path / "backup.db", ledger)
@@ -265,7 +265,9 @@ def test_state_and_its_name_are_on_disk_before_the_reply(
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "replace", renamed)
     desk.answer(attack.letters[-1][0])
-    folder, home = (place.stat().st_ino for place in (desk.own.state, desk.own.state.parent))
-    (state,) = (path.stat().st_ino for path in desk.own.state.glob("*.run"))
+    folder, home = (
+        place.stat().st_ino for place in (desk.party_file.state, desk.party_file.state.parent)
+    )
+    (state,) = (path.stat().st_ino for path in desk.party_file.state.glob("*.run"))
     assert [("sync", state), ("rename", state), ("sync", folder)] == seen[-3:]
     assert ("sync", home) in seen

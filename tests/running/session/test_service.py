@@ -69,7 +69,7 @@ def carried(home: Path, identity: Identity, noise: Any = None) -> Coordinator:
 
 
 def pooled(home: Path) -> Clients:
-    files = [str(desk.own.records) for desk in desks_of(home)]
+    files = [str(desk.party_file.records) for desk in desks_of(home)]
     return read(files)
 
 
@@ -232,7 +232,7 @@ def test_a_stranger_is_not_answered(tmp_path: Path) -> None:
     for message in (b"", b"x" * 40, b"x" * 400):
         with pytest.raises(SignedMessageError):
             desk.answer(message)
-    assert not list(desk.own.state.glob("*.run"))
+    assert not list(desk.party_file.state.glob("*.run"))
 
 
 def test_letters_of_two_runs_do_not_mix(tmp_path: Path) -> None:
@@ -312,7 +312,7 @@ def test_a_party_killed_while_it_opens_does_not_get_the_session_back(
 
 def notes_on_disk(home: Path, name: str) -> list[Any]:
     """The names of the notes in a party's state file."""
-    (state,) = PartyDesk.open(home / name / "party.toml").own.state.glob("*.run")
+    (state,) = PartyDesk.open(home / name / "party.toml").party_file.state.glob("*.run")
     return list(decode_values(state.read_bytes(), opaque=True)["notes"])
 
 
@@ -367,7 +367,7 @@ def test_a_state_that_was_damaged_is_not_gone_on_from(tmp_path: Path) -> None:
     letters = coordinator.open()
     desk = desks_of(tmp_path)[0]
     desk.answer(letters[0])
-    (state,) = desk.own.state.glob("*.run")
+    (state,) = desk.party_file.state.glob("*.run")
     state.write_bytes(state.read_bytes()[:-40])
     with pytest.raises(SignedMessageError, match="is damaged"):
         desk.answer(letters[0])
@@ -405,7 +405,7 @@ def answered_or_killed(desk: PartyDesk, letter: bytes, after: int) -> bytes | No
 
 
 def debits_of(desk: PartyDesk) -> list[str]:
-    with Ledger(desk.own.ledger) as book:
+    with Ledger(desk.party_file.ledger) as book:
         book.verify()
         return [line.step for line in book.lines() if line.step is not None]
 

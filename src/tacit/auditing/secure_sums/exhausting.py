@@ -247,8 +247,8 @@ class _Lists:
             return np.array([-1])
         story = attempt.stories[attempt.story[k]]
         announced, agreeing = masked.announced[k], self._honest.agreeing(masked, masked.digests[k])
-        asked = (k, story.transcript, announced, agreeing)
-        if asked not in self._accepted:
+        key = (k, story.transcript, announced, agreeing)
+        if key not in self._accepted:
             accepted = [
                 index
                 for index, (stayed, left) in enumerate(zip(self._stayed, self._left, strict=True))
@@ -256,8 +256,8 @@ class _Lists:
                     k, story, announced, _members(stayed), _members(left), agreeing
                 )
             ]
-            self._accepted[asked] = np.array(accepted or [-1])
-        return self._accepted[asked]
+            self._accepted[key] = np.array(accepted or [-1])
+        return self._accepted[key]
 
     def _solve(self, attempt: Attempt, masked: Masked, chosen: Indices, weight: int) -> None:
         left = self._left[chosen] & (chosen >= 0)[..., None]

@@ -28,7 +28,7 @@ def complete_scopes(clients: int) -> Iterator[Scope]:
             for colluding in range(bearable + 1):
                 rule = ListRule(clients, bearable, min_clients, clients - 1, 0)
                 setting = Setting(rule, tau, _last(clients, colluding))
-                yield Scope(setting, (Story.told(setting, range(clients)),))
+                yield Scope(setting, (Story.of(setting, range(clients)),))
 
 
 def ring_scopes(clients: int, certificate_only: bool = False) -> Iterator[Scope]:

@@ -38,11 +38,11 @@ from tacit.crypto.secure_sum.masking import WIDE, expand
 
 Indices = NDArray[np.int64]
 
-COMPLETE = 64
+MAX_COMPLETE = 64
 """Largest number of clients of which each masks with every other."""
 
-SECRECY = 2.0**-40
-COMPLETION = 2.0**-30
+MAX_LEAK_CHANCE = 2.0**-40
+MAX_LOSS_CHANCE = 2.0**-30
 ROUNDING = 1e-9
 """0.29 of 100 clients are 29 of them."""
 
@@ -139,7 +139,7 @@ class Neighbourhood:
     ) -> Neighbourhood:
         """Complete up to 64 clients, sparse above; parameters as for ``complete``, but that a
         sparse graph without ``min_clients`` bears three clients in ten that drop out."""
-        if clients <= COMPLETE:
+        if clients <= MAX_COMPLETE:
             return cls.complete(clients, colluders, min_clients)
         corrupted = default_colluders(clients) if colluders is None else colluders
         dropped = floor(0.3 * clients + ROUNDING) if min_clients is None else clients - min_clients
@@ -211,11 +211,11 @@ def _good(clients: int, dropped: int, corrupted: int, degree: int) -> Neighbourh
     min_clients = clients - dropped
     thresholds = np.arange((degree + 1) // 2 + 1, min(degree + 1, min_clients) + 1)
     excess = window_excess(clients, min_clients, corrupted, degree)
-    if not thresholds.size or refusal_chance(clients, dropped, degree, excess) > COMPLETION:
+    if not thresholds.size or refusal_chance(clients, dropped, degree, excess) > MAX_LOSS_CHANCE:
         return None
     leaks = leak_chance(clients, dropped, corrupted, degree, thresholds)
     losses = loss_chance(clients, dropped, degree, thresholds)
-    good = thresholds[(leaks <= SECRECY) & (losses <= COMPLETION)]
+    good = thresholds[(leaks <= MAX_LEAK_CHANCE) & (losses <= MAX_LOSS_CHANCE)]
     return Neighbourhood(degree, int(good[0]), min_clients, corrupted) if good.size else None
 
 
@@ -342,4 +342,4 @@ def window_excess(clients: int, min_clients: int, colluders: int, degree: int) -
     ring = max(min_clients, degree + 2, colluders)
     least = np.arange(min(degree, colluders) + 1)
     chances = comb(clients, 2) * stats.hypergeom(ring, colluders, degree).sf(least)
-    return int(least[chances <= SECRECY][0])
+    return int(least[chances <= MAX_LEAK_CHANCE][0])

@@ -29,7 +29,7 @@ MAX_POINT = 2**16 - 1
 PIECE = 16
 LAST_PIECE = np.uint64(2**PIECE - 1)
 ONE = np.array([[0], [1]], dtype=np.uint64)
-FEW = 16
+MAX_ONE_BY_ONE = 16
 """Largest number of elements that are inverted one by one."""
 OWNERS_AT_ONCE = 256
 """Secrets that are combined together."""
@@ -176,7 +176,7 @@ def _inverses(values: Words) -> Words:
     """Inverses of nonzero elements, shape (2, n), from those of the products of pairs of them
     (Montgomery 1987)."""
     count = values.shape[1]
-    if count <= FEW:
+    if count <= MAX_ONE_BY_ONE:
         return _words(np.frombuffer(b"".join(map(_inverse, _integers(values))), np.uint8))
     paired = np.concatenate([values, ONE], axis=1) if count % 2 else values
     first, second = paired[:, ::2], paired[:, 1::2]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.crypto.summands import held, summands_of
+from tacit.crypto.summands import known_summands, summands_of
 from tacit.data.clients import Clients, Ragged
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply
@@ -48,7 +48,10 @@ class RankProgram(MPCProgram):
         sizes = _sizes(peers)
         members = range(min(len(sizes), RANKING))
         parts = summands_of(rank_keys(codes, peers.index), len(members))
-        shares = {rank: np.stack([parts[k] for k in held(rank, len(members))]) for rank in members}
+        shares = {
+            rank: np.stack([parts[k] for k in known_summands(rank, len(members))])
+            for rank in members
+        }
         for rank in members:
             if rank != peers.index:
                 peers.send(rank, _encoded(shares[rank]))

@@ -128,9 +128,9 @@ def check_parties(desks: Sequence[PartyDesk]) -> None:
     for desk in desks:
         sentences = doubts(desk)
         if sentences:
-            raise DataError(f"{desk.own.records}: {sentences[0]}")
-    if all(desk.own.unit is None for desk in desks):
-        files = [str(desk.own.records) for desk in desks]
+            raise DataError(f"{desk.party_file.records}: {sentences[0]}")
+    if all(desk.party_file.unit is None for desk in desks):
+        files = [str(desk.party_file.records) for desk in desks]
         check_scales(files, [desk.records for desk in desks], [None] * len(files))
 
 

@@ -20,7 +20,7 @@ from tacit.running.deployment.guards import write_ticket
 from tacit.running.deployment.programs import DeploymentError, Tell, plain
 from tacit.running.deployment.server import CONNECTION, Coordinator, runs_of
 
-OURS = "tacit: "
+LOG_PREFIX = "tacit: "
 """The beginning of every line that the coordinator's own program writes."""
 STARTED = re.compile(r"Successfully started run (\d+)")
 SLACK = 90.0
@@ -108,8 +108,8 @@ def _number(line: str) -> str:
 
 
 def _report(line: str, tell: Tell, verbose: Tell | None) -> None:
-    if line.startswith(OURS):
-        tell(line.removeprefix(OURS))
+    if line.startswith(LOG_PREFIX):
+        tell(line.removeprefix(LOG_PREFIX))
     elif verbose is not None and line:
         verbose(line)
 

@@ -211,21 +211,21 @@ def register_nodes(coordinator: Coordinator, tell: Tell | None = None) -> list[s
     KeyFileError : for a file that holds no node key.
     DeploymentError : when the server refuses one.
     """
-    wanted = _wanted(coordinator.nodes)
+    node_keys = _node_keys(coordinator.nodes)
     known = coordinator.registered()
     flower = coordinator.flower(tell)
-    for name in [name for name, node in known.items() if wanted.get(name) != node["key"]]:
+    for name in [name for name, node in known.items() if node_keys.get(name) != node["key"]]:
         flower.call("flwr", "supernode", "unregister", known[name]["node"], CONNECTION)
         del known[name]
         coordinator.note_registered(known)
-    new = [name for name in wanted if name not in known]
+    new = [name for name in node_keys if name not in known]
     with ThreadPoolExecutor(max_workers=3) as pool:
         calls = {
             name: pool.submit(_register, flower, coordinator.nodes / f"{name}.pub", name)
             for name in new
         }
     done = {name: call.result() for name, call in calls.items() if call.exception() is None}
-    known |= {name: {"key": wanted[name], "node": number} for name, number in done.items()}
+    known |= {name: {"key": node_keys[name], "node": number} for name, number in done.items()}
     coordinator.note_registered(known)
     for name in new:
         calls[name].result()
@@ -246,15 +246,15 @@ def runs_of(coordinator: Coordinator, tell: Tell | None = None) -> list[dict[str
     return list(coordinator.flower(tell).call("flwr", "list", CONNECTION)["runs"])
 
 
-def _wanted(folder: Path) -> dict[str, str]:
+def _node_keys(folder: Path) -> dict[str, str]:
     """The public node keys in a folder, by name."""
-    wanted: dict[str, str] = {}
+    node_keys: dict[str, str] = {}
     for path in sorted(folder.glob("*.pub")):
         key = checked_node_key(path).decode().strip()
-        if key in wanted.values():
+        if key in node_keys.values():
             raise KeyFileError(f"{path} holds the key of another node")
-        wanted[path.stem] = key
-    return wanted
+        node_keys[path.stem] = key
+    return node_keys
 
 
 def _register(flower: Flower, key: Path, name: str) -> str:

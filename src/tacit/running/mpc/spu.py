@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.crypto.summands import SEED_BYTES, held, words_of
+from tacit.crypto.summands import SEED_BYTES, known_summands, words_of
 from tacit.protocol.mpc import Function, MPCError, SharedRun, Words
 
 FRACTION_BITS = 18
@@ -56,14 +56,14 @@ def runtime_config(parties: int, transfers: str) -> Any:
 
     Of SPU's settings only its JSON form reaches the kind of oblivious transfers.
     """
-    wanted = {
+    settings = {
         "protocol": PROTOCOLS[parties],
         "field": "FM64",
         "fxp_fraction_bits": FRACTION_BITS,
         "cheetah_2pc_config": {"ot_kind": transfers},
     }
     config = library("spu.libspu").RuntimeConfig()
-    if not config.ParseFromJsonString(json.dumps(wanted)):
+    if not config.ParseFromJsonString(json.dumps(settings)):
         raise MPCError("SPU does not take its configuration")
     return config
 
@@ -226,10 +226,10 @@ class SPURun(SharedRun):
         seeds = {p: raw[k * SEED_BYTES : (k + 1) * SEED_BYTES] for k, p in enumerate(seeded)}
         summands = {index: words_of(seed, shape) for index, seed in seeds.items()}
         if owner in self._summands_of(self.rank):
-            given = np.frombuffer(bytes(self._context.recv(owner)), dtype="<u8")
-            if given.size != int(np.prod(shape)):
-                raise MPCError(f"a party sent {given.size} words of an input of shape {shape}")
-            summands[owner] = given.reshape(shape)
+            words = np.frombuffer(bytes(self._context.recv(owner)), dtype="<u8")
+            if words.size != int(np.prod(shape)):
+                raise MPCError(f"a party sent {words.size} words of an input of shape {shape}")
+            summands[owner] = words.reshape(shape)
         return [summands[index] for index in self._summands_of(self.rank)]
 
     def _hand_over(self, owner: int, summand: Words) -> None:
@@ -239,7 +239,7 @@ class SPURun(SharedRun):
                 self._context.send(index, summand.astype("<u8").tobytes())
 
     def _summands_of(self, rank: int) -> tuple[int, ...]:
-        return held(rank, self.parties)
+        return known_summands(rank, self.parties)
 
     def _share(self, summands: Sequence[Words]) -> Any:
         meta = self._spu.ValueMeta()

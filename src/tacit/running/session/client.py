@@ -63,7 +63,7 @@ REFUSED = "it refuses what the coordinator sent"
 class _Sum:
     """A secure sum in which the party takes part."""
 
-    asked: bytes
+    query_bytes: bytes
     query: Query
     layout: Layout
     terms: SumTerms
@@ -223,7 +223,7 @@ class Party:
             "sum": None
             if begun is None
             else {
-                "ask": begun.asked,
+                "ask": begun.query_bytes,
                 "attempt": begun.attempt,
                 "rounds": begun.rounds,
                 "payment": begun.payment,
@@ -248,7 +248,7 @@ class Party:
         self._computed_with = values.get("computed_with", [])
         waiting = values.get("computation")
         if waiting is not None:
-            self._computation = self._asked_together(waiting["query"], waiting["secret"])
+            self._computation = self._computation_of(waiting["query"], waiting["secret"])
         begun = values["sum"]
         if begun is not None:
             query = decode_query(begun["ask"], self._agreement.protocol)
@@ -366,8 +366,8 @@ class Party:
         """Give up an attempt: erase its secrets, so that nobody can ever unmask its vector."""
         content = named_values(message.body, step=str, attempt=int)
         begun = self._sum
-        asked = (content["step"], content["attempt"])
-        if begun is None or asked != (begun.query.step.name, begun.attempt):
+        named = (content["step"], content["attempt"])
+        if begun is None or named != (begun.query.step.name, begun.attempt):
             raise StaleMessageError("no such attempt at a sum is open")
         return begun.client.give_up()
 
@@ -406,7 +406,7 @@ class Party:
 
     def _to_mpc(self, message: SignedMessage, request: bytes) -> bytes:
         """Announce how the others reach this party, for a query that it would compute with them."""
-        begun = self._asked_together(message.body, {})
+        begun = self._computation_of(message.body, {})
         if self._transport is None:
             raise DeclinedError(UNREACHABLE)
         if begun.query.step.name in self._computed_with:
@@ -423,7 +423,7 @@ class Party:
         content, signature = announced(name, self.index, self._identity, announcement.public, offer)
         return encode_values({"announcement": content, "signature": signature})
 
-    def _asked_together(self, request: bytes, secret: dict[str, Any]) -> _Computation:
+    def _computation_of(self, request: bytes, secret: dict[str, Any]) -> _Computation:
         """A query for a computation among no fewer parties than agreed, this one among them."""
         message, members = read_members(request, len(self._agreement.parties))
         query = self._checked(decode_query(message, self._agreement.protocol), View.MPC)
@@ -440,15 +440,15 @@ class Party:
         if begun is None or transport is None:
             raise StaleMessageError("no computation was announced")
         name = query_name(self._agreement, message.session, begun.request)
-        given = read_all(self._agreement, name, begun.members, message.body)
+        announcements = read_all(self._agreement, name, begun.members, message.body)
         self._pay(begun.query, message, request)
         self._computed_with.append(begun.query.step.name)
         self._computation = None
         meeting = Meeting(
             computation_name(name),
             begun.members.index(self.index),
-            tuple(each["public"] for each in given),
-            tuple(each["offer"] for each in given),
+            tuple(each["public"] for each in announcements),
+            tuple(each["offer"] for each in announcements),
             begun.secret,
         )
         try:
@@ -489,10 +489,10 @@ class Party:
                     "summed between parties"
                 )
             return
-        parties, asked = len(self._agreement.parties), query.step.shares(query)
-        if asked is not None and (type(asked) is not int or asked != parties):
+        parties, sharing = len(self._agreement.parties), query.step.shares(query)
+        if sharing is not None and (type(sharing) is not int or sharing != parties):
             raise MalformedMessageError(
-                f"{parties} parties share the noise, and the message says {asked!r:.40}"
+                f"{parties} parties share the noise, and the message says {sharing!r:.40}"
             )
 
     def _check_budget(self, query: Query) -> Payment:

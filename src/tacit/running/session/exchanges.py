@@ -23,8 +23,8 @@ from tacit.running.session.announcements import Announced, query_name, read_anno
 from tacit.running.session.messages import Agreement, Kind
 from tacit.running.session.sums import layout_of, length_of, shaped, sum_terms
 
-MOST = 2**53
-"""Bound above any number of bytes or values that a party can send; sums of such numbers fit
+MAX_COUNT = 2**53
+"""Upper bound on the number of bytes or values that a party can send; sums of such numbers fit
 64 bits."""
 
 Messages = dict[int, tuple[Kind, bytes]]
@@ -213,9 +213,9 @@ class MPCExchange(Exchange):
         """Take an announcement, or a party's output."""
         if not self._computing:
             values = named_values(content, announcement=bytes, signature=bytes)
-            given = (values["announcement"], values["signature"])
-            read_announcement(self._agreement, self._name, party, given)
-            self._announced[party] = given
+            announcement = (values["announcement"], values["signature"])
+            read_announcement(self._agreement, self._name, party, announcement)
+            self._announced[party] = announcement
             return
         values = named_values(content, reply=bytes, sent=int, sessions=list)
         sessions = [_session(each, len(self.active)) for each in values["sessions"]]
@@ -231,8 +231,8 @@ class MPCExchange(Exchange):
             return {}
         if not self._computing:
             self._computing = True
-            given = [self._announced[party] for party in self.active]
-            body = encode_values({"announcements": given})
+            announcements = [self._announced[party] for party in self.active]
+            body = encode_values({"announcements": announcements})
             return dict.fromkeys(self.active, (Kind.COMPUTE, body))
         replies = [self._replies[party] for party in self.active]
         try:
@@ -279,7 +279,7 @@ def _session(values: object, parties: int) -> Session:
 
 def _count(number: int) -> int:
     """A number of bytes or values from another machine, checked."""
-    if type(number) is not int or not 0 <= number < MOST:
+    if type(number) is not int or not 0 <= number < MAX_COUNT:
         raise MessageError(
             f"a number of bytes or values must be from 0 to 2**53, got {number!r:.30}"
         )

@@ -36,7 +36,7 @@ SESSION_POSITION = slice(6, 6 + SESSION_BYTES)
 MARK_POSITION = slice(6 + SESSION_BYTES, 6 + SESSION_BYTES + MARK_BYTES)
 """Position of the first bytes of the agreement's digest in a message's bytes."""
 MAX_BYTES = 2**31
-LARGEST = 2**44
+MAX_SUMMAND = 2**44
 """Largest number that a party adds to a secure sum, unless another bound was agreed."""
 
 
@@ -107,7 +107,7 @@ class Agreement:
     parties: tuple[bytes, ...]
     coordinator: bytes
     min_clients: int = 0
-    largest: int = LARGEST
+    largest: int = MAX_SUMMAND
     colluders: int | None = None
     unit: str = ""
 
