@@ -50,7 +50,7 @@ def test_grouping_is_that_of_a_naive_loop(ids: Any) -> None:
     scores = np.arange(len(ids)) / len(ids)
     clients = Clients.from_arrays(scores, np.zeros(len(ids)), ids)
     for index, name in enumerate(sorted(set(ids))):
-        expected = [score for score, own in zip(scores, ids, strict=True) if own == name]
+        expected = [score for score, part in zip(scores, ids, strict=True) if part == name]
         np.testing.assert_array_equal(clients.part(index, index + 1).scores, expected)
 
 

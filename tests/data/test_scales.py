@@ -43,7 +43,7 @@ OTHER: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("rare", [0.0, 3.0, 5.0], ids=["balanced", "rare", "very rare"])
 @pytest.mark.parametrize("odd", [(0,), (0, 1), (2,)])
 def test_other_units_beside_probabilities_are_evident(scale: Any, rare: Any, odd: Any) -> None:
-    parts = [OTHER[scale](p) if place in odd else p for place, p in enumerate(hospitals(rare=rare))]
+    parts = [OTHER[scale](p) if index in odd else p for index, p in enumerate(hospitals(rare=rare))]
     scores = ragged(*parts)
     difference, is_evident = files_apart(scores)
     assert is_evident

@@ -72,8 +72,8 @@ def test_a_run_goes_on_where_the_older_program_left_it(home: Path, flipped: bool
     kinds, agreement = state_kinds(desk.plan.protocol), desk.plan.agreement()
     if flipped:
         shutil.copyfile(FILES / "notebook", notebook)
-    letter = (home / "letter").read_bytes()
-    reply = verified(desk.answer(letter), agreement, 0, COORDINATOR)
+    message = (home / "letter").read_bytes()
+    reply = verified(desk.answer(message), agreement, 0, COORDINATOR)
     said = decode_values(reply.body)
     assert cost_of(said["spent"]).epsilon == (0.0 if flipped else 1.0)
     assert np.asarray(decode(said["content"])["positives"], dtype=np.float64).shape == ()

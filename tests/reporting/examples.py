@@ -44,6 +44,6 @@ def result(name: str, label: str | None = None, **options: Any) -> Result:
     return Result.of(content(name, **options), label or name)
 
 
-def changed(found: Mapping[str, Any], **entries: Any) -> dict[str, Any]:
+def changed(observed: Mapping[str, Any], **entries: Any) -> dict[str, Any]:
     """A result with other entries, and a fingerprint that fits them."""
-    return with_fingerprint({**found, **entries})
+    return with_fingerprint({**observed, **entries})

@@ -104,11 +104,11 @@ def mutated(raw: bytes, chance: random.Random) -> bytes:
         del body[chance.randrange(len(body)) :]
     for _ in range(chance.choice((1, 1, 2, 5))):
         limit = HEAD if chance.random() < 0.7 else len(body)
-        place = chance.randrange(min(limit, len(body)) or 1)
+        index = chance.randrange(min(limit, len(body)) or 1)
         if chance.random() < 0.5:
-            body[place : place + 1] = bytes([chance.randrange(256)])
+            body[index : index + 1] = bytes([chance.randrange(256)])
         else:
-            body[place : place + 8] = chance.choice(NUMBERS).to_bytes(8, "little")
+            body[index : index + 8] = chance.choice(NUMBERS).to_bytes(8, "little")
     made = bytearray(with_header(raw, bytes(body), chance.random() < 0.5))
     if kind == 4:
         made[chance.randrange(HEADER_BYTES)] = chance.randrange(256)
@@ -145,20 +145,20 @@ def main(seed: int, tries: int) -> None:
         read(raw)
     zeros()
     limit_memory()
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     for _ in range(tries):
         name = chance.choice(list(targets))
         raw, read = targets[name]
         changed = mutated(raw, chance)
         try:
             read(changed)
-            found["accepted"] += 1
+            result["accepted"] += 1
         except HomomorphicError:
-            found["refused"] += 1
+            result["refused"] += 1
         except Exception as error:
             traceback.print_exc()
-            found[f"{name}: {type(error).__name__}: {error}"] += 1
-    print(json.dumps(found))
+            result[f"{name}: {type(error).__name__}: {error}"] += 1
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -55,10 +55,10 @@ def evaluator(keys: list[bytes]) -> BfvEvaluator:
     return BfvEvaluator(bfv_parameters(), keys)
 
 
-def sparse(**held: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+def sparse(**contained: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
     polynomial = ZERO.copy()
-    for place, value in held.items():
-        polynomial[int(place[1:])] = value
+    for index, value in contained.items():
+        polynomial[int(index[1:])] = value
     return polynomial
 
 
@@ -71,9 +71,9 @@ def test_square_is_that_of_the_sum_with_the_sign_of_wrapped_powers(
         secret_key.encrypted(sparse(**{f"x{last}": 5, "x7": 2})),
     ]
     answer = evaluator.answer(evaluator.total(uploads), 9, ZERO)
-    found = secret_key.decrypted(answer, [2, 8, 0, 14, 3])
+    decrypted = secret_key.decrypted(answer, [2, 8, 0, 14, 3])
     wrapped = PLAIN_MODULI[0] - 9 * 2 * 3 * 5
-    assert found == [9 * 9, 9 * 2 * 3 * 2, wrapped, 9 * 4, 0]
+    assert decrypted == [9 * 9, 9 * 2 * 3 * 2, wrapped, 9 * 4, 0]
 
 
 def test_linear_part_and_mask_are_added(secret_key: BfvSecretKey, evaluator: BfvEvaluator) -> None:
@@ -120,7 +120,7 @@ def test_mask_makes_other_coefficients_uniform(
     total = evaluator.total([secret_key.encrypted(sparse(x1=5, x2=7))])
     mask = random_residues(DEGREE, PLAIN_MODULI[0]).copy()
     mask[3] = 0
-    others = [place for place in range(DEGREE) if place != 3]
+    others = [index for index in range(DEGREE) if index != 3]
 
     def statistic(answer: bytes) -> float:
         top = np.array(secret_key.decrypted(answer, others), dtype=np.uint64) >> np.uint64(56)
@@ -148,8 +148,8 @@ def test_answer_of_three_polynomials_is_refused(
 
 
 def test_evaluator_holds_no_secret_key(evaluator: BfvEvaluator, keys: list[bytes]) -> None:
-    held = {type(value).__name__ for value in vars(evaluator).values()}
-    assert not held & {"SecretKey", "Decryptor", "KeyGenerator", "Encryptor"}
+    contained = {type(value).__name__ for value in vars(evaluator).values()}
+    assert not contained & {"SecretKey", "Decryptor", "KeyGenerator", "Encryptor"}
     for key in keys:
         with pytest.raises(HomomorphicError):
             restored("SecretKey", evaluator.context, key)
@@ -187,10 +187,10 @@ def test_table_of_the_standard_is_sharp(degree: int) -> None:
 
 def test_table_agrees_with_seal() -> None:
     level = tenseal_api().SEC_LEVEL_TYPE.TC128
-    found = {
+    results = {
         degree: tenseal_api().CoeffModulus.MaxBitCount(degree, level) for degree in STANDARD_128
     }
-    assert found == STANDARD_128
+    assert results == STANDARD_128
 
 
 def test_unknown_degree_and_parameters_that_seal_refuses() -> None:
@@ -265,8 +265,8 @@ def test_mutated_ciphertexts_crash_nothing(data: st.DataObject) -> None:
     raw = bytearray(_ciphertext())
     front = data.draw(st.booleans())
     for _ in range(data.draw(st.integers(1, 4))):
-        place = data.draw(st.integers(0, 150 if front else len(raw) - 1))
-        raw[place] = data.draw(st.integers(0, 255))
+        index = data.draw(st.integers(0, 150 if front else len(raw) - 1))
+        raw[index] = data.draw(st.integers(0, 255))
     try:
         restored("Ciphertext", context_of(bfv_parameters()), bytes(raw))
     except HomomorphicError:

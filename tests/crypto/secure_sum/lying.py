@@ -98,7 +98,7 @@ class LyingServer:
 
     def _reveal(self, client: SumClient, signed: Mapping[bytes, dict[int, bytes]]) -> None:
         statement = lists_statement(client._digest, client._stayed, client._left)
-        records = {k: own for k, own in signed[statement].items() if k in client._stayed}
+        records = {k: part for k, part in signed[statement].items() if k in client._stayed}
         body = messages.pack_records(records)
         session = self.federation.terms.session
         try:
@@ -107,8 +107,8 @@ class LyingServer:
             self.refusals[client.index] = error
             return
         for owner, share in revealed(answer, self.federation.terms.clients).items():
-            found = self.shares.setdefault((owner, share[0]), [])
-            found.append((client.index + 1, share[1:]))
+            result = self.shares.setdefault((owner, share[0]), [])
+            result.append((client.index + 1, share[1:]))
 
     def _forged(self, statement: bytes) -> dict[int, bytes]:
         identities = self.federation.identities

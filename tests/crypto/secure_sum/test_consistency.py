@@ -108,9 +108,9 @@ def test_leavers_that_cut_the_ring_are_refused() -> None:
 @pytest.mark.parametrize("half", [1, 2, 3])
 def test_the_emptiest_pair_of_windows_is_found(half: int) -> None:
     rng = np.random.default_rng(0)
-    for places in range(2 * half, 16):
-        present = rng.random(places) < 0.6
-        windows = [{(start + k) % places for k in range(half)} for start in range(places)]
+    for size in range(2 * half, 16):
+        present = rng.random(size) < 0.6
+        windows = [{(start + k) % size for k in range(half)} for start in range(size)]
         pairs = [a | b for a, b in combinations(windows, 2) if not a & b]
         expected = min(int(present[list(pair)].sum()) for pair in pairs)
         assert min_in_windows(present, half) == expected
@@ -122,8 +122,8 @@ def test_colluders_fill_windows_no_more_often_than_bounded(
 ) -> None:
     clients, min_clients, colluders, degree = numbers
     beta = window_excess(*numbers)
-    for places in range(min_clients, clients + 1, 10):
-        chance = stats.hypergeom(places, colluders, degree).sf(beta) * comb(clients, 2)
+    for size in range(min_clients, clients + 1, 10):
+        chance = stats.hypergeom(size, colluders, degree).sf(beta) * comb(clients, 2)
         assert chance <= MAX_LEAK_CHANCE
     below = stats.hypergeom(min_clients, colluders, degree).sf(beta - 1) * comb(clients, 2)
     assert below > MAX_LEAK_CHANCE

@@ -98,8 +98,8 @@ def test_a_wrong_share_is_noticed(leaves: bool) -> None:
     for index in (0, 1, 3) if leaves else (0, 1, 2, 3):
         answer = federation.clients[index].reveal(federation.given[4][index])
         if index == 0:
-            place = HEADER + 4 + 2 * (4 + messages.SHARE_BYTES) + 4 + 1
-            answer = answer[:place] + bytes([answer[place] ^ 1]) + answer[place + 1 :]
+            position = HEADER + 4 + 2 * (4 + messages.SHARE_BYTES) + 4 + 1
+            answer = answer[:position] + bytes([answer[position] ^ 1]) + answer[position + 1 :]
         federation.server.receive(index, answer)
     secret = "key" if leaves else "seed"
     with pytest.raises(ForgedError, match=f"client 2 do not give the {secret} it advertised"):

@@ -29,12 +29,12 @@ def ring(clients: int, degree: int) -> dict[int, set[int]]:
     return {k: set(neighbours(np.arange(clients), k, degree).tolist()) for k in range(clients)}
 
 
-def connected(graph: dict[int, set[int]], kept: set[int]) -> bool:
-    reached, todo = set(), {min(kept)}
+def connected(graph: dict[int, set[int]], remaining: set[int]) -> bool:
+    reached, todo = set(), {min(remaining)}
     while todo:
         reached |= todo
-        todo = {other for one in todo for other in graph[one] & kept} - reached
-    return reached == kept
+        todo = {other for one in todo for other in graph[one] & remaining} - reached
+    return reached == remaining
 
 
 @pytest.mark.parametrize(("clients", "degree"), [(11, 4), (12, 4), (13, 6)])

@@ -67,8 +67,8 @@ def test_no_story_about_who_left_opens_a_sum_over_fewer_than_agreed(
     server.refusals.clear()
     without("check_certificate")
     server.tell(stories)
-    found = server.unmasked(group, {member: range(clients) for member in group})
-    assert np.array_equal(found, vectors_of(clients)[:part].sum(axis=0))
+    vectors = server.unmasked(group, {member: range(clients) for member in group})
+    assert np.array_equal(vectors, vectors_of(clients)[:part].sum(axis=0))
 
 
 def test_no_shortened_delivery_opens_one_vector(without: LeftOut) -> None:
@@ -80,8 +80,8 @@ def test_no_shortened_delivery_opens_one_vector(without: LeftOut) -> None:
 
     def near(federation: Federation) -> list[int]:
         ring = federation.server._arranged.tolist()
-        place = ring.index(accomplice)
-        return [ring[(place + step) % clients] for step in (1, -2, 2, 4)]
+        position = ring.index(accomplice)
+        return [ring[(position + step) % clients] for step in (1, -2, 2, 4)]
 
     def announced(federation: Federation) -> dict[int, list[int]]:
         victim, *others = near(federation)
@@ -100,8 +100,8 @@ def test_no_shortened_delivery_opens_one_vector(without: LeftOut) -> None:
     server.refusals.clear()
     without("_check_digests")
     server.tell(stories)
-    found = server.unmasked([victim], {victim: [accomplice, *left]})
-    assert np.array_equal(found, vectors_of(clients)[victim])
+    vectors = server.unmasked([victim], {victim: [accomplice, *left]})
+    assert np.array_equal(vectors, vectors_of(clients)[victim])
 
 
 def test_accomplices_who_sign_a_shortened_delivery_are_no_help() -> None:
@@ -111,8 +111,8 @@ def test_accomplices_who_sign_a_shortened_delivery_are_no_help() -> None:
     left = frozenset(range(6, 13))
     around = Neighbourhood.complete(clients, colluders=5)
     assert around.min_clients == 13
-    told = {victim: {*colluders, *left}}
-    server = LyingServer.started(clients, around, lambda _: told, colluders)
+    reported = {victim: {*colluders, *left}}
+    server = LyingServer.started(clients, around, lambda _: reported, colluders)
     stayed = frozenset(range(clients)) - left
     server.tell(dict.fromkeys(stayed - {victim, *colluders}, (stayed, left)))
     assert not server.shares
@@ -156,8 +156,8 @@ def test_no_two_gaps_in_the_ring_open_a_sum_over_the_arc_between(without: LeftOu
     server.refusals.clear()
     without("check_windows")
     server.tell(stories)
-    found = server.unmasked(part, {member: server.around(member) for member in part})
-    assert np.array_equal(found, vectors_of(clients)[part].sum(axis=0))
+    vectors = server.unmasked(part, {member: server.around(member) for member in part})
+    assert np.array_equal(vectors, vectors_of(clients)[part].sum(axis=0))
 
 
 def test_one_list_for_all_is_signed_and_opens_the_sum_of_all_who_stayed() -> None:
@@ -168,8 +168,8 @@ def test_one_list_for_all_is_signed_and_opens_the_sum_of_all_who_stayed() -> Non
     stayed = frozenset(range(8))
     server.tell(dict.fromkeys(stayed, (stayed, left)))
     assert not server.refusals
-    found = server.unmasked(stayed, {member: range(clients) for member in stayed})
-    assert np.array_equal(found, vectors_of(clients)[:8].sum(axis=0))
+    vectors = server.unmasked(stayed, {member: range(clients) for member in stayed})
+    assert np.array_equal(vectors, vectors_of(clients)[:8].sum(axis=0))
     assert server.unmasked([0], {0: range(clients)}) is None
 
 

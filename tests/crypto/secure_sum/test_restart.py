@@ -108,8 +108,8 @@ def test_no_secret_of_an_attempt_outlives_its_statement() -> None:
     federation = Federation(CLIENTS)
     federation.carry(SENT, rounds=4)
     client = federation.clients[0]
-    held = client.state["held"]
-    assert held
+    stored = client.state["held"]
+    assert stored
     client.give_up()
     state = client.state
     assert [state[name] for name in ("sealing", "masking", "seed")] == [b""] * 3
@@ -141,11 +141,14 @@ def test_no_two_sums_of_one_step_are_opened() -> None:
     federation.carry(SENT, rounds=2)
     federation.carry(SENT, [2, 5, 5, 5, 5], rounds=3)
     assert federation.server.conclude().clients == (1, 2, 3, 4)
-    own = federation.clients[0].give_up()[HEADER:]
+    statement = federation.clients[0].give_up()[HEADER:]
     terms = SumRestart(federation.terms).terms
     with pytest.raises(TooFewError, match="4 clients must have given up the last attempt, got 1"):
         SumClient(
-            federation.identities[0], terms, statements(terms, {0: own}), federation.clients[0]
+            federation.identities[0],
+            terms,
+            statements(terms, {0: statement}),
+            federation.clients[0],
         )
     for index in range(1, 5):
         with pytest.raises(RoundError, match="cannot give up an attempt that is over"):

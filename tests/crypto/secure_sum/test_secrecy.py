@@ -246,9 +246,9 @@ def test_shares_are_revealed_on_tau_signatures_of_the_same_lists_only() -> None:
     federation = before_lists(4)
     everybody: tuple[list[int], list[int]] = ([0, 1, 2, 3], [])
     others = ([0, 2, 3], [1])
-    told = [everybody, everybody, everybody, others]
+    reported = [everybody, everybody, everybody, others]
     signed = {
-        index: client.certify(lists(federation, *told[index]))[HEADER:]
+        index: client.certify(lists(federation, *reported[index]))[HEADER:]
         for index, client in enumerate(federation.clients)
     }
     for wrong in (
@@ -287,17 +287,17 @@ def test_no_lie_about_one_client_opens_both_of_its_secrets(clients: int, collude
     stories: tuple[tuple[list[int], list[int]], ...]
     stories = ((everybody, []), (everybody[:-1], [victim]))
     most_of_both = 0
-    for told in product((0, 1), repeat=victim):
+    for reported in product((0, 1), repeat=victim):
         kinds = [0, 0]
         for story in (0, 1):
-            signers = [k for k in range(victim) if told[k] == story or k < colluders]
+            signers = [k for k in range(victim) if reported[k] == story or k < colluders]
             signers += [victim] * (story == 0)
-            asked = {k: copied(federation, k) for k in signers}
+            requested = {k: copied(federation, k) for k in signers}
             signed = {
                 k: client.certify(lists(federation, *stories[story]))[HEADER:]
-                for k, client in asked.items()
+                for k, client in requested.items()
             }
-            for client in asked.values():
+            for client in requested.values():
                 if len(signers) >= around.threshold:
                     client.reveal(certificate(federation, signed))
                     kinds[story] += 1

@@ -45,12 +45,12 @@ def linked(timeout: float = TIMEOUT) -> Parties:
 def begin(parties: Parties) -> Coordinator:
     """Let north alone compute with south, which has announced that it would."""
     coordinator = Coordinator(parties.agreement, parties.coordinator)
-    letters = coordinator.open()
+    messages = coordinator.open()
     for _ in range(2):
-        for place, reply in parties.deliver(letters).items():
-            coordinator.receive(place, reply)
-        letters = coordinator.close()
-    parties.order(0, Frame({"kind": "message"}, letters[0]))
+        for index, reply in parties.deliver(messages).items():
+            coordinator.receive(index, reply)
+        messages = coordinator.close()
+    parties.order(0, Frame({"kind": "message"}, messages[0]))
     return coordinator
 
 
@@ -58,14 +58,14 @@ def test_without_noise_three_processes_give_the_ideal_values() -> None:
     """Clients meet two by two, pairs of one client stay with it."""
     clients = tied_clients(120, 3)
     query = pairs_query(clients, PairedUStatistic("auc", 1.0, matchings=2))
-    found = answer_mpc(clients, query, NoNoise(), MPCSettings(timeout=TIMEOUT))
-    wanted = values_of(compute_pairs.answer(clients, query, NoNoise(), ClientState())["values"])
-    values = values_of(found.reply["values"])
-    np.testing.assert_array_equal(values, wanted)
-    assert values.dtype == wanted.dtype
-    met = [session.parties for session in found.sessions]
+    result = answer_mpc(clients, query, NoNoise(), MPCSettings(timeout=TIMEOUT))
+    expected = values_of(compute_pairs.answer(clients, query, NoNoise(), ClientState())["values"])
+    values = values_of(result.reply["values"])
+    np.testing.assert_array_equal(values, expected)
+    assert values.dtype == expected.dtype
+    met = [session.parties for session in result.sessions]
     assert sorted(met) == [(0, 1), (0, 2), (1, 2)]
-    assert 0 < sum(session.items for session in found.sessions) < wanted.size
+    assert 0 < sum(session.items for session in result.sessions) < expected.size
 
 
 @pytest.fixture(scope="session")
@@ -96,9 +96,9 @@ def test_a_dead_party_ends_the_run_at_once() -> None:
     with linked() as parties:
         begin(parties)
         os.kill(parties.processes[1], signal.SIGKILL)
-        with pytest.raises(MPCError, match="south") as told:
+        with pytest.raises(MPCError, match="south") as caught:
             parties.answer((0, 1))
-        assert "ended with exit status -9" in str(told.value)
+        assert "ended with exit status -9" in str(caught.value)
 
 
 def test_a_party_waits_no_longer_than_agreed_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def test_three_processes_rank_as_one_would() -> None:
 
 def with_ledgers(home: Path, clients: Clients, epsilon: float) -> dict[str, Path]:
     """A ledger of every client, with a limit."""
-    ledgers = {clients.name(place): home / f"{place}.db" for place in range(clients.count)}
+    ledgers = {clients.name(index): home / f"{index}.db" for index in range(clients.count)}
     for name, path in ledgers.items():
         with Ledger(path) as ledger:
             ledger.limit(name, epsilon, adjacency=Adjacency.REPLACE)

@@ -1,4 +1,4 @@
-"""Letters: signed, of one agreement, and nothing else is opened."""
+"""Messages: signed, of one agreement, and nothing else is accepted."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from tacit.running.session.messages import (
 
 ADA, BOB, CENTRE = (Identity.generate() for _ in range(3))
 AGREED = Agreement(DPAUC(1.0), (ADA.public, BOB.public), CENTRE.public, min_clients=2)
-LETTER = SignedMessage(Kind.REPLY, bytes(16), 3, 0, COORDINATOR, b"a body")
-SEALED = LETTER.signed(AGREED, ADA)
+MESSAGE = SignedMessage(Kind.REPLY, bytes(16), 3, 0, COORDINATOR, b"a body")
+SIGNED = MESSAGE.signed(AGREED, ADA)
 
 
 def test_a_letter_comes_back_as_it_was() -> None:
-    assert verified(SEALED, AGREED, 0, COORDINATOR) == LETTER
+    assert verified(SIGNED, AGREED, 0, COORDINATOR) == MESSAGE
 
 
 @settings(max_examples=200)
-@given(st.integers(0, len(SEALED) - 1), st.integers(1, 255))
-def test_every_changed_byte_is_noticed(place: int, change: int) -> None:
-    message = bytearray(SEALED)
-    message[place] ^= change
+@given(st.integers(0, len(SIGNED) - 1), st.integers(1, 255))
+def test_every_changed_byte_is_noticed(index: int, change: int) -> None:
+    message = bytearray(SIGNED)
+    message[index] ^= change
     with pytest.raises(SignedMessageError):
         verified(bytes(message), AGREED, 0, COORDINATOR)
 
@@ -49,7 +49,7 @@ def test_random_bytes_are_no_letter(message: bytes) -> None:
     with pytest.raises(SignedMessageError):
         verified(message, AGREED, 0, COORDINATOR)
     with pytest.raises(SignedMessageError):
-        verified(SEALED[: HEAD.size] + message, AGREED, 0, COORDINATOR)
+        verified(SIGNED[: HEAD.size] + message, AGREED, 0, COORDINATOR)
 
 
 @pytest.mark.parametrize(
@@ -70,26 +70,26 @@ def test_a_letter_under_other_terms_is_foreign(change: dict[str, Any], match: st
         "min_clients": 2,
     }
     with pytest.raises(ForeignMessageError, match=match):
-        verified(SEALED, Agreement(**(terms | change)), 0, COORDINATOR)
+        verified(SIGNED, Agreement(**(terms | change)), 0, COORDINATOR)
 
 
 def test_a_letter_of_or_to_somebody_else_is_foreign() -> None:
     with pytest.raises(ForeignMessageError, match="from party 0 to the coordinator"):
-        verified(SEALED, AGREED, 1, COORDINATOR)
+        verified(SIGNED, AGREED, 1, COORDINATOR)
     with pytest.raises(ForeignMessageError):
-        verified(SEALED, AGREED, 0, 1)
+        verified(SIGNED, AGREED, 0, 1)
 
 
 def test_a_letter_signed_by_somebody_else_is_forged() -> None:
     with pytest.raises(ForgedMessageError, match="not signed by party 0"):
-        verified(LETTER.signed(AGREED, BOB), AGREED, 0, COORDINATOR)
+        verified(MESSAGE.signed(AGREED, BOB), AGREED, 0, COORDINATOR)
 
 
 def test_another_version_and_an_unknown_kind_are_refused_by_name() -> None:
     with pytest.raises(MalformedMessageError, match="version must be 2, got 1"):
-        verified(SEALED[:4] + b"\x01" + SEALED[5:], AGREED, 0, COORDINATOR)
+        verified(SIGNED[:4] + b"\x01" + SIGNED[5:], AGREED, 0, COORDINATOR)
     with pytest.raises(MalformedMessageError, match="unknown kind of message 99"):
-        verified(SEALED[:5] + b"\x63" + SEALED[6:], AGREED, 0, COORDINATOR)
+        verified(SIGNED[:5] + b"\x63" + SIGNED[6:], AGREED, 0, COORDINATOR)
 
 
 @pytest.mark.parametrize(

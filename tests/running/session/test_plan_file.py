@@ -207,8 +207,8 @@ def test_a_setting_of_any_type_is_read_or_refused_at_its_line(
     needed = {"epsilon": "1.0", "kernel": '"auc"'}
     known = [field.name for field in dataclasses.fields(kind_of(protocol))]
     for value in ODD:
-        settings = {key: own for key, own in needed.items() if key in known} | {setting: value}
-        lines = [f"{key} = {own}" for key, own in settings.items()]
+        settings = {key: part for key, part in needed.items() if key in known} | {setting: value}
+        lines = [f"{key} = {part}" for key, part in settings.items()]
         text = f'[plan]\nname = "x"\n[protocol]\nname = "{protocol}"\n' + "\n".join(lines)
         path.write_text(text + '\n[[party]]\nname = "a"\n', encoding="utf-8")
         said = told(path, Plan.read)
@@ -234,9 +234,9 @@ def test_a_setting_of_any_type_is_read_or_refused_at_its_line(
 def test_a_type_that_does_not_fit_is_named(
     tmp_path: Path, setting: str, value: str, said: str
 ) -> None:
-    own = f'"dpauc"\n{setting} = {value}'
+    part = f'"dpauc"\n{setting} = {value}'
     with pytest.raises(PlanError, match=rf"plan\.toml:8: \[protocol\] {re.escape(said)}$"):
-        read(tmp_path, PLAN.replace('"fedauc"', own))
+        read(tmp_path, PLAN.replace('"fedauc"', part))
 
 
 @pytest.mark.parametrize("value", ODD)
@@ -245,10 +245,10 @@ def test_every_key_of_both_files_is_read_or_refused_in_one_sentence(
 ) -> None:
     for text, reader in ((PLAN, Plan.read), (PARTY, PartyFile.read)):
         lines = text.splitlines()
-        for place, line in enumerate(lines):
+        for index, line in enumerate(lines):
             if " = " in line:
                 changed = [*lines]
-                changed[place] = f"{line.split(' = ')[0]} = {value}"
+                changed[index] = f"{line.split(' = ')[0]} = {value}"
                 path = tmp_path / "changed.toml"
                 path.write_text("\n".join(changed), encoding="utf-8")
                 told(path, reader)
@@ -272,13 +272,17 @@ def test_a_party_file_is_read_relative_to_itself(tmp_path: Path) -> None:
     path = tmp_path / "a" / "party.toml"
     path.parent.mkdir()
     path.write_text(PARTY, encoding="utf-8")
-    own = PartyFile.read(path)
+    party_file = PartyFile.read(path)
     home = tmp_path.resolve() / "a"
-    assert own.records == home / "records.csv"
-    assert own.plan.resolve() == tmp_path.resolve() / "plan.toml"
-    assert (own.identity, own.ledger) == (home / "identity.key", home / "ledger.db")
-    assert own.columns == ("score", "label", None)
-    assert (own.epsilon, own.period, own.adjacency) == (3.0, timedelta(days=365), Adjacency.RECORD)
+    assert party_file.records == home / "records.csv"
+    assert party_file.plan.resolve() == tmp_path.resolve() / "plan.toml"
+    assert (party_file.identity, party_file.ledger) == (home / "identity.key", home / "ledger.db")
+    assert party_file.columns == ("score", "label", None)
+    assert (party_file.epsilon, party_file.period, party_file.adjacency) == (
+        3.0,
+        timedelta(days=365),
+        Adjacency.RECORD,
+    )
 
 
 @pytest.mark.parametrize(
@@ -304,8 +308,8 @@ def test_a_party_file_says_where_others_reach_it(tmp_path: Path) -> None:
     assert (PartyFile.read(path).listen, PartyFile.read(path).address) == (None, None)
     told = '[mpc]\nlisten = "[::]:7070"\naddress = "mpc.north.example:443"\n'
     path.write_text(PARTY + told, encoding="utf-8")
-    own = PartyFile.read(path)
-    assert (own.listen, own.address) == (("::", 7070), ("mpc.north.example", 443))
+    party_file = PartyFile.read(path)
+    assert (party_file.listen, party_file.address) == (("::", 7070), ("mpc.north.example", 443))
 
 
 @pytest.mark.parametrize("value", ['"north"', '":70"', '"north:0"', '"north:65536"', "7070"])
