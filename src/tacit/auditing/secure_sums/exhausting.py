@@ -143,11 +143,11 @@ def _options(honest: HonestClients, scope: Scope, k: int) -> list[Told]:
 def _classes(scope: Scope, options: list[list[Told]]) -> tuple[Indices, Indices]:
     """One assignment of each class, as indices in ``options``, and the size of its class."""
     bases = np.array([len(some) for some in options], dtype=np.int64)
-    weights = np.cumprod(np.concatenate([[1], bases[:-1]]))
-    codes = np.arange(int(bases.prod()))[:, None] // weights % bases
+    radices = np.cumprod(np.concatenate([[1], bases[:-1]]))
+    codes = np.arange(int(bases.prod()))[:, None] // radices % bases
     least = np.arange(len(codes))
     for name in _names(scope):
-        least = np.minimum(least, (_renamed(scope, options, name, codes) * weights).sum(1))
+        least = np.minimum(least, (_renamed(scope, options, name, codes) * radices).sum(1))
     representatives, weights = np.unique(least, return_counts=True)
     return codes[representatives], weights
 
