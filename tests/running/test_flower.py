@@ -301,7 +301,7 @@ def test_a_letter_prints_no_control_character_on_its_readers_screen(
 
 def test_messages_without_a_letter_are_refused(tmp_path: Path) -> None:
     empty = Message(RecordDict({}), dst_node_id=1, message_type=flower.MESSAGE)
-    with pytest.raises(SignedMessageError, match="holds no message"):
+    with pytest.raises(SignedMessageError, match="holds no message of a session"):
         flower.message_in(empty)
     answered = Message(
         RecordDict({flower.SAID: ConfigRecord({"refused": "it is not ready"})}),

@@ -780,7 +780,7 @@ def test_a_party_whose_reply_has_another_form_is_left_out() -> None:
     assert run.server_result.value == 3
     assert "another form" in run.declined[2]
     halves = Clients.from_arrays([0.1, 0.2, 1.0, 1.0], [0, 1, 0, 1], [0, 1, 2, 3])
-    with pytest.raises(RunError, match="none prevails"):
+    with pytest.raises(RunError, match="no form is that of more than half"):
         rehearse(halves, Columns(), min_clients=1)
 
 

@@ -88,7 +88,7 @@ def compare(
         or server_result.first is None
         or server_result.second is None
     ):
-        raise TypeError(f"{chosen.name} has findings about one model only")
+        raise TypeError(f"{chosen.name} has a result about one model only")
     return Comparison(
         names,
         server_result.first.published().estimate(),

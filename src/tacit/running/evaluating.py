@@ -172,10 +172,10 @@ def _run(
     if engine not in ENGINES:
         raise ValueError(f"engine must be one of {ENGINES}, got {engine!r}")
     if ledgers and engine != "spu":
-        raise ValueError("ledgers are debited by clients' own processes: they need engine 'spu'")
+        raise ValueError("clients' processes debit ledgers: ledgers need engine 'spu'")
     if engine == "spu":
         if state is not None:
-            raise ValueError("clients in processes of their own keep their own notebooks")
+            raise ValueError("clients in their own processes keep their own notebooks")
         return run_mpc(clients, protocol, noise, ledgers=ledgers)
     return simulate(clients, protocol, noise, state)
 

@@ -280,7 +280,7 @@ def message_in(message: Any) -> bytes:
         value = content[BYTES][BYTES]
         data = value if isinstance(value, bytes) else value.data
     except (KeyError, TypeError, AttributeError):
-        raise SignedMessageError("this message holds no message") from None
+        raise SignedMessageError("this Flower message holds no message of a session") from None
     if not isinstance(data, bytes) or len(data) > MAX_BYTES:
         raise SignedMessageError(f"a message has at most {MAX_BYTES} bytes")
     return data

@@ -103,7 +103,7 @@ class Rehearsal(Run):
 
     Parameters
     ----------
-    members : the parties whose data are in the findings.
+    members : the parties whose data are in the result.
     declined : parties that declined, with their public reasons.
     refusals : messages that were not accepted, in order.
     bytes_received : the bytes that each party was sent, shape (K,).
@@ -233,7 +233,7 @@ def rehearse(
         error.refusals = tuple(stage.refusals)
         raise
     if coordinator.server_result is None:
-        raise RunError("the conversation ended without findings")
+        raise RunError("the conversation ended without a result")
     return Rehearsal(
         coordinator.server_result,
         worst_case(coordinator.spent[index] for index in coordinator.active),

@@ -91,7 +91,7 @@ def test_what_is_no_upload_answer_or_key_is_refused(
     for wrong in (b"", upload, answer[1:]):
         with pytest.raises(HomomorphicError):
             secret_key.decrypted(wrong)
-    with pytest.raises(HomomorphicError, match="nothing to add up"):
+    with pytest.raises(HomomorphicError, match="no uploads to add up"):
         evaluator.total([])
     with pytest.raises(HomomorphicError, match="2 evaluation keys, got 1"):
         CkksEvaluator(keys[:1], LENGTH)

@@ -250,7 +250,7 @@ def test_wrong_objects_are_refused(
             secret_key.decrypted(wrong, [0])
     with pytest.raises(HomomorphicError, match="3 evaluation keys, got 2"):
         BfvEvaluator(bfv_parameters(), keys[:2])
-    with pytest.raises(HomomorphicError, match="nothing to add up"):
+    with pytest.raises(HomomorphicError, match="no uploads to add up"):
         evaluator.total([])
     with pytest.raises(HomomorphicError):
         BfvEvaluator(bfv_parameters(1), keys).read(upload)

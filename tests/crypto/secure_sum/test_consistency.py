@@ -65,9 +65,15 @@ def test_lists_that_everybody_signed_alike_are_accepted() -> None:
 @pytest.mark.parametrize(
     ("stayed", "left", "digests", "error", "sentence"),
     [
-        (ALL, {2}, told(ALL), RefusedError, "client 2 is said both to have sent a vector and"),
-        (ALL - {0}, {0}, told(ALL), RefusedError, "client 0 sent its vector, but is not said"),
-        (ALL - {4}, set(), told(ALL), RefusedError, "client 4 is neither said to have sent nor"),
+        (ALL, {2}, told(ALL), RefusedError, "client 2 is listed both as having sent a vector and"),
+        (ALL - {0}, {0}, told(ALL), RefusedError, "client 0 sent its vector, but is not listed"),
+        (
+            ALL - {4},
+            set(),
+            told(ALL),
+            RefusedError,
+            "client 4 is listed neither as having sent nor",
+        ),
         (ALL | {11}, set(), told(ALL), RefusedError, "client 11 takes part, but was not announ"),
         (ALL, {12}, told(ALL), RefusedError, "client 12 takes part, but was not announced"),
         (
@@ -155,7 +161,9 @@ def test_a_certificate_has_tau_signers_that_stayed() -> None:
     check_certificate(TEN, stayed, range(7))
     with pytest.raises(TooFewError, match="7 clients must have signed the same lists, got 6"):
         check_certificate(TEN, stayed, [*range(6), 0])
-    with pytest.raises(RefusedError, match="client 9 signed lists, but is not said to have stayed"):
+    with pytest.raises(
+        RefusedError, match="client 9 signed lists, but is not listed as having stayed"
+    ):
         check_certificate(TEN, stayed, [*range(6), 9])
 
 

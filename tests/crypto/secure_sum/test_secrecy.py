@@ -157,7 +157,7 @@ def test_every_session_has_keys_seeds_and_masks_of_its_own() -> None:
 
 def test_a_client_refuses_to_tell_both_shares_of_one_client() -> None:
     federation = before_lists(4)
-    with pytest.raises(RefusedError, match="client 2 is said both to have sent a vector and to"):
+    with pytest.raises(RefusedError, match="client 2 is listed both as having sent a vector and"):
         federation.clients[0].certify(lists(federation, [0, 1, 2, 3], [2]))
     federation.carry(ONES, rounds=2)
     assert {share[0] for share in revealed(federation.sent[0][4], 4).values()} == {0}
@@ -198,9 +198,9 @@ def test_a_client_answers_no_second_certificate() -> None:
 @pytest.mark.parametrize(
     ("stayed", "left", "error", "sentence"),
     [
-        ([1, 2, 3], [0], RefusedError, "client 0 sent its vector, but is not said"),
-        ([1, 2, 3], [], RefusedError, "client 0 sent its vector, but is not said"),
-        ([0, 1, 2], [], RefusedError, "client 3 is neither said to have sent nor"),
+        ([1, 2, 3], [0], RefusedError, "client 0 sent its vector, but is not listed"),
+        ([1, 2, 3], [], RefusedError, "client 0 sent its vector, but is not listed"),
+        ([0, 1, 2], [], RefusedError, "client 3 is listed neither as having sent nor"),
         ([0, 1], [2, 3], TooFewError, "a sum must be over at least 3 clients, got 2"),
     ],
 )
@@ -273,7 +273,9 @@ def test_nobody_signs_for_the_sum_of_others() -> None:
     statement = lists_statement(client._digest, [0, 1, 2, 3], [4])
     signed = {k: sent[3][HEADER:] for k, sent in federation.sent.items() if k < 4}
     signed[4] = federation.identities[4].sign(statement)
-    with pytest.raises(RefusedError, match="client 4 signed lists, but is not said to have staye"):
+    with pytest.raises(
+        RefusedError, match="client 4 signed lists, but is not listed as having staye"
+    ):
         client.reveal(certificate(federation, signed))
 
 

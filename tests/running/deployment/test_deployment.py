@@ -160,11 +160,11 @@ def test_the_application_that_we_write_passes_the_guard(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "reason"),
     [
-        ({"pyproject.toml": project(), "theirs.py": ""}, "files of its own: theirs.py"),
-        ({"pyproject.toml": project(), "tacit/__init__.py": ""}, "files of its own"),
-        ({"pyproject.toml": project(client="theirs:client")}, "components of its own"),
-        ({"pyproject.toml": project(server="os:abort")}, "components of its own"),
-        ({"pyproject.toml": "[tool.flwr.app]\ncomponents = 3\n"}, "components of its own"),
+        ({"pyproject.toml": project(), "theirs.py": ""}, "its own files: theirs.py"),
+        ({"pyproject.toml": project(), "tacit/__init__.py": ""}, "its own files"),
+        ({"pyproject.toml": project(client="theirs:client")}, "its own components"),
+        ({"pyproject.toml": project(server="os:abort")}, "its own components"),
+        ({"pyproject.toml": "[tool.flwr.app]\ncomponents = 3\n"}, "its own components"),
         ({"pyproject.toml": "[tool]\nflwr = 3\n"}, "cannot be read"),
         ({"pyproject.toml": "no TOML"}, "cannot be read"),
         ({"pyproject.toml": project() + "# " + "x" * guards.MAX_FILE}, "too large"),
@@ -450,7 +450,7 @@ def test_a_certificate_that_has_run_out_is_not_served(
     monkeypatch.setattr(certificates, "VALID", timedelta(seconds=-1))
     coordinator = Coordinator(tmp_path)
     make_certificates(coordinator.certificates, ["localhost"])
-    with pytest.raises(DeploymentError, match="has run out"):
+    with pytest.raises(DeploymentError, match="has expired"):
         start_server(coordinator, "127.0.0.1", 1)
 
 

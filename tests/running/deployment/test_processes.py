@@ -249,7 +249,7 @@ def test_what_others_submit_is_not_run(site: Site, tmp_path: Path) -> None:
     first = write_application(tmp_path / "ours")
     settings = f'plan="{site.plan}" identity="{site.coordinator.identity}" result="{target}"'
     ends = ends_of(site, {second: 'plan="x"', first: f'{settings} ticket="{"0" * 32}"'})
-    assert "holds files of its own: theirs.py" in ends[second]
+    assert "holds its own files: theirs.py" in ends[second]
     assert "on its own machine" in ends[first]
     assert not mark.exists()
     assert not target.exists()

@@ -181,7 +181,7 @@ def test_what_cannot_be_run_is_refused_before_anything_starts() -> None:
     clients = tied_clients(40, 2)
     with pytest.raises(ValueError, match="no seed"):
         run_mpc(clients, KENDALL, SimulatedNoise(1))
-    with pytest.raises(ValueError, match="computes nothing jointly"):
+    with pytest.raises(ValueError, match="computes nothing between clients"):
         run_mpc(clients, DPAUC(1.0))
     with pytest.raises(DataError, match="2 to 32 clients"):
         run_mpc(clients.part(0, 1), KENDALL)

@@ -185,7 +185,7 @@ class BfvEvaluator:
         HomomorphicError : for no upload, or bytes that are none.
         """
         if not uploads:
-            raise HomomorphicError("there is nothing to add up")
+            raise HomomorphicError("there are no uploads to add up")
         summed = self.read(uploads[0])
         for upload in uploads[1:]:
             self._evaluator.add_inplace(summed, self.read(upload))

@@ -133,7 +133,7 @@ class CkksEvaluator:
         HomomorphicError : for no upload, or bytes that are no fresh ciphertext.
         """
         if not uploads:
-            raise HomomorphicError("there is nothing to add up")
+            raise HomomorphicError("there are no uploads to add up")
         summed = self._read(uploads[0])
         for upload in uploads[1:]:
             self._evaluator.add_inplace(summed, self._read(upload))

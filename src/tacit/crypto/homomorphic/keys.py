@@ -208,7 +208,7 @@ class Meeting:
         try:
             return self.introductions.index(member.introduction)
         except ValueError:
-            raise HomomorphicError("this party's own introduction was left out") from None
+            raise HomomorphicError("this party's introduction is missing") from None
 
 
 def derived(secret: bytes, session: bytes, purpose: bytes, size: int) -> bytes:

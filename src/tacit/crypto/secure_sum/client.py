@@ -278,7 +278,7 @@ class SumClient:
 
         Raises
         ------
-        RefusedError : when a signer is not said to have stayed.
+        RefusedError : when a signer is not listed as having stayed.
         TooFewError : when fewer than tau clients signed the lists that this client signed.
         SumError : for any other message, or when the step is out of order.
         """

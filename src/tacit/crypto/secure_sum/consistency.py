@@ -172,13 +172,15 @@ def check_lists(
     """
     if both := stayed & left:
         raise RefusedError(
-            f"client {min(both)} is said both to have sent a vector and to have left: "
+            f"client {min(both)} is listed both as having sent a vector and as having left: "
             "shares of its seed and of its key together would betray its vector"
         )
     if index not in stayed:
-        raise RefusedError(f"client {index} sent its vector, but is not said to have done so")
+        raise RefusedError(f"client {index} sent its vector, but is not listed as having sent it")
     if unnamed := announced - stayed - left:
-        raise RefusedError(f"client {min(unnamed)} is neither said to have sent nor to have left")
+        raise RefusedError(
+            f"client {min(unnamed)} is listed neither as having sent nor as having left"
+        )
     if unheard := (stayed | left) - announced:
         raise RefusedError(f"client {min(unheard)} takes part, but was not announced")
     if len(stayed) < rule.min_clients:
@@ -233,7 +235,9 @@ def check_certificate(rule: ListRule, stayed: AbstractSet[int], signers: Collect
     TooFewError : for fewer than tau signers.
     """
     if strangers := set(signers) - stayed:
-        raise RefusedError(f"client {min(strangers)} signed lists, but is not said to have stayed")
+        raise RefusedError(
+            f"client {min(strangers)} signed lists, but is not listed as having stayed"
+        )
     if len(set(signers)) < rule.certificate:
         raise TooFewError(
             f"{rule.certificate} clients must have signed the same lists, got {len(set(signers))}"

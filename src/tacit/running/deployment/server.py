@@ -160,7 +160,7 @@ def start_server(
     Raises
     ------
     DeploymentError : when there are no certificates, the port is taken, it does not start, or it
-        admits strangers.
+        answers requests without a token.
     MissingFlowerError : when Flower is not installed.
     """
     require_flower()
@@ -171,7 +171,7 @@ def start_server(
         )
     if ends_of(files.certificate) < datetime.now(UTC):
         raise DeploymentError(
-            f"the server's certificate has run out: remove {files.authority}, make another with "
+            f"the server's certificate has expired: remove {files.authority}, make another with "
             "tacit keys --coordinator --host, and send the new ca.crt to every party"
         )
     host = "127.0.0.1" if listen in EVERYWHERE else listen

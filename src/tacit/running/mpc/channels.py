@@ -178,7 +178,7 @@ class _Channels(MeasuredPeers):
             self._tunnel.send(index, DONE)
         for index in others:
             if self._tunnel.receive(index) != DONE:
-                raise MPCError(f"party {index} sent a message that nobody waits for")
+                raise MPCError(f"party {index} sent an unexpected message")
 
 
 def _check_certificates(peers: Sequence[Peer], meeting: Meeting) -> None:

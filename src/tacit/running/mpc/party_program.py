@@ -145,7 +145,7 @@ def guard_of(protocol: Protocol, clients: Clients, ledger: str | None, simulated
         book = Ledger(ledger)
         return LedgerGuard(book, clients.name(0), protocol, fingerprint(book, clients))
     if simulated is not True:
-        raise FrameError("a client that exists answers only with a ledger, and none was given")
+        raise FrameError("a real client answers only with a ledger, and none was given")
     return unrecorded
 
 

@@ -207,7 +207,7 @@ class Parties:
         if frame.kind == "failed":
             raise MPCError(f"{self.names[index]}: {printable(str(frame.header.get('reason')))}")
         if index not in allowed:
-            raise MPCError(f"{self.names[index]} answered out of turn with {frame.kind!r}")
+            raise MPCError(f"{self.names[index]} answered out of order with {frame.kind!r}")
         return index, frame
 
     def gather(

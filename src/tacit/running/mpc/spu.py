@@ -46,7 +46,7 @@ def library(name: str) -> Any:
         return import_module(name)
     except ImportError:
         raise NotInstalledError(
-            "a joint computation needs SPU, which runs on Python 3.11: "
+            "a computation between clients needs SPU, which runs on Python 3.11: "
             "pip install 'tacit[two-party]'"
         ) from None
 
@@ -64,7 +64,7 @@ def runtime_config(parties: int, transfers: str) -> Any:
     }
     config = library("spu.libspu").RuntimeConfig()
     if not config.ParseFromJsonString(json.dumps(settings)):
-        raise MPCError("SPU does not take its configuration")
+        raise MPCError("SPU refuses its configuration")
     return config
 
 
@@ -107,7 +107,7 @@ def link(
     try:
         return spu.link.create_brpc(description, rank)
     except RuntimeError as error:
-        raise MPCError(f"the parties did not meet: {first_line(error)}") from None
+        raise MPCError(f"the parties did not connect: {first_line(error)}") from None
 
 
 def load_engine() -> None:
@@ -260,7 +260,7 @@ class SPURun(SharedRun):
         meta = self._spu.ValueMeta()
         meta.ParseFromString(share.meta)
         if meta.storage_type != STORAGE[self.parties]:
-            raise MPCError(f"the result is kept as {meta.storage_type}, not as additive shares")
+            raise MPCError(f"the result is stored as {meta.storage_type}, not as additive shares")
         content = b""
         for raw in share.share_chunks:
             chunk = self._spu.ValueChunk()

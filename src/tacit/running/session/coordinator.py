@@ -208,7 +208,7 @@ class Coordinator:
             self.server_result = end.value
             return {}
         except (ValueError, TypeError, LookupError) as error:
-            raise RunError(f"nothing follows from what the parties replied: {error}") from error
+            raise RunError(f"the server cannot compute with the replies: {error}") from error
         return self._begin(query)
 
     def _begin(self, query: Query) -> dict[int, bytes]:

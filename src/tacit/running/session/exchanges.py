@@ -92,7 +92,9 @@ class EachExchange(Exchange):
         if forms:
             common, times = Counter(forms.values()).most_common(1)[0]
             if 2 * times <= len(forms):
-                raise MessageError("the parties' replies have different forms, and none prevails")
+                raise MessageError(
+                    "the parties' replies differ in form, and no form is that of more than half"
+                )
             self.members = tuple(party for party, form in forms.items() if form == common)
             others = forms.keys() - set(self.members)
             self.refused = dict.fromkeys(others, "its reply has another form than the others'")
@@ -267,7 +269,7 @@ def _session(values: object, parties: int) -> Session:
     """
     kinds = [type(value) for value in values] if isinstance(values, tuple) else []
     if kinds != [tuple, int, float, int]:
-        raise MessageError("a computation is told by its parties, items, seconds and bytes")
+        raise MessageError("a computation is reported by its parties, items, seconds and bytes")
     session = Session(*values)  # type: ignore[misc]
     known = all(type(index) is int and 0 <= index < parties for index in session.parties)
     if not known or not (math.isfinite(session.seconds) and session.seconds >= 0):

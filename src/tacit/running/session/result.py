@@ -25,11 +25,11 @@ def concluded(plan: Plan, coordinator: Coordinator, received: dict[int, int]) ->
 
     Raises
     ------
-    RunError : for a run without findings.
+    RunError : for a run without a result.
     """
     protocol = plan.protocol
     if coordinator.server_result is None:
-        raise RunError("the run has no findings")
+        raise RunError("the run has no result")
     server_result = coordinator.server_result.published()
     members = coordinator.active
     left = [index for index in range(len(plan.parties)) if index not in members]

@@ -23,7 +23,9 @@ def layout_of(query: Query) -> Layout:
     TypeError : for a step that does not say what it sums.
     """
     if query.step.sums is None:
-        raise TypeError(f"step {query.step.name} does not say what it sums, so nobody can sum it")
+        raise TypeError(
+            f"step {query.step.name} does not declare what it sums, so it cannot be summed"
+        )
     return query.step.sums(query)
 
 
