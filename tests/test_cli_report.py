@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 import tacit
 from tacit.cli import main
-from tacit.results.integrity import sealed
+from tacit.results.integrity import with_fingerprint
 
 FEDAUC = ("--protocol", "fedauc", "--epsilon", 1, "--no-exact", "--json")
 
@@ -122,7 +122,9 @@ def test_metadata_goes_to_standard_output_or_to_a_file(folder: Path) -> None:
 def test_bad_results_are_refused_with_the_reason(folder: Path) -> None:
     made = evaluated(folder, "first.json")
     Path("edited.json").write_text(json.dumps({**made, "clients": 3}))
-    Path("older.json").write_text(json.dumps(sealed({**made, "schema": "tacit-result/0"})))
+    Path("older.json").write_text(
+        json.dumps(with_fingerprint({**made, "schema": "tacit-result/0"}))
+    )
     Path("text.json").write_text("AUC 0.8")
     assert refused("edited.json").startswith("edited.json was changed after it was written")
     assert refused("older.json") == (

@@ -39,8 +39,8 @@ def path(tmp_path: Path) -> Path:
 
 
 def asked(session: str = "run", cost: Cost | None = None, **changes: Any) -> Entry:
-    own = Cost(1.0, adjacency=RECORD) if cost is None else cost
-    entry = Entry("registry", bytes(32), "dpauc", "0 cells", session, request_digest(b"ask"), own)
+    spent = Cost(1.0, adjacency=RECORD) if cost is None else cost
+    entry = Entry("registry", bytes(32), "dpauc", "0 cells", session, request_digest(b"ask"), spent)
     return replace(entry, **changes)
 
 
@@ -69,11 +69,11 @@ class TestDebits:
     def test_every_commit_waits_for_the_disk(self, path: Path) -> None:
         for _ in range(2):
             with Ledger(path) as book:
-                found = [
+                results = [
                     book._connection.execute(f"PRAGMA {name}").fetchone()[0]
                     for name in ("journal_mode", "synchronous", "fullfsync")
                 ]
-                assert found == ["wal", 2, 1]
+                assert results == ["wal", 2, 1]
 
     def test_a_line_says_what_was_asked(self, path: Path) -> None:
         cost = Cost(0.5, 1e-7, RECORD, 0.01)
@@ -83,9 +83,9 @@ class TestDebits:
             line = book.lines()[-1]
             assert (receipt.number, receipt.hash) == (line.number, line.hash) == (2, book.head)
         assert receipt.time.isoformat() == "2001-09-09T01:46:40+00:00"
-        told = line.entry
-        assert replace(told, request=asked().request) == asked(cost=cost)
-        assert told.request != asked().request
+        reported = line.entry
+        assert replace(reported, request=asked().request) == asked(cost=cost)
+        assert reported.request != asked().request
 
     def test_costs_come_back_exactly(self, path: Path) -> None:
         costs = [
@@ -168,7 +168,7 @@ class TestLimits:
     def test_others_learn_no_numbers(self) -> None:
         for kind in (BudgetError, LimitError, ConflictError, LedgerError):
             assert kind("epsilon 3").public.startswith("declined")
-            assert not any(letter.isdigit() for letter in kind("epsilon 3").public)
+            assert not any(message.isdigit() for message in kind("epsilon 3").public)
 
     def test_delta_is_limited_too(self, path: Path) -> None:
         gaussian = Cost(0.1, 6e-7, RECORD, 0.001)
@@ -322,7 +322,7 @@ class TestFingerprints:
     def test_any_change_matters(self, path: Path) -> None:
         scores, labels = np.array([0.1, 0.2, 0.3]), np.array([0, 1, 1])
         with Ledger(path) as book, Ledger(path.with_name("other.db")) as other:
-            found = {
+            results = {
                 book.fingerprint(scores, labels),
                 other.fingerprint(scores, labels),
                 book.fingerprint(scores, 1 - labels),
@@ -333,10 +333,10 @@ class TestFingerprints:
                 book.fingerprint(np.repeat(scores, 2), np.repeat(labels, 2)),
                 book.fingerprint(scores[[1, 0, 2]], labels),
             }
-            assert len(found) == 9
-            assert {len(each) for each in found} == {32}
+            assert len(results) == 9
+            assert {len(each) for each in results} == {32}
         with Ledger(path) as again:
-            assert again.fingerprint(scores, labels) in found
+            assert again.fingerprint(scores, labels) in results
 
     @pytest.mark.parametrize(
         ("columns", "message"),
@@ -364,7 +364,7 @@ class TestSecrecy:
                 fingerprint=book.fingerprint(scores, labels), request=request_digest(query)
             )
             answer_once(book, entry, replying(b"secret reply"))
-            held = b"".join(file.read_bytes() for file in path.parent.iterdir())
+            stored = b"".join(file.read_bytes() for file in path.parent.iterdir())
         plain = canonical_records(scores, labels)
         for secret in (
             scores.tobytes(),
@@ -373,8 +373,8 @@ class TestSecrecy:
             request_digest(query),
             query,
         ):
-            assert secret not in held
-        assert b"secret reply" not in held
+            assert secret not in stored
+        assert b"secret reply" not in stored
 
     def test_only_the_owner_may_read(self, path: Path) -> None:
         with Ledger(path) as book:

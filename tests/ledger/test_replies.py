@@ -1,4 +1,5 @@
-"""The same question again: replies that wait in memory or sealed, and what is a contradiction."""
+"""The same question again: replies that wait in memory or encrypted, and what is a
+contradiction."""
 
 from __future__ import annotations
 

@@ -84,10 +84,10 @@ def test_the_exact_figure_never_enters_a_card() -> None:
 
 
 def test_results_are_models_of_their_own_or_of_one_name() -> None:
-    found = [result("dpauc", "first"), result("fedauc", "second")]
-    apart = read(model_index(found))["model-index"]
+    results = [result("dpauc", "first"), result("fedauc", "second")]
+    apart = read(model_index(results))["model-index"]
     assert [model["name"] for model in apart] == ["first", "second"]
-    (together,) = read(model_index(found, "both"))["model-index"]
+    (together,) = read(model_index(results, "both"))["model-index"]
     assert len(together["results"]) == 2
 
 

@@ -38,8 +38,8 @@ ODD: tuple[Any, ...] = (
 )
 
 
-def fits(found: Any) -> bool:
-    return find_problem(found, result_schema(), result_schema()) is None
+def fits(result: Any) -> bool:
+    return find_problem(result, result_schema(), result_schema()) is None
 
 
 @pytest.mark.parametrize("version", SCHEMA_FILES)
@@ -69,10 +69,10 @@ def test_it_agrees_with_the_reference_on_results_that_were_changed(data: st.Data
     *way, last = data.draw(st.sampled_from(paths(made)))
     cut = data.draw(st.integers(0, len(way)))
     way, last = (way[:cut], [*way, last][cut])
-    place = made
+    node = made
     for key in way:
-        place = place[key]
-    place[last] = data.draw(st.sampled_from(ODD))
+        node = node[key]
+    node[last] = data.draw(st.sampled_from(ODD))
     assert fits(made) == REFERENCE.is_valid(made)
 
 
@@ -98,10 +98,10 @@ def test_what_is_required_must_be_there(key: str) -> None:
 )
 def test_a_refusal_names_place_and_value(way: tuple[str, ...], value: Any, sentence: str) -> None:
     made = copy.deepcopy(content("fedauc"))
-    place = made
+    node = made
     for key in way[:-1]:
-        place = place[key]
-    place[way[-1]] = value
+        node = node[key]
+    node[way[-1]] = value
     with pytest.raises(ValueError, match=sentence):
         check_result(made)
 

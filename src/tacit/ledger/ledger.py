@@ -36,7 +36,7 @@ from tacit.ledger.entries import (
     request_digest,
 )
 from tacit.ledger.errors import BudgetError, ConflictError, LedgerError, LimitError
-from tacit.ledger.files import opened, opened_readonly
+from tacit.ledger.files import open_to_read, open_to_write
 from tacit.ledger.pages import Clock, Pages, microseconds
 from tacit.ledger.records import canonical_records
 from tacit.ledger.replies import Replies, RepliesInMemory, SealedReplies
@@ -109,7 +109,7 @@ class Ledger(Pages):
         clock: Clock = time.time,
         replies: Replies | None = None,
     ) -> None:
-        connection, identity, key = opened(Path(path))
+        connection, identity, key = open_to_write(Path(path))
         super().__init__(Path(path), connection, identity)
         self._clock = clock
         self._replies: Replies = RepliesInMemory() if replies is None else replies
@@ -124,7 +124,7 @@ class Ledger(Pages):
         LedgerError : for a file that is no ledger.
         FileNotFoundError : where there is none.
         """
-        return Pages(Path(path), *opened_readonly(Path(path)))
+        return Pages(Path(path), *open_to_read(Path(path)))
 
     def fingerprint(self, *columns: NDArray[Any]) -> bytes:
         """A keyed digest of records, whatever their order: 32 bytes that say nothing without a key.
@@ -148,7 +148,7 @@ class Ledger(Pages):
         adjacency: Adjacency = Adjacency.RECORD,
         accounting: Accounting = "basic",
     ) -> Receipt:
-        """Set a data set's limit; it takes the place of one at the same adjacency and period.
+        """Set a data set's limit; it replaces one at the same adjacency and period.
 
         What was debited before counts. Several limits hold together. Without any, nothing is
         answered; an infinite one refuses nothing. Parameters are those of ``Limit``.
@@ -158,14 +158,14 @@ class Ledger(Pages):
         ValueError : for values outside ``Limit``'s bounds.
         LedgerError : where the ledger cannot be written or does not verify.
         """
-        wanted = Limit(dataset, float(epsilon), float(delta), adjacency, period, accounting)
+        limit = Limit(dataset, float(epsilon), float(delta), adjacency, period, accounting)
         with self._write() as clock:
             return self._append(
                 LIMIT,
                 clock,
-                dataset=wanted.dataset,
-                epsilon=wanted.epsilon,
-                delta=wanted.delta,
+                dataset=limit.dataset,
+                epsilon=limit.epsilon,
+                delta=limit.delta,
                 adjacency=adjacency.value,
                 period=None if period is None else period // MICROSECOND,
                 accounting=accounting,
@@ -380,12 +380,12 @@ def answer_once(book: Ledger, entry: Entry, compute: Callable[[], bytes]) -> byt
 def _excess_told(entry: Entry, passed: StepCost) -> str:
     """For the owner: what was asked, what is spent and what the limit is."""
     limit, cost = passed.limit, entry.cost
-    asked = "without limit" if np.isinf(cost.epsilon) else f"epsilon {cost.epsilon:g}"
+    budget = "without limit" if np.isinf(cost.epsilon) else f"epsilon {cost.epsilon:g}"
     at = f"at {cost.adjacency.value} adjacency" if cost.adjacency else "at no adjacency"
     span = "" if limit.period is None else f" in {limit.period}"
     lost = f", {passed.unlimited} debits without limit" if passed.unlimited else ""
     return (
-        f"{entry.protocol} asks data set {entry.dataset!r} to spend {asked}, delta {cost.delta:g} "
+        f"{entry.protocol} asks data set {entry.dataset!r} to spend {budget}, delta {cost.delta:g} "
         f"{at}; its limit{span} is epsilon {limit.epsilon:g}, delta {limit.delta:g} at "
         f"{limit.adjacency.value} adjacency ({limit.accounting}), of which epsilon "
         f"{passed.epsilon:g}, delta {passed.delta:g}, rho {passed.rho:g}{lost} are spent"

@@ -1,7 +1,7 @@
 """Where replies are stored in case the same question comes again: never in the ledger.
 
 A reply may hold exact values (a free step's scores, a secure sum's shares). So it is kept in the
-memory of the process, or sealed under a key that the caller holds and the disk does not.
+memory of the process, or encrypted under a key that the caller holds and the disk does not.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class SealedReplies:
     """Replies as files that say nothing without a key, for clients of one process a message.
 
     AES-256-GCM, each file under its own random nonce and bound to its debit. Files that are torn,
-    changed, or sealed under another key are not found.
+    changed, or encrypted under another key are not found.
 
     Parameters
     ----------
@@ -93,14 +93,14 @@ class SealedReplies:
         self._cipher = AESGCM(key)
 
     def keep(self, debit: bytes, reply: bytes) -> None:
-        """Write a sealed file, whole or not at all; raises OSError where it cannot."""
+        """Write an encrypted file, whole or not at all; raises OSError where it cannot."""
         nonce = secrets.token_bytes(NONCE_BYTES)
         draft = self._folder / f".{secrets.token_hex(8)}"
         try:
-            file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(file, "wb") as opened:
-                opened.write(nonce + self._cipher.encrypt(nonce, reply, debit))
-            draft.replace(self._place(debit))
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(nonce + self._cipher.encrypt(nonce, reply, debit))
+            draft.replace(self._path(debit))
         except OSError:
             with contextlib.suppress(OSError):
                 draft.unlink(missing_ok=True)
@@ -109,14 +109,14 @@ class SealedReplies:
     def find(self, debit: bytes) -> bytes | None:
         """The reply of a debit, or None."""
         try:
-            sealed = self._place(debit).read_bytes()
-            return self._cipher.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], debit)
+            encrypted = self._path(debit).read_bytes()
+            return self._cipher.decrypt(encrypted[:NONCE_BYTES], encrypted[NONCE_BYTES:], debit)
         except (OSError, InvalidTag, ValueError):
             return None
 
     def drop(self, debit: bytes) -> None:
         """Delete a reply's file."""
-        self._place(debit).unlink(missing_ok=True)
+        self._path(debit).unlink(missing_ok=True)
 
-    def _place(self, debit: bytes) -> Path:
+    def _path(self, debit: bytes) -> Path:
         return self._folder / debit.hex()

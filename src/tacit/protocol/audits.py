@@ -72,8 +72,8 @@ class AuditCase:
         # The registry imports the module of Protocol, which imports this one.
         from tacit.protocol.registry import protocol_of
 
-        given = {} if epsilon is None or not self.takes_epsilon else {"epsilon": epsilon}
-        return protocol_of(self.name, {**self.settings, **given})
+        settings = {} if epsilon is None or not self.takes_epsilon else {"epsilon": epsilon}
+        return protocol_of(self.name, {**self.settings, **settings})
 
     @property
     def takes_epsilon(self) -> bool:

@@ -346,8 +346,8 @@ class Protocol(Declarations, ABC):
 
         return measured_traffic(self, scenario)
 
-    def fewest(self, clients: int) -> int:
-        """How many of so many clients must be in a sum for each to spend no more than declared."""
+    def min_clients(self, clients: int) -> int:
+        """The least number of clients in a sum with which each spends no more than declared."""
         return 1
 
     def enrol(self, state: ClientState, identity: Identity, roster: Roster) -> None:

@@ -115,12 +115,12 @@ class Declarations:
         has no default.
         """
         kind: Any = cls
-        given = {"epsilon": 1.0} if cls.takes_epsilon({}) else {}
-        missing = _without_default(cls) - given.keys()
+        settings = {"epsilon": 1.0} if cls.takes_epsilon({}) else {}
+        missing = _without_default(cls) - settings.keys()
         if missing:
             listed = ", ".join(sorted(missing))
             raise TypeError(f"{cls.name} must override law_cases: no default for {listed}")
-        return {cls.name: kind(**given)}
+        return {cls.name: kind(**settings)}
 
     @classmethod
     def error_cases(cls) -> Mapping[str, ErrorCase]:

@@ -33,7 +33,7 @@ class Forecast:
 
     Parameters
     ----------
-    standard_error : by privacy noise, by drawing who reports what, and by records' unknown places
+    standard_error : by privacy noise, by drawing who reports what, and by records' unknown ranks
         within cells.
     bias : how far the mean lies above the exact figure.
     smaller_class, class_error : the smaller class's size, and the standard error with which the
@@ -126,13 +126,13 @@ def placement(cells: tuple[Floats, Floats], corrected: bool = False) -> float:
     1.92e-05
     """
     positives, negatives = cells
-    spread = float(np.sum(positives * negatives * (positives + negatives + 3))) / 12
+    variance = float(np.sum(positives * negatives * (positives + negatives + 3))) / 12
     if corrected:
         products = np.sum(negatives[1:] * positives[:-1]) + np.sum(negatives[:-1] * positives[1:])
         steps = np.sum(negatives * _steps(positives) ** 2)
         steps += np.sum(positives * _steps(negatives) ** 2)
-        spread += float(products + steps) / 144
-    return spread / float(positives.sum() * negatives.sum()) ** 2
+        variance += float(products + steps) / 144
+    return variance / float(positives.sum() * negatives.sum()) ** 2
 
 
 def _steps(cells: Floats) -> Floats:

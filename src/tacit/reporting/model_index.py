@@ -106,11 +106,11 @@ def _metrics(result: Result) -> list[dict[str, Any]]:
 def _metric(
     kind: str, name: str, estimate: Estimated, arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
-    given = dict(arguments)
+    entries = dict(arguments)
     if estimate.has_interval:
-        given = {"interval_95": list(estimate.interval), **given}
+        entries = {"interval_95": list(estimate.interval), **entries}
     made: dict[str, Any] = {"type": kind, "value": estimate.value, "name": name}
-    return made | ({"args": given} if given else {})
+    return made | ({"args": entries} if entries else {})
 
 
 def _provenance(content: Mapping[str, Any]) -> dict[str, Any]:

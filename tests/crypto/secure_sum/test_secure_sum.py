@@ -42,7 +42,7 @@ def test_every_pattern_of_dropouts(clients: int, colluders: int, sums: int) -> N
     sent = vectors(clients, 3)
     around = Neighbourhood.complete(clients, colluders)
     tau = certificate_size(clients, colluders)
-    found = 0
+    observed = 0
     for staying in product(range(ROUNDS + 1), repeat=clients):
         federation = Federation(clients, around=around, identities=IDENTITIES[:clients])
         stayed = [index for index in range(clients) if staying[index] >= 3]
@@ -54,8 +54,8 @@ def test_every_pattern_of_dropouts(clients: int, colluders: int, sums: int) -> N
             assert result.clients == tuple(stayed)
             assert result.total.dtype == np.int64
             assert result.total.tolist() == sent[stayed].sum(axis=0).tolist()
-            found += 1
-    assert found == sums
+            observed += 1
+    assert observed == sums
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -230,7 +230,7 @@ AROUND = Neighbourhood.complete(4)
         ({"neighbourhood": Neighbourhood(2, 2, 5, 0)}, "is for more than 4 clients"),
         (
             {"neighbourhood": Neighbourhood(2, 2, 2, 1)},
-            "fewest must be at least 3 of 4 clients of which 1 may collude, got 2",
+            "min_clients must be at least 3 of 4 clients of which 1 may collude, got 2",
         ),
         (
             {"neighbourhood": Neighbourhood(3, 3, 4, 2)},

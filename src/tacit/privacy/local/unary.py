@@ -50,7 +50,7 @@ def unary_bits(
 def unary_counts(
     reported: NDArray[np.int64], reports: NDArray[np.int64] | int, epsilon: float
 ) -> NDArray[np.float64]:
-    """Unbiased numbers of holders of every value from the numbers of set bits.
+    """Unbiased numbers of records with every value from the numbers of set bits.
 
     ``(count - n q) / (1/2 - q)`` (Wang et al. 2017, Eq. 2).
     """

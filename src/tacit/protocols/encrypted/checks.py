@@ -146,7 +146,7 @@ class Checks:
         terms[layout.used] += self._mask(party, parties)
         return (terms % modulus).astype(np.uint64)
 
-    def opened(self, values: list[int]) -> Numbers:
+    def decrypted(self, values: list[int]) -> Numbers:
         """The scaled numbers of an answer's four coefficients.
 
         Raises

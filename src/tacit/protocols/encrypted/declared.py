@@ -57,9 +57,9 @@ class EncryptedDeclarations(Declarations):
 
     @property
     def law_traits(self) -> LawTraits:
-        """Messages are random ciphertexts, which only their session opens."""
+        """Messages are random ciphertexts, which only their session decrypts."""
         return LawTraits(
-            indivisible="only the session of a ciphertext opens it",
+            indivisible="only the session of a ciphertext decrypts it",
             unmeasured_loss="ciphertexts differ by their keys, and not by noise",
             min_clients=2,
             batches=(2,),

@@ -207,7 +207,7 @@ def precision_of(shape: Shape, scenario: Scenario, threshold: float) -> float:
     >>> precision_of(Shape(0.8), Scenario(100, 30, 1, 1.0), 0.0)
     0.3
     """
-    positive_share, negative_share = shape.reaching(threshold, scenario.share)
+    positive_share, negative_share = shape.reaching(threshold, scenario.positive_fraction)
     called = scenario.positives * positive_share, scenario.negatives * negative_share
     return called[0] / max(sum(called), 1e-300)
 

@@ -211,7 +211,7 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
             return (unary_reports,)
         return (summed_trees, summed_ranks) if self.second_round else (summed_trees,)
 
-    def fewest(self, clients: int) -> int:
+    def min_clients(self, clients: int) -> int:
         """With fewer than the clients that are planned to stay, the noise would not suffice."""
         return share_of_noise(1, clients, self.dropouts).denominator
 

@@ -1,7 +1,7 @@
 """PairedUStatistic: means over pairs of records by two-party computation (Bell et al. 2020, section
 5).
 
-The server draws random matchings of all records. The two holders of a pair compute the kernel of
+The server draws random matchings of all records. The two clients of a pair compute the kernel of
 their two records and noise together, so that the noisy value is all that anybody learns. Here that
 computation is an ideal functionality (``View.MPC``); docs, section 4c.
 """
@@ -132,7 +132,7 @@ def compute_pairs(clients: Clients, query: Query, noise: NoiseSource, state: Cli
 
 @dataclass(frozen=True)
 class PairedUStatistic(PairedDeclarations, Protocol):
-    """The mean of a kernel over pairs of records, computed by the two holders of each pair.
+    """The mean of a kernel over pairs of records, computed by the two clients of each pair.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ class PairedUStatistic(PairedDeclarations, Protocol):
         if wrong.size:
             raise DataError(
                 f"values must be in [{low:g}, {high:g}], got {clients.scores[wrong[0]]} in "
-                f"{clients.place(int(wrong[0]))}; set the domain by public bounds, never by the "
+                f"{clients.location(int(wrong[0]))}; set the domain by public bounds, never by the "
                 "data's own minimum and maximum"
             )
         return (clients.scores - low) / (high - low)

@@ -104,7 +104,7 @@ class Axis:
                 domain = f"one of the {len(self.grid)} public values {_listed(self.grid)}"
             raise DataError(
                 f"{self.column} must be {domain}, got {values[wrong[0]]} in "
-                f"{clients.place(int(wrong[0]))}; set the domain by public bounds, never by the "
+                f"{clients.location(int(wrong[0]))}; set the domain by public bounds, never by the "
                 "data's own minimum and maximum"
             )
 

@@ -68,7 +68,7 @@ class Setting:
     def model(self, shape: Shape) -> ScoreModel:
         """The shape in the protocol's cells."""
         share = self.positives / self.records
-        positives, negatives = shape.shares(CELLS, share)
+        positives, negatives = shape.cell_fractions(CELLS, share)
         return ScoreModel(np.array(share), negatives, positives)
 
     def influence(self, shape: Shape) -> Influence:
@@ -103,7 +103,7 @@ def two_round_forecast(
     chosen = prepared(setting, central or shape)
     spread = closing_variance(setting.influence(shape), chosen.report) + chosen.opening_error**2
     smaller = min(scenario.positives, scenario.negatives)
-    bias = straightness(shape, scenario.share)
+    bias = straightness(shape, scenario.positive_fraction)
     return Forecast(math.sqrt(spread), bias, smaller, chosen.class_error)
 
 
@@ -137,8 +137,8 @@ def straightness(shape: Shape, positive_share: float) -> float:
     wrong = [
         np.repeat(coarse / FINER, FINER) - fine
         for coarse, fine in zip(
-            shape.shares(CELLS, positive_share),
-            shape.shares(CELLS * FINER, positive_share),
+            shape.cell_fractions(CELLS, positive_share),
+            shape.cell_fractions(CELLS * FINER, positive_share),
             strict=True,
         )
     ]
