@@ -92,8 +92,8 @@ class Influence:
         """The one-step estimate from how often each report came, shape (C, outputs).
 
         Public labels: ``a + b - A`` with a and b the classes' mean numbers. Private labels: ``A +
-        (mean - A) / rarer`` with the share of the rarer class. Where a class has no report left the
-        first round's A stands alone, and its variance is not known here.
+        (mean - A) / rarer`` with the fraction of the rarer class. Where a class has no report left
+        the first round's A stands alone, and its variance is not known here.
         """
         area = float(self.model.area)
         whole, reporting = self.sizes
