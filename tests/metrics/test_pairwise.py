@@ -129,9 +129,9 @@ def test_values_spread_evenly_have_the_tables_mean(bins: int) -> None:
 
 
 def naive_merged(table: Floats, sizes: tuple[int, int], merged: tuple[bool, bool]) -> Floats:
-    def group(place: int) -> list[int]:
+    def group(index: int) -> list[int]:
         found = [()]
-        for at, size, wanted in zip(divmod(place, sizes[1]), sizes, merged, strict=True):
+        for at, size, wanted in zip(divmod(index, sizes[1]), sizes, merged, strict=True):
             own = [at] if not wanted else [p for p in (at - at % 2, at - at % 2 + 1) if p < size]
             found = [(*head, p) for head in found for p in own]  # type: ignore[misc]
         return [i * sizes[1] + j for i, j in found]  # type: ignore[misc]

@@ -220,7 +220,7 @@ def test_masks_sum_to_zero_over_all_and_to_nothing_over_fewer() -> None:
 
 
 def test_content_of_a_party_is_uniform_whatever_it_counts() -> None:
-    """Mean of 138 masked residues as a share of t: sd 0.025; false alarm below 1e-6 each."""
+    """Mean of 138 masked residues as a fraction of t: sd 0.025; false alarm below 1e-6 each."""
     checks = secrets()[0]
     nothing = np.zeros((THRESHOLDS, 1), dtype=np.int64)
     counts = Counts(nothing, nothing, nothing, nothing[0], nothing[0])

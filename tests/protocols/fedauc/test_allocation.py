@@ -22,7 +22,7 @@ from tacit.protocols.fedauc.allocation import (
     influence_allocation,
     influence_centre,
     predicted_variance,
-    release_from,
+    prior_from,
     vague_prior,
 )
 from tacit.protocols.shared.rank_noise import RankNoise
@@ -38,8 +38,8 @@ def naive_variance(low: float, high: float, centre: float, error: float, epsilon
     """Minimise over pivot and share with a general optimiser, from several starts."""
 
     def objective(point: NDArray[Any]) -> float:
-        pivot, share = point[0], 1 / (1 + np.exp(-point[1]))
-        count, rest = 2 / (share * epsilon) ** 2, 2 / ((1 - share) * epsilon) ** 2
+        pivot, fraction = point[0], 1 / (1 + np.exp(-point[1]))
+        count, rest = 2 / (fraction * epsilon) ** 2, 2 / ((1 - fraction) * epsilon) ** 2
         reach = max(abs(high - pivot), abs(low - pivot))
         return float(((pivot - centre) ** 2 + error**2) * count + reach**2 * rest)
 
@@ -65,7 +65,7 @@ def test_the_grid_is_within_two_percent_of_a_general_optimiser(
         records, np.array([low]), np.array([low + width]), middle, np.array([1e30]), np.array([9.0])
     )
     positives = centre + 0.5
-    release = PriorEstimate(records / 2, 0.5, 0.0, error)
+    prior = PriorEstimate(records / 2, 0.5, 0.0, error)
     shifted = RankGeometry(
         records,
         geometry.low + records / 2 - positives,
@@ -75,7 +75,7 @@ def test_the_grid_is_within_two_percent_of_a_general_optimiser(
         geometry.sizes,
     )
     noise = RankNoise("laplace", epsilon)
-    chosen = influence_allocation(shifted, noise, release, rounds=1)
+    chosen = influence_allocation(shifted, noise, prior, rounds=1)
     moved = records / 2 - 0.5
     found = predicted_variance(shifted, noise, chosen, moved)
     ours = float(found[0][0] + error**2 * found[1][0])
@@ -108,31 +108,38 @@ def test_the_first_round_is_free_where_everybody_responds_and_small_elsewhere() 
 def test_a_hopeless_first_round_tells_nothing() -> None:
     geometry = geometry_of(binormal_clients(50, 50, 10))
     noise = RankNoise("laplace", 0.001)
-    release = release_from(
+    prior = prior_from(
         geometry, noise, adaptive_allocation(geometry, noise), np.array(70.0), np.array(0.9)
     )
-    assert release.centre_error == pytest.approx(49.5)
+    assert prior.centre_error == pytest.approx(49.5)
 
 
 def test_the_stated_error_of_the_centre_is_its_spread() -> None:
     """20,000 first rounds: the spread's own error is 0.5 %, so 5 % is ten of them."""
     clients = binormal_clients(4000, 12000, 5)
     geometry, noise = geometry_of(clients), RankNoise("laplace", 0.5)
-    opening = adaptive_allocation(geometry, noise)
+    first_allocation = adaptive_allocation(geometry, noise)
     rng = np.random.default_rng(0)
     truth = exact_auc(clients)
     centre = influence_centre(clients.records, 4000.0, truth)
-    count, rest = noise.count_variance(opening.share), noise.unit_variance(opening.share)
-    reach = np.maximum(geometry.high - opening.doubled_pivot / 2, opening.doubled_pivot / 2)
+    count, rest = (
+        noise.count_variance(first_allocation.fraction),
+        noise.unit_variance(first_allocation.fraction),
+    )
+    reach = np.maximum(
+        geometry.high - first_allocation.doubled_pivot / 2, first_allocation.doubled_pivot / 2
+    )
     first = rng.laplace(scale=np.sqrt(count / 2), size=(20000, 5))
     second = rng.laplace(scale=np.sqrt(rest / 2) * reach, size=(20000, 5))
     positives = 4000.0 + first.sum(-1)
     middle = (clients.records - 1) / 2
     numerator = (truth - 0.5) * 4000.0 * 12000.0
-    numerator = numerator + ((opening.doubled_pivot / 2 - middle) * first + second).sum(-1)
+    numerator = numerator + ((first_allocation.doubled_pivot / 2 - middle) * first + second).sum(-1)
     areas = 0.5 + numerator / (positives * (clients.records - positives))
     observed = np.std(influence_centre(clients.records, positives, areas) - centre)
-    stated = release_from(geometry, noise, opening, np.array(4000.0), np.array(truth)).centre_error
+    stated = prior_from(
+        geometry, noise, first_allocation, np.array(4000.0), np.array(truth)
+    ).centre_error
     assert float(stated) == pytest.approx(observed, rel=0.05)
 
 

@@ -17,7 +17,7 @@ Booleans = NDArray[np.bool_]
 HELD = 0.5
 """Probability that the bit of a record's own value is set."""
 
-OWN_VARIANCE = 1.0
+SET_BIT_VARIANCE = 1.0
 """What a report adds to the variance of the count of the value that it holds, beyond what it adds
 to others': ``(1/4 - q (1-q)) / (1/2 - q)^2``, which is 1 at every epsilon."""
 

@@ -168,7 +168,7 @@ class Checks:
         return number * pow(divisor, -1, self.modulus) % self.modulus
 
     def _slots(self, first: Elements, second: Elements, inside: Elements, leads: bool) -> Elements:
-        """Shares of one factor beside copies of the other, permuted; the first party's offsets."""
+        """Shares of one factor and copies of the other, permuted, with one party's offsets."""
         side = self.bits[:, None]
         left, right, third = (
             np.where(

@@ -84,7 +84,7 @@ class EncryptedAUC(EncryptedDeclarations, Protocol):
 
     Parameters
     ----------
-    thresholds : N, spread evenly over [0, 1] with both ends, unless ``edges`` says where they are.
+    thresholds : N, uniform over [0, 1] with both ends, unless ``edges`` says where they are.
     adversary : ``"semi-honest"``, or ``"malicious"``: an aggregator that computes another AUC or
         half-range is detected, except with probability below 2^-57 (see ``encrypted.checks``), and
         the run gives no AUC. Parties are semi-honest. Parties that were not told each other's

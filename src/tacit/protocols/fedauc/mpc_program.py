@@ -1,4 +1,4 @@
-"""How real clients rank their scores together, without showing them."""
+"""How real clients rank their scores together, on secret shares."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tacit.protocols.fedauc.mpc import RANKS, rank_codes
 from tacit.protocols.fedauc.ranking import OWNERS, mid_ranks_of, rank_keys, ranking
 
 RANKING = 3
-"""Largest number of clients that rank for all; these are the first ones."""
+"""Number of clients that rank for all, at most: the first ones."""
 
 
 class RankProgram(MPCProgram):
@@ -36,7 +36,7 @@ class RankProgram(MPCProgram):
     def compute(
         self, clients: Clients, query: Query, noise: NoiseSource, state: ClientState, peers: Peers
     ) -> Reply:
-        """Note the ranks of this client's scores; the server receives the number of all scores.
+        """Store the ranks of this client's scores; the server receives the number of all scores.
 
         Raises
         ------
@@ -67,7 +67,7 @@ class RankProgram(MPCProgram):
 
 
 def _ranked(peers: Peers, members: range, sizes: Sequence[int], shares: Words) -> Words:
-    """Rank all scores as one of the members; gives this client's share of its positions."""
+    """Rank all scores as one of the members; gives this client's shares of its positions."""
     summands = 1 if len(members) == 2 else 2
     parts = [
         shares if owner == peers.index else _received(peers, owner, (summands, size))

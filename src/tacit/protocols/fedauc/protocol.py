@@ -49,7 +49,7 @@ from tacit.protocols.fedauc.allocation import (
     influence_centre,
     orthogonal_allocation,
     predicted_variance,
-    release_from,
+    prior_from,
     vague_prior,
 )
 from tacit.protocols.fedauc.declared import FedAUCDeclarations
@@ -61,7 +61,7 @@ from tacit.protocols.fedauc.mpc import (
     offer_sizes,
     rank_together,
 )
-from tacit.protocols.fedauc.requests import RankAsk
+from tacit.protocols.fedauc.requests import RankRequest
 from tacit.protocols.fedauc.sums import largest_distance, pair_of_sums
 from tacit.protocols.shared.flipped_labels import Flipped, flipped_labels, flipping_cost
 from tacit.protocols.shared.rank_noise import (
@@ -96,10 +96,10 @@ def share_scores(clients: Clients, query: Query, noise: NoiseSource, state: Clie
 
 
 def _pair_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    asked = RankAsk.of(clients, query)
-    costs = [] if asked.respond.all() else [asked.mechanism.cost]
+    request = RankRequest.of(clients, query)
+    costs = [] if request.respond.all() else [request.mechanism.cost]
     return worst_case(
-        [*costs, flipping_cost(clients, asked.mechanism.epsilon, state, asked.respond)]
+        [*costs, flipping_cost(clients, request.mechanism.epsilon, state, request.respond)]
     )
 
 
@@ -112,23 +112,23 @@ def noisy_rank_sums(
     Spends (epsilon, delta) of ``query.broadcast["noise"]`` at label adjacency: flipping one label
     moves the count by 1 and ``2 * sum((rank - pivot) * label)`` by at most ``max |2 rank - 2
     pivot|``, which the client computes from the ranks and pivot it uses. It refuses ranks, pivots,
-    shares and mechanisms that are not of the agreed kind (``RankAsk``), and ranks whose sum would
-    wrap or be rounded (``check_sums``), so the guarantee does not rest on the server's choice. A
-    client told to respond flips every label once at epsilon and sends the exact sums of the flipped
-    labels, which is post-processing; it keeps the flipped labels, and later sums of the same labels
-    cost nothing. Source: Sun et al. 2022a, Algorithms 1 and 4, section 5.
+    fractions and mechanisms that are not of the agreed kind (``RankRequest``), and ranks whose sum
+    would wrap or be rounded (``check_sums``), so the guarantee does not depend on the server's
+    choice. A client that responds flips every label once at epsilon and sends the exact sums of the
+    flipped labels, which is post-processing; it stores the flipped labels, and later sums of the
+    same labels cost nothing. Source: Sun et al. 2022a, Algorithms 1 and 4, section 5.
 
     The server learns the two noisy numbers of each client.
     """
-    asked = RankAsk.of(clients, query, noise)
-    mechanism, ranks, pivot = asked.mechanism, asked.ranks, asked.pivot
-    share, respond = asked.share, asked.respond
+    request = RankRequest.of(clients, query, noise)
+    mechanism, ranks, pivot = request.mechanism, request.ranks, request.pivot
+    fraction, respond = request.fraction, request.respond
     count, residual = pair_of_sums(ranks, clients.labels[clients.ascending], pivot)
     shape = (clients.count,)
     if not respond.all():
-        sensitivity = np.maximum(largest_distance(ranks, pivot), asked.sensitivity)
-        noisy_count = mechanism.noisy_count(noise, count, share, shape)
-        noisy_residual = mechanism.noisy_residual(noise, residual, sensitivity, share, shape)
+        sensitivity = np.maximum(largest_distance(ranks, pivot), request.sensitivity)
+        noisy_count = mechanism.noisy_count(noise, count, fraction, shape)
+        noisy_residual = mechanism.noisy_residual(noise, residual, sensitivity, fraction, shape)
         if not respond.any():
             return {"positives": noisy_count, "residuals": noisy_residual}
     flipped = flipped_labels(clients, mechanism.epsilon, noise, state, respond)
@@ -165,8 +165,8 @@ class FedAUC(FedAUCDeclarations, Protocol):
         its own first round), or the paper's ``"adaptive"``, ``"orthogonal"``, ``"fixed"``.
     sensitivity : with the fixed allocation, ``"local"`` (the client's largest rank) or ``"global"``
         (M - 1).
-    alpha : with the fixed allocation, the share of epsilon for the rank sum.
-    beta : with the orthogonal allocation, the share of epsilon for the count.
+    alpha : with the fixed allocation, the fraction of epsilon for the rank sum.
+    beta : with the orthogonal allocation, the fraction of epsilon for the count.
     delta : for Gaussian noise only.
     prior : an earlier release from which the influence allocation starts, instead of a first
         round.
@@ -206,13 +206,13 @@ class FedAUC(FedAUCDeclarations, Protocol):
     )
     alpha: float = setting(
         default=0.5,
-        help="the rank sum's share of epsilon, 0.5 by default",
+        help="the rank sum's fraction of epsilon, 0.5 by default",
         when="fixed",
         used=partial(_allocates, "fixed"),
     )
     beta: float = setting(
         default=0.5,
-        help="the count's share of epsilon, 0.5 by default",
+        help="the count's fraction of epsilon, 0.5 by default",
         when="orthogonal",
         used=partial(_allocates, "orthogonal"),
     )
@@ -403,22 +403,22 @@ class FedAUC(FedAUCDeclarations, Protocol):
         self, ranks: Ragged[np.int64], geometry: RankGeometry
     ) -> Generator[Query, Reply, tuple[RankNoise, Allocation]]:
         """The allocation of the main round, after a first round if one is worth its price."""
-        release, fraction = self.prior, 0.0
-        if release is None:
+        prior, fraction = self.prior, 0.0
+        if prior is None:
             fraction = first_round_fraction(geometry, self.mechanism, self.epsilon, self.delta)
-            release = vague_prior(geometry.records)
+            prior = vague_prior(geometry.records)
         if fraction:
             first = RankNoise(self.mechanism, fraction * self.epsilon, fraction * self.delta)
-            opening = adaptive_allocation(geometry, first)
-            _, sums = yield from self._query_pairs(ranks, geometry, first, opening)
+            first_allocation = adaptive_allocation(geometry, first)
+            _, sums = yield from self._query_pairs(ranks, geometry, first, first_allocation)
             positives, area = area_of_sums(geometry.records, *sums)
-            release = release_from(
-                geometry, first, opening, positives, np.nan_to_num(area, nan=0.5)
+            prior = prior_from(
+                geometry, first, first_allocation, positives, np.nan_to_num(area, nan=0.5)
             )
         noise = RankNoise(
             self.mechanism, self.epsilon - fraction * self.epsilon, self.delta * (1 - fraction)
         )
-        return noise, influence_allocation(geometry, noise, release)
+        return noise, influence_allocation(geometry, noise, prior)
 
     def _query_pairs(
         self,
@@ -436,7 +436,7 @@ class FedAUC(FedAUCDeclarations, Protocol):
             per_client={
                 "ranks": ranks,
                 "pivot": allocation.doubled_pivot,
-                "share": allocation.share,
+                "share": allocation.fraction,
                 "respond": allocation.respond,
             },
         )

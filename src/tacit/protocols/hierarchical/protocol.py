@@ -64,7 +64,7 @@ PLANNED_HEIGHTS = 16
 """Largest height that is chosen by default."""
 
 PLANNED_RANGE = 0.25
-"""Share of [0, 1] that scores are assumed to fill when the height is chosen."""
+"""Fraction of [0, 1] that scores are assumed to fill when the height is chosen."""
 
 
 def _cost(clients: Clients, query: Query, state: ClientState) -> Cost:

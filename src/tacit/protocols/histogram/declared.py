@@ -149,11 +149,11 @@ class HistogramDeclarations(Declarations):
     def noiseless_value(self, clients: Clients) -> float:
         """The area of the exact tree at the depth that suits the protocol's noise."""
         from tacit.protocols.histogram.estimate import best_depth
-        from tacit.protocols.histogram.steps import places_of
+        from tacit.protocols.histogram.steps import leaves_of
 
         protocol: Any = self
         height = protocol.tree_height(clients.count)
-        leaves = np.bincount(places_of(clients, height), minlength=2 << height).astype(float)
+        leaves = np.bincount(leaves_of(clients, height), minlength=2 << height).astype(float)
         depth = height
         if self.epsilon is not None:
             variances = np.full(height + 2, np.inf)

@@ -50,11 +50,11 @@ class TwoRoundDeclarations(Declarations):
 
         A client answers only for the records that drew the turns of its note.
         """
-        from tacit.protocols.two_round.protocol import NOTE, Turns
+        from tacit.protocols.two_round.protocol import TURNS_NOTE, Turns
 
-        note: Turns | None = state.recall(NOTE)
+        note: Turns | None = state.recall(TURNS_NOTE)
         if note is not None:
-            state.keep(NOTE, Turns.of(clients, note.drawn, note.rounds, note.first))
+            state.keep(TURNS_NOTE, Turns.of(clients, note.drawn, note.rounds, note.first))
 
     @classmethod
     def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:

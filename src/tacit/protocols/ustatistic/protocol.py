@@ -30,7 +30,7 @@ from tacit.protocols.shared.pair_kernels import (
     PairKernel,
     PairTables,
     opposite_classes,
-    own_kernel,
+    user_kernel,
 )
 from tacit.protocols.shared.symbols import Axis, Column, SymbolSpace
 from tacit.protocols.ustatistic.declared import UStatisticDeclarations
@@ -318,12 +318,12 @@ class UStatistic(UStatisticDeclarations, Protocol):
             raise ValueError(
                 f"a domain must have 2 to {MAX_SYMBOLS} symbols, got {len(self.values)}"
             )
-        return own_kernel(self.kernel, self.values)
+        return user_kernel(self.kernel, self.values)
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
         """How the columns that the kernel reads are cut."""
-        if self.values is None and self.pair_kernel.hidden is None:
+        if self.values is None and self.pair_kernel.variation is None:
             raise ValueError(
                 f"the kernel {self.pair_kernel.called!r} needs a finite domain: give values"
             )
