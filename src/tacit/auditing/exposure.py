@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from scipy.special import rel_entr
-from scipy.stats import binom
+from scipy.special import betainc, rel_entr
 
 from tacit.auditing.bounds import interval
 from tacit.auditing.inference import advantage_bound
@@ -85,7 +84,7 @@ class Exposure:
         if self.share <= allowed:
             return 1.0
         if self.trials is None:
-            return float(binom.sf(self.right - 1, self.tries, allowed))
+            return float(betainc(self.right, self.tries - self.right + 1, allowed))
         return math.exp(-self.trials * _divergence(self.share, allowed))
 
     @property

@@ -577,10 +577,11 @@ def test_reports_that_cannot_have_come_are_refused() -> None:
 
 @BOTH
 def test_exact_noise_from_the_system_runs_it(labels: Any) -> None:
-    clients = singles(2000, 2000)
+    """False alarm 2e-9, by the normal approximation of 5,800 records' reports."""
+    clients = singles(2900, 2900)
     result = evaluate(clients, TwoRoundAUC(3.0, labels), noise=SystemNoise())
     exact = auc(clients.scores, clients.labels)
-    assert abs(result.auc.value - exact) < 5 * result.auc.standard_error
+    assert abs(result.auc.value - exact) < 6 * result.auc.standard_error
     assert result.traffic.rounds == 3
     assert result.spent.epsilon == 3.0
 
