@@ -8,10 +8,10 @@ order within the client (so that positions tell nothing), and every client's noi
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -34,7 +34,6 @@ from tacit.protocol.conversation import (
     View,
     step,
 )
-from tacit.protocol.metric import AUC, Metric
 from tacit.protocol.score_range import UNIT_INTERVAL
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.fedauc.allocation import (
@@ -73,12 +72,6 @@ from tacit.protocols.shared.rank_noise import (
     RankNoise,
 )
 from tacit.results.server_result import ServerResult
-
-if TYPE_CHECKING:
-    from tacit.protocol.forecast import Family, Forecast
-    from tacit.protocol.scenario import Scenario, Shape
-    from tacit.protocol.traffic import Traffic
-
 
 UNSETTLED: Any = None
 """A setting that follows from the others unless it is given."""
@@ -233,6 +226,7 @@ class FedAUC(FedAUCDeclarations, Protocol):
     )
 
     name = "fedauc"
+    planning_module = f"{__package__}.forecast"
     setting_order = ("epsilon", "mechanism", "allocation", "delta")
     query_types = (RankNoise,)
     state_types = (Flipped,)
@@ -329,25 +323,6 @@ class FedAUC(FedAUCDeclarations, Protocol):
         if self.responds or self.allocation == "influence":
             return 2 * clients.records + 16 * clients.count
         return 8 * clients.count
-
-    @classmethod
-    def families(cls, scenario: Scenario, metric: Metric) -> Sequence[Family]:
-        """The configurations that a plan tries."""
-        from tacit.protocols.fedauc.forecast import fedauc_families
-
-        return fedauc_families(scenario) if metric == AUC else []
-
-    def forecast(self, scenario: Scenario, shape: Shape, metric: Metric) -> Forecast | None:
-        """The predicted error, as ``fedauc_forecast`` has it."""
-        from tacit.protocols.fedauc.forecast import fedauc_forecast
-
-        return fedauc_forecast(self, scenario, shape) if metric == AUC else None
-
-    def traffic(self, scenario: Scenario) -> Traffic:
-        """The bytes and rounds of an evaluation, as ``fedauc_traffic`` has them."""
-        from tacit.protocols.fedauc.forecast import fedauc_traffic
-
-        return fedauc_traffic(self, scenario)
 
     def conversation(self, clients: int) -> Conversation:
         """Scores up, ranks down, noisy pairs up; with a first round where it pays.
