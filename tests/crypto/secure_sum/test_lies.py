@@ -34,7 +34,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> LeftOut:
 def test_no_story_about_who_left_opens_one_vector(clients: int, without: LeftOut) -> None:
     """No accomplice. Holders of the victim's shares hear that it stayed; holders of its neighbours'
     hear that these left. Nobody reveals both kinds of share of anybody."""
-    around = Neighbourhood.sparse(clients)
+    around = Neighbourhood.of(clients)
     around = Neighbourhood(around.degree, around.threshold, around.fewest, colluders=0)
     server = LyingServer.started(clients, around)
     victim = server.ring[0]

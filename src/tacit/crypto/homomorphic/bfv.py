@@ -122,11 +122,6 @@ class BfvKeyHolder:
         coefficients = plain.coeff_count()
         return [int(plain.data(place)) if place < coefficients else 0 for place in places]
 
-    def noise_budget(self, ciphertext: bytes) -> int:
-        """The number of bits by which the noise may still grow."""
-        parsed = restored("Ciphertext", self._context, ciphertext)
-        return int(self._decryptor.invariant_noise_budget(parsed))
-
 
 class BfvEvaluator:
     """What the aggregator can do, with no key that decrypts: add, square, mask.
