@@ -36,11 +36,7 @@ from tacit.protocols.histogram.budget import (
     record_shares,
 )
 from tacit.protocols.histogram.declared import HistogramDeclarations
-from tacit.protocols.histogram.estimate import (
-    RankRound,
-    published_ranks,
-    result_from_tree,
-)
+from tacit.protocols.histogram.estimate import RankRound, published_ranks, result_from_tree
 from tacit.protocols.histogram.steps import (
     FIRST_CELLS,
     RANK_UNITS,
