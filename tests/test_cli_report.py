@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def test_metadata_goes_to_standard_output_or_to_a_file(folder: Path) -> None:
     card = ("report", "first.json", "--format", "model-index", "--model", "risk")
     shown = run(*card, "--task", "text-classification")
     assert shown.exit_code == 0
-    assert shown.stdout.startswith('model-index:\n- name: "risk"\n')
+    assert shown.stdout.startswith("model-index:\n- name: risk\n")
     assert 'type: "text-classification"' in shown.stdout
     assert run(*card, "-o", "card.yaml").stdout == "Metadata: card.yaml\n"
     assert 'type: "tabular-classification"' in Path("card.yaml").read_text()
@@ -161,3 +162,12 @@ def test_options_that_do_not_fit_are_refused(
 ) -> None:
     evaluated(folder, "first.json")
     assert reason in refused("first.json", *options)
+
+
+def test_without_pyyaml_a_model_card_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluated(folder, "result.json")
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    sentence = refused("result.json", "--format", "model-index")
+    assert sentence.endswith("install it with: pip install 'tacit[model-card]'")

@@ -24,7 +24,6 @@ from tacit.ledger.ledger import (
     Ledger,
     LedgerError,
     LimitError,
-    answer_once,
     request_digest,
 )
 from tacit.privacy.cost import Adjacency, Cost
@@ -74,6 +73,12 @@ def dies_after(lines: int) -> None:
         return trace
 
     sys.settrace(trace)
+
+
+def answer_paid(book: Ledger, requested: Entry, compute: Callable[[], bytes]) -> bytes:
+    """An answer as a party gives it: the debit first."""
+    book.debit(requested)
+    return compute()
 
 
 def answer_unsafely(book: Ledger, requested: Entry, compute: Callable[[], bytes]) -> bytes:
@@ -152,7 +157,7 @@ def uncovered(path: Path, left: dict[tuple[str, str], set[bytes]]) -> int:
 def kill(folder: Path, seed: int, runs: int, unsafe: bool) -> None:
     """Sessions killed and restarted again and again, the ledger looked at after every run."""
     rng = random.Random(seed)  # noqa: S311
-    answer = answer_unsafely if unsafe else answer_once
+    answer = answer_unsafely if unsafe else answer_paid
     left: dict[tuple[str, str], set[bytes]] = defaultdict(set)
     start, session = 0, 0
     path = folder / "book.db"
@@ -215,12 +220,12 @@ def full(path: Path, most_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
         try:
             for step in range(10_000):
-                answer_once(book, entry("full", step), compute)
+                answer_paid(book, entry("full", step), compute)
                 sent += 1
         except LedgerError as error:
             public, reported = error.public, str(error)
         resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-        after = answer_once(book, entry("full", 10_000), compute)
+        after = answer_paid(book, entry("full", 10_000), compute)
         entries = book.verify()
     facts = {"sent": sent, "computed": len(computed), "public": public, "told": reported}
     print(json.dumps({**facts, "after": after.decode(), "entries": entries}))

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from tacit.ledger.ledger import Entry, Ledger, LedgerError, answer_once
+from tacit.ledger.ledger import Entry, Ledger, LedgerError
 from tacit.privacy.cost import Adjacency, Cost
+from tests.ledger.children import answer_paid
 
 ROOT = Path(__file__).parents[2]
 KILLS = 250
@@ -91,7 +92,7 @@ class TestFullDisk:
                     book.debit(requested)
             before = book.verify()
             with pytest.raises(LedgerError, match="database or disk is full"):
-                answer_once(book, requested, lambda: pytest.fail("computed without a debit"))
+                answer_paid(book, requested, lambda: pytest.fail("computed without a debit"))
             assert book.verify() == before
 
     def test_a_book_that_is_locked_for_too_long(self, tmp_path: Path) -> None:

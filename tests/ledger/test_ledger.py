@@ -22,12 +22,12 @@ from tacit.ledger.ledger import (
     Ledger,
     LedgerError,
     LimitError,
-    answer_once,
     request_digest,
 )
 from tacit.ledger.records import canonical_records
 from tacit.privacy.composition import largest_rho
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
+from tests.ledger.children import answer_paid
 
 LABEL, RECORD = Adjacency.LABEL, Adjacency.RECORD
 REPLACE, SCORE = Adjacency.REPLACE, Adjacency.SCORE
@@ -64,7 +64,7 @@ class TestDebits:
 
         with Ledger(path) as book:
             book.limit("registry", 1.0)
-            assert answer_once(book, asked(), compute) == b"reply"
+            assert answer_paid(book, asked(), compute) == b"reply"
 
     def test_every_commit_waits_for_the_disk(self, path: Path) -> None:
         for _ in range(2):
@@ -107,9 +107,9 @@ class TestDebits:
         with Ledger(path) as book:
             book.limit("registry", 1.0)
             with pytest.raises(IndexError):
-                answer_once(book, asked(), replying())
+                answer_paid(book, asked(), replying())
             with pytest.raises(LimitError):
-                answer_once(book, asked(), never)
+                answer_paid(book, asked(), never)
 
     def test_threads_share_a_book(self, path: Path) -> None:
         accepted: list[int] = []
@@ -133,13 +133,52 @@ class TestDebits:
             assert book.verify() == 1 + 15 + len(book.lines()) - 16
 
 
+class TestContradictions:
+    """Questions that no honest run asks."""
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"request": request_digest(b"another query")},
+            {"protocol": "fedauc"},
+            {"fingerprint": b"1" * 32},
+        ],
+    )
+    def test_another_question_under_the_same_step_is_refused(
+        self, path: Path, change: dict[str, Any]
+    ) -> None:
+        with Ledger(path) as book:
+            book.limit("registry", 10.0)
+            book.debit(asked())
+            with pytest.raises(ConflictError, match="was answered for another"):
+                answer_paid(book, asked(**change), never)
+            assert book.spending("registry")[0].epsilon == 1.0
+
+    def test_the_same_question_costs_again(self, path: Path) -> None:
+        for number in range(2):
+            with Ledger(path) as book:
+                book.limit("registry", 2.0)
+                assert answer_paid(book, asked(), replying(b"noisy")) == b"noisy"
+                assert book.spending("registry")[0].epsilon == number + 1
+        with Ledger(path) as book, pytest.raises(LimitError):
+            answer_paid(book, asked(), never)
+
+    def test_the_same_records_under_another_name_are_refused(self, path: Path) -> None:
+        with Ledger(path) as book:
+            book.limit("registry", 10.0)
+            book.limit("escape", 10.0)
+            book.debit(asked())
+            with pytest.raises(ConflictError, match="are booked as 'registry', got 'escape'"):
+                book.debit(asked("other", dataset="escape"))
+
+
 class TestLimits:
     """What is refused, and what is said about it."""
 
     def test_without_a_limit_nothing_is_answered(self, path: Path) -> None:
         with Ledger(path) as book:
             with pytest.raises(LimitError, match="no limit is set for data set 'registry'"):
-                answer_once(book, asked(), never)
+                answer_paid(book, asked(), never)
             assert not book.history()
 
     def test_a_limit_is_reached_and_not_passed(self, path: Path) -> None:
@@ -363,7 +402,7 @@ class TestSecrecy:
             entry = asked(
                 fingerprint=book.fingerprint(scores, labels), request=request_digest(query)
             )
-            answer_once(book, entry, replying(b"secret reply"))
+            answer_paid(book, entry, replying(b"secret reply"))
             stored = b"".join(file.read_bytes() for file in path.parent.iterdir())
         plain = canonical_records(scores, labels)
         for secret in (

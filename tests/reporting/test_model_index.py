@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tacit.reporting.model_index import as_yaml, model_index
@@ -35,6 +35,7 @@ def read(text: str) -> Any:
 
 @settings(deadline=None, max_examples=60)
 @given(MAPPINGS.filter(bool))
+@example({"a\x85": "\x85b", "c": "\ufeff\u2028"})
 def test_yaml_reads_back(made: dict[str, Any]) -> None:
     assert read(as_yaml(made)) == made
 

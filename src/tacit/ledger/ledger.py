@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -39,7 +39,6 @@ from tacit.ledger.errors import BudgetError, ConflictError, LedgerError, LimitEr
 from tacit.ledger.files import open_to_read, open_to_write
 from tacit.ledger.pages import Clock, Pages, microseconds
 from tacit.ledger.records import canonical_records
-from tacit.ledger.replies import Replies, RepliesInMemory, SealedReplies
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 
 __all__ = [
@@ -52,10 +51,6 @@ __all__ = [
     "LimitError",
     "Pages",
     "Receipt",
-    "Replies",
-    "RepliesInMemory",
-    "SealedReplies",
-    "answer_once",
     "request_digest",
 ]
 
@@ -72,7 +67,6 @@ class Ledger(Pages):
     ----------
     path : the file, on a local disk. Its key lies beside it, as ``path.key``.
     clock : seconds since 1970. The ledger's own time never goes back, whatever the clock does.
-    replies : where replies wait for an identical retransmission; in memory by default.
 
     Raises
     ------
@@ -90,29 +84,21 @@ class Ledger(Pages):
     ...     cost = Cost(1.0, adjacency=Adjacency.LABEL)
     ...     query = request_digest(b"the query as it arrived")
     ...     entry = Entry("registry", records, "fedauc", "0 noisy_pairs", "run 1", query, cost)
-    ...     first = answer_once(book, entry, lambda: b"the reply")
-    ...     again = answer_once(book, entry, lambda: b"never computed")
-    ...     later = replace(entry, session="run 2")
+    ...     receipt = book.debit(entry)
     ...     try:
-    ...         book.debit(later)
+    ...         book.debit(replace(entry, session="run 2"))
     ...     except LimitError as error:
     ...         print(error.public)
     declined: the privacy budget does not allow it
-    >>> first, again
-    (b'the reply', b'the reply')
+    >>> receipt.number
+    2
     >>> folder.cleanup()
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        clock: Clock = time.time,
-        replies: Replies | None = None,
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], clock: Clock = time.time) -> None:
         connection, identity, key = open_to_write(Path(path))
         super().__init__(Path(path), connection, identity)
         self._clock = clock
-        self._replies: Replies = RepliesInMemory() if replies is None else replies
         self._key = key
 
     @staticmethod
@@ -194,42 +180,6 @@ class Ledger(Pages):
                 self._append(REFUSAL, clock, **self._fields(entry), reason=reason)
         raise refusal
 
-    def keep_reply(self, receipt: Receipt, reply: bytes) -> None:
-        """Keep the reply that a debit paid for, to be sent again if the question comes again.
-
-        Raises
-        ------
-        OSError : where ``SealedReplies`` cannot write; the reply may leave nevertheless.
-        """
-        with self._lock:
-            self._replies.keep(receipt.hash, reply)
-
-    def stored_reply(self, session: str, step: str, request: bytes) -> bytes | None:
-        """The reply to an identical request in this session, if it is debited and still kept.
-
-        Raises
-        ------
-        LedgerError : where the ledger cannot be read or does not verify.
-        """
-        with self._read():
-            answered = self._accounts.answered(session, step)
-            if answered is None or answered.request != self._keyed(request):
-                return None
-            return self._replies.find(answered.hash)
-
-    def check(self, entry: Entry) -> None:
-        """Refuse a question that contradicts what was answered before; nothing is written.
-
-        Raises
-        ------
-        ConflictError : as ``debit`` does.
-        LedgerError : where the ledger cannot be read or does not verify.
-        """
-        with self._read():
-            contradiction = self._contradiction(entry)
-        if contradiction is not None:
-            raise contradiction
-
     def unknown_spending(self, entry: Entry, after: bytes) -> Cost | None:
         """What a session has cost, where this ledger holds debits that the asker does not know.
 
@@ -271,12 +221,6 @@ class Ledger(Pages):
                 "with it: an older copy was restored"
             )
         return debits[known.index(receipt) + 1 if receipt else 0 :]
-
-    def end_session(self, session: str) -> None:
-        """Forget a session's replies; asked again, its questions cost again."""
-        with self._read():
-            for debit in self._accounts.answers_of(session):
-                self._replies.drop(debit)
 
     @contextlib.contextmanager
     def _write(self) -> Iterator[int]:
@@ -349,32 +293,6 @@ class Ledger(Pages):
             )
         passed = self._accounts.passed(entry.dataset, entry.cost, clock)
         return None if passed is None else LimitError(_excess_told(entry, passed))
-
-
-def answer_once(book: Ledger, entry: Entry, compute: Callable[[], bytes]) -> bytes:
-    """Answer a question as a runner must: pay first, then compute, and pay for it only once.
-
-    The identical question in a session is answered with the same bytes, at no cost, while they are
-    kept. Otherwise the debit is on disk before ``compute`` is called: if the process ends in
-    between, the cost stays and no reply left.
-
-    Parameters
-    ----------
-    compute : makes the reply's bytes; called at most once.
-
-    Raises
-    ------
-    BudgetError : as ``Ledger.debit``; nothing was computed, and nothing may be sent but ``public``.
-    """
-    book.check(entry)
-    stored = book.stored_reply(entry.session, entry.step, entry.request)
-    if stored is not None:
-        return stored
-    receipt = book.debit(entry)
-    reply = compute()
-    with contextlib.suppress(OSError):  # a reply that is not kept costs again when asked again
-        book.keep_reply(receipt, reply)
-    return reply
 
 
 def _excess_told(entry: Entry, passed: StepCost) -> str:

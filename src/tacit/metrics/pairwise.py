@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.metrics.ranking import auc
 
 Counts = NDArray[Any]
 
@@ -83,22 +82,6 @@ def kendall_tau(first: Floats, second: Floats) -> float:
 
     tau_b = float(kendalltau(first, second).statistic)
     return round(tau_b * apart[0] ** 0.5 * apart[1] ** 0.5) / pairs
-
-
-def auc_pair_mean(scores: Floats, labels: NDArray[np.int8]) -> float:
-    """The U-statistic of the AUC's kernel (Bell et al. 2020, section 2.1.2): ``AUC 2 P N / (n (n -
-    1))``.
-
-    The kernel is 1 for a pair of both classes that the positive wins, one half where it ties.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> auc_pair_mean(np.array([0.1, 0.4, 0.4]), np.array([0, 0, 1], dtype=np.int8))
-    0.5
-    """
-    positives = int(np.count_nonzero(labels))
-    return auc(scores, labels) * positives * (labels.size - positives) / _pairs(labels.size)
 
 
 def pair_mean(table: Floats, counts: Counts) -> float:

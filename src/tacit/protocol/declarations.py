@@ -36,11 +36,6 @@ class Declarations:
     """Whether a result has a ROC curve, so that the attacks on labels from curves concern it."""
 
     @property
-    def draws_noise(self) -> bool:
-        """Whether anything random is drawn; a result of a protocol that draws none says so."""
-        return True
-
-    @property
     def lone_records(self) -> bool:
         """Whether clients are taken to hold one record each."""
         return False

@@ -17,6 +17,7 @@ from tacit.protocol.trust import Trust
 if TYPE_CHECKING:
     from tacit.protocol.conversation import Protocol
     from tacit.protocol.scenario import Scenario, Shape
+    from tacit.protocol.traffic import Traffic
 
 
 MAX_ERROR = 0.25
@@ -96,6 +97,38 @@ class Family:
         """What one of them predicts; an infinite error where it predicts nothing."""
         forecast = protocol.forecast(scenario, shape, self.metric)
         return NO_FORECAST if forecast is None else forecast
+
+
+@dataclass(frozen=True)
+class Planning:
+    """What a plan asks of a protocol, in a module that is imported when a plan asks.
+
+    Parameters
+    ----------
+    families : the configurations that a plan tries for a metric.
+    forecast : the predicted error of one of them; None where nothing is predicted.
+    traffic : the bytes and rounds of an evaluation; None to measure them in a small dry run.
+    """
+
+    families: Callable[[Scenario, Metric], Sequence[Family]]
+    forecast: Callable[[Any, Scenario, Shape, Metric], Forecast | None]
+    traffic: Callable[[Any, Scenario], Traffic] | None = None
+
+    @classmethod
+    def of_auc(
+        cls,
+        families: Callable[[Scenario], Sequence[Family]],
+        forecast: Callable[[Any, Scenario, Shape], Forecast],
+        traffic: Callable[[Any, Scenario], Traffic] | None = None,
+    ) -> Planning:
+        """The planning of a protocol that is planned for the AUC only."""
+        return cls(
+            lambda scenario, metric: families(scenario) if metric == AUC else (),
+            lambda protocol, scenario, shape, metric: (
+                forecast(protocol, scenario, shape) if metric == AUC else None
+            ),
+            traffic,
+        )
 
 
 def accepted(made: Iterable[Callable[[], Protocol]]) -> tuple[Protocol, ...]:

@@ -135,25 +135,23 @@ def test_the_smallest_degree_and_threshold_within_the_bounds(
     complete = (clients - 1, certificate_size(clients, bad))
     degree, threshold = next((pair for pair in pairs if good(*pair)), complete)
     expected = Neighbourhood(degree, threshold, clients - gone, bad)
-    assert Neighbourhood.sparse(clients, dropouts, corrupted) == expected
+    assert Neighbourhood.of(clients, bad, clients - gone) == expected
 
 
-def test_a_share_of_clients_is_not_lost_to_rounding() -> None:
-    assert Neighbourhood.sparse(100, dropouts=0.29, corrupted=0.1).min_clients == 71
+def test_without_a_number_three_clients_in_ten_may_drop_out() -> None:
+    assert [Neighbourhood.of(clients).min_clients for clients in (65, 100, 200)] == [46, 70, 140]
 
 
 @pytest.mark.parametrize(
-    ("dropouts", "corrupted", "sentence"),
+    ("colluders", "fewest", "sentence"),
     [
-        (-0.1, 0.1, "dropouts must be from 0 to below 1, got -0.1"),
-        (0.1, 1.0, "corrupted must be from 0 to below 1, got 1.0"),
-        (0.5, 0.1, "at least 56 of 100 clients of which 10 may collude, got 50"),
-        (0.1, 0.95, "at least 98 of 100 clients of which 95 may collude, got 90"),
+        (10, 50, "at least 56 of 100 clients of which 10 may collude, got 50"),
+        (95, 90, "at least 98 of 100 clients of which 95 may collude, got 90"),
     ],
 )
-def test_what_no_graph_bears_is_refused(dropouts: float, corrupted: float, sentence: str) -> None:
+def test_what_no_graph_bears_is_refused(colluders: int, fewest: int, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        Neighbourhood.sparse(100, dropouts, corrupted)
+        Neighbourhood.of(100, colluders, fewest)
 
 
 @pytest.mark.parametrize(
@@ -175,8 +173,7 @@ def test_thresholds_that_protect_nobody_are_refused(
 def test_few_clients_all_mask_with_each_other() -> None:
     assert Neighbourhood.of(64) == Neighbourhood.complete(64)
     assert Neighbourhood.of(64, 3, 50) == Neighbourhood(63, 34, 50, 3)
-    assert Neighbourhood.of(65) == Neighbourhood.sparse(65)
-    assert Neighbourhood.of(100, 10, 90) == Neighbourhood.sparse(100, 0.1, 0.1)
+    assert Neighbourhood.of(65) == Neighbourhood.of(65, colluders=13, min_clients=46)
     with pytest.raises(ValueError, match="at least 56 of 100 clients of which 10 may collude, got"):
         Neighbourhood.of(100, 10, 55)
     with pytest.raises(ValueError, match="colluders must be at least 0, got -1"):

@@ -34,7 +34,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> LeftOut:
 def test_no_story_about_who_left_opens_one_vector(clients: int, without: LeftOut) -> None:
     """No accomplice. Receivers of the victim's shares hear that it stayed; receivers of its
     neighbours' hear that these left. Nobody reveals both kinds of share of anybody."""
-    around = Neighbourhood.sparse(clients)
+    around = Neighbourhood.of(clients)
     around = Neighbourhood(around.degree, around.threshold, around.min_clients, colluders=0)
     server = LyingServer.started(clients, around)
     victim = server.ring[0]

@@ -64,7 +64,7 @@ def test_any_thirty_of_a_hundred_clients_may_leave_in_any_round(seed: int) -> No
     sent = vectors(clients, 4096)
     staying = np.full(clients, ROUNDS)
     staying[rng.permutation(clients)[:30]] = rng.integers(0, ROUNDS, 30)
-    federation = Federation(clients, 4096, around=Neighbourhood.sparse(clients, dropouts=0.3))
+    federation = Federation(clients, 4096, around=Neighbourhood.of(clients))
     result = federation.sum(sent, staying.tolist())
     assert np.array_equal(result.clients, np.flatnonzero(staying >= 3))
     assert np.array_equal(result.total, sent[staying >= 3].sum(axis=0))
@@ -72,7 +72,7 @@ def test_any_thirty_of_a_hundred_clients_may_leave_in_any_round(seed: int) -> No
 
 def test_a_sparse_graph_of_two_hundred_clients_bears_dropouts() -> None:
     clients, rng = 200, np.random.default_rng(2)
-    around = Neighbourhood.sparse(clients, dropouts=0.1, corrupted=0.1)
+    around = Neighbourhood.of(clients, colluders=20, min_clients=180)
     assert around.degree < clients / 4
     sent = vectors(clients, 64)
     staying = np.full(clients, ROUNDS)
@@ -83,7 +83,7 @@ def test_a_sparse_graph_of_two_hundred_clients_bears_dropouts() -> None:
 
 def test_more_dropouts_than_a_sparse_graph_is_for_give_no_sum() -> None:
     clients = 66
-    around = Neighbourhood.sparse(clients, dropouts=0.05, corrupted=0.05)
+    around = Neighbourhood.of(clients, colluders=4, min_clients=63)
     federation = Federation(clients, 1, around=around)
     federation.carry(vectors(clients, 1), rounds=2)
     with pytest.raises(TooFewError, match="masked of at least 63 clients must come, got 62"):

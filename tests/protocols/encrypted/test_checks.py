@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import replace
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from tacit.protocols.encrypted.checks import (
     CheatingError,
     Checks,
     agreed,
-    guessing_probability,
 )
 from tacit.protocols.encrypted.packing import Counts, cumulative_counts
 from tests.protocols.encrypted.forging import (
@@ -244,6 +244,11 @@ def test_secrets_of_runs_sessions_and_purposes_are_independent() -> None:
     assert not np.array_equal(later.order, first.order)
     assert sorted(first.order) == list(range(first.order.size))
     assert set((first.offsets.sum(axis=-1) % first.modulus).ravel()) == {0}
+
+
+def guessing_probability(thresholds: int, shares: int) -> float:
+    """That an aggregator guesses the slots of a threshold in both runs."""
+    return 1.0 / comb(shares * (thresholds + 1), shares) ** RUNS
 
 
 def test_guessing_probability_is_that_of_the_paper() -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import tacit
+from tacit.arrays import Integers
 from tacit.crypto.homomorphic.bfv import DEGREE
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.identities import Identity, Roster
@@ -30,7 +31,6 @@ from tacit.protocols.encrypted.packing import (
     Numbers,
     Scale,
     below,
-    collisions,
     cumulative_counts,
 )
 from tacit.protocols.encrypted.protocol import EncryptedAUC
@@ -333,6 +333,27 @@ def test_settings_outside_their_range() -> None:
     ):
         with pytest.raises(ValueError, match=sentence):
             EncryptedAUC(**options)
+
+
+def crossing(
+    low: Integers, high: Integers, blocks: tuple[Integers, Integers], place: int
+) -> NDArray[np.bool_]:
+    """Which pairs of positions have one in each block and add up to ``place``."""
+    first, second = blocks
+    return np.isin(low, first) & np.isin(high, second) & (low + high == place)
+
+
+def collisions(layout: Layout) -> Integers:
+    """Positions of ``layout.places`` that another product of two used positions reaches."""
+    used = layout.used
+    first, second = np.triu_indices(used.size)
+    low, high = used[first], used[second]
+    numerator, _, hidden, _ = layout.places
+    meant = crossing(low, high, (layout.rising(), layout.falling()), numerator)
+    meant |= crossing(low, high, (layout.falling(), layout.inside()), hidden)
+    meant |= (low == layout.totals[0]) & (high == layout.totals[1])
+    reached = (low + high)[~meant] % DEGREE
+    return np.intersect1d(reached, np.array(layout.places))
 
 
 def test_no_layout_has_collisions() -> None:

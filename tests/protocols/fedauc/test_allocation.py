@@ -70,24 +70,25 @@ class Choice:
     epsilon: float
 
     def best_variance(self) -> float:
-        """The least variance of any pivot and share."""
+        """The least variance of any pivot and fraction."""
         high = self.low + self.width
         return naive_variance(self.low, high, self.centre, self.error, self.epsilon)
 
     def allocated(self, scale: int = 1) -> tuple[float, float, float]:
-        """The variance with all ranks times ``scale``, the pivot and the share."""
-        low, width, error = scale * self.low, scale * self.width, scale * self.error
+        """The variance with all ranks times ``scale``, the pivot and the count's fraction."""
+        start, width, error = scale * self.low, scale * self.width, scale * self.error
         records = 100_000 * scale
         shift = (records - 1) / 2 - scale * self.centre
-        ranks = (np.array([low + part * width + shift]) for part in (0.0, 1.0, 0.5))
-        geometry = RankGeometry(records, *ranks, np.array([1e30]), np.array([9.0]))
+        ranks = (np.array([start + part * width + shift]) for part in (0.0, 1.0, 0.5))
+        low, high, mean = ranks
+        geometry = RankGeometry(records, low, high, mean, np.array([1e30]), np.array([9.0]))
         noise = RankNoise("laplace", self.epsilon)
         prior = PriorEstimate(records / 2, 0.5, 0.0, error)
         chosen = influence_allocation(geometry, noise, prior, rounds=1)
         weighted, count, _ = predicted_variance(geometry, noise, chosen, (records - 1) / 2)
         variance = float(weighted[0] + error**2 * count[0]) / scale**2
         pivot = float(chosen.doubled_pivot[0]) / 2 - shift
-        return variance, pivot / scale, float(chosen.share[0])
+        return variance, pivot / scale, float(chosen.fraction[0])
 
 
 CHOICES = st.builds(

@@ -125,11 +125,6 @@ class BfvSecretKey:
             int(plain.data(position)) if position < coefficients else 0 for position in positions
         ]
 
-    def noise_budget(self, ciphertext: bytes) -> int:
-        """The number of bits by which the noise may still grow."""
-        parsed = restored("Ciphertext", self._context, ciphertext)
-        return int(self._decryptor.invariant_noise_budget(parsed))
-
 
 class BfvEvaluator:
     """What the aggregator can do, with no key that decrypts: add, square, mask.

@@ -28,7 +28,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, comb, floor
+from math import ceil, comb
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,8 +43,6 @@ MAX_COMPLETE = 64
 
 MAX_LEAK_CHANCE = 2.0**-40
 MAX_LOSS_CHANCE = 2.0**-30
-ROUNDING = 1e-9
-"""0.29 of 100 clients are 29 of them."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class Neighbourhood:
     --------
     >>> Neighbourhood.complete(10)
     Neighbourhood(degree=9, threshold=7, min_clients=7, colluders=2)
-    >>> Neighbourhood.sparse(1000, dropouts=0.1, corrupted=0.1)
+    >>> Neighbourhood.of(1000, colluders=100, min_clients=900)
     Neighbourhood(degree=64, threshold=33, min_clients=900, colluders=100)
     """
 
@@ -112,37 +110,23 @@ class Neighbourhood:
         return cls(clients - 1, shares, shares if min_clients is None else min_clients, corrupted)
 
     @classmethod
-    def sparse(cls, clients: int, dropouts: float = 0.3, corrupted: float = 0.2) -> Neighbourhood:
-        """The fewest neighbours with which each event at the head of this module has at most its
-        chance: ``2**-40`` for the two of secrecy, ``2**-30`` for those of a sum that fails.
-
-        Parameters
-        ----------
-        clients : the clients of the roster.
-        dropouts : the share of them that may drop out.
-        corrupted : the share of them that may collude with the server.
-
-        Raises
-        ------
-        ValueError : when a share is not from 0 to below 1, or fewer clients would remain than must
-            certify who stayed.
-        """
-        for name, share in (("dropouts", dropouts), ("corrupted", corrupted)):
-            if not 0 <= share < 1:
-                raise ValueError(f"{name} must be from 0 to below 1, got {share}")
-        dropped = floor(dropouts * clients + ROUNDING)
-        return _smallest(clients, dropped, ceil(corrupted * clients - ROUNDING))
-
-    @classmethod
     def of(
         cls, clients: int, colluders: int | None = None, min_clients: int | None = None
     ) -> Neighbourhood:
-        """Complete up to 64 clients, sparse above; parameters as for ``complete``, but that a
-        sparse graph without ``min_clients`` bears three clients in ten that drop out."""
+        """Complete up to 64 clients, sparse above; parameters as for ``complete``.
+
+        A sparse graph has the fewest neighbours with which each event at the head of this module
+        has at most its chance: ``2**-40`` for the two of secrecy, ``2**-30`` for those of a sum
+        that fails. Without ``min_clients`` it bears three clients in ten that drop out.
+
+        Raises
+        ------
+        ValueError : when fewer clients would remain than must certify who stayed.
+        """
         if clients <= MAX_COMPLETE:
             return cls.complete(clients, colluders, min_clients)
         corrupted = default_colluders(clients) if colluders is None else colluders
-        dropped = floor(0.3 * clients + ROUNDING) if min_clients is None else clients - min_clients
+        dropped = 3 * clients // 10 if min_clients is None else clients - min_clients
         return _smallest(clients, dropped, corrupted)
 
 

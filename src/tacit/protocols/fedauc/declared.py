@@ -19,7 +19,6 @@ from tacit.protocol.audits import (
 )
 from tacit.protocol.declarations import Declarations
 from tacit.protocol.laws import ErrorCase, LawTraits
-from tacit.protocol.threats import ThreatModel
 from tacit.protocols.fedauc.threats import threats_of
 from tacit.protocols.shared.rank_noise import RESPONSE
 
@@ -36,6 +35,7 @@ class FedAUCDeclarations(Declarations):
     mechanism: str
     allocation: str
     ranks: str
+    threats = staticmethod(threats_of)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
@@ -79,11 +79,6 @@ class FedAUCDeclarations(Declarations):
         if self.ranks == "mpc":
             return (score_attacks.guesses_from_plain_scores,)
         return (score_attacks.guesses_from_ascending_scores,)
-
-    @classmethod
-    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
-        """Who sees what under these settings."""
-        return threats_of(settings)
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from tacit.data.clients import Ragged
-from tacit.protocol.forecast import Family, Forecast
+from tacit.protocol.forecast import Family, Forecast, Planning
 from tacit.protocol.scenario import GUESSES, Scenario, Shape
 from tacit.protocol.traffic import Traffic, measured_rounds, traffic_of_rounds
 from tacit.protocol.trust import Trust
@@ -178,3 +178,6 @@ def _single(prior: PriorEstimate) -> PriorEstimate:
     """A prior estimate of plain numbers."""
     fields = (prior.positives, prior.auc, prior.positives_error, prior.centre_error)
     return PriorEstimate(*(float(np.asarray(value)) for value in fields))
+
+
+PLANNING = Planning.of_auc(fedauc_families, fedauc_forecast, fedauc_traffic)

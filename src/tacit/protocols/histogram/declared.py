@@ -15,7 +15,6 @@ from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocol.audits import SAMPLED_DRAWS, AuditCase, LabelAttack, cases_of
 from tacit.protocol.declarations import Declarations
 from tacit.protocol.laws import ErrorCase, LawTraits
-from tacit.protocol.threats import ThreatModel
 from tacit.protocol.trust import Trust
 from tacit.protocols.histogram.threats import threats_of
 
@@ -38,6 +37,7 @@ class HistogramDeclarations(Declarations):
     budget: Any
     second_round: float
     gives_curve = True
+    threats = staticmethod(threats_of)
 
     @property
     def lone_records(self) -> bool:
@@ -99,11 +99,6 @@ class HistogramDeclarations(Declarations):
         ranks = query.broadcast[RANKS]
         repeated = np.broadcast_to(ranks, (replicates, *ranks.shape))
         return replace(query, broadcast={**query.broadcast, RANKS: repeated})
-
-    @classmethod
-    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
-        """Who sees what under these settings."""
-        return threats_of(settings)
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from tacit.metrics.rates import reaching
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.privacy.local.unary import unary_variance
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
-from tacit.protocol.forecast import Family, Forecast, accepted, placement
+from tacit.protocol.forecast import Family, Forecast, Planning, accepted, placement
 from tacit.protocol.messages import message_size
 from tacit.protocol.metric import AUC, ECE, Metric
 from tacit.protocol.scenario import Scenario, Shape
@@ -234,3 +234,12 @@ def _precision_forecast(
         smaller,
         math.sqrt(float(histogram.variance(positive_weights))),
     )
+
+
+PLANNING = Planning(
+    lambda scenario, metric: () if metric.declared else tree_families(scenario, metric),
+    lambda protocol, scenario, shape, metric: (
+        None if metric.declared else tree_forecast(protocol, scenario, shape, metric)
+    ),
+    tree_traffic,
+)

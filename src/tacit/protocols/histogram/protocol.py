@@ -9,10 +9,9 @@ they leave a record. All figures follow from the consistent tree.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -37,11 +36,7 @@ from tacit.protocols.histogram.budget import (
     record_units,
 )
 from tacit.protocols.histogram.declared import HistogramDeclarations
-from tacit.protocols.histogram.estimate import (
-    RankRound,
-    published_ranks,
-    result_from_tree,
-)
+from tacit.protocols.histogram.estimate import RankRound, published_ranks, result_from_tree
 from tacit.protocols.histogram.steps import (
     FIRST_CELLS,
     RANK_UNITS,
@@ -52,13 +47,6 @@ from tacit.protocols.histogram.steps import (
     summed_trees,
     unary_reports,
 )
-
-if TYPE_CHECKING:
-    from tacit.protocol.forecast import Family, Forecast
-    from tacit.protocol.metric import Metric
-    from tacit.protocol.scenario import Scenario, Shape
-    from tacit.protocol.traffic import Traffic
-
 
 EXACT_SUM, SECURE_SUM = Trust.EXACT_SUM.value, Trust.SECURE_SUM.value
 LOCAL = Trust.LOCAL.value
@@ -159,6 +147,7 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
     )
 
     name = "score-histogram"
+    planning_module = f"{__package__}.forecast"
     title_settings = ("trust", "adjacency")
     setting_order = (
         *("trust", "adjacency", "epsilon", "budget", "aim"),
@@ -292,25 +281,6 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
     def title(self) -> str:
         """The name with trust and adjacency, and whether there is a second round."""
         return f"{super().title}, two rounds" if self.second_round else super().title
-
-    @classmethod
-    def families(cls, scenario: Scenario, metric: Metric) -> Sequence[Family]:
-        """The configurations that a plan tries."""
-        from tacit.protocols.histogram.forecast import tree_families
-
-        return [] if metric.declared else tree_families(scenario, metric)
-
-    def forecast(self, scenario: Scenario, shape: Shape, metric: Metric) -> Forecast | None:
-        """The predicted error, as ``tree_forecast`` has it."""
-        from tacit.protocols.histogram.forecast import tree_forecast
-
-        return None if metric.declared else tree_forecast(self, scenario, shape, metric)
-
-    def traffic(self, scenario: Scenario) -> Traffic:
-        """The bytes and rounds of an evaluation, as ``tree_traffic`` has them."""
-        from tacit.protocols.histogram.forecast import tree_traffic
-
-        return tree_traffic(self, scenario)
 
     def conversation(self, clients: int) -> Conversation:
         """One round: trees up; and a second for summed ranks, if epsilon was kept for it."""

@@ -9,9 +9,8 @@ computation is an ideal functionality (``View.MPC``); docs, section 4c.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +32,6 @@ from tacit.protocol.conversation import (
     View,
     step,
 )
-from tacit.protocol.metric import AUC, Metric
 from tacit.protocol.mpc import MPCProgram
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.paired.class_sizes import counted_positives, noisy_counts
@@ -47,12 +45,6 @@ from tacit.protocols.paired.settings import best_matchings, class_epsilon, kerne
 from tacit.protocols.shared.pair_kernels import KERNELS
 from tacit.protocols.shared.symbols import SymbolSpace, second_values
 from tacit.results.server_result import ServerResult
-
-if TYPE_CHECKING:
-    from tacit.protocol.forecast import Family, Forecast
-    from tacit.protocol.scenario import Scenario, Shape
-    from tacit.protocol.traffic import Traffic
-
 
 AREA, RANGE, SECOND = "auc", "gini", "kendall"
 
@@ -193,6 +185,7 @@ class PairedUStatistic(PairedDeclarations, Protocol):
     )
 
     name = "paired-ustatistic"
+    planning_module = f"{__package__}.forecast"
     steps = (offer_numbers, count_positives, compute_pairs)
 
     def __post_init__(self) -> None:
@@ -306,25 +299,6 @@ class PairedUStatistic(PairedDeclarations, Protocol):
                 "data's own minimum and maximum"
             )
         return (clients.scores - low) / (high - low)
-
-    @classmethod
-    def families(cls, scenario: Scenario, metric: Metric) -> Sequence[Family]:
-        """The configurations that a plan tries."""
-        from tacit.protocols.paired.forecast import paired_families
-
-        return paired_families(scenario) if metric == AUC else []
-
-    def forecast(self, scenario: Scenario, shape: Shape, metric: Metric) -> Forecast | None:
-        """The predicted error, as ``paired_forecast`` has it."""
-        from tacit.protocols.paired.forecast import paired_forecast
-
-        return paired_forecast(self, scenario, shape) if metric == AUC else None
-
-    def traffic(self, scenario: Scenario) -> Traffic:
-        """The bytes and rounds of an evaluation, as ``paired_traffic`` has them."""
-        from tacit.protocols.paired.forecast import paired_traffic
-
-        return paired_traffic(self, scenario)
 
     def conversation(self, clients: int) -> Conversation:
         """Random numbers up; for the AUC noisy class sizes up; seats down, values of pairs up."""

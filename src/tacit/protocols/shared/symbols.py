@@ -104,8 +104,8 @@ class Axis:
                 domain = f"one of the {len(self.grid)} public values {_listed(self.grid)}"
             raise DataError(
                 f"{self.column} must be {domain}, got {values[outside[0]]} in "
-                f"{clients.location(int(outside[0]))}; set the domain by public bounds, never by the "
-                "data's own minimum and maximum"
+                f"{clients.location(int(outside[0]))}; set the domain by public bounds, never by "
+                "the data's own minimum and maximum"
             )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.arrays import Integers
 from tacit.privacy.local.bounded import GridReport
-from tacit.protocol.forecast import Family, Forecast
+from tacit.protocol.forecast import Family, Forecast, Planning
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocol.trust import Trust
 from tacit.protocols.two_round.estimate import Result
@@ -214,3 +214,6 @@ def _inputs(setting: Setting) -> Integers:
     if not setting.private_labels:
         return cells
     return np.concatenate([cells, cells + setting.first_round.window.inputs - CELLS])
+
+
+PLANNING = Planning.of_auc(two_round_families, two_round_forecast)

@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,17 +37,12 @@ from tacit.protocol.conversation import (
     Reply,
     step,
 )
-from tacit.protocol.metric import AUC, Metric
 from tacit.protocol.score_range import UNIT_INTERVAL, check_scores_in_unit_interval
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.two_round.declared import TwoRoundDeclarations
 from tacit.protocols.two_round.estimate import Result, result_of, several_result
 from tacit.protocols.two_round.first_round import SLOTS, FirstRound, first_round_slots
 from tacit.protocols.two_round.second_round import Influence, reported_numbers
-
-if TYPE_CHECKING:
-    from tacit.protocol.forecast import Family, Forecast
-    from tacit.protocol.scenario import Scenario, Shape
 
 Bits = NDArray[np.bool_]
 
@@ -211,6 +205,7 @@ class TwoRoundAUC(TwoRoundDeclarations, Protocol):
     )
 
     name = "two-round-auc"
+    planning_module = f"{__package__}.forecast"
     state_types = (Turns,)
     score_range = UNIT_INTERVAL
     steps = (draw_turns, report_cells, report_influences)
@@ -233,19 +228,6 @@ class TwoRoundAUC(TwoRoundDeclarations, Protocol):
     def replicate_size(self, clients: Clients) -> int:
         """A size at which replicates run one at a time: they use the same turns."""
         return max(ONE_REPLICATE, 8 * clients.records)
-
-    @classmethod
-    def families(cls, scenario: Scenario, metric: Metric) -> Sequence[Family]:
-        """The configurations that a plan tries."""
-        from tacit.protocols.two_round.forecast import two_round_families
-
-        return two_round_families(scenario) if metric == AUC else []
-
-    def forecast(self, scenario: Scenario, shape: Shape, metric: Metric) -> Forecast | None:
-        """The predicted error, as ``two_round_forecast`` has it."""
-        from tacit.protocols.two_round.forecast import two_round_forecast
-
-        return two_round_forecast(self, scenario, shape) if metric == AUC else None
 
     def conversation(self, clients: int) -> Conversation:
         """Turns up; cells of a few records up; distribution functions down, influences up."""
