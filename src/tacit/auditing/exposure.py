@@ -34,8 +34,8 @@ class Exposure:
     attack : what the attacker guesses, from what.
     release : what was released.
     protected : whether something protects it.
-    right, tries : right guesses, of so many.
-    blind : the share of right guesses of an attacker who sees no release.
+    right, tries : the number of right guesses, and of all guesses.
+    blind : the fraction of right guesses of an attacker who sees no release.
     ceiling : the largest advantage over a coin that the guarantee allows, for a label that a coin
         drew; None where the guarantee says nothing about it.
     trials : number of independent trials; None where every guess is a trial. Guesses from one
@@ -55,7 +55,7 @@ class Exposure:
 
     @property
     def share(self) -> float:
-        """The share of right guesses."""
+        """The fraction of right guesses."""
         return self.right / self.tries
 
     @property
@@ -71,7 +71,7 @@ class Exposure:
 
     @property
     def chance(self) -> float | None:
-        """An upper bound on the chance of so many right guesses where the guarantee holds.
+        """An upper bound on the probability of this many right guesses where the guarantee holds.
 
         Let p be the largest share that the ceiling allows. The bound is the upper tail of the
         binomial distribution. If the probabilities of the guesses differ and are p on average, the

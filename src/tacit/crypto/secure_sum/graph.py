@@ -1,4 +1,4 @@
-"""Who masks with whom: everybody, or a random ring when clients are many.
+"""Which clients mask with each other: all, or neighbours on a random ring of many clients.
 
 Above ``COMPLETE`` clients each has k neighbours on a ring in random order, k/2 on each side: a
 Harary graph with random labels (Bell et al. 2020, "Secure Single-Server Aggregation with
@@ -44,7 +44,7 @@ MAX_COMPLETE = 64
 MAX_LEAK_CHANCE = 2.0**-40
 MAX_LOSS_CHANCE = 2.0**-30
 ROUNDING = 1e-9
-"""0.29 of 100 clients are 29 of them."""
+"""Tolerance of products of a fraction and a number of clients: 0.29 of 100 clients are 29."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Neighbourhood:
 
     Parameters
     ----------
-    degree : neighbours a client; even, or everybody else.
+    degree : neighbours of a client; an even number, or all others.
     threshold : shares that reconstruct a secret, more than half of them.
     min_clients : clients without whom there is no sum; no client helps to unmask a sum of fewer.
     colluders : clients that may collude with the server.
@@ -99,7 +99,7 @@ class Neighbourhood:
     def complete(
         cls, clients: int, colluders: int | None = None, min_clients: int | None = None
     ) -> Neighbourhood:
-        """Everybody masks with everybody.
+        """Each client masks with all others.
 
         Parameters
         ----------
@@ -255,7 +255,7 @@ def leak_chance(
 def loss_chance(clients: int, dropped: int, degree: int, threshold: ArrayLike) -> Floats:
     """A bound on the probability that too few receivers of some client's shares remain.
 
-    A client that remains holds a share of its own; one that dropped out does not.
+    A client that remains has one share of its secret; one that dropped out has none.
 
     Examples
     --------
