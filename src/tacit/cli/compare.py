@@ -124,7 +124,7 @@ def compare(
 def _read(
     files: tuple[str, ...], score: str, versus: str, label: str, client: str | None, unit: Units
 ) -> Clients:
-    """Both models' scores; where files have units of their own, both columns are converted."""
+    """Both models' scores; where files have different units, both columns are converted."""
     clients = tacit.read(files, score, label, client, versus, unit)
     if unit is None or isinstance(unit, str):
         return clients

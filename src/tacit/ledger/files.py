@@ -44,7 +44,7 @@ class Identity:
 
 
 class Key:
-    """A ledger's secret key for digests: without it nobody can test which records gave a digest."""
+    """A ledger's secret key for digests: without it a digest cannot be matched to records."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret

@@ -4,13 +4,13 @@ One attempt's strategy says of each honest client: which list of keys it is told
 have shared (U2), which pair of disjoint lists (U, D) it is asked to sign, and whether it then gets
 the signatures. The search leaves out only strategies that another one matches:
 
-1. *Silence.* A client that is told nothing answers nothing. More answers never take an equation
+1. *Silence.* A client that receives nothing answers nothing. More answers never take an equation
    from the server, as it need not use them. The silence of a client affects others only through
    signatures, and more signatures never make a client refuse. So the server tells each client
    something that it accepts, where there is any, and hands on all signatures.
 2. *Other deliveries.* ``check_delivery`` accepts the shares of one set of owners only.
 3. *Colluders.* They hand over all they know and sign every list.
-4. *Different lists of keys.* Keys and masks depend on the list, so clients that were told different
+4. *Different lists of keys.* Keys and masks depend on the list, so clients that received different
    ones accept no share of each other and have no mask in common, and sign different digests: the
    view is that of several strategies side by side, each on the clients of one list while the others
    are silent. So one list for all is enough. ``Scope.stories`` may still hold more lists, to check

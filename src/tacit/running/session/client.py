@@ -95,18 +95,18 @@ class Party:
     again. It answers only steps of the protocol that it agreed to, under the settings that it
     agreed to, and never releases more than that protocol's guarantee. It answers a step
     that is marked ``once`` only once in a run. It adds to one sum a step, over no fewer parties
-    than were agreed; it adds to another attempt at that sum only when nobody can ever open the last
-    attempt.
+    than were agreed; it adds to another attempt at that sum only when the last can never be
+    unmasked attempt.
 
     Parameters
     ----------
     index : the party's index in the agreement.
     identity : its signing key.
     agreement : what it agreed to.
-    records : its own records, a batch of one client, in its own unit; None where that cannot be
+    records : its records, a batch of one client, in its unit; None where that cannot be
         converted to the agreed one, and the party declines.
     noise : where its noise comes from.
-    guard : is told of every debit before the reply is computed, and of every other message before
+    guard : receives every debit before the reply is computed, and of every other message before
         the reply leaves. ``debits.unrecorded`` writes nothing down, and is for rehearsals only.
     state : its notebook of earlier runs; None starts an empty one.
     unit : the word in its own file for what its scores are; None where it has none.
@@ -204,7 +204,7 @@ class Party:
 
     @property
     def state(self) -> bytes:
-        """Where the run stands, with all secrets of this party: for its own eyes only."""
+        """Where the run stands, with all secrets of this party: not for any other party."""
         begun = self._sum
         values = {
             "session": self._session,
@@ -269,7 +269,7 @@ class Party:
 
         Raises
         ------
-        SignedMessageError : for a message that is not accepted. Nothing was spent or told.
+        SignedMessageError : for a message that is not accepted. Nothing was spent or sent.
         """
         received = verified(message, self._agreement, COORDINATOR, self.index)
         request = sha256(message).digest()
@@ -352,7 +352,7 @@ class Party:
         earlier = None if last is None else last.client
         client = SumClient(self._identity, terms, content["restart"], earlier)
         if last is not None:
-            # the client has verified that nothing of the last attempt can be opened
+            # the client has verified that nothing of the last attempt can be unmasked
             self._forget_payment(last)
         self._check_budget(query)
         self._sum = _Sum(content["ask"], query, layout, terms, client)
@@ -363,7 +363,7 @@ class Party:
         return sum_terms(self._agreement, session, query, length_of(layout), attempt)
 
     def _to_restart(self, message: SignedMessage, request: bytes) -> bytes:
-        """Give up an attempt: erase its secrets, so that nobody can ever unmask its vector."""
+        """Give up an attempt: erase its secrets, so that its vector can never be unmasked."""
         content = named_values(message.body, step=str, attempt=int)
         begun = self._sum
         named = (content["step"], content["attempt"])
