@@ -22,8 +22,8 @@ from tests.laws import PROTOCOLS
 
 SOURCES = Path(tacit.__file__).parent
 ANSWERING = {
-    "running.session.client.Party._computed",
-    "running.session.client.Party._computed_together",
+    "running.session.answers.Answers.computed",
+    "running.session.client_mpc.ClientComputations._reply",
 }
 """Where records of clients that exist meet a question; each of them is watched below."""
 ONE_PROCESS = {
