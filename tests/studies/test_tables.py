@@ -15,7 +15,7 @@ from tacit_studies.fedauc_tables import (
     flipped_aucs,
     rank_sensitivity,
 )
-from tacit_studies.figures import SHARES
+from tacit_studies.figures import BUDGET_FRACTIONS
 from tacit_studies.measuring import Bench, Split
 from tacit_studies.registry import TABLES
 from tacit_studies.rows import Row, Target
@@ -180,17 +180,17 @@ def test_few_repetitions_suffice_where_no_deviation_is_printed() -> None:
 
 def test_every_curve_has_a_point_a_share_and_a_claim() -> None:
     rows = TABLES["fedauc-figure-5"].measure(few(), 2)
-    assert len(rows) == 2 * (len(SHARES) + 1)
-    for claim in rows[len(SHARES) :: len(SHARES) + 1]:
+    assert len(rows) == 2 * (len(BUDGET_FRACTIONS) + 1)
+    for claim in rows[len(BUDGET_FRACTIONS) :: len(BUDGET_FRACTIONS) + 1]:
         assert claim.column == "claim: best alpha in [0.5, 0.6]"
-        assert claim.ours in SHARES
+        assert claim.ours in BUDGET_FRACTIONS
         assert isinstance(claim, Row)
         assert claim.paper is None
 
 
 def test_the_best_share_is_where_the_deviation_is_smallest() -> None:
     rows = TABLES["fedauc-figure-1b"].measure(Scores(small=SOME, large=MORE), 50)
-    points, claim = rows[: len(SHARES)], rows[len(SHARES)]
+    points, claim = rows[: len(BUDGET_FRACTIONS)], rows[len(BUDGET_FRACTIONS)]
     best = min(points, key=lambda row: row.ours)
     assert best.column == f"alpha={claim.ours:g}"
     assert 0.4 <= claim.ours <= 0.7

@@ -39,13 +39,13 @@ def test_both_probabilities_to_full_precision(symbols: int, epsilon: float) -> N
     response = SymbolResponse(symbols, epsilon)
     with localcontext(prec=60):
         exact = symbols / (symbols + Decimal(epsilon).exp() - 1)
-        assert abs(Decimal(response.replaced) / exact - 1) < Decimal("1e-14")
-        assert abs(Decimal(response.kept) / (1 - exact) - 1) < Decimal("1e-14")
+        assert abs(Decimal(response.replace_probability) / exact - 1) < Decimal("1e-14")
+        assert abs(Decimal(response.keep_probability) / (1 - exact) - 1) < Decimal("1e-14")
 
 
 @pytest.mark.parametrize("epsilon", [745.0, 1e300])
 def test_a_replacement_is_never_impossible(epsilon: float) -> None:
-    assert SymbolResponse(5, epsilon).replaced > 0
+    assert SymbolResponse(5, epsilon).replace_probability > 0
 
 
 class Asked(NoNoise):
@@ -101,7 +101,9 @@ def test_rounding_down_would_have_been_noticed(monkeypatch: pytest.MonkeyPatch) 
     """The bare probability, which the source rounds down above one half, passes exp(epsilon)."""
     passed = 0
     for symbols, epsilon in SETTINGS:
-        replaced = drawn_probability(SymbolResponse(symbols, epsilon).replaced, monkeypatch)
+        replaced = drawn_probability(
+            SymbolResponse(symbols, epsilon).replace_probability, monkeypatch
+        )
         with localcontext(prec=60):
             exact = symbols / (symbols + Decimal(epsilon).exp() - 1)
             passed += Decimal(replaced.numerator) / Decimal(replaced.denominator) < exact
@@ -120,8 +122,8 @@ def test_reports_have_their_probabilities(
 
     def p_value(claimed: float) -> float:
         response = SymbolResponse(symbols, claimed)
-        expected = np.full(symbols, response.replaced / symbols)
-        expected[1] += response.kept
+        expected = np.full(symbols, response.replace_probability / symbols)
+        expected[1] += response.keep_probability
         return float(stats.chisquare(counts, expected * own.size).pvalue)
 
     assert p_value(epsilon) > level
@@ -134,10 +136,10 @@ class Scripted(NoNoise):
 
     def __init__(self, replaced: NDArray[np.bool_], uniform: NDArray[np.int64]) -> None:
         super().__init__()
-        self.replaced, self.uniform = replaced, uniform
+        self.replace_probability, self.uniform = replaced, uniform
 
     def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> NDArray[Any]:
-        return self.replaced if isinstance(distribution, Bits) else self.uniform
+        return self.replace_probability if isinstance(distribution, Bits) else self.uniform
 
 
 def test_a_report_is_the_own_symbol_or_one_that_does_not_depend_on_it() -> None:
@@ -148,7 +150,9 @@ def test_a_report_is_the_own_symbol_or_one_that_does_not_depend_on_it() -> None:
 
 
 def report_probability(response: SymbolResponse, own: int, report: int) -> float:
-    return response.replaced / response.symbols + response.kept * (own == report)
+    return response.replace_probability / response.symbols + response.keep_probability * (
+        own == report
+    )
 
 
 def all_reports(response: SymbolResponse, records: list[int]) -> list[tuple[float, list[int]]]:

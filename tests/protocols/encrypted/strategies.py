@@ -94,7 +94,7 @@ def rooms(count: int) -> Iterator[Room]:
 
 
 Change = Callable[[BfvEvaluator, Any, int], Any]
-PLACES = SCHEME.layout.places
+PLACES = SCHEME.layout.positions
 
 
 def answers(

@@ -24,14 +24,14 @@ from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.encrypted.bfv import ExactAggregator, ExactParty, ExactScheme
 from tacit.protocols.encrypted.packing import (
-    SPREAD,
+    MULTIPLIER_RANGE,
     Counts,
     Layout,
     Numbers,
     Scale,
-    below,
     collisions,
     cumulative_counts,
+    uniform_below,
 )
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.steps import (
@@ -222,29 +222,29 @@ def test_scores_of_one_hide_nothing() -> None:
 @given(
     pairs=st.tuples(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9)),
     perturbations=st.tuples(*[st.floats(0, 1)] * 3),
-    places=st.integers(7, 12),
+    decimals=st.integers(7, 12),
 )
 def test_no_perturbation_moves_the_range_off_the_exact_auc(
-    pairs: tuple[int, int, int], perturbations: tuple[float, float, float], places: int
+    pairs: tuple[int, int, int], perturbations: tuple[float, float, float], decimals: int
 ) -> None:
     """For any numbers of pairs in one cell that count, none or all of them, and any u, v, w.
 
     Without the perturbations' width in the bounds this fails where no pair shares a cell.
     """
-    before, hidden, after = pairs
-    total = before + hidden + after + 10**9
+    before, tied, after = pairs
+    total = before + tied + after + 10**9
     scale = Scale(2**17)
     multiplier = scale.bound // 2
     u, v, w = (int(part * scale.width) for part in perturbations)
     numbers = Numbers(
-        multiplier * 2 * (2 * before + hidden) + u, multiplier * 2 * total + v,
-        multiplier * 2 * hidden + w,
+        multiplier * 2 * (2 * before + tied) + u, multiplier * 2 * total + v,
+        multiplier * 2 * tied + w,
     )  # fmt: skip
     found = scale.area(numbers, perturbed=True)
-    for told in (found, found.rounded(places, 3)):
+    for told in (found, found.rounded(decimals, 3)):
         value, reach = Fraction(told.value), Fraction(told.half_range)
         assert value - reach <= Fraction(before, total)
-        assert Fraction(before + hidden, total) <= value + reach
+        assert Fraction(before + tied, total) <= value + reach
 
 
 def test_the_width_of_the_perturbation_is_in_the_range() -> None:
@@ -357,7 +357,7 @@ def test_other_coefficients_of_the_square_mix_many_products(products: int) -> No
 
     firsts = np.concatenate([layout.rising(), layout.inside()])
     across = np.flatnonzero(reached(firsts, layout.falling()))
-    others = np.setdiff1d(across, layout.places)
+    others = np.setdiff1d(across, layout.positions)
     assert (reached(layout.used, layout.used)[others] // 2).min() >= products // 2
 
 
@@ -404,9 +404,9 @@ def test_as_many_multipliers_fit_an_answer_as_is_said(most_records: int, share: 
     scale = Scale(most_records)
     half = most_records // 2
     true = np.array([2 * (half * half * 3 // 4), 2 * half * half, 2 * (half * half // 97)])
-    added = np.array([below(scale.width) for _ in range(3)])
+    added = np.array([uniform_below(scale.width) for _ in range(3)])
     seen = scale.multiplier() * true + added
-    tried = np.arange(scale.bound // SPREAD, scale.bound + 1)[:, np.newaxis]
+    tried = np.arange(scale.bound // MULTIPLIER_RANGE, scale.bound + 1)[:, np.newaxis]
     even = seen // (2 * tried) * 2
     fits = (seen - tried * even < scale.width).all(axis=1)
     assert fits.mean() >= share - 1e-3

@@ -136,7 +136,7 @@ def test_sums_before_ranks_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "share"), [("laplace", 0.5), ("staircase", 0.0), ("staircase", 1.0)]
+    ("mechanism", "fraction"), [("laplace", 0.5), ("staircase", 0.0), ("staircase", 1.0)]
 )
 def test_sums_without_the_agreed_noise_are_refused(mechanism: str, fraction: float) -> None:
     state, query = ClientState(), Query(rank_together, HIDDEN, view=View.MPC)

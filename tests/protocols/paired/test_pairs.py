@@ -126,8 +126,8 @@ def test_pairs_sit_on_neighbouring_seats(records: int, seed: int) -> None:
 @pytest.mark.parametrize(
     ("seats", "message"),
     [
-        ([[0, 1, 1]], "one seat of its own"),
-        ([[0, 1, 3]], "one seat of its own"),
+        ([[0, 1, 1]], "each record has one seat"),
+        ([[0, 1, 3]], "each record has one seat"),
         ([[0, 1, 2], [2, 1, 0]], "take part in 1 matchings"),
     ],
 )

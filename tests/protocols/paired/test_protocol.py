@@ -21,7 +21,7 @@ from tacit.protocols.paired.class_sizes import count_variance, counted_positives
 from tacit.protocols.paired.matching import drawn_seats
 from tacit.protocols.paired.noise import NOISES, RESPONSE, SHARED, PairNoise
 from tacit.protocols.paired.protocol import compute_pairs, count_positives
-from tacit.protocols.paired.settings import PLANNED_SPREADS, best_matchings, class_epsilon
+from tacit.protocols.paired.settings import PLANNED_VARIANCES, best_matchings, class_epsilon
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
 from tacit.testing.recording import Recorder, Rescaled, loss_between
@@ -273,7 +273,7 @@ def test_no_other_number_of_matchings_is_planned_to_err_less(epsilon: float, noi
 
     def planned(matchings: int) -> float:
         added = PairNoise(noise, epsilon / matchings, 1).variance(1.0)
-        return (PLANNED_SPREADS["auc"] + added) / matchings
+        return (PLANNED_VARIANCES["auc"] + added) / matchings
 
     best = best_matchings("auc", epsilon, noise)
     assert planned(best) <= min(planned(q) for q in range(1, 33)) * (1 + 1e-12)

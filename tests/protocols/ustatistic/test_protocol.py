@@ -88,7 +88,8 @@ def every_outcome(response: SymbolResponse, records: list[int]) -> tuple[Floats,
     chances, counts = [], []
     for reports in product(range(response.symbols), repeat=len(records)):
         own = [
-            response.replaced / response.symbols + response.kept * (report == held)
+            response.replace_probability / response.symbols
+            + response.keep_probability * (report == held)
             for report, held in zip(reports, records, strict=True)
         ]
         chances.append(math.prod(own))
@@ -126,7 +127,7 @@ def test_the_estimate_is_the_mean_over_pairs_of_debiased_reports() -> None:
     rng = np.random.default_rng(1)
     table, response = gini_table(np.arange(5.0)), SymbolResponse(5, 0.8)
     reports = rng.integers(0, 5, 40)
-    debiased = (np.eye(5)[reports] - response.replaced / 5) / response.kept
+    debiased = (np.eye(5)[reports] - response.replace_probability / 5) / response.keep_probability
     paired = debiased @ table @ debiased.T
     naive = (paired.sum() - np.trace(paired)) / (40 * 39)
     counts = np.bincount(reports, minlength=5)
@@ -263,8 +264,8 @@ class Rescaled(SimulatedNoise):
 
     def __init__(self, factor: float, response: SymbolResponse, seed: int, replicates: int) -> None:
         super().__init__(seed, replicates)
-        kept = response.kept / factor
-        self.chance = 1 - kept
+        keep_probability = response.keep_probability / factor
+        self.chance = 1 - keep_probability
 
     def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> NDArray[Any]:
         if isinstance(distribution, Bits):

@@ -9,7 +9,7 @@ from tacit.privacy.cost import check_epsilon
 from tacit.privacy.local.response import flip_probability
 
 DELTA_SLACK = 1.0 + 2.0**-40
-"""A composed delta is raised by this factor, more than the rounding error of its sum."""
+"""Factor on a composed delta: the increase exceeds the rounding error of its sum."""
 
 
 def composed_delta(answer_epsilon: float, answers: int, epsilon: float) -> float:

@@ -28,7 +28,8 @@ from tacit.privacy.sampling.grids import (
 )
 
 WIDE_SIGMA = 8.0
-"""From here on the variance of the discrete Gaussian is ``sigma**2`` to double precision."""
+"""Least sigma at which the variance of the discrete Gaussian is ``sigma**2`` in double
+precision."""
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def single(*parameters: ArrayLike) -> bool:
 
 
 ROUNDING = 2.0**-40
-"""A sensitivity that was computed in floating point may fall short of its integer by this part."""
+"""Largest relative error of a sensitivity that is computed in floating point and is an integer."""
 
 
 def whole_steps(shift: ArrayLike) -> int:

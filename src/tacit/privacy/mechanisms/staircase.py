@@ -20,7 +20,7 @@ from tacit.privacy.sampling.distributions import (
     staircase_variance,
     whole_sensitivity,
 )
-from tacit.privacy.sampling.stairs import SHARE_SLACK, Stairs, exact_magnitude
+from tacit.privacy.sampling.stairs import OUTER_SLACK, Stairs, exact_magnitude
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ class Staircase(Mechanism):
 
     @property
     def loss_error(self) -> float:
-        """The outer part is drawn more often by ``SHARE_SLACK``; doubled for other roundings."""
-        return 2 * (SHARE_SLACK - 1)
+        """The outer part is drawn more often by ``OUTER_SLACK``; doubled for other roundings."""
+        return 2 * (OUTER_SLACK - 1)
 
     def exact(self, shape: Shape) -> Integers:
         """Noise from a geometric step, a part, a place in it and a sign.

@@ -19,10 +19,10 @@ from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
 from tacit.protocol.score_range import check_scores_in_unit_interval
 
 BITS_AT_ONCE = 2**24
-"""Unary bits are drawn and counted in groups of about this many."""
+"""Number of unary bits that are drawn and counted at a time, about."""
 
 FIRST_CELLS = 2
-"""The first level with cells, after the total and the classes."""
+"""Index of the first level with cells, after the total and the classes."""
 
 RANK_UNITS = 2**10
 """Fractions of a class are sent as whole multiples of one over this; finer ones would need noise of

@@ -298,11 +298,11 @@ class PairedUStatistic(PairedDeclarations, Protocol):
         if self.kernel != RANGE:
             return clients.scores
         low, high = self.domain
-        wrong = np.flatnonzero((clients.scores < low) | (clients.scores > high))
-        if wrong.size:
+        outside = np.flatnonzero((clients.scores < low) | (clients.scores > high))
+        if outside.size:
             raise DataError(
-                f"values must be in [{low:g}, {high:g}], got {clients.scores[wrong[0]]} in "
-                f"{clients.place(int(wrong[0]))}; set the domain by public bounds, never by the "
+                f"values must be in [{low:g}, {high:g}], got {clients.scores[outside[0]]} in "
+                f"{clients.place(int(outside[0]))}; set the domain by public bounds, never by the "
                 "data's own minimum and maximum"
             )
         return (clients.scores - low) / (high - low)
@@ -336,14 +336,14 @@ class PairedUStatistic(PairedDeclarations, Protocol):
         offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         seats = drawn_seats(_array(offer["numbers"]), self.pairs_a_record, records)
         count_epsilon = self.class_epsilon(sizes)
-        counted = None
+        class_counts = None
         if count_epsilon:
             reply = yield Query(count_positives, self, {"epsilon": count_epsilon})
-            counted = counted_positives(_array(reply["positives"]), sizes, count_epsilon)
-        each, left = {"seats": Ragged(seats, offsets)}, self.epsilon - count_epsilon
-        reply = yield Query(compute_pairs, self, {"epsilon": left}, each, View.MPC)
-        sample = self._sample(_array(reply["values"]), seats, offsets, left)
-        return self._warned(self._server_result(sample, counted), sample, count_epsilon)
+            class_counts = counted_positives(_array(reply["positives"]), sizes, count_epsilon)
+        per_client, rest = {"seats": Ragged(seats, offsets)}, self.epsilon - count_epsilon
+        reply = yield Query(compute_pairs, self, {"epsilon": rest}, per_client, View.MPC)
+        sample = self._sample(_array(reply["values"]), seats, offsets, rest)
+        return self._warned(self._server_result(sample, class_counts), sample, count_epsilon)
 
     def _sample(
         self, received: NDArray[Any], seats: Integers, offsets: Integers, epsilon: float
@@ -366,10 +366,10 @@ class PairedUStatistic(PairedDeclarations, Protocol):
         return (high - low) / GRIDS[self.kernel]
 
     def _server_result(
-        self, sample: MatchedSample, counted: tuple[Floats, float] | None
+        self, sample: MatchedSample, class_counts: tuple[Floats, float] | None
     ) -> ServerResult:
-        if counted is not None:
-            positives, variance = counted
+        if class_counts is not None:
+            positives, variance = class_counts
             return matched_area_result(sample, positives, math.sqrt(variance))
         rounding = self._unit / math.sqrt(6) if self.kernel == RANGE else 0.0
         return matched_mean_result(sample, rounding)
@@ -384,10 +384,10 @@ class PairedUStatistic(PairedDeclarations, Protocol):
     def _colluding(self, count_epsilon: float) -> str:
         """The warning about the epsilon that remains where a client of a pair helps the server."""
         pair = self.pair_noise(self.epsilon - count_epsilon)
-        left = count_epsilon + self.pairs_a_record * pair.collusion_epsilon
+        rest = count_epsilon + self.pairs_a_record * pair.collusion_epsilon
         return (
             f"shared noise keeps epsilon {self.epsilon:g} from the server alone: a client that "
-            f"tells it all it knows leaves epsilon {left:.3g} to the records it met"
+            f"tells it all it knows leaves epsilon {rest:.3g} to the records it met"
         )
 
 
