@@ -66,15 +66,15 @@ def test_every_job_gives_finite_rows(name: str) -> None:
     assert {row.table for row in rows} == {name}
     assert len({(row.row, row.column) for row in rows}) == len(rows)
     assert [row for row in rows if not math.isfinite(row.ours)] == []
-    found = [row.to_dict() for row in rows]
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    entries = [row.to_dict() for row in rows]
+    assert json.loads(json.dumps(entries, allow_nan=False)) == entries
 
 
 @pytest.mark.parametrize("name", JOBS)
 def test_every_job_survives_few_real_records(name: str) -> None:
     rows = measured(name, few(real_clients(200, 300)))
-    found = [row.to_dict() for row in rows]
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    entries = [row.to_dict() for row in rows]
+    assert json.loads(json.dumps(entries, allow_nan=False)) == entries
 
 
 @pytest.mark.parametrize("name", ["federated-figure-4", "histogram-coverage"])
@@ -150,13 +150,13 @@ def test_thresholds_at_borders_of_exact_cells_leave_no_error() -> None:
 
 def test_rates_are_those_that_a_histogram_reports() -> None:
     known, cuts = all_records(bench()), np.array([0.2, 0.55])
-    found = histogram_of(known, protocol_for(paper.DISTRIBUTED), seed=3)
-    assert found is not None
+    histogram = histogram_of(known, protocol_for(paper.DISTRIBUTED), seed=3)
+    assert histogram is not None
     reported = np.array(
-        [[found.at(float(c))[name].value for c in cuts] for name in federated.MEASURED_RATES]
+        [[histogram.at(float(c))[name].value for c in cuts] for name in federated.MEASURED_RATES]
     )
     naive = np.abs(reported - exact_rates(known, cuts))
-    assert federated._rate_errors(known, found, cuts) == pytest.approx(naive, abs=1e-12)
+    assert federated._rate_errors(known, histogram, cuts) == pytest.approx(naive, abs=1e-12)
 
 
 def test_rates_without_a_histogram_are_wholly_wrong() -> None:
@@ -171,8 +171,8 @@ def test_exact_histograms_of_all_records_are_made_once() -> None:
     several = bench(repeats=3)
     assert len(list(runs(several, protocol_for(paper.FEDERATED)))) == 1
     assert len(list(runs(several, protocol_for(paper.FEDERATED), 1_000))) == 3
-    noisy = [found for _, found in runs(several, protocol_for(paper.DISTRIBUTED))]
-    assert len({found.counts.tobytes() for found in noisy if found is not None}) == 3
+    noisy = [computed for _, computed in runs(several, protocol_for(paper.DISTRIBUTED))]
+    assert len({computed.counts.tobytes() for computed in noisy if computed is not None}) == 3
 
 
 def test_calibration_errors_are_those_of_a_loop() -> None:
@@ -243,10 +243,10 @@ def test_the_error_of_the_auc_is_the_predicted_one(epsilon: float) -> None:
     that is 30 % off.
     """
     protocol, several = protocol_for(paper.DISTRIBUTED, epsilon, height=8), bench()
-    found = federated.auc_error(several, protocol, 3_000, 1_000)
+    error = federated.auc_error(several, protocol, 3_000, 1_000)
     label = all_records(several).sample(3_000, several.seed("sample", 3_000))
     predicted = repeat_results(label.clients, protocol, 20, seed=0).standard_error.mean()
-    assert found == pytest.approx(np.sqrt(2 / np.pi) * predicted, rel=0.12)
+    assert error == pytest.approx(np.sqrt(2 / np.pi) * predicted, rel=0.12)
 
 
 def test_figures_consist_of_points_and_claims() -> None:
@@ -285,11 +285,11 @@ def test_sizes_beyond_the_records_are_left_out() -> None:
 
 def test_the_worst_case_bounds_the_error_of_exact_buckets() -> None:
     known = all_records(bench())
-    found = histogram_of(known, protocol_for(paper.FEDERATED, height=10), 0)
-    assert found is not None
+    histogram = histogram_of(known, protocol_for(paper.FEDERATED, height=10), 0)
+    assert histogram is not None
     for buckets in federated_figures.BUCKETS:
-        worst = federated_figures._worst_case(known, found, buckets)
-        assert federated_figures._equi_depth(known, found, buckets) < worst <= 1 / buckets
+        worst = federated_figures._worst_case(known, histogram, buckets)
+        assert federated_figures._equi_depth(known, histogram, buckets) < worst <= 1 / buckets
 
 
 def test_uniform_buckets_are_the_cells_of_a_lower_tree() -> None:
@@ -306,9 +306,9 @@ def test_uniform_buckets_are_the_cells_of_a_lower_tree() -> None:
 
 def test_as_many_buckets_as_bins_are_fitted() -> None:
     known = all_records(bench())
-    found = histogram_of(known, protocol_for(paper.FEDERATED), 0)
-    assert found is not None
-    few_bins = federated_figures._recalibrated(known, found, "binning", 1)
+    histogram = histogram_of(known, protocol_for(paper.FEDERATED), 0)
+    assert histogram is not None
+    few_bins = federated_figures._recalibrated(known, histogram, "binning", 1)
     assert few_bins == pytest.approx(0.0, abs=1e-3)  # one bucket: the share of positives for all
     assert math.isnan(federated_figures._recalibrated(known, None, "binning", 1))
 

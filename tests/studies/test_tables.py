@@ -69,8 +69,8 @@ def test_every_table_gives_rows_that_survive_json(name: str, real: bool) -> None
     assert rows
     assert {row.table for row in rows} == {name}
     assert len({(row.row, row.column) for row in rows}) == len(rows)
-    found = [row.to_dict() for row in rows]
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    entries = [row.to_dict() for row in rows]
+    assert json.loads(json.dumps(entries, allow_nan=False)) == entries
 
 
 @pytest.mark.parametrize("name", NAMES[:-3])
@@ -118,12 +118,12 @@ def test_table_1_is_measured_as_in_table_7() -> None:
 
 def test_table_2_has_the_papers_deviation() -> None:
     rows = TABLES["fedauc-table-2"].measure(Scores(small=SOME, large=MORE), repeats=2_000)
-    found = {(row.row, row.column): row.ours for row in rows}
+    values = {(row.row, row.column): row.ours for row in rows}
     pairs = SOME.positives * SOME.negatives
     for epsilon in reference_fedauc.TABLE_2:
         for clients in (10, 1_000):
             formula = np.sqrt(2 * clients) * (SOME.records - 1) / (pairs * epsilon)
-            ours = found[(f"eps={epsilon:g} GlobalLaplace", f"K={clients}")]
+            ours = values[(f"eps={epsilon:g} GlobalLaplace", f"K={clients}")]
             assert ours == pytest.approx(formula, rel=0.12)
 
 
@@ -158,8 +158,8 @@ def test_flipped_labels_give_the_papers_noisy_auc() -> None:
     wrong = (1 - rate) * flip / (rate * (1 - flip) + (1 - rate) * flip)
     missed = rate * flip / (rate * flip + (1 - rate) * (1 - flip))
     expected = SOME.auc[0] * (1 - wrong - missed) + (wrong + missed) / 2
-    found = flipped_aucs(ranks, labels, 1.0, 200, seed=0)
-    assert found.mean() == pytest.approx(expected, abs=4 * found.std() / np.sqrt(200))
+    aucs = flipped_aucs(ranks, labels, 1.0, 200, seed=0)
+    assert aucs.mean() == pytest.approx(expected, abs=4 * aucs.std() / np.sqrt(200))
 
 
 def test_label_guessing_counts_the_highest_scores() -> None:

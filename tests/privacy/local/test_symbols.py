@@ -157,15 +157,15 @@ def report_probability(response: SymbolResponse, own: int, report: int) -> float
 
 def all_reports(response: SymbolResponse, records: list[int]) -> list[tuple[float, list[int]]]:
     """Every outcome with its probability, and the counts of its reports."""
-    found = []
+    values = []
     for reports in product(range(response.symbols), repeat=len(records)):
         chances = [
             report_probability(response, own, report)
             for own, report in zip(records, reports, strict=True)
         ]
         counts = np.bincount(reports, minlength=response.symbols).tolist()
-        found.append((float(np.prod(chances)), counts))
-    return found
+        values.append((float(np.prod(chances)), counts))
+    return values
 
 
 @pytest.mark.parametrize("epsilon", [0.4, 1.0, 3.0])
@@ -174,10 +174,12 @@ def test_debiased_counts_and_their_variance_are_unbiased(epsilon: float) -> None
     response = SymbolResponse(3, epsilon)
     chances, counts = zip(*all_reports(response, [0, 0, 1, 2]), strict=True)
     probability, reported = np.array(chances), np.array(counts)
-    held = response.debiased(reported)
-    np.testing.assert_allclose(probability @ held, [2, 1, 1], atol=1e-10)
+    debiased_counts = response.debiased(reported)
+    np.testing.assert_allclose(probability @ debiased_counts, [2, 1, 1], atol=1e-10)
     for weights in np.array([[1.0, 0, 0], [0.3, -1, 2], [1, 1, 1]]):
-        exact = probability @ (held @ weights) ** 2 - (np.array([2, 1, 1]) @ weights) ** 2
+        exact = (
+            probability @ (debiased_counts @ weights) ** 2 - (np.array([2, 1, 1]) @ weights) ** 2
+        )
         own, shared = response.covariance(reported)
         plain = np.sum(own * weights**2, axis=-1) - 2 * (shared @ weights) * weights.sum()
         assert probability @ plain == pytest.approx(exact, abs=1e-9)

@@ -44,12 +44,12 @@ ALLOWED = 3e-6
 class KeptParty(ExactParty):
     """A party that keeps its keys, so that it opens many answers quickly."""
 
-    kept: dict[int, BfvKeyHolder] = field(default_factory=dict)
+    holders: dict[int, BfvKeyHolder] = field(default_factory=dict)
 
     def _holder(self, run: int) -> BfvKeyHolder:
-        if run not in self.kept:
-            self.kept[run] = super()._holder(run)
-        return self.kept[run]
+        if run not in self.holders:
+            self.holders[run] = super()._holder(run)
+        return self.holders[run]
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,10 +148,10 @@ def times(polynomial: dict[int, int]) -> Change:
     """Multiply by a plaintext polynomial; a negative power of x is minus its complement."""
 
     def change(evaluator: BfvEvaluator, value: Any, run: int) -> Any:
-        held = np.zeros(DEGREE, dtype=object)
+        coefficients = np.zeros(DEGREE, dtype=object)
         for place, number in polynomial.items():
-            held[place % DEGREE] = number * (1 if place >= 0 else -1) % PLAIN_MODULI[run]
-        factor = plaintext(held.astype(np.uint64), evaluator.context)
+            coefficients[place % DEGREE] = number * (1 if place >= 0 else -1) % PLAIN_MODULI[run]
+        factor = plaintext(coefficients.astype(np.uint64), evaluator.context)
         evaluator._seal.multiply_plain_inplace(value, factor)
         return value
 
@@ -160,9 +160,9 @@ def times(polynomial: dict[int, int]) -> Change:
 
 def plus(terms: dict[int, int]) -> Change:
     def change(evaluator: BfvEvaluator, value: Any, run: int) -> Any:
-        held = np.zeros(DEGREE, dtype=np.uint64)
-        held[list(terms)] = list(terms.values())
-        evaluator._seal.add_plain_inplace(value, plaintext(held, evaluator.context))
+        polynomial = np.zeros(DEGREE, dtype=np.uint64)
+        polynomial[list(terms)] = list(terms.values())
+        evaluator._seal.add_plain_inplace(value, plaintext(polynomial, evaluator.context))
         return value
 
     return change
@@ -303,12 +303,12 @@ def outcome(room: Room, strategy: Callable[[Room], list[bytes]]) -> str:
     """
     made = strategy(room)
     try:
-        found = room.party.opened(made)
+        opened = room.party.opened(made)
     except CheatingError as error:
         return "runs disagree" if "runs disagree" in str(error) else "check failed"
     except HomomorphicError:
         return "no answer"
     except DataError:
         return "no AUC"
-    moved = abs(found.value / exact_area() - 1), abs(found.half_range / exact_half_range() - 1)
+    moved = abs(opened.value / exact_area() - 1), abs(opened.half_range / exact_half_range() - 1)
     return UNCHANGED if moved[0] < ALLOWED and moved[1] < 10 * ALLOWED else FORGED

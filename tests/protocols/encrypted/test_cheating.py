@@ -78,9 +78,9 @@ def test_honest_answers_are_accepted(sessions: list[Room]) -> None:
             answers(room, after=lambda evaluator, value, run: value),
             answers(room, lambda run, room=room: room.of(run)[::-1]),  # type: ignore[misc]
         ):
-            found = room.party.opened(made)
-            assert found.value == pytest.approx(expected, rel=3e-6)
-            assert found.half_range == pytest.approx(exact_half_range(), rel=3e-5)
+            opened = room.party.opened(made)
+            assert opened.value == pytest.approx(expected, rel=3e-6)
+            assert opened.half_range == pytest.approx(exact_half_range(), rel=3e-5)
 
 
 def test_wrong_numbers_of_answers_and_uploads(sessions: list[Room]) -> None:

@@ -110,16 +110,16 @@ def test_one_shared_multiplier_would_let_a_shrunk_half_range_pass() -> None:
 
 def test_dropping_any_share_of_a_pair_in_a_cell_makes_the_runs_disagree() -> None:
     """An aggregator that could leave slots out would still not shrink the range unnoticed."""
-    slots, kept = 4 * (THRESHOLDS + 1), 0
+    slots, undetected = 4 * (THRESHOLDS + 1), 0
     for slot in range(slots):
         factors = np.ones(slots, dtype=object)
         factors[slot] = 0
         made = [(own, plain_answer(own, summed(own), shrunk=factors)) for own in secrets()]
-        found = [own.opened(values) for own, values in made]
-        if found[0] == found[1]:
+        answers = [own.opened(values) for own, values in made]
+        if answers[0] == answers[1]:
             assert half_range(made) == exact_half_range()
-            kept += 1
-    assert kept < slots / 4
+            undetected += 1
+    assert undetected < slots / 4
 
 
 def test_one_shared_multiplier_would_let_a_scaled_numerator_pass() -> None:
@@ -199,10 +199,10 @@ def test_dropping_any_share_moves_the_numbers_by_the_size_of_the_field() -> None
     for slot in range(4 * (THRESHOLDS + 1)):
         factors = np.ones(4 * (THRESHOLDS + 1), dtype=object)
         factors[slot] = 0
-        found = checks.opened(plain_answer(checks, total, factors=factors))
-        assert found[1:] == honest[1:]
-        if found.numerator != honest.numerator:
-            moved = (found.numerator - honest.numerator) % checks.modulus
+        opened_numbers = checks.opened(plain_answer(checks, total, factors=factors))
+        assert opened_numbers[1:] == honest[1:]
+        if opened_numbers.numerator != honest.numerator:
+            moved = (opened_numbers.numerator - honest.numerator) % checks.modulus
             assert min(moved, checks.modulus - moved) > 2**40
     assert checks.offsets.size == 2 * 4 * (THRESHOLDS + 1)
 

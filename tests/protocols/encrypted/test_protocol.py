@@ -204,19 +204,21 @@ def test_the_range_of_ckks_holds_the_scheme_s_own_error() -> None:
 def test_the_half_range_is_exact_without_perturbation(adversary: Any) -> None:
     data = crowded("crowded")
     protocol = EncryptedAUC(40, adversary, most_records=2000, perturbed=False)
-    found = simulate(data, protocol, NoNoise()).server_result
-    assert float(found.half_range) == pytest.approx(float(naive_half_range(data, 40)), rel=1e-15)
-    assert Fraction(float(found.half_range)) >= naive_half_range(data, 40)
-    assert bool(found.covers(tacit.evaluate(data, tacit.ExactAUC()).auc.value))
+    computed_run = simulate(data, protocol, NoNoise()).server_result
+    assert float(computed_run.half_range) == pytest.approx(
+        float(naive_half_range(data, 40)), rel=1e-15
+    )
+    assert Fraction(float(computed_run.half_range)) >= naive_half_range(data, 40)
+    assert bool(computed_run.covers(tacit.evaluate(data, tacit.ExactAUC()).auc.value))
 
 
 def test_scores_of_one_hide_nothing() -> None:
     """A cell that is a single point holds ties, which count half anyway."""
     data = Clients.from_arrays([1.0, 1.0, 1.0, 0.2], [1, 0, 1, 0], [0, 0, 1, 1])
     protocol = EncryptedAUC(10, most_records=20, perturbed=False)
-    found = simulate(data, protocol, NoNoise()).server_result
-    assert float(found.value) == 0.75
-    assert float(found.half_range) < 1e-300
+    computed_run = simulate(data, protocol, NoNoise()).server_result
+    assert float(computed_run.value) == 0.75
+    assert float(computed_run.half_range) < 1e-300
 
 
 @given(
@@ -240,9 +242,9 @@ def test_no_perturbation_moves_the_range_off_the_exact_auc(
         multiplier * 2 * (2 * before + tied) + u, multiplier * 2 * total + v,
         multiplier * 2 * tied + w,
     )  # fmt: skip
-    found = scale.area(numbers, perturbed=True)
-    for told in (found, found.rounded(decimals, 3)):
-        value, reach = Fraction(told.value), Fraction(told.half_range)
+    area = scale.area(numbers, perturbed=True)
+    for certain in (area, area.rounded(decimals, 3)):
+        value, reach = Fraction(certain.value), Fraction(certain.half_range)
         assert value - reach <= Fraction(before, total)
         assert Fraction(before + tied, total) <= value + reach
 
@@ -252,9 +254,9 @@ def test_the_width_of_the_perturbation_is_in_the_range() -> None:
     scale = Scale(2**17)
     total, before = 2**31, 2**31 - 5
     numbers = Numbers(scale.bound * 4 * before, scale.bound * 2 * total + scale.width, 0)
-    found = scale.area(numbers, perturbed=True)
-    assert found.value < before / total <= found.value + found.half_range
-    assert found.half_range < 1e-6
+    area = scale.area(numbers, perturbed=True)
+    assert area.value < before / total <= area.value + area.half_range
+    assert area.half_range < 1e-6
     assert scale.area(numbers, perturbed=False).value + 1e-12 < before / total
 
 
@@ -302,10 +304,10 @@ def test_more_records_than_a_modulus_holds(factor: int, runs: int, perturbed: bo
     uploads = party.uploads(many, [0, 1])
     assert {len(upload) for upload in uploads} == {runs}
     answers = protocol.scheme_aggregator(party.evaluation_keys()).answers(uploads)
-    found, exact = party.opened(answers), naive_trapezoid(data, 20)
-    assert abs(found.value - exact) < 1e-6 * exact
-    assert (found.value == exact) == (not perturbed)
-    assert found.half_range == pytest.approx(float(naive_half_range(data, 20)), abs=2e-6)
+    computed, exact = party.opened(answers), naive_trapezoid(data, 20)
+    assert abs(computed.value - exact) < 1e-6 * exact
+    assert (computed.value == exact) == (not perturbed)
+    assert computed.half_range == pytest.approx(float(naive_half_range(data, 20)), abs=2e-6)
 
 
 def test_more_records_than_agreed_are_noticed_by_the_answer() -> None:
@@ -488,9 +490,9 @@ def test_counts_of_one_client() -> None:
 def test_an_auc_is_told_to_seven_places(adversary: Any) -> None:
     """With all its digits the aggregator, which knows how it answered, finds the class totals."""
     data = federation(clients=3)
-    told = run(data, EncryptedAUC(20, adversary, most_records=5000))
-    assert told == round(told, 7)
-    assert told == pytest.approx(naive_trapezoid(data, 20), abs=1e-6)
+    estimate = run(data, EncryptedAUC(20, adversary, most_records=5000))
+    assert estimate == round(estimate, 7)
+    assert estimate == pytest.approx(naive_trapezoid(data, 20), abs=1e-6)
 
 
 def test_nothing_opens_after_an_answer_that_was_refused() -> None:

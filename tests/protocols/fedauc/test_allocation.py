@@ -77,10 +77,10 @@ def test_the_grid_is_within_two_percent_of_a_general_optimiser(
     noise = RankNoise("laplace", epsilon)
     chosen = influence_allocation(shifted, noise, prior, rounds=1)
     moved = records / 2 - 0.5
-    found = predicted_variance(shifted, noise, chosen, moved)
-    ours = float(found[0][0] + error**2 * found[1][0])
+    variance = predicted_variance(shifted, noise, chosen, moved)
+    allocated = float(variance[0][0] + error**2 * variance[1][0])
     best = naive_variance(low, low + width, centre, error, epsilon)
-    assert ours <= 1.02 * best + 20 / epsilon**2
+    assert allocated <= 1.02 * best + 20 / epsilon**2
 
 
 def test_a_known_centre_makes_the_influence_variance_smaller_than_the_adaptive_one() -> None:
@@ -88,14 +88,14 @@ def test_a_known_centre_makes_the_influence_variance_smaller_than_the_adaptive_o
     geometry, noise = geometry_of(clients), RankNoise("laplace", 1.0)
     centre = influence_centre(clients.records, 4000.0, exact_auc(clients))
     known = PriorEstimate(4000.0, exact_auc(clients), 0.0, 0.0)
-    ours, paper = (
+    influence, paper = (
         float(predicted_variance(geometry, noise, chosen, centre)[0].sum())
         for chosen in (
             influence_allocation(geometry, noise, known),
             adaptive_allocation(geometry, noise),
         )
     )
-    assert ours < 0.5 * paper
+    assert influence < 0.5 * paper
 
 
 def test_the_first_round_is_free_where_everybody_responds_and_small_elsewhere() -> None:
