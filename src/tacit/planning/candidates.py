@@ -69,7 +69,7 @@ class Candidate:
 
     @property
     def title(self) -> str:
-        """The protocol's name with the settings that tell it from its kind."""
+        """The protocol's name with the settings that distinguish it."""
         return self.protocol.title
 
     def to_dict(self) -> dict[str, Any]:

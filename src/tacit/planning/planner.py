@@ -38,19 +38,19 @@ def plan(
 ) -> Plan:
     """Predict every fitting protocol's error and traffic, and recommend one.
 
-    Nothing is spent and no record is read. Predictions come from the protocols' own variance
+    Nothing is spent and no record is read. Predictions come from the protocols' variance
     formulas at the counts that binormal scores would give (docs, planning).
 
     Parameters
     ----------
     records, positives : how many there are, of all clients together; a guess will do.
-    clients : how many clients hold them, equally many each and dealt out at random.
+    clients : the number of clients; each has equally many records, assigned at random.
     epsilon : the privacy budget of one evaluation.
     trust : who may see what (``protocol.trust``): ``"each"``,
         ``"server-sees-scores"``, ``"local"``, ``"secure-sum"``, ``"exact-sum"``, ``"encrypted"``
         or ``"mpc"`` (or ``"two-party"``).
-    auc_guess : the AUC that is expected; without one, 0.65 to 0.9 are taken to be plausible.
-    target : the root mean square error that is wanted, standard error and bias together.
+    auc_guess : the expected AUC; without one, 0.65 to 0.9 are assumed.
+    target : the requested root mean square error, standard error and bias together.
     metric : ``"auc"``, ``"precision@t"`` with a threshold t, ``"ece"``, or the figure of a
         registered protocol. Without one the AUC is planned, and protocols that estimate other
         figures are predicted beside it (``Plan.others``).

@@ -20,10 +20,10 @@ class Plan:
 
     Parameters
     ----------
-    scenario : what was known.
-    trust, metric : what was asked for.
-    target : the error that was wanted, if any.
-    shapes : how scores may be spread, the central one first.
+    scenario : the numbers of the plan.
+    trust, metric : the requested trust and metric.
+    target : the requested error, if any.
+    shapes : plausible shapes of the scores, the central one first.
     sampling_error : the least and largest standard error of an exact AUC about the population's.
     candidates : all that fit the trust and give the metric, those that hide whole records first,
         each group by its error.

@@ -103,8 +103,8 @@ class Bound:
     adjacency : what the bound hides.
     releases : how many releases it covers.
     summed : epsilons and deltas added up. True whatever the releases' costs depended on.
-    tightest : the smallest epsilon found, with its delta; ``summed`` where that is the smallest.
-    way : how ``tightest`` was found: "basic", "zcdp" or "pld".
+    tightest : the smallest computed epsilon, with its delta; ``summed`` where that is the smallest.
+    way : how ``tightest`` was computed: "basic", "zcdp" or "pld".
 
     Notes
     -----

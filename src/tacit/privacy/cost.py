@@ -28,7 +28,7 @@ class Adjacency(Enum):
 
 
 class NoisyRelease(ABC):
-    """What somebody sees of a statistic under noise, at a stated change of the statistic."""
+    """An observed statistic under noise, at a stated change of the statistic."""
 
     @abstractmethod
     def cost(self, adjacency: Adjacency) -> Cost:
@@ -368,7 +368,7 @@ def _mechanism_epsilon(costs: list[Cost], delta: float) -> float:
 
     The noise that is drawn differs from the noise that is composed by a total variation of at most
     D, all releases together. Its delta at epsilon is then larger by at most
-    ``(1 + exp(epsilon)) D``, which must stay within what is kept back.
+    ``(1 + exp(epsilon)) D``, which must stay within the reserved part of delta.
     """
     known = any(cost.mechanism is not None for cost in costs)
     kept_back = MECHANISM_MARGIN * delta

@@ -45,7 +45,7 @@ def composed_delta(answer_epsilon: float, answers: int, epsilon: float) -> float
 def answer_epsilon(epsilon: float, delta: float, answers: int) -> float:
     """The largest epsilon of each of so many answers that costs (epsilon, delta) together.
 
-    With delta 0 that is ``epsilon / answers``. It is found by bisection from below, so that
+    With delta 0 that is ``epsilon / answers``. It is computed by bisection from below, so that
     ``composed_delta`` of what is returned never exceeds ``delta``.
 
     Raises

@@ -93,7 +93,8 @@ class _Concentrated(Mechanism):
 class Gaussian(_Concentrated):
     """Normal noise of the smallest standard deviation for (epsilon, delta).
 
-    ``Normal`` draws it. What the exact sampler's grid adds to delta is kept back from ``delta``.
+    ``Normal`` draws it. What the exact sampler's grid adds to delta is subtracted from ``delta``
+    before.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ So a forged AUC, or half-range, is accepted with probability below 2^-57 an atte
 has one attempt with each party. The aggregator can still choose the size of c, and with it the
 weight of the parties' perturbations: parties refuse an answer that these may have moved by more
 than 2^-20 of the denominator (``Scale.area``). The checks do not detect a change without effect,
-such as a change to the copies of a count that is zero at all parties: acceptance then tells the
+such as a change to the copies of a count that is zero at all parties: acceptance then shows the
 aggregator that it changed such a count, in both runs.
 
 An aggregator that could scale single slots, which this packing gives no means to, would have to

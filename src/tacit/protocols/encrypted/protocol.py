@@ -1,6 +1,6 @@
 """EncryptedAUC: the AUC under homomorphic encryption (Baykara et al. 2024).
 
-Parties share one secret key and send encrypted counts. The aggregator, who holds evaluation keys
+Parties share one secret key and send encrypted counts. The aggregator, which has evaluation keys
 only, computes numerator and denominator under a secret multiplier, and under the same one the
 number of pairs of a positive and a negative in one cell; parties decrypt and divide. The two
 quotients are the AUC and its certain half-range, since pairs in one cell may all count or none. The

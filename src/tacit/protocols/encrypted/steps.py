@@ -175,7 +175,7 @@ def open_answer(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     """Decrypt the aggregator's answer, check it, divide, and send the AUC with its half-range.
 
     Both are released without noise: they have no differential privacy. The AUC is rounded to
-    ``DIGITS`` places, and the half-range up, to three digits: the aggregator knows its multiplier
+    ``DIGITS`` decimals, and the half-range up, to three digits: the aggregator knows its multiplier
     and perturbations, and could compute the class totals from a quotient with all digits. Nothing
     else is sent.
 
@@ -185,7 +185,7 @@ def open_answer(clients: Clients, query: Query, noise: NoiseSource, state: Clien
 
     Raises
     ------
-    CheatingError : where the aggregator did not compute as agreed, as far as parties can tell.
+    CheatingError : where a check shows that the aggregator did not compute as agreed.
     HomomorphicError : for bytes that are not an answer to this session.
     DataError : where a class is absent.
     """

@@ -1,9 +1,9 @@
 """FedAUC: labels are private, scores are known to the server (Sun et al. 2022a; docs, sections 1a
 to 1f).
 
-The server ranks everybody's scores; each client returns a noisy count of its positives and a noisy
+The server ranks all clients' scores; each client returns a noisy count of its positives and a noisy
 rank sum. Adjacency: one record's label flips. The server sees every client's scores in ascending
-order within the client (so that positions tell nothing), and every client's noisy pair.
+order within the client (so that positions reveal nothing), and every client's noisy pair.
 """
 
 from __future__ import annotations
@@ -375,7 +375,7 @@ class FedAUC(FedAUCDeclarations, Protocol):
         return replace(self._conclude(geometry, noise, *pairs), scales=scales)
 
     def _hidden(self) -> Conversation:
-        """The conversation in which nobody shows scores or ranks to the server."""
+        """The conversation in which the server learns no scores and no ranks."""
         offer = yield Query(offer_sizes, self)
         geometry = hidden_geometry(np.asarray(offer["records"]))
         if geometry.records < 2:

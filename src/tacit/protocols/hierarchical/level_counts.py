@@ -75,7 +75,7 @@ class LevelCounts:
         Parameters
         ----------
         table : how often a node of the heap ``2**l + j`` was answered, by class and by answer, the
-            kept sign first, shape (..., 2**(h+1), 2, 2).
+            unflipped sign first, shape (..., 2**(h+1), 2, 2).
         """
         reports = np.swapaxes(table[..., 0] + table[..., 1], -1, -2)
         answers = np.swapaxes(table[..., 0] - table[..., 1], -1, -2)

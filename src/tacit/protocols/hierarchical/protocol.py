@@ -2,7 +2,7 @@
 4b).
 
 Labels are public, scores are private, and nobody is trusted: a record answers one yes-or-no
-question about the cell its score lies in, by randomised response. The server counts both classes on
+question about the cell of its score, by randomised response. The server counts both classes on
 every level of a tree of cells, and takes the area of these counts.
 """
 

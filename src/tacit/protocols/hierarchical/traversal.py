@@ -96,7 +96,7 @@ def traversal_area(levels: LevelCounts) -> LevelArea:
     A node whose counts, raised to at least half of ``sqrt(a v)``, have a product below ``tau =
     a sqrt(v- v+)`` is not looked into: half its pairs count as won (Bell et al. 2020, before Eq.
     10). Here ``v = C n h`` bounds a count's variance; the root is exact, and always looked into.
-    The leaves' own pairs count one half; the paper, whose AUC counts ties as lost, leaves them out.
+    Pairs within a leaf count one half; in the paper, whose AUC counts ties as lost, they count 0.
     Whether a node is looked into follows from levels above those whose counts are multiplied, so
     given the choices the estimate is bilinear and without bias, but for what stopped nodes hide.
     """

@@ -71,6 +71,6 @@ class PairedDeclarations(Declarations):
     def law_traits(self) -> LawTraits:
         """Pairs are drawn at random, and few of them are measured."""
         return LawTraits(
-            unordered="the pairs of the matchings are drawn by place",
+            unordered="the pairs of the matchings are drawn by index",
             inexact="the matched pairs are not all pairs",
         )

@@ -148,7 +148,7 @@ class MatchedSample:
         """Least and largest covariance of two pairs with a common record.
 
         They are equal where a record is in several pairs, whose noise is independent: then it is
-        measured. It lies between 0 and half the kernel's variance.
+        estimated. It lies between 0 and half the kernel's variance.
         """
         if self.matchings == 1:
             bounds = reference_covariances(self.kernel, self.mean, self.kernel_variance)

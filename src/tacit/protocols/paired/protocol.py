@@ -110,7 +110,7 @@ def compute_pairs(clients: Clients, query: Query, noise: NoiseSource, state: Cli
     The server learns the noisy value of every pair, and no client learns anything. Between real
     clients both is true up to what the cryptography guarantees, and the cost is computational
     differential privacy (Bell et al. 2020, Theorem 5). ``PairNoise`` says what is left where one
-    client tells the server all that it knows.
+    client reveals to the server all that it knows.
 
     Raises
     ------
@@ -141,7 +141,7 @@ class PairedUStatistic(PairedDeclarations, Protocol):
     matchings : Q, how many pairs a record is in, each with ``epsilon / Q``; None takes the number
         of least planned variance (``best_matchings``), which is 1 unless epsilon is large.
     noise : what hides the value of a pair between two clients, from the server and from a client
-        that tells the server all it knows:
+        that reveals to the server all that it knows:
 
         - ``"laplace"``: both clients add discrete Laplace noise that alone gives epsilon, so a
           colluding client leaves epsilon. Twice the variance of one draw.
@@ -361,7 +361,7 @@ class PairedUStatistic(PairedDeclarations, Protocol):
 
     @property
     def _unit(self) -> float:
-        """What one of the kernel's integers stands for."""
+        """The value of one of the kernel's integers."""
         low, high = self.domain
         return (high - low) / GRIDS[self.kernel]
 

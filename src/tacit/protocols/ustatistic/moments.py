@@ -65,7 +65,7 @@ class PairEstimator:
         With the noise D of the debiased counts, of covariance S, the error times ``n (n - 1)`` is
         ``2 D' A c`` (Hoeffding's projection) plus the sum over pairs of reports of ``D_i' A D_j``:
         variances ``4 c' A S A c`` and ``2 tr(A S A S)``, up to fractions of one record in n. The
-        debiased h stands for c. Its noise adds ``4 tr(A S A S)`` to the first, which is
+        debiased h estimates c. Its noise adds ``4 tr(A S A S)`` to the first, which is
         subtracted, as far as the first stays at least zero.
 
         Parameters
