@@ -94,11 +94,11 @@ def answer(query: Query, clients: Clients, noise: NoiseSource) -> Reply:
     return query.step.answer(clients, query, noise, ClientState())
 
 
-def loss(ours: Reply, theirs: Reply, noise: Recorder) -> float:
+def loss(reply: Reply, other_reply: Reply, noise: Recorder) -> float:
     """The privacy loss of the recorded noise, entry by entry in the order of the draws."""
-    assert ours.keys() == theirs.keys()
+    assert reply.keys() == other_reply.keys()
     moved = np.concatenate(
-        [np.abs(np.subtract(ours[name], theirs[name])).ravel() for name in ours]  # type: ignore[arg-type]
+        [np.abs(np.subtract(reply[name], other_reply[name])).ravel() for name in reply]  # type: ignore[arg-type]
     )
     noisy = len(noise.scales)
     assert not moved[noisy:].any(), "a private value was sent without noise"
@@ -129,13 +129,13 @@ def neighbours(clients: Clients, adjacency: Adjacency) -> Iterator[tuple[int | N
 def worst_loss(query: Query, clients: Clients, levels: tuple[int, ...] = ()) -> float:
     """The largest loss over all neighbours; a record's level is its own, whatever it holds."""
     noise = Recorder(levels)
-    ours = answer(query, clients, noise)
+    reply = answer(query, clients, noise)
     assert set(noise.shares) == {Fraction(1)}
-    found = []
+    values = []
     for gone, other in neighbours(clients, Adjacency(query.protocol.adjacency)):
-        kept = tuple(level for place, level in enumerate(levels) if place != gone)
-        found.append(loss(ours, answer(query, other, Recorder(kept)), noise))
-    return max(found)
+        remaining = tuple(level for place, level in enumerate(levels) if place != gone)
+        values.append(loss(reply, answer(query, other, Recorder(remaining)), noise))
+    return max(values)
 
 
 class TestTheCostOfTrees:
@@ -206,8 +206,8 @@ class TestTheCostOfRanks:
         protocol = SPLIT[name]
         reach = rank_extremes(pivot)
         losses = []
-        for ours, theirs in product(reach, reach):
-            ranks = np.repeat([ours, theirs], CELLS)
+        for positive_rank, negative_rank in product(reach, reach):
+            ranks = np.repeat([positive_rank, negative_rank], CELLS)
             losses.append(worst_loss(rank_query(protocol, ranks, pivot), hospital()))
             ranks[0], ranks[-1] = reach[1], reach[0]
             losses.append(worst_loss(rank_query(protocol, ranks, pivot), hospital()))
@@ -354,10 +354,10 @@ class TestWhatIsSent:
             )
             for _ in range(2)
         ]
-        ours, theirs = (reply["levels"] for reply in replies)
-        assert isinstance(ours, Ragged)
-        assert isinstance(theirs, Ragged)
-        np.testing.assert_array_equal(ours.values, theirs.values)
+        first_levels, second_levels = (reply["levels"] for reply in replies)
+        assert isinstance(first_levels, Ragged)
+        assert isinstance(second_levels, Ragged)
+        np.testing.assert_array_equal(first_levels.values, second_levels.values)
         np.testing.assert_array_equal(replies[0]["bits"].offsets, replies[1]["bits"].offsets)  # type: ignore[union-attr]
 
     def test_each_report_costs_epsilon_for_its_replacement(self) -> None:
@@ -393,9 +393,9 @@ class TestWhatIsSent:
         assert sorted(drawn) == [4, 8, 16, 32, 64]
         for size, parts in drawn.items():
             expected = np.concatenate(parts, axis=-2)
-            found, reports = set_bits(reply, size.bit_length() - 1)
+            computed, reports = set_bits(reply, size.bit_length() - 1)
             assert reports == expected.shape[-2]
-            np.testing.assert_array_equal(found, expected.sum(axis=-2))
+            np.testing.assert_array_equal(computed, expected.sum(axis=-2))
 
     def test_a_level_that_nobody_chose_has_no_reports(self) -> None:
         reply = answer(
@@ -407,9 +407,9 @@ class TestWhatIsSent:
             hospital(),
             NoNoise(),
         )
-        found, reports = set_bits(reply, 5)
+        computed, reports = set_bits(reply, 5)
         assert reports == 0
-        assert not found.any()
+        assert not computed.any()
 
     def test_reports_take_the_bytes_of_their_level(self) -> None:
         assert report_bytes(np.array([2, 3, 4, 11], dtype=np.int8)).tolist() == [1, 1, 2, 256]

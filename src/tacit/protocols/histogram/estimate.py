@@ -39,7 +39,7 @@ MAX_BUCKETS = 200
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """What the server publishes for a second round.
+    """The values that the server publishes for a second round.
 
     Parameters
     ----------
@@ -151,10 +151,11 @@ def result_from_tree(
 
 
 def best_depth(cells: Floats, noise: TreeNoise) -> int:
-    """The depth at which the area is taken: deeper cells hide less, but multiply more noise.
+    """The depth at which the area is computed: deeper cells have less bias and more noise.
 
-    The least sum of ``_products`` and of what cells hide (``CELL_BIAS``); the first-order variance
-    grows so slowly with the depth that it is left out. Of several replicates the mean size counts.
+    The least sum of ``_products`` and of the squared bias of cells (``CELL_BIAS``); the first-order
+    variance grows so slowly with the depth that it is left out. Of several replicates the mean size
+    counts.
     """
     products = _products(noise)
     if not products.any():
@@ -170,13 +171,13 @@ def _at_depth(cells: Floats, depth: int) -> Floats:
 
 
 def _cell_variance(positives: Floats, negatives: Floats) -> Floats:
-    """What cells hide: records' places, crowds, and the curvature of densities."""
+    """The error of cells: records' positions, crowding, and the curvature of densities."""
     variance = placement_variance(positives, negatives) + crowding_variance(positives, negatives)
     return variance + curvature_error(positives, negatives) ** 2
 
 
 def _leaf_variance(coarse: Floats, leaves: int) -> Floats:
-    """What leaves hide, where records were ranked by them and only crowds are known coarsely.
+    """The error of leaves, where records were ranked by them and crowding is known coarsely.
 
     Records placed at random inside cells of a ``1/r`` of the width matter ``1/r**2`` as much.
     """

@@ -2,8 +2,8 @@
 docs, section 5).
 
 Both classes' scores are counted in a tree of cells. ``trust`` says who may see what: the exact sum
-over the clients, a sum whose noise every client drew a share of, or reports that are private before
-they leave a record. All figures follow from the consistent tree.
+over the clients, a sum with noise of which every client drew a share, or reports that are private
+before they leave the client. All figures follow from the consistent tree.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
         earlier ``"cdf"``) or ``"all"`` (every level gets the same; earlier ``"even"``).
     dropouts : the fraction of clients that may vanish without weakening the guarantee; the others
         draw more noise for it.
-    second_round : the part of epsilon kept for a second pass, in which the AUC is measured again
+    second_round : the fraction of epsilon for a second pass, in which the AUC is measured again
         against the published histogram. That pays from about a third on, at the other figures'
         cost.
 
@@ -283,7 +283,7 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
         return f"{super().title}, two rounds" if self.second_round else super().title
 
     def conversation(self, clients: int) -> Conversation:
-        """One round: trees up; and a second for summed ranks, if epsilon was kept for it."""
+        """One round: trees up; and a second for summed ranks, if it has a part of epsilon."""
         height = self.tree_height(clients)
         shared: dict[str, Any] = {"clients": clients, "height": height}
         if self.trust == LOCAL:
@@ -368,7 +368,7 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
     def _protection(
         self, height: int, queried: int, answered: int, second: tuple[int, int] | None = None
     ) -> Cost | None:
-        """What the noise that arrived supports, where too many clients vanished with theirs.
+        """The cost under the noise that arrived, where too many clients vanished with their shares.
 
         ``second`` gives the number of clients that answered the second round, and its pivot.
         """
