@@ -506,8 +506,9 @@ def hundred_clients() -> Clients:
     return Clients.from_arrays(scores, labels, np.repeat(np.arange(100), sizes))
 
 
-@pytest.mark.parametrize("turn", [0, 1, 2, 3, 4])
-@pytest.mark.parametrize("way", ["up", "down"])
+@pytest.mark.parametrize(
+    ("turn", "way"), [(0, "up"), (1, "down"), (2, "up"), (3, "down"), (4, "up")]
+)
 def test_a_sum_bears_any_thirty_of_a_hundred_leaving(turn: int, way: Any) -> None:
     leaving = np.random.default_rng(turn).choice(100, 30, replace=False).tolist()
     faults = [Fault("drop", index, turn, way) for index in leaving]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,9 @@ def as_scores(values: ArrayLike, called: str = "scores") -> NDArray[np.float64]:
         raw = np.asarray(values)
         scores = np.ascontiguousarray(raw, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"{called} must be numbers: {error}") from None
+        # NumPy 2 writes np.str_('high') for 'high'
+        reason = re.sub(r"np\.str_\((.*)\)$", r"\1", str(error))
+        raise DataError(f"{called} must be numbers: {reason}") from None
     if scores.ndim != 1:
         raise DataError(f"{called} must have one axis, got shape {scores.shape}")
     rounded = np.abs(scores) >= ROUNDED

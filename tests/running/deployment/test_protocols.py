@@ -38,7 +38,6 @@ pytestmark = pytest.mark.slow
 PARTIES = ("a", "b", "c")
 PLANS: dict[str, dict[str, Any]] = {
     "fedauc": {"name": "fedauc", "epsilon": 1.0},
-    "dpauc": {"name": "dpauc", "epsilon": 1.0},
     "histogram": {"name": "score-histogram", "trust": "exact-sum", "height": 8},
     "encrypted": {
         "name": "encrypted-auc",
@@ -174,11 +173,6 @@ def entries(site: Site) -> list[int]:
 def test_fedauc(site: Site) -> None:
     result = run_of(site, "fedauc", 2)
     assert result["spent"] == {"epsilon": 1.0, "delta": 0.0, "adjacency": "label"}
-
-
-def test_dpauc(site: Site) -> None:
-    result = run_of(site, "dpauc", 1)
-    assert result["spent"] == {"epsilon": 1.0, "delta": 0.0, "adjacency": "record"}
 
 
 def test_a_secure_histogram_is_exact(site: Site) -> None:

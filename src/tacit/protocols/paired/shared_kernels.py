@@ -65,7 +65,7 @@ def comparable_codes(values: NDArray[np.float64]) -> Integers:
     Examples
     --------
     >>> codes = comparable_codes(np.array([-1e150, -5.0, 0.0, 1e-100, 4.0, 5.0]))
-    >>> bool(np.all(np.diff(codes) > 0)), abs(codes).max() < 2**62
+    >>> bool(np.all(np.diff(codes) > 0)), bool(abs(codes).max() < 2**62)
     (True, True)
     """
     size = np.abs(values)
