@@ -33,6 +33,7 @@ _PARQUET_BATCH_ROWS = 1 << 16
 _PARQUET_BUFFER_BYTES = 1 << 20
 _CSV_BLOCK_BYTES = 1 << 20
 _MALFORMED_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
+_LONG_ROW = "straddles two block boundaries"
 
 
 def read(
@@ -190,7 +191,8 @@ def _batches(source: str, extension: str, columns: Columns) -> Iterator[pa.Recor
         if extension not in _SEPARATORS:
             yield from _parquet_batches(opened_file(source, opened), columns, source)
             return
-        header = _csv_header(opened_text(source, extension, opened), _SEPARATORS[extension])
+        begun = opened_text(source, extension, opened)
+        header = _csv_header(begun, _SEPARATORS[extension], source)
         if header:
             stream = opened_text(source, extension, opened)
             yield from _csv_batches(stream, header, _SEPARATORS[extension], columns, source)
@@ -218,6 +220,11 @@ def _csv_batches(
     try:
         yield from _open_csv(stream, separator, columns)
     except pa.ArrowInvalid as error:
+        if _LONG_ROW in str(error):
+            raise DataError(
+                f"a record of {source} must have at most {_CSV_BLOCK_BYTES:,} bytes, got more; "
+                "is a quotation mark not closed?"
+            ) from None
         malformed = _MALFORMED_ROW.search(str(error))
         if malformed is None:
             raise
@@ -227,10 +234,12 @@ def _csv_batches(
         ) from None
 
 
-def _csv_header(stream: pa.NativeFile, separator: str) -> list[str]:
+def _csv_header(stream: pa.NativeFile, separator: str, source: str) -> list[str]:
     """The names in the first line, up to a block long; none when nothing follows it."""
     begun = stream.read(_CSV_BLOCK_BYTES)
     line, end, followed = begun.partition(b"\n")
+    if not end and b"\r" in line.removesuffix(b"\r"):
+        raise DataError(f"lines of {source} must end in LF or CR LF, got CR alone")
     if not (followed or stream.read(1)):
         return []
     return next(csv.reader([(line + end).decode("utf-8-sig")], delimiter=separator), [])
