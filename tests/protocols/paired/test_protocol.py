@@ -312,8 +312,9 @@ def test_a_record_is_let_into_no_more_pairs_than_agreed(seats: Any) -> None:
     [
         ({"kernel": "spearman"}, "kernel must be one of"),
         ({"epsilon": 0.0}, "epsilon must be positive and finite, got 0.0"),
-        ({"matchings": 0}, "matchings must be a whole number of at least 1, got 0"),
-        ({"matchings": 1.5}, "matchings must be a whole number of at least 1, got 1.5"),
+        ({"matchings": 0}, "matchings must be a whole number from 1 to 65536, got 0"),
+        ({"matchings": 1.5}, "matchings must be a whole number from 1 to 65536, got 1.5"),
+        ({"matchings": 10**22}, "matchings must be a whole number from 1 to 65536, got 1000"),
         ({"noise": "gaussian"}, "noise must be one of"),
         ({"kernel": "kendall", "noise": RESPONSE}, "flips values of 0 and 1"),
         ({"domain": (0.0, 2.0)}, "a domain is the range of Gini's values"),
