@@ -148,6 +148,11 @@ class TestLimit:
         assert result.exit_code == 2
         assert result.stderr == "tacit: a limit's epsilon must be positive, got -1.0\n"
 
+    def test_a_refused_limit_makes_no_ledger(self, tmp_path: Path) -> None:
+        result = run("limit", tmp_path / "new.db", "--dataset", "registry", "--epsilon", "-1")
+        assert result.exit_code == 2
+        assert not list(tmp_path.iterdir())
+
 
 class TestVerify:
     """0 and a head, or 1 and a sentence."""

@@ -21,6 +21,7 @@ from tacit.ledger.entries import (
     LIMIT,
     REFUSAL,
     Accounting,
+    Limit,
     Line,
     instant,
 )
@@ -155,8 +156,10 @@ def set_limit(
     It replaces the limit with the same adjacency and period, and is itself an entry of the
     ledger. What was spent before counts.
     """
+    hidden = Adjacency(adjacency)
+    Limit(dataset, epsilon, delta, hidden, period, accounting)  # refused before a file is made
     with Ledger(book) as ledger:
-        receipt = ledger.limit(dataset, epsilon, delta, period, Adjacency(adjacency), accounting)
+        receipt = ledger.limit(dataset, epsilon, delta, period, hidden, accounting)
     show(f"entry {receipt.number}: limit set\nhead {receipt.hash.hex()}")
 
 
