@@ -752,7 +752,7 @@ def test_steps_of_sums_must_say_what_they_sum() -> None:
             yield Query(unsaid, self, view=View.SUM)
             raise AssertionError
 
-    with pytest.raises(TypeError, match="unsaid does not say what it sums"):
+    with pytest.raises(TypeError, match="unsaid does not declare what it sums"):
         rehearse(binormal_clients(30, 40, 3), Unsaid())
 
 
