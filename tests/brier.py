@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tacit.data.clients import Clients
-from tacit.privacy.cost import Adjacency, Cost
+from tacit.data.clients import Clients, Ragged
+from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
+from tacit.protocol.conversation import (
+    ClientState,
+    Conversation,
+    Protocol,
+    Query,
+    Reply,
+    Step,
+    step,
+)
 from tacit.results.server_result import ServerResult
 
 UNITS = 1000
@@ -76,3 +84,61 @@ class HalfDeclared(Brier):
     @property
     def guarantee(self) -> Cost:
         return Cost(self.epsilon / 2, adjacency=Adjacency.REPLACE)
+
+
+@step(cost=noisy_squares.cost)
+def largest_beside(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """The noisy sums, and whether a client has an error above a half, as it is."""
+    large = clients.ragged((in_units(clients) > UNITS // 4).astype(np.int64)).sum() > 0
+    return {**noisy_squares.answer(clients, query, noise, state), "large": large.astype(np.int64)}
+
+
+@step()
+def free_positives(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """The numbers of positives, whose cost nobody declared."""
+    return {"positives": clients.ragged(clients.labels.astype(np.int64)).sum()}
+
+
+def cost_of_positives(clients: Clients, query: Query, state: ClientState) -> Cost:
+    """Nothing where no label is 1."""
+    guarantee: Cost = query.protocol.guarantee
+    return guarantee if clients.labels.any() else NOTHING
+
+
+@step(cost=noisy_squares.cost)
+def positives_only(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """A noisy number for each record whose label is 1."""
+    drawn = noise.draw(DiscreteLaplace(UNITS, query.protocol.epsilon), (clients.records,))
+    kept = clients.labels == 1
+    sizes = clients.ragged(kept.astype(np.int64)).sum()
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    return {"errors": Ragged((in_units(clients) + drawn)[..., kept], offsets)}
+
+
+@step()
+def free_positives_only(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
+    """As many zeros as there are records whose label is 1, at no cost."""
+    reply = positives_only.answer(clients, query, noise, state)["errors"]
+    assert isinstance(reply, Ragged)
+    return {"errors": Ragged(np.zeros_like(reply.values), reply.offsets)}
+
+
+cost_that_tells = replace(noisy_squares, cost=cost_of_positives)
+
+
+@dataclass(frozen=True)
+class Telling(Brier):
+    """Noise that suffices, and beside it what no noise hides.
+
+    Parameters
+    ----------
+    asked : the step that tells, before the honest one.
+    """
+
+    asked: Step = largest_beside
+
+    def conversation(self, clients: int) -> Conversation:
+        yield Query(self.asked, self)
+        return (yield from super().conversation(clients))

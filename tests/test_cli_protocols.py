@@ -148,7 +148,7 @@ def test_two_rounds_give_an_auc(folder: Path, labels: str) -> None:
         ((*PAIRS, "auc", "--bins", 4), "--bins cannot be used with --protocol paired-ustatistic"),
         ((*PAIRS, "auc", "--domain", 0, 2), "a domain is the range of Gini's values"),
         ((*PAIRS, "auc", "--domain", 0, 1), "--domain cannot be used with --protocol paired-"),
-        ((*PAIRS, "auc", "--matchings", 0), "matchings must be a whole number of at least 1"),
+        ((*PAIRS, "auc", "--matchings", 0), "matchings must be a whole number from 1"),
         ((*PAIRS, "gini", "--noise", "randomised-response"), "flips values of 0 and 1"),
     ],
 )

@@ -11,9 +11,18 @@ import pytest
 from tacit.auditing.cases import cases_of, chosen_case, protocol_kinds
 from tacit.auditing.inferring import QUICK, exposures_of
 from tacit.auditing.protocol_audit import Audit, audit
+from tacit.auditing.steps import FEW, audit_target, targets_of
+from tacit.auditing.text import audit_text
 from tacit.protocol import registry
-from tacit.protocol.conversation import Protocol
-from tests.brier import Brier, HalfDeclared
+from tacit.protocol.conversation import Protocol, Step
+from tests.brier import (
+    Brier,
+    HalfDeclared,
+    Telling,
+    cost_that_tells,
+    largest_beside,
+    positives_only,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -74,6 +83,53 @@ def test_half_a_guarantee_is_rejected() -> None:
     assert step.verdict == "EXCEEDED"
     assert step.bound is not None
     assert step.bound.epsilon > 0.5
+
+
+@dataclass(frozen=True)
+class LargestBeside(Telling):
+    name = "largest-beside"
+
+
+@dataclass(frozen=True)
+class CostThatTells(Telling):
+    asked: Step = cost_that_tells
+
+    name = "cost-that-tells"
+
+
+@dataclass(frozen=True)
+class SizeThatTells(Telling):
+    asked: Step = positives_only
+
+    name = "size-that-tells"
+
+
+def test_two_records_show_an_exact_value_that_more_records_hide() -> None:
+    """Of four records two have a large error, so that no changed record moves the exact bit."""
+    registry.register(LargestBeside)
+    result = audited("largest-beside")
+    verdicts = {step.name: step.verdict for step in result.steps}
+    assert verdicts["largest_beside"] == "EXCEEDED"
+    assert not result.passed
+    (case,) = cases_of("largest-beside")
+    protocol = case.protocol(1.0)
+    target = targets_of(protocol, case.clients(protocol))[0]
+    assert target.name == largest_beside.name
+    assert audit_target(target, effort=FEW).holds
+
+
+def test_a_cost_that_depends_on_the_records_is_rejected() -> None:
+    registry.register(CostThatTells)
+    result = audited("cost-that-tells")
+    assert "COST DEPENDS ON RECORDS" in [step.verdict for step in result.steps]
+    assert not result.passed
+    assert "1 declared costs DEPEND on the records" in audit_text(result)
+
+
+def test_a_size_that_depends_on_the_records_is_one_sentence() -> None:
+    registry.register(SizeThatTells)
+    with pytest.raises(ValueError, match="the size of a reply must not depend on the records: pos"):
+        audited("size-that-tells")
 
 
 def test_labels_are_guessed_from_the_fields_that_the_server_receives() -> None:

@@ -334,6 +334,30 @@ def test_a_header_without_a_line_end_is_a_file_without_records(folder: Path) -> 
         read("a.csv")
 
 
+@pytest.mark.parametrize("end", ["\r", ""])
+def test_lines_that_end_in_cr_alone_are_refused(folder: Path, end: str) -> None:
+    Path("a.csv").write_bytes(b"score,label\r0.5,1\r0.25,0" + end.encode())
+    with refused("lines of a.csv must end in LF or CR LF, got CR alone"):
+        read("a.csv")
+
+
+def test_a_name_may_contain_a_cr(folder: Path) -> None:
+    Path("a.csv").write_bytes(b'score,label,"a\rnote"\n0.5,1,x\n0.25,0,y\n')
+    assert read("a.csv").records == 2
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_a_csv_record_longer_than_a_block_is_refused(folder: Path, name: str) -> None:
+    text = GOOD.replace("\n", ",note\n", 1) + '0.5,1,"' + "x" * 3 * MIB + '"\n'
+    with pa.output_stream(name) as stream:
+        stream.write(text.replace("0.2,0", "0.2,0,a").replace("0.9,1", "0.9,1,b").encode())
+    with refused(
+        f"a record of {name} must have at most 1,048,576 bytes, got more; "
+        "is a quotation mark not closed?"
+    ):
+        read(name)
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
 def test_a_missing_file_is_refused(folder: Path, name: str) -> None:
     with refused(f"{name} does not exist"):

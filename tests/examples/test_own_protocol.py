@@ -19,7 +19,7 @@ from tests.test_docs_excerpts import excerpts
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "own-protocol"
-MODULE = EXAMPLE / "tacit_brier.py"
+MODULES = [EXAMPLE / "tacit_brier.py", EXAMPLE / "tacit_accuracy.py"]
 PAGE = (ROOT / "docs" / "write-a-protocol.md").read_text(encoding="utf-8")
 OF_A_RUN = shutil.ignore_patterns(
     "*.db*", "*.key*", "*.pub", "ca.crt", ".tacit", "nodes", "server", "ledger-state", "*cache*"
@@ -40,7 +40,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.copytree(EXAMPLE, work / "examples" / "own-protocol", ignore=OF_A_RUN)
     pip = [sys.executable, "-m", "pip", INSTALL[0], "--quiet", *OFFLINE, "--target", str(site)]
     subprocess.run([*pip, INSTALL[1]], cwd=work, check=True)
-    (work / "examples" / "own-protocol" / MODULE.name).unlink()
+    for module in MODULES:
+        (work / "examples" / "own-protocol" / module.name).unlink()
     with pytest.MonkeyPatch.context() as patch:
         paths = [str(site), *filter(None, [os.environ.get("PYTHONPATH")])]
         patch.setenv("PYTHONPATH", os.pathsep.join(paths))
@@ -63,26 +64,29 @@ def test_the_page_can_be_typed(folder: Path) -> None:
 
 def test_the_commands_name_it(folder: Path) -> None:
     named = run("tacit evaluate --help", folder)
-    assert any("--protocol" in line and "brier" in line for line in named)
+    choices = [line for line in named if "--protocol" in line]
+    assert all(any(name in line for line in choices) for name in ("brier", "accuracy"))
 
 
-def test_the_page_has_the_whole_module() -> None:
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.stem))
+def test_the_page_has_the_whole_module(module: Path) -> None:
     """Its excerpts, one after another, are the module but for empty lines."""
-    shown = [line for text in excerpts(PAGE, MODULE.relative_to(ROOT).as_posix()) for line in text]
-    assert shown == [line for line in MODULE.read_text(encoding="utf-8").splitlines() if line]
+    shown = [line for text in excerpts(PAGE, module.relative_to(ROOT).as_posix()) for line in text]
+    assert shown == [line for line in module.read_text(encoding="utf-8").splitlines() if line]
 
 
-def test_the_module_is_short() -> None:
-    source = MODULE.read_text(encoding="utf-8")
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.stem))
+def test_a_module_is_short(module: Path) -> None:
+    source = module.read_text(encoding="utf-8")
     assert len(source.splitlines()) < 150
     functions = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.FunctionDef)]
     assert functions
     assert all((each.end_lineno or 0) - each.lineno < 40 for each in functions)
 
 
-def test_tacit_does_not_know_it() -> None:
-    """Neither by the package's name nor by the protocol's class; a score's name is a word."""
-    named = re.compile(r"tacit[_-]brier|\bBrier\b(?! score)")
+def test_tacit_does_not_know_them() -> None:
+    """Neither by the package's names nor by the protocols' classes; a score's name is a word."""
+    named = re.compile(r"tacit[_-]brier|tacit_accuracy|\bBrier\b(?! score)|\bAccuracy\(")
     sources = [*(ROOT / "src").rglob("*.py*"), ROOT / "pyproject.toml"]
     texts = [path for path in sources if path.suffix in {".py", ".pyi", ".toml"}]
     assert len(texts) > 300

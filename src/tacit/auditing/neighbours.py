@@ -2,7 +2,8 @@
 
 Guarantees are about the worst neighbours. For sums, counts, ranks and cells, the worst neighbours
 move a record from one end of the scores to the other, or change a record at an end. So only such
-neighbours are tried.
+neighbours are tried. Of a client with two records either one is changed: each may be the only one
+of its label, or the largest.
 """
 
 from __future__ import annotations
@@ -37,19 +38,23 @@ def neighbours(clients: Clients, adjacency: Adjacency, client: int = 0) -> Itera
     """
     start, stop = (int(offset) for offset in clients.offsets[client : client + 2])
     scores, labels = clients.scores, clients.labels
-    score, label = scores[start], labels[start]
     ends = sorted({start, (start + stop) // 2, stop - 1})
+    replaced = ends if stop - start == 2 else [start]
     if adjacency is Adjacency.LABEL:
         yield from (_changed(clients, k, scores[k], 1 - labels[k]) for k in ends)
     elif adjacency is Adjacency.RECORD:
         yield from (_removed(clients, client, k) for k in ends)
     elif adjacency is Adjacency.SCORE:
-        for other in sorted({*np.quantile(scores, (0, 0.5, 1), method="nearest")} - {score}):
-            yield _changed(clients, start, other, label)
+        quantiles = {*np.quantile(scores, (0, 0.5, 1), method="nearest")}
+        for k in replaced:
+            for other in sorted(quantiles - {scores[k]}):
+                yield _changed(clients, k, other, labels[k])
     else:
-        for changed in itertools.product((scores.max(), scores.min()), (1 - label, label)):
-            if changed != (score, label):
-                yield _changed(clients, start, *changed)
+        for k in replaced:
+            both = (1 - labels[k], labels[k])
+            for changed in itertools.product((scores.max(), scores.min()), both):
+                if changed != (scores[k], labels[k]):
+                    yield _changed(clients, k, *changed)
 
 
 def _changed(clients: Clients, record: int, score: float, label: int) -> Clients:

@@ -52,7 +52,11 @@ class Question:
     @property
     def cost(self) -> Cost:
         """What the step declares to spend."""
-        return self.query.step.cost(*self._of_client(self.clients))
+        return self.cost_on(self.clients)
+
+    def cost_on(self, clients: Clients) -> Cost:
+        """What the step declares to spend if these are the clients."""
+        return self.query.step.cost(*self._of_client(clients))
 
     def reply(self, clients: Clients, noise: NoiseSource) -> Reply:
         """What the attacker sees if these are the clients; ``state`` does not change."""

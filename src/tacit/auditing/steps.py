@@ -60,6 +60,9 @@ class Effort:
 MIN_TRIES = 4_000
 FULL = Effort()
 QUICK = Effort(numbers=2**21, tries=30_000, pilot=1_000, divided=3)
+FEW = Effort(numbers=2**18, tries=MIN_TRIES, pilot=500)
+"""Draws on two records: enough for a value that no noise hides."""
+
 CHUNK = 2**21
 """Number of values drawn at once."""
 
@@ -97,6 +100,15 @@ class Target:
     def others(self) -> list[Clients]:
         """Its neighbours that are tried."""
         return list(neighbours(self.clients, self.adjacency, self.questions[0].client))
+
+    @property
+    def constant_cost(self) -> bool:
+        """Whether all neighbours have the declared cost, which is public."""
+        return all(
+            question.cost_on(other) == question.cost
+            for question in self.questions
+            for other in self.others
+        )
 
     @property
     def width(self) -> int:
@@ -157,6 +169,7 @@ class StepAudit:
     tight : whether the declared epsilon should be within reach.
     visible : the bound that as many draws of randomised response at this epsilon would give. No
         attack can separate a mechanism from a more private one much better.
+    constant_cost : whether neighbours have the same declared cost.
     """
 
     name: str
@@ -165,9 +178,15 @@ class StepAudit:
     bound: Distinguished | None
     tight: bool = True
     visible: float = 0.0
+    constant_cost: bool = True
 
     @property
     def holds(self) -> bool:
+        """Whether the bound is at most the declared epsilon, which tells nothing about records."""
+        return self.constant_cost and self.within
+
+    @property
+    def within(self) -> bool:
         """Whether the bound is at most the declared epsilon."""
         return self.bound is None or self.bound.epsilon <= self.declared.epsilon
 
@@ -191,7 +210,9 @@ class StepAudit:
         """In a word or two."""
         if self.bound is None:
             return "claims nothing"
-        if not self.holds:
+        if not self.constant_cost:
+            return "COST DEPENDS ON RECORDS"
+        if not self.within:
             return "EXCEEDED"
         return "holds, weak attack" if self.weak else "holds"
 
@@ -273,6 +294,10 @@ def audit_target(
     effort : how much may be drawn.
     error : the chance that the bound exceeds the true epsilon.
     low_bits : whether the attack uses the low bits of floating-point numbers.
+
+    Raises
+    ------
+    ValueError : for a reply whose size depends on the records.
     """
     if math.isinf(target.declared.epsilon):
         return StepAudit(target.name, target.declared, target.adjacency, None)
@@ -285,11 +310,24 @@ def audit_target(
     first = draw(target.clients, 0, pilot)
     piloted = [(other, draw(other, 1, pilot)) for other in target.others]
     other, second = max(piloted, key=lambda pair: _difference(first, pair[1]))
+    if first.shape[-1] != second.shape[-1]:
+        raise ValueError(
+            f"the size of a reply must not depend on the records: {target.name} sends "
+            f"{first.shape[-1]} numbers, and {second.shape[-1]} for a neighbour"
+        )
     moved = _moved_numbers(target, other, first, second, low_bits)
     drawn = draw(target.clients, 2, tries, moved), draw(other, 3, tries, moved)
     bound = distinguish(*drawn, target.declared.delta, error)
     visible = _of_response(target.declared.epsilon, bound.tries, error)
-    return StepAudit(target.name, target.declared, target.adjacency, bound, target.tight, visible)
+    return StepAudit(
+        target.name,
+        target.declared,
+        target.adjacency,
+        bound,
+        target.tight,
+        visible,
+        target.constant_cost,
+    )
 
 
 def _of_response(epsilon: float, tries: int, error: float) -> float:

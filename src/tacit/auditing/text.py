@@ -77,13 +77,15 @@ def settings_text(settings: Mapping[str, Any]) -> str:
 
 
 def _summary(audit: Audit) -> str:
-    wrong = [step for step in audit.steps if not step.holds]
+    wrong = [step for step in audit.steps if not step.within]
+    telling = sum(not step.constant_cost for step in audit.steps)
     weak = sum(step.weak for step in audit.steps)
     more = [exposure for exposure in audit.exposures if not exposure.holds]
-    if wrong or more:
+    if wrong or more or telling:
+        costs = f"; {telling} declared costs DEPEND on the records" if telling else ""
         return (
             f"{len(wrong)} of {len(audit.steps)} bounds EXCEED what is declared, and "
-            f"{len(more)} advantages what it allows."
+            f"{len(more)} advantages what it allows{costs}."
         )
     sentence = f"None of {len(audit.steps)} attacks on steps refutes what is declared"
     if weak:

@@ -33,6 +33,7 @@ _PARQUET_BATCH_ROWS = 1 << 16
 _PARQUET_BUFFER_BYTES = 1 << 20
 _CSV_BLOCK_BYTES = 1 << 20
 _MALFORMED_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
+_LONG_ROW = "straddles two block boundaries"
 
 
 def read(
@@ -186,23 +187,24 @@ def _read_file(source: str, columns: Columns) -> Records:
 
 
 def _batches(source: str, extension: str, columns: Columns) -> Iterator[pa.RecordBatch]:
-    with ExitStack() as opened:
+    with ExitStack() as closing:
         if extension not in _SEPARATORS:
-            yield from _parquet_batches(opened_file(source, opened), columns, source)
+            yield from _parquet_batches(opened_file(source, closing), columns, source)
             return
-        header = _csv_header(opened_text(source, extension, opened), _SEPARATORS[extension])
+        begun = opened_text(source, extension, closing)
+        header = _csv_header(begun, _SEPARATORS[extension], source)
         if header:
-            stream = opened_text(source, extension, opened)
+            stream = opened_text(source, extension, closing)
             yield from _csv_batches(stream, header, _SEPARATORS[extension], columns, source)
 
 
 def _parquet_batches(
-    opened: pa.NativeFile, columns: Columns, source: str
+    stream: pa.NativeFile, columns: Columns, source: str
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet as pq  # noqa: PLC0415 -- a party with a CSV file does without
 
     file = pq.ParquetFile(
-        opened, buffer_size=_PARQUET_BUFFER_BYTES, page_checksum_verification=True
+        stream, buffer_size=_PARQUET_BUFFER_BYTES, page_checksum_verification=True
     )
     require_columns(file.schema_arrow.names, columns, source)
     require_types(file.schema_arrow, columns, source)
@@ -218,6 +220,11 @@ def _csv_batches(
     try:
         yield from _open_csv(stream, separator, columns)
     except pa.ArrowInvalid as error:
+        if _LONG_ROW in str(error):
+            raise DataError(
+                f"a record of {source} must have at most {_CSV_BLOCK_BYTES:,} bytes, got more; "
+                "is a quotation mark not closed?"
+            ) from None
         malformed = _MALFORMED_ROW.search(str(error))
         if malformed is None:
             raise
@@ -227,10 +234,12 @@ def _csv_batches(
         ) from None
 
 
-def _csv_header(stream: pa.NativeFile, separator: str) -> list[str]:
+def _csv_header(stream: pa.NativeFile, separator: str, source: str) -> list[str]:
     """The names in the first line, up to a block long; none when nothing follows it."""
     begun = stream.read(_CSV_BLOCK_BYTES)
     line, end, followed = begun.partition(b"\n")
+    if not end and b"\r" in line.removesuffix(b"\r"):
+        raise DataError(f"lines of {source} must end in LF or CR LF, got CR alone")
     if not (followed or stream.read(1)):
         return []
     return next(csv.reader([(line + end).decode("utf-8-sig")], delimiter=separator), [])

@@ -16,7 +16,7 @@ from .conversation import (
     unshared,
 )
 from .declarations import Declarations
-from .forecast import Family, Forecast, accepted
+from .forecast import Family, Forecast, Planning, accepted
 from .foundations import (
     NOTHING,
     UNPROTECTED,
@@ -76,6 +76,7 @@ __all__ = [
     "NoNoise",
     "NoiseSource",
     "Peers",
+    "Planning",
     "Protocol",
     "Query",
     "Ragged",

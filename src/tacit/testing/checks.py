@@ -21,7 +21,15 @@ from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import evaluate, repeat_results
 from tacit.running.simulation import simulate
 from tacit.testing.federations import binormal_clients
-from tacit.testing.recording import Loss, Recorder, Rescaled, loss_between, neighbours, values_of
+from tacit.testing.recording import (
+    Loss,
+    Recorder,
+    Rescaled,
+    check_sizes,
+    loss_between,
+    neighbours,
+    values_of,
+)
 
 MIN_TIGHTNESS = 0.6
 """Fraction of the declared epsilon that the worst neighbour must cost."""
@@ -182,7 +190,8 @@ def check_neighbours(protocol: Protocol, seed: int) -> None:
     Exact, not sampled: the noise that each step asks for against what any neighbour moves.
     Label-private steps are given the same ranks for both data sets, as scores are public there. It
     catches a wrong sensitivity, a private value without noise, be it the largest of a client or in
-    a step that costs nothing, a cost that depends on the records, and a cost far too high.
+    a step that costs nothing, a cost or a size that depends on the records, and a cost far too
+    high.
     """
     _check_losses(protocol, protocol.fitted(two_records(seed)))
     traits, worst = protocol.law_traits, _check_losses(protocol, protocol.fitted(one_client(seed)))
@@ -220,7 +229,6 @@ def _check_free(protocol: Protocol, clients: Clients, query: Query, reply: Reply
         return
     for other in neighbours(clients, adjacency):
         moved = query.step.answer(other, query, NoNoise(), ClientState())
-        assert moved.keys() == reply.keys()
         loss_between(reply, moved, Recorder())
         again = query.step.cost(other, query, ClientState())
         assert again == NOTHING, "the declared cost depends on the records"
@@ -250,6 +258,7 @@ def _response_loss(
     changed = np.flatnonzero(clients.labels != other.labels)
     assert changed.size == 1
     undone = query.step.answer(other, query, Recorder(flipped=int(changed[0])), ClientState())
+    check_sizes(reply, undone)
     assert_same(reply, undone)
     flip = noise.flips[0]
     return Loss(math.log((1 - flip) / flip))
@@ -257,7 +266,7 @@ def _response_loss(
 
 def _bit_loss(reply: Reply, other: Reply, noise: Recorder) -> Loss:
     """Bits that are flipped independently: each differing bit costs the log ratio of one answer."""
-    assert reply.keys() == other.keys()
+    check_sizes(reply, other)
     assert len(noise.flips) == len(reply) == 1
     moved = sum(np.count_nonzero(values_of(reply[n]) != values_of(other[n])) for n in reply)
     flip = noise.flips[0]

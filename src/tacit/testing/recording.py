@@ -77,6 +77,7 @@ def loss_between(first_reply: Reply, second_reply: Reply, noise: Recorder) -> Lo
     The draws, in order, belong to the entries of the fields, in order; entries without a draw must
     be equal. Draws beyond the last entry add noise to noise, and reveal nothing.
     """
+    check_sizes(first_reply, second_reply)
     moved = np.concatenate(
         [
             np.abs(values_of(value) - values_of(second_reply[name])).astype(float).ravel()
@@ -96,6 +97,15 @@ def loss_between(first_reply: Reply, second_reply: Reply, noise: Recorder) -> Lo
     assert not moved[start:].any(), "a private value was sent without noise"
     assert math.isfinite(epsilon + squared), "a private value was sent without noise"
     return Loss(epsilon, squared)
+
+
+def check_sizes(first_reply: Reply, second_reply: Reply) -> None:
+    """Replies of neighbours have the same fields, with the same numbers of values."""
+    sizes = [
+        {name: values_of(value).shape for name, value in reply.items()}
+        for reply in (first_reply, second_reply)
+    ]
+    assert sizes[0] == sizes[1], f"the size of a reply depends on the records: {sizes}"
 
 
 def neighbours(clients: Clients, adjacency: Adjacency) -> Iterator[Clients]:

@@ -269,7 +269,7 @@ def test_all_of_epsilon_is_spent_and_a_stated_part_on_class_sizes() -> None:
 @pytest.mark.parametrize("epsilon", [0.1, 2.0, 6.0, 20.0])
 @pytest.mark.parametrize("noise", NOISES)
 def test_no_other_number_of_matchings_is_planned_to_err_less(epsilon: float, noise: str) -> None:
-    """By Theorem 5 of paper 4, less the variance of this data's own U."""
+    """By Theorem 5 of Bell et al. 2020, less the variance of this data's own U."""
 
     def planned(matchings: int) -> float:
         added = PairNoise(noise, epsilon / matchings, 1).variance(1.0)
@@ -312,8 +312,9 @@ def test_a_record_is_let_into_no_more_pairs_than_agreed(seats: Any) -> None:
     [
         ({"kernel": "spearman"}, "kernel must be one of"),
         ({"epsilon": 0.0}, "epsilon must be positive and finite, got 0.0"),
-        ({"matchings": 0}, "matchings must be a whole number of at least 1, got 0"),
-        ({"matchings": 1.5}, "matchings must be a whole number of at least 1, got 1.5"),
+        ({"matchings": 0}, "matchings must be a whole number from 1 to 65536, got 0"),
+        ({"matchings": 1.5}, "matchings must be a whole number from 1 to 65536, got 1.5"),
+        ({"matchings": 10**22}, "matchings must be a whole number from 1 to 65536, got 1000"),
         ({"noise": "gaussian"}, "noise must be one of"),
         ({"kernel": "kendall", "noise": RESPONSE}, "flips values of 0 and 1"),
         ({"domain": (0.0, 2.0)}, "a domain is the range of Gini's values"),

@@ -41,7 +41,12 @@ from tacit.protocols.paired.kernels import BOUNDS, GRIDS, TWO_VALUED, paired_val
 from tacit.protocols.paired.matching import SEED_BOUND, check_seats, drawn_seats, seated_pairs
 from tacit.protocols.paired.moments import MatchedSample
 from tacit.protocols.paired.noise import LAPLACE, NOISES, RESPONSE, SHARED, PairNoise
-from tacit.protocols.paired.settings import best_matchings, class_epsilon, kernel_width
+from tacit.protocols.paired.settings import (
+    MAX_GIVEN_MATCHINGS,
+    best_matchings,
+    class_epsilon,
+    kernel_width,
+)
 from tacit.protocols.shared.pair_kernels import KERNELS
 from tacit.protocols.shared.symbols import SymbolSpace, second_values
 from tacit.results.server_result import ServerResult
@@ -194,8 +199,10 @@ class PairedUStatistic(PairedDeclarations, Protocol):
         object.__setattr__(self, "figure", KERNELS[self.kernel].figure)
         self._check_noise()
         count = self.pairs_a_record
-        if not isinstance(count, int | np.integer) or count < 1:
-            raise ValueError(f"matchings must be a whole number of at least 1, got {count}")
+        if not isinstance(count, int | np.integer) or not 1 <= count <= MAX_GIVEN_MATCHINGS:
+            raise ValueError(
+                f"matchings must be a whole number from 1 to {MAX_GIVEN_MATCHINGS}, got {count}"
+            )
         self._check_domain()
         least = self.pair_noise(self.epsilon)
         if least.kind == SHARED and least.scale > MAX_SHARED_SCALE:

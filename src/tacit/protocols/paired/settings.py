@@ -12,6 +12,9 @@ from tacit.protocols.paired.noise import PairNoise
 MAX_MATCHINGS = 32
 """Largest number of pairs of a record by default."""
 
+MAX_GIVEN_MATCHINGS = 2**16
+"""Largest number of pairs of a record that may be given: epsilon is divided among them."""
+
 PLANNED_VARIANCES = {"auc": 0.2, "collision": 0.2, "kendall": 0.2, "gini": 0.045}
 """``zeta_2 - 2 zeta_1`` over the squared range: the variance of one random matching's values.
 
