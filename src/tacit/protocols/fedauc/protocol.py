@@ -37,6 +37,7 @@ from tacit.protocol.conversation import (
 from tacit.protocol.metric import AUC, Metric
 from tacit.protocol.score_range import UNIT_INTERVAL
 from tacit.protocol.settings import EPSILON, setting
+from tacit.protocol.trust import Trust
 from tacit.protocols.fedauc.allocation import (
     FIRST_ROUND_FRACTIONS,
     Allocation,
@@ -62,8 +63,11 @@ from tacit.protocols.fedauc.mpc import (
     rank_together,
 )
 from tacit.protocols.fedauc.requests import RankAsk
+from tacit.protocols.fedauc.secure_sum import keep_ranks, summed_rank_pairs, summed_residuals
+from tacit.protocols.fedauc.secure_sum_rounds import rounds_by_sum
 from tacit.protocols.fedauc.sums import largest_distance, pair_of_sums
 from tacit.protocols.shared.flipped_labels import Flipped, flipped_labels, flipping_cost
+from tacit.protocols.shared.noise_shares import share_of_noise
 from tacit.protocols.shared.rank_noise import (
     KINDS,
     MECHANISMS,
@@ -79,6 +83,10 @@ if TYPE_CHECKING:
     from tacit.protocol.scenario import Scenario, Shape
     from tacit.protocol.traffic import Traffic
 
+
+SECURE_SUM = Trust.SECURE_SUM.value
+SHARED_MECHANISM = "discrete-laplace"
+"""The mechanism of which every client can draw a share."""
 
 UNSETTLED: Any = None
 """A setting that follows from the others unless it is given."""
@@ -187,7 +195,7 @@ class FedAUC(FedAUCDeclarations, Protocol):
 
     epsilon: float = setting(help=EPSILON)
     mechanism: str = setting(
-        default="staircase",
+        default=UNSETTLED,
         choices=MECHANISMS,
         help=f"{', '.join(MECHANISMS)}; the first by default",
         type=str,
@@ -231,6 +239,18 @@ class FedAUC(FedAUCDeclarations, Protocol):
         "show them to nobody",
         used=lambda protocol: protocol.ranks != "server",
     )
+    trust: Literal["each", "secure-sum"] = setting(
+        default="each",
+        help="who adds noise: each client its own (the default), or all of them a share of the "
+        "noise of a secure sum",
+        used=lambda protocol: protocol.trust != "each",
+    )
+    dropouts: float = setting(
+        default=0.0,
+        help="the fraction of clients that may vanish, 0 by default",
+        when="secure-sum",
+        used=lambda protocol: protocol.trust == "secure-sum",
+    )
 
     name = "fedauc"
     setting_order = ("epsilon", "mechanism", "allocation", "delta")
@@ -240,6 +260,7 @@ class FedAUC(FedAUCDeclarations, Protocol):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_budget(self.epsilon)
+        self._settle_trust()
         self._settle_ranks()
         for name in ("alpha", "beta"):
             value = getattr(self, name)
@@ -251,6 +272,27 @@ class FedAUC(FedAUCDeclarations, Protocol):
             gaussian_delta(self.epsilon, self.delta * min(FIRST_ROUND_FRACTIONS[1:]), PAIR)
         elif self.delta != 0:
             raise ValueError(f"delta belongs to gaussian noise, got {self.delta}")
+
+    def _settle_trust(self) -> None:
+        """Fill in the mechanism, and refuse what a secure sum has no use for."""
+        summed = self.trust == SECURE_SUM
+        if summed and self.allocation is UNSETTLED:
+            object.__setattr__(self, "allocation", "influence")
+        if self.mechanism is UNSETTLED:
+            object.__setattr__(self, "mechanism", SHARED_MECHANISM if summed else "staircase")
+        if not 0 <= self.dropouts < 1:
+            raise ValueError(f"dropouts must be from 0 to below 1, got {self.dropouts}")
+        if not summed:
+            if self.dropouts:
+                raise ValueError(f"dropouts belongs to {SECURE_SUM}, got {self.dropouts}")
+            return
+        for name, value, only in (
+            ("mechanism", self.mechanism, SHARED_MECHANISM),
+            ("allocation", self.allocation, "influence"),
+            ("ranks", self.ranks, "server"),
+        ):
+            if value != only:
+                raise ValueError(f"trust={SECURE_SUM!r} needs {name}={only!r}, got {value!r}")
 
     def _settle_ranks(self) -> None:
         """Fill in what was left open, and refuse what needs ranks that the server does not see."""
@@ -292,7 +334,15 @@ class FedAUC(FedAUCDeclarations, Protocol):
         """Scores are asked for only where the server may know them."""
         if self.ranks == "mpc":
             return (offer_sizes, rank_together, noisy_hidden_rank_sums)
+        if self.trust == SECURE_SUM:
+            return (share_scores, keep_ranks, summed_rank_pairs, summed_residuals)
         return (share_scores, noisy_rank_sums)
+
+    def fewest(self, clients: int) -> int:
+        """In a secure sum, the clients without whom the noise would not suffice."""
+        if self.trust != SECURE_SUM:
+            return super().fewest(clients)
+        return share_of_noise(1, clients, self.dropouts).denominator
 
     @property
     def score_range(self) -> tuple[float, float] | None:
@@ -363,7 +413,10 @@ class FedAUC(FedAUCDeclarations, Protocol):
         ranks = Ragged(doubled_mid_ranks(sent.values), sent.offsets)
         if ranks.values.size < 2:
             raise ValueError(f"an AUC needs at least two records, got {ranks.values.size}")
-        geometry, scales = RankGeometry.of(ranks), clients_apart(sent)
+        scales = clients_apart(sent)
+        if self.trust == SECURE_SUM:
+            return replace((yield from rounds_by_sum(self, clients, ranks)), scales=scales)
+        geometry = RankGeometry.of(ranks)
         if self.responds or self.allocation != "influence":
             noise = RankNoise(self.mechanism, self.epsilon, self.delta)
             pairs = yield from self._query_pairs(
