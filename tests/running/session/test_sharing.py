@@ -143,7 +143,7 @@ SUMMED = [name for name, protocol in PROTOCOLS.items() if any(s.sums for s in pr
 def test_steps_declare_the_sharing_that_they_draw(name: str) -> None:
     """Seen in what one of five clients draws: its fifth, or more where some may vanish."""
     clients, state = binormal_clients(30, 40, 5), ClientState()
-    for query, _ in conversation_of(clients, PROTOCOLS[name], NoNoise()):
+    for query, _ in conversation_of(clients, PROTOCOLS[name], NoNoise(), ClientState()):
         noise = Sharers()
         query.step.answer(clients.part(0, 1), query.part(0, 1), noise, state)
         if query.view is not View.SUM:
