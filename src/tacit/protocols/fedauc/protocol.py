@@ -67,7 +67,6 @@ from tacit.protocols.fedauc.secure_sum import keep_ranks, summed_rank_pairs, sum
 from tacit.protocols.fedauc.secure_sum_rounds import rounds_by_sum
 from tacit.protocols.fedauc.sums import largest_distance, pair_of_sums
 from tacit.protocols.shared.flipped_labels import Flipped, flipped_labels, flipping_cost
-from tacit.protocols.shared.noise_shares import share_of_noise
 from tacit.protocols.shared.rank_noise import (
     KINDS,
     MECHANISMS,
@@ -150,8 +149,8 @@ def noisy_rank_sums(
 
 
 def _adds_noise(protocol: FedAUC) -> bool:
-    """Whether sums get noise, so that a budget is divided between them."""
-    return protocol.mechanism != RESPONSE
+    """Whether each client adds noise to its sums, so that it divides its budget between them."""
+    return protocol.mechanism != RESPONSE and protocol.trust != SECURE_SUM
 
 
 def _allocates(allocation: str, protocol: FedAUC) -> bool:
@@ -182,6 +181,10 @@ class FedAUC(FedAUCDeclarations, Protocol):
         together without showing them (``rank_together``). That takes the allocation ``"fixed"``
         with the sensitivity ``"global"``, which are then the defaults, and measures ranks from the
         middle one: the server could not know the errors of any other.
+    trust : ``"each"`` (every client adds its own noise) or ``"secure-sum"``: the server sees sums
+        over all clients only, whose noise every client draws a share of. That takes discrete
+        Laplace noise and ranks that the server knows; its error does not grow with the number of
+        clients.
 
     Raises
     ------
@@ -245,14 +248,9 @@ class FedAUC(FedAUCDeclarations, Protocol):
         "noise of a secure sum",
         used=lambda protocol: protocol.trust != "each",
     )
-    dropouts: float = setting(
-        default=0.0,
-        help="the fraction of clients that may vanish, 0 by default",
-        when="secure-sum",
-        used=lambda protocol: protocol.trust == "secure-sum",
-    )
 
     name = "fedauc"
+    title_settings = ("trust", "mechanism")
     setting_order = ("epsilon", "mechanism", "allocation", "delta")
     query_types = (RankNoise,)
     state_types = (Flipped,)
@@ -280,11 +278,7 @@ class FedAUC(FedAUCDeclarations, Protocol):
             object.__setattr__(self, "allocation", "influence")
         if self.mechanism is UNSETTLED:
             object.__setattr__(self, "mechanism", SHARED_MECHANISM if summed else "staircase")
-        if not 0 <= self.dropouts < 1:
-            raise ValueError(f"dropouts must be from 0 to below 1, got {self.dropouts}")
         if not summed:
-            if self.dropouts:
-                raise ValueError(f"dropouts belongs to {SECURE_SUM}, got {self.dropouts}")
             return
         for name, value, only in (
             ("mechanism", self.mechanism, SHARED_MECHANISM),
@@ -339,10 +333,8 @@ class FedAUC(FedAUCDeclarations, Protocol):
         return (share_scores, noisy_rank_sums)
 
     def fewest(self, clients: int) -> int:
-        """In a secure sum, the clients without whom the noise would not suffice."""
-        if self.trust != SECURE_SUM:
-            return super().fewest(clients)
-        return share_of_noise(1, clients, self.dropouts).denominator
+        """In a secure sum all: they were ranked together, and each draws a share of the noise."""
+        return clients if self.trust == SECURE_SUM else super().fewest(clients)
 
     @property
     def score_range(self) -> tuple[float, float] | None:

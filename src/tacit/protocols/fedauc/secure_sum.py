@@ -24,7 +24,7 @@ from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
 from tacit.protocols.fedauc.requests import SLACK, checked_ranks, public_records
 from tacit.protocols.fedauc.sums import check_sums, pair_of_sums
-from tacit.protocols.shared.noise_shares import noise_share, planned_clients
+from tacit.protocols.shared.noise_shares import planned_clients, share_of_noise
 from tacit.protocols.shared.whole_units import units_for, whole_units
 
 RANKS = ("fedauc", "ranks for sums")
@@ -118,7 +118,7 @@ def summed_rank_pairs(
     The server learns the two noisy sums over all clients, and how many clients answered.
     """
     epsilon, part = agreed_epsilon(query), count_part(query)
-    share = noise_share(clients.count, query)
+    share = _noise_share(clients, query)
     middle = np.array(public_records(query) - 1)
     counts, _ = pair_of_sums(
         _kept_ranks(clients, query, state),
@@ -184,8 +184,13 @@ def _noisy_residual(
     _, residuals = pair_of_sums(ranks, _labels(clients), pivots)
     reach = sensitivity(records, pivot)[..., np.newaxis]
     rounded = whole_units(residuals, reach, units_for(epsilon)).sum(axis=-1)
-    drawn = residual_noise(epsilon, noise_share(clients.count, query))
+    drawn = residual_noise(epsilon, _noise_share(clients, query))
     return np.asarray(rounded + noise.draw(drawn, ()))
+
+
+def _noise_share(clients: Clients, query: Query) -> Fraction:
+    """A batch's part of the noise; every client that was ranked must be in the sum."""
+    return share_of_noise(clients.count, planned_clients(query), 0.0)
 
 
 def _kept_ranks(clients: Clients, query: Query, state: ClientState) -> Ragged[np.int64]:

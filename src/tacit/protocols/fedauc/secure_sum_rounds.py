@@ -10,8 +10,9 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Ragged
+from tacit.data.errors import DataError
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
-from tacit.protocol.conversation import Conversation, Query, View
+from tacit.protocol.conversation import Conversation, Query, Reply, View
 from tacit.protocols.fedauc.allocation import PLAUSIBLE, PriorEstimate, influence_centre
 from tacit.protocols.fedauc.estimate import result_from_pairs
 from tacit.protocols.fedauc.secure_sum import (
@@ -171,6 +172,7 @@ def rounds_by_sum(protocol: Any, clients: int, ranks: Ragged[np.int64]) -> Conve
         spent = parts.first * protocol.epsilon
         asked = {**shared, "epsilon": spent, "count_part": parts.count}
         reply = yield Query(summed_rank_pairs, protocol, asked, view=View.SUM)
+        _check_clients(reply, clients)
         reach = sensitivity(records, np.array(records - 1))
         residual = residual_of(reply, spent * (1 - parts.count), reach)
         positives = np.asarray(reply["positives"], dtype=np.float64)
@@ -178,6 +180,7 @@ def rounds_by_sum(protocol: Any, clients: int, ranks: Ragged[np.int64]) -> Conve
     pivot, epsilon = first.pivot(records), protocol.epsilon - spent
     asked = {**shared, "epsilon": epsilon, "pivot": pivot}
     reply = yield Query(summed_residuals, protocol, asked, view=View.SUM)
+    _check_clients(reply, clients)
     reach = sensitivity(records, pivot)
     value = first.area_with(records, pivot, residual_of(reply, epsilon, reach))
     return result_from_pairs(
@@ -187,3 +190,13 @@ def rounds_by_sum(protocol: Any, clients: int, ranks: Ragged[np.int64]) -> Conve
         numerator_variance(first, epsilon, reach),
         np.broadcast_to(first.count_variance, np.shape(value)),
     )
+
+
+def _check_clients(reply: Reply, clients: int) -> None:
+    """Refuse a sum without some of the clients that were ranked: their records have ranks."""
+    answered = int(np.asarray(reply["clients"]))
+    if answered != clients:
+        raise DataError(
+            f"all {clients} clients that were ranked must be in the sum, got {answered}: evaluate "
+            "those that are left anew"
+        )

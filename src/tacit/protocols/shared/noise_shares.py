@@ -31,8 +31,3 @@ def share_of_noise(batch: int, planned: int, dropouts: float) -> Fraction:
     """
     needed = max(1, int(np.ceil(planned * (1 - dropouts) - 1e-9)))
     return Fraction(batch, needed)
-
-
-def noise_share(batch: int, query: Query) -> Fraction:
-    """The part of the noise that a batch draws for a query, by its protocol's ``dropouts``."""
-    return share_of_noise(batch, planned_clients(query), query.protocol.dropouts)
