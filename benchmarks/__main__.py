@@ -51,8 +51,8 @@ def main() -> None:
     repetitions(scores, labels)
     exact_samplers()
     print("\n".join(server_side()), flush=True)
-    for apart, *given in APART:
-        subprocess.run([sys.executable, "-m", f"benchmarks.{apart}", *given], check=True)
+    for apart, *inputs in APART:
+        subprocess.run([sys.executable, "-m", f"benchmarks.{apart}", *inputs], check=True)
 
 
 def load(path: Path | None) -> tuple[NDArray[np.float64], NDArray[np.int8]]:

@@ -30,17 +30,17 @@ def main() -> None:
 def tried(tries: int) -> list[str]:
     """How every strategy fared over that many sessions."""
     start = time.perf_counter()
-    found: dict[str, Counter[str]] = {name: Counter() for name in STRATEGIES}
+    results: dict[str, Counter[str]] = {name: Counter() for name in STRATEGIES}
     honest: Counter[str] = Counter()
     for room in rooms(tries):
         honest[outcome(room, answers)] += 1
         for name, strategy in STRATEGIES.items():
-            found[name][outcome(room, strategy)] += 1
+            results[name][outcome(room, strategy)] += 1
     seconds = time.perf_counter() - start
-    forged = sum(counts[FORGED] for counts in found.values())
+    forged = sum(counts[FORGED] for counts in results.values())
     note = f"{tries} x {len(STRATEGIES)} answers, {forged} wrong AUCs believed; honest answers: "
     lines = [row("Cheating aggregator", seconds, f"{note}{honest[UNCHANGED]} of {tries} accepted")]
-    return lines + [f"  {name:48s} {dict(counts)}" for name, counts in found.items()]
+    return lines + [f"  {name:48s} {dict(counts)}" for name, counts in results.items()]
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ def measured(parties: int, checked: bool) -> list[str]:
         row(f"{name}: read and add", reading, f"{max(sizes):,} bytes up a party"),
         row(f"{name}: compute and answer", computing, f"{sum(map(len, answers)):,} bytes"),
         row(f"{name}: one party encrypts", median(lambda: party.uploads(counts, [0])), ""),
-        row(f"{name}: opening", median(lambda: party.opened(answers)), ""),
+        row(f"{name}: opening", median(lambda: party.decrypted(answers)), ""),
         row(f"{name}: making keys", median(party.evaluation_keys), f"{key_bytes:,} bytes"),
     ]
 

@@ -104,10 +104,10 @@ class Session:
 
     def __init__(self, folder: Path, running: contextlib.ExitStack, ours: bool) -> None:
         self._folder, self._running = folder, running
-        self._place = Coordinator(folder / "centre")
+        self._coordinator = Coordinator(folder / "centre")
         self._flower = Flower(folder / "flower")
         self._port = free_port()
-        make_certificates(self._place.certificates, [HOST])
+        make_certificates(self._coordinator.certificates, [HOST])
         self._write_plan()
         start = self._start_guarded if ours else self._start_bare
         self._nodes = [running.enter_context(node) for node in start()]
@@ -127,21 +127,24 @@ class Session:
     def ours(self) -> Legs:
         """A run of our plan."""
         before, said = self._processor_seconds(), list[str]()
-        conduct_run(self._place, self._plan, LONGEST, said.append)
+        conduct_run(self._coordinator, self._plan, LONGEST, said.append)
         return self._legs(said, before)
 
     @property
     def _plan(self) -> Path:
-        return self._place.folder / "plan.toml"
+        return self._coordinator.folder / "plan.toml"
 
     def _legs(self, said: Sequence[str], before: float) -> Legs:
-        found = [match for line in said if (match := TOLD.search(line))]
-        if len(found) != LEGS:
-            raise RuntimeError(f"{len(found)} of {LEGS} rounds, and it said\n" + "\n".join(said))
+        results = [match for line in said if (match := TOLD.search(line))]
+        if len(results) != LEGS:
+            raise RuntimeError(f"{len(results)} of {LEGS} rounds, and it said\n" + "\n".join(said))
         spent = self._processor_seconds() - before
-        whole = [[int(leg[side].replace(",", "")) for side in (3, 4)] for leg in found]
+        whole = [
+            [int(round_messages[side].replace(",", "")) for side in (3, 4)]
+            for round_messages in results
+        ]
         return Legs(
-            tuple(float(leg[2]) for leg in found),
+            tuple(float(round_messages[2]) for round_messages in results),
             sum(down for down, _ in whole),
             whole[-1][1],
             spent / ((LEGS + 1) * len(PARTIES)),
@@ -157,8 +160,8 @@ class Session:
         parties = []
         for name in PARTIES:
             home = self._folder / name
-            own = kept_identity(home / "identity.key").public.hex()
-            parties.append({"name": name, "key": own})
+            key = kept_identity(home / "identity.key").public.hex()
+            parties.append({"name": name, "key": key})
             labels = rng.integers(0, 2, 400)
             scores = 1 / (1 + np.exp(-rng.normal(1.2 * labels - 0.6, 1.0)))
             table = np.column_stack((scores, labels))
@@ -168,18 +171,21 @@ class Session:
             (home / "party.toml").write_text(
                 toml_text({"party": party, "data": data, "limit": {"epsilon": 100.0}})
             )
-        head = {"name": "bench", "coordinator": kept_identity(self._place.identity).public.hex()}
+        head = {
+            "name": "bench",
+            "coordinator": kept_identity(self._coordinator.identity).public.hex(),
+        }
         self._plan.write_text(toml_text({"plan": head, "protocol": PLAN, "party": parties}))
 
     def _start_guarded(self) -> list[Program]:
         """All programs as this package starts them."""
-        place = self._place
-        self._running.enter_context(start_server(place, HOST, self._port))
+        coordinator = self._coordinator
+        self._running.enter_context(start_server(coordinator, HOST, self._port))
         for name in PARTIES:
             public = kept_node_key(self._folder / name / "node.key")
-            write_public(place.nodes / f"{name}.pub", public.read_bytes())
-        register_nodes(place)
-        address, authority = f"{HOST}:{self._port}", place.certificates.authority
+            write_public(coordinator.nodes / f"{name}.pub", public.read_bytes())
+        register_nodes(coordinator)
+        address, authority = f"{HOST}:{self._port}", coordinator.certificates.authority
         homes = [self._folder / name for name in PARTIES]
         return [
             start_node(home / "party.toml", address, authority, home / "node.key", home / "up")
@@ -192,7 +198,7 @@ class Session:
         return [self._start_node(name) for name in PARTIES]
 
     def _start_server(self) -> None:
-        files, address = self._place.certificates, f"{HOST}:{self._port}"
+        files, address = self._coordinator.certificates, f"{HOST}:{self._port}"
         connection = {"address": address, "root-certificates": str(files.authority)}
         config = {"superlink": {"default": CONNECTION}, f"superlink.{CONNECTION}": connection}
         (self._folder / "flower").mkdir()
@@ -217,7 +223,7 @@ class Session:
         return self._flower.start(
             home / "supernode.log",
             "flower-supernode",
-            *("--root-certificates", str(self._place.certificates.authority)),
+            *("--root-certificates", str(self._coordinator.certificates.authority)),
             *("--superlink", f"{HOST}:{self._port}"),
             *("--auth-supernode-private-key", str(home / "node.key")),
             *("--host", HOST, "--port", str(free_port())),
@@ -280,8 +286,8 @@ def main() -> None:
     with started(ours=False) as session:
         empty = [session.empty() for _ in range(options.runs)]
     with started(ours=True) as session:
-        ours = [session.ours() for _ in range(options.runs)]
-    print("\n".join(lines(empty, ours)))
+        first = [session.ours() for _ in range(options.runs)]
+    print("\n".join(lines(empty, first)))
 
 
 if __name__ == "__main__":

@@ -54,14 +54,14 @@ def compared(adversary: str) -> list[str]:
     clients, lines = federation(), []
     mine = ours(clients, adversary)
     for name, chain in CHAINS.items():
-        theirs = papers(clients, chain, 1 + (adversary == "malicious"))
-        areas = mine.area(mine.work()), theirs.area(theirs.work())
+        second = papers(clients, chain, 1 + (adversary == "malicious"))
+        areas = mine.area(mine.work()), second.area(second.work())
         assert abs(areas[0] - areas[1]) < 1e-5, areas
-        quick, slow, ratio = paired(mine.work, theirs.work, TIMES)
+        quick, slow, ratio = paired(mine.work, second.work, TIMES)
         note = f"{name} {slow:.3f}, {1 / ratio:.1f} times; target {FASTER:g}"
         lines.append(row(f"EncryptedAUC, {adversary}", quick, note))
-        fewer = theirs.upload_bytes / mine.upload_bytes
-        sizes = f"{mine.upload_bytes:,} bytes a party, {name} {theirs.upload_bytes:,}"
+        fewer = second.upload_bytes / mine.upload_bytes
+        sizes = f"{mine.upload_bytes:,} bytes a party, {name} {second.upload_bytes:,}"
         lines.append(f"  {sizes}, {fewer:.1f} times; target {FEWER:g}")
     return lines
 
@@ -82,7 +82,7 @@ def ours(clients: Clients, adversary: Any) -> Side:
     return Side(
         max(sum(map(len, upload)) for upload in uploads),
         lambda: aggregator.answers(uploads),
-        lambda answers: float(party.opened(answers).value),
+        lambda answers: float(party.decrypted(answers).value),
     )
 
 
@@ -124,12 +124,12 @@ def paper_uploads(keys: Any, counts: Counts, slots: int) -> list[list[bytes]]:
     padding = np.zeros(slots - THRESHOLDS)
     made = []
     for index in range(DISTINCT):
-        own = counts.of(index)
+        single = counts.of(index)
         values = (
-            np.concatenate([own.rising, padding]),
-            np.concatenate([own.falling, padding]),
-            own.positives,
-            own.negatives,
+            np.concatenate([single.rising, padding]),
+            np.concatenate([single.falling, padding]),
+            single.positives,
+            single.negatives,
         )
         made.append([tenseal.ckks_vector(keys, unit * part).serialize() for part in values])
     return made

@@ -67,10 +67,10 @@ class Session:
         return answer
 
     def answer(
-        self, name: str, given: dict[int, bytes], step: Callable[[int, bytes], bytes]
+        self, name: str, inputs: dict[int, bytes], step: Callable[[int, bytes], bytes]
     ) -> None:
         """One round: what was given goes down, what each client answers goes up."""
-        for index, message in given.items():
+        for index, message in inputs.items():
             start = time.process_time()
             answer = step(index, message)
             self.seconds[index][name] += time.process_time() - start
@@ -84,8 +84,8 @@ class Session:
         everybody = dict.fromkeys(range(len(clients)), b"")
         self.answer("advertise", everybody, lambda k, _: clients[k].advertise())
         self.answer("share", self.serve(server.close_round), lambda k, m: clients[k].share(m))
-        given = self.serve(server.close_round)
-        staying = {index: message for index, message in given.items() if index >= leaving}
+        inputs = self.serve(server.close_round)
+        staying = {index: message for index, message in inputs.items() if index >= leaving}
         self.answer("mask", staying, lambda k, m: clients[k].mask(m, vectors[k]))
         self.answer("certify", self.serve(server.close_round), lambda k, m: clients[k].certify(m))
         self.answer("reveal", self.serve(server.close_round), lambda k, m: clients[k].reveal(m))
@@ -94,7 +94,7 @@ class Session:
 
 def sums(clients: int) -> list[str]:
     """The lines of one number of clients."""
-    around = Neighbourhood.of(clients, fewest=clients - clients // ALLOWED)
+    around = Neighbourhood.of(clients, min_clients=clients - clients // ALLOWED)
     identities = [Identity.generate() for _ in range(clients)]
     roster = Roster(tuple(identity.public for identity in identities))
     terms = SumTerms(new_session(), roster, LENGTH, LARGEST, around)
@@ -115,8 +115,8 @@ def sums(clients: int) -> list[str]:
 
 def _line(name: str, session: Session, rounds: tuple[str, ...], note: str) -> str:
     """Median seconds of the measured clients, and bytes of the last of them, in some rounds."""
-    spent = [sum(own[step] for step in rounds) for own in session.seconds[-MEASURED:]]
-    up, down = (sum(own[-1][step] for step in rounds) for own in (session.up, session.down))
+    spent = [sum(part[step] for step in rounds) for part in session.seconds[-MEASURED:]]
+    up, down = (sum(part[-1][step] for step in rounds) for part in (session.up, session.down))
     sent = f"{up:,} bytes up, {down:,} down"
     return row(name, statistics.median(spent), f"{note}; {sent}" if note else sent)
 

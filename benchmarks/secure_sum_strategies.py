@@ -112,9 +112,9 @@ def small_weakened(pool: ProcessPoolExecutor) -> Iterator[Line]:
 
 
 def broken(scope: Scope) -> Line:
-    found = exhaust(scope, until_broken=True)
-    text = f"{described(scope.setting)}: a combination of {found.least}"
-    holds = 0 < found.least < scope.setting.allowed
+    result = exhaust(scope, until_broken=True)
+    text = f"{described(scope.setting)}: a combination of {result.least}"
+    holds = 0 < result.least < scope.setting.allowed
     return Line(f"{text}, allowed {scope.setting.allowed}", holds)
 
 
@@ -123,9 +123,9 @@ def alone(pool: ProcessPoolExecutor) -> Iterator[Line]:
 
 
 def broken_by_search(setting: Setting) -> Line:
-    found = search(setting, AT_MOST, SEED, until_broken=True)
-    text = f"{described(setting)}: a combination of {found.least}, allowed {setting.allowed}"
-    return Line(f"{text}, after {found.strategies:,} strategies", found.is_broken(setting))
+    result = search(setting, AT_MOST, SEED, until_broken=True)
+    text = f"{described(setting)}: a combination of {result.least}, allowed {setting.allowed}"
+    return Line(f"{text}, after {result.strategies:,} strategies", result.is_broken(setting))
 
 
 def small(pool: ProcessPoolExecutor) -> Iterator[Line]:
@@ -134,7 +134,7 @@ def small(pool: ProcessPoolExecutor) -> Iterator[Line]:
         f"K = {clients}, complete graph": complete_scopes(clients) for clients in range(2, 6)
     } | {
         "K = 4, ring of 2 neighbours": ring_scopes(4),
-        "K = 5, ring of 2 neighbours, fewest = tau": ring_scopes(5, fewest_only=True),
+        "K = 5, ring of 2 neighbours, min_clients = tau": ring_scopes(5, certificate_only=True),
         "K = 3, each told any list of keys": many_lists_scopes(3),
         "K = 4, each told any list of keys": many_lists_scopes(4),
     }
@@ -144,10 +144,10 @@ def small(pool: ProcessPoolExecutor) -> Iterator[Line]:
 
 
 def exhausted_one(scope: Scope) -> Small:
-    found = exhaust(scope)
-    less = 0 < found.least < scope.setting.allowed
-    counts = found.assignments, found.strategies, found.opening
-    return Small(*counts, less, len(found.continued))
+    result = exhaust(scope)
+    less = 0 < result.least < scope.setting.allowed
+    counts = result.assignments, result.strategies, result.opening
+    return Small(*counts, less, len(result.continued))
 
 
 def summed(name: str, lot: Sequence[Small]) -> Line:
@@ -163,10 +163,10 @@ def summed(name: str, lot: Sequence[Small]) -> Line:
 def many(pool: ProcessPoolExecutor, share: float) -> Iterator[Line]:
     """Random and greedy strategies, one line an agreement."""
     total, lots = 0, []
-    for place, (setting, number) in enumerate(many_clients()):
+    for index, (setting, number) in enumerate(many_clients()):
         count = max(round(share * number), 1)
         sizes = [LOT] * (count // LOT) + [count % LOT] * (count % LOT > 0)
-        seeds = range(1000 * place, 1000 * place + len(sizes))
+        seeds = range(1000 * index, 1000 * index + len(sizes))
         total += count
         lots.append((setting, pool.map(searched, [setting] * len(sizes), sizes, seeds)))
     for setting, lot in lots:

@@ -14,11 +14,11 @@ def clock(work: Callable[[], object]) -> float:
 
 
 def paired(
-    ours: Callable[[], object], theirs: Callable[[], object], times: int
+    first: Callable[[], object], second: Callable[[], object], times: int
 ) -> tuple[float, float, float]:
     """Medians of both, run in turn, and the median of the ratios pair by pair."""
-    ours(), theirs()
-    pairs = [(clock(ours), clock(theirs)) for _ in range(times)]
+    first(), second()
+    pairs = [(clock(first), clock(second)) for _ in range(times)]
     mine, peer = zip(*pairs, strict=True)
     ratios = [a / b for a, b in pairs]
     return statistics.median(mine), statistics.median(peer), statistics.median(ratios)

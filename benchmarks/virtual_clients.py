@@ -66,10 +66,10 @@ def write_federation(folder: Path, clients: int) -> str:
     centre = Identity.generate()
     write_private(folder / "identity.key", centre.to_bytes().hex().encode())
     rng, parties = np.random.default_rng(0), []
-    for place in range(clients):
-        own, name = Identity.generate(), str(place)
-        write_private(folder / f"{name}.key", own.to_bytes().hex().encode())
-        parties.append({"name": name, "key": own.public.hex()})
+    for index in range(clients):
+        identity, name = Identity.generate(), str(index)
+        write_private(folder / f"{name}.key", identity.to_bytes().hex().encode())
+        parties.append({"name": name, "key": identity.public.hex()})
         labels = rng.integers(0, 2, RECORDS)
         scores = 1 / (1 + np.exp(-rng.normal(1.2 * labels - 0.6, 1.0)))
         rows = [f"{score:.6f},{label}\n" for score, label in zip(scores, labels, strict=True)]
@@ -119,20 +119,20 @@ class Family:
             self.most = max(self.most, sum(map(proportional_bytes, self._members())))
 
     def _members(self) -> list[int]:
-        found = []
+        results = []
         for path in Path("/proc").glob("[0-9]*/environ"):
             with contextlib.suppress(OSError):
                 if self._mark in path.read_bytes().split(b"\0"):
-                    found.append(int(path.parent.name))
-        return found
+                    results.append(int(path.parent.name))
+        return results
 
 
 def proportional_bytes(process: int) -> int:
     """What a process holds in memory; a page that several share counts in parts."""
     with contextlib.suppress(OSError):
         rollup = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii")
-        if found := re.search(r"^Pss: +(\d+) kB", rollup, re.MULTILINE):
-            return 1024 * int(found[1])
+        if result := re.search(r"^Pss: +(\d+) kB", rollup, re.MULTILINE):
+            return 1024 * int(result[1])
     return 0
 
 

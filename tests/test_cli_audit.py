@@ -34,16 +34,16 @@ def test_a_protocol_is_attacked_in_all_its_forms() -> None:
 
 
 def test_the_same_seed_gives_the_same_json() -> None:
-    asked = ("--protocol", "ustatistic", "--epsilon", 2, "--quick", "--json", "--seed")
-    first, again, other = (run(*asked, seed) for seed in (7, 7, 8))
-    found: dict[str, Any] = json.loads(first.stdout)
+    requested = ("--protocol", "ustatistic", "--epsilon", 2, "--quick", "--json", "--seed")
+    first, again, other = (run(*requested, seed) for seed in (7, 7, 8))
+    content: dict[str, Any] = json.loads(first.stdout)
     assert first.stdout == again.stdout != other.stdout
-    assert (found["passed"], found["epsilon"], found["seed"]) == (True, 2.0, 7)
-    assert len(found["cases"]) == len(cases_of("ustatistic"))
-    (step,) = found["cases"][0]["steps"]
+    assert (content["passed"], content["epsilon"], content["seed"]) == (True, 2.0, 7)
+    assert len(content["cases"]) == len(cases_of("ustatistic"))
+    (step,) = content["cases"][0]["steps"]
     assert step["epsilon_bound"] <= step["declared"]["epsilon"] == 2.0
     assert step["share"] >= 0.6
-    assert all(one["advantage_low"] <= one["advantage_high"] for one in found["exposures"])
+    assert all(one["advantage_low"] <= one["advantage_high"] for one in content["exposures"])
 
 
 def test_chosen_settings_are_attacked_alone() -> None:
@@ -52,8 +52,8 @@ def test_chosen_settings_are_attacked_alone() -> None:
         "--quick",
         "--json",
     )
-    found = json.loads(result.stdout)
-    (case,) = found["cases"]
+    content = json.loads(result.stdout)
+    (case,) = content["cases"]
     assert case["settings"] == {"mechanism": "laplace", "thresholds": 3}
 
 

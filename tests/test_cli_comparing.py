@@ -67,11 +67,11 @@ def test_the_json_of_a_comparison_is_repeatable_with_a_seed(folder: Path) -> Non
     words = ("--epsilon", 1, "--client", "site", "--seed", 4, "--json", "--no-exact", "--no-names")
     one, two = compare(*words), compare(*words)
     assert one.output == two.output
-    told = json.loads(one.output)
-    assert told["schema"] == "tacit-comparison/1"
-    assert told["clients"] == 4
-    assert "exact" not in told["first"]
-    assert all("name" not in own for own in told["participants"])
+    content = json.loads(one.output)
+    assert content["schema"] == "tacit-comparison/1"
+    assert content["clients"] == 4
+    assert "exact" not in content["first"]
+    assert all("name" not in part for part in content["participants"])
 
 
 def test_the_exact_aucs_of_real_clients_are_for_those_who_ask(folder: Path) -> None:
@@ -80,19 +80,19 @@ def test_the_exact_aucs_of_real_clients_are_for_those_who_ask(folder: Path) -> N
     assert "exact" in json.loads(compare(*chosen, "--exact").output)["first"]
     assert "exact" in json.loads(compare(*chosen, "--split", 3).output)["first"]
     assert "exact" not in compare("--epsilon", 1).output
-    by_default, asked = (
+    by_default, requested = (
         json.loads(by_group("--json", *more).output) for more in ((), ("--exact",))
     )
-    assert all("exact" not in own["result"] for own in by_default["groups"])
-    assert all("exact" in own["result"] for own in asked["groups"])
+    assert all("exact" not in part["result"] for part in by_default["groups"])
+    assert all("exact" in part["result"] for part in requested["groups"])
 
 
 def test_a_comparison_can_be_simulated_and_tuned(folder: Path) -> None:
     result = compare("--epsilon", 1, "--split", 10, "--seed", 1, "--emphasis", 0.5, "--json")
-    told = json.loads(result.output)
-    assert told["protocol"]["emphasis"] == 0.5
-    assert told["simulation"] is True
-    assert told["clients"] == 10
+    content = json.loads(result.output)
+    assert content["protocol"]["emphasis"] == 0.5
+    assert content["simulation"] is True
+    assert content["clients"] == 10
 
 
 def test_a_comparison_without_signal_ends_with_3(folder: Path) -> None:
@@ -138,12 +138,12 @@ def test_groups_are_evaluated_at_one_cost(folder: Path) -> None:
 
 
 def test_the_json_of_groups(folder: Path) -> None:
-    told = json.loads(by_group("--seed", 2, "--json", "--no-names", "--no-exact").output)
-    assert told["schema"] == "tacit-groups/1"
-    assert [own["name"] for own in told["groups"]] == ["east", "west"]
-    assert sum(own["records"] for own in told["groups"]) == 3000
-    assert all("name" not in one for one in told["groups"][0]["result"]["participants"])
-    assert all("exact" not in own["result"] for own in told["groups"])
+    content = json.loads(by_group("--seed", 2, "--json", "--no-names", "--no-exact").output)
+    assert content["schema"] == "tacit-groups/1"
+    assert [part["name"] for part in content["groups"]] == ["east", "west"]
+    assert sum(part["records"] for part in content["groups"]) == 3000
+    assert all("name" not in one for one in content["groups"][0]["result"]["participants"])
+    assert all("exact" not in part["result"] for part in content["groups"])
 
 
 def test_groups_are_rescaled_like_all_records(folder: Path) -> None:

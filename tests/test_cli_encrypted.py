@@ -84,11 +84,11 @@ def test_the_auc_is_printed(file: Path, adversary: str) -> None:
     options = (*ENCRYPTED, "--most-records", 1000, "--adversary", adversary, "--json")
     result = run(file, "--split", 3, *options)
     assert result.exit_code == 0
-    found = json.loads(result.stdout)
-    assert found["protocol"]["adversary"] == adversary
-    low, high = found["auc"]["interval"]
-    assert low <= found["exact"] <= high
-    assert high - low == pytest.approx(2 * found["auc"]["half_range"])
+    content = json.loads(result.stdout)
+    assert content["protocol"]["adversary"] == adversary
+    low, high = content["auc"]["interval"]
+    assert low <= content["exact"] <= high
+    assert high - low == pytest.approx(2 * content["auc"]["half_range"])
 
 
 def test_the_interval_holds_the_exact_auc_of_crowded_scores(tmp_path: Path) -> None:
@@ -114,11 +114,11 @@ def test_a_report_calls_the_range_certain_and_rounds_it_outwards() -> None:
     clients = tacit.Clients.split(scores, labels, clients=3, seed=0)
     result = tacit.evaluate(clients, tacit.EncryptedAUC(20, most_records=1000))
     page = result.to_html()
-    told = re.search(
+    reported = re.search(
         r"Certainly the exact AUC of these records lies between (\S+) and (\S+)\.", page
     )
-    assert told is not None
+    assert reported is not None
     low, high = result.auc.interval()
-    assert low - 0.001 < float(told[1]) <= low
-    assert high <= float(told[2]) < high + 0.001
+    assert low - 0.001 < float(reported[1]) <= low
+    assert high <= float(reported[2]) < high + 0.001
     assert "With 95 % confidence" not in page

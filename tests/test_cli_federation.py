@@ -30,9 +30,9 @@ def said(result: Result) -> str:
 
 
 def public_key(result: Result) -> str:
-    found = IDENTITY.search(result.output)
-    assert found is not None
-    return found[1]
+    search = IDENTITY.search(result.output)
+    assert search is not None
+    return search[1]
 
 
 @pytest.fixture
@@ -51,12 +51,12 @@ def study(tmp_path: Path) -> Path:
 
 
 def test_init_writes_files_that_fit_together(study: Path) -> None:
-    plan, own = (
+    plan, party_file = (
         Plan.read(study / "centre" / "plan.toml"),
         PartyFile.read(study / "a" / "party.toml"),
     )
-    assert [party.name for party in plan.parties] == [own.name]
-    assert plan.agreement().fewest == 1
+    assert [party.name for party in plan.parties] == [party_file.name]
+    assert plan.agreement().min_clients == 1
     assert plan.name == "centre"
     assert plan.coordinator == kept_identity(study / "centre" / "identity.key").public
 
@@ -231,10 +231,10 @@ def test_a_result_that_cannot_be_written_is_not_computed(tmp_path: Path) -> None
 def test_without_flower_one_sentence_says_so(
     study: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    found = importlib.util.find_spec
+    observed = importlib.util.find_spec
 
     def without(name: str, *rest: Any) -> Any:
-        return None if name == "flwr" else found(name, *rest)
+        return None if name == "flwr" else observed(name, *rest)
 
     monkeypatch.setattr(importlib.util, "find_spec", without)
     result = tacit(command, study / "centre" / "plan.toml")
@@ -252,17 +252,17 @@ def test_a_local_plan_names_everybodys_keys(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_bytes((HOSPITALS / "plan.toml").read_bytes())
     parties = local.local_parties(tmp_path / "plan.toml", 3)
     hidden = tmp_path / ".tacit"
-    place = local.prepared(tmp_path / "plan.toml", parties, hidden)
+    coordinator = local.prepared(tmp_path / "plan.toml", parties, hidden)
     agreement = Plan.read(hidden / "plan.toml").agreement()
-    for own, key in zip(parties, agreement.parties, strict=True):
-        assert kept_identity(own.file.parent / "identity.key").public == key
+    for party, key in zip(parties, agreement.parties, strict=True):
+        assert kept_identity(party.file.parent / "identity.key").public == key
         assert (
-            PartyFile.read(hidden / "parties" / own.name / "party.toml").ledger.parent
-            == own.file.parent
+            PartyFile.read(hidden / "parties" / party.name / "party.toml").ledger.parent
+            == party.file.parent
         )
-        public = kept_node_key(hidden / "parties" / own.name / "node.key").read_bytes()
-        assert (place.nodes / f"{own.name}.pub").read_bytes() == public
-    assert agreement.coordinator == kept_identity(place.identity).public
+        public = kept_node_key(hidden / "parties" / party.name / "node.key").read_bytes()
+        assert (coordinator.nodes / f"{party.name}.pub").read_bytes() == public
+    assert agreement.coordinator == kept_identity(coordinator.identity).public
     assert "key" not in (tmp_path / "a" / "party.toml").read_text().replace("identity.key", "")
 
 

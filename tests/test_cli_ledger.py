@@ -181,15 +181,15 @@ class TestExport:
     """All entries, for others to read."""
 
     def test_json_holds_every_field(self, path: Path) -> None:
-        told = json.loads(run("export", path).stdout)
+        content = json.loads(run("export", path).stdout)
         with Ledger.open_readonly(path) as pages:
             lines = pages.lines()
-        assert len(told) == 22
-        assert [one["hash"] for one in told] == [line.hash.hex() for line in lines]
-        assert told[1]["epsilon"] == 0.1
-        assert told[1]["adjacency"] == "label"
-        assert told[0]["period"] == 365 * 86_400 * 10**6
-        assert (told[-1]["kind"], told[-1]["reason"]) == ("refusal", "LimitError")
+        assert len(content) == 22
+        assert [one["hash"] for one in content] == [line.hash.hex() for line in lines]
+        assert content[1]["epsilon"] == 0.1
+        assert content[1]["adjacency"] == "label"
+        assert content[0]["period"] == 365 * 86_400 * 10**6
+        assert (content[-1]["kind"], content[-1]["reason"]) == ("refusal", "LimitError")
 
     @pytest.mark.parametrize(
         "name", ['=HYPERLINK("http://x")', "+1+1", "-2", "@SUM(A1)", "registry"]
@@ -204,8 +204,8 @@ class TestExport:
         assert row["dataset"] == (name if name == "registry" else f"'{name}")
         assert not any(str(cell).startswith(("=", "+", "-", "@")) for cell in row.values())
         assert float(row["epsilon"]) == 0.1
-        (told,) = json.loads(run("export", tmp_path / "book.db").stdout)
-        assert told["dataset"] == name
+        (reported,) = json.loads(run("export", tmp_path / "book.db").stdout)
+        assert reported["dataset"] == name
 
     @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n"])
     def test_text_is_quoted_and_numbers_are_not(self, start: str) -> None:
@@ -217,10 +217,10 @@ class TestExport:
         file = tmp_path / "book.csv"
         assert run("export", path, "--format", "csv", "--output", file).stdout == ""
         rows = list(csv.DictReader(io.StringIO(file.read_text())))
-        told = json.loads(run("export", path).stdout)
+        content = json.loads(run("export", path).stdout)
         assert rows == [
             {name: "" if value is None else str(value) for name, value in one.items()}
-            for one in told
+            for one in content
         ]
         assert rows[-1]["epsilon"] == "unlimited"
 

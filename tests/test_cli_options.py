@@ -53,8 +53,8 @@ SOURCE = Source(lambda: tuple(KINDS), kind_of, lambda name, settings: KINDS[name
 @click.option("--seed", type=int)
 def cook(protocol: str, seed: int | None, **settings: Any) -> None:
     """Print what was given."""
-    given = {name: value for name, value in settings.items() if value is not None}
-    click.echo(f"{protocol} {seed} {given}")
+    inputs = {name: value for name, value in settings.items() if value is not None}
+    click.echo(f"{protocol} {seed} {inputs}")
 
 
 def cooked(*arguments: str) -> str:

@@ -14,8 +14,8 @@ USUAL = {"records": 40000, "positives": 4000, "clients": 10, "epsilon": 1, "trus
 
 
 def run(*flags: str, **changed: object) -> Result:
-    given = {**USUAL, **changed}
-    arguments = [text for name, value in given.items() for text in (f"--{name}", str(value))]
+    inputs = {**USUAL, **changed}
+    arguments = [text for name, value in inputs.items() for text in (f"--{name}", str(value))]
     result = CliRunner().invoke(main, ["plan", *arguments, *flags])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception

@@ -138,10 +138,12 @@ def test_commands_that_are_installable_belong_to_distributions_of_this_repositor
     assert all(name in names[distribution] for name, distribution in INSTALLABLE.items())
 
 
-def test_our_commands_start_without_the_studies() -> None:
+@pytest.mark.parametrize("package", ["tacit_studies", "scipy.stats"])
+def test_our_commands_start_without(package: str) -> None:
+    """Every start of a command would pay half a second for either."""
     script = (
         "import sys; from tacit.cli import main; main(['plan', '--help'], standalone_mode=False); "
-        "sys.exit(any(name.startswith('tacit_studies') for name in sys.modules))"
+        f"sys.exit(any(name.startswith({package!r}) for name in sys.modules))"
     )
     process = subprocess.run([sys.executable, "-c", script], check=False, stdout=subprocess.DEVNULL)
     assert process.returncode == 0

@@ -56,11 +56,11 @@ def refused(*arguments: object) -> str:
 
 
 def test_a_histogram_says_everything_about_a_classifier(folder: Path) -> None:
-    found = evaluated(folder / "scores.csv", "--split", 10, *HISTOGRAM)
-    assert {"auc", "roc", "precision_recall", "reliability", "calibration"} <= found.keys()
-    assert {"average_precision", "certain_range", "buckets", "supported_buckets"} <= found.keys()
-    assert found["protocol"]["trust"] == "secure-sum"
-    assert found["spent"] == {"epsilon": 2.0, "delta": 0.0, "adjacency": "record"}
+    result = evaluated(folder / "scores.csv", "--split", 10, *HISTOGRAM)
+    assert {"auc", "roc", "precision_recall", "reliability", "calibration"} <= result.keys()
+    assert {"average_precision", "certain_range", "buckets", "supported_buckets"} <= result.keys()
+    assert result["protocol"]["trust"] == "secure-sum"
+    assert result["spent"] == {"epsilon": 2.0, "delta": 0.0, "adjacency": "record"}
 
 
 @pytest.mark.parametrize("trust", ["exact-sum", "secure-sum", "local"])
@@ -68,16 +68,18 @@ def test_every_trust_model_is_one_word(folder: Path, trust: str) -> None:
     budget = () if trust == "exact-sum" else ("--epsilon", 4)
     clients = 5000 if trust == "local" else 10
     protocol = ("--protocol", "score-histogram", "--trust", trust, *budget)
-    found = evaluated(folder / "scores.csv", "--split", clients, *protocol)
-    assert abs(found["auc"]["value"] - found["exact"]) < 5 * found["auc"]["standard_error"] + 1e-5
+    result = evaluated(folder / "scores.csv", "--split", clients, *protocol)
+    assert (
+        abs(result["auc"]["value"] - result["exact"]) < 5 * result["auc"]["standard_error"] + 1e-5
+    )
 
 
 @pytest.mark.parametrize("method", ["binning", "bbq", "isotonic", "platt"])
 def test_a_calibrator_is_printed_and_saved(folder: Path, tmp_path: Path, method: str) -> None:
     file = tmp_path / "map.json"
     options = (*HISTOGRAM, "--calibrate", method, "--save-calibrator", file)
-    found = evaluated(folder / "scores.csv", "--split", 10, *options)
-    assert found["calibrator"] == json.loads(file.read_text())
+    result = evaluated(folder / "scores.csv", "--split", 10, *options)
+    assert result["calibrator"] == json.loads(file.read_text())
     loaded = tacit.Calibrator.load(file)
     mapped = loaded.transform(np.linspace(0, 1, 11))
     assert mapped.min() >= 0
@@ -89,47 +91,47 @@ def test_log_odds_are_rescaled_by_public_bounds(folder: Path) -> None:
     message = refused(folder / "odds.csv", *HISTOGRAM)
     assert "--rescale LOW HIGH" in message
     assert "odds, row" in message
-    found = evaluated(folder / "odds.csv", "--rescale", -20, 20, *HISTOGRAM)
-    assert abs(found["auc"]["value"] - found["exact"]) < 5 * found["auc"]["standard_error"]
+    result = evaluated(folder / "odds.csv", "--rescale", -20, 20, *HISTOGRAM)
+    assert abs(result["auc"]["value"] - result["exact"]) < 5 * result["auc"]["standard_error"]
     assert "the public bounds" in refused(folder / "odds.csv", "--rescale", -1, 1, *HISTOGRAM)
 
 
 def test_kendalls_tau_of_ratings_needs_no_labels(folder: Path) -> None:
     values = ("--values", "1,2,3,4,5,6")
     protocol = ("--protocol", "ustatistic", "--kernel", "kendall", "--epsilon", 4)
-    found = evaluated(folder / "ratings.csv", "--second", "other", *protocol, *values)
-    assert found["figure"] == "Kendall's tau"
-    error = found["estimate"]["standard_error"]
-    assert abs(found["estimate"]["value"] - found["exact"]) < 5 * error
+    result = evaluated(folder / "ratings.csv", "--second", "other", *protocol, *values)
+    assert result["figure"] == "Kendall's tau"
+    error = result["estimate"]["standard_error"]
+    assert abs(result["estimate"]["value"] - result["exact"]) < 5 * error
 
 
 @pytest.mark.parametrize("noise", [None, "laplace", "shared", "randomised-response"])
 def test_pairs_give_an_auc_and_say_who_computed_them(folder: Path, noise: str | None) -> None:
     protocol: tuple[object, ...] = ("--protocol", "paired-ustatistic", "--kernel", "auc")
     protocol += ("--epsilon", 2) if noise is None else ("--epsilon", 2, "--noise", noise)
-    found = evaluated(folder / "scores.csv", "--split", 2, "--by", "uniform", *protocol)
-    assert abs(found["auc"]["value"] - found["exact"]) < 5 * found["auc"]["standard_error"]
-    assert found["spent"] == {"epsilon": pytest.approx(2.0), "delta": 0.0, "adjacency": "replace"}
-    assert found["protocol"]["noise"] == (noise or "randomised-response")
-    assert any("computed by a trusted party" in text for text in found["warnings"])
+    result = evaluated(folder / "scores.csv", "--split", 2, "--by", "uniform", *protocol)
+    assert abs(result["auc"]["value"] - result["exact"]) < 5 * result["auc"]["standard_error"]
+    assert result["spent"] == {"epsilon": pytest.approx(2.0), "delta": 0.0, "adjacency": "replace"}
+    assert result["protocol"]["noise"] == (noise or "randomised-response")
+    assert any("computed by a trusted party" in text for text in result["warnings"])
 
 
 def test_pairs_of_real_clients_do_not_pretend(folder: Path) -> None:
     protocol = ("--protocol", "paired-ustatistic", "--kernel", "kendall", "--epsilon", 4)
     file = folder / "ratings.csv"
     result = run("evaluate", file, "--second", "other", *protocol, "--matchings", 2, "--json")
-    found = json.loads(result.stdout)
-    assert found["noise"] == "system"
-    assert found["protocol"]["matchings"] == 2
-    assert "computed by a trusted party" in found["warnings"][0]
+    content = json.loads(result.stdout)
+    assert content["noise"] == "system"
+    assert content["protocol"]["matchings"] == 2
+    assert "computed by a trusted party" in content["warnings"][0]
 
 
 @pytest.mark.parametrize("labels", ["public", "private"])
 def test_two_rounds_give_an_auc(folder: Path, labels: str) -> None:
     protocol = ("--protocol", "two-round-auc", "--epsilon", 4, "--labels", labels)
-    found = evaluated(folder / "scores.csv", "--split", 5000, *protocol)
-    assert abs(found["auc"]["value"] - found["exact"]) < 5 * found["auc"]["standard_error"]
-    assert found["spent"]["epsilon"] == 4.0
+    result = evaluated(folder / "scores.csv", "--split", 5000, *protocol)
+    assert abs(result["auc"]["value"] - result["exact"]) < 5 * result["auc"]["standard_error"]
+    assert result["spent"]["epsilon"] == 4.0
 
 
 @pytest.mark.parametrize(
@@ -157,11 +159,11 @@ def test_what_does_not_belong_is_refused(
 
 
 def test_too_many_buckets_are_warned_of(folder: Path) -> None:
-    found = evaluated(folder / "scores.csv", "--split", 10, *HISTOGRAM, "--buckets", 900)
-    supported = found["supported_buckets"]
+    result = evaluated(folder / "scores.csv", "--split", 10, *HISTOGRAM, "--buckets", 900)
+    supported = result["supported_buckets"]
     assert any(
         "900 buckets are more" in text and f"with {supported} each" in text
-        for text in found["warnings"]
+        for text in result["warnings"]
     )
 
 
@@ -169,6 +171,6 @@ def test_too_many_buckets_are_warned_of(folder: Path) -> None:
 def test_encrypted_counts_give_the_area_of_their_thresholds(folder: Path, adversary: str) -> None:
     pytest.importorskip("tenseal")
     protocol = ("--protocol", "encrypted-auc", "--adversary", adversary, "--most-records", 5000)
-    found = evaluated(folder / "scores.csv", "--split", 3, *protocol)
-    assert found["auc"]["value"] == pytest.approx(found["exact"], abs=1e-3)
-    assert found["spent"]["epsilon"] is None
+    result = evaluated(folder / "scores.csv", "--split", 3, *protocol)
+    assert result["auc"]["value"] == pytest.approx(result["exact"], abs=1e-3)
+    assert result["spent"]["epsilon"] is None

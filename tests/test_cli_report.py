@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from click.testing import CliRunner, Result
 
 import tacit
 from tacit.cli import main
-from tacit.results.integrity import sealed
+from tacit.results.integrity import with_fingerprint
 
 FEDAUC = ("--protocol", "fedauc", "--epsilon", 1, "--no-exact", "--json")
 
@@ -113,7 +114,7 @@ def test_metadata_goes_to_standard_output_or_to_a_file(folder: Path) -> None:
     card = ("report", "first.json", "--format", "model-index", "--model", "risk")
     shown = run(*card, "--task", "text-classification")
     assert shown.exit_code == 0
-    assert shown.stdout.startswith('model-index:\n- name: "risk"\n')
+    assert shown.stdout.startswith("model-index:\n- name: risk\n")
     assert 'type: "text-classification"' in shown.stdout
     assert run(*card, "-o", "card.yaml").stdout == "Metadata: card.yaml\n"
     assert 'type: "tabular-classification"' in Path("card.yaml").read_text()
@@ -122,7 +123,9 @@ def test_metadata_goes_to_standard_output_or_to_a_file(folder: Path) -> None:
 def test_bad_results_are_refused_with_the_reason(folder: Path) -> None:
     made = evaluated(folder, "first.json")
     Path("edited.json").write_text(json.dumps({**made, "clients": 3}))
-    Path("older.json").write_text(json.dumps(sealed({**made, "schema": "tacit-result/0"})))
+    Path("older.json").write_text(
+        json.dumps(with_fingerprint({**made, "schema": "tacit-result/0"}))
+    )
     Path("text.json").write_text("AUC 0.8")
     assert refused("edited.json").startswith("edited.json was changed after it was written")
     assert refused("older.json") == (
@@ -159,3 +162,12 @@ def test_options_that_do_not_fit_are_refused(
 ) -> None:
     evaluated(folder, "first.json")
     assert reason in refused("first.json", *options)
+
+
+def test_without_pyyaml_a_model_card_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluated(folder, "result.json")
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    sentence = refused("result.json", "--format", "model-index")
+    assert sentence.endswith("install it with: pip install 'tacit[model-card]'")

@@ -89,27 +89,27 @@ def test_different_scales_stop_with_files_ranges_and_remedy(name: str) -> None:
 def test_named_units_give_the_right_figure(protocol: tuple[str, ...]) -> None:
     result = tacit("evaluate", *FILES, *NAMED, *protocol, "--json", "--exact")
     assert (result.exit_code, result.stderr) == (0, "")
-    found = json.loads(result.stdout)
-    assert found["unit"] == "probability"
-    assert found["exact"] == pytest.approx(true_auc(), abs=1e-12)
-    assert abs(found["auc"]["value"] - true_auc()) < 0.01
+    content = json.loads(result.stdout)
+    assert content["unit"] == "probability"
+    assert content["exact"] == pytest.approx(true_auc(), abs=1e-12)
+    assert abs(content["auc"]["value"] - true_auc()) < 0.01
 
 
 @pytest.mark.usefixtures("folder")
 def test_a_comparison_converts_both_columns() -> None:
     result = tacit(*COMMANDS["compare"], *NAMED, "--json", "--exact")
     assert (result.exit_code, result.stderr) == (0, "")
-    found = json.loads(result.stdout)
-    assert found["first"]["exact"] == pytest.approx(true_auc(), abs=1e-12)
-    assert found["second"]["exact"] == pytest.approx(true_auc(1), abs=1e-12)
+    content = json.loads(result.stdout)
+    assert content["first"]["exact"] == pytest.approx(true_auc(), abs=1e-12)
+    assert content["second"]["exact"] == pytest.approx(true_auc(1), abs=1e-12)
 
 
 @pytest.mark.usefixtures("folder")
 def test_clients_of_one_file_are_named_by_the_server_that_sees_their_scores() -> None:
     result = tacit("evaluate", "together.csv", "--client", "site", *FEDAUC)
     assert result.exit_code == 0
-    (told,) = (line for line in result.stdout.splitlines() if "scales" in line)
-    assert told.startswith("warning: scores seem to be of different scales: those of north are")
+    (reported,) = (line for line in result.stdout.splitlines() if "scales" in line)
+    assert reported.startswith("warning: scores seem to be of different scales: those of north are")
     compared = tacit(
         *("compare", "together.csv", "--client", "site", "--score", "score"),
         *("--versus", "old", "--epsilon", "1"),

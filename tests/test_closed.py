@@ -60,8 +60,10 @@ def crossings(tree: ast.AST, path: str) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             names = [f"{node.module}.{each.name}" for each in node.names]
         for name in names:
-            place = name.removeprefix("tacit.").replace(".", "/")
-            owner = next((each for each in HOMES if place.startswith(each.removesuffix(".py"))), "")
+            module_path = name.removeprefix("tacit.").replace(".", "/")
+            owner = next(
+                (each for each in HOMES if module_path.startswith(each.removesuffix(".py"))), ""
+            )
             if owner and not path.startswith(owner):
                 yield f"line {getattr(node, 'lineno', 0)}: {name}"
 

@@ -51,12 +51,12 @@ def test_most_intervals_hold_the_exact_value_and_the_seed_repeats_them() -> None
 def test_the_table_says_where_no_signal_is_left() -> None:
     rng = np.random.default_rng(0)
     clients = tacit.Clients.split(rng.random(20), np.arange(20) % 2, 10, seed=0)
-    found = [demonstration.compare("tiny", clients, seed) for seed in range(4)]
-    text = demonstration.report(found)
+    results = [demonstration.compare("tiny", clients, seed) for seed in range(4)]
+    text = demonstration.report(results)
     assert "no signal" in text
     assert "so it may be empty" in text
     assert "nan" not in text
-    assert demonstration.draw(found).axes
+    assert demonstration.draw(results).axes
 
 
 @pytest.mark.parametrize("absent", ["sklearn.datasets", "matplotlib"])

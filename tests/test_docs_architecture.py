@@ -21,8 +21,8 @@ def rows(page: str, head: str) -> list[list[str]]:
 
 def packages(folder: Path) -> set[str]:
     """The packages below a folder, as paths from it."""
-    found = {path.parent.relative_to(folder).as_posix() for path in folder.rglob("__init__.py")}
-    return found - {"."}
+    results = {path.parent.relative_to(folder).as_posix() for path in folder.rglob("__init__.py")}
+    return results - {"."}
 
 
 def test_every_package_has_its_line() -> None:

@@ -62,20 +62,20 @@ class Block:
 def blocks(page: str) -> list[Block]:
     """The blocks that are run, in order."""
     return [
-        Block(found["kind"], found["text"], found["title"], found["note"] or "")
-        for found in BLOCK.finditer(page)
+        Block(result["kind"], result["text"], result["title"], result["note"] or "")
+        for result in BLOCK.finditer(page)
     ]
 
 
 def commands(block: str) -> list[tuple[str, list[str]]]:
     """Every command with the lines that are shown below it."""
-    found: list[tuple[str, list[str]]] = []
+    results: list[tuple[str, list[str]]] = []
     for line in block.splitlines():
         if line.startswith("$ "):
-            found.append((line[2:], []))
+            results.append((line[2:], []))
         else:
-            found[-1][1].append(line)
-    return found
+            results[-1][1].append(line)
+    return results
 
 
 def agree(shown: list[str], printed: list[str], same: bool = False) -> bool:
@@ -93,11 +93,11 @@ def agree(shown: list[str], printed: list[str], same: bool = False) -> bool:
 def line_agrees(shown: str, printed: str, same: bool = False) -> bool:
     """Whether a line is the shown one but for spaces and figures."""
     open_end = shown.endswith("...")
-    shape, ours = _shape(shown.removesuffix("..."))
-    told, theirs = _shape(printed)
+    shape, first = _shape(shown.removesuffix("..."))
+    reported, second = _shape(printed)
     if open_end:
-        told, theirs = told[: len(shape)], theirs[: len(ours)]
-    return shape == told and (not same or all(map(_near, ours, theirs)))
+        reported, second = reported[: len(shape)], second[: len(first)]
+    return shape == reported and (not same or all(map(_near, first, second)))
 
 
 def _shape(line: str) -> tuple[str, list[float]]:
@@ -137,8 +137,8 @@ def check(block: Block, folder: Path) -> None:
         for command, lines in commands(block.text):
             shown = [line for line in lines if line.strip()]
             printed = run(command, folder)
-            told = "\n".join([command, *printed])
-            assert agree(shown, printed, SAME in block.note), f"the page shows otherwise: {told}"
+            message = "\n".join([command, *printed])
+            assert agree(shown, printed, SAME in block.note), f"the page shows otherwise: {message}"
 
 
 def _check_python(block: Block, folder: Path) -> None:
@@ -167,9 +167,9 @@ def _check_typed_elsewhere(block: Block) -> None:
     ids=lambda page: page.stem,
 )
 def test_a_quickstart_can_be_typed(page: Path, tmp_path: Path) -> None:
-    found = blocks(page.read_text(encoding="utf-8"))
-    assert found
-    for block in found:
+    code_blocks = blocks(page.read_text(encoding="utf-8"))
+    assert code_blocks
+    for block in code_blocks:
         check(block, tmp_path)
 
 

@@ -44,10 +44,10 @@ def test_the_page_says_as_of_when() -> None:
 
 
 def test_every_row_has_all_cells() -> None:
-    found = rows(TEXT)
-    assert {*OTHERS, "tacit", "scikit-learn"} <= set(found)
-    assert {len(cells) for cells in found.values()} == {8}
-    assert all(cell for cells in found.values() for cell in cells)
+    result = rows(TEXT)
+    assert {*OTHERS, "tacit", "scikit-learn"} <= set(result)
+    assert {len(cells) for cells in result.values()} == {8}
+    assert all(cell for cells in result.values() for cell in cells)
 
 
 @pytest.mark.parametrize("name", [*OTHERS, "scikit-learn"])
@@ -59,27 +59,27 @@ def test_every_row_has_a_link_and_a_date(name: str) -> None:
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_every_project_has_a_paragraph_that_says_where_it_is_better(name: str) -> None:
-    own = section(TEXT, name)
-    assert "*Better than tacit*:" in own
-    assert len(own.split()) > 60
+    part = section(TEXT, name)
+    assert "*Better than tacit*:" in part
+    assert len(part.split()) > 60
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_every_project_is_cited_at_a_commit(name: str) -> None:
     cited = COMMIT.findall(rows(TEXT)[name][-1] + section(TEXT, name))
-    assert any(HASH.fullmatch(place) for place in cited)
+    assert any(HASH.fullmatch(index) for index in cited)
 
 
 def test_links_into_files_name_a_commit_or_a_release() -> None:
-    places = COMMIT.findall(TEXT)
-    assert len(places) >= len(OTHERS)
-    assert not {"main", "master", "HEAD", "latest"} & set(places)
+    commits = COMMIT.findall(TEXT)
+    assert len(commits) >= len(OTHERS)
+    assert not {"main", "master", "HEAD", "latest"} & set(commits)
 
 
 def test_dates_are_not_after_the_day_of_the_page() -> None:
-    found = re.search(r"^As of (20\d\d-\d\d-\d\d)\.", TEXT, re.MULTILINE)
-    assert found
-    assert all(date <= found[1] for date in DATE.findall(TEXT))
+    search = re.search(r"^As of (20\d\d-\d\d-\d\d)\.", TEXT, re.MULTILINE)
+    assert search
+    assert all(date <= search[1] for date in DATE.findall(TEXT))
 
 
 def test_a_row_without_link_or_date_would_be_noticed() -> None:

@@ -66,11 +66,11 @@ def test_results_are_small_and_about_tables_that_exist() -> None:
     assert KEPT
     assert sum(path.stat().st_size for path in KEPT) < LARGEST
     for path in KEPT:
-        kept = GENERATOR.Result.read(path)
-        assert kept.file == path.name
-        assert kept.table in TABLES
-        assert kept.repeats >= 1
-        assert kept.measured()
+        remaining = GENERATOR.Result.read(path)
+        assert remaining.file == path.name
+        assert remaining.table in TABLES
+        assert remaining.repeats >= 1
+        assert remaining.measured()
 
 
 def test_every_table_is_on_the_page_or_named_as_missing() -> None:
@@ -81,8 +81,8 @@ def test_every_target_that_missed_is_listed() -> None:
     listed = PAGE.split("\n## Missed targets\n", 1)[1].split("\n## ", 1)[0]
     missed = [
         target
-        for kept in GENERATOR.kept_results()
-        for target in kept.measured()
+        for remaining in GENERATOR.kept_results()
+        for target in remaining.measured()
         if isinstance(target, Target) and not target.met
     ]
     assert listed.count(f"| {GENERATOR.KEPT.name}") == 0

@@ -104,8 +104,8 @@ def test_links_that_are_only_followed_may_lead_elsewhere() -> None:
 
 def test_every_public_name_is_on_exactly_one_reference_page() -> None:
     pages = [page.read_text(encoding="utf-8") for page in sorted(REFERENCE.glob("*.md"))]
-    found = [name for page in pages for name in DIRECTIVE.findall(page)]
-    assert sorted(found) == sorted(tacit.__all__)
+    results = [name for page in pages for name in DIRECTIVE.findall(page)]
+    assert sorted(results) == sorted(tacit.__all__)
 
 
 def test_the_page_of_the_command_line_is_what_the_commands_say() -> None:
@@ -139,5 +139,5 @@ def test_links_hold_in_the_site(link: str, rewritten: str) -> None:
 
 
 def test_links_lead_to_the_repository_where_there_is_one() -> None:
-    told = generator("hooks").with_site_links("[a](../LICENSE)", "docs", "", "https://x.org/t/")
-    assert told == "[a](https://x.org/t/blob/main/LICENSE)"
+    reported = generator("hooks").with_site_links("[a](../LICENSE)", "docs", "", "https://x.org/t/")
+    assert reported == "[a](https://x.org/t/blob/main/LICENSE)"

@@ -33,8 +33,8 @@ def test_docstring_examples_run(name: str) -> None:
 
 def test_there_are_docstring_examples() -> None:
     finder = doctest.DocTestFinder(exclude_empty=True)
-    found = [t for n in MODULES for t in finder.find(importlib.import_module(n)) if t.examples]
-    assert len(found) > 20
+    results = [t for n in MODULES for t in finder.find(importlib.import_module(n)) if t.examples]
+    assert len(results) > 20
 
 
 def test_the_readme_example_runs(capsys: pytest.CaptureFixture[str]) -> None:

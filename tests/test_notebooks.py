@@ -115,11 +115,11 @@ def test_every_code_cell_but_definitions_has_an_output(committed: tuple[Path, An
 
 def test_outputs_are_text_and_small_pictures(committed: tuple[Path, Any]) -> None:
     path, book = committed
-    found = outputs(book)
-    assert not [output for output in found if output.output_type == "error"]
-    assert not [output for output in found if output.get("name") == "stderr"]
-    data = [output.get("data", {}) for output in found]
-    pictures = [own["image/png"] for own in data if "image/png" in own]
+    result = outputs(book)
+    assert not [output for output in result if output.output_type == "error"]
+    assert not [output for output in result if output.get("name") == "stderr"]
+    data = [output.get("data", {}) for output in result]
+    pictures = [part["image/png"] for part in data if "image/png" in part]
     assert 1 <= len(pictures) <= 3
     for picture in pictures:
         assert base64.b64decode(picture).startswith(b"\x89PNG")

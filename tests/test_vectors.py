@@ -15,7 +15,7 @@ from tacit.crypto.secure_sum import messages as sums
 from tacit.protocol.messages import decode
 from tacit.protocol.query_messages import decode_query
 from tacit.protocol.values import decode_values
-from tacit.running.session.messages import COORDINATOR, opened
+from tacit.running.session.messages import COORDINATOR, verified
 from tests.vectors.making import FILES, agreement, array_entry, message_entry
 
 FOLDER = Path(__file__).parent / "vectors"
@@ -39,7 +39,7 @@ def read_query(message: bytes, file: Any) -> dict[str, Any]:
 
 def read_message(message: bytes, file: Any) -> dict[str, Any]:
     sides = (0, COORDINATOR) if message[5:6] == b"\x04" else (COORDINATOR, 0)
-    return message_entry(opened(message, agreement(), *sides))
+    return message_entry(verified(message, agreement(), *sides))
 
 
 def read_sum(message: bytes, file: Any) -> dict[str, Any]:

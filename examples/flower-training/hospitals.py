@@ -18,7 +18,7 @@ EPSILON = 1.0
 PLAN = """\
 [plan]
 name = "flower-training"
-fewest = 3
+min_clients = 3
 
 [protocol]
 name = "score-histogram"
@@ -53,13 +53,13 @@ def write_hospitals(folder: Path, limit: float, seed: int) -> Path:
     truth = random.normal(0.0, 0.5, FEATURES + 1)
     truth[-1] = -1.2
     for name, (size, shift) in HOSPITALS.items():
-        own = folder / name
-        own.mkdir(parents=True, exist_ok=True)
+        home = folder / name
+        home.mkdir(parents=True, exist_ok=True)
         for part, count in (("train", size // 2), ("test", size)):
             features, labels = _records(random, truth, count, shift)
-            np.savez(own / f"{part}.npz", features=features, labels=labels)
+            np.savez(home / f"{part}.npz", features=features, labels=labels)
         text = PARTY.format(name=name, limit=limit)
-        (own / "party.toml").write_text(text, encoding="utf-8")
+        (home / "party.toml").write_text(text, encoding="utf-8")
     parties = "\n".join(f'[[party]]\nname = "{name}"' for name in HOSPITALS)
     plan = folder / "plan.toml"
     plan.write_text(PLAN.format(epsilon=EPSILON) + parties + "\n", encoding="utf-8")
@@ -68,15 +68,15 @@ def write_hospitals(folder: Path, limit: float, seed: int) -> Path:
 
 def pooled_test_records(folder: Path) -> tuple[Floats, NDArray[np.int8]]:
     """All hospitals' test records, which nobody has outside a demonstration."""
-    held = [np.load(folder / name / "test.npz") for name in HOSPITALS]
-    features = np.concatenate([own["features"] for own in held])
-    return features, np.concatenate([own["labels"] for own in held])
+    stored = [np.load(folder / name / "test.npz") for name in HOSPITALS]
+    features = np.concatenate([part["features"] for part in stored])
+    return features, np.concatenate([part["labels"] for part in stored])
 
 
 def _records(
     random: Generator, truth: Floats, count: int, shift: float
 ) -> tuple[Floats, NDArray[np.int8]]:
     """Features on different scales, so that training takes some rounds, and labels."""
-    told = random.normal(shift, 1.0, (count, FEATURES))
-    labels = random.random(count) < scores_of(truth, told)
-    return told * SCALES, labels.astype(np.int8)
+    reported = random.normal(shift, 1.0, (count, FEATURES))
+    labels = random.random(count) < scores_of(truth, reported)
+    return reported * SCALES, labels.astype(np.int8)

@@ -40,20 +40,20 @@ HOST, START_TIME = "127.0.0.1", 60.0
 OURS = "tacit: "
 
 
-def start_superlink(place: Coordinator, port: int) -> Program:
+def start_superlink(coordinator: Coordinator, port: int) -> Program:
     """The server: TLS, and only nodes whose keys it knows.
 
     ``tacit serve`` would refuse this project, as it holds code: see docs/deployment.md.
     """
-    files = place.certificates
-    home = place.private / "flower"
+    files = coordinator.certificates
+    home = coordinator.private / "flower"
     text = (
         f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
         f'address = "{HOST}:{port}"\nroot-certificates = "{files.authority}"\n'
     )
     write_public(home / "config.toml", text.encode())
     program = Flower(home).start(
-        place.private / "superlink.log",
+        coordinator.private / "superlink.log",
         "flower-superlink",
         *("--ssl-ca-certfile", str(files.authority)),
         *("--ssl-certfile", str(files.certificate), "--ssl-keyfile", str(files.key)),
@@ -64,17 +64,17 @@ def start_superlink(place: Coordinator, port: int) -> Program:
     return program
 
 
-def start_supernode(place: Coordinator, name: str, port: int) -> Program:
+def start_supernode(coordinator: Coordinator, name: str, port: int) -> Program:
     """A hospital's node, which is told where the party's file lies."""
-    own = place.folder / "parties" / name
-    return Flower(own / "node" / "flower").start(
-        own / "node" / "supernode.log",
+    folder = coordinator.folder / "parties" / name
+    return Flower(folder / "node" / "flower").start(
+        folder / "node" / "supernode.log",
         "flower-supernode",
-        *("--root-certificates", str(place.certificates.authority)),
+        *("--root-certificates", str(coordinator.certificates.authority)),
         *("--superlink", f"{HOST}:{port}"),
-        *("--auth-supernode-private-key", str(own / "node.key")),
+        *("--auth-supernode-private-key", str(folder / "node.key")),
         *("--host", HOST, "--port", str(free_port())),
-        *("--node-config", f'party="{own / "party.toml"}"'),
+        *("--node-config", f'party="{folder / "party.toml"}"'),
     )
 
 
@@ -87,19 +87,26 @@ def train(folder: Path, rounds: int, limit: float, seed: int) -> list[dict[str, 
     """
     plan = write_hospitals(folder, limit, seed)
     parties = local_parties(plan, len(HOSPITALS))
-    place = prepared(plan, parties, folder / ".tacit")
+    coordinator = prepared(plan, parties, folder / ".tacit")
     result, port = folder / "rounds.json", free_port()
-    config = {"plan": place.folder / "plan.toml", "identity": place.identity, "result": result}
-    told = " ".join(f'{name}="{path}"' for name, path in config.items()) + f" rounds={rounds}"
+    config = {
+        "plan": coordinator.folder / "plan.toml",
+        "identity": coordinator.identity,
+        "result": result,
+    }
+    reported = " ".join(f'{name}="{path}"' for name, path in config.items()) + f" rounds={rounds}"
     result.unlink(missing_ok=True)
     with contextlib.ExitStack() as programs:
-        programs.enter_context(start_superlink(place, port))
-        register_nodes(place)
-        nodes = [programs.enter_context(start_supernode(place, own.name, port)) for own in parties]
+        programs.enter_context(start_superlink(coordinator, port))
+        register_nodes(coordinator)
+        nodes = [
+            programs.enter_context(start_supernode(coordinator, party.name, port))
+            for party in parties
+        ]
         for node in nodes:
             wait_connected(node, START_TIME)
-        command = ("flwr", "run", str(PROJECT), CONNECTION, "--stream", "--run-config", told)
-        flower = Flower(place.private / "flower")
+        command = ("flwr", "run", str(PROJECT), CONNECTION, "--stream", "--run-config", reported)
+        flower = Flower(coordinator.private / "flower")
         with flower.lines(*command) as process:
             said = [plain(line) for line in _shown(process.stdout)]
     if not result.exists():
@@ -125,9 +132,9 @@ def table(rounds: list[dict[str, Any]], folder: Path) -> str:
         exact = auc(scores_of(np.array(entry["weights"]), features), labels)
         value = "not measured"
         if "result" in entry:
-            found = entry["result"]["auc"]
-            low, high = found["interval"]
-            value = f"{found['value']:.4f} ({low:.4f} to {high:.4f})"
+            result = entry["result"]["auc"]
+            low, high = result["interval"]
+            value = f"{result['value']:.4f} ({low:.4f} to {high:.4f})"
             spent += entry["result"]["spent"]["epsilon"]
         lines.append(f"{entry['round']:5}  {value:25}  {exact:.4f}  {spent:g}")
     return "\n".join(lines)
@@ -140,12 +147,12 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--limit", type=float, default=3.0, help="epsilon that the ledgers allow")
     parser.add_argument("--seed", type=int, default=0, help="of the records; noise has none")
     parser.add_argument("--folder", type=Path, help="keep records, books and logs here")
-    asked = parser.parse_args(words)
+    requested = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary) if asked.folder is None else asked.folder.resolve()
+        folder = Path(temporary) if requested.folder is None else requested.folder.resolve()
         try:
             require_flower()
-            rounds = train(folder, asked.rounds, asked.limit, asked.seed)
+            rounds = train(folder, requested.rounds, requested.limit, requested.seed)
         except (DeploymentError, MissingFlowerError, ValueError, OSError) as error:
             sys.exit(f"run.py: {error}")
         print(table(rounds, folder))

@@ -82,13 +82,13 @@ class Brier(tp.Protocol):
         """What one evaluation costs every record at most."""
         return tp.Cost(self.epsilon, adjacency=tp.Adjacency.RECORD)
 
-    def fewest(self, clients: int) -> int:
+    def min_clients(self, clients: int) -> int:
         """How many of the clients must answer; so many draw all of the noise together."""
         return max(1, math.ceil(clients * (1 - self.dropouts) - 1e-9))
 
     def noise(self, batch: int, asked: int) -> dict[str, PolyaShare]:
         """What a batch of the asked clients adds to each sum."""
-        share, eps = Fraction(batch, self.fewest(asked)), self.epsilon
+        share, eps = Fraction(batch, self.min_clients(asked)), self.epsilon
         return {name: PolyaShare(reach, part * eps, share) for name, (reach, part) in SUMS.items()}
 
     def replicate_size(self, clients: tp.Clients) -> int:

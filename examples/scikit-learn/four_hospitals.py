@@ -46,8 +46,8 @@ def hospitals(records: int, seed: int) -> list[Hospital]:
     )
     dealt = np.array_split(np.random.default_rng(seed).permutation(records), 4)
     made = []
-    for own in dealt:
-        split = train_test_split(features[own], labels[own], test_size=0.5, random_state=seed)
+    for part in dealt:
+        split = train_test_split(features[part], labels[part], test_size=0.5, random_state=seed)
         made.append(Hospital((split[0], split[2]), (split[1], split[3])))
     return made
 
@@ -60,7 +60,7 @@ def model() -> LogisticRegression:
 def measure(scores: list[Floats], labels: list[NDArray[np.int64]], seed: int) -> Measured:
     """One release about all hospitals' records, in place of ``roc_auc_score`` on pooled ones."""
     pooled, truth = np.concatenate(scores), np.concatenate(labels)
-    owners = np.repeat(np.arange(len(scores)), [own.size for own in scores])
+    owners = np.repeat(np.arange(len(scores)), [part.size for part in scores])
     clients = tacit.Clients.from_arrays(pooled, truth, owners)
     protocol = tacit.ScoreHistogram("secure-sum", epsilon=1.0)
     return Measured(tacit.evaluate(clients, protocol, seed), pooled, truth)
@@ -87,23 +87,23 @@ def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--records", type=int, default=24_000)
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args(words)
-    sites = hospitals(asked.records, asked.seed)
-    tested = held_out(sites, asked.seed)
+    requested = parser.parse_args(words)
+    sites = hospitals(requested.records, requested.seed)
+    tested = held_out(sites, requested.seed)
     rate = tested.result.at(0.3)["recall"]
     mapped = tested.result.calibrator("isotonic").transform(tested.scores)
     lines = [("AUC", tested, tested.result.auc, roc_auc_score(tested.labels, tested.scores))]
     lines += [("recall at 0.3", tested, rate, recall_score(tested.labels, tested.scores >= 0.3))]
-    crossed = cross_validated(sites, asked.seed + 1)
+    crossed = cross_validated(sites, requested.seed + 1)
     exact = roc_auc_score(crossed.labels, crossed.scores)
     lines += [("AUC, cross-validated", crossed, crossed.result.auc, exact)]
     print("95 % intervals are about these records")
     print("                      private                    exact    epsilon")
-    for name, found, figure, truth in lines:
+    for name, result, figure, truth in lines:
         low, high = figure.interval(0.95)
         value = f"{figure.value:.4f} ({low:.4f} to {high:.4f})"
-        print(f"{name:20}  {value}  {truth:.4f}   {found.result.spent.epsilon:g}")
-    before, after = (brier_score_loss(tested.labels, own) for own in (tested.scores, mapped))
+        print(f"{name:20}  {value}  {truth:.4f}   {result.result.spent.epsilon:g}")
+    before, after = (brier_score_loss(tested.labels, part) for part in (tested.scores, mapped))
     print(f"Brier score of the held-out scores: {before:.4f}, and recalibrated {after:.4f}")
     print("The first two figures and the calibrator come from one release.")
 

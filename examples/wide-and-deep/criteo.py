@@ -71,8 +71,8 @@ class Features:
         numbers = np.hstack([scaled, np.isnan(impressions.integers)]).astype(np.float32)
         columns = np.arange(CATEGORIES, dtype=np.int64)
         hashed = 1 + mixed(impressions.categories, columns) % (buckets - 1)
-        places = np.where(impressions.categories == MISSING, 0, hashed) + columns * buckets
-        return cls(numbers, places)
+        indices = np.where(impressions.categories == MISSING, 0, hashed) + columns * buckets
+        return cls(numbers, indices)
 
 
 def mixed(values: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -100,9 +100,9 @@ def read_criteo(path: Path, records: int | None = None) -> Impressions:
         parts = list(_parts(path, records))
     except (pa.ArrowInvalid, ValueError) as error:
         raise ValueError(f"{path} is not in Criteo's format: {error}") from None
-    found = sum(part.records for part in parts)
-    if not found or (records is not None and found < records):
-        raise ValueError(f"{path} holds {found} records, {records or 'some'} were asked for")
+    count = sum(part.records for part in parts)
+    if not count or (records is not None and count < records):
+        raise ValueError(f"{path} holds {count} records, {records or 'some'} were asked for")
     return Impressions(
         np.concatenate([part.labels for part in parts]),
         np.concatenate([part.integers for part in parts]),
@@ -114,10 +114,10 @@ def write_criteo(path: Path, impressions: Impressions) -> None:
     """Write records as the challenge's ``train.txt`` has them."""
     columns = [pa.array(impressions.labels.astype(np.int64))]
     columns += [
-        pa.array(np.nan_to_num(own).astype(np.int64), mask=np.isnan(own))
-        for own in impressions.integers.T
+        pa.array(np.nan_to_num(part).astype(np.int64), mask=np.isnan(part))
+        for part in impressions.integers.T
     ]
-    columns += [_texts(own) for own in impressions.categories.T]
+    columns += [_texts(part) for part in impressions.categories.T]
     form = csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
     csv.write_csv(pa.table(columns, names=list(NAMES)), path, form)
 
@@ -145,8 +145,8 @@ def _impressions(batch: pa.RecordBatch) -> Impressions:
     wrong = np.flatnonzero((labels != 0) & (labels != 1))
     if wrong.size:
         raise ValueError(f"labels must be 0 or 1, got {labels[wrong[0]]}")
-    numbers = [own.to_numpy(zero_copy_only=False) for own in columns[1 : 1 + INTEGERS]]
-    codes = [_codes(own) for own in columns[1 + INTEGERS :]]
+    numbers = [part.to_numpy(zero_copy_only=False) for part in columns[1 : 1 + INTEGERS]]
+    codes = [_codes(part) for part in columns[1 + INTEGERS :]]
     integers = np.column_stack(numbers).astype(np.float64)
     return Impressions(labels.astype(np.int8), integers, np.column_stack(codes))
 
@@ -158,12 +158,12 @@ def _codes(column: pa.Array) -> NDArray[np.int64]:
     if known and not 0 <= min(known) <= max(known) < 2**32:
         raise ValueError("categories have at most 8 hexadecimal digits")
     table = np.array([*known, MISSING], dtype=np.int64)
-    places = encoded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
-    return np.asarray(table[places])
+    indices = encoded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
+    return np.asarray(table[indices])
 
 
 def _texts(codes: NDArray[np.int64]) -> pa.Array:
     """Numbers as 8 hexadecimal digits, nothing for what is missing."""
-    distinct, places = np.unique(codes, return_inverse=True)
+    distinct, indices = np.unique(codes, return_inverse=True)
     texts = pa.array([None if code == MISSING else f"{code:08x}" for code in distinct.tolist()])
-    return texts.take(pa.array(places))
+    return texts.take(pa.array(indices))

@@ -81,7 +81,7 @@ class Meter:
 
     def __init__(self, labels: list[NDArray[np.int8]], epsilon: float, seed: int) -> None:
         self._labels = np.concatenate(labels)
-        self._offsets = np.cumsum([0, *(own.size for own in labels)], dtype=np.int64)
+        self._offsets = np.cumsum([0, *(part.size for part in labels)], dtype=np.int64)
         self._once = tacit.FedAUC(epsilon, mechanism="randomised-response")
         self._fresh = tacit.FedAUC(epsilon)
         self.notebook = tacit.ClientState()

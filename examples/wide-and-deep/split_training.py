@@ -148,9 +148,9 @@ class FeatureParty:
 
     def _cut(self, party: int, records: NDArray[np.int64]) -> torch.Tensor:
         rows = torch.from_numpy(self._owned[party][records])
-        places, numbers = self._places[rows], self._numbers[rows]
-        wide = self._wide(places) + self._wide_numbers(numbers)
-        read = torch.cat([self._embedding(places).flatten(1), numbers], dim=1)
+        indices, numbers = self._places[rows], self._numbers[rows]
+        wide = self._wide(indices) + self._wide_numbers(numbers)
+        read = torch.cat([self._embedding(indices).flatten(1), numbers], dim=1)
         return torch.cat([wide, self._deep(read)], dim=1)
 
 
@@ -216,5 +216,5 @@ def batches(
         for party, size in enumerate(sizes)
         for part in np.array_split(random.permutation(size), max(1, round(size / batch)))
     ]
-    for place in random.permutation(len(drawn)):
-        yield drawn[place]
+    for index in random.permutation(len(drawn)):
+        yield drawn[index]

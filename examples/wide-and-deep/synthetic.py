@@ -33,12 +33,12 @@ def synthetic_impressions(records: int, seed: int) -> Impressions:
     if records < 1:
         raise ValueError(f"records must be at least 1, got {records}")
     random = default_rng(seed)
-    integers, told = _integers(random, records)
+    integers, reported = _integers(random, records)
     categories, effects = _categories(random, records)
     parts = (
-        told @ random.normal(size=INTEGERS),
+        reported @ random.normal(size=INTEGERS),
         effects.sum(axis=1),
-        (effects[:, :INTEGERS] * told).sum(axis=1),
+        (effects[:, :INTEGERS] * reported).sum(axis=1),
     )
     weighed = [
         share * part / max(float(part.std()), 1e-9)
@@ -52,12 +52,12 @@ def synthetic_impressions(records: int, seed: int) -> Impressions:
 def _integers(random: Generator, records: int) -> tuple[Floats, Floats]:
     """Log-normal counts with gaps, and what they tell: standard normal, 0 where missing."""
     common = random.normal(size=(records, 1))
-    told = 0.6 * common + 0.8 * random.normal(size=(records, INTEGERS))
+    reported = 0.6 * common + 0.8 * random.normal(size=(records, INTEGERS))
     centre, spread = random.uniform(0.5, 6.0, INTEGERS), random.uniform(0.8, 1.8, INTEGERS)
-    counts = np.floor(np.exp(centre + spread * told))
+    counts = np.floor(np.exp(centre + spread * reported))
     counts[:, 1] -= 3  # the challenge's second integer falls below 0
     gaps = random.random((records, INTEGERS)) < random.uniform(0.0, 0.5, INTEGERS)
-    return np.where(gaps, np.nan, counts), np.where(gaps, 0.0, told)
+    return np.where(gaps, np.nan, counts), np.where(gaps, 0.0, reported)
 
 
 def _categories(random: Generator, records: int) -> tuple[NDArray[np.int64], Floats]:

@@ -106,22 +106,22 @@ def run(settings: Settings, impressions: Impressions, tell: Tell) -> dict[str, A
     start_from(settings.seed)
     random = default_rng(settings.seed)
     owned = tuple(np.array_split(random.permutation(impressions.records), settings.parties))
-    trained = tuple(max(1, round(own.size * (1 - settings.held_out))) for own in owned)
-    tests = [np.arange(size, own.size) for size, own in zip(trained, owned, strict=True)]
-    labels = [impressions.labels[own] for own in owned]
+    trained = tuple(max(1, round(part.size * (1 - settings.held_out))) for part in owned)
+    tests = [np.arange(size, part.size) for size, part in zip(trained, owned, strict=True)]
+    labels = [impressions.labels[part] for part in owned]
     features = Features.of(impressions, settings.layers.buckets)
     server = FeatureParty(features, owned, settings.layers)
     parties = [
-        LabelParty(own[:size], settings.layers) for own, size in zip(labels, trained, strict=True)
+        LabelParty(part[:size], settings.layers) for part, size in zip(labels, trained, strict=True)
     ]
-    hidden = [own[size:] for own, size in zip(labels, trained, strict=True)]
+    hidden = [part[size:] for part, size in zip(labels, trained, strict=True)]
     meter, traffic = Meter(hidden, settings.epsilon, settings.seed), Traffic()
     tell(HEAD)
     for _ in range(settings.epochs):
-        for place, records in batches(trained, settings.batch, random):
-            true = labels[place][records]
-            train_batch(server, parties[place], place, records, true, traffic)
-        scores = [own.score(server.infer(k, tests[k])) for k, own in enumerate(parties)]
+        for index, records in batches(trained, settings.batch, random):
+            true = labels[index][records]
+            train_batch(server, parties[index], index, records, true, traffic)
+        scores = [part.score(server.infer(k, tests[k])) for k, part in enumerate(parties)]
         tell(line_of(meter.measure(scores)))
     return {
         "settings": asdict(settings),
@@ -134,13 +134,13 @@ def run(settings: Settings, impressions: Impressions, tell: Tell) -> dict[str, A
 def train_batch(
     server: FeatureParty,
     party: LabelParty,
-    place: int,
+    index: int,
     records: NDArray[np.int64],
     labels: NDArray[np.int8],
     traffic: Traffic,
 ) -> None:
     """One message to a label party and one back; ``labels`` only count what the server read."""
-    activations = server.forward(place, records)
+    activations = server.forward(index, records)
     gradients = party.learn(activations)
     server.backward(gradients)
     traffic.down += activations.size
@@ -185,28 +185,28 @@ def arguments(words: list[str] | None) -> argparse.Namespace:
 
 def main(words: list[str] | None = None) -> None:
     """Train, print the table, and write the results."""
-    asked = arguments(words)
+    requested = arguments(words)
     started = time.monotonic()
     try:
         settings = Settings(
-            records=asked.records,
-            epochs=asked.epochs,
-            parties=asked.parties,
-            epsilon=asked.epsilon,
-            seed=asked.seed,
+            records=requested.records,
+            epochs=requested.epochs,
+            parties=requested.parties,
+            epsilon=requested.epsilon,
+            seed=requested.seed,
         )
-        if asked.criteo is None:
+        if requested.criteo is None:
             impressions = synthetic_impressions(settings.records, settings.seed)
         else:
-            impressions = read_criteo(asked.criteo, settings.records)
+            impressions = read_criteo(requested.criteo, settings.records)
         content = run(settings, impressions, lambda line: print(line, flush=True))
-        asked.json.parent.mkdir(parents=True, exist_ok=True)
-        content["data"] = "synthetic" if asked.criteo is None else asked.criteo.name
-        asked.json.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
+        requested.json.parent.mkdir(parents=True, exist_ok=True)
+        content["data"] = "synthetic" if requested.criteo is None else requested.criteo.name
+        requested.json.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
     except (ValueError, OSError) as error:
         sys.exit(f"train.py: {error}")
     print(told_after(content))
-    print(f"{time.monotonic() - started:.0f} s; written to {asked.json}")
+    print(f"{time.monotonic() - started:.0f} s; written to {requested.json}")
 
 
 if __name__ == "__main__":

@@ -203,14 +203,14 @@ def _table(comparison: Comparison) -> list[str]:
 
 def _row(comparison: Comparison, name: str, result: Evaluation) -> tuple[str, ...]:
     spent = result.spent
-    asked = result.protocol.get("epsilon")
+    epsilon = result.protocol.get("epsilon")
     return (
         name,
         f"{comparison.exact:.4f}",
         f"{result.auc.value:.4f}" if result.has_signal else "no signal",
         _interval(result),
         "none" if spent.adjacency is None else spent.adjacency.value,
-        "unlimited" if math.isinf(spent.epsilon) else f"{asked:g}",
+        "unlimited" if math.isinf(spent.epsilon) else f"{epsilon:g}",
         f"{result.traffic.to_dict()['bytes_sent_per_client']['median']:,.0f}",
     )
 
@@ -240,13 +240,13 @@ def _draw_curve(comparison: Comparison, axes: Any) -> None:
 def _draw_estimates(comparison: Comparison, axes: Any) -> None:
     """One line for each protocol; the axis is the whole range of an AUC, so that widths compare."""
     names = []
-    for place, (name, result) in enumerate(comparison.results):
+    for height, (name, result) in enumerate(comparison.results):
         names.append(f"{name}\n{_summary(result)}")
         low, high = result.auc.interval(0.95)
         if math.isfinite(high - low):
-            axes.plot([low, high], [place, place], color="C0", marker="|")
+            axes.plot([low, high], [height, height], color="C0", marker="|")
         if result.has_signal:
-            axes.plot([result.auc.value], [place], color="C0", marker="o")
+            axes.plot([result.auc.value], [height], color="C0", marker="o")
     axes.axvline(comparison.exact, color="grey", linestyle="--", label="exact AUC")
     axes.set(xlim=(0, 1), xlabel=f"AUC, with {RECORDS_INTERVAL}", yticks=range(len(names)))
     axes.set_yticklabels(names, fontsize="small")

@@ -49,8 +49,8 @@ def test_an_epsilon_bound_errs_no_more_often_than_it_says(epsilon: float, delta:
     """
     rng = np.random.default_rng(0)
     rare = 0.8 * (1 - delta) / (1 + math.exp(epsilon))
-    ours = rng.binomial(500, math.exp(epsilon) * rare + delta, 20_000)
-    theirs = rng.binomial(500, rare, 20_000)
-    pairs, counts = np.unique(np.stack([ours, theirs]), axis=1, return_counts=True)
+    first = rng.binomial(500, math.exp(epsilon) * rare + delta, 20_000)
+    second = rng.binomial(500, rare, 20_000)
+    pairs, counts = np.unique(np.stack([first, second]), axis=1, return_counts=True)
     wrong = [epsilon_bound(int(a), int(b), 500, delta, 0.05) > epsilon for a, b in pairs.T]
     assert counts[np.array(wrong)].sum() <= 1130

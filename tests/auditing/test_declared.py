@@ -29,9 +29,9 @@ def audited(name: str) -> Audit:
 
 def test_a_registered_protocol_is_audited_by_default() -> None:
     """It holds with probability 0.999; the attack reaches 60 % of epsilon at least."""
-    found = audited("squared-errors")
-    assert found.passed
-    (step,) = found.steps
+    result = audited("squared-errors")
+    assert result.passed
+    (step,) = result.steps
     assert (step.name, step.declared, step.verdict) == (
         "noisy_squares",
         Brier(1.0).guarantee,
@@ -68,12 +68,12 @@ def test_what_has_no_default_is_taken_from_the_laws() -> None:
 
 
 def test_half_a_guarantee_is_rejected() -> None:
-    found = audited("half-declared")
-    assert not found.passed
-    (step,) = found.steps
+    result = audited("half-declared")
+    assert not result.passed
+    (step,) = result.steps
     assert step.verdict == "EXCEEDED"
-    assert step.found is not None
-    assert step.found.epsilon > 0.5
+    assert step.bound is not None
+    assert step.bound.epsilon > 0.5
 
 
 def test_labels_are_guessed_from_the_fields_that_the_server_receives() -> None:

@@ -32,18 +32,18 @@ def test_a_scale_30_percent_too_small_is_noticed() -> None:
 
 
 def test_columns_that_say_nothing_do_not_hide_one_that_does() -> None:
-    ours, theirs = laplace_pair(1.0, seed=3, columns=30)
-    ours[:, 1:] -= 1.0
-    assert 0.6 <= distinguish(ours, theirs).epsilon <= 1.0
+    first, second = laplace_pair(1.0, seed=3, columns=30)
+    first[:, 1:] -= 1.0
+    assert 0.6 <= distinguish(first, second).epsilon <= 1.0
 
 
 def test_gaussian_noise_is_bounded_near_its_epsilon_at_its_delta() -> None:
     delta = 0.05
     sigma = analytic_gaussian_sigma(1.0, delta)
     drawn = SimulatedNoise(4, replicates=TRIES).draw(Normal(sigma), (2,))
-    ours, theirs = drawn[:, :1] + 1.0, drawn[:, 1:]
-    assert 0.6 <= distinguish(ours, theirs, delta).epsilon <= 1.0
-    assert distinguish(ours, theirs, 0.0).epsilon > 1.0
+    first, second = drawn[:, :1] + 1.0, drawn[:, 1:]
+    assert 0.6 <= distinguish(first, second, delta).epsilon <= 1.0
+    assert distinguish(first, second, 0.0).epsilon > 1.0
 
 
 def test_a_value_that_is_sent_as_it_is_shows_as_far_as_the_draws_reach() -> None:

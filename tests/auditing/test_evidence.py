@@ -34,11 +34,11 @@ def test_few_different_rows_are_learnt_as_wholes() -> None:
     """Each column alone says nothing here; together they say everything."""
     rng = np.random.default_rng(0)
     bits = rng.integers(0, 2, (2, 4000))
-    ours, theirs = np.stack([bits[0], bits[0]], 1), np.stack([bits[1], 1 - bits[1]], 1)
-    _, score = learn(ours.astype(float), theirs.astype(float))
-    found = score(np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]]))
-    assert (found > 5).tolist() == [True, True, False, False]
-    assert (found < -5).tolist() == [False, False, True, True]
+    first, second = np.stack([bits[0], bits[0]], 1), np.stack([bits[1], 1 - bits[1]], 1)
+    _, score = learn(first.astype(float), second.astype(float))
+    result = score(np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]]))
+    assert (result > 5).tolist() == [True, True, False, False]
+    assert (result < -5).tolist() == [False, False, True, True]
 
 
 def test_rows_that_were_never_seen_say_nothing() -> None:
@@ -52,23 +52,23 @@ def test_independent_columns_add_up() -> None:
     Both tails are far out; the learnt ratio there errs by about 0.1.
     """
     rng = np.random.default_rng(0)
-    ours, theirs = (rng.laplace(shift, 1.0, (40_000, 2)) for shift in (1.0, 0.0))
-    (score,) = learn(ours, theirs)
+    first, second = (rng.laplace(shift, 1.0, (40_000, 2)) for shift in (1.0, 0.0))
+    (score,) = learn(first, second)
     assert score(np.array([[6.0, 6.0]]))[0] == pytest.approx(2.0, abs=0.4)
     assert score(np.array([[6.0, -6.0]]))[0] == pytest.approx(0.0, abs=0.4)
 
 
 def test_chi_square_of_two_coins_is_the_textbooks() -> None:
-    ours = np.repeat([0.0, 1.0], [30, 70])[:, np.newaxis]
-    theirs = np.repeat([0.0, 1.0], [50, 50])[:, np.newaxis]
-    found, freedom = chi_square(ours, theirs)
-    assert found == pytest.approx(20**2 / 80 + 20**2 / 120)
+    first = np.repeat([0.0, 1.0], [30, 70])[:, np.newaxis]
+    second = np.repeat([0.0, 1.0], [50, 50])[:, np.newaxis]
+    result, freedom = chi_square(first, second)
+    assert result == pytest.approx(20**2 / 80 + 20**2 / 120)
     assert freedom.tolist() == [1.0]
 
 
 def test_equal_columns_do_not_tell_and_different_ones_do() -> None:
     """400 equal columns at five standard deviations: a false alarm has probability below 0.01."""
     rng = np.random.default_rng(0)
-    ours, theirs = rng.laplace(size=(2, 3000, 400))
-    ours[:, 7] += 0.5
-    assert np.flatnonzero(telling(ours, theirs)).tolist() == [7]
+    first, second = rng.laplace(size=(2, 3000, 400))
+    first[:, 7] += 0.5
+    assert np.flatnonzero(telling(first, second)).tolist() == [7]

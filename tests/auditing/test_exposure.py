@@ -28,20 +28,20 @@ def guessed(right: int, tries: int, trials: int | None = None) -> Exposure:
 def least_alarming(tries: int, trials: int | None, false_alarm: float) -> int:
     """The fewest right guesses of which a row says that they exceed."""
     counts = range(math.floor(0.7 * tries), tries + 1)
-    found = (replace(guessed(k, tries, trials), false_alarm=false_alarm) for k in counts)
-    return next(one.right for one in found if not one.holds)
+    results = (replace(guessed(k, tries, trials), false_alarm=false_alarm) for k in counts)
+    return next(one.right for one in results if not one.holds)
 
 
 def test_an_attack_above_its_bound_is_told_with_its_chance() -> None:
     """As of labels flipped at epsilon 1, from which the best attack reaches the bound exactly."""
-    found = guessed(1506, 2000)
-    assert found.ceiling is not None
-    assert found.advantage > found.ceiling
-    assert found.chance == pytest.approx(binom.sf(1505, 2000, (1 + found.ceiling) / 2))
-    assert found.verdict == "holds; above by chance (p 0.01)"
+    result = guessed(1506, 2000)
+    assert result.ceiling is not None
+    assert result.advantage > result.ceiling
+    assert result.chance == pytest.approx(binom.sf(1505, 2000, (1 + result.ceiling) / 2))
+    assert result.verdict == "holds; above by chance (p 0.01)"
     assert guessed(1400, 2000).verdict == "holds"
     assert guessed(1700, 2000).verdict.startswith("EXCEEDED (p ")
-    assert replace(found, ceiling=None).verdict == "no bound"
+    assert replace(result, ceiling=None).verdict == "no bound"
 
 
 @pytest.mark.parametrize(
@@ -82,15 +82,17 @@ def test_rows_share_the_false_alarms_of_an_audit() -> None:
 
 
 def test_every_row_of_an_audit_has_a_verdict() -> None:
-    found = audit(cases_of("dpauc")[-1:], 1.0, quick=True)
-    assert found.passed
-    text = audit_text(found)
+    audit_result = audit(cases_of("dpauc")[-1:], 1.0, quick=True)
+    assert audit_result.passed
+    text = audit_text(audit_result)
     assert "raise a false alarm with probability 0.1% at most" in text
     rows = [line for line in text.splitlines() if line.startswith(("  + ", "  - "))]
-    assert len(rows) == len(found.exposures)
+    assert len(rows) == len(audit_result.exposures)
     assert all(row.endswith(("holds", "no bound")) or "by chance" in row for row in rows)
-    assert all(one["verdict"] for one in found.to_dict()["exposures"])
-    wrong = replace(found, exposures=(guessed(1900, 2000),))
+    assert all(one["verdict"] for one in audit_result.to_dict()["exposures"])
+    wrong = replace(audit_result, exposures=(guessed(1900, 2000),))
     assert not wrong.passed
     assert "1 advantages what it allows" in audit_text(wrong)
-    assert np.isfinite([one.chance for one in found.exposures if one.chance is not None]).all()
+    assert np.isfinite(
+        [one.chance for one in audit_result.exposures if one.chance is not None]
+    ).all()

@@ -57,24 +57,24 @@ def test_an_exact_curve_and_the_scores_give_every_cells_positives(
     rates = np.array(naive_rates(scores, labels, edges))
     counts = np.bincount(scores, minlength=21)
     positives = np.bincount(scores, weights=labels, minlength=21)
-    found = positives_from_curve(counts, *rates)
+    result = positives_from_curve(counts, *rates)
     if np.allclose(rates[0], rates[1]):
         return
-    np.testing.assert_allclose(found * counts, positives, atol=1e-9)
+    np.testing.assert_allclose(result * counts, positives, atol=1e-9)
 
 
 def test_candidates_are_the_curves_of_all_labellings() -> None:
     scores, labels, hidden = [0, 1, 1, 2, 3, 3], [0, 1, 0, 1, 0, 1], [2, 4]
-    kept = [k for k in range(6) if k not in hidden]
+    remaining = [k for k in range(6) if k not in hidden]
     known = [
-        np.bincount([scores[k] for k in kept if labels[k] == label], minlength=4)
+        np.bincount([scores[k] for k in remaining if labels[k] == label], minlength=4)
         for label in (1, 0)
     ]
     curves = candidate_curves(known[0], known[1], np.array([scores[k] for k in hidden]))
     for curve, guess in zip(curves, all_labellings(2), strict=True):
         tried = labels.copy()
-        for place, label in zip(hidden, guess, strict=True):
-            tried[place] = int(label)
+        for index, label in zip(hidden, guess, strict=True):
+            tried[index] = int(label)
         np.testing.assert_allclose(curve, naive_rates(scores, tried, range(4)))
         assert all_labellings(2)[nearest(curve, curves)].tolist() == guess.tolist()
 
@@ -112,34 +112,34 @@ def test_ceilings_follow_from_what_is_hidden() -> None:
 
 
 def test_an_advantage_is_measured_from_a_blind_guess() -> None:
-    found = Exposure("labels", "scores", False, right=75, tries=100, blind=0.5, ceiling=0.4)
-    low, high = found.bounds
-    assert found.advantage == 0.5
+    result = Exposure("labels", "scores", False, right=75, tries=100, blind=0.5, ceiling=0.4)
+    low, high = result.bounds
+    assert result.advantage == 0.5
     assert low < 0.5 < high
-    assert found.holds
+    assert result.holds
     assert not Exposure("labels", "scores", True, 750, 1000, 0.5, 0.3).holds
 
 
-def by_release(found: list[Exposure], attack: str) -> dict[str, Exposure]:
-    return {one.release: one for one in found if attack in one.attack}
+def by_release(result: list[Exposure], attack: str) -> dict[str, Exposure]:
+    return {one.release: one for one in result if attack in one.attack}
 
 
 def test_dpauc_hides_what_exact_counts_and_curves_betray() -> None:
     """Advantages far above 0.9 without noise; with it, at most what epsilon allows."""
-    found = exposures_of(DPAUC(1.0), QUICK, seed=2)
-    cells = by_release(found, "cell")
+    exposures = exposures_of(DPAUC(1.0), QUICK, seed=2)
+    cells = by_release(exposures, "cell")
     assert cells["exact counts per threshold"].advantage == 1.0
     assert cells["counts of flipped labels"].advantage == 1.0
     assert not cells["counts of flipped labels"].protected
     assert cells["noisy histograms"].advantage < 0.05
-    labels = by_release(found, "label, from its counts")
+    labels = by_release(exposures, "label, from its counts")
     assert labels["exact counts per threshold"].advantage == 1.0
     flipped = labels["counts of flipped labels"]
     assert flipped.bounds[0] <= math.tanh(0.5) <= flipped.bounds[1] + 0.02
-    whole = by_release(found, "all labels")
+    whole = by_release(exposures, "all labels")
     assert whole["exact curve at every score"].advantage == 1.0
     for attack in ("six labels", "one label"):
-        exact, noisy = by_release(found, attack).values()
+        exact, noisy = by_release(exposures, attack).values()
         assert exact.advantage > 0.9
         assert noisy.advantage < 0.4
         assert noisy.holds
@@ -151,8 +151,8 @@ def test_attacks_on_aucs_have_power_where_epsilon_is_large() -> None:
 
 
 def test_scores_betray_labels_unless_nobody_knows_whose_they_are() -> None:
-    found = list(by_release(exposures_of(FedAUC(1.0), QUICK, seed=3), "from scores").values())
-    linked, alone, many = found
+    results = list(by_release(exposures_of(FedAUC(1.0), QUICK, seed=3), "from scores").values())
+    linked, alone, many = results
     assert linked.bounds[0] > 0.4
     assert alone.right == linked.right
     assert not alone.protected

@@ -22,7 +22,7 @@ from tests.crypto.secure_sum.carrying import HEADER
 
 GRAPHS = {
     "complete": (4, Neighbourhood.complete(4, colluders=0)),
-    "ring": (6, Neighbourhood(degree=2, threshold=2, fewest=4, colluders=0)),
+    "ring": (6, Neighbourhood(degree=2, threshold=2, min_clients=4, colluders=0)),
 }
 EMPTY = bytes(messages.SIGNATURE_BYTES)
 
@@ -54,10 +54,10 @@ class RealSum:
     def answer(self, attempt: Attempt) -> None:
         signed = dict(self._masked(attempt))
         lists = {k: self._signed(attempt, k, signed) for k in signed}
-        told = {k: own for k, own in lists.items() if own}
-        for k in told:
+        reported = {k: part for k, part in lists.items() if part}
+        for k in reported:
             if attempt.revealing[k]:
-                self._reveal(attempt, k, told)
+                self._reveal(attempt, k, reported)
 
     def _masked(self, attempt: Attempt) -> dict[int, bytes]:
         signed = {}
@@ -120,12 +120,12 @@ def test_searched_clients_answer_as_real_ones(graph: str) -> None:
 def test_a_client_is_in_no_sum_with_one_that_was_told_of_fewer() -> None:
     """Of three clients, all of whom must stay, client 0 gets the shares of client 2 only. With that
     client on its side, and the seed that client 1 would help to open, a server would read it."""
-    real = RealSum(3, Neighbourhood.complete(3, colluders=0, fewest=3))
+    real = RealSum(3, Neighbourhood.complete(3, colluders=0, min_clients=3))
     setting = real.setting()
-    told = truthful(real.story(setting))
-    announced, delivered = told.announced.copy(), told.delivered.copy()
+    reported = truthful(real.story(setting))
+    announced, delivered = reported.announced.copy(), reported.delivered.copy()
     announced[0, 1] = delivered[0, 1] = False
-    real.answer(replace(told, announced=announced, delivered=delivered))
+    real.answer(replace(reported, announced=announced, delivered=delivered))
     assert real.sent.all()
     assert not real.revealed.any()
     assert not real.shares.any()

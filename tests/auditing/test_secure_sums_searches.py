@@ -50,29 +50,29 @@ def test_the_whole_rule_withstands_a_known_attack(attack: Attack) -> None:
 
 def test_a_sum_without_lies_is_determined_and_nothing_else() -> None:
     setting = complete(10, colluders=2, min_clients=7)
-    answers = HonestClients(setting).answer(truthful(Story.told(setting, range(10)), [0, 1]))
+    answers = HonestClients(setting).answer(truthful(Story.of(setting, range(10)), [0, 1]))
     assert np.flatnonzero(answers.labels >= 0).tolist() == [2, 3, 4, 5, 6, 7]
 
 
 def test_the_threshold_of_the_complete_graph_alone_stops_a_shortened_delivery_to_one() -> None:
     """Where tau shares open a secret, colluders and leavers are too few to hold a victim's."""
     lacking = complete(20, colluders=4, min_clients=14).lacking(Part.ANNOUNCED)
-    story = Story.told(lacking, range(20))
+    story = Story.of(lacking, range(20))
     attempt = short_delivery(lacking, story, victims=[0], leavers=range(1, 7))
     assert determined(HonestClients(lacking), [attempt])[0] == 0
 
 
 @pytest.mark.parametrize("setting", found_alone(), ids=named)
 def test_a_search_without_hints_breaks_a_weakened_rule(setting: Setting) -> None:
-    found = search(setting, 12_000, seed=20, until_broken=True)
-    assert found.is_broken(setting)
-    assert determined(HonestClients(setting), found.example)[0] == found.least
+    result = search(setting, 12_000, seed=20, until_broken=True)
+    assert result.is_broken(setting)
+    assert determined(HonestClients(setting), result.example)[0] == result.least
 
 
 @pytest.mark.parametrize("scope", exhausted(), ids=lambda scope: named(scope.setting))
 def test_an_exhaustive_search_breaks_a_weakened_rule(scope: Scope) -> None:
-    found = exhaust(scope, until_broken=True)
-    assert 0 < found.least < scope.setting.allowed
+    result = exhaust(scope, until_broken=True)
+    assert 0 < result.least < scope.setting.allowed
 
 
 @pytest.mark.parametrize("clients", [2, 3, 4])
@@ -81,26 +81,26 @@ def test_no_strategy_at_all_breaks_the_whole_rule_of_few_clients(clients: int) -
     if clients > 2:
         scopes += ring_scopes(clients) if clients == 4 else many_lists_scopes(clients)
     for scope in scopes:
-        found = exhaust(scope)
-        assert found.least == 0 or found.least >= scope.setting.allowed, scope.setting.describe()
-        assert not found.continued, "an attempt that was given up opened a sum"
+        result = exhaust(scope)
+        assert result.least == 0 or result.least >= scope.setting.allowed, scope.setting.describe()
+        assert not result.continued, "an attempt that was given up opened a sum"
     assert any(exhaust(scope).opening for scope in scopes), "no strategy opened any sum"
 
 
 def test_renamed_assignments_are_tried_once_and_counted_all() -> None:
     """Three clients, each silent or told one of three sets that contain it and somebody else."""
     (scope,) = [one for one in complete_scopes(3) if one.setting.rule.min_clients == 2]
-    found = exhaust(scope)
-    assert (found.assignments, found.classes) == (4**3, 16)
+    result = exhaust(scope)
+    assert (result.assignments, result.classes) == (4**3, 16)
 
 
 @pytest.mark.parametrize("setting", [one for one, _ in many_clients()], ids=Setting.describe)
 def test_no_searched_strategy_breaks_the_whole_rule(setting: Setting) -> None:
     agreements = sum(one.clients == setting.clients for one, _ in many_clients())
-    found = search(setting, -(-1000 // agreements), seed=7, starts=hints(setting))
-    assert not found.is_broken(setting)
-    assert found.least >= setting.allowed, "no strategy opened any sum"
-    assert found.refusals > 0.5 * found.strategies
+    result = search(setting, -(-1000 // agreements), seed=7, starts=hints(setting))
+    assert not result.is_broken(setting)
+    assert result.least >= setting.allowed, "no strategy opened any sum"
+    assert result.refusals > 0.5 * result.strategies
 
 
 def test_a_plan_of_100000_strategies_at_every_size() -> None:
@@ -123,4 +123,4 @@ def test_more_colluders_than_the_rule_bears_are_refused() -> None:
 def test_an_exhaustive_search_needs_clients_that_check_deliveries() -> None:
     setting = complete(3, 0, 2).lacking(Part.DELIVERY)
     with pytest.raises(ValueError, match="needs clients that check deliveries"):
-        Scope(setting, (Story.told(setting, range(3)),))
+        Scope(setting, (Story.of(setting, range(3)),))

@@ -22,20 +22,20 @@ Rows = NDArray[np.int64]
 
 def rank(matrix: Rows) -> int:
     """The rank modulo a prime, by elimination."""
-    rows, found = matrix % PRIME, 0
+    rows, rank = matrix % PRIME, 0
     for column in range(rows.shape[1]):
-        pivots = np.flatnonzero(rows[found:, column])
+        pivots = np.flatnonzero(rows[rank:, column])
         if not pivots.size:
             continue
-        place = found + int(pivots[0])
-        rows[[found, place]] = rows[[place, found]]
-        rows[found] = rows[found] * pow(int(rows[found, column]), -1, PRIME) % PRIME
-        others = np.arange(len(rows)) != found
-        rows[others] = (rows[others] - rows[others, column, None] * rows[found]) % PRIME
-        found += 1
-        if found == len(rows):
+        pivot = rank + int(pivots[0])
+        rows[[rank, pivot]] = rows[[pivot, rank]]
+        rows[rank] = rows[rank] * pow(int(rows[rank, column]), -1, PRIME) % PRIME
+        others = np.arange(len(rows)) != rank
+        rows[others] = (rows[others] - rows[others, column, None] * rows[rank]) % PRIME
+        rank += 1
+        if rank == len(rows):
             break
-    return found
+    return rank
 
 
 def equations(
@@ -44,13 +44,13 @@ def equations(
     """The server's equations: columns are vectors, seeds, then one pair mask for each pair."""
     clients = len(seeds)
     pairs = [(i, j) for i in range(clients) for j in range(i + 1, clients)]
-    place = {pair: 2 * clients + number for number, pair in enumerate(pairs)}
+    index = {pair: 2 * clients + number for number, pair in enumerate(pairs)}
     known: list[Rows] = []
     for i in range(clients):
         row = np.zeros(2 * clients + len(pairs), dtype=np.int64)
         row[i] = row[clients + i] = 1
         for j in np.flatnonzero(partners[i]).tolist():
-            row[place[min(i, j), max(i, j)]] = 1 if i < j else -1
+            row[index[min(i, j), max(i, j)]] = 1 if i < j else -1
         if partners[i].any():
             known.append(row)
         if seeds[i]:
@@ -58,7 +58,7 @@ def equations(
         if keys[i]:
             known += [
                 np.eye(1, row.size, column, dtype=np.int64)[0]
-                for pair, column in place.items()
+                for pair, column in index.items()
                 if i in pair
             ]
     return np.array(known or [np.zeros(2 * clients + len(pairs), dtype=np.int64)])
@@ -92,10 +92,10 @@ def test_many_views_are_solved_as_one_is() -> None:
     partners |= partners.swapaxes(1, 2)
     readable, keys = rng.random((50, 6)) < 0.8, rng.random((50, 6)) < 0.2
     labels = determined_sums(partners, readable, keys)
-    for place, row in enumerate(labels):
-        assert (row == determined_sums(partners[place], readable[place], keys[place])).all()
+    for index, row in enumerate(labels):
+        assert (row == determined_sums(partners[index], readable[index], keys[index])).all()
         sizes = [len(one) for one in sums_of(row)]
-        assert least_sum(labels)[place] == min(sizes, default=0)
+        assert least_sum(labels)[index] == min(sizes, default=0)
         assert sum(sizes) == (row != NOWHERE).sum()
 
 

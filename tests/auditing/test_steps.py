@@ -13,7 +13,7 @@ from tacit.auditing.cases import chosen_case, protocol_kinds
 from tacit.auditing.neighbours import neighbours
 from tacit.auditing.questions import copied, observe, questions_of
 from tacit.auditing.steps import (
-    POWER,
+    MIN_FRACTION,
     WHOLE_RUN,
     Effort,
     StepAudit,
@@ -49,15 +49,15 @@ def targets(case: AuditCase, epsilon: float = EPSILON) -> list[Target]:
 
 
 def attacked(case: AuditCase) -> list[StepAudit]:
-    return [audit_target(own, seed=1, effort=FEW, error=1e-4) for own in targets(case)]
+    return [audit_target(target, seed=1, effort=FEW, error=1e-4) for target in targets(case)]
 
 
 @pytest.mark.parametrize("case", ATTACKED)
 def test_no_step_shows_more_than_it_declares_and_tight_ones_nearly_that(case: AuditCase) -> None:
     """A bound exceeds a true guarantee with probability below 1e-4, for all cases below 0.01."""
-    for found in attacked(case):
-        assert found.holds, found
-        assert not found.weak, found
+    for result in attacked(case):
+        assert result.holds, result
+        assert not result.weak, result
 
 
 @pytest.mark.parametrize("name", list(CASES))
@@ -65,7 +65,7 @@ def test_the_cases_of_a_protocol_make_every_step_answer(name: str) -> None:
     if name in SLOW:
         pytest.importorskip("tenseal")
     declared = {step.name for case in CASES[name] for step in case.protocol(EPSILON).steps}
-    answered = {own.name for case in CASES[name] for own in targets(case)}
+    answered = {part.name for case in CASES[name] for part in targets(case)}
     assert declared == answered - {WHOLE_RUN}
 
 
@@ -73,27 +73,28 @@ def test_ciphertexts_of_neighbours_look_alike() -> None:
     """So few draws would only notice a length or a sum of bytes that is certain to differ."""
     pytest.importorskip("tenseal")
     (case,) = CASES["encrypted-auc"]
-    found = attacked(replace(case, one_by_one=8 * FEW.divided))
-    assert all(own.holds for own in found)
-    assert [own.verdict for own in found] == ["holds", "holds", "holds", "claims nothing"]
+    result = attacked(replace(case, one_by_one=8 * FEW.divided))
+    assert all(audit.holds for audit in result)
+    assert [audit.verdict for audit in result] == ["holds", "holds", "holds", "claims nothing"]
 
 
 def test_a_whole_run_is_attacked_where_a_record_spends_twice() -> None:
     names = [
-        own.name for own in targets(AuditCase("paired-ustatistic", {"kernel": "auc"}, 2, True))
+        target.name
+        for target in targets(AuditCase("paired-ustatistic", {"kernel": "auc"}, 2, True))
     ]
     assert names == ["offer_numbers", "count_positives", "compute_pairs", WHOLE_RUN]
-    assert WHOLE_RUN not in [own.name for own in targets(CASES["two-round-auc"][0])]
+    assert WHOLE_RUN not in [target.name for target in targets(CASES["two-round-auc"][0])]
 
 
 def test_small_epsilons_are_not_called_weak() -> None:
     (first, *_) = [
-        own for own in targets(AuditCase("fedauc"), 1.0) if 0 < own.declared.epsilon < 0.1
+        target for target in targets(AuditCase("fedauc"), 1.0) if 0 < target.declared.epsilon < 0.1
     ]
-    found = audit_target(first, effort=FEW)
-    assert found.share is not None
-    assert found.share < POWER
-    assert not found.weak
+    result = audit_target(first, effort=FEW)
+    assert result.share is not None
+    assert result.share < MIN_FRACTION
+    assert not result.weak
 
 
 def test_an_attack_is_repeatable() -> None:
@@ -106,9 +107,9 @@ def test_an_attack_is_repeatable() -> None:
 def test_neighbours_differ_in_one_record_and_are_among_all(adjacency: Adjacency) -> None:
     clients = federation(4, apart=False)
     start = sorted(zip(clients.scores, clients.labels, strict=True))
-    found = list(neighbours(clients, adjacency))
-    assert found
-    for other in found:
+    results = list(neighbours(clients, adjacency))
+    assert results
+    for other in results:
         rows = sorted(zip(other.scores, other.labels, strict=True))
         common = [row for row in start if row in rows]
         assert len(common) == 3
@@ -119,7 +120,7 @@ def test_neighbours_differ_in_one_record_and_are_among_all(adjacency: Adjacency)
             np.testing.assert_array_equal(other.labels, clients.labels)
     if adjacency is Adjacency.LABEL:
         known = [one.labels.tolist() for one in recording.neighbours(clients, adjacency)]
-        assert all(other.labels.tolist() in known for other in found)
+        assert all(other.labels.tolist() in known for other in results)
 
 
 def test_neighbours_change_the_client_that_is_named() -> None:
@@ -132,8 +133,8 @@ def test_neighbours_change_the_client_that_is_named() -> None:
 def test_replicates_are_rows_and_notebooks_stay_as_they_are() -> None:
     clients = federation(8, apart=True)
     protocol = TwoRoundAUC(1.0)
-    asked = questions_of(protocol, clients, SimulatedNoise(0))
-    cells = next(own for own in asked if own.name == "report_cells")
+    questions = questions_of(protocol, clients, SimulatedNoise(0))
+    cells = next(part for part in questions if part.name == "report_cells")
     rows = observe([cells], clients, PublicCoins(1, 50))
     assert rows.shape == (50, 1)
     assert len(np.unique(rows)) > 5
@@ -143,18 +144,18 @@ def test_replicates_are_rows_and_notebooks_stay_as_they_are() -> None:
 
 def test_differences_of_two_replies_are_seen() -> None:
     clients = federation(4, apart=False)
-    asked = questions_of(FedAUC(1.0, "laplace", "adaptive"), clients, SimulatedNoise(0))
-    pair = asked[-1]
+    questions = questions_of(FedAUC(1.0, "laplace", "adaptive"), clients, SimulatedNoise(0))
+    pair = questions[-1]
     rows = observe([pair, pair], clients, PublicCoins(0, 5))
     assert rows.shape == (5, 6)
     np.testing.assert_allclose(np.sort(rows[:, 4:]), np.sort(rows[:, 2:4] - rows[:, :2]))
 
 
 def test_public_coins_fall_alike_and_noise_does_not() -> None:
-    ours, theirs = PublicCoins(1, None), PublicCoins(2, None)
-    first, second = (source.draw(Choices((1, 1)), (50,)) for source in (ours, theirs))
+    left, right = PublicCoins(1, None), PublicCoins(2, None)
+    first, second = (source.draw(Choices((1, 1)), (50,)) for source in (left, right))
     np.testing.assert_array_equal(first, second)
-    first, second = (source.draw(Laplace(1, 1.0), (5,)) for source in (ours, theirs))
+    first, second = (source.draw(Laplace(1, 1.0), (5,)) for source in (left, right))
     assert not np.array_equal(first, second)
 
 
@@ -175,9 +176,9 @@ def test_chosen_settings_get_a_federation_that_suits_them(
     protocol = protocol_of(name, {**settings, "epsilon": 1.0})
     clients = case.clients(protocol)
     assert (clients.count > 1) == apart
-    found = [audit_target(own, effort=FEW) for own in targets(case, 1.0)]
-    assert all(own.holds for own in found)
-    assert any((own.share or 0) > 0.2 for own in found)
+    results = [audit_target(target, effort=FEW) for target in targets(case, 1.0)]
+    assert all(target.holds for target in results)
+    assert any((target.share or 0) > 0.2 for target in results)
 
 
 def test_verdicts() -> None:

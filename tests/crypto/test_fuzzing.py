@@ -42,25 +42,25 @@ some = settings(max_examples=80, deadline=None)
 def changes(draw: st.DrawFn) -> list[tuple[str, float, int]]:
     """How to change a message: where, as a share of its length, and to what."""
     kind = st.sampled_from(("byte", "number", "cut", "append", "repeat"))
-    place = st.floats(0, 1, exclude_max=True)
+    index = st.floats(0, 1, exclude_max=True)
     value = st.one_of(st.integers(0, 255), st.sampled_from((2**16, 2**31, 2**32 - 1)))
-    return draw(st.lists(st.tuples(kind, place, value), min_size=1, max_size=4))
+    return draw(st.lists(st.tuples(kind, index, value), min_size=1, max_size=4))
 
 
 def changed(message: bytes, how: list[tuple[str, float, int]]) -> bytes:
     made = bytearray(message)
     for kind, share, value in how:
-        place = int(share * len(made))
+        index = int(share * len(made))
         if kind == "byte" and made:
-            made[place] = value % 256
+            made[index] = value % 256
         elif kind == "number":
-            made[place : place + 4] = value.to_bytes(4, "little")
+            made[index : index + 4] = value.to_bytes(4, "little")
         elif kind == "cut":
-            del made[place:]
+            del made[index:]
         elif kind == "append":
             made += bytes([value % 256]) * (value % 64)
         else:
-            made[place:place] = made[: value % 256]
+            made[index:index] = made[: value % 256]
     return bytes(made)
 
 
@@ -84,9 +84,9 @@ def test_homomorphic_messages(noise: bytes, how: Any, fitting: bool) -> None:
     assert parts_of(message) == [b"one", b"", noise]
     assert parts_of(noise) is None
     other = rechecked(changed(message, how)) if fitting else changed(message, how)
-    found = parts_of(other)
-    if found is not None:
-        assert homomorphic_messages.write(Sealed.COUNTS, SESSION, 3, found) == other
+    result = parts_of(other)
+    if result is not None:
+        assert homomorphic_messages.write(Sealed.COUNTS, SESSION, 3, result) == other
         assert fitting or other == message
 
 
@@ -118,15 +118,15 @@ def test_introductions_of_any_parts(parts: list[bytes]) -> None:
 @many
 @given(st.binary(max_size=200), changes())
 def test_boxes(noise: bytes, how: Any) -> None:
-    assert MEMBERS[1].opened(MEETING, BOX) == bytes(32)
+    assert MEMBERS[1].decrypted(MEETING, BOX) == bytes(32)
     for message in (noise, changed(BOX, how), rechecked(changed(BOX, how))):
         if message == BOX:
             continue
         try:
-            opened = MEMBERS[1].opened(MEETING, message)
+            decrypted = MEMBERS[1].decrypted(MEETING, message)
         except HomomorphicError:
             continue
-        assert opened == bytes(32)
+        assert decrypted == bytes(32)
 
 
 @many
@@ -147,10 +147,10 @@ def test_sum_records(noise: bytes, how: Any, size: int) -> None:
     pair = sum_messages.pack_indices([1, 3]) + records
     for body in (noise, changed(records, how)):
         try:
-            found = sum_messages.unpack_records(body, size, clients=9)
+            result = sum_messages.unpack_records(body, size, clients=9)
         except SumError:
             continue
-        assert sum_messages.pack_records(found) == body
+        assert sum_messages.pack_records(result) == body
     for body in (noise, changed(pair, how)):
         try:
             first, rest = sum_messages.take_indices(body, clients=9)
@@ -239,9 +239,9 @@ def test_hostile_seal_objects_in_a_process_of_their_own(seed: int) -> None:
         command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found.keys() == {"accepted", "refused"}, done.stderr
-    assert found["refused"] > found["accepted"] > 0
+    content = json.loads(done.stdout)
+    assert content.keys() == {"accepted", "refused"}, done.stderr
+    assert content["refused"] > content["accepted"] > 0
 
 
 def test_no_decoder_can_load_objects_of_python() -> None:

@@ -50,7 +50,7 @@ def test_grouping_is_that_of_a_naive_loop(ids: Any) -> None:
     scores = np.arange(len(ids)) / len(ids)
     clients = Clients.from_arrays(scores, np.zeros(len(ids)), ids)
     for index, name in enumerate(sorted(set(ids))):
-        expected = [score for score, own in zip(scores, ids, strict=True) if own == name]
+        expected = [score for score, part in zip(scores, ids, strict=True) if part == name]
         np.testing.assert_array_equal(clients.part(index, index + 1).scores, expected)
 
 
@@ -354,5 +354,9 @@ def test_a_frame_may_have_second_values_and_no_labels(frame: Any) -> None:
 
 def test_a_record_is_named_by_its_client_and_row() -> None:
     clients = three()
-    assert [clients.place(record) for record in (0, 3, 4)] == ["a, row 1", "b, row 3", "c, row 1"]
-    assert Clients.from_values([1, 2]).place(1) == "client 0, row 2"
+    assert [clients.location(record) for record in (0, 3, 4)] == [
+        "a, row 1",
+        "b, row 3",
+        "c, row 1",
+    ]
+    assert Clients.from_values([1, 2]).location(1) == "client 0, row 2"

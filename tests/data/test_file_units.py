@@ -44,16 +44,16 @@ def percent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def true_auc() -> Any:
     scores, labels = (
-        np.concatenate(own) for own in zip(*map(probabilities, range(3)), strict=True)
+        np.concatenate(part) for part in zip(*map(probabilities, range(3)), strict=True)
     )
     return exact_auc(Clients.from_arrays(scores, labels))
 
 
 @pytest.mark.parametrize("reading", [read, lambda files: read_with_groups(files, "ward")])
 def test_evidently_different_scales_stop_the_reading(percent: Any, reading: Any) -> None:
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as caught:
         reading(percent)
-    said = str(told.value)
+    said = str(caught.value)
     assert re.match(
         r"scores seem to be of different scales: those of north\.csv are from \S+ to 9\d\.\d+, "
         r"those of south\.csv, east\.csv from 0\.\d+ to 0\.9\d+; name every file's unit: --unit ",
@@ -89,7 +89,7 @@ def test_real_numbers_are_ranked_and_not_cut(percent: Any) -> None:
     [
         ("permille", "unit must be one of probability, percent, log-odds, real, got 'permille'"),
         ({"west.csv": "percent"}, "a unit was named for west.csv, which is none of the files"),
-        ({"north.csv": "real"}, "scores in real cannot be told in probability"),
+        ({"north.csv": "real"}, "scores in real cannot be converted to probability"),
         ("probability", "scores in probability must be from 0 to 1, got"),
         ({}, "scores in probability must be from 0 to 1, got"),
     ],
@@ -126,8 +126,8 @@ def test_a_server_that_sees_scores_names_the_client_of_another_scale(percent: An
     clients = Clients.concatenate(both)
     for protocol in (FedAUC(1.0), FedAUC(1.0, "randomised-response"), ExactAUC()):
         result = evaluate(clients, protocol, seed=0)
-        (told,) = (text for text in result.warnings if "scales" in text)
-        assert "those of north are from" in told
-        assert told.endswith("then the figure is wrong: name each client's unit")
+        (reported,) = (text for text in result.warnings if "scales" in text)
+        assert "those of north are from" in reported
+        assert reported.endswith("then the figure is wrong: name each client's unit")
     fine = evaluate(read(percent[1:]), FedAUC(1.0), seed=0)
     assert not [text for text in fine.warnings if "scales" in text]

@@ -22,14 +22,14 @@ def test_members_are_a_group_and_nothing_else(clients: Clients, seed: int) -> No
     values = np.random.default_rng(seed).integers(0, 3, clients.records)
     groups = Groups.from_arrays(values)
     seen = 0
-    for place, name in enumerate(groups.names):
-        members = groups.members(clients, place)
+    for index, name in enumerate(groups.names):
+        members = groups.members(clients, index)
         rows = [i for i in range(clients.records) if str(values[i]) == name]
         assert members.scores.tolist() == clients.scores[rows].tolist()
         assert members.labels.tolist() == clients.labels[rows].tolist()
-        holders = [int(clients.client_of_record[i]) for i in rows]
-        kept = sorted(set(holders))
-        assert members.sizes.tolist() == [holders.count(k) for k in kept]
+        clients_of_rows = [int(clients.client_of_record[i]) for i in rows]
+        remaining = sorted(set(clients_of_rows))
+        assert members.sizes.tolist() == [clients_of_rows.count(k) for k in remaining]
         seen += members.records
     assert seen == clients.records
 
@@ -52,7 +52,7 @@ def test_files_give_each_record_its_group(tmp_path: Path, form: str, client: str
     """Beside reading each group's rows from files of their own."""
     rng = np.random.default_rng(3)
     paths = []
-    own: dict[str, list[Any]] = {"a": [], "b": []}
+    single: dict[str, list[Any]] = {"a": [], "b": []}
     for index in range(2):
         table = pa.table(
             {
@@ -66,16 +66,16 @@ def test_files_give_each_record_its_group(tmp_path: Path, form: str, client: str
         paths.append(save(table, tmp_path / f"file{index}.{form}"))
         for name, part in parts.items():
             (tmp_path / name).mkdir(exist_ok=True)
-            own[name].append(save(part, tmp_path / name / f"file{index}.{form}"))
+            single[name].append(save(part, tmp_path / name / f"file{index}.{form}"))
     clients, groups = read_with_groups(paths, "ward", client=client)
     assert clients.scores.tolist() == read(paths, client=client).scores.tolist()
     assert groups.names == ("a", "b")
-    for place, name in enumerate(groups.names):
-        found, expected = groups.members(clients, place), read(own[name], client=client)
-        assert found.names == expected.names
-        assert found.scores.tolist() == expected.scores.tolist()
-        assert found.labels.tolist() == expected.labels.tolist()
-        assert found.offsets.tolist() == expected.offsets.tolist()
+    for position, name in enumerate(groups.names):
+        subset, expected = groups.members(clients, position), read(single[name], client=client)
+        assert subset.names == expected.names
+        assert subset.scores.tolist() == expected.scores.tolist()
+        assert subset.labels.tolist() == expected.labels.tolist()
+        assert subset.offsets.tolist() == expected.offsets.tolist()
 
 
 def save(table: pa.Table, path: Path) -> Path:

@@ -140,8 +140,10 @@ def test_whole_numbers_that_would_be_rounded_are_refused(
 ) -> None:
     """2**53 and 2**53 + 1 are one float64: records of different scores would tie."""
     save(name, {"score": [1, size], "label": [0, 1]})
-    told = f"scores that are whole numbers must be below 2**53 in size, got {size} in {name}, row 2"
-    with refused(told):
+    message = (
+        f"scores that are whole numbers must be below 2**53 in size, got {size} in {name}, row 2"
+    )
+    with refused(message):
         read(name)
     save(name, {"score": [1 - 2**53, 2**53 - 1], "label": [0, 1]})
     np.testing.assert_array_equal(read(name).scores, [1 - 2**53, 2**53 - 1])
@@ -403,9 +405,9 @@ def test_a_refusal_is_shown_without_the_error_below_it(folder: Path) -> None:
 def change_while_decoding(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
     decode = frames._decode
 
-    def decode_and_change(batch: Any, columns: Any, place: Any) -> Any:
+    def decode_and_change(batch: Any, columns: Any, location: Any) -> Any:
         change()
-        return decode(batch, columns, place)
+        return decode(batch, columns, location)
 
     monkeypatch.setattr(frames, "_decode", decode_and_change)
 
@@ -490,9 +492,9 @@ def test_a_long_parquet_file_is_decoded_in_batches(
     seen = []
     decode = frames._decode
 
-    def decode_and_note(batch: Any, columns: Any, place: Any) -> Any:
-        seen.append((place.before, batch.num_rows, batch.schema.names))
-        return decode(batch, columns, place)
+    def decode_and_note(batch: Any, columns: Any, location: Any) -> Any:
+        seen.append((location.before, batch.num_rows, batch.schema.names))
+        return decode(batch, columns, location)
 
     monkeypatch.setattr(frames, "_decode", decode_and_note)
     assert read("a.parquet").records == 1050

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.clients import Ragged
-from tacit.data.scales import FALSE_ALARM, ScaleDifference, clients_apart, files_apart
+from tacit.data.scales import MAX_FALSE_ALARM, ScaleDifference, clients_apart, files_apart
 
 
 def ragged(*parts: Any) -> Any:
@@ -43,7 +43,7 @@ OTHER: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("rare", [0.0, 3.0, 5.0], ids=["balanced", "rare", "very rare"])
 @pytest.mark.parametrize("odd", [(0,), (0, 1), (2,)])
 def test_other_units_beside_probabilities_are_evident(scale: Any, rare: Any, odd: Any) -> None:
-    parts = [OTHER[scale](p) if place in odd else p for place, p in enumerate(hospitals(rare=rare))]
+    parts = [OTHER[scale](p) if index in odd else p for index, p in enumerate(hospitals(rare=rare))]
     scores = ragged(*parts)
     difference, is_evident = files_apart(scores)
     assert is_evident
@@ -91,8 +91,8 @@ def test_small_files_of_another_unit_are_evident() -> None:
 def test_one_distribution_gives_no_alarm(size: Any) -> None:
     """Log-odds of 300 clients, of whom some lie within [0, 1] by chance.
 
-    At most one false alarm in ``1 / FALSE_ALARM`` trials is promised: three or more in 400 would
-    come with a probability below 1 in 100.
+    At most one false alarm in ``1 / MAX_FALSE_ALARM`` trials is promised: three or more in 400
+    would come with a probability below 1 in 100.
     """
     rng = np.random.default_rng(size)
     ends = np.arange(301, dtype=np.int64) * size
@@ -100,7 +100,7 @@ def test_one_distribution_gives_no_alarm(size: Any) -> None:
         clients_apart(Ragged(rng.normal(0.4, 0.9, 300 * size), ends)) is not None
         for _ in range(400)
     )
-    assert 400 * FALSE_ALARM < 1
+    assert 400 * MAX_FALSE_ALARM < 1
     assert alarms <= 2
 
 

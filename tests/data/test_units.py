@@ -38,7 +38,7 @@ def test_what_one_unit_says_another_says_too(own: Any, wanted: Any) -> None:
 @given(st.lists(st.floats(-800, 800), min_size=2, max_size=20))
 def test_conversion_never_turns_an_order_round(own: Any, wanted: Any, values: Any) -> None:
     if not are_convertible(own, wanted):
-        with pytest.raises(ValueError, match=f"scores in {own} cannot be told in {wanted}"):
+        with pytest.raises(ValueError, match=f"scores in {own} cannot be converted to {wanted}"):
             converted(values, own, wanted)
         return
     made = converted(np.sort(values), own, wanted)
@@ -51,10 +51,10 @@ def test_conversion_never_turns_an_order_round(own: Any, wanted: Any, values: An
 @given(st.lists(probabilities, min_size=2, max_size=20, unique=True))
 def test_log_odds_keep_both_ends_apart(values: Any) -> None:
     """0 and 1 stay below and above all other doubles."""
-    found = converted([0.0, *values, 1.0], "probability", "log-odds")
-    assert found[0] == -MAX_LOG_ODDS
-    assert found[-1] == MAX_LOG_ODDS
-    inner = found[1:-1][(np.array(values) > 0) & (np.array(values) < 1)]
+    converted_scores = converted([0.0, *values, 1.0], "probability", "log-odds")
+    assert converted_scores[0] == -MAX_LOG_ODDS
+    assert converted_scores[-1] == MAX_LOG_ODDS
+    inner = converted_scores[1:-1][(np.array(values) > 0) & (np.array(values) < 1)]
     assert np.all(np.abs(inner) < MAX_LOG_ODDS)
 
 

@@ -28,10 +28,10 @@ SIGMAS = 5
 @pytest.fixture(autouse=True)
 def task() -> Iterator[None]:
     """Flower lets a running task make messages; this pretends to be one."""
-    held = (TaskIdentity._task_id, TaskIdentity._run_id, TaskIdentity._node_id)
+    stored = (TaskIdentity._task_id, TaskIdentity._run_id, TaskIdentity._node_id)
     TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
     yield
-    TaskIdentity._task_id, TaskIdentity._run_id, TaskIdentity._node_id = held
+    TaskIdentity._task_id, TaskIdentity._run_id, TaskIdentity._node_id = stored
 
 
 class Grid:
@@ -42,8 +42,8 @@ class Grid:
         self.kinds: set[str] = set()
         self.replies: dict[str, Any] = {}
         self.contexts = {
-            100 + place: Context(1, 100 + place, {"party": str(file)}, RecordDict({}), {})
-            for place, file in enumerate(files)
+            100 + index: Context(1, 100 + index, {"party": str(file)}, RecordDict({}), {})
+            for index, file in enumerate(files)
         }
 
     def get_node_ids(self) -> Iterable[int]:
@@ -73,12 +73,12 @@ class Grid:
 def run(borrow: Borrow, folder: Path, rounds: int, limit: float) -> tuple[Any, Grid]:
     hospitals = borrow(FOLDER, "hospitals")
     plan = hospitals.write_hospitals(folder, limit, seed=0)
-    place = prepared(plan, local_parties(plan, 3), folder / ".tacit")
-    files = [place.folder / "parties" / name / "party.toml" for name in "abc"]
+    coordinator = prepared(plan, local_parties(plan, 3), folder / ".tacit")
+    files = [coordinator.folder / "parties" / name / "party.toml" for name in "abc"]
     grid = Grid(borrow(FOLDER, "hospital_training.client_app").app, files)
     config = {
-        "plan": str(place.folder / "plan.toml"),
-        "identity": str(place.identity),
+        "plan": str(coordinator.folder / "plan.toml"),
+        "identity": str(coordinator.identity),
         "result": str(folder / "rounds.json"),
         "rounds": rounds,
     }
@@ -98,9 +98,9 @@ def test_every_round_is_measured_privately(borrow: Borrow, tmp_path: Path) -> No
     assert grid.kinds == {"train", "evaluate", "query.hello", "query.letter"}
     exact = [exact_auc(borrow, tmp_path, entry["weights"]) for entry in rounds]
     for entry, truth in zip(rounds, exact, strict=True):
-        found = entry["result"]["auc"]
-        assert abs(found["value"] - truth) < SIGMAS * found["standard_error"]
-        assert found["standard_error"] < 0.01
+        result = entry["result"]["auc"]
+        assert abs(result["value"] - truth) < SIGMAS * result["standard_error"]
+        assert result["standard_error"] < 0.01
         assert entry["result"]["spent"]["epsilon"] == 1.0
     assert exact[-1] > 0.7
     for name in "abc":
@@ -127,9 +127,9 @@ def test_weights_are_the_mean_over_hospitals(borrow: Borrow, tmp_path: Path) -> 
     model = borrow(FOLDER, "hospital_training.model")
     weights, sizes = [], []
     for name in "abc":
-        held = np.load(tmp_path / name / "train.npz")
-        weights.append(model.trained(model.fresh_weights(), held["features"], held["labels"]))
-        sizes.append(held["labels"].size)
+        stored = np.load(tmp_path / name / "train.npz")
+        weights.append(model.trained(model.fresh_weights(), stored["features"], stored["labels"]))
+        sizes.append(stored["labels"].size)
     np.testing.assert_allclose(rounds[0]["weights"], np.average(weights, 0, sizes), rtol=1e-6)
 
 
@@ -140,7 +140,7 @@ def test_real_programs_train_and_measure(
 ) -> None:
     borrow(FOLDER, "run").main(["--rounds", "1", "--folder", str(tmp_path)])
     (entry,) = json.loads((tmp_path / "rounds.json").read_text())
-    found = entry["result"]["auc"]
+    result = entry["result"]["auc"]
     truth = exact_auc(borrow, tmp_path, entry["weights"])
-    assert abs(found["value"] - truth) < SIGMAS * found["standard_error"]
-    assert f"{found['value']:.4f}" in capsys.readouterr().out.splitlines()[-1]
+    assert abs(result["value"] - truth) < SIGMAS * result["standard_error"]
+    assert f"{result['value']:.4f}" in capsys.readouterr().out.splitlines()[-1]

@@ -50,10 +50,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.mark.slow
 def test_the_page_can_be_typed(folder: Path) -> None:
     """Evaluate, report, plan, audit, a federation of three, and the package's own tests."""
-    found = blocks(PAGE)
-    assert len(found) >= 5
-    assert sum(block.note.startswith(TYPED) for block in found) == 1
-    for block in found:
+    code_blocks = blocks(PAGE)
+    assert len(code_blocks) >= 5
+    assert sum(block.note.startswith(TYPED) for block in code_blocks) == 1
+    for block in code_blocks:
         check(block, folder)
     result = json.loads((folder / "north.json").read_text(encoding="utf-8"))
     assert (result["figure"], result["protocol"]["name"]) == ("Brier score", "brier")

@@ -43,7 +43,7 @@ def test_private_figures_are_near_exact_ones(example: Any, sites: Any) -> None:
 def test_recalibrated_scores_predict_better(example: Any, sites: Any) -> None:
     tested = example.held_out(sites, seed=4)
     mapped = tested.result.calibrator("isotonic").transform(tested.scores)
-    before, after = (np.mean((own - tested.labels) ** 2) for own in (tested.scores, mapped))
+    before, after = (np.mean((part - tested.labels) ** 2) for part in (tested.scores, mapped))
     assert after < 0.9 * before
 
 

@@ -117,11 +117,13 @@ def test_labels_flipped_once_cost_epsilon_over_all_epochs(borrow: Borrow) -> Non
     meter = borrow(FOLDER, "measuring").Meter(labels, 0.8, seed=0)
     random = np.random.default_rng(5)
     for _ in range(4):
-        meter.measure([own + random.normal(0, 0.3, own.size) for own in scores])
-    assert [found.once.spent for found in meter.results] == [0.8, 0.0, 0.0, 0.0]
-    assert [found.once.total for found in meter.results] == [0.8] * 4
-    np.testing.assert_allclose([found.fresh.total for found in meter.results], [0.8, 1.6, 2.4, 3.2])
-    assert len({found.once.auc.value for found in meter.results}) == 4
+        meter.measure([part + random.normal(0, 0.3, part.size) for part in scores])
+    assert [result.once.spent for result in meter.results] == [0.8, 0.0, 0.0, 0.0]
+    assert [result.once.total for result in meter.results] == [0.8] * 4
+    np.testing.assert_allclose(
+        [result.fresh.total for result in meter.results], [0.8, 1.6, 2.4, 3.2]
+    )
+    assert len({result.once.auc.value for result in meter.results}) == 4
 
 
 def test_every_epoch_is_computed_from_the_labels_that_were_flipped_first(borrow: Borrow) -> None:
@@ -131,8 +133,8 @@ def test_every_epoch_is_computed_from_the_labels_that_were_flipped_first(borrow:
     random = np.random.default_rng(5)
     rho = 1 / (1 + math.e)
     for _ in range(3):
-        moved = [own + random.normal(0, 0.3, own.size) for own in scores]
-        found = meter.measure(moved)
+        moved = [part + random.normal(0, 0.3, part.size) for part in scores]
+        result = meter.measure(moved)
         (note,) = meter.notebook.notes.values()
         flipped, records = note.labels, note.labels.size
         positives = (flipped.sum() * (1 - rho) - (records - flipped.sum()) * rho) / (1 - 2 * rho)
@@ -141,12 +143,12 @@ def test_every_epoch_is_computed_from_the_labels_that_were_flipped_first(borrow:
         beta = rate * rho / (rate * rho + (1 - rate) * (1 - rho))
         pooled = np.concatenate(moved)
         expected = (auc(pooled, flipped) - (alpha + beta) / 2) / (1 - alpha - beta)
-        assert found.once.auc.value == pytest.approx(expected, abs=1e-9)
+        assert result.once.auc.value == pytest.approx(expected, abs=1e-9)
         ranks = np.argsort(np.argsort(pooled))
         centre = positives - 0.5 + expected * (records - 2 * positives)
         spread = rho * (1 - rho) / (1 - 2 * rho) ** 2 * np.sum((ranks - centre) ** 2)
         error = math.sqrt(spread) / (positives * (records - positives))
-        assert found.once.auc.standard_error == pytest.approx(error, rel=0.01)
+        assert result.once.auc.standard_error == pytest.approx(error, rel=0.01)
 
 
 def test_without_torch_one_sentence_says_what_to_install() -> None:

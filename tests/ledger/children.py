@@ -24,7 +24,6 @@ from tacit.ledger.ledger import (
     Ledger,
     LedgerError,
     LimitError,
-    answer_once,
     request_digest,
 )
 from tacit.privacy.cost import Adjacency, Cost
@@ -76,11 +75,17 @@ def dies_after(lines: int) -> None:
     sys.settrace(trace)
 
 
-def answer_unsafely(book: Ledger, asked: Entry, compute: Callable[[], bytes]) -> bytes:
+def answer_paid(book: Ledger, requested: Entry, compute: Callable[[], bytes]) -> bytes:
+    """An answer as a party gives it: the debit first."""
+    book.debit(requested)
+    return compute()
+
+
+def answer_unsafely(book: Ledger, requested: Entry, compute: Callable[[], bytes]) -> bytes:
     """What must be noticed: a reply that leaves before its debit."""
     reply = compute()
     os.write(OUT, reply)
-    book.debit(asked)
+    book.debit(requested)
     return b""
 
 
@@ -91,9 +96,9 @@ def rehearse(path: Path, session: str, start: int, answer: Answer, rng: random.R
     """Answer a session's steps from ``start``, some of them twice, each reply to the pipe."""
     with open_limited(path, 1e6) as book:
         for step in range(start, STEPS):
-            asked = entry(session, step, rng.choice((0.0, 0.25)))
+            requested = entry(session, step, rng.choice((0.0, 0.25)))
             for _ in range(rng.choice((1, 1, 2))):
-                os.write(OUT, answer(book, asked, partial(reply_of, session, step)))
+                os.write(OUT, answer(book, requested, partial(reply_of, session, step)))
 
 
 def reply_of(session: str, step: int) -> bytes:
@@ -146,13 +151,13 @@ def uncovered(path: Path, left: dict[tuple[str, str], set[bytes]]) -> int:
     with Ledger.open_readonly(path) as book:
         book.verify()
         debits = Counter((e.session, e.step) for e in book.lines() if e.kind == "debit")
-    return sum(max(len(replies) - debits[asked], 0) for asked, replies in left.items())
+    return sum(max(len(replies) - debits[requested], 0) for requested, replies in left.items())
 
 
 def kill(folder: Path, seed: int, runs: int, unsafe: bool) -> None:
     """Sessions killed and restarted again and again, the ledger looked at after every run."""
     rng = random.Random(seed)  # noqa: S311
-    answer = answer_unsafely if unsafe else answer_once
+    answer = answer_unsafely if unsafe else answer_paid
     left: dict[tuple[str, str], set[bytes]] = defaultdict(set)
     start, session = 0, 0
     path = folder / "book.db"
@@ -160,8 +165,8 @@ def kill(folder: Path, seed: int, runs: int, unsafe: bool) -> None:
         if run % 20 == 0:
             path, start, session = folder / f"book-{run}.db", 0, session + 1
             left.clear()
-        own = random.Random(rng.random())  # noqa: S311
-        replies, status = killed_run(path, f"run {session}", start, answer, own)
+        source = random.Random(rng.random())  # noqa: S311
+        replies, status = killed_run(path, f"run {session}", start, answer, source)
         for reply in replies.splitlines():
             left[(f"run {session}", reply.split()[2].decode())].add(reply)
             start = int(reply.split()[2]) + 1
@@ -215,14 +220,14 @@ def full(path: Path, most_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
         try:
             for step in range(10_000):
-                answer_once(book, entry("full", step), compute)
+                answer_paid(book, entry("full", step), compute)
                 sent += 1
         except LedgerError as error:
-            public, told = error.public, str(error)
+            public, reported = error.public, str(error)
         resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-        after = answer_once(book, entry("full", 10_000), compute)
+        after = answer_paid(book, entry("full", 10_000), compute)
         entries = book.verify()
-    facts = {"sent": sent, "computed": len(computed), "public": public, "told": told}
+    facts = {"sent": sent, "computed": len(computed), "public": public, "told": reported}
     print(json.dumps({**facts, "after": after.decode(), "entries": entries}))
 
 

@@ -63,21 +63,21 @@ def edit(path: Path, *statements: tuple[str, tuple[Any, ...]]) -> None:
 
 
 def insert(path: Path, *rows: tuple[Any, ...]) -> None:
-    place = f"INSERT INTO entries VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
-    edit(path, *[(place, row) for row in rows])
+    insertion = f"INSERT INTO entries VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
+    edit(path, *[(insertion, row) for row in rows])
 
 
 def rows(path: Path) -> list[tuple[Any, ...]]:
     connection = sqlite3.connect(path)
-    found = connection.execute("SELECT * FROM entries ORDER BY number").fetchall()
+    result = connection.execute("SELECT * FROM entries ORDER BY number").fetchall()
     connection.close()
-    return found
+    return result
 
 
 def complaint(path: Path, head: bytes | None = None) -> str:
-    with Ledger.open_readonly(path) as pages, pytest.raises(LedgerError) as found:
+    with Ledger.open_readonly(path) as pages, pytest.raises(LedgerError) as result:
         pages.verify(head)
-    return str(found.value)
+    return str(result.value)
 
 
 @pytest.mark.parametrize(("column", "value"), [(c, v) for c in VALUES for v in VALUES[c]])
@@ -190,11 +190,11 @@ def test_the_chain_is_what_its_document_says(path: Path) -> None:
     _, name, key_check = connection.execute("SELECT * FROM identity").fetchone()
     connection.close()
     before = sha256(b"tacit ledger 1 identity" + name + key_check).digest()
-    for *values, found in rows(path):
+    for *values, result in rows(path):
         plain = [value.hex() if isinstance(value, bytes | float) else value for value in values]
         text = json.dumps(plain, separators=(",", ":")).encode()
         before = sha256(b"tacit ledger 1" + before + text).digest()
-        assert found == before
+        assert result == before
 
 
 def test_a_damaged_file_is_found(path: Path) -> None:

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from tacit.ledger.ledger import Entry, Ledger, LedgerError, answer_once
+from tacit.ledger.ledger import Entry, Ledger, LedgerError
 from tacit.privacy.cost import Adjacency, Cost
+from tests.ledger.children import answer_paid
 
 ROOT = Path(__file__).parents[2]
 KILLS = 250
@@ -50,9 +51,9 @@ class TestProcesses:
 
     def test_together_they_never_pass_the_limit(self, tmp_path: Path) -> None:
         path = tmp_path / "book.db"
-        (told,) = children("crowd", path, 6, 20, 5)
-        assert told["codes"] == [0] * 6
-        assert sum(told["accepted"]) == 20
+        (reported,) = children("crowd", path, 6, 20, 5)
+        assert reported["codes"] == [0] * 6
+        assert sum(reported["accepted"]) == 20
         with Ledger.open_readonly(path) as book:
             book.verify()
             assert book.spending("registry")[0].epsilon == 5.0
@@ -70,16 +71,16 @@ class TestFullDisk:
     """A debit that cannot be written is no debit, and there is no reply."""
 
     def test_files_that_may_not_grow(self, tmp_path: Path) -> None:
-        (told,) = children("full", tmp_path / "book.db", 120_000)
-        assert 0 < told["sent"] < 10_000
-        assert told["computed"] == told["sent"] + 1
-        assert told["after"] == "reply"
-        assert told["public"] == "declined: the ledger is not available"
-        assert "cannot be used" in told["told"]
-        assert told["entries"] == told["sent"] + 2
+        (reported,) = children("full", tmp_path / "book.db", 120_000)
+        assert 0 < reported["sent"] < 10_000
+        assert reported["computed"] == reported["sent"] + 1
+        assert reported["after"] == "reply"
+        assert reported["public"] == "declined: the ledger is not available"
+        assert "cannot be used" in reported["told"]
+        assert reported["entries"] == reported["sent"] + 2
 
     def test_a_full_database(self, tmp_path: Path) -> None:
-        asked = Entry(
+        requested = Entry(
             "registry", bytes(32), "dpauc", "0", "run", bytes(32), Cost(0, 0, Adjacency.RECORD)
         )
         with Ledger(tmp_path / "book.db") as book:
@@ -88,10 +89,10 @@ class TestFullDisk:
             book._connection.execute(f"PRAGMA max_page_count = {pages}")
             with pytest.raises(LedgerError, match="database or disk is full"):
                 for _ in range(1000):
-                    book.debit(asked)
+                    book.debit(requested)
             before = book.verify()
             with pytest.raises(LedgerError, match="database or disk is full"):
-                answer_once(book, asked, lambda: pytest.fail("computed without a debit"))
+                answer_paid(book, requested, lambda: pytest.fail("computed without a debit"))
             assert book.verify() == before
 
     def test_a_book_that_is_locked_for_too_long(self, tmp_path: Path) -> None:

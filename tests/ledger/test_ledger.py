@@ -22,12 +22,12 @@ from tacit.ledger.ledger import (
     Ledger,
     LedgerError,
     LimitError,
-    answer_once,
     request_digest,
 )
 from tacit.ledger.records import canonical_records
 from tacit.privacy.composition import largest_rho
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
+from tests.ledger.children import answer_paid
 
 LABEL, RECORD = Adjacency.LABEL, Adjacency.RECORD
 REPLACE, SCORE = Adjacency.REPLACE, Adjacency.SCORE
@@ -39,8 +39,8 @@ def path(tmp_path: Path) -> Path:
 
 
 def asked(session: str = "run", cost: Cost | None = None, **changes: Any) -> Entry:
-    own = Cost(1.0, adjacency=RECORD) if cost is None else cost
-    entry = Entry("registry", bytes(32), "dpauc", "0 cells", session, request_digest(b"ask"), own)
+    spent = Cost(1.0, adjacency=RECORD) if cost is None else cost
+    entry = Entry("registry", bytes(32), "dpauc", "0 cells", session, request_digest(b"ask"), spent)
     return replace(entry, **changes)
 
 
@@ -64,16 +64,16 @@ class TestDebits:
 
         with Ledger(path) as book:
             book.limit("registry", 1.0)
-            assert answer_once(book, asked(), compute) == b"reply"
+            assert answer_paid(book, asked(), compute) == b"reply"
 
     def test_every_commit_waits_for_the_disk(self, path: Path) -> None:
         for _ in range(2):
             with Ledger(path) as book:
-                found = [
+                results = [
                     book._connection.execute(f"PRAGMA {name}").fetchone()[0]
                     for name in ("journal_mode", "synchronous", "fullfsync")
                 ]
-                assert found == ["wal", 2, 1]
+                assert results == ["wal", 2, 1]
 
     def test_a_line_says_what_was_asked(self, path: Path) -> None:
         cost = Cost(0.5, 1e-7, RECORD, 0.01)
@@ -83,9 +83,9 @@ class TestDebits:
             line = book.lines()[-1]
             assert (receipt.number, receipt.hash) == (line.number, line.hash) == (2, book.head)
         assert receipt.time.isoformat() == "2001-09-09T01:46:40+00:00"
-        told = line.entry
-        assert replace(told, request=asked().request) == asked(cost=cost)
-        assert told.request != asked().request
+        reported = line.entry
+        assert replace(reported, request=asked().request) == asked(cost=cost)
+        assert reported.request != asked().request
 
     def test_costs_come_back_exactly(self, path: Path) -> None:
         costs = [
@@ -107,9 +107,9 @@ class TestDebits:
         with Ledger(path) as book:
             book.limit("registry", 1.0)
             with pytest.raises(IndexError):
-                answer_once(book, asked(), replying())
+                answer_paid(book, asked(), replying())
             with pytest.raises(LimitError):
-                answer_once(book, asked(), never)
+                answer_paid(book, asked(), never)
 
     def test_threads_share_a_book(self, path: Path) -> None:
         accepted: list[int] = []
@@ -133,13 +133,52 @@ class TestDebits:
             assert book.verify() == 1 + 15 + len(book.lines()) - 16
 
 
+class TestContradictions:
+    """Questions that no honest run asks."""
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"request": request_digest(b"another query")},
+            {"protocol": "fedauc"},
+            {"fingerprint": b"1" * 32},
+        ],
+    )
+    def test_another_question_under_the_same_step_is_refused(
+        self, path: Path, change: dict[str, Any]
+    ) -> None:
+        with Ledger(path) as book:
+            book.limit("registry", 10.0)
+            book.debit(asked())
+            with pytest.raises(ConflictError, match="was answered for another"):
+                answer_paid(book, asked(**change), never)
+            assert book.spending("registry")[0].epsilon == 1.0
+
+    def test_the_same_question_costs_again(self, path: Path) -> None:
+        for number in range(2):
+            with Ledger(path) as book:
+                book.limit("registry", 2.0)
+                assert answer_paid(book, asked(), replying(b"noisy")) == b"noisy"
+                assert book.spending("registry")[0].epsilon == number + 1
+        with Ledger(path) as book, pytest.raises(LimitError):
+            answer_paid(book, asked(), never)
+
+    def test_the_same_records_under_another_name_are_refused(self, path: Path) -> None:
+        with Ledger(path) as book:
+            book.limit("registry", 10.0)
+            book.limit("escape", 10.0)
+            book.debit(asked())
+            with pytest.raises(ConflictError, match="are booked as 'registry', got 'escape'"):
+                book.debit(asked("other", dataset="escape"))
+
+
 class TestLimits:
     """What is refused, and what is said about it."""
 
     def test_without_a_limit_nothing_is_answered(self, path: Path) -> None:
         with Ledger(path) as book:
             with pytest.raises(LimitError, match="no limit is set for data set 'registry'"):
-                answer_once(book, asked(), never)
+                answer_paid(book, asked(), never)
             assert not book.history()
 
     def test_a_limit_is_reached_and_not_passed(self, path: Path) -> None:
@@ -168,7 +207,7 @@ class TestLimits:
     def test_others_learn_no_numbers(self) -> None:
         for kind in (BudgetError, LimitError, ConflictError, LedgerError):
             assert kind("epsilon 3").public.startswith("declined")
-            assert not any(letter.isdigit() for letter in kind("epsilon 3").public)
+            assert not any(message.isdigit() for message in kind("epsilon 3").public)
 
     def test_delta_is_limited_too(self, path: Path) -> None:
         gaussian = Cost(0.1, 6e-7, RECORD, 0.001)
@@ -322,7 +361,7 @@ class TestFingerprints:
     def test_any_change_matters(self, path: Path) -> None:
         scores, labels = np.array([0.1, 0.2, 0.3]), np.array([0, 1, 1])
         with Ledger(path) as book, Ledger(path.with_name("other.db")) as other:
-            found = {
+            results = {
                 book.fingerprint(scores, labels),
                 other.fingerprint(scores, labels),
                 book.fingerprint(scores, 1 - labels),
@@ -333,10 +372,10 @@ class TestFingerprints:
                 book.fingerprint(np.repeat(scores, 2), np.repeat(labels, 2)),
                 book.fingerprint(scores[[1, 0, 2]], labels),
             }
-            assert len(found) == 9
-            assert {len(each) for each in found} == {32}
+            assert len(results) == 9
+            assert {len(each) for each in results} == {32}
         with Ledger(path) as again:
-            assert again.fingerprint(scores, labels) in found
+            assert again.fingerprint(scores, labels) in results
 
     @pytest.mark.parametrize(
         ("columns", "message"),
@@ -363,8 +402,8 @@ class TestSecrecy:
             entry = asked(
                 fingerprint=book.fingerprint(scores, labels), request=request_digest(query)
             )
-            answer_once(book, entry, replying(b"secret reply"))
-            held = b"".join(file.read_bytes() for file in path.parent.iterdir())
+            answer_paid(book, entry, replying(b"secret reply"))
+            stored = b"".join(file.read_bytes() for file in path.parent.iterdir())
         plain = canonical_records(scores, labels)
         for secret in (
             scores.tobytes(),
@@ -373,8 +412,8 @@ class TestSecrecy:
             request_digest(query),
             query,
         ):
-            assert secret not in held
-        assert b"secret reply" not in held
+            assert secret not in stored
+        assert b"secret reply" not in stored
 
     def test_only_the_owner_may_read(self, path: Path) -> None:
         with Ledger(path) as book:

@@ -46,8 +46,8 @@ def naive(debits: list[tuple[int, Cost]], now: int, period: int | None) -> tuple
     """The sum of epsilons in the window, and how many debits protect nothing, by a loop."""
     inside = [cost for time, cost in debits if period is None or now - time < period]
     bare = [cost for cost in inside if cost.adjacency is not RECORD]
-    kept = [Fraction(cost.epsilon) for cost in inside if cost.adjacency is RECORD]
-    return sum(kept, Fraction(0)), len(bare)
+    remaining = [Fraction(cost.epsilon) for cost in inside if cost.adjacency is RECORD]
+    return sum(remaining, Fraction(0)), len(bare)
 
 
 class TestWindow:
@@ -69,9 +69,9 @@ class TestWindow:
         for wait, cost, look in steps:
             now += wait
             for moment in (now + look, now):
-                found = window.at(moment)
+                result = window.at(moment)
                 epsilon, bare = naive(debits, moment, period)
-                assert [found.epsilon, found.lost] == [epsilon * 2**100, bare]
+                assert [result.epsilon, result.lost] == [epsilon * 2**100, bare]
             window.take(now, cost)
             debits.append((now, cost))
 

@@ -16,7 +16,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from tacit.metrics.binning import (
-    SIGNAL,
+    MIN_SIGNAL,
     Buckets,
     ScoreCells,
     equi_depth_binnings,
@@ -234,7 +234,7 @@ def test_noisy_buckets_hold_several_deviations_of_their_noise() -> None:
     cells = noised(rng, sampled_cells(rng, 20_000, 512), 4.0)
     starts = finest_starts(cells)
     found = Buckets.of(cells, starts)
-    assert (found.totals >= SIGNAL * np.sqrt(2 * merge(cells.variance, starts))).all()
+    assert (found.totals >= MIN_SIGNAL * np.sqrt(2 * merge(cells.variance, starts))).all()
     assert 10 < starts.size < 512
     assert reliable_starts(cells, 5).size == 5
 
@@ -327,8 +327,8 @@ def test_buckets_that_noise_drowns_are_left_out_of_equal_width_figures() -> None
 
 def reliabilities(variance: float, replicates: int = 400) -> Floats:
     rng = np.random.default_rng(3)
-    shares = [round(90 * (j + 0.5) / 200) for j in range(200)]
-    exact = uniform_cells([(share, 100 - share) for share in shares])
+    fractions = [round(90 * (j + 0.5) / 200) for j in range(200)]
+    exact = uniform_cells([(fraction, 100 - fraction) for fraction in fractions])
     drawn = [noised(rng, exact, 10.0) for _ in range(replicates)]
     found = [ScoreCells(c.edges, c.positives, c.negatives, variance) for c in drawn]
     truth = calibration_figures(exact).reliability
@@ -352,16 +352,16 @@ def test_noise_leaves_the_reliability_unbiased() -> None:
 def noisy_buckets(mean: float, assumed: float = 1.0, count: int = 20_000) -> Buckets:
     """Many buckets whose positives are off by ``mean`` deviations of ``p - e t``."""
     rng = np.random.default_rng(4)
-    share, records, deviation = 0.3, 500.0, 10.0
+    fraction, records, deviation = 0.3, 500.0, 10.0
     noise = rng.normal(0.0, deviation, (2, count))
-    spread = deviation * math.hypot(1 - share, share)
-    positives = share * records + mean * spread + noise[0]
+    spread = deviation * math.hypot(1 - fraction, fraction)
+    positives = fraction * records + mean * spread + noise[0]
     totals = records + mean * spread + noise.sum(axis=0)
     variance = np.full(count, (assumed * deviation) ** 2, dtype=np.float64)
     # A shift by m in p and t moves p - e t by (1 - e) m; undo the (1 - e).
-    positives += mean * spread * share / (1 - share)
-    totals += mean * spread * share / (1 - share)
-    return Buckets(np.full(count, share), positives, totals, variance, 2 * variance)
+    positives += mean * spread * fraction / (1 - fraction)
+    totals += mean * spread * fraction / (1 - fraction)
+    return Buckets(np.full(count, fraction), positives, totals, variance, 2 * variance)
 
 
 def remaining_bias(mean: float, assumed: float = 1.0) -> float:
@@ -402,12 +402,12 @@ def test_poisson_variance_takes_sampling_out_too() -> None:
     # Calibrated scores: |d| of binomial counts has mean 0.80 of its deviation, of which at most
     # 0.27 + five errors of the mean over 20,000 buckets remain.
     rng = np.random.default_rng(5)
-    share, records = np.full(20_000, 0.3), np.full(20_000, 400.0)
+    fraction, records = np.full(20_000, 0.3), np.full(20_000, 400.0)
     positives = rng.binomial(400, 0.3, 20_000).astype(np.float64)
-    found = debiased_ece(Buckets(share, positives, records, positives, records))
+    found = debiased_ece(Buckets(fraction, positives, records, positives, records))
     deviation = math.sqrt(0.3 * 0.7 / 400)
     assert found.value < (0.27 + 0.043) * deviation
-    plain = debiased_ece(Buckets(share, positives, records, *np.zeros((2, 20_000))))
+    plain = debiased_ece(Buckets(fraction, positives, records, *np.zeros((2, 20_000))))
     assert plain.value > 0.75 * deviation
 
 

@@ -18,7 +18,7 @@ from tacit.metrics.rates import (
     Rate,
     average_precision,
     false_positive_rate,
-    positive_share,
+    positive_fraction,
     precision,
     reaching,
     recall,
@@ -107,7 +107,7 @@ def test_rates_do_not_change_when_all_counts_grow_alike(
     counts = np.array([ours, theirs], dtype=np.float64)
     above = reaching(EDGES, np.array([threshold]))
     found = [*(rate(counts, above) for rate in THRESHOLD_RATES.values())]
-    found += [average_precision(counts), positive_share(counts, np.eye(8))]
+    found += [average_precision(counts), positive_fraction(counts, np.eye(8))]
     for rate in found:
         known = np.isfinite(rate.value)
         moved = np.sum(counts * rate.gradient, axis=(-2, -1))
@@ -131,7 +131,7 @@ def test_rates_of_nothing_are_unknown() -> None:
     assert np.isnan(specificity(counts, above).value).all()
     assert recall(counts, above).value.tolist() == [1.0, 0.0]
     np.testing.assert_array_equal(precision(counts, above).value, [1.0, np.nan])
-    np.testing.assert_array_equal(positive_share(counts, np.eye(2)).value, [np.nan, 1.0])
+    np.testing.assert_array_equal(positive_fraction(counts, np.eye(2)).value, [np.nan, 1.0])
 
 
 def test_average_precision_of_nothing_is_unknown() -> None:
@@ -189,7 +189,7 @@ def test_sampling_errors_are_those_of_drawn_samples() -> None:
     above = reaching(EDGES, np.array([0.55]))
     rates: list[Callable[[Floats], Rate]] = [
         *(lambda c, rate=rate: rate(c, above) for rate in THRESHOLD_RATES.values()),
-        lambda c: positive_share(c, np.eye(8)[2:3]),
+        lambda c: positive_fraction(c, np.eye(8)[2:3]),
         average_precision,
     ]
     for rate in rates:

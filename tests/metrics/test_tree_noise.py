@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tacit.metrics.tree_noise import ROWS, TreeNoise
+from tacit.metrics.tree_noise import WEIGHTS_AT_ONCE, TreeNoise
 from tacit.metrics.trees import consistent_leaves, levels_of, observation_weights
 
 Floats = NDArray[np.float64]
@@ -19,7 +19,7 @@ LEVELS = 6
 
 RECORDS = np.random.default_rng(1).integers(0, 120, 1 << (LEVELS - 1))
 DEALT = np.array([0.0, 0.0, 0.4, 0.3, 0.2, 0.1])
-"""The share of records that report on each level."""
+"""The fraction of records that report on each level."""
 
 ALARM = 4.5
 """Standard errors of a sample variance; a correct one exceeds them with probability 1e-5."""
@@ -199,9 +199,9 @@ def test_groups_of_weights_change_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     noise = Reports(centred=True, flip=0.3).predicted()
     weights = np.random.default_rng(0).normal(size=(3, 4, RECORDS.size))
     leaves = np.random.default_rng(1).random((3, 4, RECORDS.size)) * 50
-    assert weights.size < ROWS
+    assert weights.size < WEIGHTS_AT_ONCE
     whole = noise.variance_of(weights, leaves)
-    monkeypatch.setattr("tacit.metrics.tree_noise.ROWS", 2 * RECORDS.size)
+    monkeypatch.setattr("tacit.metrics.tree_noise.WEIGHTS_AT_ONCE", 2 * RECORDS.size)
     np.testing.assert_allclose(noise.variance_of(weights, leaves), whole, rtol=1e-12)
     for place in np.ndindex(3, 4):
         alone = noise.variance_of(weights[place], leaves[place])

@@ -16,8 +16,8 @@ from tacit.metrics.trees import (
     consistent_leaves,
     levels_of,
     node_variances,
+    observation_fractions,
     observation_weights,
-    own_shares,
     pair_sums,
     subtree_variances,
 )
@@ -216,13 +216,13 @@ def test_drawn_errors_are_as_large_as_said_and_smaller_than_the_leaves_alone() -
 
 
 def test_shares_of_levels() -> None:
-    np.testing.assert_allclose(own_shares(np.array([2.0, 1.0])), [0.5, 1.0])
-    np.testing.assert_allclose(own_shares(np.array([np.inf, 0.0, 1.0])), [0.0, 1.0, 1.0])
+    np.testing.assert_allclose(observation_fractions(np.array([2.0, 1.0])), [0.5, 1.0])
+    np.testing.assert_allclose(observation_fractions(np.array([np.inf, 0.0, 1.0])), [0.0, 1.0, 1.0])
 
 
 def test_trees_without_leaves_are_refused() -> None:
     with pytest.raises(ValueError, match="leaves of a tree must be observed"):
-        own_shares(np.array([1.0, np.inf]))
+        observation_fractions(np.array([1.0, np.inf]))
 
 
 def test_parents_are_sums_of_neighbours() -> None:

@@ -24,7 +24,7 @@ from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.shared.flipped_labels import Flipped
 from tacit.results.calibrator import Calibrator
 from tacit.results.reading import read_results
-from tacit.running.session.messages import COORDINATOR, opened
+from tacit.running.session.messages import COORDINATOR, verified
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import NOTEBOOK, PartyDesk
 from tacit.running.session.state import cost_of, state_kinds
@@ -47,9 +47,13 @@ def test_a_plan_and_a_partys_file_say_what_they_said(home: Path) -> None:
     desk = PartyDesk.open(home / "a" / "party.toml")
     assert plan == desk.plan
     assert plan.protocol == FedAUC(1.0, mechanism="randomised-response")
-    assert (plan.fewest, plan.retries, plan.on_loss, plan.deadline) == (3, 1, "fail", 120.0)
-    assert (desk.own.name, desk.own.dataset, desk.own.epsilon) == ("a", "registry", 100.0)
-    assert desk.own.adjacency is Adjacency.LABEL
+    assert (plan.min_clients, plan.retries, plan.on_loss, plan.deadline) == (3, 1, "fail", 120.0)
+    assert (desk.party_file.name, desk.party_file.dataset, desk.party_file.epsilon) == (
+        "a",
+        "registry",
+        100.0,
+    )
+    assert desk.party_file.adjacency is Adjacency.LABEL
 
 
 def test_a_ledger_holds_what_was_spent(home: Path) -> None:
@@ -68,8 +72,8 @@ def test_a_run_goes_on_where_the_older_program_left_it(home: Path, flipped: bool
     kinds, agreement = state_kinds(desk.plan.protocol), desk.plan.agreement()
     if flipped:
         shutil.copyfile(FILES / "notebook", notebook)
-    letter = (home / "letter").read_bytes()
-    reply = opened(desk.answer(letter), agreement, 0, COORDINATOR)
+    message = (home / "letter").read_bytes()
+    reply = verified(desk.answer(message), agreement, 0, COORDINATOR)
     said = decode_values(reply.body)
     assert cost_of(said["spent"]).epsilon == (0.0 if flipped else 1.0)
     assert np.asarray(decode(said["content"])["positives"], dtype=np.float64).shape == ()

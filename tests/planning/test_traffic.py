@@ -26,7 +26,7 @@ from tacit.protocol.traffic import DRY_RECORDS
 from tacit.protocols.baselines import ExactAUC
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.fedauc.forecast import opening_share
+from tacit.protocols.fedauc.forecast import planned_first_round
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.hierarchical.protocol import HierarchicalAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
@@ -70,7 +70,7 @@ def test_bytes_and_rounds_are_those_of_a_run(protocol: Protocol, clients: int) -
 def test_a_first_round_is_counted() -> None:
     scenario, protocol = Scenario(20_000, 6_000, 5, 1.0), FedAUC(1.0)
     run = simulate(scenario.drawn(Shape(0.8), 0), protocol, SimulatedNoise(1))
-    assert opening_share(protocol, scenario) > 0
+    assert planned_first_round(protocol, scenario) > 0
     assert protocol.traffic(scenario).rounds == run.rounds == 3
     assert protocol.traffic(scenario).bytes_per_client == run.bytes_sent.mean()
 

@@ -48,8 +48,8 @@ def test_mutated_messages_never_escape_with_another_error(
     fields: dict[str, NDArray[Any]], data: st.DataObject
 ) -> None:
     message = bytearray(encode(fields))
-    place = data.draw(st.integers(0, len(message) - 1))
-    message[place] ^= data.draw(st.integers(1, 255))
+    index = data.draw(st.integers(0, len(message) - 1))
+    message[index] ^= data.draw(st.integers(1, 255))
     try:
         decode(bytes(message))
     except MessageError:

@@ -82,8 +82,8 @@ def test_an_ask_comes_back_under_the_agreed_settings() -> None:
     assert (back.step, back.view, back.broadcast) == (query.step, query.view, dict(query.broadcast))
     assert back.protocol is agreed
     for name, value in query.per_client.items():
-        own: Any = back.per_client[name]
-        pair = (value.values, own.values) if isinstance(value, Ragged) else (value, own)
+        part: Any = back.per_client[name]
+        pair = (value.values, part.values) if isinstance(value, Ragged) else (value, part)
         np.testing.assert_array_equal(*pair)
 
 
@@ -95,8 +95,8 @@ MESSAGE = encode_query(sample_query())
 def test_mutated_asks_never_escape_with_another_error(data: st.DataObject) -> None:
     message = bytearray(MESSAGE)
     for _ in range(data.draw(st.integers(1, 3))):
-        place = data.draw(st.integers(0, len(message) - 1))
-        message[place] ^= data.draw(st.integers(1, 255))
+        index = data.draw(st.integers(0, len(message) - 1))
+        message[index] ^= data.draw(st.integers(1, 255))
     try:
         decode_query(bytes(message), FedAUC(1.0))
     except MessageError:
@@ -137,7 +137,7 @@ def stranger(tree: Any, blob: int = 0, arrays: int = 0) -> bytes:
         STRUCTURE: np.frombuffer(json.dumps(tree).encode(), dtype=np.uint8),
         BLOB: np.zeros(blob, dtype=np.uint8),
     }
-    return encode(fields | {str(place): np.zeros(1000) for place in range(arrays)})
+    return encode(fields | {str(index): np.zeros(1000) for index in range(arrays)})
 
 
 SLICE = st.fixed_dictionaries({"bytes": st.tuples(st.integers(0, 50), st.integers(9_950, 10_000))})

@@ -160,8 +160,8 @@ def test_a_protocol_of_another_package_runs_by_its_name(tmp_path: Path) -> None:
 def test_a_name_that_two_packages_register_is_refused_with_both(tmp_path: Path) -> None:
     install(tmp_path, "one-package", "foreign-auc = one_package:Foreign")
     install(tmp_path, "two-package", "foreign-auc = two_package:Foreign")
-    asked = "kind_of('dpauc'); kind_of('foreign-auc')"
-    program = f"from tacit.protocol.registry import kind_of; {asked}"
+    requested = "kind_of('dpauc'); kind_of('foreign-auc')"
+    program = f"from tacit.protocol.registry import kind_of; {requested}"
     done = run(tmp_path, "-c", program)
     assert "several protocols are called 'foreign-auc'" in done.stderr
     assert "one_package:Foreign of one-package" in done.stderr
@@ -177,8 +177,8 @@ def test_a_class_with_another_name_than_its_entry_is_refused(tmp_path: Path) -> 
 @pytest.mark.parametrize("program", ["import tacit", "import tacit.protocol.registry"])
 def test_importing_imports_little(program: str) -> None:
     """A federation's nodes start a process for every message, which pays for what it imports."""
-    told = f"import sys; print([name for name in {HEAVY} if name in sys.modules])"
+    message = f"import sys; print([name for name in {HEAVY} if name in sys.modules])"
     done = subprocess.run(
-        [sys.executable, "-c", f"{program}; {told}"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"{program}; {message}"], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"

@@ -64,15 +64,15 @@ def test_drawn_records_have_the_shape_s_auc(shape: Shape) -> None:
     """Within 5 sampling errors: a false alarm in a million."""
     scenario = Scenario(40_000, 8_000, 4, 1.0)
     clients = scenario.drawn(shape, seed=3)
-    found = auc(clients.scores, clients.labels)
-    assert abs(found - shape.auc) < 5 * scenario.sampling_error(shape)
+    result = auc(clients.scores, clients.labels)
+    assert abs(result - shape.auc) < 5 * scenario.sampling_error(shape)
 
 
 def test_calibrated_scores_are_the_probability_of_being_positive() -> None:
     shape, scenario = Shape(0.8, "calibrated"), Scenario(1000, 100, 1, 1.0)
-    ours, theirs = scenario.counts(shape, 1000)
-    middles, filled = (np.arange(1000) + 0.5) / 1000, ours + theirs > 1e-3
-    shares = ours[filled] / (ours + theirs)[filled]
+    first, second = scenario.counts(shape, 1000)
+    middles, filled = (np.arange(1000) + 0.5) / 1000, first + second > 1e-3
+    shares = first[filled] / (first + second)[filled]
     assert np.abs(shares - middles[filled]).max() < 1e-3
 
 
@@ -85,12 +85,12 @@ def test_shares_are_distributions(
     area: float, form: Form, share: float, cells: int, threshold: float
 ) -> None:
     shape = Shape(area, form)
-    for own in shape.shares(cells, share):
-        assert own.shape == (cells,)
-        assert np.all(own >= 0)
-        assert abs(own.sum() - 1) < 1e-9
-    ours, theirs = shape.reaching(threshold, share)
-    assert 0 <= theirs <= ours + 1e-12 <= 1 + 2e-12
+    for part in shape.cell_fractions(cells, share):
+        assert part.shape == (cells,)
+        assert np.all(part >= 0)
+        assert abs(part.sum() - 1) < 1e-9
+    first, second = shape.reaching(threshold, share)
+    assert 0 <= second <= first + 1e-12 <= 1 + 2e-12
 
 
 def test_scaling_keeps_shares_and_lone_clients() -> None:

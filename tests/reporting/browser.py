@@ -70,8 +70,8 @@ def accessibility_result(driver: Any) -> list[tuple[str, str, list[str]]]:
         raise ImportError("axe-core comes with: pip install selenium-axe-python")
     source = Path(spec.submodule_search_locations[0]) / "axe-core" / "axe.min.js"
     driver.execute_script(source.read_text(encoding="utf-8"))
-    found = driver.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
+    result = driver.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
     return [
         (one["id"], one["impact"], [node["html"] for node in one["nodes"]])
-        for one in found["violations"]
+        for one in result["violations"]
     ]

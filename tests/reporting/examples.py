@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import tacit
-from tacit.results.integrity import sealed
+from tacit.results.integrity import with_fingerprint
 from tacit.results.reading import Result
 from tests.federations import binormal_clients
 
@@ -44,6 +44,6 @@ def result(name: str, label: str | None = None, **options: Any) -> Result:
     return Result.of(content(name, **options), label or name)
 
 
-def changed(found: Mapping[str, Any], **entries: Any) -> dict[str, Any]:
+def changed(observed: Mapping[str, Any], **entries: Any) -> dict[str, Any]:
     """A result with other entries, and a fingerprint that fits them."""
-    return sealed({**found, **entries})
+    return with_fingerprint({**observed, **entries})

@@ -100,8 +100,8 @@ def test_the_slider_moves_the_rates_of_the_json(
         for rate in RATES:
             assert text_of(driver, f"[data-rate={rate}]") == shown(rates[rate][index])
             low, high = (rates[f"{rate}_{end}"][index] for end in ("low", "high"))
-            wanted = "not known" if None in (low, high) else f"{shown(low)} to {shown(high)}"
-            assert text_of(driver, f"[data-interval={rate}]") == wanted
+            expected = "not known" if None in (low, high) else f"{shown(low)} to {shown(high)}"
+            assert text_of(driver, f"[data-interval={rate}]") == expected
 
 
 def test_the_slider_moves_by_keyboard_and_says_so(driver: Any, pages: dict[str, Path]) -> None:
@@ -127,8 +127,8 @@ def test_the_slider_moves_by_keyboard_and_says_so(driver: Any, pages: dict[str, 
     assert shown(rates["thresholds"][index]) in spoken
     assert f"precision {shown(rates['precision'][index])}" in spoken
     chosen = driver.find_element(By.CSS_SELECTOR, "#r0-roc .chosen")
-    place = 54 + 300 * (1 - rates["specificity"][index])
-    assert float(chosen.get_attribute("cx")) == pytest.approx(place)
+    position = 54 + 300 * (1 - rates["specificity"][index])
+    assert float(chosen.get_attribute("cx")) == pytest.approx(position)
 
 
 def test_pointing_at_a_curve_reads_it(driver: Any, pages: dict[str, Path]) -> None:

@@ -27,8 +27,8 @@ def parsed(svg: str) -> Tree.Element:
 
 def points(path: str) -> list[tuple[float, float]]:
     """The points of a path, back in rates."""
-    found = re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", path)
-    return [((float(x) - LEFT) / SIDE, 1 - (float(y) - TOP) / SIDE) for x, y in found]
+    result = re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", path)
+    return [((float(x) - LEFT) / SIDE, 1 - (float(y) - TOP) / SIDE) for x, y in result]
 
 
 def of_class(svg: str, name: str) -> list[Tree.Element]:
@@ -38,16 +38,16 @@ def of_class(svg: str, name: str) -> list[Tree.Element]:
 @given(st.lists(st.tuples(RATES, RATES), min_size=2, max_size=8))
 def test_a_line_goes_through_its_points(line: list[tuple[float, float]]) -> None:
     (drawn,) = of_class(plot(line=line).svg(), "line")
-    for found, wanted in zip(points(str(drawn.get("d"))), line, strict=True):
-        assert found == pytest.approx(wanted, abs=0.06 / SIDE)
+    for result, expected in zip(points(str(drawn.get("d"))), line, strict=True):
+        assert result == pytest.approx(expected, abs=0.06 / SIDE)
 
 
 def test_a_band_runs_along_its_lower_edge_and_back_along_the_upper() -> None:
     lower, upper = [(0.0, 0.1), (1.0, 0.8)], [(0.0, 0.3), (1.0, 0.9)]
     (drawn,) = of_class(plot(lower=lower, upper=upper).svg(), "band")
-    wanted = [*lower, *reversed(upper)]
-    for found, one in zip(points(str(drawn.get("d"))), wanted, strict=True):
-        assert found == pytest.approx(one, abs=1e-3)
+    expected = [*lower, *reversed(upper)]
+    for result, one in zip(points(str(drawn.get("d"))), expected, strict=True):
+        assert result == pytest.approx(one, abs=1e-3)
 
 
 def test_scattered_points_have_a_bar_each_and_no_line() -> None:

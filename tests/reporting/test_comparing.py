@@ -48,13 +48,13 @@ TWO = with_estimate(
 
 
 def test_the_errors_add_as_documented() -> None:
-    (found,) = differences([ONE, TWO])
-    assert found.value == pytest.approx(0.11)
+    (observed,) = differences([ONE, TWO])
+    assert observed.value == pytest.approx(0.11)
     noise = math.hypot(0.05, 0.003)
-    assert half(found.interval) == pytest.approx(noise)
-    assert half(found.population_interval) == pytest.approx(math.hypot(noise, 0.02, 0.01))
-    assert sum(found.interval) / 2 == pytest.approx(0.11)
-    assert found.paired
+    assert half(observed.interval) == pytest.approx(noise)
+    assert half(observed.population_interval) == pytest.approx(math.hypot(noise, 0.02, 0.01))
+    assert sum(observed.interval) / 2 == pytest.approx(0.11)
+    assert observed.paired
 
 
 def test_turning_a_difference_around_turns_its_sign() -> None:
@@ -65,29 +65,29 @@ def test_turning_a_difference_around_turns_its_sign() -> None:
 
 def test_noise_that_may_be_shared_adds_as_it_is() -> None:
     reused = Result("reused", changed(TWO.content, spent={**TWO.content["spent"], "epsilon": 0}))
-    (found,) = differences([ONE, reused])
-    assert found.shared_noise
-    assert half(found.interval) == pytest.approx(math.hypot(0.07, 0.003))
+    (observed,) = differences([ONE, reused])
+    assert observed.shared_noise
+    assert half(observed.interval) == pytest.approx(math.hypot(0.07, 0.003))
 
 
 def test_every_further_result_is_compared_with_the_first() -> None:
     third = with_estimate("three", value=0.75)
-    found = differences([ONE, TWO, third])
-    assert [(d.first, d.second) for d in found] == [("one", "two"), ("one", "three")]
+    difference_list = differences([ONE, TWO, third])
+    assert [(d.first, d.second) for d in difference_list] == [("one", "two"), ("one", "three")]
 
 
 def test_without_a_name_results_are_not_paired() -> None:
-    ours, theirs = (with_estimate(label, federation=None, value=0.7) for label in "ab")
-    (found,) = differences([ours, theirs])
-    assert not found.paired
+    first, second = (with_estimate(label, federation=None, value=0.7) for label in "ab")
+    (observed,) = differences([first, second])
+    assert not observed.paired
 
 
 def test_without_a_signal_there_is_no_difference() -> None:
     silent = {**content("fedauc")["auc"], "value": None, "interval": [None, None]}
     made = Result("silent", {**ONE.content, "auc": silent, "fingerprint": "silent"})
-    (found,) = differences([ONE, made])
-    assert not found.known
-    assert not found.significant
+    (observed,) = differences([ONE, made])
+    assert not observed.known
+    assert not observed.significant
 
 
 @pytest.mark.parametrize(
@@ -117,16 +117,16 @@ def test_other_numbers_of_clients_are_other_federations(name: str | None) -> Non
 
 def test_clients_of_other_names_are_other_federations_unless_it_is_said() -> None:
     def named(ids: list[str], federation: str | None) -> Result:
-        own = np.repeat(ids, 500)
+        client_ids = np.repeat(ids, 500)
         scores, labels = tacit.binormal_scores(400, 600, 0.8, seed=0)
-        clients = tacit.Clients.from_arrays(scores, labels, own)
+        clients = tacit.Clients.from_arrays(scores, labels, client_ids)
         made = tacit.evaluate(clients, tacit.DPAUC(1.0), seed=0, federation=federation)
         return Result.of(made.to_dict(), "-".join(ids))
 
     with pytest.raises(ValueError, match=r"whose clients have different names.*--federation NAME"):
         differences([named(["a", "b"], None), named(["c", "d"], None)])
-    (found,) = differences([named(["a", "b"], "said"), named(["c", "d"], "said")])
-    assert found.paired
+    (observed,) = differences([named(["a", "b"], "said"), named(["c", "d"], "said")])
+    assert observed.paired
 
 
 class TestCoverage:
@@ -144,8 +144,8 @@ class TestCoverage:
             np.clip(clients.scores + 0.05 * clients.labels, 0, 1), clients.labels, clients.offsets
         )
         protocol = tacit.DPAUC(0.5)
-        ours = repeat_results(clients, protocol, self.REPEATS, seed=1)
-        theirs = repeat_results(better, protocol, self.REPEATS, seed=2)
+        first = repeat_results(clients, protocol, self.REPEATS, seed=1)
+        second = repeat_results(better, protocol, self.REPEATS, seed=2)
         self.exact = tacit.evaluate(better, tacit.ExactAUC(), seed=0).auc.value
         self.exact -= tacit.evaluate(clients, tacit.ExactAUC(), seed=0).auc.value
         base = content("fedauc", federation=FEDERATION)
@@ -153,30 +153,33 @@ class TestCoverage:
         for index in range(self.REPEATS):
             pair = [
                 Result(
-                    label, {**base, "fingerprint": label, "auc": self.entry(found, index, shrink)}
+                    label,
+                    {**base, "fingerprint": label, "auc": self.entry(observed, index, shrink)},
                 )
-                for label, found in (("one", ours), ("two", theirs))
+                for label, observed in (("one", first), ("two", second))
             ]
             made += differences(pair)
         return made
 
     @staticmethod
-    def entry(found: Any, index: int, shrink: float) -> dict[str, Any]:
+    def entry(observed: Any, index: int, shrink: float) -> dict[str, Any]:
         def at(values: Any) -> float:
-            return float(np.broadcast_to(values, found.value.shape)[index])
+            return float(np.broadcast_to(values, observed.value.shape)[index])
 
         return {
-            "value": at(found.value),
-            "privacy_error": at(found.privacy_error) * shrink,
-            "sampling_error": at(found.sampling_error),
+            "value": at(observed.value),
+            "privacy_error": at(observed.privacy_error) * shrink,
+            "sampling_error": at(observed.sampling_error),
             "approximation_error": 0.0,
-            "bias": at(found.bias),
+            "bias": at(observed.bias),
             "interval": [0, 1],
         }
 
     def covered(self, shrink: float = 1.0) -> float:
-        found = self.differences(shrink)
-        return float(np.mean([d.interval[0] <= self.exact <= d.interval[1] for d in found]))
+        difference_list = self.differences(shrink)
+        return float(
+            np.mean([d.interval[0] <= self.exact <= d.interval[1] for d in difference_list])
+        )
 
     def test_95_percent_hold(self) -> None:
         deviation = math.sqrt(0.95 * 0.05 / self.REPEATS)

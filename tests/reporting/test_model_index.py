@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tacit.reporting.model_index import as_yaml, model_index
@@ -35,6 +35,7 @@ def read(text: str) -> Any:
 
 @settings(deadline=None, max_examples=60)
 @given(MAPPINGS.filter(bool))
+@example({"a\x85": "\x85b", "c": "\ufeff\u2028"})
 def test_yaml_reads_back(made: dict[str, Any]) -> None:
     assert read(as_yaml(made)) == made
 
@@ -84,10 +85,10 @@ def test_the_exact_figure_never_enters_a_card() -> None:
 
 
 def test_results_are_models_of_their_own_or_of_one_name() -> None:
-    found = [result("dpauc", "first"), result("fedauc", "second")]
-    apart = read(model_index(found))["model-index"]
+    results = [result("dpauc", "first"), result("fedauc", "second")]
+    apart = read(model_index(results))["model-index"]
     assert [model["name"] for model in apart] == ["first", "second"]
-    (together,) = read(model_index(found, "both"))["model-index"]
+    (together,) = read(model_index(results, "both"))["model-index"]
     assert len(together["results"]) == 2
 
 

@@ -168,13 +168,13 @@ def test_the_tables_have_every_point_of_the_curves() -> None:
         ("precision_recall", "recall", "precision"),
         ("reliability", "predicted", "observed"),
     )
-    wanted = [
+    expected = [
         point
         for curve, x, y in pairs
         for point in zip(made[curve][x], made[curve][y], strict=True)
         if None not in point
     ]
-    assert rows == wanted
+    assert rows == expected
 
 
 def test_a_simulation_is_announced_first_and_a_release_is_not() -> None:
@@ -229,18 +229,18 @@ def test_a_curve_of_many_thresholds_is_written_down_thinner_with_both_ends() -> 
     whole, made = evaluation("many-thresholds").roc, content("many-thresholds")
     assert whole is not None
     assert whole.thresholds.size == 3000
-    kept = made["roc"]["thresholds"]
-    assert len(kept) == len(made["rates"]["f1"]) == 500
-    assert (kept[0], kept[-1]) == (whole.thresholds[0], whole.thresholds[-1])
-    assert set(kept) <= set(whole.thresholds.tolist())
+    remaining = made["roc"]["thresholds"]
+    assert len(remaining) == len(made["rates"]["f1"]) == 500
+    assert (remaining[0], remaining[-1]) == (whole.thresholds[0], whole.thresholds[-1])
+    assert set(remaining) <= set(whole.thresholds.tolist())
 
 
 def test_every_protocol_of_the_command_has_its_threat_model() -> None:
     for name, kind in protocol_kinds().items():
         for protocol in kind.law_cases().values():
-            found = threats_of({"name": name, **protocol.settings})
-            assert NONE_WRITTEN not in found.trust
-            assert not found.page or (DOCS / found.page).is_file()
+            threats = threats_of({"name": name, **protocol.settings})
+            assert NONE_WRITTEN not in threats.trust
+            assert not threats.page or (DOCS / threats.page).is_file()
 
 
 @pytest.mark.parametrize(
@@ -257,8 +257,8 @@ def test_every_protocol_of_the_command_has_its_threat_model() -> None:
 def test_a_setting_that_changes_who_sees_what_changes_the_words(
     protocol: tacit.Protocol, said: str
 ) -> None:
-    found = threats_of({"name": protocol.name, **protocol.settings})
-    assert said in f"{found.trust} {found.server} {found.left_open}"
+    threats = threats_of({"name": protocol.name, **protocol.settings})
+    assert said in f"{threats.trust} {threats.server} {threats.left_open}"
 
 
 def luminance(colour: str) -> float:

@@ -61,20 +61,20 @@ class TestShapes:
     def test_rates_that_must_fall_do(self) -> None:
         """The nearest falling sequence averages neighbours that rise; errors stay."""
         made = band([1.2, 0.7, 0.9, 0.4, -0.1], privacy=0.02)
-        found = made.falling()
-        np.testing.assert_allclose(found.value, [1.0, 0.8, 0.8, 0.4, 0.0])
-        np.testing.assert_array_equal(found.privacy_error, made.privacy_error)
-        np.testing.assert_array_equal(found.sampling_error, made.sampling_error)
+        result = made.falling()
+        np.testing.assert_allclose(result.value, [1.0, 0.8, 0.8, 0.4, 0.0])
+        np.testing.assert_array_equal(result.privacy_error, made.privacy_error)
+        np.testing.assert_array_equal(result.sampling_error, made.sampling_error)
 
     def test_an_unknown_rate_leaves_the_others(self) -> None:
-        found = band([1.2, math.nan, 0.4]).falling().value
-        np.testing.assert_array_equal(found, [1.0, math.nan, 0.4])
+        result = band([1.2, math.nan, 0.4]).falling().value
+        np.testing.assert_array_equal(result, [1.0, math.nan, 0.4])
 
 
 class TestJson:
     def test_numbers_that_are_not_finite_are_null(self) -> None:
-        found = numbers(np.array([0.5, math.nan, math.inf, -math.inf, 2.0]))
-        assert found == [0.5, None, None, None, 2.0]
+        result = numbers(np.array([0.5, math.nan, math.inf, -math.inf, 2.0]))
+        assert result == [0.5, None, None, None, 2.0]
 
     def test_every_diagram_is_strict_json(self) -> None:
         rates, ends = band([0.9, math.nan]), np.array([0.0, 0.5], dtype=np.float64)
@@ -103,8 +103,8 @@ def reaching(threshold: Floats, label: int) -> Floats:
     return np.asarray(norm.sf(norm.ppf(threshold) - SEPARATION * (label - 0.5)))
 
 
-def positives_among(ours: Floats, theirs: Floats) -> Floats:
-    return SHARE * ours / (SHARE * ours + (1 - SHARE) * theirs)
+def positives_among(first: Floats, second: Floats) -> Floats:
+    return SHARE * first / (SHARE * first + (1 - SHARE) * second)
 
 
 def held(rates: Band, truth: Floats) -> float:
@@ -114,7 +114,7 @@ def held(rates: Band, truth: Floats) -> float:
 
 def coverage(protocol: ScoreHistogram, draws: int, records: int) -> Coverage:
     """Data sets drawn from a binormal population of AUC 0.8; the first threshold is no question."""
-    found = Coverage([], [], [], [])
+    result = Coverage([], [], [], [])
     for draw in range(draws):
         rng = np.random.default_rng([7, draw])
         labels = (rng.random(records) < SHARE).astype(np.int8)
@@ -126,18 +126,18 @@ def coverage(protocol: ScoreHistogram, draws: int, records: int) -> Coverage:
         assert roc is not None
         assert roc.false_positive_sampling is not None
         cut = slice(1, None)
-        ours, theirs = (reaching(roc.thresholds[cut], label) for label in (1, 0))
-        found.roc.append(held(part(roc.band), ours))
+        first, second = (reaching(roc.thresholds[cut], label) for label in (1, 0))
+        result.roc.append(held(part(roc.band), first))
         across = Band(
             roc.false_positive_rate, roc.false_positive_error, roc.false_positive_sampling
         )
-        found.false_positives.append(held(part(across), theirs))
+        result.false_positives.append(held(part(across), second))
         curve = histogram.precision_recall()
-        found.precision.append(held(part(curve.precision), positives_among(ours, theirs)))
+        result.precision.append(held(part(curve.precision), positives_among(first, second)))
         buckets = histogram.reliability()
         inside = [reaching(buckets.low, label) - reaching(buckets.high, label) for label in (1, 0)]
-        found.reliability.append(held(buckets.observed, positives_among(*inside)))
-    return found
+        result.reliability.append(held(buckets.observed, positives_among(*inside)))
+    return result
 
 
 def part(rates: Band) -> Band:
@@ -155,25 +155,40 @@ class TestCoverage:
     def test_bands_under_noise(self) -> None:
         """Epsilon 1, 2,000 records, 8 buckets: privacy and sampling matter alike."""
         protocol = ScoreHistogram("secure-sum", 1.0, height=8, buckets=8)
-        found = coverage(protocol, 250, 2000)
-        for rates in (found.roc, found.false_positives, found.precision, found.reliability):
+        coverages = coverage(protocol, 250, 2000)
+        for rates in (
+            coverages.roc,
+            coverages.false_positives,
+            coverages.precision,
+            coverages.reliability,
+        ):
             assert 0.92 <= np.mean(rates) <= 0.98
 
     def test_bands_with_as_many_buckets_as_are_supported(self) -> None:
         """Buckets of equal noisy depth: their totals hide a part of their noise, and reliability
         covers 98.6 %; what bands hold is not lost."""
-        found = coverage(ScoreHistogram("secure-sum", 1.0, height=8), 150, 2000)
-        for rates in (found.roc, found.false_positives, found.precision):
+        coverages = coverage(ScoreHistogram("secure-sum", 1.0, height=8), 150, 2000)
+        for rates in (coverages.roc, coverages.false_positives, coverages.precision):
             assert 0.92 <= np.mean(rates) <= 0.985
-        assert 0.95 <= np.mean(found.reliability) <= 0.995
+        assert 0.95 <= np.mean(coverages.reliability) <= 0.995
 
     def test_bands_of_sampling_alone(self) -> None:
         """Exact counts of 2,000 records in 80 buckets of 25: some hold one class alone."""
-        found = coverage(ScoreHistogram("exact-sum", height=10), 250, 2000)
-        for rates in (found.roc, found.false_positives, found.precision, found.reliability):
+        coverages = coverage(ScoreHistogram("exact-sum", height=10), 250, 2000)
+        for rates in (
+            coverages.roc,
+            coverages.false_positives,
+            coverages.precision,
+            coverages.reliability,
+        ):
             assert 0.92 <= np.mean(rates) <= 0.98
 
     def test_bands_of_reports_that_are_private_by_themselves(self) -> None:
-        found = coverage(ScoreHistogram("local", 4.0, buckets=4), 250, 2000)
-        for rates in (found.roc, found.false_positives, found.precision, found.reliability):
+        coverages = coverage(ScoreHistogram("local", 4.0, buckets=4), 250, 2000)
+        for rates in (
+            coverages.roc,
+            coverages.false_positives,
+            coverages.precision,
+            coverages.reliability,
+        ):
             assert 0.92 <= np.mean(rates) <= 0.98

@@ -49,11 +49,11 @@ def maps(draw: st.DrawFn) -> CalibrationMap:
     method = draw(st.sampled_from(sorted(METHODS)))
     if method == "platt":
         return CalibrationMap(method, Logistic(*(draw(st.floats(-50, 50)) for _ in range(2))))
-    places = sorted(draw(st.sets(st.floats(0, 1), min_size=1, max_size=8)))
+    knots = sorted(draw(st.sets(st.floats(0, 1), min_size=1, max_size=8)))
     if method == "isotonic":
-        values = sorted(draw(UNIT) for _ in places)
-        return CalibrationMap(method, Lines(np.array(places), np.array(values)))
-    edges = sorted({0.0, *places, 1.0})
+        values = sorted(draw(UNIT) for _ in knots)
+        return CalibrationMap(method, Lines(np.array(knots), np.array(values)))
+    edges = sorted({0.0, *knots, 1.0})
     values = [draw(UNIT) for _ in edges[1:]]
     return CalibrationMap(method, Steps(np.array(edges), np.array(values)))
 
@@ -83,20 +83,20 @@ def distorted(seed: int, cells: int, deviation: float) -> tuple[ScoreCells, Floa
 
 def calibration_error(scores: Floats, truth: Floats) -> float:
     """The expected calibration error in 15 buckets of equal width, against true probabilities."""
-    place = np.minimum((scores * 15).astype(int), 14)
-    return float(np.abs(np.bincount(place, scores - truth, 15)).sum() / scores.size)
+    index = np.minimum((scores * 15).astype(int), 14)
+    return float(np.abs(np.bincount(index, scores - truth, 15)).sum() / scores.size)
 
 
 def errors_of(
     method: str, buckets: int | None, cells: int, deviation: float, seeds: int = 6
 ) -> tuple[float, float]:
     """Calibration error and mean distance to the true probability, averaged over seeds."""
-    found = []
+    results = []
     for seed in range(seeds):
         counts, truth, scores = distorted(seed, cells, deviation)
         mapped = CalibrationMap.of(counts, method, buckets).transform(scores)
-        found.append((calibration_error(mapped, truth), float(np.abs(mapped - truth).mean())))
-    return float(np.mean([a for a, _ in found])), float(np.mean([b for _, b in found]))
+        results.append((calibration_error(mapped, truth), float(np.abs(mapped - truth).mean())))
+    return float(np.mean([a for a, _ in results])), float(np.mean([b for _, b in results]))
 
 
 @pytest.mark.parametrize("deviation", [0.0, 3.0])
@@ -160,14 +160,16 @@ def test_a_map_comes_back_from_json_bit_for_bit(made: CalibrationMap, scores: li
 def test_maps_give_probabilities_in_order_where_they_say_so(
     made: CalibrationMap, scores: list[float]
 ) -> None:
-    places = np.array(scores)
+    points = np.array(scores)
     if not isinstance(made.curve, Logistic):
-        own = made.curve.edges if isinstance(made.curve, Steps) else made.curve.knots
-        places = np.concatenate((places, own, np.nextafter(own, 0), np.nextafter(own, 1)))
-    found = made.transform(np.sort(places))
-    assert ((found >= 0) & (found <= 1)).all()
+        corners = made.curve.edges if isinstance(made.curve, Steps) else made.curve.knots
+        points = np.concatenate(
+            (points, corners, np.nextafter(corners, 0), np.nextafter(corners, 1))
+        )
+    result = made.transform(np.sort(points))
+    assert ((result >= 0) & (result <= 1)).all()
     if made.monotone:
-        assert (np.diff(found) >= 0).all()
+        assert (np.diff(result) >= 0).all()
 
 
 def test_steps_include_their_lower_edge_and_the_last_its_upper() -> None:
@@ -346,11 +348,11 @@ def test_it_works_in_a_pipeline() -> None:
     column = (truth**2)[:, None]
     pipeline = make_pipeline(FunctionTransformer(np.sqrt), Calibrator("binning"))
     pipeline.set_params(calibrator__method="isotonic")
-    found = pipeline.fit_transform(column, labels)
+    result = pipeline.fit_transform(column, labels)
     check_is_fitted(pipeline)
-    assert found.shape == (5000, 1)
-    assert np.abs(found[:, 0] - truth).mean() < 0.03
-    assert (clone(pipeline).fit(column, labels).transform(column) == found).all()
+    assert result.shape == (5000, 1)
+    assert np.abs(result[:, 0] - truth).mean() < 0.03
+    assert (clone(pipeline).fit(column, labels).transform(column) == result).all()
     assert "Calibrator(method='isotonic', buckets=None)" in repr(pipeline)
     assert "<style>" in pipeline._repr_html_()
 

@@ -105,20 +105,20 @@ def server_result(
     ],
 )
 def test_no_figure_is_told_that_says_nothing(found: ServerResult, reason: str) -> None:
-    told = found.published()
-    assert np.isnan(told.value)
-    assert reason in told.warnings[-1]
-    assert told.histogram is None
-    assert told.roc is None
+    reported = found.published()
+    assert np.isnan(reported.value)
+    assert reason in reported.warnings[-1]
+    assert reported.histogram is None
+    assert reported.roc is None
 
 
 def test_figures_that_say_something_are_told() -> None:
-    for found in (
+    for result in (
         server_result(0.5, 0.25),
         server_result(0.7, 0.01, 21.0, 10.0),
         server_result(1.0, 0.0),
     ):
-        assert found.published() is found
+        assert result.published() is result
     over = server_result(1.02, 0.03).published()
     assert over.estimate().value == 1
     assert over.warnings == (

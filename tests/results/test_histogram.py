@@ -43,9 +43,9 @@ def clients() -> Clients:
 
 
 def histogram_of(clients: Clients, protocol: ScoreHistogram, seed: int = 0) -> Histogram:
-    found = simulate(clients, protocol, SimulatedNoise(seed)).server_result.histogram
-    assert found is not None
-    return found
+    result = simulate(clients, protocol, SimulatedNoise(seed)).server_result.histogram
+    assert result is not None
+    return result
 
 
 def exact_counts(counts: Floats, buckets: int = 8) -> Histogram:
@@ -57,25 +57,25 @@ def exact_counts(counts: Floats, buckets: int = 8) -> Histogram:
 class TestAtAThreshold:
     @pytest.mark.parametrize("threshold", [0.11, 0.25, 0.5, 0.7321, 0.9])
     def test_rates_are_those_of_scikit_learn(self, threshold: float, clients: Clients) -> None:
-        found = evaluate(clients, EXACT).at(threshold)
-        assert found.keys() == REFERENCES.keys()
+        result = evaluate(clients, EXACT).at(threshold)
+        assert result.keys() == REFERENCES.keys()
         for name, reference in REFERENCES.items():
             expected = reference(clients.labels, clients.scores >= threshold)
-            assert found[name].value == pytest.approx(expected, abs=1e-4)
-            assert found[name].privacy_error == 0
-            assert found[name].approximation_error < 1e-4
+            assert result[name].value == pytest.approx(expected, abs=1e-4)
+            assert result[name].privacy_error == 0
+            assert result[name].approximation_error < 1e-4
 
     def test_everything_is_called_at_zero(self, clients: Clients) -> None:
-        found = evaluate(clients, EXACT).at(0.0)
-        assert found["recall"].value == 1
-        assert found["specificity"].value == 0
-        assert found["precision"].value == pytest.approx(0.4)
+        result = evaluate(clients, EXACT).at(0.0)
+        assert result["recall"].value == 1
+        assert result["specificity"].value == 0
+        assert result["precision"].value == pytest.approx(0.4)
 
     def test_nothing_is_called_at_one(self) -> None:
-        found = exact_counts(np.array([[0.0, 5.0], [4.0, 3.0]])).at(1.0)
-        assert found["recall"].value == 0
-        assert found["specificity"].value == 1
-        assert math.isnan(found["precision"].value)
+        result = exact_counts(np.array([[0.0, 5.0], [4.0, 3.0]])).at(1.0)
+        assert result["recall"].value == 0
+        assert result["specificity"].value == 1
+        assert math.isnan(result["precision"].value)
 
     @pytest.mark.parametrize("threshold", [-0.01, 1.01, math.nan])
     def test_thresholds_outside_are_refused(self, threshold: float) -> None:
@@ -94,8 +94,8 @@ class TestAtAThreshold:
             values = np.array([run[name].value for run in runs])
             errors = np.array([run[name].privacy_error for run in runs])
             assert values.std() == pytest.approx(errors.mean(), rel=0.22)
-            told = np.array([run[name].standard_error for run in runs])
-            assert np.mean(np.abs(values - exact) < 1.96 * told) > 0.88
+            reported = np.array([run[name].standard_error for run in runs])
+            assert np.mean(np.abs(values - exact) < 1.96 * reported) > 0.88
 
     def test_sampling_errors_are_those_of_exact_counts(self, clients: Clients) -> None:
         """Noise in a thousand almost empty cells is not taken for records."""
@@ -105,17 +105,17 @@ class TestAtAThreshold:
             histogram_of(few, ScoreHistogram("secure-sum", 1.0), seed).at(0.6) for seed in range(20)
         ]
         for name, rate in exact.items():
-            found = np.mean([run[name].sampling_error for run in noisy])
-            assert found == pytest.approx(rate.sampling_error, rel=0.15)
+            result = np.mean([run[name].sampling_error for run in noisy])
+            assert result == pytest.approx(rate.sampling_error, rel=0.15)
 
     @pytest.mark.parametrize("place", [0, 3, 7])
     def test_a_cut_in_the_middle_of_a_cell_may_be_anywhere_in_it(self, place: int) -> None:
         """The worst places of a class in the cell are one error away."""
         counts = np.arange(16.0).reshape(2, 8) + 1
-        found = exact_counts(counts).at((place + 0.5) / 8)["recall"]
+        result = exact_counts(counts).at((place + 0.5) / 8)["recall"]
         ends = [exact_counts(counts).at((place + step) / 8)["recall"].value for step in (0, 1)]
-        assert found.value == pytest.approx(np.mean(ends))
-        assert found.approximation_error == pytest.approx(abs(ends[0] - ends[1]) / 2)
+        assert result.value == pytest.approx(np.mean(ends))
+        assert result.approximation_error == pytest.approx(abs(ends[0] - ends[1]) / 2)
 
     def test_rounded_scores_are_as_wrong_as_said(self) -> None:
         """Scores of two decimals in cells of a 1/64, cut between 1,000 random places.
@@ -126,18 +126,18 @@ class TestAtAThreshold:
         rng = np.random.default_rng(2)
         labels = rng.integers(0, 2, 20_000)
         scores = np.round(np.clip(rng.normal(0.4 + 0.2 * labels, 0.2), 0, 1), 2)
-        held = Clients.from_arrays(scores, labels)
-        found = histogram_of(held, ScoreHistogram("exact-sum", height=6))
+        stored = Clients.from_arrays(scores, labels)
+        histogram = histogram_of(stored, ScoreHistogram("exact-sum", height=6))
         ratios = []
         for threshold in rng.uniform(0.1, 0.9, 1000).tolist():
-            rate = found.at(threshold)["recall"]
+            rate = histogram.at(threshold)["recall"]
             missed = rate.value - float(np.mean(scores[labels == 1] >= threshold))
             ratios.append((missed / rate.approximation_error) ** 2)
         assert 0.5 < np.mean(ratios) < 1.2
 
     def test_a_cut_between_cells_is_exact(self) -> None:
-        found = exact_counts(np.ones((2, 8))).at(0.375)
-        assert {rate.approximation_error for rate in found.values()} == {0.0}
+        result = exact_counts(np.ones((2, 8))).at(0.375)
+        assert {rate.approximation_error for rate in result.values()} == {0.0}
 
     def test_other_protocols_say_where_to_turn(self) -> None:
         result = evaluate(binormal_clients(60, 90, 3), tacit.FedAUC(1.0), seed=0)
@@ -158,33 +158,33 @@ class TestAreas:
         labels = np.array(data.draw(st.lists(st.integers(0, 1), min_size=size, max_size=size)))
         if not 0 < labels.sum() < size:
             return
-        held = Clients.from_arrays(scores, labels)
-        found = histogram_of(held, ScoreHistogram("exact-sum", height=height))
-        low, high = found.certain_range()
-        assert low - 1e-12 <= auc(held.scores, held.labels) <= high + 1e-12
+        stored = Clients.from_arrays(scores, labels)
+        histogram = histogram_of(stored, ScoreHistogram("exact-sum", height=height))
+        low, high = histogram.certain_range()
+        assert low - 1e-12 <= auc(stored.scores, stored.labels) <= high + 1e-12
 
     def test_the_certain_range_is_reached(self) -> None:
         """All pairs of a cell won, or all lost."""
-        found = exact_counts(np.array([[2.0, 3.0], [4.0, 1.0]]))
-        assert found.certain_range() == pytest.approx(((3 * 4) / 25, (3 * 5 + 2 * 4) / 25))
+        result = exact_counts(np.array([[2.0, 3.0], [4.0, 1.0]]))
+        assert result.certain_range() == pytest.approx(((3 * 4) / 25, (3 * 5 + 2 * 4) / 25))
 
     def test_one_class_has_no_range(self) -> None:
-        found = exact_counts(np.array([[2.0, 3.0], [0.0, 0.0]])).certain_range()
-        assert all(math.isnan(bound) for bound in found)
+        result = exact_counts(np.array([[2.0, 3.0], [0.0, 0.0]])).certain_range()
+        assert all(math.isnan(bound) for bound in result)
 
     @pytest.mark.parametrize("buckets", [20, 100])
     def test_areas_of_buckets_near_the_exact_one(self, buckets: int, clients: Clients) -> None:
-        found, exact = histogram_of(clients, EXACT), auc(clients.scores, clients.labels)
-        assert found.auc(buckets) == pytest.approx(exact, abs=0.1 / buckets**2 + 1e-4)
-        plain = found.auc(buckets, density=False)
-        assert abs(plain - exact) > 2 * abs(found.auc(buckets) - exact)
+        histogram, exact = histogram_of(clients, EXACT), auc(clients.scores, clients.labels)
+        assert histogram.auc(buckets) == pytest.approx(exact, abs=0.1 / buckets**2 + 1e-4)
+        plain = histogram.auc(buckets, density=False)
+        assert abs(plain - exact) > 2 * abs(histogram.auc(buckets) - exact)
 
     def test_average_precision_is_that_of_scikit_learn(self, clients: Clients) -> None:
         exact = sklearn.average_precision_score(clients.labels, clients.scores)
-        found = histogram_of(clients, EXACT).average_precision()
-        assert found.value == pytest.approx(exact, abs=1e-3)
-        assert found.privacy_error == 0
-        assert abs(found.value - exact) < 3 * max(found.approximation_error, 2e-4)
+        result = histogram_of(clients, EXACT).average_precision()
+        assert result.value == pytest.approx(exact, abs=1e-3)
+        assert result.privacy_error == 0
+        assert abs(result.value - exact) < 3 * max(result.approximation_error, 2e-4)
 
     def test_average_precision_under_noise(self, clients: Clients) -> None:
         """200 runs of a thousand almost empty cells: the spread's own error is 5 %.
@@ -197,10 +197,10 @@ class TestAreas:
         deep = ScoreHistogram("secure-sum", 1.0)
         runs = [histogram_of(few, deep, seed).average_precision() for seed in range(200)]
         values = np.array([run.value for run in runs])
-        told = float(np.mean([run.standard_error for run in runs]))
+        reported = float(np.mean([run.standard_error for run in runs]))
         assert values.std() == pytest.approx(np.mean([r.privacy_error for r in runs]), rel=0.25)
-        assert abs(values.mean() - exact) < told * (5 / math.sqrt(200) + 0.2)
-        assert np.mean(np.abs(values - exact) < 1.96 * told) > 0.88
+        assert abs(values.mean() - exact) < reported * (5 / math.sqrt(200) + 0.2)
+        assert np.mean(np.abs(values - exact) < 1.96 * reported) > 0.88
 
     def test_noise_does_not_move_the_certain_range(self, clients: Clients) -> None:
         """The mean of 60 runs; false alarm below 1e-6 for each end."""
@@ -214,15 +214,15 @@ class TestAreas:
 
 class TestCurves:
     def test_they_agree_with_scikit_learn(self, clients: Clients) -> None:
-        found = histogram_of(clients, EXACT)
-        roc, curve = found.roc(), found.precision_recall()
-        for place in range(0, roc.thresholds.size, 17):
-            called = clients.scores >= roc.thresholds[place]
+        histogram = histogram_of(clients, EXACT)
+        roc, curve = histogram.roc(), histogram.precision_recall()
+        for index in range(0, roc.thresholds.size, 17):
+            called = clients.scores >= roc.thresholds[index]
             for name, value in (
-                ("recall", roc.true_positive_rate[place]),
-                ("recall", curve.recall.value[place]),
-                ("specificity", 1 - roc.false_positive_rate[place]),
-                ("precision", curve.precision.value[place]),
+                ("recall", roc.true_positive_rate[index]),
+                ("recall", curve.recall.value[index]),
+                ("specificity", 1 - roc.false_positive_rate[index]),
+                ("precision", curve.precision.value[index]),
             ):
                 assert value == pytest.approx(REFERENCES[name](clients.labels, called), abs=1e-9)
 
@@ -232,13 +232,13 @@ class TestCurves:
         assert diagram.high[-1] == 1
         np.testing.assert_array_equal(diagram.low[1:], diagram.high[:-1])
         assert diagram.records.sum() == clients.records
-        for place in range(0, diagram.low.size, 23):
-            inside = (clients.scores >= diagram.low[place]) & (clients.scores < diagram.high[place])
-            assert diagram.records[place] == inside.sum()
+        for index in range(0, diagram.low.size, 23):
+            inside = (clients.scores >= diagram.low[index]) & (clients.scores < diagram.high[index])
+            assert diagram.records[index] == inside.sum()
             share = clients.labels[inside].mean()
-            assert diagram.observed.value[place] == pytest.approx(share)
+            assert diagram.observed.value[index] == pytest.approx(share)
             mean = clients.scores[inside].mean()
-            assert diagram.predicted[place] == pytest.approx(mean, abs=2**-14)
+            assert diagram.predicted[index] == pytest.approx(mean, abs=2**-14)
 
     def test_a_bucket_of_one_class_is_not_certain(self) -> None:
         counts = np.array([[10.0, 0.0, 9.0, 12.0], [0.0, 11.0, 1.0, 0.0]])
@@ -248,23 +248,23 @@ class TestCurves:
         assert (high - low > 0.1).all()
 
     def test_curves_of_noisy_counts_fall(self, clients: Clients) -> None:
-        found = histogram_of(clients.part(0, 2), NOISY)
-        roc = found.roc()
+        histogram = histogram_of(clients.part(0, 2), NOISY)
+        roc = histogram.roc()
         for rates in (roc.true_positive_rate, roc.false_positive_rate):
             assert (np.diff(rates) <= 0).all()
             assert rates[0] == 1
             assert rates.min() >= 0
-        assert roc.thresholds.size == found.starts.size <= found.buckets
+        assert roc.thresholds.size == histogram.starts.size <= histogram.buckets
 
     def test_variances_are_those_of_the_noise(self, clients: Clients) -> None:
-        found = histogram_of(clients, NOISY)
+        histogram = histogram_of(clients, NOISY)
         weights = np.random.default_rng(0).normal(size=(5, 2, 128))
-        expected = found.noise.variance_of(weights.reshape(5, 256), found.counts.ravel())
-        np.testing.assert_allclose(found.variance(weights), expected)
-        ours, theirs = np.zeros((2, 128)), np.zeros((2, 128))
-        ours[0], theirs[1] = 1.0, 1.0
-        assert found.variance(ours) == pytest.approx(float(found.variance(theirs)))
-        assert found.variance(ours) > 0
+        expected = histogram.noise.variance_of(weights.reshape(5, 256), histogram.counts.ravel())
+        np.testing.assert_allclose(histogram.variance(weights), expected)
+        first, second = np.zeros((2, 128)), np.zeros((2, 128))
+        first[0], second[1] = 1.0, 1.0
+        assert histogram.variance(first) == pytest.approx(float(histogram.variance(second)))
+        assert histogram.variance(first) > 0
 
 
 class TestShown:
@@ -280,8 +280,8 @@ class TestShown:
     )
     def test_results_are_strict_json(self, protocol: ScoreHistogram) -> None:
         for seed in range(3):
-            held = binormal_clients(300, 500, 5, seed=seed)
-            made = evaluate(held, protocol, noise=SimulatedNoise(seed)).to_dict()
+            stored = binormal_clients(300, 500, 5, seed=seed)
+            made = evaluate(stored, protocol, noise=SimulatedNoise(seed)).to_dict()
             again = json.loads(json.dumps(made, allow_nan=False))
             assert again == made
 
@@ -309,8 +309,8 @@ class TestShown:
         rows = dict(result.to_rows())
         half = result.at(0.5)["precision"]
         low, high = half.interval(0.95)
-        told = f"{half.value:.4f}, 95 % interval (these records) {low:.4f} to {high:.4f}"
-        assert rows["precision at 0.5"] == told
+        message = f"{half.value:.4f}, 95 % interval (these records) {low:.4f} to {high:.4f}"
+        assert rows["precision at 0.5"] == message
         assert result.histogram is not None
         assert rows["average precision"].startswith(
             f"{result.histogram.average_precision().value:.4f}, 95 % interval (these records) 0."
@@ -342,9 +342,14 @@ def test_figures_of_exact_counts_come_from_the_finest_cells() -> None:
     clients = Clients.split(crowded, labels, 10, seed=0)
     protocol = ScoreHistogram("exact-sum", buckets=4)
     histogram = histogram_of(clients, protocol)
-    kept = clients.scores, clients.labels
-    brier, average = sklearn.brier_score_loss(kept[1], kept[0]), sklearn.average_precision_score
+    remaining = clients.scores, clients.labels
+    brier, average = (
+        sklearn.brier_score_loss(remaining[1], remaining[0]),
+        sklearn.average_precision_score,
+    )
     assert histogram.calibration().brier == pytest.approx(brier, abs=2e-5)
-    assert histogram.average_precision().value == pytest.approx(average(kept[1], kept[0]), abs=3e-3)
+    assert histogram.average_precision().value == pytest.approx(
+        average(remaining[1], remaining[0]), abs=3e-3
+    )
     noisy = histogram_of(clients, ScoreHistogram("secure-sum", 1.0, buckets=4))
     assert noisy.finest is noisy.cells

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
-from tacit.results.integrity import canonical, federation_entry, fingerprint, sealed
+from tacit.results.integrity import canonical, federation_entry, fingerprint, with_fingerprint
 from tests.federations import binormal_clients
 from tests.reporting.examples import content
 
@@ -48,13 +48,13 @@ def test_whole_numbers_are_the_same_as_integers_and_as_floats(made: dict[str, An
     assert canonical(spelled) == canonical(made)
 
 
-def paths(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def paths(value: Any, position: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The places of all plain values."""
     if isinstance(value, dict):
-        return [p for key, entry in value.items() for p in paths(entry, (*place, key))]
+        return [p for key, entry in value.items() for p in paths(entry, (*position, key))]
     if isinstance(value, list):
-        return [p for index, entry in enumerate(value) for p in paths(entry, (*place, index))]
-    return [place]
+        return [p for index, entry in enumerate(value) for p in paths(entry, (*position, index))]
+    return [position]
 
 
 def test_any_change_of_a_value_is_noticed() -> None:
@@ -63,10 +63,10 @@ def test_any_change_of_a_value_is_noticed() -> None:
         if [*way, last] == ["fingerprint"]:
             continue
         other = copy.deepcopy(whole)
-        place = other
+        node = other
         for key in way:
-            place = place[key]
-        place[last] = "changed"
+            node = node[key]
+        node[last] = "changed"
         assert fingerprint(other) != whole["fingerprint"], (way, last)
 
 
@@ -80,7 +80,7 @@ def test_a_missing_or_additional_entry_is_noticed() -> None:
 
 def test_sealing_again_changes_nothing() -> None:
     whole = content("fedauc")
-    assert sealed(whole) == whole
+    assert with_fingerprint(whole) == whole
 
 
 def test_a_number_that_is_not_finite_has_no_fingerprint() -> None:

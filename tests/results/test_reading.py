@@ -22,21 +22,21 @@ def written(folder: Path, name: str, made: Any) -> str:
 
 def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
     made = content("histogram")
-    (found,) = read_results([written(tmp_path, "first.json", made)])
-    assert found.content == made
-    assert found.label == "first"
+    (result,) = read_results([written(tmp_path, "first.json", made)])
+    assert result.content == made
+    assert result.label == "first"
     estimate = evaluation("histogram").auc
-    assert found.estimate.value == estimate.value
-    assert found.estimate.interval == pytest.approx(tuple(estimate.interval()), abs=1e-15)
+    assert result.estimate.value == estimate.value
+    assert result.estimate.interval == pytest.approx(tuple(estimate.interval()), abs=1e-15)
     wider = tuple(estimate.interval(about="population"))
-    assert found.estimate.population_interval == pytest.approx(wider, abs=1e-15)
+    assert result.estimate.population_interval == pytest.approx(wider, abs=1e-15)
 
 
 def test_files_of_one_name_are_told_apart_by_their_paths(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
     paths = [written(tmp_path / f, "same.json", content("fedauc")) for f in ("a", "b")]
-    assert [found.label for found in read_results(paths)] == paths
+    assert [result.label for result in read_results(paths)] == paths
 
 
 EDITED = copy.deepcopy(content("fedauc"))

@@ -46,8 +46,8 @@ def test_the_rates_agree_with_the_curves_beside_them() -> None:
     assert rates["thresholds"] == curve["thresholds"] == roc["thresholds"]
     assert rates["recall"] == curve["recall"] == roc["true_positive_rate"]
     assert rates["precision"] == curve["precision"]
-    wanted = [1 - rate for rate in roc["false_positive_rate"]]
-    assert rates["specificity"] == pytest.approx(wanted, abs=1e-12)
+    expected = [1 - rate for rate in roc["false_positive_rate"]]
+    assert rates["specificity"] == pytest.approx(expected, abs=1e-12)
     for end in ("low", "high"):
         assert roc[f"true_positive_rate_{end}"] == rates[f"recall_{end}"]
 
@@ -70,13 +70,13 @@ def test_a_curve_with_class_sizes_has_the_exact_rates() -> None:
     edges = np.linspace(0, 1, 21)[:-1]
     cells = np.searchsorted(edges, scores, side="right") - 1
     counts = [np.bincount(cells[labels == label], minlength=20) for label in (1, 0)]
-    up, across = (counts_from_thresholds(own) / own.sum() for own in counts)
+    up, across = (counts_from_thresholds(part) / part.sum() for part in counts)
     none = np.zeros(20)
-    found = rates_of_curve(Curve(edges, across, up, none, none), 300, 700)
-    entry = rates_entry(edges, found)
+    rates = rates_of_curve(Curve(edges, across, up, none, none), 300, 700)
+    entry = rates_entry(edges, rates)
     for index, threshold in enumerate(edges):
         for name, value in naive(scores, labels, threshold).items():
-            assert found[name].value[index] == pytest.approx(value, nan_ok=True)
+            assert rates[name].value[index] == pytest.approx(value, nan_ok=True)
     assert entry["recall_low"] == entry["recall"]
     assert set(entry["precision_low"]) == {None}
     assert entry.keys() == {"thresholds"} | {
@@ -89,6 +89,6 @@ def test_without_class_sizes_only_the_curve_s_own_rates_are_known(
     sizes: tuple[float, float],
 ) -> None:
     rates, none = np.array([0.9, 0.2]), np.zeros(2)
-    found = rates_of_curve(Curve(np.array([0.0, 0.5]), rates, rates, none, none), *sizes)
-    assert np.isnan([found[name].value for name in ("precision", "accuracy", "f1")]).all()
-    assert found["recall"].value.tolist() == [0.9, 0.2]
+    result = rates_of_curve(Curve(np.array([0.0, 0.5]), rates, rates, none, none), *sizes)
+    assert np.isnan([result[name].value for name in ("precision", "accuracy", "f1")]).all()
+    assert result["recall"].value.tolist() == [0.9, 0.2]

@@ -26,35 +26,35 @@ def two_models(records: int = 3000) -> tuple[Clients, Clients]:
 
 def test_one_spend_gives_three_figures_that_agree() -> None:
     first, second = two_models()
-    found = compare(first, second, FedAUC(2.0), seed=1, exact=True)
-    assert found.spent == tacit.Cost(2.0, adjacency=tacit.Adjacency.LABEL)
-    assert found.exact == (exact_auc(first), exact_auc(second))
-    apart = found.first.value - found.second.value
-    assert found.difference.value == pytest.approx(apart, abs=1e-12)
-    assert found.difference.standard_error < found.first.standard_error / 3
-    assert found.run.noise == "simulated"
-    assert found.run.simulated
-    assert any("simulation" in warning for warning in found.run.warnings)
+    comparison = compare(first, second, FedAUC(2.0), seed=1, exact=True)
+    assert comparison.spent == tacit.Cost(2.0, adjacency=tacit.Adjacency.LABEL)
+    assert comparison.exact == (exact_auc(first), exact_auc(second))
+    apart = comparison.first.value - comparison.second.value
+    assert comparison.difference.value == pytest.approx(apart, abs=1e-12)
+    assert comparison.difference.standard_error < comparison.first.standard_error / 3
+    assert comparison.run.noise == "simulated"
+    assert comparison.run.simulated
+    assert any("simulation" in warning for warning in comparison.run.warnings)
 
 
 @pytest.mark.parametrize("form", ["clients", "array", "second"])
 def test_the_second_model_may_come_in_three_forms(form: str) -> None:
     first, second = two_models(300)
-    given: Any = {"clients": second, "array": second.scores, "second": None}[form]
-    held = replace(first, second=second.scores) if form == "second" else first
-    found = compare(held, given, FedAUC(1.0), seed=1, exact=True)
-    assert found.exact == (exact_auc(first), exact_auc(second))
+    inputs: Any = {"clients": second, "array": second.scores, "second": None}[form]
+    stored = replace(first, second=second.scores) if form == "second" else first
+    comparison = compare(stored, inputs, FedAUC(1.0), seed=1, exact=True)
+    assert comparison.exact == (exact_auc(first), exact_auc(second))
 
 
 def test_real_records_get_noise_from_the_system() -> None:
     first, second = two_models(200)
-    found = compare(first, second, FedAUC(5.0), federation="three sites")
-    assert found.run.noise == "system"
-    assert not found.run.simulated
-    assert found.run.time is not None
-    told = found.to_dict()
-    assert told["federation"]["name"] == "three sites"
-    assert [one["name"] for one in told["participants"]] == ["north", "south", "west"]
+    comparison = compare(first, second, FedAUC(5.0), federation="three sites")
+    assert comparison.run.noise == "system"
+    assert not comparison.run.simulated
+    assert comparison.run.time is not None
+    content = comparison.to_dict()
+    assert content["federation"]["name"] == "three sites"
+    assert [one["name"] for one in content["participants"]] == ["north", "south", "west"]
 
 
 def test_flipped_labels_serve_further_comparisons() -> None:
@@ -69,14 +69,14 @@ def test_flipped_labels_serve_further_comparisons() -> None:
 
 def test_the_json_is_sealed_and_complete() -> None:
     first, second = two_models()
-    found = compare(first, second, FedAUC(1.0), seed=1, names=("new", "old"), exact=True)
-    told = found.to_dict()
-    assert told["schema"] == "tacit-comparison/1"
-    assert told["fingerprint"] == fingerprint(told)
-    assert (told["first"]["name"], told["second"]["name"]) == ("new", "old")
-    assert told["difference"]["value"] == found.difference.value
-    assert told["spent"] == {"epsilon": 1.0, "delta": 0.0, "adjacency": "label"}
-    assert "exact" in told["first"]
+    comparison = compare(first, second, FedAUC(1.0), seed=1, names=("new", "old"), exact=True)
+    content = comparison.to_dict()
+    assert content["schema"] == "tacit-comparison/1"
+    assert content["fingerprint"] == fingerprint(content)
+    assert (content["first"]["name"], content["second"]["name"]) == ("new", "old")
+    assert content["difference"]["value"] == comparison.difference.value
+    assert content["spent"] == {"epsilon": 1.0, "delta": 0.0, "adjacency": "label"}
+    assert "exact" in content["first"]
     assert "exact" not in compare(first, second, FedAUC(1.0), seed=1).to_dict()["first"]
 
 
@@ -97,21 +97,21 @@ def test_false_alarms_are_as_rare_as_stated() -> None:
     """
     first, second = two_models(2000)
     both = replace(first, second=second.scores)
-    found = repeat_results(both, ComparedAUC(1.0), 4000, seed=3)
-    alarms = 4000 - int(found.covers(exact_auc(first) - exact_auc(second)).sum())
+    repeated = repeat_results(both, ComparedAUC(1.0), 4000, seed=3)
+    alarms = 4000 - int(repeated.covers(exact_auc(first) - exact_auc(second)).sum())
     assert 137 <= alarms <= 263
-    narrow = replace(found, privacy_error=0.7 * found.privacy_error)
+    narrow = replace(repeated, privacy_error=0.7 * repeated.privacy_error)
     assert 4000 - int(narrow.covers(exact_auc(first) - exact_auc(second)).sum()) > 500
 
 
 def test_a_comparison_without_signal_has_no_verdict() -> None:
     first = Clients.split(np.arange(6) / 6, [0, 1] * 3, 2, seed=0)
-    found = [compare(first, -first.scores, FedAUC(0.01), seed=seed) for seed in range(20)]
-    silent = [one for one in found if not one.has_signal]
+    results = [compare(first, -first.scores, FedAUC(0.01), seed=seed) for seed in range(20)]
+    silent = [one for one in results if not one.has_signal]
     assert silent
     assert all(one.better() == "" for one in silent)
-    told = silent[0].to_dict()
-    assert told["difference"]["value"] is None
+    content = silent[0].to_dict()
+    assert content["difference"]["value"] is None
     assert "not enough signal" in dict(silent[0].to_rows())["first less second"]
     assert "not enough signal" in silent[0]._repr_html_()
 
@@ -120,9 +120,9 @@ def refused() -> list[tuple[Any, Any, Any, str]]:
     first, second = two_models(30)
     labels = first.labels.copy()
     labels[3] = 1 - labels[3]
-    place = f"different labels in {first.place(3)}"
+    message = f"different labels in {first.location(3)}"
     return [
-        (replace(second, labels=labels), FedAUC(1.0), {}, place),
+        (replace(second, labels=labels), FedAUC(1.0), {}, message),
         (second.part(0, 2), FedAUC(1.0), {}, "same clients with the same records"),
         (second.scores[:-1], FedAUC(1.0), {}, "30 scores but 29 second values"),
         (None, FedAUC(1.0), {}, "second model's scores"),

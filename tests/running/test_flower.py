@@ -41,16 +41,16 @@ from tacit.running.session.service import PartyDesk, read_identity
 from tacit.running.simulation import simulate
 from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation
 
-QUIET = "fewest = 2\ndeadline = 10.0\nretries = 1\n"
+QUIET = "min_clients = 2\ndeadline = 10.0\nretries = 1\n"
 
 
 @pytest.fixture(autouse=True)
 def task() -> Iterator[None]:
     """Flower lets a running task make messages; this pretends to be one."""
-    held = (TaskIdentity._task_id, TaskIdentity._run_id, TaskIdentity._node_id)
+    stored = (TaskIdentity._task_id, TaskIdentity._run_id, TaskIdentity._node_id)
     TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
     yield
-    TaskIdentity._task_id, TaskIdentity._run_id, TaskIdentity._node_id = held
+    TaskIdentity._task_id, TaskIdentity._run_id, TaskIdentity._node_id = stored
 
 
 class Clock:
@@ -69,9 +69,9 @@ class Clock:
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    own = Clock()
-    monkeypatch.setattr(flower, "time", own)
-    return own
+    part = Clock()
+    monkeypatch.setattr(flower, "time", part)
+    return part
 
 
 Answer = Callable[[Any, Any], Any]
@@ -87,10 +87,10 @@ class Grid:
         lost: Callable[[int, str, int], bool] = lambda node, kind, count: False,
     ) -> None:
         self.contexts = {
-            100 + place: Context(
-                1, 100 + place, {"party": str(home / name / "party.toml")}, RecordDict({}), {}
+            100 + index: Context(
+                1, 100 + index, {"party": str(home / name / "party.toml")}, RecordDict({}), {}
             )
-            for place, name in enumerate(names)
+            for index, name in enumerate(names)
         }
         self.lost, self.sent = lost, 0
         self.counts: dict[tuple[int, str], int] = {}
@@ -156,7 +156,7 @@ def test_a_run_over_flower_finds_what_the_simulation_finds(
 ) -> None:
     identity = federation(tmp_path, DEPLOYABLE[name], limit='epsilon = inf\nadjacency = "label"')
     silent = PartyDesk.answer
-    monkeypatch.setattr(PartyDesk, "answer", lambda desk, letter: silent(desk, letter, NoNoise()))
+    monkeypatch.setattr(PartyDesk, "answer", lambda desk, message: silent(desk, message, NoNoise()))
     coordinator, lines, journal = conducted(tmp_path, identity, Grid(tmp_path))
     protocol = Plan.read(tmp_path / "plan.toml").protocol
     expected = simulate(pooled(tmp_path), protocol, NoNoise())
@@ -184,7 +184,7 @@ def test_the_server_app_writes_a_sealed_result(tmp_path: Path) -> None:
 
 def test_a_message_that_went_unanswered_is_sent_again(tmp_path: Path) -> None:
     identity = federation(tmp_path, FEDAUC, extra=QUIET)
-    grid = Grid(tmp_path, lost=lambda node, kind, count: kind == flower.LETTER and count == 0)
+    grid = Grid(tmp_path, lost=lambda node, kind, count: kind == flower.MESSAGE and count == 0)
     coordinator, _, _ = conducted(tmp_path, identity, grid)
     assert coordinator.active == (0, 1, 2)
     with Ledger(tmp_path / "a" / "ledger.db") as book:
@@ -193,7 +193,7 @@ def test_a_message_that_went_unanswered_is_sent_again(tmp_path: Path) -> None:
 
 def test_who_never_answers_is_left_out_and_named(tmp_path: Path) -> None:
     identity = federation(tmp_path, FEDAUC, extra=QUIET)
-    grid = Grid(tmp_path, lost=lambda node, kind, count: node == 101 and kind == flower.LETTER)
+    grid = Grid(tmp_path, lost=lambda node, kind, count: node == 101 and kind == flower.MESSAGE)
     coordinator, lines, journal = conducted(tmp_path, identity, grid)
     assert coordinator.active == (0, 2)
     assert "silent: b" in lines[3]
@@ -204,7 +204,7 @@ def test_who_never_answers_is_left_out_and_named(tmp_path: Path) -> None:
 
 def test_a_party_lost_in_the_middle_ends_the_run_or_begins_it_again(tmp_path: Path) -> None:
     def lost(node: int, kind: str, count: int) -> bool:
-        return node == 101 and kind == flower.LETTER and count > 0
+        return node == 101 and kind == flower.MESSAGE and count > 0
 
     identity = federation(tmp_path, FEDAUC, extra=QUIET)
     with pytest.raises(LostPartyError):
@@ -217,15 +217,15 @@ def test_a_party_lost_in_the_middle_ends_the_run_or_begins_it_again(tmp_path: Pa
 
 
 def test_too_few_nodes_end_the_run_in_time(tmp_path: Path) -> None:
-    identity = federation(tmp_path, FEDAUC, extra="fewest = 3\ndeadline = 1.0\n")
+    identity = federation(tmp_path, FEDAUC, extra="min_clients = 3\ndeadline = 1.0\n")
     with pytest.raises(RunError, match="3 parties are needed, and 2 came within 1 seconds"):
         conducted(tmp_path, identity, Grid(tmp_path, "ab"))
 
 
 def test_a_node_of_another_plan_does_not_take_part(tmp_path: Path) -> None:
     identity = federation(tmp_path, FEDAUC, extra=QUIET)
-    own = tmp_path / "b" / "plan.toml"
-    own.write_text((tmp_path / "plan.toml").read_text().replace("1.0\nalloc", "3.0\nalloc"))
+    part = tmp_path / "b" / "plan.toml"
+    part.write_text((tmp_path / "plan.toml").read_text().replace("1.0\nalloc", "3.0\nalloc"))
     party = tmp_path / "b" / "party.toml"
     party.write_text(party.read_text().replace("../plan.toml", "plan.toml"))
     coordinator, lines, _ = conducted(tmp_path, identity, Grid(tmp_path))
@@ -255,11 +255,11 @@ def test_what_a_node_says_is_checked(tmp_path: Path, change: dict[str, Any], pro
     federation(tmp_path, FEDAUC)
     plan = Plan.read(tmp_path / "plan.toml")
     nodes = flower.Nodes(Grid(tmp_path), plan, lambda line: None)
-    nodes.places[0] = 100
+    nodes.node_of[0] = 100
     words = {"version": VERSION, "digest": plan.agreement().digest, "place": 1} | change
-    told = nodes._problem(words)
-    assert told is not None
-    assert problem in told
+    reported = nodes._problem(words)
+    assert reported is not None
+    assert problem in reported
 
 
 def test_nobody_takes_the_seat_of_another(tmp_path: Path) -> None:
@@ -278,8 +278,8 @@ def test_nobody_takes_the_seat_of_another(tmp_path: Path) -> None:
     said = {"version": VERSION, "digest": digest, "place": 0}
     assert nodes._problem({**said, "signature": a.sign(signed)}) is None
     for signature in (b.sign(signed), *elsewhere):
-        told = nodes._problem({**said, "signature": signature})
-        assert told == "its greeting is not signed by the party that it names"
+        reported = nodes._problem({**said, "signature": signature})
+        assert reported == "its greeting is not signed by the party that it names"
 
 
 def test_a_letter_prints_no_control_character_on_its_readers_screen(
@@ -290,35 +290,35 @@ def test_a_letter_prints_no_control_character_on_its_readers_screen(
     plan = Plan.read(tmp_path / "plan.toml")
     hostile = "\x1b]0;owned\x07\ntacit: the message was answered"
     query = Query(unary_reports, plan.protocol, {"clients": 3, "height": hostile})
-    letter = SignedMessage(Kind.ASK, bytes(16), 0, COORDINATOR, 0, encode_query(query))
-    content = flower.enclosed(letter.sealed(plan.agreement(), identity))
+    message = SignedMessage(Kind.ASK, bytes(16), 0, COORDINATOR, 0, encode_query(query))
+    content = flower.enclosed(message.signed(plan.agreement(), identity))
     PartyDesk.open(tmp_path / "a" / "party.toml").set_limit()
-    Grid(tmp_path).push_messages([Message(content, 100, flower.LETTER)])
+    Grid(tmp_path).push_messages([Message(content, 100, flower.MESSAGE)])
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("tacit: a message was refused: ")
     assert line.isprintable()
 
 
 def test_messages_without_a_letter_are_refused(tmp_path: Path) -> None:
-    empty = Message(RecordDict({}), dst_node_id=1, message_type=flower.LETTER)
-    with pytest.raises(SignedMessageError, match="holds no message"):
+    empty = Message(RecordDict({}), dst_node_id=1, message_type=flower.MESSAGE)
+    with pytest.raises(SignedMessageError, match="holds no message of a session"):
         flower.message_in(empty)
     answered = Message(
         RecordDict({flower.SAID: ConfigRecord({"refused": "it is not ready"})}),
         dst_node_id=1,
-        message_type=flower.LETTER,
+        message_type=flower.MESSAGE,
     )
     with pytest.raises(SignedMessageError, match="it did not answer: it is not ready"):
         flower.message_in(answered)
     rude = Message(
         RecordDict({flower.SAID: ConfigRecord({"refused": "\x1b[2J" * 1_000_000})}),
         dst_node_id=1,
-        message_type=flower.LETTER,
+        message_type=flower.MESSAGE,
     )
-    with pytest.raises(SignedMessageError, match=r"it did not answer: \\x1b\[2J") as told:
+    with pytest.raises(SignedMessageError, match=r"it did not answer: \\x1b\[2J") as caught:
         flower.message_in(rude)
-    assert str(told.value).isprintable()
-    assert len(str(told.value)) < 1000
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 1000
 
 
 def test_a_party_without_its_files_says_only_that_it_is_not_ready(
@@ -357,11 +357,11 @@ def test_no_text_of_an_unforeseen_error_leaves_a_party(
 @pytest.mark.parametrize("size", [0, 1, flower.MAX_WHOLE_BYTES, flower.MAX_WHOLE_BYTES + 1])
 def test_letters_arrive_whole_and_in_parts(size: int) -> None:
     """Large ones as an array, which Flower sends in parts."""
-    letter = bytes(range(256)) * (size // 256 + 1)
-    content = flower.enclosed(letter[:size])
+    message = bytes(range(256)) * (size // 256 + 1)
+    content = flower.enclosed(message[:size])
     assert (
         flower.message_in(Message(content, dst_node_id=1, message_type="query.letter"))
-        == (letter[:size])
+        == (message[:size])
     )
     assert bool(content.array_records) == (size > flower.MAX_WHOLE_BYTES)
 

@@ -31,11 +31,11 @@ AREAS = (0.7, 0.8, 0.85)
 def three_groups(records: int = 2000, seed: int = 0) -> tuple[Clients, Groups]:
     """Groups of different AUCs, mixed at five clients."""
     parts = [
-        binormal_scores(records // 3, records - records // 3, area, seed=seed + place)
-        for place, area in enumerate(AREAS)
+        binormal_scores(records // 3, records - records // 3, area, seed=seed + index)
+        for index, area in enumerate(AREAS)
     ]
-    scores = np.concatenate([own[0] for own in parts])
-    labels = np.concatenate([own[1] for own in parts])
+    scores = np.concatenate([part[0] for part in parts])
+    labels = np.concatenate([part[1] for part in parts])
     values = np.repeat(["a", "b", "c"], records)
     order = np.random.default_rng(seed).permutation(values.size)
     ids = np.random.default_rng(seed + 1).integers(0, 5, values.size)
@@ -45,14 +45,14 @@ def three_groups(records: int = 2000, seed: int = 0) -> tuple[Clients, Groups]:
 
 def test_every_group_is_evaluated_on_its_own_records() -> None:
     clients, groups = three_groups()
-    found = evaluate_groups(clients, groups, ExactAUC())
-    for place, name in enumerate(groups.names):
-        expected = exact_auc(groups.members(clients, place))
-        assert found[name].estimate.value == expected
-        assert found[name].records == 2000
-    spread = found.spread()
+    grouped = evaluate_groups(clients, groups, ExactAUC())
+    for index, name in enumerate(groups.names):
+        expected = exact_auc(groups.members(clients, index))
+        assert grouped[name].estimate.value == expected
+        assert grouped[name].records == 2000
+    spread = grouped.spread()
     assert spread is not None
-    values = [group.estimate.value for group in found.groups]
+    values = [group.estimate.value for group in grouped.groups]
     assert spread.value == spread.low == spread.high == pytest.approx(max(values) - min(values))
     assert (spread.highest, spread.lowest) == ("c", "a")
 
@@ -60,10 +60,10 @@ def test_every_group_is_evaluated_on_its_own_records() -> None:
 @pytest.mark.parametrize("protocol", [FedAUC(1.5), DPAUC(1.5), ScoreHistogram(epsilon=1.5)])
 def test_all_groups_together_cost_what_one_evaluation_does(protocol: FedAUC) -> None:
     clients, groups = three_groups()
-    found = evaluate_groups(clients, groups, protocol, seed=1)
-    assert found.spent.epsilon == pytest.approx(1.5, rel=1e-12)
-    assert found.spent.adjacency == protocol.guarantee.adjacency
-    assert found.to_dict()["spent"]["epsilon"] == found.spent.epsilon
+    grouped = evaluate_groups(clients, groups, protocol, seed=1)
+    assert grouped.spent.epsilon == pytest.approx(1.5, rel=1e-12)
+    assert grouped.spent.adjacency == protocol.guarantee.adjacency
+    assert grouped.to_dict()["spent"]["epsilon"] == grouped.spent.epsilon
 
 
 def test_groups_draw_independent_noise() -> None:
@@ -71,16 +71,16 @@ def test_groups_draw_independent_noise() -> None:
     scores, labels = binormal_scores(300, 700, 0.8, seed=1)
     twice = Clients.from_arrays(np.tile(scores, 2), np.tile(labels, 2))
     groups = Groups.from_arrays(np.repeat([0, 1], 1000))
-    found = evaluate_groups(twice, groups, FedAUC(1.0), seed=5)
-    assert found["0"].estimate.value != found["1"].estimate.value
+    grouped = evaluate_groups(twice, groups, FedAUC(1.0), seed=5)
+    assert grouped["0"].estimate.value != grouped["1"].estimate.value
 
 
 def test_clients_without_a_group_are_not_asked() -> None:
     clients = Clients.from_arrays(np.arange(12) / 12, [0, 1] * 6, ["a"] * 6 + ["b"] * 6)
     groups = Groups.from_arrays(["x"] * 8 + ["y"] * 4)
-    found = evaluate_groups(clients, groups, FedAUC(8.0), seed=1)
-    evaluations = [group.evaluation for group in found.groups]
-    assert [own.participants for own in evaluations if own is not None] == [("a", "b"), ("b",)]
+    grouped = evaluate_groups(clients, groups, FedAUC(8.0), seed=1)
+    evaluations = [group.evaluation for group in grouped.groups]
+    assert [part.participants for part in evaluations if part is not None] == [("a", "b"), ("b",)]
 
 
 def test_small_groups_are_silent_or_wide() -> None:
@@ -92,25 +92,27 @@ def test_small_groups_are_silent_or_wide() -> None:
     values[[*np.flatnonzero(labels == 0)[4:6], *np.flatnonzero(labels == 1)[:2]]] = "four"
     clients = Clients.from_arrays(scores, labels)
     for seed in range(20):
-        found = evaluate_groups(clients, Groups.from_arrays(values), FedAUC(1.0), seed, exact=True)
-        assert found["one"].evaluation is None
-        assert "at least two records, got 1" in found["one"].reason
+        grouped = evaluate_groups(
+            clients, Groups.from_arrays(values), FedAUC(1.0), seed, exact=True
+        )
+        assert grouped["one"].evaluation is None
+        assert "at least two records, got 1" in grouped["one"].reason
         for name in ("negative", "four"):
-            low, high = found[name].estimate.interval()
+            low, high = grouped[name].estimate.interval()
             assert math.isnan(low) or high - low > 0.5
-        assert found["all"].has_signal
-        assert any(warning.startswith("one: ") for warning in found.warnings)
+        assert grouped["all"].has_signal
+        assert any(warning.startswith("one: ") for warning in grouped.warnings)
 
 
 def test_an_absent_class_that_the_protocol_can_tell_is_a_reason() -> None:
     clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 2 + [0] * 4)
     groups = Groups.from_arrays(["a"] * 4 + ["b"] * 4)
     for protocol in (ExactAUC(), HierarchicalAUC(2.0)):
-        found = evaluate_groups(clients, groups, protocol, seed=1, exact=True)
-        assert found["a"].evaluation is not None
-        assert found["b"].evaluation is None
-        assert found["b"].reason
-        assert found.spent.epsilon == protocol.guarantee.epsilon
+        grouped = evaluate_groups(clients, groups, protocol, seed=1, exact=True)
+        assert grouped["a"].evaluation is not None
+        assert grouped["b"].evaluation is None
+        assert grouped["b"].reason
+        assert grouped.spent.epsilon == protocol.guarantee.epsilon
 
 
 def test_records_that_the_protocol_refuses_are_an_error_of_all() -> None:
@@ -162,29 +164,29 @@ def group(name: str, value: float, error: float, figure: str = "AUC") -> Group:
 
 def test_a_group_that_says_nothing_is_left_out_of_the_spread() -> None:
     groups = (group("a", 0.7, 0.01), group("b", 0.8, 0.01), group("c", 0.5, 2.0))
-    found = GroupedEvaluation(groups, groups[0].evaluation.spent)  # type: ignore[union-attr]
-    spread = found.spread()
+    result = GroupedEvaluation(groups, groups[0].evaluation.spent)  # type: ignore[union-attr]
+    spread = result.spread()
     assert spread is not None
     assert spread.among == ("a", "b")
     reach = 2 * 0.01 * 2.393980  # at 1 - 0.05 / 3, as all three groups count
     assert spread.high == pytest.approx(0.1 + reach, abs=1e-6)
     assert spread.low == pytest.approx(0.1 - reach, abs=1e-6)
-    assert "without c" in dict(found.to_rows())["spread"]
-    assert GroupedEvaluation(groups[1:], found.spent).spread() is None
+    assert "without c" in dict(result.to_rows())["spread"]
+    assert GroupedEvaluation(groups[1:], result.spent).spread() is None
     with pytest.raises(ValueError, match=r"level must be between 0 and 1, both excluded, got 1.0"):
-        found.spread(1.0)
+        result.spread(1.0)
 
 
 def test_the_json_is_sealed_and_holds_every_groups_result() -> None:
     clients, groups = three_groups(300)
-    found = evaluate_groups(clients, groups, FedAUC(2.0), seed=1, federation="trial")
-    told = found.to_dict()
-    assert told["schema"] == "tacit-groups/1"
-    assert told["fingerprint"] == fingerprint(told)
-    names = [own["result"]["federation"]["name"] for own in told["groups"]]
+    grouped = evaluate_groups(clients, groups, FedAUC(2.0), seed=1, federation="trial")
+    content = grouped.to_dict()
+    assert content["schema"] == "tacit-groups/1"
+    assert content["fingerprint"] == fingerprint(content)
+    names = [part["result"]["federation"]["name"] for part in content["groups"]]
     assert names == ["trial, group a", "trial, group b", "trial, group c"]
-    assert all(own["result"]["schema"] == "tacit-result/2" for own in told["groups"])
-    assert told["spread"]["among"] == ["a", "b", "c"]
-    assert "<table>" in found._repr_html_()
+    assert all(part["result"]["schema"] == "tacit-result/2" for part in content["groups"])
+    assert content["spread"]["among"] == ["a", "b", "c"]
+    assert "<table>" in grouped._repr_html_()
     with pytest.raises(KeyError, match="there is no group 'd'"):
-        found["d"]
+        grouped["d"]

@@ -50,17 +50,17 @@ def test_a_hospital_of_three_records_gets_a_figure_that_exists_or_none(
     name: str, settings: dict[str, object]
 ) -> None:
     for seed in range(20):
-        found = tacit.evaluate(THREE, made(name, settings, 1.0), seed=seed)
-        if not found.has_signal:
-            told = " ".join(found.warnings)
-            assert "not enough signal" in told or "no figure" in told
-            assert found.roc is None
-            assert found.histogram is None
+        evaluation = tacit.evaluate(THREE, made(name, settings, 1.0), seed=seed)
+        if not evaluation.has_signal:
+            message = " ".join(evaluation.warnings)
+            assert "not enough signal" in message or "no figure" in message
+            assert evaluation.roc is None
+            assert evaluation.histogram is None
             continue
         for about in ("data", "population"):
-            low, high = found.auc.interval(0.95, about)
-            assert 0 <= low <= found.auc.value <= high <= 1
-        low, high = found.auc.interval(0.95)
+            low, high = evaluation.auc.interval(0.95, about)
+            assert 0 <= low <= evaluation.auc.value <= high <= 1
+        low, high = evaluation.auc.interval(0.95)
         assert high - low < 1
 
 
@@ -114,10 +114,10 @@ def test_a_difference_and_its_interval_lie_between_minus_one_and_one() -> None:
     clients = binormal_clients(60, 140, 5, auc=0.98)
     reversed_scores = 1 - clients.scores
     for seed in range(20):
-        found = tacit.compare(clients, reversed_scores, tacit.FedAUC(0.3), seed=seed)
-        if found.has_signal:
-            low, high = found.difference.interval()
-            assert -1 <= low <= found.difference.value <= high <= 1
+        comparison = tacit.compare(clients, reversed_scores, tacit.FedAUC(0.3), seed=seed)
+        if comparison.has_signal:
+            low, high = comparison.difference.interval()
+            assert -1 <= low <= comparison.difference.value <= high <= 1
 
 
 def lines_of_text() -> Iterator[str]:
@@ -139,9 +139,9 @@ def lines_of_text() -> Iterator[str]:
 
 
 def test_every_line_names_what_its_interval_is_about() -> None:
-    found = list(lines_of_text())
-    assert sum("95 % interval" in line for line in found) > 2 * len(SETTINGS)
-    for line in found:
+    results = list(lines_of_text())
+    assert sum("95 % interval" in line for line in results) > 2 * len(SETTINGS)
+    for line in results:
         assert "+-" not in line
         if line.startswith(("note on", "simulation,")):
             continue

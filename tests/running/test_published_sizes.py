@@ -50,14 +50,14 @@ AGREED = ("large", "lone", "pair", "nobody")
 def replies_of(first: list[Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Runs that note their replies in an empty list, or give those of the list again."""
     answer = simulation._answer
-    replaying, place = bool(first), iter(range(10**6))
+    replaying, index = bool(first), iter(range(10**6))
 
-    def answered(*asked: Any) -> Any:
-        done = answer(*asked)
+    def answered(*requested: Any) -> Any:
+        done = answer(*requested)
         if not replaying:
             first.append(done.reply)
             return done
-        return replace(done, reply=first[next(place)])
+        return replace(done, reply=first[next(index)])
 
     with monkeypatch.context() as patched:
         patched.setattr(simulation, "_answer", answered)
@@ -80,11 +80,11 @@ def grouped(removed: int | None) -> tuple[Clients, Groups]:
     ids = np.array(["a"] * 20 + ["b"] * 23 + ["c"] * 20)
     values = np.array(["large"] * 63)
     values[[20, 21, 22]] = ["lone", "pair", "pair"]
-    kept = np.arange(63) != removed
+    remaining = np.arange(63) != removed
     rng = np.random.default_rng(0)
-    scores, labels = rng.random(63)[kept], rng.integers(0, 2, 63)[kept]
-    clients = Clients.from_arrays(scores, labels, ids[kept])
-    return clients, Groups.from_arrays(values[kept], ids[kept], names=AGREED)
+    scores, labels = rng.random(63)[remaining], rng.integers(0, 2, 63)[remaining]
+    clients = Clients.from_arrays(scores, labels, ids[remaining])
+    return clients, Groups.from_arrays(values[remaining], ids[remaining], names=AGREED)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=repr)
@@ -94,8 +94,8 @@ def test_groups_of_neighbouring_data_differ_by_noisy_figures_only(
 ) -> None:
     def run(neighbour: int) -> dict[str, Any]:
         clients, groups = grouped(removed if neighbour else None)
-        found = evaluate_groups(clients, groups, protocol, seed=4, federation="wards")
-        return {"json": found.to_dict(), "text": found.to_rows()}
+        result = evaluate_groups(clients, groups, protocol, seed=4, federation="wards")
+        return {"json": result.to_dict(), "text": result.to_rows()}
 
     told(run, monkeypatch)
 
@@ -108,10 +108,10 @@ def test_an_evaluation_of_few_records_does_not_tell_how_many(
     """A refusal of a single record would."""
 
     def run(neighbour: int) -> dict[str, Any]:
-        kept = records - neighbour
-        clients = Clients.from_arrays([0.2, 0.9, 0.4][:kept], [0, 1, 1][:kept])
-        found = evaluate(clients, protocol, seed=4)
-        return {"json": found.to_dict(), "text": found.to_rows()}
+        remaining = records - neighbour
+        clients = Clients.from_arrays([0.2, 0.9, 0.4][:remaining], [0, 1, 1][:remaining])
+        evaluation = evaluate(clients, protocol, seed=4)
+        return {"json": evaluation.to_dict(), "text": evaluation.to_rows()}
 
     told(run, monkeypatch)
 
@@ -126,8 +126,8 @@ def test_the_command_prints_nothing_else_of_neighbouring_data(
         rows = [f"{i / 60},{i % 2},{'lone' if i == 7 else 'many'}" for i in range(60)]
         folder = tmp_path / str(neighbour)
         folder.mkdir()
-        kept = [row for i, row in enumerate(rows) if not (neighbour and i == 7)]
-        (folder / "north.csv").write_text("score,label,ward\n" + "\n".join(kept))
+        remaining = [row for i, row in enumerate(rows) if not (neighbour and i == 7)]
+        (folder / "north.csv").write_text("score,label,ward\n" + "\n".join(remaining))
         monkeypatch.chdir(folder)
         words = "evaluate north.csv --protocol dpauc --epsilon 1 --seed 3 --groups ward"
         agreed = ("--group-name", "lone", "--group-name", "many")
@@ -140,9 +140,9 @@ def test_the_command_prints_nothing_else_of_neighbouring_data(
 
 def test_a_groups_size_is_the_noisy_one_where_records_are_hidden() -> None:
     clients, groups = grouped(None)
-    found = evaluate_groups(clients, groups, DPAUC(1.0, 8), seed=4)
-    assert [group.records for group in found.groups] == [None] * 4
-    for group in found.groups:
+    result = evaluate_groups(clients, groups, DPAUC(1.0, 8), seed=4)
+    assert [group.records for group in result.groups] == [None] * 4
+    for group in result.groups:
         assert group.evaluation is not None
         assert group.evaluation.participants == ("a", "b", "c")
         assert group.estimated_records != groups.sizes[AGREED.index(group.name)]
@@ -154,8 +154,8 @@ def test_groups_that_are_read_off_the_records_are_said_to_be() -> None:
     clients, groups = grouped(None)
     read_off = Groups(groups.names, groups.of_record)
     sentence = "the list of groups was read off the records"
-    found = evaluate_groups(clients, read_off, DPAUC(1.0, 8), seed=4)
-    assert found.warnings[0].startswith(sentence)
+    result = evaluate_groups(clients, read_off, DPAUC(1.0, 8), seed=4)
+    assert result.warnings[0].startswith(sentence)
     assert not any(
         sentence in warning
         for run in (

@@ -42,8 +42,8 @@ def retold(clients: Clients, unit: str) -> Clients:
     """The first hospital's scores in another unit."""
     p = clients.scores[:400]
     with np.errstate(divide="ignore"):
-        own = {"percent": 100 * p, "log-odds": np.log(p / (1 - p))}[unit]
-    scores = np.concatenate([own, clients.scores[400:]])
+        part = {"percent": 100 * p, "log-odds": np.log(p / (1 - p))}[unit]
+    scores = np.concatenate([part, clients.scores[400:]])
     return Clients(scores, clients.labels, clients.offsets, clients.names)
 
 
@@ -53,27 +53,29 @@ def test_a_hospital_in_another_unit_gives_the_figure_of_probabilities(
     unit: str, protocol: Protocol
 ) -> None:
     clients = hospitals()
-    wanted = rehearse(clients, protocol, noise=silent).server_result
+    expected = rehearse(clients, protocol, noise=silent).server_result
     units = [unit, "probability", "probability"]
-    found = rehearse(retold(clients, unit), protocol, noise=silent, units=units).server_result
-    assert float(found.value) == pytest.approx(float(wanted.value), abs=1e-9)
-    assert found.scales is None
+    result = rehearse(retold(clients, unit), protocol, noise=silent, units=units).server_result
+    assert float(result.value) == pytest.approx(float(expected.value), abs=1e-9)
+    assert result.scales is None
 
 
 def test_without_its_word_the_figure_is_wrong_and_a_server_of_scores_says_so() -> None:
     mixed = retold(hospitals(), "percent")
-    found = rehearse(mixed, ExactAUC()).server_result
-    assert float(found.value) < ExactAUC().exact(hospitals()) - 0.05
-    assert found.scales is not None
-    assert found.scales.unusual == (0,)
+    result = rehearse(mixed, ExactAUC()).server_result
+    assert float(result.value) < ExactAUC().exact(hospitals()) - 0.05
+    assert result.scales is not None
+    assert result.scales.unusual == (0,)
 
 
 @pytest.mark.parametrize("wanted", ["percent", "log-odds"])
 def test_a_plan_that_ranks_may_take_another_unit(wanted: str) -> None:
     clients = hospitals()
     units = ["percent", "probability", "probability"]
-    found = rehearse(retold(clients, "percent"), ExactAUC(), unit=wanted, units=units).server_result
-    assert float(found.value) == pytest.approx(ExactAUC().exact(clients), abs=1e-12)
+    result = rehearse(
+        retold(clients, "percent"), ExactAUC(), unit=wanted, units=units
+    ).server_result
+    assert float(result.value) == pytest.approx(ExactAUC().exact(clients), abs=1e-12)
 
 
 def test_clients_that_name_their_unit_are_parties_of_that_unit() -> None:
@@ -81,22 +83,22 @@ def test_clients_that_name_their_unit_are_parties_of_that_unit() -> None:
     percent = Clients.from_arrays(
         100 * clients.scores, clients.labels, clients.client_of_record, unit="percent"
     )
-    found = rehearse(percent, DPAUC(1.0), noise=silent).server_result
-    wanted = rehearse(clients, DPAUC(1.0), noise=silent).server_result
-    assert float(found.value) == pytest.approx(float(wanted.value), abs=1e-12)
+    result = rehearse(percent, DPAUC(1.0), noise=silent).server_result
+    expected = rehearse(clients, DPAUC(1.0), noise=silent).server_result
+    assert float(result.value) == pytest.approx(float(expected.value), abs=1e-12)
 
 
 @pytest.mark.parametrize("word", ["permille", "real", ""])
 def test_a_unit_that_cannot_be_converted_is_declined_with_a_fixed_sentence(word: str) -> None:
     units = ["probability", word, "probability"]
-    run = rehearse(hospitals(), DPAUC(1.0), units=units, fewest=2)
+    run = rehearse(hospitals(), DPAUC(1.0), units=units, min_clients=2)
     assert run.declined == {1: FOREIGN_UNIT}
     assert run.members == (0, 2)
 
 
 def test_a_plan_of_another_unit_needs_a_word_of_every_party() -> None:
     units = ["percent", None, "percent"]
-    run = rehearse(hospitals(), ExactAUC(), unit="percent", units=units, fewest=2)
+    run = rehearse(hospitals(), ExactAUC(), unit="percent", units=units, min_clients=2)
     assert run.declined == {1: FOREIGN_UNIT}
 
 
@@ -162,8 +164,8 @@ def test_a_plan_without_a_unit_has_the_digest_that_it_had(tmp_path: Path) -> Non
         "fewest": 3,
         "largest": 2**44,
     }
-    told = json.dumps(before, sort_keys=True, default=repr).encode()
-    assert agreement.digest == sha256(told).digest()
+    reported = json.dumps(before, sort_keys=True, default=repr).encode()
+    assert agreement.digest == sha256(reported).digest()
     named = Agreement(agreement.protocol, agreement.parties, agreement.coordinator)
     assert named.digest == agreement.digest
 
@@ -192,9 +194,9 @@ def test_a_unit_that_does_not_suit_the_protocol_is_refused(
     tmp_path: Path, protocol: str, unit: str, said: str
 ) -> None:
     path = plan_text(tmp_path, protocol, unit)
-    with pytest.raises(PlanError, match=said) as told:
+    with pytest.raises(PlanError, match=said) as caught:
         Plan.read(path)
-    assert "plan.toml:4: [plan]" in str(told.value)
+    assert "plan.toml:4: [plan]" in str(caught.value)
 
 
 def test_values_with_a_range_of_their_own_are_real_numbers() -> None:
@@ -214,19 +216,19 @@ def with_unit(home: Path, name: str, unit: str, scale: float = 1.0) -> PartyDesk
     (folder / "party.toml").write_text(text)
     lines = (folder / "records.csv").read_text().splitlines()
     rows = [line.split(",") for line in lines[1:]]
-    told = [f"{scale * float(score)!r},{label}" for score, label in rows]
-    (folder / "records.csv").write_text("\n".join([lines[0], *told]) + "\n")
+    messages = [f"{scale * float(score)!r},{label}" for score, label in rows]
+    (folder / "records.csv").write_text("\n".join([lines[0], *messages]) + "\n")
     return PartyDesk.open(folder / "party.toml")
 
 
 def carried(home: Path, coordinator: Coordinator) -> Coordinator:
-    letters = coordinator.open()
-    while letters:
-        for place, letter in letters.items():
-            desk = PartyDesk.open(home / "abc"[place] / "party.toml")
+    messages = coordinator.open()
+    while messages:
+        for index, message in messages.items():
+            desk = PartyDesk.open(home / "abc"[index] / "party.toml")
             desk.set_limit()
-            coordinator.receive(place, desk.answer(letter, NoNoise()))
-        letters = coordinator.close()
+            coordinator.receive(index, desk.answer(message, NoNoise()))
+        messages = coordinator.close()
     return coordinator
 
 
@@ -267,9 +269,9 @@ def test_records_out_of_range_are_told_to_their_owner_and_join(tmp_path: Path) -
     federation(tmp_path, HISTOGRAM)
     desk = with_unit(tmp_path, "b", "", scale=100.0)
     check_records(desk)
-    (told,) = doubts(desk)
-    assert "of 60 scores are outside of what the plan takes as probability" in told
-    assert "under [data], unit is one of probability, percent, log-odds, real" in told
+    (reported,) = doubts(desk)
+    assert "of 60 scores are outside of what the plan takes as probability" in reported
+    assert "under [data], unit is one of probability, percent, log-odds, real" in reported
 
 
 def test_percent_that_lie_within_one_are_doubted(tmp_path: Path) -> None:

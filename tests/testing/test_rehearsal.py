@@ -41,7 +41,7 @@ from tacit.running.session.messages import (
     SignedMessage,
     SignedMessageError,
     StaleMessageError,
-    opened,
+    verified,
 )
 from tacit.running.simulation import simulate
 from tacit.testing.recording import values_of
@@ -128,7 +128,7 @@ MENDED = [
 ]
 
 
-@pytest.mark.parametrize("fault", MENDED, ids=lambda f: f"{f.action}-{f.way}-{f.turn}")
+@pytest.mark.parametrize("fault", MENDED, ids=lambda f: f"{f.action}-{f.way}-{f.round}")
 @pytest.mark.parametrize("name", ["exact", "fedauc", "dpauc-response", "histogram"])
 def test_a_letter_lost_on_the_way_is_sent_again_at_no_cost(name: str, fault: Fault) -> None:
     clients, protocol = binormal_clients(30, 40, 5), PROTOCOLS[name]
@@ -152,11 +152,13 @@ def test_no_flipped_bit_is_ever_believed(bit: int) -> None:
 
 def test_who_is_silent_at_first_is_left_out() -> None:
     clients = binormal_clients(60, 40, 5)
-    run = rehearse(clients, ExactAUC(), [Fault("drop", 1, 0)], noise=silent, fewest=4)
+    run = rehearse(clients, ExactAUC(), [Fault("drop", 1, 0)], noise=silent, min_clients=4)
     others = Clients.from_arrays(
         *[
-            np.concatenate([own[clients.offsets[k] : clients.offsets[k + 1]] for k in (0, 2, 3, 4)])
-            for own in (clients.scores, clients.labels)
+            np.concatenate(
+                [part[clients.offsets[k] : clients.offsets[k + 1]] for k in (0, 2, 3, 4)]
+            )
+            for part in (clients.scores, clients.labels)
         ]
     )
     assert run.members == (0, 2, 3, 4)
@@ -172,7 +174,7 @@ def test_who_vanishes_later_ends_the_run(action: Any) -> None:
             ADAPTIVE,
             [Fault(action, 3, 1)],
             noise=silent,
-            fewest=4,
+            min_clients=4,
         )
     assert caught.value.lost == (3,)
 
@@ -186,7 +188,7 @@ def test_a_run_begins_again_without_the_lost_party_and_every_book_knows() -> Non
         noise=silent,
         guards=[book.append for book in debits],
         on_loss="restart",
-        fewest=4,
+        min_clients=4,
     )
     assert run.members == (0, 1, 2, 4)
     spent = [sum((debit.cost for debit in book), NOTHING).epsilon for book in debits]
@@ -195,7 +197,7 @@ def test_a_run_begins_again_without_the_lost_party_and_every_book_knows() -> Non
 
 def test_a_late_letter_is_refused_as_late() -> None:
     faults = [Fault("delay", 1, 0)]
-    run = rehearse(binormal_clients(30, 40, 5), ExactAUC(), faults, noise=silent, fewest=4)
+    run = rehearse(binormal_clients(30, 40, 5), ExactAUC(), faults, noise=silent, min_clients=4)
     (refusal,) = run.refusals
     assert isinstance(refusal.reason, StaleMessageError)
     assert 1 not in run.members
@@ -230,11 +232,11 @@ class Overbudget:
 def test_a_party_that_declines_is_named_with_its_public_reason() -> None:
     clients = binormal_clients(60, 40, 3)
     books: list[Any] = [lambda debit: None, Overbudget(), lambda debit: None]
-    run = rehearse(clients, PROTOCOLS["dpauc"], guards=books, noise=silent, fewest=2)
+    run = rehearse(clients, PROTOCOLS["dpauc"], guards=books, noise=silent, min_clients=2)
     assert run.declined == {1: "its budget does not allow this run"}
     assert run.members == (0, 2)
     with pytest.raises(RunError, match="party 1 declined: its budget does not allow this run"):
-        rehearse(clients, PROTOCOLS["dpauc"], guards=books, fewest=3)
+        rehearse(clients, PROTOCOLS["dpauc"], guards=books, min_clients=3)
 
 
 UNFIT = ["", "x" * 201, "\x1b[2Jno", "two\nlines", "\u202eturned", "bell\x07"]
@@ -254,7 +256,7 @@ def test_a_reason_that_nobody_should_print_is_refused_on_both_ends(reason: str) 
 
     clients = binormal_clients(60, 40, 3)
     books: list[Any] = [lambda debit: None, rude, lambda debit: None]
-    run = rehearse(clients, PROTOCOLS["dpauc"], guards=books, noise=silent, fewest=2)
+    run = rehearse(clients, PROTOCOLS["dpauc"], guards=books, noise=silent, min_clients=2)
     assert not run.declined
     assert run.members == (0, 2)
     (refusal,) = run.refusals
@@ -269,10 +271,10 @@ def test_what_a_party_says_instead_of_an_answer_is_quoted_short_and_printable() 
     coordinator = Coordinator(keys.agreement(PROTOCOLS["dpauc"]), keys.coordinator)
     coordinator.open()
     body = encode_values({"\x1b[2J" * 50_000: 1})
-    letter = SignedMessage(Kind.REPLY, coordinator.session, 0, 1, COORDINATOR, body)
-    sealed = letter.sealed(keys.agreement(PROTOCOLS["dpauc"]), keys.parties[1])
+    message = SignedMessage(Kind.REPLY, coordinator.session, 0, 1, COORDINATOR, body)
+    signed = message.signed(keys.agreement(PROTOCOLS["dpauc"]), keys.parties[1])
     with pytest.raises(MalformedMessageError) as caught:
-        coordinator.receive(1, sealed)
+        coordinator.receive(1, signed)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 1000
     assert clients.count == len(coordinator.waiting)
@@ -385,7 +387,7 @@ def test_a_cheating_aggregator_is_caught_by_every_party_and_told_one_bit() -> No
     protocol = EncryptedAUC(10, "malicious", most_records=100, perturbed=False)
     seen: list[bytes] = []
 
-    def first_run_twice(place: int, kind: Kind, body: bytes) -> bytes:
+    def first_run_twice(index: int, kind: Kind, body: bytes) -> bytes:
         content = decode_values(body)
         if content["step"] != "open_answer":
             return body
@@ -400,8 +402,8 @@ def test_a_cheating_aggregator_is_caught_by_every_party_and_told_one_bit() -> No
         rehearse(clients, protocol, forge=first_run_twice)
     assert len(seen) == 3
     assert not caught.value.refusals
-    for place in range(3):
-        assert f"party {place} declined: {REFUSED}" in str(caught.value)
+    for index in range(3):
+        assert f"party {index} declined: {REFUSED}" in str(caught.value)
     assert "disagree" not in str(caught.value)
 
 
@@ -413,25 +415,27 @@ def test_a_step_of_an_encrypted_session_is_not_answered_twice(step: str) -> None
     agreement = keys.agreement(protocol)
     parties = [
         Party(
-            place,
-            keys.parties[place],
+            index,
+            keys.parties[index],
             agreement,
-            clients.part(place, place + 1),
+            clients.part(index, index + 1),
             SystemNoise(),
             unrecorded,
         )
-        for place in range(2)
+        for index in range(2)
     ]
     coordinator = Coordinator(agreement, keys.coordinator)
-    letters = coordinator.open()
+    messages = coordinator.open()
     while True:
-        for place, letter in letters.items():
-            coordinator.receive(place, parties[place].answer(letter))
-        asked = opened(letters[1], agreement, COORDINATOR, 1)
-        if decode_values(asked.body)["step"] == step:
+        for index, message in messages.items():
+            coordinator.receive(index, parties[index].answer(message))
+        query_message = verified(messages[1], agreement, COORDINATOR, 1)
+        if decode_values(query_message.body)["step"] == step:
             break
-        letters = coordinator.close()
-    again = replace(asked, turn=asked.turn + 1).sealed(agreement, keys.coordinator)
+        messages = coordinator.close()
+    again = replace(query_message, round=query_message.round + 1).signed(
+        agreement, keys.coordinator
+    )
     with pytest.raises(MalformedMessageError, match=r"have met already|were sent already"):
         parties[1].answer(again)
 
@@ -446,13 +450,13 @@ def test_what_a_run_has_one_of_is_begun_once(protocol: Protocol, restarted: bool
     """Turns drawn again would choose who speaks, and a second session's answer is not debited."""
     clients, keys = binormal_clients(30, 40, 2), Keys.generate(2)
     agreement = keys.agreement(protocol)
-    own = clients.part(0, 1)
-    party = Party(0, keys.parties[0], agreement, own, SystemNoise(), unrecorded)
+    part = clients.part(0, 1)
+    party = Party(0, keys.parties[0], agreement, part, SystemNoise(), unrecorded)
     first = Coordinator(agreement, keys.coordinator).open()[0]
     party.answer(first)
     party = party.restarted() if restarted else party
-    asked = opened(first, agreement, COORDINATOR, 0)
-    again = replace(asked, turn=1).sealed(agreement, keys.coordinator)
+    query_message = verified(first, agreement, COORDINATOR, 0)
+    again = replace(query_message, round=1).signed(agreement, keys.coordinator)
     with pytest.raises(MalformedMessageError, match="was answered in this run already"):
         party.answer(again)
     party.anew().answer(again)
@@ -488,8 +492,8 @@ class Vectors(Protocol):
 
 def vectors_of(run: Rehearsal) -> tuple[Any, Any]:
     expected = np.zeros(4096, dtype=np.int64)
-    for place in run.members:
-        expected += np.random.default_rng(2 + place).integers(-(2**40), 2**40, 4096)
+    for index in run.members:
+        expected += np.random.default_rng(2 + index).integers(-(2**40), 2**40, 4096)
     return run.server_result.value, expected
 
 
@@ -505,19 +509,19 @@ def hundred_clients() -> Clients:
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_a_sum_bears_any_thirty_of_a_hundred_leaving(turn: int, way: Any) -> None:
     leaving = np.random.default_rng(turn).choice(100, 30, replace=False).tolist()
-    faults = [Fault("drop", place, turn, way) for place in leaving]
-    run = rehearse(hundred_clients(), Vectors(), faults, fewest=70)
-    found, expected = vectors_of(run)
-    np.testing.assert_array_equal(found, expected)
+    faults = [Fault("drop", index, turn, way) for index in leaving]
+    run = rehearse(hundred_clients(), Vectors(), faults, min_clients=70)
+    result, expected = vectors_of(run)
+    np.testing.assert_array_equal(result, expected)
     stayed = 100 if turn >= 3 else 70
     assert len(run.members) == stayed
 
 
 def test_leavers_of_every_round_together_leave_the_exact_sum_of_the_others() -> None:
     order = np.random.default_rng(9).permutation(100)
-    faults = [Fault("drop", int(place), turn % 5) for turn, place in enumerate(order[:30])]
-    found, expected = vectors_of(rehearse(hundred_clients(), Vectors(), faults, fewest=70))
-    np.testing.assert_array_equal(found, expected)
+    faults = [Fault("drop", int(index), turn % 5) for turn, index in enumerate(order[:30])]
+    result, expected = vectors_of(rehearse(hundred_clients(), Vectors(), faults, min_clients=70))
+    np.testing.assert_array_equal(result, expected)
 
 
 def test_a_party_adds_to_one_sum_a_step_over_enough_parties() -> None:
@@ -558,11 +562,11 @@ def test_parties_that_are_asked_something_else_than_others_are_in_no_sum_with_th
     expected = int((clients.scores > 0.5).sum())
     assert rehearse(clients, Above(), forge=honest).server_result.value == expected
 
-    def apart(place: int, kind: Kind, body: bytes) -> bytes:
-        return body if place == 3 else changed("edge", 2.0)(place, kind, body)
+    def apart(index: int, kind: Kind, body: bytes) -> bytes:
+        return body if index == 3 else changed("edge", 2.0)(index, kind, body)
 
     with pytest.raises(RunError) as caught:
-        rehearse(clients, Above(), forge=apart, colluders=0, fewest=3)
+        rehearse(clients, Above(), forge=apart, colluders=0, min_clients=3)
     reasons = [str(refusal.reason) for refusal in caught.value.refusals]
     assert any(reason.startswith("message is of session") for reason in reasons)
 
@@ -571,34 +575,34 @@ def test_a_coordinator_cannot_choose_who_counts() -> None:
     """Two of five are asked: nobody shares secrets for a sum over fewer than were agreed."""
     protocol = ScoreHistogram("secure-sum", 1.0, dropouts=0.2)
     clients, keys = binormal_clients(30, 40, 5), Keys.generate(5)
-    agreement = keys.agreement(protocol, fewest=4)
-    asked = Coordinator(agreement, keys.coordinator, (0, 1))
+    agreement = keys.agreement(protocol, min_clients=4)
+    requested = Coordinator(agreement, keys.coordinator, (0, 1))
     parties = {
         k: Party(k, keys.parties[k], agreement, clients.part(k, k + 1), NoNoise(), unrecorded)
         for k in (0, 1)
     }
-    letters = asked.open()
-    for place, party in parties.items():
-        asked.receive(place, party.answer(letters[place]))
+    messages = requested.open()
+    for index, party in parties.items():
+        requested.receive(index, party.answer(messages[index]))
     with pytest.raises(RunError, match="advert of at least 4 clients must come, got 2"):
-        asked.close()
+        requested.close()
 
 
 def test_nobody_helps_to_open_a_sum_with_too_little_noise() -> None:
     protocol = ScoreHistogram("secure-sum", 1.0, dropouts=0.2)
-    leaving = [Fault("drop", place, 2) for place in (0, 1)]
+    leaving = [Fault("drop", index, 2) for index in (0, 1)]
     with pytest.raises(RunError, match="at least 4 clients must come, got 3"):
-        rehearse(binormal_clients(30, 40, 5), protocol, leaving, fewest=3, colluders=0)
+        rehearse(binormal_clients(30, 40, 5), protocol, leaving, min_clients=3, colluders=0)
 
 
 def test_too_few_survivors_give_an_error_and_no_sum() -> None:
     clients = binormal_clients(30, 40, 5)
-    faults = [Fault("drop", place, 2) for place in (0, 1, 2)]
+    faults = [Fault("drop", index, 2) for index in (0, 1, 2)]
     protocol = ScoreHistogram("secure-sum", 1.0, dropouts=0.8)
     with pytest.raises(RunError, match="at least 4 clients must come, got 2"):
-        rehearse(clients, protocol, faults, fewest=4)
+        rehearse(clients, protocol, faults, min_clients=4)
     with pytest.raises(ValueError, match="at least 4 of 5 clients of which 1 may collude, got 2"):
-        rehearse(clients, protocol, faults, fewest=2)
+        rehearse(clients, protocol, faults, min_clients=2)
 
 
 # --- another attempt at a sum ---------------------------------------------------------------
@@ -611,8 +615,8 @@ def test_a_sum_that_too_few_stay_in_is_tried_again_with_all_who_answer(
 ) -> None:
     """Two of five are silent for one round; they are there again when the sum is begun again."""
     clients, protocol = binormal_clients(30, 40, 5), PROTOCOLS["histogram"]
-    faults = [Fault("drop", place, turn) for place in (0, 3)]
-    arguments: dict[str, Any] = {"noise": silent, "fewest": 4, "restarts": restarts}
+    faults = [Fault("drop", index, turn) for index in (0, 3)]
+    arguments: dict[str, Any] = {"noise": silent, "min_clients": 4, "restarts": restarts}
     with pytest.raises(RunError, match="clients must"):
         rehearse(clients, protocol, faults, **arguments)
     debits: list[list[Debit]] = [[] for _ in range(5)]
@@ -627,18 +631,18 @@ def test_a_sum_that_too_few_stay_in_is_tried_again_with_all_who_answer(
 
 def test_a_sum_is_not_tried_again_once_a_share_was_revealed() -> None:
     clients, protocol = binormal_clients(30, 40, 5), PROTOCOLS["histogram"]
-    faults = [Fault("drop", place, 4) for place in (0, 3)]
+    faults = [Fault("drop", index, 4) for index in (0, 3)]
     with pytest.raises(RunError, match="4 clients must reveal a share of client 0, got 3"):
-        rehearse(clients, protocol, faults, on_loss="restart", fewest=4)
+        rehearse(clients, protocol, faults, on_loss="restart", min_clients=4)
 
 
 def test_a_sum_is_tried_three_times() -> None:
     """Each attempt loses two parties at its third round: turns 2, 6 and 10."""
     clients, protocol = binormal_clients(30, 40, 5), PROTOCOLS["histogram"]
-    faults = [Fault("drop", place, turn) for place in (0, 3) for turn in (2, 6, 10)]
+    faults = [Fault("drop", index, turn) for index in (0, 3) for turn in (2, 6, 10)]
     with pytest.raises(RunError, match="masked of at least 5 clients must come, got 3"):
-        rehearse(clients, protocol, faults, on_loss="restart", fewest=4)
-    run = rehearse(clients, protocol, faults[:2], on_loss="restart", fewest=4, noise=silent)
+        rehearse(clients, protocol, faults, on_loss="restart", min_clients=4)
+    run = rehearse(clients, protocol, faults[:2], on_loss="restart", min_clients=4, noise=silent)
     assert run.server_result.value == simulate(clients, protocol, NoNoise()).server_result.value
 
 
@@ -655,11 +659,11 @@ def test_another_attempt_draws_fresh_noise() -> None:
     sources = [Counted() for _ in range(5)]
     protocol = PROTOCOLS["histogram"]
     clients = binormal_clients(30, 40, 5)
-    once = rehearse(clients, protocol, noise=lambda k: sources[k], fewest=4)
+    once = rehearse(clients, protocol, noise=lambda k: sources[k], min_clients=4)
     before = [source.draws for source in sources]
     assert min(before) > 0
-    faults = [Fault("drop", place, 2) for place in (0, 3)]
-    arguments: dict[str, Any] = {"on_loss": "restart", "fewest": 4}
+    faults = [Fault("drop", index, 2) for index in (0, 3)]
+    arguments: dict[str, Any] = {"on_loss": "restart", "min_clients": 4}
     run = rehearse(clients, protocol, faults, noise=lambda k: sources[k], **arguments)
     assert [source.draws for source in sources] == [3 * drawn for drawn in before]
     assert run.server_result.value == once.server_result.value
@@ -669,7 +673,7 @@ def test_a_party_joins_no_attempt_without_statements_and_none_twice() -> None:
     """Forged messages of another attempt, before and after the first was begun."""
     clients, protocol = binormal_clients(30, 40, 5), PROTOCOLS["histogram"]
 
-    def second(place: int, kind: Kind, body: bytes) -> bytes:
+    def second(index: int, kind: Kind, body: bytes) -> bytes:
         content = decode_values(body)
         return encode_values(content | {"attempt": 1}) if kind is Kind.SUM else body
 
@@ -677,14 +681,14 @@ def test_a_party_joins_no_attempt_without_statements_and_none_twice() -> None:
         rehearse(clients, protocol, forge=second)
     assert "at least 26 bytes, got 0" in str(caught.value.refusals[0].reason)
 
-    def twice(place: int, kind: Kind, body: bytes) -> bytes:
+    def twice(index: int, kind: Kind, body: bytes) -> bytes:
         """The second attempt, said to be the first again."""
         content = decode_values(body)
         return encode_values(content | {"attempt": 0}) if kind is Kind.SUM else body
 
-    faults = [Fault("drop", place, 2) for place in (0, 3)]
+    faults = [Fault("drop", index, 2) for index in (0, 3)]
     with pytest.raises(RunError) as caught:
-        rehearse(clients, protocol, faults, forge=twice, on_loss="restart", fewest=4)
+        rehearse(clients, protocol, faults, forge=twice, on_loss="restart", min_clients=4)
     reasons = [str(refusal.reason) for refusal in caught.value.refusals]
     assert any("was summed in this run already" in reason for reason in reasons)
 
@@ -694,24 +698,24 @@ def test_giving_up_alone_gives_no_budget_back() -> None:
     the party spends no more in that run. Only statements of tau clients free what it had paid."""
     protocol = PROTOCOLS["histogram"]
     clients, keys = binormal_clients(30, 40, 5), Keys.generate(5)
-    agreement = keys.agreement(protocol, fewest=4)
+    agreement = keys.agreement(protocol, min_clients=4)
     stage = Coordinator(agreement, keys.coordinator)
     parties = [
         Party(k, keys.parties[k], agreement, clients.part(k, k + 1), NoNoise(), unrecorded)
         for k in range(5)
     ]
-    letters = stage.open()
+    messages = stage.open()
     for _ in range(3):
-        for place, party in enumerate(parties):
-            stage.receive(place, party.answer(letters[place]))
-        letters = stage.close()
+        for index, party in enumerate(parties):
+            stage.receive(index, party.answer(messages[index]))
+        messages = stage.close()
     assert parties[0].spent == protocol.guarantee
     body = encode_values({"step": "summed_trees", "attempt": 0})
-    restart = SignedMessage(Kind.RESTART, stage.session, stage.turn + 1, COORDINATOR, 0, body)
-    parties[0].answer(restart.sealed(agreement, keys.coordinator))
+    restart = SignedMessage(Kind.RESTART, stage.session, stage.round + 1, COORDINATOR, 0, body)
+    parties[0].answer(restart.signed(agreement, keys.coordinator))
     assert parties[0].spent == protocol.guarantee
     with pytest.raises(SignedMessageError):
-        parties[0].restarted().answer(letters[0])
+        parties[0].restarted().answer(messages[0])
 
 
 def test_a_sum_that_does_not_fit_the_agreed_numbers_is_not_sent() -> None:
@@ -771,13 +775,13 @@ class Columns(Vectors):
 
 def test_a_party_whose_reply_has_another_form_is_left_out() -> None:
     clients = Clients.from_arrays([0.1, 0.2, 1.0, 0.3], [0, 1, 0, 1], [0, 1, 2, 3])
-    run = rehearse(clients, Columns(), fewest=3)
+    run = rehearse(clients, Columns(), min_clients=3)
     assert run.members == (0, 1, 3)
     assert run.server_result.value == 3
     assert "another form" in run.declined[2]
     halves = Clients.from_arrays([0.1, 0.2, 1.0, 1.0], [0, 1, 0, 1], [0, 1, 2, 3])
-    with pytest.raises(RunError, match="none prevails"):
-        rehearse(halves, Columns(), fewest=1)
+    with pytest.raises(RunError, match="no form is that of more than half"):
+        rehearse(halves, Columns(), min_clients=1)
 
 
 def test_a_number_that_is_not_finite_is_refused() -> None:
@@ -790,7 +794,7 @@ def test_a_number_that_is_not_finite_is_refused() -> None:
         clients,
         PROTOCOLS["dpauc-laplace"],
         noise=lambda k: Wild() if k == 2 else NoNoise(),
-        fewest=4,
+        min_clients=4,
     )
     assert run.members == (0, 1, 3, 4)
     assert "not finite" in str(run.refusals[0].reason)

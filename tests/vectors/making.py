@@ -153,10 +153,10 @@ def agreement() -> Agreement:
 def message_vectors() -> Content:
     """Signed messages of a session (``TLET``)."""
     agreed, (north, south, centre) = agreement(), IDENTITIES
-    letter = SignedMessage(Kind.ASK, SESSION, 2, COORDINATOR, 0, b"a query")
-    message = letter.sealed(agreed, centre)
+    signed_message = SignedMessage(Kind.ASK, SESSION, 2, COORDINATOR, 0, b"a query")
+    message = signed_message.signed(agreed, centre)
     replied = SignedMessage(Kind.REPLY, SESSION, 2, 0, COORDINATOR, b"")
-    other = SignedMessage(Kind.ASK, SESSION, 2, COORDINATOR, 1, b"a query").sealed(agreed, centre)
+    other = SignedMessage(Kind.ASK, SESSION, 2, COORDINATOR, 1, b"a query").signed(agreed, centre)
     return {
         "parties": [north.public.hex(), south.public.hex()],
         "coordinator": centre.public.hex(),
@@ -164,8 +164,8 @@ def message_vectors() -> Content:
         "agreement digest": agreed.digest.hex(),
         "signed": "b'tacit letter 1' + agreement digest + header + sha256(body)",
         "valid": [
-            described("a query to party 0", message, **message_entry(letter)),
-            described("an empty reply", replied.sealed(agreed, north), **message_entry(replied)),
+            described("a query to party 0", message, **message_entry(signed_message)),
+            described("an empty reply", replied.signed(agreed, north), **message_entry(replied)),
         ],
         "invalid": [
             *broken_headers(message + bytes(64), "a message"),
@@ -173,20 +173,20 @@ def message_vectors() -> Content:
             refused("another agreement", flipped(message, 22), "belongs to another agreement"),
             refused("to another party", other, "is from the coordinator to party 1"),
             refused("another body", flipped(message, 43), "not signed by the coordinator"),
-            refused("signed by a party", letter.sealed(agreed, north), "not signed by the"),
+            refused("signed by a party", signed_message.signed(agreed, north), "not signed by the"),
         ],
     }
 
 
-def message_entry(letter: SignedMessage) -> Content:
+def message_entry(message: SignedMessage) -> Content:
     """A message's fields as JSON."""
     return {
-        "kind": letter.kind.name,
-        "session": letter.session.hex(),
-        "turn": letter.turn,
-        "sender": letter.sender,
-        "receiver": letter.receiver,
-        "body": letter.body.hex(),
+        "kind": message.kind.name,
+        "session": message.session.hex(),
+        "turn": message.round,
+        "sender": message.sender,
+        "receiver": message.receiver,
+        "body": message.body.hex(),
     }
 
 

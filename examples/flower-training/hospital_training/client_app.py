@@ -59,8 +59,8 @@ def records_file(context: Context) -> Path:
 
 def records_of(context: Context, name: str) -> tuple[Floats, NDArray[np.int8]]:
     """The hospital's own features, shape (n, FEATURES), and labels, shape (n,)."""
-    with np.load(records_file(context).with_name(f"{name}.npz")) as held:
-        return held["features"], held["labels"]
+    with np.load(records_file(context).with_name(f"{name}.npz")) as stored:
+        return stored["features"], stored["labels"]
 
 
 def weights_in(message: Message) -> Floats:

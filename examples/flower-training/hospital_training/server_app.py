@@ -54,8 +54,8 @@ class Evaluator:
         entry["result"] = result.to_dict()
         auc = result.auc
         low, high = auc.interval(0.95)
-        told = f"{auc.value:.4f}, 95 % interval (these records) {low:.4f} to {high:.4f}"
-        tell(f"round {server_round}: AUC {told}")
+        message = f"{auc.value:.4f}, 95 % interval (these records) {low:.4f} to {high:.4f}"
+        tell(f"round {server_round}: AUC {message}")
         return MetricRecord({"auc": auc.value, "standard-error": auc.standard_error})
 
 

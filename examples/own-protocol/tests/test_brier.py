@@ -62,39 +62,39 @@ def near(run: Rehearsal, clients: tacit.Clients) -> bool:
     return abs(figure.value - exact) < 12 * figure.standard_error < 0.2
 
 
-@pytest.mark.parametrize("turn", range(5))
-def test_a_party_that_vanishes_is_left_out(turn: int) -> None:
+@pytest.mark.parametrize("number", range(5))
+def test_a_party_that_vanishes_is_left_out(number: int) -> None:
     """Before its masked sum came; afterwards it is in. All stop and resume after each message."""
     clients, protocol = binormal_clients(300, 700, 5), Brier(1.0, dropouts=0.2)
-    lost = [Fault("drop", party=2, turn=turn, times=9)]
-    run = rehearse(clients, protocol, lost, fewest=4, restarts=True)
-    assert run.members == ((0, 1, 3, 4) if turn < 3 else (0, 1, 2, 3, 4))
+    lost = [Fault("drop", party=2, round=number, times=9)]
+    run = rehearse(clients, protocol, lost, min_clients=4, restarts=True)
+    assert run.members == ((0, 1, 3, 4) if number < 3 else (0, 1, 2, 3, 4))
     assert near(run, clients)
     assert (run.spent, run.server_result.protection) == (protocol.guarantee, None)
 
 
-@pytest.mark.parametrize("turn", [1, 2])
-def test_where_too_many_vanish_the_run_fails_or_the_sum_is_begun_again(turn: int) -> None:
+@pytest.mark.parametrize("number", [1, 2])
+def test_where_too_many_vanish_the_run_fails_or_the_sum_is_begun_again(number: int) -> None:
     """One before the sum's first round and one after it, of whom the noise allows for one."""
     clients, protocol = binormal_clients(300, 700, 5), Brier(1.0, dropouts=0.2)
-    lost = [Fault("drop", 2, 0), Fault("drop", 3, turn)]
+    lost = [Fault("drop", 2, 0), Fault("drop", 3, number)]
     with pytest.raises(RunError, match="of at least 4 clients must come, got 3"):
-        rehearse(clients, protocol, lost, fewest=4, restarts=True)
-    run = rehearse(clients, protocol, lost, fewest=4, restarts=True, on_loss="restart")
+        rehearse(clients, protocol, lost, min_clients=4, restarts=True)
+    run = rehearse(clients, protocol, lost, min_clients=4, restarts=True, on_loss="restart")
     assert run.members == (0, 1, 2, 3, 4)
     assert near(run, clients)
     assert run.spent == protocol.guarantee
 
 
 def test_without_dropouts_nobody_may_vanish() -> None:
-    lost = [Fault("drop", party=2, turn=0)]
+    lost = [Fault("drop", party=2, round=0)]
     with pytest.raises(RunError, match="at least 5 clients must come, got 4"):
-        rehearse(binormal_clients(300, 700, 5), Brier(1.0), lost, fewest=4)
+        rehearse(binormal_clients(300, 700, 5), Brier(1.0), lost, min_clients=4)
 
 
 def test_shares_of_those_who_stay_are_whole_noise() -> None:
     protocol = Brier(1.0, dropouts=0.2)
-    assert protocol.fewest(10) == 8
+    assert protocol.min_clients(10) == 8
     assert {part.share for part in protocol.noise(8, 10).values()} == {1}
     whole = sum(part.cost(tp.Adjacency.RECORD).epsilon for part in protocol.noise(8, 10).values())
     assert whole == pytest.approx(1.0)

@@ -23,7 +23,7 @@ MAX_ROWS = 256
 
 BINS = 24
 
-TELLING = 5.0
+MIN_CHI_SQUARE_EXCESS = 5.0
 """Standard deviations by which a column's chi-square must exceed its mean, for it to count."""
 
 MANTISSA_BITS = 53
@@ -71,7 +71,7 @@ def chi_square(first: Floats, second: Floats) -> tuple[Floats, Floats]:
 def telling(first: Floats, second: Floats) -> NDArray[np.bool_]:
     """Which columns differ between the two by more than chance, shape (D,)."""
     statistics, freedom = chi_square(first, second)
-    return np.asarray(statistics > freedom + TELLING * np.sqrt(2 * freedom))
+    return np.asarray(statistics > freedom + MIN_CHI_SQUARE_EXCESS * np.sqrt(2 * freedom))
 
 
 def lowest_bits(values: Floats) -> Floats:
@@ -101,8 +101,8 @@ def _by_row(first: Floats, second: Floats, salt: Floats) -> Score:
 
     def score(rows: Floats) -> Floats:
         sums = _mixed(rows, salt)
-        places = np.minimum(np.searchsorted(known, sums), known.size - 1)
-        return np.where(known[places] == sums, ratios[places], 0.0)
+        indices = np.minimum(np.searchsorted(known, sums), known.size - 1)
+        return np.where(known[indices] == sums, ratios[indices], 0.0)
 
     return score
 

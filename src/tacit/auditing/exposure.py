@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from scipy.special import rel_entr
-from scipy.stats import binom
+from scipy.special import betainc, rel_entr
 
 from tacit.auditing.bounds import interval
 from tacit.auditing.inference import advantage_bound
 from tacit.privacy.cost import Adjacency, Cost
+from tacit.protocol.audits import GuessCounts
 
 LEVEL = 0.95
 
@@ -26,16 +26,11 @@ FALSE_ALARM = 1e-4
 
 
 @dataclass(frozen=True)
-class Exposure:
-    """How often an attacker guessed right.
+class Exposure(GuessCounts):
+    """How often an attacker guessed right, with a verdict.
 
     Parameters
     ----------
-    attack : what the attacker guesses, from what.
-    release : what was released.
-    protected : whether something protects it.
-    right, tries : right guesses, of so many.
-    blind : the share of right guesses of an attacker who sees no release.
     ceiling : the largest advantage over a coin that the guarantee allows, for a label that a coin
         drew; None where the guarantee says nothing about it.
     trials : number of independent trials; None where every guess is a trial. Guesses from one
@@ -43,12 +38,6 @@ class Exposure:
     false_alarm : the chance that the verdict on this row is a false alarm.
     """
 
-    attack: str
-    release: str
-    protected: bool
-    right: int
-    tries: int
-    blind: float
     ceiling: float | None = None
     trials: int | None = None
     false_alarm: float = FALSE_ALARM
@@ -85,7 +74,7 @@ class Exposure:
         if self.share <= allowed:
             return 1.0
         if self.trials is None:
-            return float(binom.sf(self.right - 1, self.tries, allowed))
+            return float(betainc(self.right, self.tries - self.right + 1, allowed))
         return math.exp(-self.trials * _divergence(self.share, allowed))
 
     @property

@@ -101,9 +101,9 @@ def received_fields(protocol: Protocol, sizes: AttackSizes, seed: int) -> Iterat
     as a linear discriminant of independent numbers does. It then guesses the label of other draws.
     """
     clients = protocol.audit_federation(RECORDS, protocol.lone_records)
-    asked = questions_of(protocol, clients, simulated(seed, None))
-    other = next(neighbours(clients, Adjacency.LABEL, asked[0].client))
-    target = Target("fields", tuple(asked), protocol.guarantee, Adjacency.LABEL)
+    questions = questions_of(protocol, clients, simulated(seed, None))
+    other = next(neighbours(clients, Adjacency.LABEL, questions[0].client))
+    target = Target("fields", tuple(questions), protocol.guarantee, Adjacency.LABEL)
     seeds = np.random.SeedSequence(seed).generate_state(4, np.uint64)
     tries = LABEL_TRIES * sizes.trials
     first, second, *guessed = (
@@ -168,9 +168,9 @@ def few_labels(protocol: Protocol, sizes: AttackSizes, seed: int) -> Iterator[Ex
             return
         edges, noisy = curve
         candidates = _candidates(clients, edges, hidden)
-        for place, seen in enumerate((exact_rates(clients, edges), noisy)):
+        for index, seen in enumerate((exact_rates(clients, edges), noisy)):
             guess = all_labellings(UNKNOWN)[nearest(seen, candidates)]
-            right[place] += int(np.sum(guess == labels[hidden]))
+            right[index] += int(np.sum(guess == labels[hidden]))
     attack = "six labels, from a ROC curve and all others"
     tries = sizes.trials * UNKNOWN
     yield from _pair(attack, "exact curve", protocol, right, tries, sizes.trials)
@@ -190,12 +190,12 @@ def one_more_record(protocol: Protocol, sizes: AttackSizes, seed: int) -> Iterat
         before = Clients.from_arrays(scores, labels, ids[:-1])
         for label in (0, 1):
             after = Clients.from_arrays(np.append(scores, 1.0), np.append(labels, label), ids)
-            for place, released in enumerate((_exact_figures, _released_figures)):
+            for index, released in enumerate((_exact_figures, _released_figures)):
                 first, second = (
                     released(protocol, clients, times, int(rng.integers(2**32)))
                     for clients in (before, after)
                 )
-                right[place] += int(np.sum(labels_from_change(first, second) == label))
+                right[index] += int(np.sum(labels_from_change(first, second) == label))
     attack = "one label, from AUCs without and with its record"
     yield from _pair(attack, "exact AUCs", protocol, right, 2 * DATA_SETS * times)
 

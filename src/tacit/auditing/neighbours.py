@@ -35,7 +35,7 @@ def neighbours(clients: Clients, adjacency: Adjacency, client: int = 0) -> Itera
     >>> [other.labels.tolist() for other in neighbours(federation(3, False), Adjacency.LABEL)]
     [[1, 1, 0], [0, 0, 0], [0, 1, 1]]
     """
-    start, stop = (int(place) for place in clients.offsets[client : client + 2])
+    start, stop = (int(offset) for offset in clients.offsets[client : client + 2])
     scores, labels = clients.scores, clients.labels
     score, label = scores[start], labels[start]
     ends = sorted({start, (start + stop) // 2, stop - 1})
@@ -47,9 +47,9 @@ def neighbours(clients: Clients, adjacency: Adjacency, client: int = 0) -> Itera
         for other in sorted({*np.quantile(scores, (0, 0.5, 1), method="nearest")} - {score}):
             yield _changed(clients, start, other, label)
     else:
-        for place in itertools.product((scores.max(), scores.min()), (1 - label, label)):
-            if place != (score, label):
-                yield _changed(clients, start, *place)
+        for changed in itertools.product((scores.max(), scores.min()), (1 - label, label)):
+            if changed != (score, label):
+                yield _changed(clients, start, *changed)
 
 
 def _changed(clients: Clients, record: int, score: float, label: int) -> Clients:

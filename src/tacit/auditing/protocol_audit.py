@@ -117,11 +117,11 @@ def audit(
     (True, 'noisy_histograms', True)
     """
     protocols = [case.protocol(epsilon) for case in cases]
-    asked = [
+    questions = [
         targets_of(protocol, case.clients(protocol), case.one_by_one, case.tight)
         for case, protocol in zip(cases, protocols, strict=True)
     ]
-    error = PART / max(sum(map(len, asked)), 1)
+    error = PART / max(sum(map(len, questions)), 1)
     effort = steps.QUICK if quick else steps.FULL
     seeds = np.random.SeedSequence(seed)
 
@@ -132,7 +132,7 @@ def audit(
 
     outcomes = tuple(
         CaseAudit(case.name, case.settings, tuple(attacked(case, target) for target in targets))
-        for case, targets in zip(cases, asked, strict=True)
+        for case, targets in zip(cases, questions, strict=True)
     )
     exposures = _exposures(protocols, seed, quick, progress)
     return Audit(epsilon, seed, outcomes, judged_together(exposures, PART))

@@ -158,8 +158,8 @@ def observe(
     """
     replies = [_short(question.parts(clients, noise)) for question in questions]
     columns = [values for reply in replies for values in reply.values()]
-    for place, reply in enumerate(replies):
-        for earlier in replies[:place]:
+    for index, reply in enumerate(replies):
+        for earlier in replies[:index]:
             columns += [
                 reply[name] - earlier[name]
                 for name in reply.keys() & earlier.keys()

@@ -19,8 +19,8 @@ from tacit.protocol.audits import TOPICS, AuditTrial, SelfTestCases
 SYSTEM_TRIES = 30_000
 """Number of draws with noise from the operating system, which is slow."""
 
-TOLD = 0.4
-"""Least lower bound on the advantage of the strongest attack of a kind on an exact release."""
+MIN_ADVANTAGE = 0.4
+"""Smallest lower bound on the advantage of the strongest attack of a kind on an exact release."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class SelfTest:
         for exposure in self.exposures:
             if not exposure.protected:
                 best[exposure.attack] = max(best.get(exposure.attack, -1.0), exposure.bounds[0])
-        return [attack for attack, low in best.items() if low < TOLD]
+        return [attack for attack, low in best.items() if low < MIN_ADVANTAGE]
 
     @property
     def passed(self) -> bool:

@@ -23,7 +23,7 @@ from tacit.privacy.sampling.doubles import BareCoins, NoiseMaker, simulated
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import Protocol, View
 
-POWER = 0.6
+MIN_FRACTION = 0.6
 """The share of a tight mechanism's epsilon that an attack should reach."""
 
 WHOLE_RUN = "whole run"
@@ -54,10 +54,10 @@ class Effort:
 
     def of(self, width: int) -> int:
         """The number of draws of ``width`` numbers each, where many are made at once."""
-        return int(np.clip(self.numbers // max(width, 1), FEWEST, self.tries))
+        return int(np.clip(self.numbers // max(width, 1), MIN_TRIES, self.tries))
 
 
-FEWEST = 4_000
+MIN_TRIES = 4_000
 FULL = Effort()
 QUICK = Effort(numbers=2**21, tries=30_000, pilot=1_000, divided=3)
 CHUNK = 2**21
@@ -153,7 +153,7 @@ class StepAudit:
     name : of the step, or ``WHOLE_RUN``.
     declared : what was declared.
     adjacency : what the neighbours differed in.
-    found : the bound and its data; None where the declared epsilon is infinite.
+    bound : the bound and its data; None where the declared epsilon is infinite.
     tight : whether the declared epsilon should be within reach.
     visible : the bound that as many draws of randomised response at this epsilon would give. No
         attack can separate a mechanism from a more private one much better.
@@ -162,34 +162,34 @@ class StepAudit:
     name: str
     declared: Cost
     adjacency: Adjacency
-    found: Distinguished | None
+    bound: Distinguished | None
     tight: bool = True
     visible: float = 0.0
 
     @property
     def holds(self) -> bool:
         """Whether the bound is at most the declared epsilon."""
-        return self.found is None or self.found.epsilon <= self.declared.epsilon
+        return self.bound is None or self.bound.epsilon <= self.declared.epsilon
 
     @property
     def share(self) -> float | None:
         """The share of the declared epsilon that the bound reaches."""
-        if self.found is None or self.declared.epsilon == 0:
+        if self.bound is None or self.declared.epsilon == 0:
             return None
-        return self.found.epsilon / self.declared.epsilon
+        return self.bound.epsilon / self.declared.epsilon
 
     @property
     def weak(self) -> bool:
         """Whether the bound is lower than an attack with so many draws should reach."""
-        needed = POWER * self.declared.epsilon
+        needed = MIN_FRACTION * self.declared.epsilon
         if not self.tight or self.share is None or self.visible < needed:
             return False
-        return self.share < POWER
+        return self.share < MIN_FRACTION
 
     @property
     def verdict(self) -> str:
         """In a word or two."""
-        if self.found is None:
+        if self.bound is None:
             return "claims nothing"
         if not self.holds:
             return "EXCEEDED"
@@ -197,7 +197,7 @@ class StepAudit:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values; an unbounded epsilon is null."""
-        bound = self.found
+        bound = self.bound
         return {
             "step": self.name,
             "declared": self.declared.to_dict() | {"adjacency": self.adjacency.value},
@@ -231,10 +231,10 @@ def targets_of(
     tight : whether the declared epsilon should be within an attack's reach.
     noise : makes the noise of the conversation.
     """
-    asked = _spoken_conversation(protocol, clients, noise)
+    questions = _spoken_conversation(protocol, clients, noise)
     default = protocol.guarantee.adjacency or Adjacency.REPLACE
     targets, seen = [], set()
-    for question in asked:
+    for question in questions:
         cost = question.cost
         if question.name not in seen or cost != NOTHING:
             adjacency = cost.adjacency or default
@@ -243,7 +243,7 @@ def targets_of(
         seen.add(question.name)
     spending = tuple(
         candidate
-        for candidate in asked
+        for candidate in questions
         if candidate.client == 0 and 0 < candidate.cost.epsilon < math.inf and _heard(candidate)
     )
     guarantee = protocol.guarantee
@@ -326,10 +326,10 @@ def _spoken_conversation(
 ) -> Sequence[Question]:
     """A conversation in which somebody answers every query."""
     for seed in range(COINS):
-        asked = questions_of(protocol, clients, noise(seed, None))
-        if all(map(_heard, asked)):
+        questions = questions_of(protocol, clients, noise(seed, None))
+        if all(map(_heard, questions)):
             break
-    return asked
+    return questions
 
 
 def _heard(question: Question) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from tacit.auditing.exposure import Exposure
 from tacit.auditing.protocol_audit import CONFIDENCE, Audit, CaseAudit
 from tacit.auditing.self_test import SelfTest, TrialOutcome
-from tacit.auditing.steps import POWER, StepAudit
+from tacit.auditing.steps import MIN_FRACTION, StepAudit
 
 Row = tuple[str, ...]
 
@@ -87,7 +87,7 @@ def _summary(audit: Audit) -> str:
         )
     sentence = f"None of {len(audit.steps)} attacks on steps refutes what is declared"
     if weak:
-        sentence += f"; {weak} reached less than {POWER:.0%} of it, and say little"
+        sentence += f"; {weak} reached less than {MIN_FRACTION:.0%} of it, and say little"
     bounded = sum(exposure.ceiling is not None for exposure in audit.exposures)
     if bounded:
         sentence += f"; none of {bounded} attacks on labels exceeds what is allowed"
@@ -100,7 +100,7 @@ def _case_text(case: CaseAudit) -> str:
 
 
 def _step_row(step: StepAudit) -> Row:
-    bound = step.found
+    bound = step.bound
     return (
         step.name,
         step.adjacency.value,
@@ -112,7 +112,7 @@ def _step_row(step: StepAudit) -> Row:
 
 
 def _trial_row(trial: TrialOutcome) -> Row:
-    bound = trial.audit.found
+    bound = trial.audit.bound
     declared = _epsilon(trial.audit.declared.epsilon, trial.audit.declared.delta)
     least = "-" if bound is None else f"{bound.epsilon:.3f}"
     return (f"{'! ' if trial.broken else '  '}{trial.name}", declared, least, trial.verdict)

@@ -69,9 +69,9 @@ def audit(
     than --epsilon, several are attacked, so that every step answers. Nothing is spent: the records
     are synthetic and all noise is simulated.
     """
-    given = {key: value for key, value in settings.items() if value is not None}
+    chosen = {key: value for key, value in settings.items() if value is not None}
     if testing:
-        if name is not None or given:
+        if name is not None or chosen:
             raise click.UsageError("--self-test takes no protocol and no settings")
         with prompt_interrupt():
             tested = self_test(seed, quick, _show_progress)
@@ -80,9 +80,9 @@ def audit(
     elif name is None:
         raise click.UsageError("give --protocol, or --self-test")
     else:
-        cases = _cases(name, given)
+        cases = _cases(name, chosen)
         with prompt_interrupt():
-            audited = audit_cases(cases, given.get("epsilon"), seed, quick, _show_progress)
+            audited = audit_cases(cases, chosen.get("epsilon"), seed, quick, _show_progress)
         passed, text = audited.passed, audit_text(audited)
         content = audited.to_dict()
     show(as_json(content) if print_json else text)
@@ -90,25 +90,25 @@ def audit(
         context.exit(REFUTED)
 
 
-def _cases(name: str, given: dict[str, Any]) -> list[AuditCase]:
+def _cases(name: str, chosen: dict[str, Any]) -> list[AuditCase]:
     """What to attack: the settings that were chosen, or those that make every step answer."""
-    others = {key: value for key, value in given.items() if key != "epsilon"}
+    others = {key: value for key, value in chosen.items() if key != "epsilon"}
     if name != ALL and others:
-        chosen_protocol(name, given)
+        chosen_protocol(name, chosen)
         return [chosen_case(name, others)]
     if others:
         raise click.UsageError("--protocol all takes no settings but --epsilon")
     names = protocol_names() if name == ALL else (name,)
     cases = [case for each in names for case in cases_of(each)]
     budgeted = any(case.takes_epsilon for case in cases)
-    if budgeted and "epsilon" not in given:
+    if budgeted and "epsilon" not in chosen:
         raise click.UsageError(f"--protocol {name} needs --epsilon")
-    if not budgeted and "epsilon" in given:
+    if not budgeted and "epsilon" in chosen:
         raise click.UsageError(f"--epsilon cannot be used with --protocol {name}")
     return cases
 
 
 def _show_progress(text: str) -> None:
-    """Show on a terminal what is attacked, in place of the text before."""
+    """Show on a terminal what is attacked, and replace the text before."""
     if sys.stderr.isatty():
         click.echo(f"\r\033[K{text}\r", nl=False, err=True)

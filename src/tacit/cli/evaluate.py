@@ -21,7 +21,7 @@ from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import protocol_names
 from tacit.results.calibrator import METHODS, Calibrator
 from tacit.results.evaluation import Evaluation
-from tacit.results.integrity import sealed
+from tacit.results.integrity import with_fingerprint
 from tacit.results.picture import new_axes
 from tacit.running.evaluating import ENGINES
 
@@ -245,10 +245,10 @@ def _by_client(ledgers: tuple[str, ...]) -> dict[str, str]:
     return by_client
 
 
-def _client_and_file(given: str) -> tuple[str, str]:
-    name, equals, file = given.rpartition("=")
+def _client_and_file(text: str) -> tuple[str, str]:
+    name, equals, file = text.rpartition("=")
     if not (name and equals and file):
-        raise click.UsageError(f"--ledger must be CLIENT=FILE, got {given!r}")
+        raise click.UsageError(f"--ledger must be CLIENT=FILE, got {text!r}")
     return name, file
 
 
@@ -274,7 +274,7 @@ def _json(result: Evaluation, calibrator: Calibrator | None) -> str:
     content = result.to_dict()
     if calibrator is not None:
         content["calibrator"] = json.loads(calibrator.to_json())
-    return as_json(sealed(content))
+    return as_json(with_fingerprint(content))
 
 
 def _lines(result: Evaluation, calibrator: Calibrator | None) -> str:

@@ -43,18 +43,18 @@ def evaluate_by_group(
         context.exit(NO_SIGNAL)
 
 
-def refuse_with_groups(given: Sequence[tuple[str, object]]) -> None:
+def refuse_with_groups(options: Sequence[tuple[str, object]]) -> None:
     """Refuse options that say nothing about groups.
 
     Parameters
     ----------
-    given : options with their values; None for those not given.
+    options : options with their values; None for those not given.
 
     Raises
     ------
     click.UsageError : for the first that was given.
     """
-    for option, value in given:
+    for option, value in options:
         if value is not None:
             raise click.UsageError(f"{option} cannot be used with --groups")
 

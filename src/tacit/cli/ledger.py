@@ -152,11 +152,11 @@ def set_limit(
 ) -> None:
     """Set a limit, in a new book if there is none; a data set without one is never answered for.
 
-    It takes the place of the limit with the same adjacency and period, and is itself an entry of
-    the ledger. What was spent before counts.
+    It replaces the limit with the same adjacency and period, and is itself an entry of the
+    ledger. What was spent before counts.
     """
-    with Ledger(book) as opened:
-        receipt = opened.limit(dataset, epsilon, delta, period, Adjacency(adjacency), accounting)
+    with Ledger(book) as ledger:
+        receipt = ledger.limit(dataset, epsilon, delta, period, Adjacency(adjacency), accounting)
     show(f"entry {receipt.number}: limit set\nhead {receipt.hash.hex()}")
 
 

@@ -75,13 +75,13 @@ class SettingsCommand(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The parameters, with the settings among them."""
-        given = super().get_params(ctx)
-        taken = {name for parameter in given for name in (*parameter.opts, parameter.name)}
+        parameters = super().get_params(ctx)
+        taken = {name for parameter in parameters for name in (*parameter.opts, parameter.name)}
         names = ctx.meta.get(CHOSEN) or tuple(self._source.names())
         options = self._options(names)
         added = [each for each in options if taken.isdisjoint((*each.opts, each.name))]
-        place = 1 + next(i for i, each in enumerate(given) if each.name == self._after)
-        return [*given[:place], *added, *given[place:]]
+        position = 1 + next(i for i, each in enumerate(parameters) if each.name == self._after)
+        return [*parameters[:position], *added, *parameters[position:]]
 
     def _options(self, names: tuple[str, ...]) -> list[click.Option]:
         """The options of these protocols' settings, made once: click tells them apart as objects.
@@ -116,9 +116,9 @@ class SettingsCommand(click.Command):
         """The protocol that the arguments name, or the option's default."""
         option = next(each for each in self.params if CHOICE in each.opts)
         chosen = option.default if isinstance(option.default, str) else None
-        for place, arg in enumerate(args):
-            if arg == CHOICE and place + 1 < len(args):
-                chosen = args[place + 1]
+        for position, arg in enumerate(args):
+            if arg == CHOICE and position + 1 < len(args):
+                chosen = args[position + 1]
             elif arg.startswith(f"{CHOICE}="):
                 chosen = arg.partition("=")[2]
         return chosen
@@ -227,12 +227,12 @@ def _sentence(text: str, labels: list[str], protocols: int) -> str:
 
 def chosen_protocol(name: str, settings: Mapping[str, Any], source: Source = PROTOCOLS) -> Protocol:
     """The protocol with the settings that were given, all of which it must use."""
-    given = {key: value for key, value in settings.items() if value is not None}
+    chosen = {key: value for key, value in settings.items() if value is not None}
     try:
-        return source.protocol_of(name, given)
+        return source.protocol_of(name, chosen)
     except SettingError as error:
-        flag, place = f"--{error.name.replace('_', '-')}", f"{CHOICE} {name}"
+        flag, choice = f"--{error.name.replace('_', '-')}", f"{CHOICE} {name}"
         if error.missing:
-            raise click.UsageError(f"{place} needs {flag}") from None
-        place = ", ".join((place, *error.choices))
-        raise click.UsageError(f"{flag} cannot be used with {place}") from None
+            raise click.UsageError(f"{choice} needs {flag}") from None
+        choice = ", ".join((choice, *error.choices))
+        raise click.UsageError(f"{flag} cannot be used with {choice}") from None

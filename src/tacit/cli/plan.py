@@ -23,7 +23,7 @@ Trust:
   secure-sum          the server sees sums over the clients only
   exact-sum           the same without noise: there is no differential privacy
   encrypted           the aggregator computes on encrypted counts
-  mpc                 two holders of records compute together, by cryptography
+  mpc                 clients compute together, by cryptography
 
 Earlier words are understood: central (each), local-dp (local), distributed-dp (secure-sum),
 secure-aggregation (exact-sum), two-party (mpc).

@@ -33,7 +33,7 @@ Examples:
     type=click.Choice(("html", "model-index")),
     default="html",
     show_default=True,
-    help="A page, or YAML metadata for a model card on the Hugging Face Hub.",
+    help="A page, or YAML for a model card on the Hugging Face Hub (the extra model-card).",
 )
 @click.option("--title", help="html: the page's heading.")
 @click.option("--model", help="model-index: the model's name; the file's name by default.")

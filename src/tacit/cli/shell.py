@@ -127,8 +127,8 @@ def complain(sentence: str) -> None:
 
 def reason(error: OSError) -> str:
     """What the system says of an error, with the file."""
-    place = "" if error.filename is None else f"{error.filename}: "
-    return f"{place}{error.strerror or error}"
+    prefix = "" if error.filename is None else f"{error.filename}: "
+    return f"{prefix}{error.strerror or error}"
 
 
 def fail(sentence: str, code: int = FAILED) -> NoReturn:

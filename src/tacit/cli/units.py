@@ -13,14 +13,14 @@ from tacit.data.file_units import ScaleWarning, Units
 from tacit.data.units import REAL, UNITS
 
 
-def _units(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> Units:
+def _units(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> Units:
     """One unit for all files, or units by file."""
     files = {}
-    for text in given:
+    for text in texts:
         path, equals, unit = text.rpartition("=")
         if unit not in UNITS:
             raise click.BadParameter(f"a unit is one of {', '.join(UNITS)}, got {unit!r}")
-        if not equals and len(given) > 1:
+        if not equals and len(texts) > 1:
             raise click.BadParameter("give one unit for all files, or FILE=UNIT for each")
         if not equals:
             return unit

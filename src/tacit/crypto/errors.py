@@ -16,7 +16,7 @@ class SessionError(SumError):
 
 
 class RoundError(SumError):
-    """A message of another round, or a step taken out of turn or a second time."""
+    """A message of another round, or a step taken out of order or a second time."""
 
 
 class ReplayError(SumError):

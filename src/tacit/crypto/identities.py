@@ -64,7 +64,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Roster:
-    """The public identity keys of all clients, agreed beforehand; a client's place is its index.
+    """The public identity keys of all clients, agreed beforehand; a client's position is its index.
 
     Whoever writes the roster decides whom the clients believe: it must reach each client by a way
     that the server does not control.
@@ -109,7 +109,7 @@ class Roster:
         return sha256(b"".join(self.keys)).digest()
 
     def index_of(self, identity: Identity) -> int:
-        """The place of a client's own identity.
+        """The index of a client's identity.
 
         Raises
         ------

@@ -15,12 +15,12 @@ RING_BITS = 64
 SEED_BYTES = 32
 
 
-def held(rank: int, parties: int) -> tuple[int, ...]:
+def known_summands(rank: int, parties: int) -> tuple[int, ...]:
     """The summands of a shared number that a client has: its own, and of three the next.
 
     Examples
     --------
-    >>> held(0, 2), held(2, 3)
+    >>> known_summands(0, 2), known_summands(2, 3)
     ((0,), (2, 0))
     """
     return (rank,) if parties == 2 else (rank, (rank + 1) % parties)

@@ -67,7 +67,7 @@ class Clients:
     offsets : int64, shape (K+1,). Client ``k`` holds records ``offsets[k]:offsets[k+1]``; no client
         is empty.
     names : one name a client, or empty for clients that are only numbered.
-    simulated : True when one holder's records were split into clients that do not exist.
+    simulated : True when one party's records were split into clients that do not exist.
     second : float64, shape (M,). A second value of each record, for statistics of pairs of values
         (Kendall's tau); None where records have one value only. Finite.
     unit : what the scores are: ``"probability"``, ``"percent"``, ``"log-odds"`` or ``"real"``; None
@@ -158,7 +158,7 @@ class Clients:
 
         Parameters
         ----------
-        values : shape (M,), numbers; they take the place of the scores.
+        values : shape (M,), numbers; they replace the scores.
         second : shape (M,), numbers: a second value of each record.
         client_ids : as in ``from_arrays``.
 
@@ -206,7 +206,7 @@ class Clients:
         seed: int | None = None,
         second: ArrayLike | None = None,
     ) -> Clients:
-        """Split one holder's records into simulated clients of nearly equal size.
+        """Split one party's records into simulated clients of nearly equal size.
 
         ``by="uniform"`` deals records out at random (the papers' IID setting); ``by="score"`` gives
         records of similar score to the same client (their non-IID setting). ``second`` is a second
@@ -310,7 +310,7 @@ class Clients:
         """What to call a client in a message."""
         return self.names[index] if self.names else f"client {index}"
 
-    def place(self, record: int) -> str:
+    def location(self, record: int) -> str:
         """Where a record stands, in a message: its client, and its row counted from 1."""
         client = int(np.searchsorted(self.offsets, record, side="right")) - 1
         return f"{self.name(client)}, row {record - int(self.offsets[client]) + 1}"
@@ -343,15 +343,15 @@ def _validate(clients: Clients) -> None:
         _check_finite(clients, clients.second, SECOND)
     wrong = np.flatnonzero((clients.labels != 0) & (clients.labels != 1))
     if wrong.size:
-        place = clients.place(int(wrong[0]))
-        raise DataError(f"labels must be 0 or 1, got {clients.labels[wrong[0]]} in {place}")
+        location = clients.location(int(wrong[0]))
+        raise DataError(f"labels must be 0 or 1, got {clients.labels[wrong[0]]} in {location}")
 
 
 def _check_finite(clients: Clients, values: NDArray[np.float64], called: str) -> None:
     wrong = np.flatnonzero(~np.isfinite(values))
     if wrong.size:
-        place = clients.place(int(wrong[0]))
-        raise DataError(f"{called} must be finite, got {values[wrong[0]]} in {place}")
+        location = clients.location(int(wrong[0]))
+        raise DataError(f"{called} must be finite, got {values[wrong[0]]} in {location}")
 
 
 def _check_range(clients: Clients) -> None:
@@ -366,7 +366,7 @@ def _check_range(clients: Clients) -> None:
     if wrong.size:
         raise DataError(
             f"scores in {clients.unit} must be from {low:g} to {high:g}, "
-            f"got {clients.scores[wrong[0]]} in {clients.place(int(wrong[0]))}"
+            f"got {clients.scores[wrong[0]]} in {clients.location(int(wrong[0]))}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Columns of Arrow tables as arrays: numbers, labels, names, with the place of a wrong value."""
+"""Columns of Arrow tables as arrays: numbers, labels, names, and the location of a wrong value."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ MAX_QUOTED = 60
 
 
 @dataclass(frozen=True)
-class Place:
-    """A batch's place in its source.
+class Location:
+    """The location of a batch of records in its source.
 
     Parameters
     ----------
     source : the file or table.
-    before : how many of its records came earlier.
+    before : the number of its records before the batch.
 
     Examples
     --------
-    >>> Place("north.csv", 100).row(0)
+    >>> Location("north.csv", 100).row(0)
     'north.csv, row 101'
     """
 
@@ -36,7 +36,7 @@ class Place:
     before: int = 0
 
     def row(self, index: int) -> str:
-        """Where a record of the batch stands; ``index`` counts from 0."""
+        """The location of a record of the batch; ``index`` counts from 0."""
         return f"{self.source}, row {self.before + int(index) + 1}"
 
 
@@ -60,32 +60,32 @@ def is_id(kind: pa.DataType) -> bool:
     return _is_text(kind) or bool(pa.types.is_integer(kind))
 
 
-def column_of(batch: pa.RecordBatch, name: str, place: Place) -> Any:
+def column_of(batch: pa.RecordBatch, name: str, location: Location) -> Any:
     """A column as one array without missing values; dictionaries are replaced by their values.
 
     Raises
     ------
-    DataError : for a missing value, naming its place.
+    DataError : for a missing value, naming its location.
     """
     column = batch.column(name)
     if pa.types.is_dictionary(column.type):
         column = as_large_text(column.dictionary).take(column.indices)
     if column.null_count:
         first = pc.index(column.is_null(), True).as_py()
-        raise DataError(f"column {name!r} has no value in {place.row(first)}")
+        raise DataError(f"column {name!r} has no value in {location.row(first)}")
     return column
 
 
-def numbers_of(column: Any, called: str, place: Place) -> NDArray[np.float64]:
+def numbers_of(column: Any, called: str, location: Location) -> NDArray[np.float64]:
     """Finite numbers, shape (rows,); whole ones are those that float64 holds.
 
     Raises
     ------
-    DataError : for what is no such number, naming ``called``, the value and its place.
+    DataError : for what is no such number, naming ``called``, the value and its location.
     """
-    numbers = _as_float64(column, f"{called} must be numbers", place)
-    _refuse_first(~np.isfinite(numbers), f"{called} must be finite", column, place)
-    _refuse_first(_rounded(numbers, column), f"{called} {MUST_BE_EXACT}", column, place)
+    numbers = _as_float64(column, f"{called} must be numbers", location)
+    _refuse_first(~np.isfinite(numbers), f"{called} must be finite", column, location)
+    _refuse_first(_rounded(numbers, column), f"{called} {MUST_BE_EXACT}", column, location)
     return numbers
 
 
@@ -100,16 +100,16 @@ def _rounded(numbers: NDArray[np.float64], column: Any) -> NDArray[np.bool_]:
     return large
 
 
-def labels_of(column: Any, place: Place) -> NDArray[np.int8]:
+def labels_of(column: Any, location: Location) -> NDArray[np.int8]:
     """Labels from numbers, or the words true and false, shape (rows,).
 
     Raises
     ------
-    DataError : for what is no label, naming the value and its place.
+    DataError : for what is no label, naming the value and its location.
     """
     must = "labels must be 0 or 1"
-    values = _as_float64(_truth_as_digit(column), must, place)
-    _refuse_first((values != 0) & (values != 1), must, column, place)
+    values = _as_float64(_truth_as_digit(column), must, location)
+    _refuse_first((values != 0) & (values != 1), must, column, location)
     return values.astype(np.int8)
 
 
@@ -129,14 +129,14 @@ def as_large_text(column: Any) -> Any:
     return column.cast(pa.large_string()) if _is_text(column.type) else column
 
 
-def _as_float64(column: Any, must: str, place: Place) -> NDArray[np.float64]:
+def _as_float64(column: Any, must: str, location: Location) -> NDArray[np.float64]:
     text = pc.ascii_trim_whitespace(column) if _is_text(column.type) else column
     try:
         numbers: NDArray[np.float64] = np.from_dlpack(text.cast(pa.float64(), safe=False))
     except pa.ArrowInvalid:
         first = _first_that_is_no_number(text)
         raise DataError(
-            f"{must}, got {_short(repr(column[first].as_py()))} in {place.row(first)}"
+            f"{must}, got {_short(repr(column[first].as_py()))} in {location.row(first)}"
         ) from None
     return numbers
 
@@ -154,10 +154,10 @@ def _first_that_is_no_number(text: Any) -> int:
     return low
 
 
-def _refuse_first(wrong: NDArray[np.bool_], must: str, column: Any, place: Place) -> None:
+def _refuse_first(wrong: NDArray[np.bool_], must: str, column: Any, location: Location) -> None:
     if wrong.any():
         first = int(np.argmax(wrong))
-        raise DataError(f"{must}, got {_short(str(column[first]))} in {place.row(first)}")
+        raise DataError(f"{must}, got {_short(str(column[first]))} in {location.row(first)}")
 
 
 def _short(value: str) -> str:

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class DataError(ValueError):
-    """Records that cannot be evaluated; the message names the place and the value."""
+    """Records that cannot be evaluated; the message names the location and the value."""

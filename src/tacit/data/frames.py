@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tacit.data.arrays import SECOND
 from tacit.data.columns import (
-    Place,
+    Location,
     as_large_text,
     column_of,
     is_id,
@@ -46,8 +46,8 @@ class Columns:
     @property
     def names(self) -> list[str]:
         """The names of the columns, each once."""
-        wanted = (self.score, self.label, self.client, self.second, self.group)
-        return list(dict.fromkeys(name for name in wanted if name is not None))
+        names = (self.score, self.label, self.client, self.second, self.group)
+        return list(dict.fromkeys(name for name in names if name is not None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ def collect(batches: Iterable[pa.RecordBatch], columns: Columns, source: str) ->
     parts: list[Records] = []
     before = 0
     for batch in batches:
-        parts.append(_decode(batch, columns, Place(source, before)))
+        parts.append(_decode(batch, columns, Location(source, before)))
         before += batch.num_rows
     if not before:
         raise DataError(f"{source} has no records")
@@ -145,31 +145,31 @@ def _listed(names: Sequence[str]) -> str:
 
 def require_types(schema: pa.Schema, columns: Columns, source: str) -> None:
     """Refuse columns whose type cannot be what they stand for."""
-    wanted: list[tuple[str | None, Callable[[Any], bool], str]] = [
+    requirements: list[tuple[str | None, Callable[[Any], bool], str]] = [
         (columns.score, is_number, "numbers"),
         (columns.label, is_label, "0/1 or booleans"),
         (columns.client, is_id, "integers or strings"),
         (columns.second, is_number, "numbers"),
         (columns.group, is_id, "integers or strings"),
     ]
-    for name, accepts, description in (entry for entry in wanted if entry[0] is not None):
+    for name, accepts, description in (entry for entry in requirements if entry[0] is not None):
         kind = schema.field(name).type
         values = kind.value_type if pa.types.is_dictionary(kind) else kind
         if not (accepts(values) or pa.types.is_null(values)):
             raise DataError(f"column {name!r} of {source} must hold {description}, got type {kind}")
 
 
-def _decode(batch: pa.RecordBatch, columns: Columns, place: Place) -> Records:
+def _decode(batch: pa.RecordBatch, columns: Columns, location: Location) -> Records:
     def column(name: str) -> Any:
-        return column_of(batch, name, place)
+        return column_of(batch, name, location)
 
     return Records(
-        numbers_of(column(columns.score), "scores", place),
+        numbers_of(column(columns.score), "scores", location),
         np.zeros(batch.num_rows, dtype=np.int8)
         if columns.label is None
-        else labels_of(column(columns.label), place),
+        else labels_of(column(columns.label), location),
         None if columns.client is None else as_large_text(column(columns.client)),
-        None if columns.second is None else numbers_of(column(columns.second), SECOND, place),
+        None if columns.second is None else numbers_of(column(columns.second), SECOND, location),
         np.zeros(0) if columns.group is None else _as_names(column(columns.group)),
     )
 

@@ -23,7 +23,7 @@ class Groups:
     Parameters
     ----------
     names : the groups, in order of their values.
-    of_record : int64, shape (M,): places in ``names``, in the order of the clients' records.
+    of_record : int64, shape (M,): indices in ``names``, in the order of the clients' records.
     agreed : whether the names were agreed on beforehand, and not read off the records. A group
         whose only record is removed is then still in the list.
 
@@ -74,19 +74,21 @@ class Groups:
         DataError : for values of other types, lengths that do not agree, too many groups, agreed
             names that repeat, and a value that is not among them.
         """
-        given = np.asarray(values)
-        if given.ndim != 1 or given.dtype.kind not in "iuUTO":
+        group_of_record = np.asarray(values)
+        if group_of_record.ndim != 1 or group_of_record.dtype.kind not in "iuUTO":
             raise DataError(
                 "groups must be one axis of integers or strings, "
-                f"got type {given.dtype} of shape {given.shape}"
+                f"got type {group_of_record.dtype} of shape {group_of_record.shape}"
             )
         if client_ids is not None:
             ids = as_ids(client_ids)
-            if ids.shape != given.shape:
-                raise DataError(f"{given.size} groups but {ids.size} client ids")
-            given = given[np.argsort(np.unique(ids, return_inverse=True)[1], kind="stable")]
+            if ids.shape != group_of_record.shape:
+                raise DataError(f"{group_of_record.size} groups but {ids.size} client ids")
+            group_of_record = group_of_record[
+                np.argsort(np.unique(ids, return_inverse=True)[1], kind="stable")
+            ]
         try:
-            values_found, index = np.unique(given, return_inverse=True)
+            values_found, index = np.unique(group_of_record, return_inverse=True)
         except TypeError:
             raise DataError("groups must be all integers or all strings") from None
         present_names = tuple(str(name) for name in values_found)
@@ -122,7 +124,7 @@ class Groups:
             clients.scores[inside],
             clients.labels[inside],
             np.concatenate(([0], np.cumsum(sizes[client_indices]))).astype(np.int64),
-            tuple(clients.names[place] for place in client_indices) if clients.names else (),
+            tuple(clients.names[index] for index in client_indices) if clients.names else (),
             clients.simulated,
             None if clients.second is None else clients.second[inside],
             clients.unit,
@@ -132,7 +134,7 @@ class Groups:
 
 def _indices(present_names: tuple[str, ...], names: Sequence[str]) -> NDArray[np.int64]:
     """The index of each group found among the agreed names."""
-    index = {name: place for place, name in enumerate(names)}
+    index = {name: number for number, name in enumerate(names)}
     if len(index) < len(names):
         raise DataError(f"agreed groups must differ, got {', '.join(map(repr, names))}")
     for name in present_names:

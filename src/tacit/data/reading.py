@@ -149,10 +149,10 @@ def _read_all(
 
 
 def _distinct_sources(paths: FilePath | Sequence[FilePath]) -> list[str]:
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    if not given:
+    listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if not listed:
         raise DataError("at least one file is needed, got none")
-    sources = [os.fspath(path) for path in given]
+    sources = [os.fspath(path) for path in listed]
     seen: set[Path] = set()
     for source in sources:
         path = Path(source).resolve()
@@ -262,17 +262,17 @@ def _grouped(records: Records) -> tuple[Clients, NDArray[Any]]:
     order = pc.sort_indices(encoded.dictionary).to_numpy()
     rank = np.empty(order.size, dtype=np.int64)
     rank[order] = np.arange(order.size)
-    holders = rank[encoded.indices.to_numpy()]
-    numbered = Clients.from_arrays(records.scores, records.labels, holders, records.second)
+    client_indices = rank[encoded.indices.to_numpy()]
+    numbered = Clients.from_arrays(records.scores, records.labels, client_indices, records.second)
     named = replace(numbered, names=tuple(map(str, encoded.dictionary.take(order).to_pylist())))
     groups = records.groups
-    return named, groups[np.argsort(holders, kind="stable")] if groups.size else groups
+    return named, groups[np.argsort(client_indices, kind="stable")] if groups.size else groups
 
 
 def _refuse_shared_clients(sources: list[str], parts: list[Clients]) -> None:
-    holder: dict[str, str] = {}
+    source_of: dict[str, str] = {}
     for source, part in zip(sources, parts, strict=True):
         for name in part.names:
-            first = holder.setdefault(name, source)
+            first = source_of.setdefault(name, source)
             if first != source:
                 raise DataError(f"duplicate client {name!r}, found in both {first} and {source}")

@@ -46,7 +46,7 @@ def rescale(clients: Clients, low: float, high: float) -> Clients:
     return replace(clients, scores=(clients.scores - low) / (high - low), unit=None)
 
 
-def in_unit(clients: Clients, wanted: str) -> Clients:
+def in_unit(clients: Clients, target: str) -> Clients:
     """The clients with their scores converted from the unit that they name to another.
 
     Raises
@@ -60,9 +60,9 @@ def in_unit(clients: Clients, wanted: str) -> Clients:
     array([0.2, 0.9])
     """
     if clients.unit is None:
-        raise DataError(f"scores without a named unit cannot be told in {wanted}")
+        raise DataError(f"scores without a named unit cannot be converted to {target}")
     try:
-        scores = converted(clients.scores, clients.unit, wanted)
+        scores = converted(clients.scores, clients.unit, target)
     except ValueError as error:
         raise DataError(str(error)) from None
-    return replace(clients, scores=scores, unit=wanted)
+    return replace(clients, scores=scores, unit=target)

@@ -15,17 +15,17 @@ from tacit.data.clients import Ragged
 
 ROUNDING = 1e-6
 """How far beyond 0 or 1 a probability may lie by rounding."""
-EVIDENT_SHARE = 0.05
-"""Share of scores outside [0, 1] from which a scale is evidently another one. A single wrong record
-is no scale; log-odds and percent have most or many scores there."""
-FALSE_ALARM = 1e-3
+EVIDENT_FRACTION = 0.05
+"""Fraction of scores outside [0, 1] from which a scale is evidently another one. A single wrong
+record is no scale; log-odds and percent have most or many scores there."""
+MAX_FALSE_ALARM = 1e-3
 """Probability of an alarm where all clients' scores are draws from one distribution, at most."""
-FEWEST = 20
+MIN_SCORES = 20
 """Number of scores from which a width is compared."""
-WIDTHS_APART = 8.0
+MAX_WIDTH_RATIO = 8.0
 """Ratio of widths from which two scales are evidently different: percent are some 15 times as wide
 as log-odds."""
-LISTED = 3
+MAX_LISTED = 3
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class ScaleDifference:
 
     Parameters
     ----------
-    usual : the places of those with the usual scale: [0, 1], where some have it.
-    unusual : the places of the others.
+    usual : the indices of those with the usual scale: [0, 1], where some have it.
+    unusual : the indices of the others.
     usual_range, unusual_range : the least and the largest score of each group.
     """
 
@@ -49,7 +49,7 @@ class ScaleDifference:
 
         Parameters
         ----------
-        names : what clients or files are called, by place; where empty they are numbered.
+        names : what clients or files are called, by index; where empty they are numbered.
         """
         usual, unusual = (_listed(group, names) for group in (self.usual, self.unusual))
         return (
@@ -65,10 +65,10 @@ def files_apart(scores: Ragged[np.float64]) -> tuple[ScaleDifference | None, boo
     ``EVIDENT_SHARE`` of one of them lie outside. Where all have scores outside, widths that are far
     apart are reported, and never as evident. Files that all lie within [0, 1] are never reported.
     """
-    shares = _shares_outside(scores)
-    beyond = shares > 0
+    fractions = _fractions_outside(scores)
+    beyond = fractions > 0
     if beyond.any() and not beyond.all():
-        return _difference(scores, ~beyond, beyond), bool((shares >= EVIDENT_SHARE).any())
+        return _difference(scores, ~beyond, beyond), bool((fractions >= EVIDENT_FRACTION).any())
     return _widths_apart(scores, beyond), False
 
 
@@ -79,29 +79,29 @@ def clients_apart(scores: Ragged[np.float64]) -> ScaleDifference | None:
     outside. That is reported where chance does not explain how many lie within. Where all have
     scores outside, widths that are far apart are reported.
     """
-    shares = _shares_outside(scores)
-    within, beyond = shares == 0, shares >= EVIDENT_SHARE
+    fractions = _fractions_outside(scores)
+    within, beyond = fractions == 0, fractions >= EVIDENT_FRACTION
     if not beyond.any():
         return None
     if not within.any():
         return _widths_apart(scores, beyond)
-    if _chance_of_within(shares, np.diff(scores.offsets)) >= FALSE_ALARM:
+    if _chance_of_within(fractions, np.diff(scores.offsets)) >= MAX_FALSE_ALARM:
         return None
     return _difference(scores, within, beyond)
 
 
-def _chance_of_within(shares: NDArray[np.float64], sizes: NDArray[np.int64]) -> float:
+def _chance_of_within(fractions: NDArray[np.float64], sizes: NDArray[np.int64]) -> float:
     """A bound on the probability that chance puts so many clients within [0, 1].
 
     Were all records dealt out to the clients at random, a client of n records would be within with
-    a probability of at most ``f**n``, f the share of all records within (a hypergeometric draw has
-    fewer than a binomial one). Such events are negatively associated (Joag-Dev and Proschan 1983),
-    so the number t of them, of which E are expected, has Chernoff's tail: ``exp(-E) (e E / t)**t``
-    for t above E (1952).
+    a probability of at most ``f**n``, f the fraction of all records within (a hypergeometric draw
+    has fewer than a binomial one). Such events are negatively associated (Joag-Dev and Proschan
+    1983), so the number t of them, of which E are expected, has Chernoff's tail: ``exp(-E) (e E /
+    t)**t`` for t above E (1952).
     """
-    share = 1.0 - float(np.average(shares, weights=sizes))
-    expected = float(np.sum(share ** sizes.astype(np.float64)))
-    within_count = int(np.count_nonzero(shares == 0))
+    fraction = 1.0 - float(np.average(fractions, weights=sizes))
+    expected = float(np.sum(fraction ** sizes.astype(np.float64)))
+    within_count = int(np.count_nonzero(fractions == 0))
     if within_count <= expected:
         return 1.0
     if expected == 0:
@@ -109,26 +109,28 @@ def _chance_of_within(shares: NDArray[np.float64], sizes: NDArray[np.int64]) -> 
     return float(np.exp(within_count - expected + within_count * np.log(expected / within_count)))
 
 
-def _shares_outside(scores: Ragged[np.float64]) -> NDArray[np.float64]:
-    """Every client's share of scores outside [0, 1], shape (K,)."""
+def _fractions_outside(scores: Ragged[np.float64]) -> NDArray[np.float64]:
+    """Every client's fraction of scores outside [0, 1], shape (K,)."""
     wrong = (scores.values < -ROUNDING) | (scores.values > 1 + ROUNDING)
     counts = np.add.reduceat(wrong, scores.offsets[:-1], dtype=np.int64)
     return counts / np.diff(scores.offsets)
 
 
-def _widths_apart(scores: Ragged[np.float64], asked: NDArray[np.bool_]) -> ScaleDifference | None:
-    """Clients whose scores are spread far more widely, or far less, than those of the others."""
-    asked = asked & (np.diff(scores.offsets) >= FEWEST)
-    if asked.sum() < 2:
+def _widths_apart(
+    scores: Ragged[np.float64], compared: NDArray[np.bool_]
+) -> ScaleDifference | None:
+    """Clients whose scores vary far more, or far less, than those of the others."""
+    compared = compared & (np.diff(scores.offsets) >= MIN_SCORES)
+    if compared.sum() < 2:
         return None
     widths = _widths(scores)
-    least, largest = widths[asked].min(), widths[asked].max()
-    if largest <= WIDTHS_APART * least:
+    least, largest = widths[compared].min(), widths[compared].max()
+    if largest <= MAX_WIDTH_RATIO * least:
         return None
-    wide = asked & (widths > np.sqrt(least * largest))
-    few_are_wide = 2 * wide.sum() <= asked.sum()
-    unusual = wide if few_are_wide else asked & ~wide
-    return _difference(scores, asked & ~unusual, unusual)
+    wide = compared & (widths > np.sqrt(least * largest))
+    few_are_wide = 2 * wide.sum() <= compared.sum()
+    unusual = wide if few_are_wide else compared & ~wide
+    return _difference(scores, compared & ~unusual, unusual)
 
 
 def _widths(scores: Ragged[np.float64]) -> NDArray[np.float64]:
@@ -136,7 +138,7 @@ def _widths(scores: Ragged[np.float64]) -> NDArray[np.float64]:
     sizes = np.diff(scores.offsets)
     owners = np.repeat(np.arange(sizes.size), sizes)
     ordered = scores.values[np.lexsort((scores.values, owners))]
-    low, high = ((share * (sizes - 1)).astype(np.int64) for share in (0.05, 0.95))
+    low, high = ((fraction * (sizes - 1)).astype(np.int64) for fraction in (0.05, 0.95))
     starts = scores.offsets[:-1]
     return ordered[starts + high] - ordered[starts + low]
 
@@ -147,13 +149,13 @@ def _difference(
     low, high = scores.minimum(), scores.maximum()
     groups = [np.flatnonzero(group) for group in (usual, unusual)]
     ranges = [(float(low[group].min()), float(high[group].max())) for group in groups]
-    places = [tuple(int(place) for place in group) for group in groups]
-    return ScaleDifference(places[0], places[1], ranges[0], ranges[1])
+    indices = [tuple(int(index) for index in group) for group in groups]
+    return ScaleDifference(indices[0], indices[1], ranges[0], ranges[1])
 
 
-def _listed(places: tuple[int, ...], names: tuple[str, ...]) -> str:
-    called = [names[place] if names else f"client {place}" for place in places[:LISTED]]
-    more = len(places) - LISTED
+def _listed(indices: tuple[int, ...], names: tuple[str, ...]) -> str:
+    called = [names[index] if names else f"client {index}" for index in indices[:MAX_LISTED]]
+    more = len(indices) - MAX_LISTED
     return ", ".join(called) + (f" and {more} others" if more > 0 else "")
 
 

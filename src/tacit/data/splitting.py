@@ -79,14 +79,14 @@ def resample_scores(
     flat_scores, flat_labels = as_scores(scores), as_labels(labels)
     rng = np.random.default_rng(seed)
     drawn = []
-    for value, wanted in ((1, positives), (0, negatives)):
+    for value, size in ((1, positives), (0, negatives)):
         source = flat_scores[flat_labels == value]
         if not source.size:
             raise DataError(f"no record with label {value} to draw from")
-        again = wanted > source.size
-        picked = rng.choice(source, wanted, replace=again)
+        again = size > source.size
+        picked = rng.choice(source, size, replace=again)
         if again:
-            picked = np.clip(picked + rng.uniform(-jitter, jitter, wanted), 0.0, 1.0)
+            picked = np.clip(picked + rng.uniform(-jitter, jitter, size), 0.0, 1.0)
         drawn.append(picked)
     made = np.repeat(np.array([1, 0], dtype=np.int8), [positives, negatives])
     return np.concatenate(drawn), made

@@ -42,7 +42,7 @@ def check_unit(unit: object) -> str:
     return str(unit)
 
 
-def are_convertible(unit: str, wanted: str) -> bool:
+def are_convertible(unit: str, target: str) -> bool:
     """Whether scores of one unit can be converted to another; those of an unknown unit cannot.
 
     Examples
@@ -50,12 +50,12 @@ def are_convertible(unit: str, wanted: str) -> bool:
     >>> are_convertible("percent", "probability"), are_convertible("real", "probability")
     (True, False)
     """
-    if unit not in UNITS or wanted not in UNITS:
+    if unit not in UNITS or target not in UNITS:
         return False
-    return unit == wanted or REAL not in (unit, wanted)
+    return unit == target or REAL not in (unit, target)
 
 
-def converted(scores: ArrayLike, unit: str, wanted: str) -> Floats:
+def converted(scores: ArrayLike, unit: str, target: str) -> Floats:
     """Scores of one unit in another, by an increasing map; numbers beyond a unit's end are its end.
 
     Scores whose unit does not change stay as they are.
@@ -63,7 +63,7 @@ def converted(scores: ArrayLike, unit: str, wanted: str) -> Floats:
     Parameters
     ----------
     scores : shape (M,), in ``unit``.
-    unit, wanted : units, before and after.
+    unit, target : units, before and after.
 
     Raises
     ------
@@ -76,12 +76,12 @@ def converted(scores: ArrayLike, unit: str, wanted: str) -> Floats:
     >>> converted([-750.0, 0.0], "log-odds", "percent")
     array([ 0., 50.])
     """
-    if not are_convertible(unit, wanted):
-        raise ValueError(f"scores in {unit} cannot be told in {wanted}")
+    if not are_convertible(unit, target):
+        raise ValueError(f"scores in {unit} cannot be converted to {target}")
     values = np.asarray(scores, dtype=np.float64)
-    if unit == wanted:
+    if unit == target:
         return values
-    return _from_probabilities(_as_probabilities(values, unit), wanted)
+    return _from_probabilities(_as_probabilities(values, unit), target)
 
 
 def outside(scores: ArrayLike, unit: str) -> NDArray[np.bool_]:

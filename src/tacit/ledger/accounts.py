@@ -198,14 +198,6 @@ class Accounts:
         """All debits of a session, in order."""
         return list(self._sessions.get(session, ()))
 
-    def answers_of(self, session: str) -> list[bytes]:
-        """The hashes of the last debit of each of a session's steps."""
-        return [
-            question.hash
-            for (debited_session, _), question in self._answered.items()
-            if debited_session == session
-        ]
-
     def name_of(self, fingerprint: bytes) -> str | None:
         """The name under which these records were debited first."""
         return self._names.get(fingerprint)

@@ -59,7 +59,7 @@ class Key:
         return self.digest("key", b"")
 
 
-def opened(path: Path) -> tuple[sqlite3.Connection, Identity, Key]:
+def open_to_write(path: Path) -> tuple[sqlite3.Connection, Identity, Key]:
     """A ledger to write in, made if there is none; the writes of its connection are durable.
 
     Raises
@@ -83,7 +83,7 @@ def opened(path: Path) -> tuple[sqlite3.Connection, Identity, Key]:
     return connection, identity, key
 
 
-def opened_readonly(path: Path) -> tuple[sqlite3.Connection, Identity]:
+def open_to_read(path: Path) -> tuple[sqlite3.Connection, Identity]:
     """A ledger to read, without its key; also where its folder cannot be written.
 
     Raises
@@ -92,12 +92,12 @@ def opened_readonly(path: Path) -> tuple[sqlite3.Connection, Identity]:
     FileNotFoundError : where there is none.
     """
     path.stat()
-    place = path.absolute().as_uri()
+    uri = path.absolute().as_uri()
     beside = path.with_name(f"{path.name}-wal")
     unchanging = not beside.exists() and not os.access(path.parent, os.W_OK)
     mode = "mode=ro&immutable=1" if unchanging else "mode=ro"
     connection = sqlite3.connect(
-        f"{place}?{mode}",
+        f"{uri}?{mode}",
         uri=True,
         timeout=WAIT_SECONDS,
         isolation_level=None,

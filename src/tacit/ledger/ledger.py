@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -36,10 +36,9 @@ from tacit.ledger.entries import (
     request_digest,
 )
 from tacit.ledger.errors import BudgetError, ConflictError, LedgerError, LimitError
-from tacit.ledger.files import opened, opened_readonly
+from tacit.ledger.files import open_to_read, open_to_write
 from tacit.ledger.pages import Clock, Pages, microseconds
 from tacit.ledger.records import canonical_records
-from tacit.ledger.replies import Replies, RepliesInMemory, SealedReplies
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 
 __all__ = [
@@ -52,10 +51,6 @@ __all__ = [
     "LimitError",
     "Pages",
     "Receipt",
-    "Replies",
-    "RepliesInMemory",
-    "SealedReplies",
-    "answer_once",
     "request_digest",
 ]
 
@@ -72,7 +67,6 @@ class Ledger(Pages):
     ----------
     path : the file, on a local disk. Its key lies beside it, as ``path.key``.
     clock : seconds since 1970. The ledger's own time never goes back, whatever the clock does.
-    replies : where replies wait for an identical retransmission; in memory by default.
 
     Raises
     ------
@@ -90,29 +84,21 @@ class Ledger(Pages):
     ...     cost = Cost(1.0, adjacency=Adjacency.LABEL)
     ...     query = request_digest(b"the query as it arrived")
     ...     entry = Entry("registry", records, "fedauc", "0 noisy_pairs", "run 1", query, cost)
-    ...     first = answer_once(book, entry, lambda: b"the reply")
-    ...     again = answer_once(book, entry, lambda: b"never computed")
-    ...     later = replace(entry, session="run 2")
+    ...     receipt = book.debit(entry)
     ...     try:
-    ...         book.debit(later)
+    ...         book.debit(replace(entry, session="run 2"))
     ...     except LimitError as error:
     ...         print(error.public)
     declined: the privacy budget does not allow it
-    >>> first, again
-    (b'the reply', b'the reply')
+    >>> receipt.number
+    2
     >>> folder.cleanup()
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        clock: Clock = time.time,
-        replies: Replies | None = None,
-    ) -> None:
-        connection, identity, key = opened(Path(path))
+    def __init__(self, path: str | os.PathLike[str], clock: Clock = time.time) -> None:
+        connection, identity, key = open_to_write(Path(path))
         super().__init__(Path(path), connection, identity)
         self._clock = clock
-        self._replies: Replies = RepliesInMemory() if replies is None else replies
         self._key = key
 
     @staticmethod
@@ -124,7 +110,7 @@ class Ledger(Pages):
         LedgerError : for a file that is no ledger.
         FileNotFoundError : where there is none.
         """
-        return Pages(Path(path), *opened_readonly(Path(path)))
+        return Pages(Path(path), *open_to_read(Path(path)))
 
     def fingerprint(self, *columns: NDArray[Any]) -> bytes:
         """A keyed digest of records, whatever their order: 32 bytes that say nothing without a key.
@@ -148,7 +134,7 @@ class Ledger(Pages):
         adjacency: Adjacency = Adjacency.RECORD,
         accounting: Accounting = "basic",
     ) -> Receipt:
-        """Set a data set's limit; it takes the place of one at the same adjacency and period.
+        """Set a data set's limit; it replaces one at the same adjacency and period.
 
         What was debited before counts. Several limits hold together. Without any, nothing is
         answered; an infinite one refuses nothing. Parameters are those of ``Limit``.
@@ -158,14 +144,14 @@ class Ledger(Pages):
         ValueError : for values outside ``Limit``'s bounds.
         LedgerError : where the ledger cannot be written or does not verify.
         """
-        wanted = Limit(dataset, float(epsilon), float(delta), adjacency, period, accounting)
+        limit = Limit(dataset, float(epsilon), float(delta), adjacency, period, accounting)
         with self._write() as clock:
             return self._append(
                 LIMIT,
                 clock,
-                dataset=wanted.dataset,
-                epsilon=wanted.epsilon,
-                delta=wanted.delta,
+                dataset=limit.dataset,
+                epsilon=limit.epsilon,
+                delta=limit.delta,
                 adjacency=adjacency.value,
                 period=None if period is None else period // MICROSECOND,
                 accounting=accounting,
@@ -193,42 +179,6 @@ class Ledger(Pages):
                 reason = type(refusal).__name__
                 self._append(REFUSAL, clock, **self._fields(entry), reason=reason)
         raise refusal
-
-    def keep_reply(self, receipt: Receipt, reply: bytes) -> None:
-        """Keep the reply that a debit paid for, to be sent again if the question comes again.
-
-        Raises
-        ------
-        OSError : where ``SealedReplies`` cannot write; the reply may leave nevertheless.
-        """
-        with self._lock:
-            self._replies.keep(receipt.hash, reply)
-
-    def stored_reply(self, session: str, step: str, request: bytes) -> bytes | None:
-        """The reply to an identical request in this session, if it is debited and still kept.
-
-        Raises
-        ------
-        LedgerError : where the ledger cannot be read or does not verify.
-        """
-        with self._read():
-            answered = self._accounts.answered(session, step)
-            if answered is None or answered.request != self._keyed(request):
-                return None
-            return self._replies.find(answered.hash)
-
-    def check(self, entry: Entry) -> None:
-        """Refuse a question that contradicts what was answered before; nothing is written.
-
-        Raises
-        ------
-        ConflictError : as ``debit`` does.
-        LedgerError : where the ledger cannot be read or does not verify.
-        """
-        with self._read():
-            contradiction = self._contradiction(entry)
-        if contradiction is not None:
-            raise contradiction
 
     def unknown_spending(self, entry: Entry, after: bytes) -> Cost | None:
         """What a session has cost, where this ledger holds debits that the asker does not know.
@@ -271,12 +221,6 @@ class Ledger(Pages):
                 "with it: an older copy was restored"
             )
         return debits[known.index(receipt) + 1 if receipt else 0 :]
-
-    def end_session(self, session: str) -> None:
-        """Forget a session's replies; asked again, its questions cost again."""
-        with self._read():
-            for debit in self._accounts.answers_of(session):
-                self._replies.drop(debit)
 
     @contextlib.contextmanager
     def _write(self) -> Iterator[int]:
@@ -351,41 +295,15 @@ class Ledger(Pages):
         return None if passed is None else LimitError(_excess_told(entry, passed))
 
 
-def answer_once(book: Ledger, entry: Entry, compute: Callable[[], bytes]) -> bytes:
-    """Answer a question as a runner must: pay first, then compute, and pay for it only once.
-
-    The identical question in a session is answered with the same bytes, at no cost, while they are
-    kept. Otherwise the debit is on disk before ``compute`` is called: if the process ends in
-    between, the cost stays and no reply left.
-
-    Parameters
-    ----------
-    compute : makes the reply's bytes; called at most once.
-
-    Raises
-    ------
-    BudgetError : as ``Ledger.debit``; nothing was computed, and nothing may be sent but ``public``.
-    """
-    book.check(entry)
-    stored = book.stored_reply(entry.session, entry.step, entry.request)
-    if stored is not None:
-        return stored
-    receipt = book.debit(entry)
-    reply = compute()
-    with contextlib.suppress(OSError):  # a reply that is not kept costs again when asked again
-        book.keep_reply(receipt, reply)
-    return reply
-
-
 def _excess_told(entry: Entry, passed: StepCost) -> str:
     """For the owner: what was asked, what is spent and what the limit is."""
     limit, cost = passed.limit, entry.cost
-    asked = "without limit" if np.isinf(cost.epsilon) else f"epsilon {cost.epsilon:g}"
+    budget = "without limit" if np.isinf(cost.epsilon) else f"epsilon {cost.epsilon:g}"
     at = f"at {cost.adjacency.value} adjacency" if cost.adjacency else "at no adjacency"
     span = "" if limit.period is None else f" in {limit.period}"
     lost = f", {passed.unlimited} debits without limit" if passed.unlimited else ""
     return (
-        f"{entry.protocol} asks data set {entry.dataset!r} to spend {asked}, delta {cost.delta:g} "
+        f"{entry.protocol} asks data set {entry.dataset!r} to spend {budget}, delta {cost.delta:g} "
         f"{at}; its limit{span} is epsilon {limit.epsilon:g}, delta {limit.delta:g} at "
         f"{limit.adjacency.value} adjacency ({limit.accounting}), of which epsilon "
         f"{passed.epsilon:g}, delta {passed.delta:g}, rho {passed.rho:g}{lost} are spent"

@@ -19,7 +19,7 @@ from tacit.arrays import Floats
 Starts = NDArray[np.int64]
 Counts = NDArray[Any]
 
-SIGNAL = 5.0
+MIN_SIGNAL = 5.0
 """Least ratio of a noisy count to the standard deviation of its noise for the count to be used."""
 
 
@@ -79,8 +79,8 @@ class ScoreCells:
     def from_records(cls, scores: ArrayLike, labels: ArrayLike, cells: int = 4096) -> ScoreCells:
         """Exact counts of plain records, in at most this many cells of about equal depth.
 
-        Equal scores share a cell, edges lie midway between neighbours, and a cell's centre is its
-        records' mean score, so that few distinct scores lose nothing.
+        Equal scores are in one cell, edges lie midway between neighbours, and a cell's centre is
+        its records' mean score, so that few distinct scores lose nothing.
 
         Raises
         ------
@@ -100,11 +100,11 @@ class ScoreCells:
                 f"got {known.shape} and {positive.shape}"
             )
         edges = _edges_around(known, cells)
-        place, size = np.searchsorted(edges[1:-1], known, side="right"), edges.size - 1
-        totals = np.bincount(place, minlength=size).astype(np.float64)
-        positives = np.bincount(place, positive, size).astype(np.float64)
+        cell, size = np.searchsorted(edges[1:-1], known, side="right"), edges.size - 1
+        totals = np.bincount(cell, minlength=size).astype(np.float64)
+        positives = np.bincount(cell, positive, size).astype(np.float64)
         middles = (edges[:-1] + edges[1:]) / 2
-        means = np.where(totals > 0, np.bincount(place, known, size), middles)
+        means = np.where(totals > 0, np.bincount(cell, known, size), middles)
         below = np.append(np.nextafter(edges[1:-1], 0.0), 1.0)
         centres = np.clip(means / np.maximum(totals, 1.0), edges[:-1], below)
         return cls(edges, positives, totals - positives, centres=centres)
@@ -127,31 +127,31 @@ class ScoreCells:
         return np.broadcast_to(np.asarray(self.noise_variance, np.float64), self.positives.shape)
 
     @property
-    def share(self) -> float:
-        """The share of positives with one record added to each class, in (0, 1)."""
+    def positive_fraction(self) -> float:
+        """The fraction of positives with one record added to each class, in (0, 1)."""
         positives = max(float(self.positives.sum()), 0.0)
         negatives = max(float(self.negatives.sum()), 0.0)
         return (positives + 1) / (positives + negatives + 2)
 
     @property
     def has_signal(self) -> bool:
-        """Whether the total is positive and ``SIGNAL`` standard deviations above its noise."""
+        """Whether the total exceeds 0 and ``MIN_SIGNAL`` standard deviations of its noise."""
         total = float(self.totals.sum())
-        return total > SIGNAL * math.sqrt(2 * float(self.variance.sum())) and total > 0
+        return total > MIN_SIGNAL * math.sqrt(2 * float(self.variance.sum())) and total > 0
 
     @property
     def effective_records(self) -> float:
-        """Number of records whose shares, without noise, would have the same error as these counts.
+        """Number of records with the same error of the fraction of positives, without noise.
 
-        In a bucket of n records a share s has sampling variance ``s (1 - s) / n``; noise of
-        variance v on both classes' counts adds ``v ((1 - s)^2 + s^2) / n^2``. Over all cells, with
-        s the overall share, that is the sampling variance of
-        ``M / (1 + V ((1 - s)^2 + s^2) / (M s (1 - s)))`` records, M the total and V the sum of v;
-        0 where M is not positive.
+        In a bucket of n records a fraction s of positives has sampling variance ``s (1 - s) / n``;
+        noise of variance v on both classes' counts adds ``v ((1 - s)^2 + s^2) / n^2``. Over all
+        cells, with s the overall fraction, that is the sampling variance of ``M / (1 + V ((1 - s)^2
+        + s^2) / (M s (1 - s)))`` records, M the total and V the sum of v; 0 where M is not
+        positive.
         """
-        total, share = float(self.totals.sum()), self.share
-        noise = float(self.variance.sum()) * ((1 - share) ** 2 + share**2)
-        return total / (1 + noise / (total * share * (1 - share))) if total > 0 else 0.0
+        total, fraction = float(self.totals.sum()), self.positive_fraction
+        noise = float(self.variance.sum()) * ((1 - fraction) ** 2 + fraction**2)
+        return total / (1 + noise / (total * fraction * (1 - fraction))) if total > 0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,12 +185,12 @@ class Buckets:
 
     @property
     def reliable(self) -> NDArray[np.bool_]:
-        """Which buckets' totals are positive and ``SIGNAL`` standard deviations above noise."""
-        return (self.totals > 0) & (self.totals >= SIGNAL * np.sqrt(self.total_variance))
+        """Which buckets' totals are positive and ``MIN_SIGNAL`` standard deviations above noise."""
+        return (self.totals > 0) & (self.totals >= MIN_SIGNAL * np.sqrt(self.total_variance))
 
     @property
-    def shares(self) -> Floats:
-        """The share of positives in each bucket, within 0 and 1; NaN without positive total."""
+    def positive_fractions(self) -> Floats:
+        """The fraction of positives in each bucket, within 0 and 1; NaN without positive total."""
         totals = np.where(self.totals > 0, self.totals, np.nan)
         return np.clip(self.positives / totals, 0.0, 1.0)
 
@@ -200,11 +200,11 @@ def equi_depth_starts(totals: Floats, buckets: int) -> Starts:
 
     Bucket k ends where the cumulative count comes nearest to k/``buckets`` of the total. Noise can
     make cumulative counts fall. Their isotonic regression, within 0 and the total, replaces them;
-    clipping cells at zero would instead turn the noise of empty cells into records. A cut survives
-    only where the noisy cumulative count itself lies above that of all cuts before it and below the
-    total, so every bucket of the answer has a positive noisy count. There are fewer buckets than
-    asked for where single cells are deeper than a bucket. Exact counts give buckets no deeper than
-    the total over ``buckets`` plus the deepest cell.
+    clipping cells at zero would add the noise of empty cells as records. A cut stays only where the
+    noisy cumulative count lies above that of all cuts before it and below the total, so every
+    bucket has a positive noisy count. There are fewer than ``buckets`` buckets where single cells
+    are deeper than a bucket. Exact counts give buckets no deeper than the total over ``buckets``
+    plus the deepest cell.
 
     Parameters
     ----------
@@ -244,9 +244,11 @@ def equi_depth_binnings(totals: Floats, numbers: Iterable[int]) -> list[Starts]:
         raise ValueError(f"totals must have shape (B,) with B at least 1, got {cells.shape}")
     if not np.isfinite(cells).all():
         raise ValueError(f"totals must be finite, got {cells[~np.isfinite(cells)][0]}")
-    reached = np.concatenate(([0.0], np.cumsum(cells)))
-    rising = np.clip(scipy.optimize.isotonic_regression(reached).x, 0.0, max(reached[-1], 0.0))
-    binnings = [_cuts(reached, rising, number) for number in numbers]
+    cumulative = np.concatenate(([0.0], np.cumsum(cells)))
+    rising = np.clip(
+        scipy.optimize.isotonic_regression(cumulative).x, 0.0, max(cumulative[-1], 0.0)
+    )
+    binnings = [_cuts(cumulative, rising, number) for number in numbers]
     return list({starts.tobytes(): starts for starts in binnings}.values())
 
 
@@ -255,7 +257,7 @@ def finest_starts(cells: ScoreCells) -> Starts:
 
     Exact counts: every cell with records alone, with the empty cells that follow it. Noisy counts:
     equi-depth buckets. Their number is multiplied by four fifths until each holds at least
-    ``SIGNAL`` standard deviations of its own noise, or one bucket is left.
+    ``MIN_SIGNAL`` standard deviations of its own noise, or one bucket is left.
     """
     if not cells.variance.any() and (cells.totals >= 0).all():
         starts = np.flatnonzero(cells.totals > 0)
@@ -310,8 +312,8 @@ def checked_edges(edges: ArrayLike) -> Floats:
     if not (borders[0] == 0 and borders[-1] == 1):
         raise ValueError(f"edges must run from 0 to 1, got {borders[0]} to {borders[-1]}")
     if not (np.diff(borders) > 0).all():
-        place = int(np.argmin(np.diff(borders) > 0))
-        raise ValueError(f"edges must ascend, got {borders[place]} before {borders[place + 1]}")
+        cell = int(np.argmin(np.diff(borders) > 0))
+        raise ValueError(f"edges must ascend, got {borders[cell]} before {borders[cell + 1]}")
     return borders
 
 
@@ -368,13 +370,13 @@ def _finite(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
     return array
 
 
-def _cuts(reached: Floats, rising: Floats, buckets: int) -> Starts:
+def _cuts(cumulative: Floats, rising: Floats, buckets: int) -> Starts:
     if buckets < 1:
         raise ValueError(f"buckets must be at least 1, got {buckets}")
-    if reached[-1] <= 0:
+    if cumulative[-1] <= 0:
         return np.zeros(1, dtype=np.int64)
-    targets = reached[-1] * np.arange(1, buckets, dtype=np.float64) / buckets
-    return _surviving(np.unique(_nearest(rising, targets)), reached)
+    targets = cumulative[-1] * np.arange(1, buckets, dtype=np.float64) / buckets
+    return _surviving(np.unique(_nearest(rising, targets)), cumulative)
 
 
 def _nearest(rising: Floats, targets: Floats) -> Starts:
@@ -387,10 +389,10 @@ def _nearest(rising: Floats, targets: Floats) -> Starts:
     return ((first + last) // 2).astype(np.int64)
 
 
-def _surviving(cuts: Starts, reached: Floats) -> Starts:
+def _surviving(cuts: Starts, cumulative: Floats) -> Starts:
     """Zero, and the cuts at which the noisy cumulative count is a new maximum below the total."""
-    heights = reached[cuts]
-    below = heights < reached[-1]
+    heights = cumulative[cuts]
+    below = heights < cumulative[-1]
     before = np.maximum.accumulate(np.concatenate(([0.0], np.where(below, heights, 0.0))))
     is_new_maximum = (heights > before[:-1]) & below
     return np.concatenate((np.zeros(1, dtype=np.int64), cuts[is_new_maximum]))

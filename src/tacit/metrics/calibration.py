@@ -16,7 +16,7 @@ import scipy
 
 from tacit.arrays import Floats
 from tacit.metrics.binning import (
-    SIGNAL,
+    MIN_SIGNAL,
     Buckets,
     ScoreCells,
     Starts,
@@ -31,7 +31,7 @@ PSEUDO_RECORDS = 2.0
 
 @dataclass(frozen=True)
 class CalibrationFigures:
-    """How far scores are from the shares of positives that they predict.
+    """How far scores are from the fractions of positives that they predict.
 
     Parameters
     ----------
@@ -63,8 +63,8 @@ def calibration_figures(cells: ScoreCells, buckets: int = 15) -> CalibrationFigu
     """The usual calibration figures, with every record's score at its cell's centre.
 
     The errors are ``sum_k t_k / T |o_k - e_k|`` and ``max_k |o_k - e_k|`` (Naeini et al. 2015),
-    with t the records of a bucket, o its share of positives and e its mean score. Buckets are made
-    of whole cells. The equal-width figures leave out buckets that do not stand out from their
+    with t the records of a bucket, o its fraction of positives and e its mean score. Buckets are
+    made of whole cells. The equal-width figures leave out buckets that do not stand out from their
     noise; there are fewer equal-depth buckets where one would not stand out. Noise still inflates
     ECE, adaptive ECE and MCE: see ``debiased_ece``.
 
@@ -103,7 +103,7 @@ def calibration_figures(cells: ScoreCells, buckets: int = 15) -> CalibrationFigu
     wide = Buckets.of(cells, equal_width_starts(cells, buckets))
     deep = Buckets.of(cells, reliable_starts(cells, buckets))
     total = float(cells.totals.sum())
-    share = min(max(float(cells.positives.sum()) / total, 0.0), 1.0)
+    fraction = min(max(float(cells.positives.sum()) / total, 0.0), 1.0)
     brier = float(np.sum(_squares(cells))) / total
     reliability = _reliability(deep) / total
     return CalibrationFigures(
@@ -112,8 +112,8 @@ def calibration_figures(cells: ScoreCells, buckets: int = 15) -> CalibrationFigu
         mce=_largest(wide),
         brier=brier,
         reliability=reliability,
-        resolution=reliability + share * (1 - share) - brier,
-        uncertainty=share * (1 - share),
+        resolution=reliability + fraction * (1 - fraction) - brier,
+        uncertainty=fraction * (1 - fraction),
     )
 
 
@@ -130,7 +130,7 @@ def debiased_ece(buckets: Buckets) -> DebiasedError:
     and 0.22 s too little remain in each bucket, on average over the noise, whatever m is.
 
     For the error of the population, add ``p_k`` to the positives' variance and ``t_k`` to that of
-    the totals: where share and score agree, Poisson counts give d_k its binomial variance.
+    the totals: where fraction and score agree, Poisson counts give d_k its binomial variance.
 
     Parameters
     ----------
@@ -145,10 +145,10 @@ def debiased_ece(buckets: Buckets) -> DebiasedError:
     --------
     >>> import numpy as np
     >>> exact, noise = np.zeros(2), np.full(2, 100.0)
-    >>> shares, records = np.array([0.25, 0.75]), np.array([400.0, 400.0])
-    >>> debiased_ece(Buckets(shares, np.array([90.0, 310.0]), records, exact, exact))
+    >>> fractions, records = np.array([0.25, 0.75]), np.array([400.0, 400.0])
+    >>> debiased_ece(Buckets(fractions, np.array([90.0, 310.0]), records, exact, exact))
     DebiasedError(value=0.025, standard_error=0.0)
-    >>> ece = debiased_ece(Buckets(shares, np.array([90.0, 310.0]), records, noise, 2 * noise))
+    >>> ece = debiased_ece(Buckets(fractions, np.array([90.0, 310.0]), records, noise, 2 * noise))
     >>> round(ece.value, 4), round(ece.standard_error, 4)
     (0.0225, 0.0168)
     """
@@ -157,13 +157,13 @@ def debiased_ece(buckets: Buckets) -> DebiasedError:
         return DebiasedError(math.nan, math.nan)
     total = float(buckets.totals[known].sum())
     distance = np.abs(buckets.positives - buckets.predicted * buckets.totals)[known]
-    spread = np.sqrt(_difference_variance(buckets))[known]
-    noisy = spread > 0
-    ratio = distance[noisy] / spread[noisy]
+    deviation = np.sqrt(_difference_variance(buckets))[known]
+    noisy = deviation > 0
+    ratio = distance[noisy] / deviation[noisy]
     means, folded = _table_of_folded()
     mean = np.interp(ratio, folded, means)
-    distance[noisy] -= spread[noisy] * np.where(ratio < folded[-1], _folded(mean) - mean, 0.0)
-    error = 1.2 * float(np.sqrt(np.sum(spread**2))) / total
+    distance[noisy] -= deviation[noisy] * np.where(ratio < folded[-1], _folded(mean) - mean, 0.0)
+    error = 1.2 * float(np.sqrt(np.sum(deviation**2))) / total
     return DebiasedError(max(float(distance.sum()), 0.0) / total, error)
 
 
@@ -186,22 +186,22 @@ def equal_width_starts(cells: ScoreCells, buckets: int) -> Starts:
 
     A cell belongs to the bucket that holds its centre.
     """
-    place = np.minimum(np.floor(cells.predicted * buckets), buckets - 1)
-    return np.unique(place, return_index=True)[1].astype(np.int64)
+    bucket = np.minimum(np.floor(cells.predicted * buckets), buckets - 1)
+    return np.unique(bucket, return_index=True)[1].astype(np.int64)
 
 
 def histogram_binning(cells: ScoreCells, buckets: int | None = None) -> tuple[Floats, Floats]:
     """Histogram binning (Zadrozny and Elkan 2001) in equi-depth buckets.
 
-    A bucket's value is ``(p + 2 o) / (t + 2)``: its share of positives, with two more records of
-    the overall share o, so that it lies inside 0 and 1 however few records there are.
+    A bucket's value is ``(p + 2 o) / (t + 2)``: its fraction of positives, with two more records of
+    the overall fraction o, so that it lies inside 0 and 1 however few records there are.
 
     Parameters
     ----------
     cells : counts of both classes.
     buckets : how many buckets there are at most; None for the cube root of
         ``cells.effective_records``, which balances the error of a bucket's width against the error
-        of its share (Cormode and Markov 2023, Theorems 7 and 8). There are fewer where a bucket
+        of its fraction (Cormode and Markov 2023, Theorems 7 and 8). There are fewer where a bucket
         would not stand out from its noise.
 
     Returns
@@ -210,7 +210,7 @@ def histogram_binning(cells: ScoreCells, buckets: int | None = None) -> tuple[Fl
 
     Raises
     ------
-    ValueError : when ``buckets`` is below 1, or the counts' total does not exceed ``SIGNAL``
+    ValueError : when ``buckets`` is below 1, or the counts' total does not exceed ``MIN_SIGNAL``
         standard deviations of its noise.
 
     Examples
@@ -226,9 +226,10 @@ def histogram_binning(cells: ScoreCells, buckets: int | None = None) -> tuple[Fl
         buckets = max(1, round(cells.effective_records ** (1 / 3)))
     starts = reliable_starts(cells, buckets)
     bucket_counts = Buckets.of(cells, starts)
-    values = (bucket_counts.shares * bucket_counts.totals + PSEUDO_RECORDS * cells.share) / (
-        bucket_counts.totals + PSEUDO_RECORDS
-    )
+    values = (
+        bucket_counts.positive_fractions * bucket_counts.totals
+        + PSEUDO_RECORDS * cells.positive_fraction
+    ) / (bucket_counts.totals + PSEUDO_RECORDS)
     return np.append(cells.edges[starts], 1.0), values
 
 
@@ -252,7 +253,7 @@ def bayesian_binning(cells: ScoreCells) -> tuple[Floats, Floats]:
 
     Raises
     ------
-    ValueError : when the counts' total does not exceed ``SIGNAL`` standard deviations of its noise.
+    ValueError : when the counts' total is below ``MIN_SIGNAL`` standard deviations of its noise.
 
     Examples
     --------
@@ -266,8 +267,8 @@ def bayesian_binning(cells: ScoreCells) -> tuple[Floats, Floats]:
     records = float(cells.totals.sum())
     most = min(math.ceil(records / 5), math.ceil(10 * records ** (1 / 3)), cells.totals.size)
     least = min(max(1, math.floor(records ** (1 / 3) / 10)), most)
-    tried = equi_depth_binnings(cells.totals, range(least, most + 1))
-    binnings = [starts for starts in tried if Buckets.of(cells, starts).reliable.all()]
+    candidates = equi_depth_binnings(cells.totals, range(least, most + 1))
+    binnings = [starts for starts in candidates if Buckets.of(cells, starts).reliable.all()]
     binnings = binnings or [reliable_starts(cells, least)]
     scores = [_posterior(cells, starts) for starts in binnings]
     weights = scipy.special.softmax(np.array([evidence for evidence, _ in scores]))
@@ -278,7 +279,7 @@ def bayesian_binning(cells: ScoreCells) -> tuple[Floats, Floats]:
 
 
 def isotonic(cells: ScoreCells) -> tuple[Floats, Floats]:
-    """Isotonic regression of bucket shares, weighted by records (Zadrozny and Elkan 2002).
+    """Isotonic regression of buckets' fractions of positives (Zadrozny and Elkan 2002).
 
     Buckets are the finest that say something (``finest_starts``): single cells of exact counts.
     Between two buckets' mean scores the map is linear, beyond the first and last constant; knots
@@ -290,7 +291,7 @@ def isotonic(cells: ScoreCells) -> tuple[Floats, Floats]:
 
     Raises
     ------
-    ValueError : when the counts' total does not exceed ``SIGNAL`` standard deviations of its noise.
+    ValueError : when the counts' total is below ``MIN_SIGNAL`` standard deviations of its noise.
 
     Examples
     --------
@@ -302,7 +303,7 @@ def isotonic(cells: ScoreCells) -> tuple[Floats, Floats]:
     """
     require_signal(cells)
     buckets = Buckets.of(cells, finest_starts(cells))
-    rising = scipy.optimize.isotonic_regression(buckets.shares, weights=buckets.totals)
+    rising = scipy.optimize.isotonic_regression(buckets.positive_fractions, weights=buckets.totals)
     values = np.clip(rising.x, 0.0, 1.0)
     rises = np.concatenate(([True], np.diff(values) > 0, [True]))
     is_knot = rises[:-1] | rises[1:]
@@ -314,13 +315,14 @@ def require_signal(cells: ScoreCells) -> None:
 
     Raises
     ------
-    ValueError : when the counts' total does not exceed ``SIGNAL`` standard deviations of its noise.
+    ValueError : when the counts' total is below ``MIN_SIGNAL`` standard deviations of its noise.
     """
     if not cells.has_signal:
-        bound = SIGNAL * math.sqrt(2 * float(cells.variance.sum()))
+        bound = MIN_SIGNAL * math.sqrt(2 * float(cells.variance.sum()))
         raise ValueError(
             "the counts' total must be positive and exceed "
-            f"{SIGNAL:g} standard deviations of its noise, {bound:g}; got {cells.totals.sum():g}"
+            f"{MIN_SIGNAL:g} standard deviations of its noise, {bound:g}; "
+            f"got {cells.totals.sum():g}"
         )
 
 
@@ -337,7 +339,7 @@ def _table_of_folded() -> tuple[Floats, Floats]:
 
 
 def _gaps(buckets: Buckets) -> Floats:
-    return np.abs(buckets.shares - buckets.predicted)
+    return np.abs(buckets.positive_fractions - buckets.predicted)
 
 
 def _expected(buckets: Buckets) -> float:
@@ -377,19 +379,19 @@ def _reliability(buckets: Buckets) -> float:
 def _posterior(cells: ScoreCells, starts: Starts) -> tuple[float, Floats]:
     """A binning's log evidence and its buckets' posterior means.
 
-    A bucket of t noisy records counts as the number whose sampling disturbs its share s as much as
-    sampling and noise do together: noise of variance v on both counts adds
-    ``v ((1 - s)^2 + s^2) / t^2`` to ``s (1 - s) / t``. Otherwise noise would count as signal, and
-    the buckets would be too fine.
+    A bucket of t noisy records counts as the number whose sampling disturbs its fraction s as much
+    as sampling and noise do together: noise of variance v on both counts adds ``v ((1 - s)^2 + s^2)
+    / t^2`` to ``s (1 - s) / t``. Otherwise noise would count as signal, and the buckets would be
+    too fine.
     """
     buckets = Buckets.of(cells, starts)
-    share = np.clip(buckets.shares, 0.005, 0.995)
-    odds = (share**2 + (1 - share) ** 2) / (share * (1 - share))
+    fraction = np.clip(buckets.positive_fractions, 0.005, 0.995)
+    odds = (fraction**2 + (1 - fraction) ** 2) / (fraction * (1 - fraction))
     totals = buckets.totals / (1 + buckets.positive_variance * odds / buckets.totals)
     borders = np.append(cells.edges[starts], 1.0)
     middle = np.clip((borders[:-1] + borders[1:]) / 2, 0.005, 0.995)
     prior_positives, prior_negatives = PSEUDO_RECORDS * middle, PSEUDO_RECORDS * (1 - middle)
-    positives = buckets.shares * totals
+    positives = buckets.positive_fractions * totals
     before = scipy.special.betaln(prior_positives, prior_negatives)
     evidence = (
         scipy.special.betaln(prior_positives + positives, prior_negatives + totals - positives)

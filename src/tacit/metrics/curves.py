@@ -107,10 +107,10 @@ def density_correction_variance(
     positives: Counts, negatives: Counts, positive_variance: float, negative_variance: float
 ) -> Floats:
     """The noise variance of ``density_correction`` when cells carry noise of these variances."""
-    spread = positive_variance * np.sum(_slopes(negatives) ** 2, axis=-1)
-    spread = spread + negative_variance * np.sum(_slopes(positives) ** 2, axis=-1)
+    variance = positive_variance * np.sum(_slopes(negatives) ** 2, axis=-1)
+    variance = variance + negative_variance * np.sum(_slopes(positives) ** 2, axis=-1)
     pairs = positives.sum(axis=-1) * negatives.sum(axis=-1)
-    return spread / 144 / np.maximum(pairs.astype(np.float64), 1.0) ** 2
+    return variance / 144 / np.maximum(pairs.astype(np.float64), 1.0) ** 2
 
 
 def cell_influences(positives: Counts, negatives: Counts) -> tuple[Floats, Floats]:
@@ -159,35 +159,35 @@ def crowding_variance(positives: Counts, negatives: Counts) -> Floats:
     """The error of cells that hold far more pairs than others, as a variance of the AUC.
 
     Where scores crowd into one cell, its neighbours do not determine the densities inside it. The
-    share of its pairs that the positives win is then taken as uniform on [0, 1], of variance 1/12.
-    A cell counts as crowded with more than ``CROWDED_CELL`` times the mean number of pairs.
+    fraction of its pairs that the positives win is then taken as uniform on [0, 1], of variance
+    1/12. A cell counts as crowded with more than ``CROWDED_CELL`` times the mean number of pairs.
     """
     pairs = np.maximum(positives, 0.0) * np.maximum(negatives, 0.0)
-    usual = CROWDED_CELL * pairs.mean(axis=-1, keepdims=True)
-    crowded = np.sum(np.where(pairs > usual, pairs, 0.0) ** 2, axis=-1) / 12
+    crowding_bound = CROWDED_CELL * pairs.mean(axis=-1, keepdims=True)
+    crowded_pairs = np.sum(np.where(pairs > crowding_bound, pairs, 0.0) ** 2, axis=-1) / 12
     total = positives.sum(axis=-1, dtype=np.float64) * negatives.sum(axis=-1, dtype=np.float64)
-    return np.where(total > 0, crowded / np.where(total > 0, total, 1.0) ** 2, 0.0)
+    return np.where(total > 0, crowded_pairs / np.where(total > 0, total, 1.0) ** 2, 0.0)
 
 
 def placement_variance(positives: Counts, negatives: Counts) -> Floats:
     """The error of not knowing where in its cell a record lies, as a variance of the AUC.
 
     A cell's own AUC, of p positives and n negatives placed at random, has variance
-    ``(p + n + 1) / (12 p n)`` (Mann and Whitney 1947); it enters weighted by the cell's share of
+    ``(p + n + 1) / (12 p n)`` (Mann and Whitney 1947); it enters weighted by the cell's fraction of
     pairs, ``p n / (P N)``.
     """
     positive_counts, negative_counts = np.maximum(positives, 0), np.maximum(negatives, 0)
     totals = positive_counts + negative_counts
-    spread = np.sum(positive_counts * negative_counts * (totals + 1.0), axis=-1) / 12
+    variance = np.sum(positive_counts * negative_counts * (totals + 1.0), axis=-1) / 12
     pairs = positives.sum(axis=-1, dtype=np.float64) * negatives.sum(axis=-1, dtype=np.float64)
-    return np.where(pairs > 0, spread / np.where(pairs > 0, pairs, 1.0) ** 2, 0.0)
+    return np.where(pairs > 0, variance / np.where(pairs > 0, pairs, 1.0) ** 2, 0.0)
 
 
 def cell_sampling_variance(positives: Counts, negatives: Counts) -> Floats:
     """DeLong's sampling variance of the AUC with each record at the middle of its cell."""
     by_positive, by_negative = cell_influences(positives, negatives)
-    spread = np.sum(positives * by_positive**2, axis=-1)
-    return np.maximum(spread + np.sum(negatives * by_negative**2, axis=-1), 0.0)
+    variance = np.sum(positives * by_positive**2, axis=-1)
+    return np.maximum(variance + np.sum(negatives * by_negative**2, axis=-1), 0.0)
 
 
 def merge_pairs(cells: Counts) -> Counts:

@@ -36,7 +36,7 @@ def walsh_hadamard(values: Floats) -> Floats:
     """The product with the Walsh-Hadamard matrix along the last axis, in ``O(d log d)``.
 
     Each of ``log2(d)`` passes adds and subtracts the two halves and interleaves the results, which
-    turns the bits of the place by one; after all passes they are in their natural order again.
+    rotates the bits of the index by one; after all passes they are in natural order again.
 
     Parameters
     ----------
@@ -60,10 +60,10 @@ def walsh_hadamard(values: Floats) -> Floats:
     if size < 1 or size & (size - 1):
         raise ValueError(f"the last axis must have a power of two of entries, got {size}")
     half, passes = size // 2, size.bit_length() - 1
-    here = np.array(values, dtype=np.float64, order="C")
-    there = np.empty_like(here)
+    source = np.array(values, dtype=np.float64, order="C")
+    target = np.empty_like(source)
     for _ in range(passes):
-        np.add(here[..., :half], here[..., half:], out=there[..., 0::2])
-        np.subtract(here[..., :half], here[..., half:], out=there[..., 1::2])
-        here, there = there, here
-    return here
+        np.add(source[..., :half], source[..., half:], out=target[..., 0::2])
+        np.subtract(source[..., :half], source[..., half:], out=target[..., 1::2])
+        source, target = target, source
+    return source

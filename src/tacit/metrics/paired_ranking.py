@@ -1,4 +1,4 @@
-"""How far the AUCs of two models on one sample vary together."""
+"""The covariance of the AUCs of two models on one sample."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
 
-POINTS = 24
+QUADRATURE_POINTS = 24
 """Number of quadrature points."""
 
 MIN_AREA = 1e-4
@@ -18,7 +18,7 @@ MIN_AREA = 1e-4
 
 
 def rank_correlation(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
-    """Spearman's correlation of two models' ranks, 0 where one of them ranks nothing.
+    """Spearman's correlation of two models' ranks, 0 where the ranks of one are all equal.
 
     Parameters
     ----------
@@ -44,10 +44,10 @@ def paired_plug_in_variance(
 ) -> Floats:
     """The sampling variance of the difference of two models' AUCs, from sums alone.
 
-    A model of the data takes the place of DeLong's placements, which need every label: within a
-    class the latent scores of both models are jointly normal, with unit variances. The covariance
-    of two placements is then the excess of a bivariate normal probability over the product of its
-    margins (Plackett 1954),
+    DeLong's placements need every label; a model of the data replaces them: within a class the
+    latent scores of both models are jointly normal, with unit variances. The covariance of two
+    placements is then the excess of a bivariate normal probability over the product of its margins
+    (Plackett 1954),
 
         I(g, h, t) = 1/(2 pi) int_0^arcsin(t) exp(-(g^2 + h^2 - 2 g h sin u) / (2 cos^2 u)) du
 
@@ -64,8 +64,8 @@ def paired_plug_in_variance(
 
     Examples
     --------
-    Models that rank alike do not differ; without correlation within the classes, both vary on
-    their own, as two samples would:
+    Models with equal ranks do not differ; without correlation within the classes, both vary
+    independently, as on two samples:
 
     >>> round(float(paired_plug_in_variance(0.8, 0.8, 1.0, 100, 300)), 12)
     0.0
@@ -79,29 +79,29 @@ def paired_plug_in_variance(
     )
     positive_count = np.asarray(positives, np.float64)
     negative_count = np.asarray(negatives, np.float64)
-    positive_share = positive_count / (positive_count + negative_count)
-    within = _within_classes(first_quantile, second_quantile, correlation, positive_share)
+    positive_fraction = positive_count / (positive_count + negative_count)
+    within = _within_classes(first_quantile, second_quantile, correlation, positive_fraction)
     half = np.full_like(within, 0.5)
-    spread = (
+    variance = (
         _excess(first_quantile, first_quantile, half)
         + _excess(second_quantile, second_quantile, half)
         - 2 * _excess(first_quantile, second_quantile, within / 2)
     )
     inverse_sizes = 1 / positive_count + 1 / negative_count
-    return np.asarray(np.clip(spread, 0.0, None) * inverse_sizes, dtype=np.float64)
+    return np.asarray(np.clip(variance, 0.0, None) * inverse_sizes, dtype=np.float64)
 
 
 def _within_classes(first: Floats, second: Floats, correlation: float, rate: Floats) -> Floats:
     """The latent correlation within a class; the classes' means are ``sqrt(2) quantile`` apart."""
     overall = 2 * math.sin(math.pi * correlation / 6)
     between = 2 * rate * (1 - rate)
-    spreads = np.sqrt((1 + between * first**2) * (1 + between * second**2))
-    return np.asarray(np.clip(overall * spreads - between * first * second, -1.0, 1.0))
+    deviations = np.sqrt((1 + between * first**2) * (1 + between * second**2))
+    return np.asarray(np.clip(overall * deviations - between * first * second, -1.0, 1.0))
 
 
 def _excess(first: Floats, second: Floats, correlation: Floats) -> Floats:
     """``P(X <= first, Y <= second)`` less the product of the two, by Gauss-Legendre quadrature."""
-    nodes, weights = scipy.special.roots_legendre(POINTS)
+    nodes, weights = scipy.special.roots_legendre(QUADRATURE_POINTS)
     end = np.arcsin(correlation)[..., np.newaxis] / 2
     angles = end * (nodes + 1)
     first_limit, second_limit = first[..., np.newaxis], second[..., np.newaxis]

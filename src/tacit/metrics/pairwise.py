@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.metrics.ranking import auc
 
 Counts = NDArray[Any]
 
@@ -22,7 +21,7 @@ Counts = NDArray[Any]
 def gini_mean_difference(values: Floats) -> float:
     """The mean of ``|x - x'|`` over all pairs (Bell et al. 2020, Eq. 4), in O(n log n).
 
-    In ascending order the record at place i, from 0, is subtracted in ``n - 1 - i`` pairs and added
+    In ascending order the value of rank i, from 0, is subtracted in ``n - 1 - i`` pairs and added
     in i, so the sum is ``sum (2 i - n + 1) x_i``.
 
     Raises
@@ -37,13 +36,14 @@ def gini_mean_difference(values: Floats) -> float:
     """
     pairs = _pairs(values.size)
     centred = np.sort(values) - values.mean()
-    places = 2.0 * np.arange(values.size) - (values.size - 1)
-    return float(np.sum(places * centred)) / pairs
+    coefficients = 2.0 * np.arange(values.size) - (values.size - 1)
+    return float(np.sum(coefficients * centred)) / pairs
 
 
 def collision_probability(values: NDArray[Any]) -> float:
-    """The share of pairs that are equal (Bell et al. 2020, Eq. 5: Renyi's 2-entropy is ``-ln`` of
-    it).
+    """The fraction of pairs that are equal (Bell et al. 2020, Eq. 5).
+
+    Renyi's 2-entropy is minus its logarithm.
 
     Raises
     ------
@@ -61,7 +61,8 @@ def collision_probability(values: NDArray[Any]) -> float:
 def kendall_tau(first: Floats, second: Floats) -> float:
     """Concordant less discordant pairs, over all pairs (Bell et al. 2020, Eq. 6); ties count 0.
 
-    SciPy's tau-b divides by the pairs that are not tied instead; it is turned back in integers.
+    SciPy's tau-b divides by the pairs that are not tied instead; its numerator is restored in
+    integers.
 
     Raises
     ------
@@ -79,24 +80,8 @@ def kendall_tau(first: Floats, second: Floats) -> float:
         return 0.0
     from scipy.stats import kendalltau  # noqa: PLC0415 (half a second to import)
 
-    share = float(kendalltau(first, second).statistic)
-    return round(share * apart[0] ** 0.5 * apart[1] ** 0.5) / pairs
-
-
-def auc_pair_mean(scores: Floats, labels: NDArray[np.int8]) -> float:
-    """The U-statistic of the AUC's kernel (Bell et al. 2020, section 2.1.2): ``AUC 2 P N / (n (n -
-    1))``.
-
-    The kernel is 1 for a pair of both classes that the positive wins, one half where it ties.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> auc_pair_mean(np.array([0.1, 0.4, 0.4]), np.array([0, 0, 1], dtype=np.int8))
-    0.5
-    """
-    positives = int(np.count_nonzero(labels))
-    return auc(scores, labels) * positives * (labels.size - positives) / _pairs(labels.size)
+    tau_b = float(kendalltau(first, second).statistic)
+    return round(tau_b * apart[0] ** 0.5 * apart[1] ** 0.5) / pairs
 
 
 def pair_mean(table: Floats, counts: Counts) -> float:
@@ -126,7 +111,7 @@ def pair_mean(table: Floats, counts: Counts) -> float:
 def gini_table(middles: Floats, width: float = 0.0) -> Floats:
     """``|a - b|`` between the middles of cells, shape (k, k).
 
-    Two values spread evenly over one cell are a third of its width apart on average.
+    Two values that are uniform in one cell are a third of its width apart on average.
 
     Examples
     --------
@@ -141,7 +126,7 @@ def gini_table(middles: Floats, width: float = 0.0) -> Floats:
 def kendall_table(first: int, second: int) -> Floats:
     """``sign(y - y') sign(z - z')`` between the cells of a grid, shape (first * second,) twice.
 
-    Cell ``(i, j)`` stands at place ``i * second + j``; pairs in one row or column count 0.
+    Cell ``(i, j)`` has the index ``i * second + j``; pairs in one row or column count 0.
 
     Examples
     --------
@@ -177,28 +162,28 @@ def class_table(cells: int) -> Floats:
     return np.asarray(np.kron(1 - np.eye(2), np.ones((cells, cells))), dtype=np.float64)
 
 
-def merged_table(table: Floats, sizes: Sequence[int], merged: Sequence[bool]) -> Floats:
+def merged_table(table: Floats, sizes: Sequence[int], axes: Sequence[bool]) -> Floats:
     """The table with each pair of neighbouring cells replaced by their mean, in O(k^2).
 
-    It is the kernel of cells of twice the width, an odd last cell left alone, spread over the same
-    places.
+    It is the kernel of cells of twice the width, an odd last cell left alone, repeated to the shape
+    of the table.
 
     Parameters
     ----------
     table : shape (k, k), k the product of the sizes.
     sizes : the number of cells along each axis; the last axis runs fastest.
-    merged : which axes to merge.
+    axes : which axes to merge.
 
     Examples
     --------
     >>> merged_table(gini_table(np.array([1.0, 2.0, 3.0])), [3], [True]).tolist()
     [[0.5, 0.5, 1.5], [0.5, 0.5, 1.5], [1.5, 1.5, 0.0]]
     """
-    spread = table.reshape(*sizes, *sizes)
-    for axis, wanted in enumerate(merged):
-        if wanted:
-            spread = _paired_means(_paired_means(spread, axis), axis + len(sizes))
-    return spread.reshape(table.shape)
+    merged = table.reshape(*sizes, *sizes)
+    for axis, merges in enumerate(axes):
+        if merges:
+            merged = _paired_means(_paired_means(merged, axis), axis + len(sizes))
+    return merged.reshape(table.shape)
 
 
 def _paired_means(table: Floats, axis: int) -> Floats:
@@ -212,9 +197,9 @@ def _paired_means(table: Floats, axis: int) -> Floats:
 
 
 def _signs(cells: int) -> Floats:
-    """``sign(a - b)`` for places a and b."""
-    places = np.arange(cells, dtype=np.float64)
-    return np.sign(places[:, np.newaxis] - places)
+    """``sign(a - b)`` for indices a and b."""
+    indices = np.arange(cells, dtype=np.float64)
+    return np.sign(indices[:, np.newaxis] - indices)
 
 
 def _tied_pairs(values: NDArray[Any]) -> int:

@@ -25,7 +25,7 @@ def platt(cells: ScoreCells) -> tuple[float, float]:
 
     Raises
     ------
-    ValueError : when the counts' total does not exceed ``SIGNAL`` standard deviations of its noise.
+    ValueError : when the counts' total is below ``MIN_SIGNAL`` standard deviations of its noise.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def platt(cells: ScoreCells) -> tuple[float, float]:
     starts = finest_starts(cells)
     buckets = Buckets.of(cells, starts)
     odds = bucket_means(cells.totals, log_odds(cells.predicted), starts)
-    positives = buckets.shares * buckets.totals
+    positives = buckets.positive_fractions * buckets.totals
     negatives = buckets.totals - positives
     high, low = (positives.sum() + 1) / (positives.sum() + 2), 1 / (negatives.sum() + 2)
     target = (high * positives + low * negatives) / buckets.totals
@@ -66,8 +66,8 @@ def _logistic_fit(odds: Floats, target: Floats, weights: Floats) -> tuple[float,
         return design @ (weights * (scipy.special.expit(point @ design) - target))
 
     def curvature(point: Floats) -> Floats:
-        share = scipy.special.expit(point @ design)
-        return (design * (weights * share * (1 - share))) @ design.T
+        probability = scipy.special.expit(point @ design)
+        return (design * (weights * probability * (1 - probability))) @ design.T
 
     start = np.array([1.0, 0.0])
     exact = {"method": "trust-exact", "jac": slope, "hess": curvature, "tol": 1e-10}

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def doubled_mid_ranks(scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Twice the mid-rank of every score; ranks count from 0, tied scores share their mean rank.
+    """Twice the mid-rank of every score; ranks count from 0, tied scores have their mean rank.
 
     A mid-rank is a half-integer, so its double is an integer and sums of it are exact.
 
@@ -84,7 +84,7 @@ def top_hits(
 
     Parameters
     ----------
-    scores, labels : shape (M,); tied scores stand in the order of the records.
+    scores, labels : shape (M,); tied scores are in the order of the records.
     sizes : every k, from 1 to M, shape (n,).
 
     Examples
@@ -100,8 +100,9 @@ def top_hits(
 def delong_variance(scores: NDArray[np.float64], labels: NDArray[np.int8]) -> float:
     """The sampling variance of the AUC by DeLong et al. 1988, through mid-ranks (Sun and Xu 2014).
 
-    Each positive's placement is the share of negatives it beats, and the other way round; the
-    variance is the sum over the classes of the placements' variance divided by the class size.
+    Each positive's placement is the fraction of negatives below it, each negative's the fraction of
+    positives above it; the variance is the sum over the classes of the placements' variance divided
+    by the class size.
 
     Raises
     ------
@@ -115,12 +116,10 @@ def delong_variance(scores: NDArray[np.float64], labels: NDArray[np.int8]) -> fl
             f"got {positive_scores.size} positive and {negative_scores.size} negative"
         )
     pooled = doubled_mid_ranks(scores)
-    beaten = (pooled[positive] - doubled_mid_ranks(positive_scores)) / (2 * negative_scores.size)
+    won = (pooled[positive] - doubled_mid_ranks(positive_scores)) / (2 * negative_scores.size)
     negative_ranks = doubled_mid_ranks(negative_scores)
-    beating = 1 - (pooled[~positive] - negative_ranks) / (2 * positive_scores.size)
-    return float(
-        beaten.var(ddof=1) / positive_scores.size + beating.var(ddof=1) / negative_scores.size
-    )
+    lost = 1 - (pooled[~positive] - negative_ranks) / (2 * positive_scores.size)
+    return float(won.var(ddof=1) / positive_scores.size + lost.var(ddof=1) / negative_scores.size)
 
 
 def plug_in_variance(auc: float, positives: float, negatives: float) -> float:
@@ -137,12 +136,12 @@ def plug_in_variance(auc: float, positives: float, negatives: float) -> float:
     area = min(max(auc, 0.0), 1.0)
     first = area / (2 - area)
     second = 2 * area * area / (1 + area)
-    spread = (
+    variance = (
         area * (1 - area)
         + (positives - 1) * (first - area * area)
         + (negatives - 1) * (second - area * area)
     )
-    return max(spread, 0.0) / (positives * negatives)
+    return max(variance, 0.0) / (positives * negatives)
 
 
 def ordered_codes(values: NDArray[np.float64]) -> NDArray[np.int64]:

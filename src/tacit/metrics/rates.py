@@ -42,7 +42,7 @@ class Rate:
 
 
 def reaching(edges: Floats, thresholds: Floats) -> Floats:
-    """The share of each cell's width that reaches each threshold, shape (T, B).
+    """The fraction of each cell's width that reaches each threshold, shape (T, B).
 
     Examples
     --------
@@ -55,27 +55,27 @@ def reaching(edges: Floats, thresholds: Floats) -> Floats:
 
 
 def recall(counts: Floats, above: Floats) -> Rate:
-    """The share of positives that reach the threshold, ``TP / P``."""
+    """The fraction of positives that reach the threshold, ``TP / P``."""
     return _ratio(counts, _stack(above, 0.0), _stack(np.ones_like(above), 0.0))
 
 
 def false_positive_rate(counts: Floats, above: Floats) -> Rate:
-    """The share of negatives that reach the threshold, ``FP / N``."""
+    """The fraction of negatives that reach the threshold, ``FP / N``."""
     return _ratio(counts, _stack(0.0, above), _stack(0.0, np.ones_like(above)))
 
 
 def specificity(counts: Floats, above: Floats) -> Rate:
-    """The share of negatives below the threshold, ``TN / N``."""
+    """The fraction of negatives below the threshold, ``TN / N``."""
     return false_positive_rate(counts, above).complement
 
 
 def precision(counts: Floats, above: Floats) -> Rate:
-    """The share of positives among the records that reach the threshold, ``TP / (TP + FP)``."""
+    """The fraction of positives among the records that reach the threshold, ``TP / (TP + FP)``."""
     return _ratio(counts, _stack(above, 0.0), _stack(above, above))
 
 
 def accuracy(counts: Floats, above: Floats) -> Rate:
-    """The share of records on their own side of the threshold, ``(TP + TN) / M``."""
+    """The fraction of records that the threshold classifies correctly, ``(TP + TN) / M``."""
     return _ratio(counts, _stack(above, 1 - above), np.ones((*above.shape[:-1], 2, 1)))
 
 
@@ -84,8 +84,8 @@ def f1(counts: Floats, above: Floats) -> Rate:
     return _ratio(counts, _stack(2 * above, 0.0), _stack(above + 1, above))
 
 
-def positive_share(counts: Floats, members: Floats) -> Rate:
-    """The share of positives among the records of some cells, ``members`` of shape (T, B)."""
+def positive_fraction(counts: Floats, members: Floats) -> Rate:
+    """The fraction of positives among the records of some cells, ``members`` of shape (T, B)."""
     return precision(counts, members)
 
 
@@ -100,9 +100,9 @@ RATES: dict[str, Callable[[Floats, Floats], Rate]] = {
 
 
 def average_precision(counts: Floats) -> Rate:
-    """The precision at every positive's own score, averaged over the positives.
+    """The precision at the score of every positive, averaged over the positives.
 
-    Half of a cell's records are taken to reach the score of a positive in it:
+    Half of a cell's records are assumed to reach the score of a positive in it:
     ``sum_j p_j TP_j / (TP_j + FP_j) / P`` with TP and FP counted from the cell's middle. For scores
     without ties that is the step-wise area under the precision-recall curve, up to the square of
     the cells' width and to the half of a record by which a positive counts itself there. Negative
@@ -120,10 +120,10 @@ def average_precision(counts: Floats) -> Rate:
     if total <= 0:
         return Rate(np.array(np.nan), np.full_like(counts, np.nan))
     known = np.where(called > 0, called, 1.0)
-    share = np.where(called > 0, won / known, 0.0)
-    value = np.sum(positives * share) / total
-    gained, missed = (_to_middle(positives * reached / known**2) for reached in (lost, won))
-    return Rate(value, np.stack([share - value + gained, -missed]) / total)
+    precision_by_cell = np.where(called > 0, won / known, 0.0)
+    value = np.sum(positives * precision_by_cell) / total
+    gain, loss = (_to_middle(positives * reached / known**2) for reached in (lost, won))
+    return Rate(value, np.stack([precision_by_cell - value + gain, -loss]) / total)
 
 
 def _from_middle(cells: Floats) -> Floats:

@@ -9,8 +9,8 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.metrics.trees import levels_of, observation_weights
 
-ROWS = 2**23
-"""About how many weights are processed at a time."""
+WEIGHTS_AT_ONCE = 2**23
+"""Number of weights that are processed at a time, about."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,13 +21,14 @@ class TreeNoise:
     ----------
     variances : the noise variance of a level's nodes, the root first, shape (h+1,); infinity where
         the level was not observed, 0 where it is exact.
-    assumed : the variances that consistency was reached with, same shape; None takes ``variances``.
-    factors : where every record was counted on one level only, how many records one that was
-        counted stands for, by level, shape (h+1,), and 0 at levels that no record reported on; None
-        where every record was counted on every level.
-    extra : the variance that a counted record's own node adds to its count, as unary encoding does.
-    centred : whether a level's counts were scaled by the known number of its reports, which takes
-        out the error of the total.
+    assumed : the variances with which the tree was made consistent, same shape; None takes
+        ``variances``.
+    factors : where every record was counted on one level only, the ratio of all records to those
+        counted, by level, shape (h+1,), and 0 at levels that no record reported on; None where
+        every record was counted on every level.
+    extra : the variance that a counted record adds to the count of its node, as in unary encoding.
+    centred : whether a level's counts were scaled by the known number of its reports, which removes
+        the error of the total.
     """
 
     variances: Floats
@@ -57,20 +58,21 @@ class TreeNoise:
             in them, and noise clipped at zero would look like records.
 
         With ``g`` the weights of observed counts, ``c`` the expected ones, ``v`` a level's noise
-        and ``f`` its factor: ``sum_l v sum g**2``, and where records are dealt out to levels
-        ``sum_l f ((1 + extra) sum c g**2 - centre) - (sum c w**2 - centre)``, the variance of the
-        mean of a random partition's parts (each centre is the square of the sum over M).
+        and ``f`` its factor: ``sum_l v sum g**2``, and where records are assigned to levels
+        ``sum_l f ((1 + extra) sum c g**2 - m_g) - (sum c w**2 - m_w)``, the variance of the mean of
+        a random partition's parts; ``m_g = (sum c g)**2 / M`` and ``m_w`` alike, both 0 unless
+        centred.
         """
         if self.exact:
             return np.zeros(weights.shape[:-1])
         flat = weights.reshape(-1, weights.shape[-1])
         broad = np.broadcast_to(leaves, weights.shape).reshape(flat.shape)
-        group = max(1, ROWS // flat.shape[-1])
-        parts = [
+        group = max(1, WEIGHTS_AT_ONCE // flat.shape[-1])
+        variances_by_group = [
             self._variance(flat[start : start + group], broad[start : start + group])
             for start in range(0, flat.shape[0], group)
         ]
-        return np.concatenate(parts).reshape(weights.shape[:-1])
+        return np.concatenate(variances_by_group).reshape(weights.shape[:-1])
 
     def _variance(self, weights: Floats, leaves: Floats) -> Floats:
         total_variance = np.zeros(weights.shape[0])
@@ -85,9 +87,11 @@ class TreeNoise:
         for level_weights, count, factor in zip(observed, counts, self.factors, strict=True):
             if factor > 0:
                 squares = np.sum(count * level_weights**2, axis=-1)
-                centre = (
+                squared_mean = (
                     np.sum(count * level_weights, axis=-1) ** 2 / total if self.centred else 0.0
                 )
-                total_variance += factor * ((1 + self.extra) * squares - centre)
-        centre = np.sum(counts[-1] * weights, axis=-1) ** 2 / total if self.centred else 0.0
-        return np.maximum(total_variance - np.sum(counts[-1] * weights**2, axis=-1) + centre, 0.0)
+                total_variance += factor * ((1 + self.extra) * squares - squared_mean)
+        squared_mean = np.sum(counts[-1] * weights, axis=-1) ** 2 / total if self.centred else 0.0
+        return np.maximum(
+            total_variance - np.sum(counts[-1] * weights**2, axis=-1) + squared_mean, 0.0
+        )

@@ -1,12 +1,12 @@
-"""Trees of counts: consistent estimates by weighted least squares, and what they weigh.
+"""Trees of counts: consistent estimates by weighted least squares, and their weights.
 
 A tree over two classes has its total at level 0, the classes at level 1, and the classes' cells
 below: level ``l`` has ``2**l`` nodes, the first half of them of positives. Levels may be observed
 with noise of the same variance at every node of a level, exactly (variance 0), or not at all
 (variance infinity). The consistent estimate is the weighted least-squares one (Hay et al. 2010,
-section 4, for levels of one variance): a node's own count and its children's sum are averaged by
-their inverse variances on the way up. On the way down, the difference between a parent's estimate
-and its children's sum is divided equally between the children.
+section 4, for levels of one variance): a node's observed count and its children's sum are averaged
+by their inverse variances on the way up. On the way down, the difference between a parent's
+estimate and its children's sum is divided equally between the children.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def levels_of(leaves: Floats) -> list[Floats]:
     return levels
 
 
-def own_shares(variances: Floats) -> Floats:
-    """The weight of a node's own count against its children's sum, by level; the leaves' is 1.
+def observation_fractions(variances: Floats) -> Floats:
+    """The weight of a node's observed count against its children's sum, by level; 1 for leaves.
 
     Raises
     ------
@@ -50,27 +50,27 @@ def own_shares(variances: Floats) -> Floats:
     *inner, below = variances.tolist()
     if not math.isfinite(below):
         raise ValueError("the leaves of a tree must be observed")
-    shares = [1.0]
+    fractions = [1.0]
     for variance in reversed(inner):
         children = 2 * below
         if not math.isfinite(variance):
-            share, below = 0.0, children
+            fraction, below = 0.0, children
         elif variance == 0:
-            share, below = 1.0, 0.0
+            fraction, below = 1.0, 0.0
         else:
-            share = children / (variance + children)
-            below = variance * share
-        shares.append(share)
-    return np.array(shares[::-1])
+            fraction = children / (variance + children)
+            below = variance * fraction
+        fractions.append(fraction)
+    return np.array(fractions[::-1])
 
 
 def subtree_variances(variances: Floats) -> Floats:
-    """The variance of a node's count, estimated from its own subtree, by level."""
+    """The variance of a node's count, estimated from its subtree alone, by level."""
     *inner, leaf = variances.tolist()
     upward = [leaf]
-    shares = own_shares(variances)[-2::-1].tolist()
-    for variance, share in zip(reversed(inner), shares, strict=True):
-        upward.append(2 * upward[-1] if share == 0 else variance * share)
+    fractions = observation_fractions(variances)[-2::-1].tolist()
+    for variance, fraction in zip(reversed(inner), fractions, strict=True):
+        upward.append(2 * upward[-1] if fraction == 0 else variance * fraction)
     return np.array(upward[::-1])
 
 
@@ -101,14 +101,16 @@ def consistent_leaves(levels: Sequence[Floats | None], variances: Floats) -> Flo
     >>> consistent_leaves([root, leaves], np.array([1.0, 1.0])).tolist()
     [4.0, 5.0]
     """
-    shares = own_shares(variances)
+    fractions = observation_fractions(variances)
     upward: list[Floats] = [np.asarray(levels[-1], dtype=np.float64)]
+    # on the way up: inverse-variance means of a node's observation and its children's sum
     for level in range(len(levels) - 2, -1, -1):
         children, observed = pair_sums(upward[0]), levels[level]
-        share = shares[level]
-        mean = children if observed is None else share * observed + (1 - share) * children
+        fraction = fractions[level]
+        mean = children if observed is None else fraction * observed + (1 - fraction) * children
         upward.insert(0, mean)
     known = upward[0]
+    # on the way down: half of the difference to the parent goes to each child
     for nodes in upward[1:]:
         known = nodes + np.repeat((known - pair_sums(nodes)) / 2, 2, axis=-1)
     return known
@@ -127,7 +129,7 @@ def observation_weights(weights: Floats, variances: Floats) -> list[Floats]:
     >>> [np.round(level, 4).tolist() for level in by_level]
     [[0.3333], [0.6667, -0.3333]]
     """
-    shares = own_shares(variances)
+    fractions = observation_fractions(variances)
     downward = [weights]
     deviations: list[Floats] = []
     for _ in range(variances.size - 1):
@@ -136,8 +138,8 @@ def observation_weights(weights: Floats, variances: Floats) -> list[Floats]:
         downward.insert(0, half)
     by_level = []
     passed: Floats = downward[0]
-    for level, share in enumerate(shares):
-        by_level.append(share * passed)
+    for level, fraction in enumerate(fractions):
+        by_level.append(fraction * passed)
         if level < len(deviations):
-            passed = deviations[level] + np.repeat((1 - share) * passed, 2, axis=-1)
+            passed = deviations[level] + np.repeat((1 - fraction) * passed, 2, axis=-1)
     return by_level

@@ -72,8 +72,8 @@ class AuditCase:
         # The registry imports the module of Protocol, which imports this one.
         from tacit.protocol.registry import protocol_of
 
-        given = {} if epsilon is None or not self.takes_epsilon else {"epsilon": epsilon}
-        return protocol_of(self.name, {**self.settings, **given})
+        settings = {} if epsilon is None or not self.takes_epsilon else {"epsilon": epsilon}
+        return protocol_of(self.name, {**self.settings, **settings})
 
     @property
     def takes_epsilon(self) -> bool:
@@ -107,7 +107,7 @@ class AttackSizes:
 
 
 @dataclass(frozen=True)
-class Guesses:
+class GuessCounts:
     """How often an attacker guessed right.
 
     Parameters
@@ -117,8 +117,6 @@ class Guesses:
     protected : whether something protects it.
     right, tries : right guesses, of so many.
     blind : the fraction of right guesses of an attacker who sees no release.
-    guarantee : what limits the guesses of a label that a coin draws; None for no limit.
-    trials : independent trials; None where every guess is one.
     """
 
     attack: str
@@ -127,6 +125,18 @@ class Guesses:
     right: int
     tries: int
     blind: float
+
+
+@dataclass(frozen=True)
+class Guesses(GuessCounts):
+    """How often an attacker guessed right, and the guarantee that limits it.
+
+    Parameters
+    ----------
+    guarantee : what limits the guesses of a label that a coin draws; None for no limit.
+    trials : independent trials; None where every guess is one.
+    """
+
     guarantee: Cost | None = None
     trials: int | None = None
 

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
@@ -24,13 +25,13 @@ from tacit.metrics.ranking import auc
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.declarations import Declarations
+from tacit.protocol.forecast import Family, Forecast, Planning, accepted
 from tacit.protocol.mpc import MPCProgram
 from tacit.protocol.settings import check_choices, setting, settings_of
 from tacit.protocol.trust import Trust
 from tacit.results.server_result import ServerResult
 
 if TYPE_CHECKING:
-    from tacit.protocol.forecast import Family, Forecast
     from tacit.protocol.metric import Metric
     from tacit.protocol.scenario import Scenario, Shape
     from tacit.protocol.traffic import Traffic
@@ -307,6 +308,8 @@ class Protocol(Declarations, ABC):
     """The trust models under which a plan tries the protocol with its default settings."""
     given_up: ClassVar[str] = ""
     """What is given up by using the protocol, to end a plan's sentence; empty for nothing."""
+    planning_module: ClassVar[str] = ""
+    """The module whose constant ``PLANNING`` is a ``Planning``; empty for the defaults below."""
     title_settings: ClassVar[tuple[str, ...]] = ("mechanism", "labels", "adjacency")
     """The settings that tell a configuration from others of its protocol, in its title."""
 
@@ -323,8 +326,9 @@ class Protocol(Declarations, ABC):
 
         The default is one configuration, under the class's ``trusts``, for its ``figure``.
         """
-        from tacit.protocol.forecast import Family, accepted
-
+        planning = _planning_of(cls)
+        if planning is not None:
+            return planning.families(scenario, metric)
         if not cls.trusts or metric.title != cls.figure:
             return ()
         settings = getattr(cls, "__dataclass_fields__", {})
@@ -338,16 +342,20 @@ class Protocol(Declarations, ABC):
         ------
         ValueError : for settings that are not planned.
         """
-        return None
+        planning = _planning_of(type(self))
+        return None if planning is None else planning.forecast(self, scenario, shape, metric)
 
     def traffic(self, scenario: Scenario) -> Traffic:
         """The bytes and rounds of an evaluation, by default measured in a small dry run."""
+        planning = _planning_of(type(self))
+        if planning is not None and planning.traffic is not None:
+            return planning.traffic(self, scenario)
         from tacit.protocol.traffic import measured_traffic
 
         return measured_traffic(self, scenario)
 
-    def fewest(self, clients: int) -> int:
-        """How many of so many clients must be in a sum for each to spend no more than declared."""
+    def min_clients(self, clients: int) -> int:
+        """The least number of clients in a sum with which each spends no more than declared."""
         return 1
 
     def enrol(self, state: ClientState, identity: Identity, roster: Roster) -> None:
@@ -388,6 +396,13 @@ class Protocol(Declarations, ABC):
         server_result : of a single run, as they were published.
         """
         return None
+
+
+def _planning_of(kind: type[Protocol]) -> Planning | None:
+    if not kind.planning_module:
+        return None
+    planning: Planning = import_module(kind.planning_module).PLANNING
+    return planning
 
 
 def field_part(value: Field, start: int, stop: int) -> Field:

@@ -36,11 +36,6 @@ class Declarations:
     """Whether a result has a ROC curve, so that the attacks on labels from curves concern it."""
 
     @property
-    def draws_noise(self) -> bool:
-        """Whether anything random is drawn; a result of a protocol that draws none says so."""
-        return True
-
-    @property
     def lone_records(self) -> bool:
         """Whether clients are taken to hold one record each."""
         return False
@@ -115,12 +110,12 @@ class Declarations:
         has no default.
         """
         kind: Any = cls
-        given = {"epsilon": 1.0} if cls.takes_epsilon({}) else {}
-        missing = _without_default(cls) - given.keys()
+        settings = {"epsilon": 1.0} if cls.takes_epsilon({}) else {}
+        missing = _without_default(cls) - settings.keys()
         if missing:
             listed = ", ".join(sorted(missing))
             raise TypeError(f"{cls.name} must override law_cases: no default for {listed}")
-        return {cls.name: kind(**given)}
+        return {cls.name: kind(**settings)}
 
     @classmethod
     def error_cases(cls) -> Mapping[str, ErrorCase]:

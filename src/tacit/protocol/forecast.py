@@ -17,6 +17,7 @@ from tacit.protocol.trust import Trust
 if TYPE_CHECKING:
     from tacit.protocol.conversation import Protocol
     from tacit.protocol.scenario import Scenario, Shape
+    from tacit.protocol.traffic import Traffic
 
 
 MAX_ERROR = 0.25
@@ -33,7 +34,7 @@ class Forecast:
 
     Parameters
     ----------
-    standard_error : by privacy noise, by drawing who reports what, and by records' unknown places
+    standard_error : by privacy noise, by drawing who reports what, and by records' unknown ranks
         within cells.
     bias : how far the mean lies above the exact figure.
     smaller_class, class_error : the smaller class's size, and the standard error with which the
@@ -98,6 +99,38 @@ class Family:
         return NO_FORECAST if forecast is None else forecast
 
 
+@dataclass(frozen=True)
+class Planning:
+    """What a plan asks of a protocol, in a module that is imported when a plan asks.
+
+    Parameters
+    ----------
+    families : the configurations that a plan tries for a metric.
+    forecast : the predicted error of one of them; None where nothing is predicted.
+    traffic : the bytes and rounds of an evaluation; None to measure them in a small dry run.
+    """
+
+    families: Callable[[Scenario, Metric], Sequence[Family]]
+    forecast: Callable[[Any, Scenario, Shape, Metric], Forecast | None]
+    traffic: Callable[[Any, Scenario], Traffic] | None = None
+
+    @classmethod
+    def of_auc(
+        cls,
+        families: Callable[[Scenario], Sequence[Family]],
+        forecast: Callable[[Any, Scenario, Shape], Forecast],
+        traffic: Callable[[Any, Scenario], Traffic] | None = None,
+    ) -> Planning:
+        """The planning of a protocol that is planned for the AUC only."""
+        return cls(
+            lambda scenario, metric: families(scenario) if metric == AUC else (),
+            lambda protocol, scenario, shape, metric: (
+                forecast(protocol, scenario, shape) if metric == AUC else None
+            ),
+            traffic,
+        )
+
+
 def accepted(made: Iterable[Callable[[], Protocol]]) -> tuple[Protocol, ...]:
     """The protocols that can be made: those whose settings are refused are left out."""
     protocols = []
@@ -126,13 +159,13 @@ def placement(cells: tuple[Floats, Floats], corrected: bool = False) -> float:
     1.92e-05
     """
     positives, negatives = cells
-    spread = float(np.sum(positives * negatives * (positives + negatives + 3))) / 12
+    variance = float(np.sum(positives * negatives * (positives + negatives + 3))) / 12
     if corrected:
         products = np.sum(negatives[1:] * positives[:-1]) + np.sum(negatives[:-1] * positives[1:])
         steps = np.sum(negatives * _steps(positives) ** 2)
         steps += np.sum(positives * _steps(negatives) ** 2)
-        spread += float(products + steps) / 144
-    return spread / float(positives.sum() * negatives.sum()) ** 2
+        variance += float(products + steps) / 144
+    return variance / float(positives.sum() * negatives.sum()) ** 2
 
 
 def _steps(cells: Floats) -> Floats:

@@ -1,7 +1,7 @@
 """What clients compute together without showing their inputs: a protocol's programs on shares.
 
 A step with ``View.MPC`` is an ideal functionality. Its ``Step.computes`` names the program that
-takes its place between real clients. A program is written against ``Peers`` and ``SharedRun``: who
+replaces it between real clients. A program is written against ``Peers`` and ``SharedRun``: who
 carries its messages, and by which cryptography it is computed, is not its concern.
 """
 
@@ -79,7 +79,7 @@ class SharedRun(ABC):
         Parameters
         ----------
         name, function : as in ``shares``.
-        inputs : of each input the summands of this client (``crypto.summands.held``).
+        inputs : of each input the summands of this client (``crypto.summands.known_summands``).
 
         Raises as ``shares`` does.
         """
@@ -90,11 +90,11 @@ class Peers(ABC):
 
     Attributes
     ----------
-    place : this client's index among them.
+    index : this client's index among them.
     offers : what each of them said that all may know, in order (``MPCProgram.offer``).
     """
 
-    place: int
+    index: int
     offers: tuple[Mapping[str, Any], ...]
 
     @abstractmethod
@@ -113,11 +113,11 @@ class Peers(ABC):
         """
 
     @abstractmethod
-    def send(self, place: int, message: bytes) -> None:
+    def send(self, index: int, message: bytes) -> None:
         """Give another client a message that nobody else reads."""
 
     @abstractmethod
-    def receive(self, place: int) -> bytes:
+    def receive(self, index: int) -> bytes:
         """The next message of another client."""
 
 

@@ -177,14 +177,14 @@ def with_settings(kind: Any, name: str, settings: Mapping[str, Any]) -> Protocol
     for key, setting in known.items():
         if setting.needed and key not in settings:
             raise SettingError(key, f"{name} needs the setting {key!r}", missing=True)
-    given = {
+    values = {
         key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()
     }
-    for key, value in given.items():
+    for key, value in values.items():
         problem = problem_with(kind, key, value)
         if problem is not None:
             raise SettingError(key, problem)
-    protocol: Protocol = kind(**given)
+    protocol: Protocol = kind(**values)
     _refuse_unused(protocol, name, settings)
     return protocol
 

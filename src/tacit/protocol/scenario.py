@@ -1,4 +1,5 @@
-"""What is known before an evaluation: how many records there are, and how scores may be spread."""
+"""What is known before an evaluation: how many records there are, and how scores may be
+distributed."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ MAX_RECORDS = 2**40
 
 @dataclass(frozen=True)
 class Shape:
-    """How both classes' scores are spread over [0, 1]: a binormal model.
+    """How both classes' scores are distributed over [0, 1]: a binormal model.
 
     Latent values are normal with unit variance in both classes. ``"even"`` maps them by the normal
     distribution function, as ``binormal_scores`` does, so that scores fill [0, 1]; ``"calibrated"``
@@ -38,8 +39,8 @@ class Shape:
 
     Examples
     --------
-    >>> ours, theirs = Shape(0.8).shares(2, 0.1)
-    >>> round(float(ours[1]), 4), round(float(theirs[1]), 4)
+    >>> positives, negatives = Shape(0.8).cell_fractions(2, 0.1)
+    >>> round(float(positives[1]), 4), round(float(negatives[1]), 4)
     (0.7241, 0.2759)
     """
 
@@ -51,29 +52,29 @@ class Shape:
         """How far apart the classes' latent means are."""
         return math.sqrt(2.0) * float(ndtri(self.auc))
 
-    def shares(self, cells: int, positive_share: float) -> tuple[Floats, Floats]:
-        """Both classes' shares of equal cells of [0, 1], positives first, shapes (cells,)."""
+    def cell_fractions(self, cells: int, positive_fraction: float) -> tuple[Floats, Floats]:
+        """Both classes' fractions of equal cells of [0, 1], positives first, shapes (cells,)."""
         edges = np.linspace(0.0, 1.0, cells + 1)
-        latent = ndtri(edges) if self.form == "even" else self._odds(edges, positive_share)
+        latent = ndtri(edges) if self.form == "even" else self._odds(edges, positive_fraction)
         half = self.separation / 2
         return np.diff(ndtr(latent - half)), np.diff(ndtr(latent + half))
 
-    def reaching(self, threshold: float, positive_share: float) -> tuple[float, float]:
-        """The shares of positives and negatives whose scores reach a threshold."""
+    def reaching(self, threshold: float, positive_fraction: float) -> tuple[float, float]:
+        """The fractions of positives and negatives whose scores reach a threshold."""
         edge = np.array([threshold])
-        latent = ndtri(edge) if self.form == "even" else self._odds(edge, positive_share)
+        latent = ndtri(edge) if self.form == "even" else self._odds(edge, positive_fraction)
         half = self.separation / 2
         return float(ndtr(half - latent[0])), float(ndtr(-half - latent[0]))
 
-    def scores(self, latent: Floats, positive_share: float) -> Floats:
+    def scores(self, latent: Floats, positive_fraction: float) -> Floats:
         """The scores of latent values."""
         if self.form == "even":
             return np.asarray(ndtr(latent))
-        return np.asarray(expit(logit(positive_share) + self.separation * latent))
+        return np.asarray(expit(logit(positive_fraction) + self.separation * latent))
 
-    def _odds(self, edges: Floats, positive_share: float) -> Floats:
+    def _odds(self, edges: Floats, positive_fraction: float) -> Floats:
         with np.errstate(divide="ignore"):
-            return np.asarray((logit(edges) - logit(positive_share)) / self.separation)
+            return np.asarray((logit(edges) - logit(positive_fraction)) / self.separation)
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Scenario:
 
     Examples
     --------
-    >>> Scenario(40_000, 4_000, 10, 1.0).share
+    >>> Scenario(40_000, 4_000, 10, 1.0).positive_fraction
     0.1
     """
 
@@ -122,8 +123,8 @@ class Scenario:
         return self.records - self.positives
 
     @property
-    def share(self) -> float:
-        """The share of the positives."""
+    def positive_fraction(self) -> float:
+        """The fraction of the positives."""
         return self.positives / self.records
 
     @property
@@ -133,21 +134,21 @@ class Scenario:
 
     def counts(self, shape: Shape, cells: int) -> tuple[Floats, Floats]:
         """The expected positives and negatives in equal cells of [0, 1], shapes (cells,)."""
-        positive_shares, negative_shares = shape.shares(cells, self.share)
-        return self.positives * positive_shares, self.negatives * negative_shares
+        positive_fractions, negative_fractions = shape.cell_fractions(cells, self.positive_fraction)
+        return self.positives * positive_fractions, self.negatives * negative_fractions
 
     def sampling_error(self, shape: Shape) -> float:
         """The standard error of an exact AUC of these records about the population's."""
         return math.sqrt(float(plug_in_variance(shape.auc, self.positives, self.negatives)))
 
     def scaled(self, factor: float) -> Scenario:
-        """The scenario with this many times the records, in the same shares.
+        """The scenario with this many times the records, in the same proportions.
 
         Clients of one record keep one record, and their number grows. The number of other clients
         stays, and each has more records.
         """
         records = max(2, round(self.records * factor))
-        positives = min(max(1, round(records * self.share)), records - 1)
+        positives = min(max(1, round(records * self.positive_fraction)), records - 1)
         lone = self.clients == self.records
         clients = records if lone else min(self.clients, records)
         return Scenario(records, positives, clients, self.epsilon)
@@ -166,7 +167,9 @@ class Scenario:
         labels = np.repeat(np.array([1, 0], dtype=np.int8), sizes)
         latent = rng.standard_normal(self.records) + shape.separation * (labels - 0.5)
         dealt = int(rng.integers(2**62))
-        return Clients.split(shape.scores(latent, self.share), labels, self.clients, seed=dealt)
+        return Clients.split(
+            shape.scores(latent, self.positive_fraction), labels, self.clients, seed=dealt
+        )
 
 
 def plausible_shapes(guess: float | None) -> tuple[Shape, ...]:

@@ -30,6 +30,6 @@ def check_scores_in_unit_interval(clients: Clients) -> None:
     if wrong.size:
         raise DataError(
             "scores must be in [0, 1] where thresholds cut that range, "
-            f"got {clients.scores[wrong[0]]} in {clients.place(int(wrong[0]))}; map them by public "
-            "bounds, never by the data's own minimum and maximum (--rescale LOW HIGH)"
+            f"got {clients.scores[wrong[0]]} in {clients.location(int(wrong[0]))}; map them "
+            "by public bounds, never by the data's own minimum and maximum (--rescale LOW HIGH)"
         )

@@ -135,6 +135,6 @@ def _few_clients(scenario: Scenario, records: float) -> Clients:
     """Simulated clients with so many records each, and records of both classes."""
     count = min(scenario.clients, DRY_CLIENTS)
     total = max(2, round(count * records))
-    positives = min(max(1, round(total * scenario.share)), total - 1)
+    positives = min(max(1, round(total * scenario.positive_fraction)), total - 1)
     sample = Scenario(total, positives, count, scenario.epsilon)
     return sample.drawn(Shape(GUESSES[1]), seed=0)

@@ -63,7 +63,7 @@ _DESCRIPTIONS = {
     Trust.SECURE_SUM: "the server sees sums over the clients only, by secure aggregation",
     Trust.EXACT_SUM: "the server sees exact sums over the clients only, by secure aggregation",
     Trust.ENCRYPTED: "the aggregator computes on encrypted counts; clients share a key",
-    Trust.MPC: "two holders of records compute together, by cryptography, and learn nothing",
+    Trust.MPC: "clients compute together, by cryptography, and learn nothing",
 }
 
 

@@ -85,7 +85,7 @@ def encode_values(values: Mapping[str, Any], kinds: Sequence[Kind] = ()) -> byte
         STRUCTURE: np.frombuffer(structure, dtype=np.uint8),
         BLOB: np.frombuffer(bytes(packer.blob), dtype=np.uint8),
     }
-    return encode(arrays | {str(place): array for place, array in enumerate(packer.arrays)})
+    return encode(arrays | {str(index): array for index, array in enumerate(packer.arrays)})
 
 
 def decode_values(
@@ -101,8 +101,8 @@ def decode_values(
     ------
     MessageError : for bytes that ``encode_values`` did not make.
     """
-    given = decode(message)
-    structure, blob = given.pop(STRUCTURE, None), given.pop(BLOB, None)
+    fields = decode(message)
+    structure, blob = fields.pop(STRUCTURE, None), fields.pop(BLOB, None)
     if not isinstance(structure, np.ndarray) or not isinstance(blob, np.ndarray):
         raise MessageError("a message of values has a structure and its bytes")
     _check_structure(structure.nbytes)
@@ -110,7 +110,7 @@ def decode_values(
         tree = json.loads(structure.tobytes())
     except (ValueError, RecursionError):
         raise MessageError("the structure of values is not JSON") from None
-    unpacker = _Unpacker(given, blob.tobytes(), {kind.name: kind for kind in kinds}, opaque)
+    unpacker = _Unpacker(fields, blob.tobytes(), {kind.name: kind for kind in kinds}, opaque)
     unpacked = unpacker.unpacked(tree)
     unpacker.finish()
     if not isinstance(unpacked, dict):
@@ -145,7 +145,7 @@ def _check_structure(size: int) -> None:
 
 
 class _Packer:
-    """Turns values into JSON; arrays and bytes go beside it, and are named by their place."""
+    """Turns values into JSON; arrays and bytes go beside it, and are named by their index."""
 
     def __init__(self, kinds: tuple[Kind, ...]) -> None:
         self.arrays: list[Field] = []
@@ -254,8 +254,8 @@ class _Unpacker:
         self._taken_bytes = stop
         return self._blob[start:stop]
 
-    def _array(self, place: int) -> Field:
-        if place != self._taken_arrays:
-            raise MessageError(f"array {place!r:.20} is not array {self._taken_arrays}, the next")
+    def _array(self, index: int) -> Field:
+        if index != self._taken_arrays:
+            raise MessageError(f"array {index!r:.20} is not array {self._taken_arrays}, the next")
         self._taken_arrays += 1
         return self._arrays[str(self._taken_arrays - 1)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from tacit.protocol.audits import AuditCase, LabelAttack
 from tacit.protocol.declarations import Declarations
@@ -28,24 +27,18 @@ NOISY_SCORES = ThreatModel(
 class ExactDeclarations(Declarations):
     """Threats and laws of ``ExactAUC``."""
 
-    @classmethod
-    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
-        """Who sees what: the server, everything."""
-        return ALL_RECORDS
+    threats = staticmethod(lambda settings: ALL_RECORDS)
 
     @classmethod
     def error_cases(cls) -> Mapping[str, ErrorCase]:
         """None: there is no noise."""
         return {}
 
-    @property
-    def draws_noise(self) -> bool:
-        """Nothing is drawn."""
-        return False
-
 
 class NoisyScoresDeclarations(Declarations):
     """Cases, attacks, threats and laws of ``NoisyScores``."""
+
+    threats = staticmethod(lambda settings: NOISY_SCORES)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
@@ -57,11 +50,6 @@ class NoisyScoresDeclarations(Declarations):
         from tacit.protocols.shared.score_attacks import guesses_from_noisy_scores
 
         return (guesses_from_noisy_scores,)
-
-    @classmethod
-    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
-        """Who sees what."""
-        return NOISY_SCORES
 
     @classmethod
     def error_cases(cls) -> Mapping[str, ErrorCase]:

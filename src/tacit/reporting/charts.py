@@ -25,13 +25,13 @@ class Plot:
     Parameters
     ----------
     name : starts the ids of its parts; unique on the page.
-    title, description : read out in the picture's place.
+    title, description : read out instead of the picture.
     across, up : the names of the axes.
     line : points in order of the line; both rates in [0, 1].
     lower, upper : the band's edges in the same order; empty for none.
     diagonal : draw the line from corner to corner.
     level : draw a level line at this height; NaN for none.
-    scattered : draw every point with its own error bar, in the place of a line with a band.
+    scattered : draw every point with its own error bar, instead of a line with a band.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Plot:
     def _scatter(self) -> str:
         ends = zip(self.lower, self.upper, strict=True)
         bars = "".join(_path(pair) for pair in ends)
-        placed = (_place(point) for point in self.line)
+        placed = (_coordinates(point) for point in self.line)
         dots = "".join(f'<circle class="dot" cx="{x}" cy="{y}" r="2.4"/>' for x, y in placed)
         return (f'<path class="whiskers" d="{bars}"/>' if bars else "") + dots
 
@@ -93,7 +93,7 @@ def interval_bar(
     Parameters
     ----------
     name : starts the ids of its parts.
-    title : read out in the picture's place.
+    title : read out instead of the picture.
     rows : what each is called (empty for one alone), and the estimate.
     exact : the exact figure to mark; NaN for none.
     bounds : the least and the greatest value that has to be seen.
@@ -109,7 +109,7 @@ def interval_bar(
     for index, (label, estimate) in enumerate(rows):
         drawn.append(_row(scale, label, estimate, 28 + ROW * index))
     if math.isfinite(exact):
-        x = scale.place(exact)
+        x = scale.x_of(exact)
         drawn.append(f'<path class="exact" d="M{x} {base - 8:g}l6 -7l-6 -7l-6 7z"/>')
     return "".join([*drawn, "</svg>"])
 
@@ -133,7 +133,7 @@ class _Scale:
         last = math.ceil((high + 0.1 * span) / step) * step
         return cls(first, last, step)
 
-    def place(self, value: float) -> str:
+    def x_of(self, value: float) -> str:
         share = (value - self.low) / (self.high - self.low)
         return f"{BAR_EDGE + share * (BAR_WIDTH - 2 * BAR_EDGE):.1f}"
 
@@ -141,8 +141,8 @@ class _Scale:
         digits = max(0, -math.floor(math.log10(self.step) + 1e-9))
         ticks = round((self.high - self.low) / self.step)
         values = [self.low + index * self.step for index in range(ticks + 1)]
-        marks = "".join(_tick(self.place(value), base, f"{value:.{digits}f}") for value in values)
-        ends = self.place(self.low), self.place(self.high)
+        marks = "".join(_tick(self.x_of(value), base, f"{value:.{digits}f}") for value in values)
+        ends = self.x_of(self.low), self.x_of(self.high)
         return f'{marks}<path class="axis" d="M{ends[0]} {base:g}H{ends[1]}"/>'
 
 
@@ -161,16 +161,16 @@ def _row(scale: _Scale, label: str, estimate: Estimated, y: float) -> str:
     spans = (("population", estimate.population_interval), ("records", estimate.interval))
     for kind, (low, high) in spans:
         if math.isfinite(low) and math.isfinite(high):
-            drawn += f'<path class="{kind}" d="M{scale.place(low)} {y:g}H{scale.place(high)}"/>'
+            drawn += f'<path class="{kind}" d="M{scale.x_of(low)} {y:g}H{scale.x_of(high)}"/>'
     if estimate.has_signal:
-        drawn += f'<circle class="value" cx="{scale.place(estimate.value)}" cy="{y:g}" r="5.5"/>'
+        drawn += f'<circle class="value" cx="{scale.x_of(estimate.value)}" cy="{y:g}" r="5.5"/>'
     return drawn
 
 
 def _grid(across: str, up: str) -> str:
     lines, numbers = [], []
     for tick in TICKS:
-        x, y = _place((tick, tick))
+        x, y = _coordinates((tick, tick))
         lines.append(f'<path class="grid" d="M{x} {TOP:g}v{SIDE:g}M{LEFT:g} {y}h{SIDE:g}"/>')
         below = TOP + SIDE + 16
         numbers.append(f'<text x="{x}" y="{below:g}" text-anchor="middle">{tick:g}</text>')
@@ -187,11 +187,11 @@ def _grid(across: str, up: str) -> str:
     return "".join([*lines, *numbers])
 
 
-def _place(point: tuple[float, float]) -> tuple[str, str]:
+def _coordinates(point: tuple[float, float]) -> tuple[str, str]:
     """Where a point of the unit square lies in the picture."""
     x, y = (min(max(coordinate, 0.0), 1.0) for coordinate in point)
     return f"{LEFT + x * SIDE:.1f}", f"{TOP + (1 - y) * SIDE:.1f}"
 
 
 def _path(points: Iterable[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{x} {y}" for x, y in map(_place, points))
+    return "M" + "L".join(f"{x} {y}" for x, y in map(_coordinates, points))

@@ -57,7 +57,7 @@ def differences(results: Sequence[Result]) -> list[Difference]:
     rank alike have a positive one, and then the interval is wider than it need be.
 
     Where a result spent nothing although its protocol draws noise, it used the labels again that
-    another evaluation flipped. Noise may then be shared, and ``p1 + p2`` takes the place of
+    another evaluation flipped. Noise may then be shared, and ``p1 + p2`` replaces
     ``sqrt(p1**2 + p2**2)``, which holds whatever the correlation.
 
     Raises

@@ -5,10 +5,10 @@ The fields are those of https://github.com/huggingface/hub-docs/blob/main/modelc
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tacit.privacy.cost import cost_line
@@ -24,9 +24,8 @@ METRICS = {
     "accuracy": "accuracy",
 }
 """The Hub's identifiers of the rates at one half."""
-WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
-"""Characters that YAML does not accept in text."""
-UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+NEXT_LINE = "\x85"
+"""A character that PyYAML writes as it is and reads as a space, unless all but ASCII is escaped."""
 
 
 def model_index(results: Sequence[Result], model: str | None = None, task: str = TASK) -> str:
@@ -41,11 +40,12 @@ def model_index(results: Sequence[Result], model: str | None = None, task: str =
     Raises
     ------
     ValueError : for no result, one without an estimate, and for an empty name.
+    ImportError : when PyYAML is not installed.
 
     Examples
     --------
     >>> as_yaml({"model-index": [{"name": "a", "results": []}]})
-    'model-index:\\n- name: "a"\\n  results: []\\n'
+    'model-index:\\n- name: a\\n  results: []\\n'
     """
     if not results:
         raise ValueError("a model card needs at least one result, got none")
@@ -106,11 +106,11 @@ def _metrics(result: Result) -> list[dict[str, Any]]:
 def _metric(
     kind: str, name: str, estimate: Estimated, arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
-    given = dict(arguments)
+    entries = dict(arguments)
     if estimate.has_interval:
-        given = {"interval_95": list(estimate.interval), **given}
+        entries = {"interval_95": list(estimate.interval), **entries}
     made: dict[str, Any] = {"type": kind, "value": estimate.value, "name": name}
-    return made | ({"args": given} if given else {})
+    return made | ({"args": entries} if entries else {})
 
 
 def _provenance(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,42 +125,18 @@ def _provenance(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_yaml(value: Mapping[str, Any]) -> str:
-    """Nested mappings and lists of plain values as YAML; strings are quoted as in JSON."""
-    return "".join(f"{line}\n" for line in _mapping_lines(value))
+    """Nested mappings and lists of plain values as YAML.
 
-
-def _mapping_lines(value: Mapping[str, Any]) -> list[str]:
-    lines = []
-    for key, entry in value.items():
-        if isinstance(entry, Mapping) and entry:
-            lines += [f"{_key(key)}:", *(f"  {line}" for line in _mapping_lines(entry))]
-        elif isinstance(entry, list) and entry:
-            lines += [f"{_key(key)}:", *_list_lines(entry)]
-        else:
-            lines.append(f"{_key(key)}: {_scalar(entry)}")
-    return lines
-
-
-def _list_lines(value: list[Any]) -> list[str]:
-    lines = []
-    for entry in value:
-        nested = isinstance(entry, Mapping) and entry
-        inner = _mapping_lines(entry) if nested else [_scalar(entry)]
-        lines += [f"{'  ' if index else '- '}{line}" for index, line in enumerate(inner)]
-    return lines
-
-
-def _key(name: str) -> str:
-    plain = re.fullmatch(r"[a-z][a-z0-9_-]*", name) and name not in WORDS
-    return name if plain else _scalar(name)
-
-
-def _scalar(value: Any) -> str:
-    """A plain value as in JSON, which YAML reads but for two things.
-
-    Some characters must be escaped, and a number without a point is text to readers of YAML 1.1.
+    Raises
+    ------
+    ImportError : with the install command, when PyYAML is not installed.
     """
-    if isinstance(value, float) and "e" in repr(value) and "." not in repr(value):
-        return repr(value).replace("e", ".0e")
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return UNPRINTABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+    try:
+        import yaml  # noqa: PLC0415 -- an extra
+    except ImportError:
+        raise ImportError(
+            "metadata of model cards needs PyYAML; install it with: pip install 'tacit[model-card]'"
+        ) from None
+    dump = partial(yaml.safe_dump, value, sort_keys=False, width=math.inf)
+    text = str(dump(allow_unicode=True))
+    return str(dump()) if NEXT_LINE in text else text

@@ -14,7 +14,7 @@ from typing import Any
 from tacit.reporting.charts import interval_bar
 from tacit.reporting.comparing import Difference, differences, pooled_bounds
 from tacit.reporting.sections import (
-    Place,
+    PagePosition,
     datum,
     named,
     paragraphs,
@@ -22,7 +22,7 @@ from tacit.reporting.sections import (
     table,
     with_legend,
 )
-from tacit.reporting.words import difference_sentence, pairing_sentence, places, signed
+from tacit.reporting.words import decimals, difference_sentence, pairing_sentence, signed
 from tacit.results.reading import Result
 
 SAFE = str.maketrans(
@@ -52,7 +52,9 @@ def report(results: Sequence[Result], title: str | None = None) -> str:
     several = len(results) > 1
     body = _comparison(results) if several else ""
     for index, result in enumerate(results):
-        body += _article(result, index) if several else result_sections(result, Place("r0", 2))
+        body += (
+            _article(result, index) if several else result_sections(result, PagePosition("r0", 2))
+        )
     return _document(heading, _banner(results) + body, _data(results))
 
 
@@ -84,7 +86,7 @@ def _article(result: Result, index: int) -> str:
     return (
         f'<article id="{mark}" aria-labelledby="{mark}-heading"><h2 id="{mark}-heading">'
         f"{named(result.label)} <small>{protocol}</small></h2>"
-        f"{result_sections(result, Place(mark, 3))}</article>"
+        f"{result_sections(result, PagePosition(mark, 3))}</article>"
     )
 
 
@@ -108,7 +110,7 @@ def _comparison(results: Sequence[Result]) -> str:
         f"{paragraphs([pairing_sentence(all_differences), *_cautions(results)])}"
         f'<nav aria-label="Results"><ul class="links">{links}</ul></nav>'
     )
-    return Place("all", 2).section("comparison", f"{figure} compared", body, "card first")
+    return PagePosition("all", 2).section("comparison", f"{figure} compared", body, "card first")
 
 
 def _difference_table(all_differences: Sequence[Difference]) -> str:
@@ -124,7 +126,7 @@ def _difference_table(all_differences: Sequence[Difference]) -> str:
 
 
 def _difference_row(difference: Difference) -> list[str]:
-    digits = places(difference.interval)
+    digits = decimals(difference.interval)
 
     def shown(value: float) -> str:
         return datum(value, signed(value, digits))

@@ -19,8 +19,8 @@ from tacit.reporting.words import (
     WITHOUT_LIMIT,
     between,
     decimal,
+    decimals,
     headline_sentences,
-    places,
     privacy_sentences,
     records_sentence,
     sent_sentence,
@@ -46,8 +46,8 @@ COLUMNS = ("Setting", "Value")
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a result stands on the page.
+class PagePosition:
+    """The position of a result on the page.
 
     Parameters
     ----------
@@ -68,18 +68,18 @@ class Place:
         )
 
 
-def result_sections(result: Result, place: Place) -> str:
+def result_sections(result: Result, position: PagePosition) -> str:
     """Everything about one result."""
     return "".join(
         [
-            _headline(result, place),
-            _notices(result, place),
-            _privacy(result, place),
-            _curves(result, place),
-            _thresholds(result, place),
-            _further(result, place),
-            _threats(result, place),
-            _making(result, place),
+            _headline(result, position),
+            _notices(result, position),
+            _privacy(result, position),
+            _curves(result, position),
+            _thresholds(result, position),
+            _further(result, position),
+            _threats(result, position),
+            _making(result, position),
         ]
     )
 
@@ -118,8 +118,8 @@ def _table_row(cells: list[str]) -> str:
     return f'<tr><th scope="row">{cells[0]}</th>{rest}</tr>'
 
 
-def _headline(result: Result, place: Place) -> str:
-    estimate, digits = result.estimate, places(result.estimate.interval)
+def _headline(result: Result, position: PagePosition) -> str:
+    estimate, digits = result.estimate, decimals(result.estimate.interval)
     exact = number(result.content.get("exact"))
     if estimate.has_signal:
         figure = f'<p class="figure">{datum(estimate.value, decimal(estimate.value, digits))}</p>'
@@ -127,7 +127,7 @@ def _headline(result: Result, place: Place) -> str:
         figure = '<p class="figure">no signal</p>'
     interval, picture = "", ""
     if estimate.has_interval:
-        picture = _headline_picture(result, place, estimate, exact)
+        picture = _headline_picture(result, position, estimate, exact)
         shown = shown_interval(estimate, digits)
         low, high = (datum(x, text) for x, text in zip(estimate.interval, shown, strict=True))
         name = estimate.interval_name
@@ -136,16 +136,18 @@ def _headline(result: Result, place: Place) -> str:
         f'<div class="headline"><div>{figure}{interval}</div>{picture}</div>'
         f"{paragraphs(headline_sentences(result))}{_exact_line(result, exact, digits)}"
     )
-    return place.section("headline", result.figure, body, "card first")
+    return position.section("headline", result.figure, body, "card first")
 
 
-def _headline_picture(result: Result, place: Place, estimate: Estimated, exact: float) -> str:
+def _headline_picture(
+    result: Result, position: PagePosition, estimate: Estimated, exact: float
+) -> str:
     low, high = pooled_bounds([estimate])
     if math.isfinite(exact):
         low, high = min(low, exact), max(high, exact)
     ends = " to ".join(shown_interval(estimate, 4))
     title = f"{result.figure} with its {estimate.interval_name} {ends}"
-    bar = interval_bar(f"{place.prefix}-bar", title, [("", estimate)], exact, (low, high))
+    bar = interval_bar(f"{position.prefix}-bar", title, [("", estimate)], exact, (low, high))
     return with_legend(bar, math.isfinite(exact))
 
 
@@ -169,7 +171,7 @@ def _exact_line(result: Result, exact: float, digits: int) -> str:
     )
 
 
-def _notices(result: Result, place: Place) -> str:
+def _notices(result: Result, position: PagePosition) -> str:
     notices = [str(warning) for warning in result.content["warnings"]]
     if "exact" in result.content:
         notices.append(
@@ -179,10 +181,10 @@ def _notices(result: Result, place: Place) -> str:
     if not notices:
         return ""
     listed = "".join(f"<li>{escape(_sentence(notice))}</li>" for notice in notices)
-    return place.section("warnings", "Warnings", f"<ul>{listed}</ul>", "card warning")
+    return position.section("warnings", "Warnings", f"<ul>{listed}</ul>", "card warning")
 
 
-def _privacy(result: Result, place: Place) -> str:
+def _privacy(result: Result, position: PagePosition) -> str:
     body = paragraphs(privacy_sentences(result))
     body += paragraphs(
         sentence
@@ -193,7 +195,9 @@ def _privacy(result: Result, place: Place) -> str:
         )
         if sentence is not None
     )
-    return place.section("privacy", "Who took part, and what it cost", body + _participants(result))
+    return position.section(
+        "privacy", "Who took part, and what it cost", body + _participants(result)
+    )
 
 
 def _clients_sentence(result: Result) -> str:
@@ -216,17 +220,19 @@ def _participants(result: Result) -> str:
     return f"<details><summary>All {len(listed)} clients</summary>{made}</details>"
 
 
-def _curves(result: Result, place: Place) -> str:
-    shown = panels(result, place.prefix)
+def _curves(result: Result, position: PagePosition) -> str:
+    shown = panels(result, position.prefix)
     if not shown:
         body = paragraphs(
             ["There is no curve: this protocol gives the figure and its errors only."]
             if result.estimate.has_signal
             else ["The noise left no curve to draw."]
         )
-        return place.section("curves", "Curves", body)
-    body = f'<div class="plots">{"".join(_figure(panel, place.level + 1) for panel in shown)}</div>'
-    return place.section("curves", "Curves", body)
+        return position.section("curves", "Curves", body)
+    body = (
+        f'<div class="plots">{"".join(_figure(panel, position.level + 1) for panel in shown)}</div>'
+    )
+    return position.section("curves", "Curves", body)
 
 
 def _figure(panel: Panel, level: int) -> str:
@@ -250,12 +256,12 @@ def _figure(panel: Panel, level: int) -> str:
     )
 
 
-def _thresholds(result: Result, place: Place) -> str:
+def _thresholds(result: Result, position: PagePosition) -> str:
     rates = result.content.get("rates")
     if rates is None or not rates["thresholds"]:
         return ""
     start, last = starting_threshold(rates), len(rates["thresholds"]) - 1
-    mark = f"{place.prefix}-threshold"
+    mark = f"{position.prefix}-threshold"
     rows = [
         (
             f"{label} <small>{escape(meaning)}</small>",
@@ -272,13 +278,13 @@ def _thresholds(result: Result, place: Place) -> str:
     body = (
         "<p>Records whose score reaches the threshold are called positive. Move it, with the mouse "
         "or the arrow keys; the pictures show where it lies.</p>"
-        f'<div class="slider" data-result="{place.prefix}"><label for="{mark}">Threshold</label>'
+        f'<div class="slider" data-result="{position.prefix}"><label for="{mark}">Threshold</label>'
         f'<input type="range" id="{mark}" min="0" max="{last}" step="1" value="{start}" '
         f'aria-valuetext="{threshold}"><output for="{mark}" aria-live="off">{threshold}</output>'
         f"{table('Rates at this threshold', headings, rows)}"
         "</div>"
     )
-    return place.section("thresholds", "Choose a threshold", body)
+    return position.section("thresholds", "Choose a threshold", body)
 
 
 def starting_threshold(rates: Mapping[str, Any]) -> int:
@@ -301,7 +307,7 @@ def _gauge(rates: Mapping[str, Any], name: str, index: int) -> str:
     )
 
 
-def _further(result: Result, place: Place) -> str:
+def _further(result: Result, position: PagePosition) -> str:
     rows = []
     if "average_precision" in result.content:
         rows.append(_estimate_row("Average precision", result.content["average_precision"]))
@@ -318,7 +324,7 @@ def _further(result: Result, place: Place) -> str:
     if not rows:
         return ""
     made = table("Figures", ("Figure", "Estimate", "95 % interval (these records)"), rows)
-    return place.section("further", "Further figures", made)
+    return position.section("further", "Further figures", made)
 
 
 def _estimate_row(label: str, entry: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -326,7 +332,7 @@ def _estimate_row(label: str, entry: Mapping[str, Any]) -> tuple[str, str, str]:
     return escape(label), datum(estimate.value), escape(between(estimate.interval))
 
 
-def _threats(result: Result, place: Place) -> str:
+def _threats(result: Result, position: PagePosition) -> str:
     threats = threats_of(result.content["protocol"])
     entries = (
         ("Whom a client has to trust", threats.trust),
@@ -335,10 +341,10 @@ def _threats(result: Result, place: Place) -> str:
         ("What stays unprotected", threats.left_open),
     )
     listed = "".join(f"<dt>{term}</dt><dd>{escape(text)}</dd>" for term, text in entries)
-    return place.section("threats", "Who sees what", f"<dl>{listed}</dl>")
+    return position.section("threats", "Who sees what", f"<dl>{listed}</dl>")
 
 
-def _making(result: Result, place: Place) -> str:
+def _making(result: Result, position: PagePosition) -> str:
     content = result.content
     chosen = spelled_today(content["protocol"])
     settings = [(escape(key), _setting(value)) for key, value in chosen.items()]
@@ -358,7 +364,7 @@ def _making(result: Result, place: Place) -> str:
         "its name and number of clients, and of no record.</p>"
     )
     body = table("Settings", COLUMNS, settings) + table("Provenance", COLUMNS, facts) + note
-    return place.section("making", "Settings and provenance", body)
+    return position.section("making", "Settings and provenance", body)
 
 
 def _digest(text: str) -> str:

@@ -29,7 +29,7 @@ NOISE = {
 }
 
 
-def places(bounds: Bounds) -> int:
+def decimals(bounds: Bounds) -> int:
     """The number of meaningful decimals of a figure with this interval, between 3 and 6."""
     width = bounds[1] - bounds[0]
     if not (math.isfinite(width) and width > 0):
@@ -99,7 +99,7 @@ def _auc_meaning(value: float) -> str:
 
 
 def _certainty(result: Result) -> list[str]:
-    estimate, digits = result.estimate, places(result.estimate.interval)
+    estimate, digits = result.estimate, decimals(result.estimate.interval)
     if not estimate.has_interval:
         return ["How far it is from the exact figure is not known, so no interval is given."]
     if estimate.interval[0] == estimate.interval[1]:
@@ -177,7 +177,7 @@ def difference_sentence(difference: Difference, figure: str) -> str:
     """What a difference means, and about what its interval is."""
     if not difference.known:
         return f"{difference.second} and {difference.first}: the difference is not known."
-    digits = places(difference.interval)
+    digits = decimals(difference.interval)
     verdict = (
         f"{'higher' if difference.value > 0 else 'lower'} than {difference.first}; the noise alone "
         "does not explain that"

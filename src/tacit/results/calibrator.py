@@ -67,8 +67,8 @@ class Lines:
     def __post_init__(self) -> None:
         knots = _checked_values(self.knots, None, name="knots")
         if not (np.diff(knots) > 0).all():
-            place = int(np.argmin(np.diff(knots) > 0))
-            raise ValueError(f"knots must ascend, got {knots[place]} before {knots[place + 1]}")
+            index = int(np.argmin(np.diff(knots) > 0))
+            raise ValueError(f"knots must ascend, got {knots[index]} before {knots[index + 1]}")
         _freeze(self, knots=knots, values=_checked_values(self.values, knots.size))
 
     def __call__(self, scores: Floats) -> Floats:
@@ -217,9 +217,9 @@ class CalibrationMap:
         if content.get("schema") != SCHEMA:
             raise ValueError(f"schema must be {SCHEMA!r}, got {content.get('schema')!r}")
         form = METHODS[_checked_method(content.get("method"))][0]
-        wanted = {"schema", "method", "kind", *_parts(form)}
-        if content.keys() != wanted:
-            raise ValueError(f"entries must be {sorted(wanted)}, got {sorted(content)}")
+        expected = {"schema", "method", "kind", *_parts(form)}
+        if content.keys() != expected:
+            raise ValueError(f"entries must be {sorted(expected)}, got {sorted(content)}")
         if content["kind"] != form.kind:
             raise ValueError(f"kind must be {form.kind!r}, got {content['kind']!r}")
         parts = {name: _json_numbers(name, content[name]) for name in _parts(form)}

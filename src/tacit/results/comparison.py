@@ -15,7 +15,7 @@ from tacit.results.estimate import (
     finite,
 )
 from tacit.results.evaluation import Evaluation
-from tacit.results.integrity import sealed
+from tacit.results.integrity import with_fingerprint
 
 SCHEMA = "tacit-comparison/1"
 """The version of a comparison's JSON."""
@@ -86,22 +86,22 @@ class Comparison:
             run.pop(name, None)
         made: dict[str, Any] = {"schema": SCHEMA, "difference": estimate}
         aucs = zip(("first", "second"), self.names, (self.first, self.second), strict=True)
-        for place, (key, name, auc) in enumerate(aucs):
+        for index, (key, name, auc) in enumerate(aucs):
             population = [finite(bound) for bound in auc.interval(0.95, "population")]
             made[key] = {"name": name, **auc.to_dict(), "population_interval": population}
             if self.exact is not None:
-                made[key]["exact"] = self.exact[place]
-        return sealed(made | run)
+                made[key]["exact"] = self.exact[index]
+        return with_fingerprint(made | run)
 
     def to_rows(self) -> list[tuple[str, str]]:
         """The comparison as labelled lines for a person."""
         run = dict(self.run.to_rows())
         rows = [("protocol", run.pop("protocol"))]
-        for place, auc in enumerate((self.first, self.second)):
+        for index, auc in enumerate((self.first, self.second)):
             line = estimate_line(auc)
             if self.exact is not None:
-                line += f"; exact {self.exact[place]:.6f}, not private"
-            rows.append((f"AUC of {self.names[place]}", line))
+                line += f"; exact {self.exact[index]:.6f}, not private"
+            rows.append((f"AUC of {self.names[index]}", line))
         apart = f"{self.names[0]} less {self.names[1]}"
         rows.append((apart, estimate_line(self.difference, "+.6f")))
         if self.has_signal:

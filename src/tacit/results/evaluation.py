@@ -30,7 +30,7 @@ from tacit.results.estimate import (
     finite,
 )
 from tacit.results.histogram import Histogram
-from tacit.results.integrity import SCHEMA, federation_entry, sealed
+from tacit.results.integrity import SCHEMA, federation_entry, with_fingerprint
 from tacit.results.reading import Result
 from tacit.results.threshold_rates import rates_entry, rates_of_curve
 
@@ -186,7 +186,7 @@ class Evaluation:
             "positives": finite(self.positives),
             "negatives": finite(self.negatives),
         }
-        return sealed(made | self._optional_entries())
+        return with_fingerprint(made | self._optional_entries())
 
     def _optional_entries(self) -> dict[str, Any]:
         """The entries that only some results have."""

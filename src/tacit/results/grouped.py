@@ -16,7 +16,7 @@ from tacit.results.estimate import (
     finite,
 )
 from tacit.results.evaluation import Evaluation
-from tacit.results.integrity import sealed
+from tacit.results.integrity import with_fingerprint
 
 SCHEMA = "tacit-groups/1"
 """The version of the JSON of evaluations by group."""
@@ -189,7 +189,7 @@ class GroupedEvaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """The groups as the command's JSON; each result follows the schema of single results."""
-        return sealed(
+        return with_fingerprint(
             {
                 "schema": SCHEMA,
                 "figure": self.figure,

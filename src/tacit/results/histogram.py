@@ -32,7 +32,7 @@ from tacit.metrics.rates import (
     Rate,
     average_precision,
     false_positive_rate,
-    positive_share,
+    positive_fraction,
     reaching,
 )
 from tacit.metrics.tree_noise import TreeNoise
@@ -207,7 +207,7 @@ class Histogram:
         interval (1998): a bucket of positives alone does not show that there are no negatives.
         """
         starts, merged = self.starts, self._merged
-        share = self._band(positive_share(merged, np.eye(starts.size)), starts)
+        share = self._band(positive_fraction(merged, np.eye(starts.size)), starts)
         positives, totals = np.maximum(merged[0], 0.0), merged.sum(axis=0)
         likely = (positives + 2) / (np.maximum(totals, positives) + 4)
         sampling = np.sqrt(likely * (1 - likely) / np.maximum(totals, 1.0))

@@ -34,7 +34,7 @@ def canonical(content: Any) -> bytes:
 
 
 def fingerprint(content: Mapping[str, Any]) -> str:
-    """SHA-256 over all of a result but its own ``fingerprint`` entry.
+    """SHA-256 over all of a result except its ``fingerprint`` entry.
 
     It detects accidental changes. It is no signature: whoever changes a result on purpose can
     compute it again.
@@ -47,12 +47,12 @@ def fingerprint(content: Mapping[str, Any]) -> str:
     return f"sha256:{hashlib.sha256(canonical(rest)).hexdigest()}"
 
 
-def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The content with its fingerprint, in the place of any that it had.
+def with_fingerprint(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content with its fingerprint, which replaces any earlier one.
 
     Examples
     --------
-    >>> result = sealed({"schema": SCHEMA, "clients": 5})
+    >>> result = with_fingerprint({"schema": SCHEMA, "clients": 5})
     >>> result["fingerprint"] == fingerprint(result)
     True
     """

@@ -20,7 +20,7 @@ from tacit.results.evaluation import Evaluation, Traffic
 from tacit.results.server_result import ComparisonResult, ServerResult
 from tacit.running.evaluating import noise_name, noise_source, simulation_warnings
 from tacit.running.simulation import Run, simulate
-from tacit.running.units import unit_told
+from tacit.running.units import result_unit
 
 
 def compare(
@@ -88,7 +88,7 @@ def compare(
         or server_result.first is None
         or server_result.second is None
     ):
-        raise TypeError(f"{chosen.name} has findings about one model only")
+        raise TypeError(f"{chosen.name} has a result about one model only")
     return Comparison(
         names,
         server_result.first.published().estimate(),
@@ -123,7 +123,7 @@ def _evaluation(
         federation=federation,
         simulated=clients.simulated or not isinstance(source, SystemNoise),
         time=None if isinstance(source, SimulatedNoise) else datetime.now(UTC),
-        unit=unit_told(protocol, clients),
+        unit=result_unit(protocol, clients),
     )
 
 
@@ -140,7 +140,7 @@ def _together(first: Clients, second: Clients | ArrayLike | None) -> Clients:
     if different.size:
         raise DataError(
             "two models are compared on the same records, "
-            f"got different labels in {first.place(int(different[0]))}"
+            f"got different labels in {first.location(int(different[0]))}"
         )
     return replace(first, second=second.scores)
 

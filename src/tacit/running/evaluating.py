@@ -18,11 +18,11 @@ from tacit.results.server_result import ServerResult
 from tacit.running.mpc.processes import NO_LEDGERS, Ledgers
 from tacit.running.mpc.runner import MPCRun, run_mpc
 from tacit.running.simulation import Run, replicate, simulate
-from tacit.running.units import taken_by, unit_told
+from tacit.running.units import result_unit, taken_by
 
 IDEAL = (
     "what clients would compute together was computed by a trusted party: this process saw all of "
-    "their records; between real clients cryptography has to take its place"
+    "their records; between real clients cryptography has to replace it"
 )
 
 HERE = (
@@ -53,7 +53,7 @@ def evaluate(
     clients : the clients' records.
     protocol : which protocol to run, with its settings.
     seed : draws simulated noise from this seed. Without one, noise is simulated from fresh entropy
-        for clients that were split from one holder's records, and comes exact from the operating
+        for clients that were split from one party's records, and comes exact from the operating
         system for real clients.
     state : the clients' notebook, kept by the caller between evaluations: labels flipped once are
         then reused, at no further cost.
@@ -121,7 +121,7 @@ def evaluate(
         federation=federation,
         simulated=clients.simulated or not isinstance(source, SystemNoise),
         time=None if isinstance(source, SimulatedNoise) else datetime.now(UTC),
-        unit=unit_told(protocol, clients),
+        unit=result_unit(protocol, clients),
     )
 
 
@@ -172,10 +172,10 @@ def _run(
     if engine not in ENGINES:
         raise ValueError(f"engine must be one of {ENGINES}, got {engine!r}")
     if ledgers and engine != "spu":
-        raise ValueError("ledgers are debited by clients' own processes: they need engine 'spu'")
+        raise ValueError("clients' processes debit ledgers: ledgers need engine 'spu'")
     if engine == "spu":
         if state is not None:
-            raise ValueError("clients in processes of their own keep their own notebooks")
+            raise ValueError("clients in their own processes keep their own notebooks")
         return run_mpc(clients, protocol, noise, ledgers=ledgers)
     return simulate(clients, protocol, noise, state)
 

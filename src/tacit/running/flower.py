@@ -24,11 +24,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tacit.results.integrity import sealed
+from tacit.results.integrity import with_fingerprint
 from tacit.running.session.coordinator import SUM_ATTEMPTS, Coordinator, LostPartyError, RunError
 from tacit.running.session.messages import (
     MARK_BYTES,
-    MARK_PLACE,
+    MARK_POSITION,
     MAX_BYTES,
     VERSION,
     SignedMessageError,
@@ -49,14 +49,14 @@ except ImportError:
 
 MAX_WHOLE_BYTES = 2**20
 """Largest message that travels as one value."""
-HELLO, LETTER = "query.hello", "query.letter"
+HELLO, MESSAGE = "query.hello", "query.letter"
 SAID, BYTES = "said", "bytes"
 POLL_SECONDS = 0.05
 """Shortest time between two looks for replies, or for nodes."""
 MAX_POLL_SECONDS = 0.5
 POLL_FRACTION = 1 / 20
 """The time between two looks, as a fraction of the time since something last came."""
-REST = 1.0
+WAIT_RATIO = 1.0
 """Waiting for replies takes at least so many times as long as looking for them."""
 
 NONCE_BYTES = 16
@@ -91,7 +91,7 @@ class Nodes:
         self._grid, self._plan, self._tell = grid, plan, tell
         self._agreement = plan.agreement()
         self._digest, self._nonce = self._agreement.digest, os.urandom(NONCE_BYTES)
-        self.places: dict[int, int] = {}
+        self.node_of: dict[int, int] = {}
 
     def find(self) -> tuple[int, ...]:
         """Ask all nodes who they are, until every party has come or the deadline has passed.
@@ -101,23 +101,23 @@ class Nodes:
         RunError : when fewer came than the plan needs.
         """
         ends = time.monotonic() + self._plan.deadline
-        asked: set[int] = set()
+        greeted: set[int] = set()
         since = time.monotonic()
-        while len(self.places) < len(self._plan.parties) and time.monotonic() < ends:
-            new = set(self._grid.get_node_ids()) - asked
+        while len(self.node_of) < len(self._plan.parties) and time.monotonic() < ends:
+            new = set(self._grid.get_node_ids()) - greeted
             if not new:
                 time.sleep(_poll_seconds(time.monotonic() - since))
                 continue
-            asked |= new
+            greeted |= new
             words = {"version": VERSION, "digest": self._digest, "nonce": self._nonce}
             hello = RecordDict({SAID: ConfigRecord(words)})
             self._greet(dict.fromkeys(new, hello), max(ends - time.monotonic(), 1.0))
-        if len(self.places) < self._plan.fewest:
+        if len(self.node_of) < self._plan.min_clients:
             raise RunError(
-                f"{self._plan.fewest} parties are needed, and {len(self.places)} came within "
+                f"{self._plan.min_clients} parties are needed, and {len(self.node_of)} came within "
                 f"{self._plan.deadline:g} seconds"
             )
-        return tuple(sorted(self.places))
+        return tuple(sorted(self.node_of))
 
     def _greet(self, hellos: Mapping[int, Any], timeout: float) -> None:
         messages = [self._message(node, HELLO, rebuilt(said)) for node, said in hellos.items()]
@@ -126,7 +126,7 @@ class Nodes:
             said = dict(reply.content[SAID]) if reply.has_content() else {}
             problem = self._problem(said)
             if problem is None:
-                self.places[int(said["place"])] = node
+                self.node_of[int(said["place"])] = node
                 self._tell(f"{self._name(int(said['place']))} is there")
             else:
                 self._tell(f"a node does not take part: {problem}")
@@ -140,35 +140,35 @@ class Nodes:
             )
         if said.get("digest") != self._digest:
             return "it agreed to another plan"
-        place = said.get("place")
-        if not isinstance(place, int) or not 0 <= place < len(self._plan.parties):
+        index = said.get("place")
+        if not isinstance(index, int) or not 0 <= index < len(self._plan.parties):
             return "it names no party of the plan"
-        key, signed = self._agreement.parties[place], greeting(self._digest, self._nonce)
+        key, signed = self._agreement.parties[index], greeting(self._digest, self._nonce)
         if not is_signed(key, said.get("signature"), signed):
             return "its greeting is not signed by the party that it names"
-        return None if place not in self.places else "its party is there already"
+        return None if index not in self.node_of else "its party is there already"
 
     def deliver(
-        self, coordinator: Coordinator, letters: dict[int, bytes], journal: Journal
+        self, coordinator: Coordinator, messages: dict[int, bytes], journal: Journal
     ) -> None:
         """One round: the messages out, the replies in, what went unanswered again."""
         started = time.monotonic()
         for _ in range(1 + self._plan.retries):
-            waiting = [place for place in coordinator.waiting if place in self.places]
+            waiting = [index for index in coordinator.waiting if index in self.node_of]
             if not waiting:
                 break
-            messages = [
-                self._message(self.places[place], LETTER, enclosed(letters[place]))
-                for place in waiting
+            going = [
+                self._message(self.node_of[index], MESSAGE, enclosed(messages[index]))
+                for index in waiting
             ]
             timeout = self._plan.deadline / (1 + self._plan.retries)
-            self._take(coordinator, self._exchange(messages, timeout), journal)
+            self._take(coordinator, self._exchange(going, timeout), journal)
         silent = coordinator.waiting
-        answered = len(letters) - len(silent)
-        sent = sum(len(letter) for letter in letters.values())
+        answered = len(messages) - len(silent)
+        sent = sum(len(message) for message in messages.values())
         missing = f"; silent: {', '.join(map(self._name, silent))}" if silent else ""
         self._tell(
-            f"round {coordinator.turn}: {answered} of {len(letters)} parties answered in "
+            f"round {coordinator.round}: {answered} of {len(messages)} parties answered in "
             f"{time.monotonic() - started:.1f} s, {sent:,} bytes down, "
             f"{sum(journal.received.values()):,} up so far{missing}"
         )
@@ -182,7 +182,7 @@ class Nodes:
         ends, waiting = time.monotonic() + seconds, set(self._grid.push_messages(messages))
         since = time.monotonic()
         while waiting:
-            asked = time.monotonic()
+            started = time.monotonic()
             for reply in self._grid.pull_messages(waiting):
                 waiting.discard(reply.metadata.reply_to_message_id)
                 since = time.monotonic()
@@ -190,29 +190,31 @@ class Nodes:
             now = time.monotonic()
             if not waiting or now >= ends:
                 break
-            time.sleep(min(max(_poll_seconds(now - since), REST * (now - asked)), ends - now))
+            time.sleep(
+                min(max(_poll_seconds(now - since), WAIT_RATIO * (now - started)), ends - now)
+            )
 
     def _take(self, coordinator: Coordinator, replies: Iterable[Any], journal: Journal) -> None:
-        owners = {node: place for place, node in self.places.items()}
+        owners = {node: index for index, node in self.node_of.items()}
         for reply in replies:
-            place = owners.get(reply.metadata.src_node_id)
-            if place is None:
+            index = owners.get(reply.metadata.src_node_id)
+            if index is None:
                 journal.refused.append("a reply came from a node that is no party")
                 continue
             try:
-                letter = message_in(reply)
-                journal.received[place] = journal.received.get(place, 0) + len(letter)
-                coordinator.receive(place, letter)
+                message = message_in(reply)
+                journal.received[index] = journal.received.get(index, 0) + len(message)
+                coordinator.receive(index, message)
             except SignedMessageError as error:
-                journal.refused.append(f"{self._name(place)}: {error}")
-                self._tell(f"{self._name(place)}: {error}")
+                journal.refused.append(f"{self._name(index)}: {error}")
+                self._tell(f"{self._name(index)}: {error}")
 
     def _message(self, node: int, kind: str, content: Any) -> Any:
         lifetime = self._plan.deadline * 2
         return Message(content, dst_node_id=node, message_type=kind, ttl=lifetime)
 
-    def _name(self, place: int) -> str:
-        return self._plan.parties[place].name
+    def _name(self, index: int) -> str:
+        return self._plan.parties[index].name
 
 
 def conduct(grid: Any, plan: Plan, identity: Any, tell: Printer) -> tuple[Coordinator, Journal]:
@@ -228,14 +230,14 @@ def conduct(grid: Any, plan: Plan, identity: Any, tell: Printer) -> tuple[Coordi
     while True:
         coordinator = Coordinator(plan.agreement(), identity, active, attempts)
         try:
-            letters = coordinator.open()
-            while letters:
-                nodes.deliver(coordinator, letters, journal)
-                letters = coordinator.close()
+            messages = coordinator.open()
+            while messages:
+                nodes.deliver(coordinator, messages, journal)
+                messages = coordinator.close()
             return coordinator, journal
         except LostPartyError as error:
-            active = tuple(place for place in coordinator.active if place not in error.lost)
-            if plan.on_loss != "restart" or len(active) < plan.fewest:
+            active = tuple(index for index in coordinator.active if index not in error.lost)
+            if plan.on_loss != "restart" or len(active) < plan.min_clients:
                 raise
             tell(f"{error}; the run begins again without it, and costs its epsilon again")
 
@@ -250,14 +252,14 @@ def greeting(digest: bytes, nonce: bytes) -> bytes:
     return b"tacit greeting 1" + digest + nonce
 
 
-def enclosed(letter: bytes) -> Any:
+def enclosed(message: bytes) -> Any:
     """A message as the content of a Flower message: one value, or in parts where it is large.
 
     Flower sends every nested object in a separate request: an array and its parts take two more.
     """
-    if len(letter) <= MAX_WHOLE_BYTES:
-        return RecordDict({BYTES: ConfigRecord({BYTES: letter})})
-    buffer = Array(dtype="uint8", shape=(len(letter),), stype="tacit.letter", data=letter)
+    if len(message) <= MAX_WHOLE_BYTES:
+        return RecordDict({BYTES: ConfigRecord({BYTES: message})})
+    buffer = Array(dtype="uint8", shape=(len(message),), stype="tacit.letter", data=message)
     return RecordDict({BYTES: ArrayRecord({BYTES: buffer})})
 
 
@@ -278,7 +280,7 @@ def message_in(message: Any) -> bytes:
         value = content[BYTES][BYTES]
         data = value if isinstance(value, bytes) else value.data
     except (KeyError, TypeError, AttributeError):
-        raise SignedMessageError("this message holds no message") from None
+        raise SignedMessageError("this Flower message holds no message of a session") from None
     if not isinstance(data, bytes) or len(data) > MAX_BYTES:
         raise SignedMessageError(f"a message has at most {MAX_BYTES} bytes")
     return data
@@ -316,7 +318,7 @@ def main(grid: Grid, context: Context) -> None:
 
     coordinator, journal = conduct(grid, plan, identity, tell)
     result = concluded(plan, coordinator, journal.received)
-    write_result(Path(str(config["result"])), sealed(result.to_dict()))
+    write_result(Path(str(config["result"])), with_fingerprint(result.to_dict()))
     tell("the result is written")
 
 
@@ -336,16 +338,16 @@ def hello(message: Message, context: Context) -> Message:
         return _said(message, version=VERSION, place=-1, digest=b"")
     agreed = desk.plan.agreement().digest
     signature = desk.identity.sign(greeting(agreed, nonce))
-    return _said(message, version=VERSION, place=desk.place, digest=agreed, signature=signature)
+    return _said(message, version=VERSION, place=desk.index, digest=agreed, signature=signature)
 
 
 @client.query("letter")
 def answer(message: Message, context: Context) -> Message:
     """Answer one message. What it costs is in the party's ledger before the reply leaves."""
     try:
-        letter = message_in(message)
-        desk = PartyDesk.open(str(context.node_config["party"]), letter[MARK_PLACE])
-        return Message(enclosed(desk.answer(letter)), reply_to=message)
+        request = message_in(message)
+        desk = PartyDesk.open(str(context.node_config["party"]), request[MARK_POSITION])
+        return Message(enclosed(desk.answer(request)), reply_to=message)
     except SignedMessageError as error:
         _log(f"a message was refused: {error}")
         return _said(message, refused="it does not accept the message")

@@ -86,7 +86,7 @@ def replicate(
 ) -> ServerResult:
     """Run a protocol ``times`` times with independent simulated noise; ranks are computed once.
 
-    Returns findings whose arrays have a leading axis of length ``times``.
+    Returns a result whose arrays have a leading axis of length ``times``.
     """
     if times < 1:
         raise ValueError(f"times must be at least 1, got {times}")

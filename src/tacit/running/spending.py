@@ -50,11 +50,11 @@ def most_spent(payments: Sequence[Payment]) -> Cost:
         return NOTHING
     if len(paid) > MAX_ROUNDS:
         raise ValueError(f"records are asked at most {MAX_ROUNDS} paid questions, got {len(paid)}")
-    patterns = np.unique(sum(payment.speaking << place for place, payment in enumerate(paid)))
+    patterns = np.unique(sum(payment.speaking << index for index, payment in enumerate(paid)))
     if not patterns.size:
         patterns = np.array([(1 << len(paid)) - 1])
     return worst_case(
-        sum((payment.cost for place, payment in enumerate(paid) if pattern >> place & 1), NOTHING)
+        sum((payment.cost for index, payment in enumerate(paid) if pattern >> index & 1), NOTHING)
         for pattern in patterns.tolist()
     )
 

@@ -42,43 +42,45 @@ def check_plan_unit(protocol: Protocol, unit: str) -> None:
         [0, 1]; and for one that the protocol's public range goes beyond.
     """
     check_unit(unit)
-    wanted = protocol.score_range
-    if wanted is None:
+    score_range = protocol.score_range
+    if score_range is None:
         return
-    if wanted == UNIT_INTERVAL and unit != PROBABILITY:
+    if score_range == UNIT_INTERVAL and unit != PROBABILITY:
         raise ValueError(
             f"{protocol.name} takes scores from 0 to 1: unit must be {PROBABILITY}, got {unit!r}; "
             "a party whose scores are in another unit names that in its own file"
         )
     low, high = RANGES[unit]
-    if not low <= wanted[0] <= wanted[1] <= high:
+    if not low <= score_range[0] <= score_range[1] <= high:
         raise ValueError(
-            f"{protocol.name} takes values from {wanted[0]:g} to {wanted[1]:g}, which are not all "
-            f"of the unit {unit!r}"
+            f"{protocol.name} takes values from {score_range[0]:g} to {score_range[1]:g}, "
+            f"which are not all of the unit {unit!r}"
         )
 
 
-def can_answer(file_unit: str | None, wanted: str, protocol: Protocol) -> bool:
+def can_answer(file_unit: str | None, plan_unit: str, protocol: Protocol) -> bool:
     """Whether a party whose file names this unit can answer a plan that names that unit.
 
     A file without a unit suits plans whose unit is their protocol's default.
     """
     if file_unit is None:
-        return wanted == default_unit(protocol)
-    return are_convertible(file_unit, wanted)
+        return plan_unit == default_unit(protocol)
+    return are_convertible(file_unit, plan_unit)
 
 
-def for_plan(records: Clients, file_unit: str | None, wanted: str, protocol: Protocol) -> Clients:
+def for_plan(
+    records: Clients, file_unit: str | None, plan_unit: str, protocol: Protocol
+) -> Clients:
     """A party's records as the plan's protocol takes them: in its unit, and within its range.
 
     Parameters
     ----------
     records : as the party's file has them.
     file_unit : the unit in the party's file; None for the plan's.
-    wanted : the plan's unit.
+    plan_unit : the plan's unit.
     protocol : what the plan computes.
     """
-    scores = converted(records.scores, file_unit or wanted, wanted)
+    scores = converted(records.scores, file_unit or plan_unit, plan_unit)
     return protocol.fitted(replace(records, scores=scores, unit=None))
 
 
@@ -87,7 +89,7 @@ def taken_by(protocol: Protocol, clients: Clients) -> Clients:
 
     Raises
     ------
-    DataError : for scores in a unit that has no place in the range that the protocol takes.
+    DataError : for scores in a unit that has no value in the range that the protocol takes.
     """
     if clients.unit is None:
         return clients
@@ -101,7 +103,7 @@ def taken_by(protocol: Protocol, clients: Clients) -> Clients:
     return in_unit(clients, PROBABILITY)
 
 
-def unit_told(protocol: Protocol, clients: Clients) -> str:
+def result_unit(protocol: Protocol, clients: Clients) -> str:
     """The unit that a result names: the clients' own word, or what their protocol takes.
 
     Where only the order of scores counts, nobody named a unit, and some are outside [0, 1], they

@@ -6,7 +6,7 @@ pytest a broken law shows the values of its assertion.
 Examples
 --------
 >>> from tacit.testing import Fault
->>> Fault("drop", party=2, turn=0).way
+>>> Fault("drop", party=2, round=0).way
 'up'
 """
 

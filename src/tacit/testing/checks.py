@@ -23,10 +23,10 @@ from tacit.running.simulation import simulate
 from tacit.testing.federations import binormal_clients
 from tacit.testing.recording import Loss, Recorder, Rescaled, loss_between, neighbours, values_of
 
-TIGHT = 0.6
+MIN_TIGHTNESS = 0.6
 """Fraction of the declared epsilon that the worst neighbour must cost."""
 
-SPREAD = 0.1
+MAX_DEVIATION = 0.1
 """By how much the observed standard deviation may differ from the predicted one."""
 
 COVERED = (0.93, 0.97)
@@ -118,7 +118,7 @@ def check_replicates(protocol: Protocol, clients: Clients) -> None:
 def check_order(protocol: Protocol, clients: Clients) -> None:
     """The order of clients and records does not matter.
 
-    It catches ties broken by position, and clients matched by place.
+    It catches ties broken by position, and clients matched by position.
     """
     turned = Clients(
         clients.scores[::-1].copy(),
@@ -186,7 +186,7 @@ def check_neighbours(protocol: Protocol, seed: int) -> None:
         costs = list(losses(clients, query, cost, notes))
         worst = max(loss.delta(cost.epsilon) for loss in costs)
         assert worst <= max(cost.delta, 0.0) * (1 + 1e-9), "a neighbour costs more than declared"
-        nearly = max(loss.delta(TIGHT * cost.epsilon) for loss in costs)
+        nearly = max(loss.delta(MIN_TIGHTNESS * cost.epsilon) for loss in costs)
         assert traits.loose or nearly > cost.delta, "the declared cost is far from tight"
 
 
@@ -239,7 +239,7 @@ def check_errors(case: ErrorCase) -> None:
     clients = case.protocol.fitted(binormal_clients(8000, 12000, 20, seed=5))
     server_result = repeat_results(clients, case.protocol, case.repeats, seed=11)
     ratio, coverage = deviation_and_coverage(server_result, case.protocol.exact(clients))
-    assert abs(ratio - 1.0) <= SPREAD
+    assert abs(ratio - 1.0) <= MAX_DEVIATION
     assert COVERED[0] <= coverage <= COVERED[1]
 
 
@@ -249,7 +249,7 @@ def check_wrong_noise(case: ErrorCase, factor: float) -> None:
     noise = Rescaled(factor, 11, NOTICED_REPEATS)
     server_result = simulate(clients, case.protocol, noise).server_result
     ratio, coverage = deviation_and_coverage(server_result, case.protocol.exact(clients))
-    assert abs(ratio - 1.0) > SPREAD
+    assert abs(ratio - 1.0) > MAX_DEVIATION
     assert not COVERED[0] <= coverage <= COVERED[1]
 
 

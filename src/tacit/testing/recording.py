@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from tacit.data.clients import Clients, Ragged
 from tacit.privacy.cost import Adjacency
@@ -68,7 +68,7 @@ class Loss:
         if self.squared_mu == 0:
             return 0.0 if self.epsilon <= epsilon * (1 + 1e-9) else 1.0
         mu, rest = math.sqrt(self.squared_mu), epsilon - self.epsilon
-        return float(norm.cdf(mu / 2 - rest / mu) - math.exp(rest) * norm.cdf(-mu / 2 - rest / mu))
+        return float(ndtr(mu / 2 - rest / mu) - math.exp(rest) * ndtr(-mu / 2 - rest / mu))
 
 
 def loss_between(first_reply: Reply, second_reply: Reply, noise: Recorder) -> Loss:

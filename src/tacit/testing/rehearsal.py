@@ -26,11 +26,11 @@ from tacit.running.session.coordinator import SUM_ATTEMPTS, Coordinator, LostPar
 from tacit.running.session.debits import Guard, unrecorded
 from tacit.running.session.messages import (
     COORDINATOR,
-    KIND_PLACE,
+    KIND_POSITION,
     Agreement,
     Kind,
     SignedMessageError,
-    opened,
+    verified,
 )
 from tacit.running.simulation import Run
 from tacit.testing.room import Room
@@ -46,7 +46,7 @@ ACTIONS: tuple[Action, ...] = (
     "replay",
 )
 Forge = Callable[[int, Kind, bytes], bytes]
-"""A dishonest coordinator: a function of the party's place, the kind of message and its honest
+"""A dishonest coordinator: a function of the party's index, the kind of message and its honest
 body; it returns the body that the coordinator signs and sends instead."""
 
 
@@ -59,9 +59,9 @@ class Fault:
     action : ``"drop"`` loses a message; ``"delay"`` delivers it after its round was closed;
         ``"duplicate"`` delivers it twice; ``"reorder"`` delivers the round's messages in reverse;
         ``"truncate"`` cuts its second half off; ``"flip"`` inverts one bit; ``"replay"`` delivers
-        the message of the same turn of an older rehearsal.
+        the message of the same round of an older rehearsal.
     party : whose message.
-    turn : of which round, from 0.
+    round : of which round, from 0.
     way : ``"up"`` for replies to the coordinator, ``"down"`` for its messages.
     bit : which bit is inverted, counted from the message's first; it wraps around.
     times : how many attempts at delivery it meets.
@@ -69,7 +69,7 @@ class Fault:
 
     action: Action
     party: int
-    turn: int
+    round: int
     way: Literal["up", "down"] = "up"
     bit: int = 600
     times: int = 1
@@ -85,13 +85,13 @@ class Refusal:
 
     Parameters
     ----------
-    turn : of which round.
+    round : of which round.
     party : the party that sent or should have received it.
     way : ``"up"`` when the coordinator refused it, ``"down"`` when the party did.
     reason : the error.
     """
 
-    turn: int
+    round: int
     party: int
     way: str
     reason: SignedMessageError
@@ -103,11 +103,11 @@ class Rehearsal(Run):
 
     Parameters
     ----------
-    members : the parties whose data are in the findings.
+    members : the parties whose data are in the result.
     declined : parties that declined, with their public reasons.
     refusals : messages that were not accepted, in order.
     bytes_received : the bytes that each party was sent, shape (K,).
-    letters : every message as it was sent, by way, turn and party, for a replay.
+    messages : every message as it was sent, by way, round and party, for a replay.
     """
 
     members: tuple[int, ...] = ()
@@ -116,7 +116,7 @@ class Rehearsal(Run):
     bytes_received: np.ndarray[tuple[int], np.dtype[np.int64]] = field(
         default_factory=lambda: np.zeros(0, dtype=np.int64)
     )
-    letters: dict[tuple[str, int, int], bytes] = field(default_factory=dict, repr=False)
+    messages: dict[tuple[str, int, int], bytes] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,14 +140,14 @@ class Keys:
     def agreement(
         self,
         protocol: Protocol,
-        fewest: int = 0,
+        min_clients: int = 0,
         colluders: int | None = None,
         unit: str = "",
     ) -> Agreement:
-        """What the holders of these keys agree on."""
+        """What the owners of these keys agree on."""
         public = tuple(identity.public for identity in self.parties)
         coordinator = self.coordinator.public
-        return Agreement(protocol, public, coordinator, fewest, colluders=colluders, unit=unit)
+        return Agreement(protocol, public, coordinator, min_clients, colluders=colluders, unit=unit)
 
 
 def rehearse(
@@ -161,7 +161,7 @@ def rehearse(
     forge: Forge | None = None,
     older: Rehearsal | None = None,
     keys: Keys | None = None,
-    fewest: int = 0,
+    min_clients: int = 0,
     colluders: int | None = None,
     retries: int = 0,
     on_loss: Literal["fail", "restart"] = "fail",
@@ -177,13 +177,13 @@ def rehearse(
     clients : all clients; each becomes a party that holds its own records only.
     protocol : the protocol that all agree on.
     faults : what goes wrong.
-    noise : the noise source of each party, by its place; exact noise from the system by default.
+    noise : the noise source of each party, by its index; exact noise from the system by default.
     state : the notebook of each party, from earlier runs.
     guards : each party's ledger.
     forge : a dishonest coordinator.
     older : an earlier rehearsal, whose messages ``"replay"`` delivers; it needs the same ``keys``.
     keys : everybody's signing keys; new ones by default.
-    fewest : parties without whom there is no result; 0 takes all of them.
+    min_clients : parties without whom there is no result; 0 takes all of them.
     colluders : parties that may collude with the coordinator; None takes a fifth of them.
     retries : how often a message that went unanswered is sent again.
     on_loss : what happens when a party leaves after other answers have come to depend on it, or
@@ -203,29 +203,29 @@ def rehearse(
     >>> import tacit
     >>> scores, labels = tacit.binormal_scores(300, 700, 0.8, seed=0)
     >>> clients = tacit.Clients.split(scores, labels, clients=4, seed=0)
-    >>> lost = [Fault("drop", party=2, turn=0)]
+    >>> lost = [Fault("drop", party=2, round=0)]
     >>> protocol = tacit.ScoreHistogram("secure-sum", 1.0, dropouts=0.25)
-    >>> rehearse(clients, protocol, lost, fewest=3).members
+    >>> rehearse(clients, protocol, lost, min_clients=3).members
     (0, 1, 3)
     """
     everyone = Keys.generate(clients.count) if keys is None else keys
-    agreement = everyone.agreement(protocol, fewest, colluders, unit)
+    agreement = everyone.agreement(protocol, min_clients, colluders, unit)
     stage = _Stage(agreement, everyone, tuple(faults), forge, older, restarts)
     room = Room() if transport is None else transport
     sources = noise or (lambda _: SystemNoise())
     parties = {
-        place: Party(
-            place,
-            everyone.parties[place],
+        index: Party(
+            index,
+            everyone.parties[index],
             stage.agreement,
-            clients.part(place, place + 1),
-            sources(place),
-            unrecorded if guards is None else guards[place],
-            None if state is None else state[place],
-            clients.unit if units is None else units[place],
+            clients.part(index, index + 1),
+            sources(index),
+            unrecorded if guards is None else guards[index],
+            None if state is None else state[index],
+            clients.unit if units is None else units[index],
             room,
         )
-        for place in range(clients.count)
+        for index in range(clients.count)
     }
     try:
         coordinator = _carried(stage, parties, retries, on_loss == "restart")
@@ -233,17 +233,17 @@ def rehearse(
         error.refusals = tuple(stage.refusals)
         raise
     if coordinator.server_result is None:
-        raise RunError("the conversation ended without findings")
+        raise RunError("the conversation ended without a result")
     return Rehearsal(
         coordinator.server_result,
-        worst_case(coordinator.spent[place] for place in coordinator.active),
+        worst_case(coordinator.spent[index] for index in coordinator.active),
         coordinator.queries,
         stage.sent,
         members=coordinator.active,
         declined=coordinator.declined,
         refusals=tuple(stage.refusals),
         bytes_received=stage.received,
-        letters=stage.letters,
+        messages=stage.messages,
     )
 
 
@@ -255,10 +255,10 @@ def _carried(stage: _Stage, parties: dict[int, Party], retries: int, restart: bo
         try:
             stage.carry(coordinator, parties, retries)
         except LostPartyError as error:
-            active = tuple(place for place in coordinator.active if place not in error.lost)
-            if not restart or len(active) < stage.agreement.fewest:
+            active = tuple(index for index in coordinator.active if index not in error.lost)
+            if not restart or len(active) < stage.agreement.min_clients:
                 raise
-            parties = {place: parties[place].anew() for place in active}
+            parties = {index: parties[index].anew() for index in active}
             continue
         return coordinator
 
@@ -279,89 +279,89 @@ class _Stage:
         self._faults, self._left = faults, [fault.times for fault in faults]
         self._forge, self._older, self._restarts = forge, older, restarts
         self._late: list[tuple[str, int, bytes]] = []
-        self._turn = 0
+        self._round = 0
         self._wires = threading.Lock()
         self.refusals: list[Refusal] = []
-        self.letters: dict[tuple[str, int, int], bytes] = {}
+        self.messages: dict[tuple[str, int, int], bytes] = {}
         size = len(agreement.parties)
         self.sent, self.received = (np.zeros(size, dtype=np.int64) for _ in range(2))
 
     def carry(self, coordinator: Coordinator, parties: dict[int, Party], retries: int) -> None:
         """A whole run."""
-        letters, self._turn = coordinator.open(), 0
-        while letters:
+        messages, self._round = coordinator.open(), 0
+        while messages:
             for _ in range(1 + retries):
-                self._deliver(coordinator, parties, letters)
-            letters = coordinator.close()
+                self._deliver(coordinator, parties, messages)
+            messages = coordinator.close()
             late, self._late = self._late, []
-            for way, place, message in late:
+            for way, index, message in late:
                 if way == "down":
-                    self._down(coordinator, parties[place], place, message)
+                    self._down(coordinator, parties[index], index, message)
                 else:
-                    self._up(coordinator, place, message)
-            self._turn += 1
+                    self._up(coordinator, index, message)
+            self._round += 1
 
     def _deliver(
-        self, coordinator: Coordinator, parties: dict[int, Party], letters: dict[int, bytes]
+        self, coordinator: Coordinator, parties: dict[int, Party], messages: dict[int, bytes]
     ) -> None:
         """Every message that has not been answered."""
-        order = [place for place in letters if place in coordinator.waiting]
-        if any(self._met(way, place, reorder=True) for way in ("up", "down") for place in order):
+        order = [index for index in messages if index in coordinator.waiting]
+        if any(self._met(way, index, reorder=True) for way in ("up", "down") for index in order):
             order.reverse()
-        messages = {place: self._forged(place, letters[place]) for place in order}
+        signed = {index: self._forged(index, messages[index]) for index in order}
 
-        def visit(place: int) -> None:
+        def visit(index: int) -> None:
             with self._wires:
-                arriving = self._on_the_way("down", place, messages[place])
+                arriving = self._on_the_way("down", index, signed[index])
             for arrived in arriving:
-                self._down(coordinator, parties[place], place, arrived)
+                self._down(coordinator, parties[index], index, arrived)
                 if self._restarts:
-                    parties[place] = parties[place].restarted()
+                    parties[index] = parties[index].restarted()
 
-        if not any(_computes(message) for message in messages.values()):
-            for place in order:
-                visit(place)
+        if not any(_computes(message) for message in signed.values()):
+            for index in order:
+                visit(index)
             return
         with ThreadPoolExecutor(len(order)) as threads:  # parties that compute wait for each other
             list(threads.map(visit, order))
 
-    def _down(self, coordinator: Coordinator, party: Party, place: int, message: bytes) -> None:
+    def _down(self, coordinator: Coordinator, party: Party, index: int, message: bytes) -> None:
         try:
             reply = party.answer(message)
         except SignedMessageError as error:
             with self._wires:
-                self.received[place] += len(message)
-                self.refusals.append(Refusal(self._turn, place, "down", error))
+                self.received[index] += len(message)
+                self.refusals.append(Refusal(self._round, index, "down", error))
             return
         with self._wires:
-            self.received[place] += len(message)
-            for arrived in self._on_the_way("up", place, reply):
-                self._up(coordinator, place, arrived)
+            self.received[index] += len(message)
+            for arrived in self._on_the_way("up", index, reply):
+                self._up(coordinator, index, arrived)
 
-    def _up(self, coordinator: Coordinator, place: int, message: bytes) -> None:
-        self.sent[place] += len(message)
+    def _up(self, coordinator: Coordinator, index: int, message: bytes) -> None:
+        self.sent[index] += len(message)
         try:
-            coordinator.receive(place, message)
+            coordinator.receive(index, message)
         except SignedMessageError as error:
-            self.refusals.append(Refusal(self._turn, place, "up", error))
+            self.refusals.append(Refusal(self._round, index, "up", error))
 
-    def _on_the_way(self, way: str, place: int, message: bytes) -> list[bytes]:
+    def _on_the_way(self, way: str, index: int, message: bytes) -> list[bytes]:
         """The copies of a message that arrive now."""
-        self.letters[way, self._turn, place] = message
+        self.messages[way, self._round, index] = message
         arrived = [message]
-        for fault in self._met(way, place):
+        for fault in self._met(way, index):
             if fault.action == "delay":
-                self._late += [(way, place, delayed) for delayed in arrived]
+                self._late += [(way, index, delayed) for delayed in arrived]
             arrived = [self._damaged(fault, copied) for copied in self._copies(fault, arrived)]
         return arrived
 
-    def _met(self, way: str, place: int, reorder: bool = False) -> list[Fault]:
+    def _met(self, way: str, index: int, reorder: bool = False) -> list[Fault]:
         """The faults of the script that happen now; each loses one of its ``times``."""
         met = []
-        for index, fault in enumerate(self._faults):
-            here = (fault.way, fault.party, fault.turn) == (way, place, self._turn)
-            if here and self._left[index] and (fault.action == "reorder") is reorder:
-                self._left[index] -= 1
+        for number, fault in enumerate(self._faults):
+            here = (fault.way, fault.party, fault.round) == (way, index, self._round)
+            if here and self._left[number] and (fault.action == "reorder") is reorder:
+                self._left[number] -= 1
                 met.append(fault)
         return met
 
@@ -378,18 +378,18 @@ class _Stage:
             changed[fault.bit // 8 % len(message)] ^= 1 << fault.bit % 8
             return bytes(changed)
         if fault.action == "replay" and self._older is not None:
-            return self._older.letters[fault.way, self._turn, fault.party]
+            return self._older.messages[fault.way, self._round, fault.party]
         return message
 
-    def _forged(self, place: int, message: bytes) -> bytes:
+    def _forged(self, index: int, message: bytes) -> bytes:
         """What a dishonest coordinator sends and signs."""
         if self._forge is None:
             return message
-        letter = opened(message, self.agreement, COORDINATOR, place)
-        body = self._forge(place, letter.kind, letter.body)
-        return replace(letter, body=body).sealed(self.agreement, self.keys.coordinator)
+        honest = verified(message, self.agreement, COORDINATOR, index)
+        body = self._forge(index, honest.kind, honest.body)
+        return replace(honest, body=body).signed(self.agreement, self.keys.coordinator)
 
 
 def _computes(message: bytes) -> bool:
     """Whether a message lets parties compute together."""
-    return message[KIND_PLACE] == Kind.COMPUTE
+    return message[KIND_POSITION] == Kind.COMPUTE

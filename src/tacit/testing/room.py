@@ -66,7 +66,7 @@ class _RoomPeers(MeasuredPeers):
     """The parties of one meeting, as one of them sees them."""
 
     def __init__(self, room: Room, meeting: Meeting) -> None:
-        self.place, self.offers = meeting.place, meeting.offers
+        self.index, self.offers = meeting.index, meeting.offers
         self.sessions, self.sent = [], 0
         self._room, self._name = room, meeting.session
         self._counts: dict[tuple[int, int], int] = {}
@@ -80,19 +80,19 @@ class _RoomPeers(MeasuredPeers):
         members = tuple(members)
         self._links[members] = self._links.get(members, 0) + 1
         name = f"{self._name} {members} {self._links[members]}"
-        yield _RoomRun(self._room, name, members, self.place)
+        yield _RoomRun(self._room, name, members, self.index)
         self.sessions.append(Session(members, items, 0.0, 0))
 
-    def send(self, place: int, message: bytes) -> None:
+    def send(self, index: int, message: bytes) -> None:
         """Leave a message in the room."""
-        number = self._next(self.place, place)
-        self._room.leave((self._name, self.place, place, number), message)
+        number = self._next(self.index, index)
+        self._room.leave((self._name, self.index, index, number), message)
         self.sent += len(message)
 
-    def receive(self, place: int) -> bytes:
+    def receive(self, index: int) -> bytes:
         """Take a message from the room."""
-        number = self._next(place, self.place)
-        return bytes(self._room.take((self._name, place, self.place, number)))
+        number = self._next(index, self.index)
+        return bytes(self._room.take((self._name, index, self.index, number)))
 
     def _next(self, sender: int, receiver: int) -> int:
         """How many messages there were before this one."""
@@ -104,8 +104,8 @@ class _RoomPeers(MeasuredPeers):
 class _RoomRun(SharedRun):
     """One party's side: it hands in its inputs, and takes its share of the output."""
 
-    def __init__(self, room: Room, name: str, members: tuple[int, ...], place: int) -> None:
-        self.rank, self.parties = members.index(place), len(members)
+    def __init__(self, room: Room, name: str, members: tuple[int, ...], index: int) -> None:
+        self.rank, self.parties = members.index(index), len(members)
         self._room, self._name, self._members = room, name, members
         self._calls = 0
 
@@ -136,15 +136,15 @@ class _RoomRun(SharedRun):
 
         return self._share(summands_held, computed)
 
-    def _share(self, given: Any, computed: Callable[[list[Any]], Any]) -> Words:
+    def _share(self, value: Any, computed: Callable[[list[Any]], Any]) -> Words:
         key, self._calls = f"{self._name} {self._calls}", self._calls + 1
-        place = self._members[self.rank]
-        self._room.leave((key, place, "input"), given)
+        index = self._members[self.rank]
+        self._room.leave((key, index, "input"), value)
         if self.rank == 0:
             inputs = [self._room.take((key, member, "input")) for member in self._members]
             output = np.asarray(computed(inputs), dtype=np.int64)
             parts = summands_of(output, self.parties)
             for member, part in zip(self._members, parts, strict=True):
                 self._room.leave((key, self._members[0], "output", member), part)
-        words: Words = self._room.take((key, self._members[0], "output", place))
+        words: Words = self._room.take((key, self._members[0], "output", index))
         return words

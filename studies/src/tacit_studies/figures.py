@@ -67,7 +67,7 @@ def _data_size(table: str, epsilon: float, bench: Bench) -> list[Row]:
 def alpha_curves(
     table: str, settings: Sequence[Setting], epsilons: Sequence[float] = CURVE_EPSILONS
 ) -> list[Job]:
-    """Figures 1b, 4 and 5: LocalLaplace over alpha, the rank sum's share of the budget."""
+    """Figures 1b, 4 and 5: LocalLaplace over alpha, the rank sum's fraction of the budget."""
     return [
         Job(partial(_alpha_curve, table, epsilon, by), records=CURVE_CLIENTS)
         for epsilon in epsilons
@@ -139,7 +139,7 @@ def adaptive_shares(table: str) -> list[Job]:
 def _adaptive_shares(table: str, by: Setting, bench: Bench) -> list[Row]:
     clients = bench.clients(Split(THOUSAND_RECORDS_EACH, by))
     geometry = RankGeometry.of(clients.ragged(doubled_mid_ranks(clients.scores)))
-    share = adaptive_allocation(geometry, RankNoise("laplace", 1.0)).share
+    share = adaptive_allocation(geometry, RankNoise("laplace", 1.0)).fraction
     return [
         Row(table, NAMES[by], f"percentile {decile}", None, float(value))
         for decile, value in zip(DECILES, np.percentile(share, DECILES), strict=True)

@@ -148,7 +148,7 @@ class Table:
         source : where scores come from.
         repeats : how often each setting is measured; None takes the table's own number.
         seed : makes the rows repeatable.
-        progress : is told the finished share of the jobs, from above 0 to 1, after every job.
+        progress : is told the finished fraction of the jobs, from above 0 to 1, after every job.
 
         Raises
         ------

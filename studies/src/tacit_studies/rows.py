@@ -123,7 +123,7 @@ class Summary:
     ----------
     cells : the number of cells with a ratio to the paper's number.
     geometric_mean : of the ratios above zero; NaN when there are none.
-    within : the share of cells whose ratio is within 10, 20 and 25 % of 1, by percentage.
+    within : the fraction of cells whose ratio is within 10, 20 and 25 % of 1, by percentage.
     worst : the cell whose ratio is farthest from 1 on a logarithmic scale.
     targets, unmet : the number of targets, and those that were not met.
     """

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tacit.crypto.homomorphic.bfv import DEGREE, BfvEvaluator, BfvKeyHolder, bfv_parameters
-from tacit.crypto.homomorphic.ckks import SLOTS, CkksEvaluator, CkksKeyHolder
+from tacit.crypto.homomorphic.bfv import DEGREE, BfvEvaluator, BfvSecretKey, bfv_parameters
+from tacit.crypto.homomorphic.ckks import SLOTS, CkksEvaluator, CkksSecretKey
 from tacit.crypto.homomorphic.engine import COMPRESSION, HEADER_BYTES, HomomorphicError
 
 SPARE = 2**28
@@ -39,8 +39,8 @@ Target = tuple[bytes, Callable[[bytes], object]]
 def bfv_targets(run: int) -> dict[str, Target]:
     """Valid bytes of each kind, and what reads them."""
     seed = os.urandom(64)
-    holder, first = (BfvKeyHolder(bfv_parameters(each), seed) for each in (run, 0))
-    keys, upload = first.evaluation_keys(), holder.encrypted(np.arange(DEGREE, dtype=np.uint64))
+    secret_key, first = (BfvSecretKey(bfv_parameters(each), seed) for each in (run, 0))
+    keys, upload = first.evaluation_keys(), secret_key.encrypted(np.arange(DEGREE, dtype=np.uint64))
 
     def answered(changed: list[bytes], sent: bytes) -> bytes:
         evaluator = BfvEvaluator(bfv_parameters(run), changed)
@@ -51,13 +51,13 @@ def bfv_targets(run: int) -> dict[str, Target]:
         f"bfv upload {run}": (upload, lambda raw: answered(keys, raw)),
         f"bfv keys {run}": (keys[0], lambda raw: answered([raw, *keys[1:]], upload)),
         f"bfv zero {run}": (keys[1], lambda raw: answered([keys[0], raw, raw], upload)),
-        f"bfv answer {run}": (answer, lambda raw: holder.decrypted(raw, [3])),
+        f"bfv answer {run}": (answer, lambda raw: secret_key.decrypted(raw, [3])),
     }
 
 
 def ckks_targets() -> dict[str, Target]:
-    holder = CkksKeyHolder(os.urandom(64))
-    keys, upload = holder.evaluation_keys(LENGTH), holder.encrypted(np.ones(LENGTH))
+    secret_key = CkksSecretKey(os.urandom(64))
+    keys, upload = secret_key.evaluation_keys(LENGTH), secret_key.encrypted(np.ones(LENGTH))
 
     def answered(changed: list[bytes], sent: bytes) -> bytes:
         evaluator = CkksEvaluator(changed, LENGTH)
@@ -69,7 +69,7 @@ def ckks_targets() -> dict[str, Target]:
         "ckks upload": (upload, lambda raw: answered(keys, raw)),
         "ckks keys": (keys[0], lambda raw: answered([raw, keys[1]], upload)),
         "ckks turns": (keys[1], lambda raw: answered([keys[0], raw], upload)),
-        "ckks answer": (answer, holder.decrypted),
+        "ckks answer": (answer, secret_key.decrypted),
     }
 
 
@@ -104,11 +104,11 @@ def mutated(raw: bytes, chance: random.Random) -> bytes:
         del body[chance.randrange(len(body)) :]
     for _ in range(chance.choice((1, 1, 2, 5))):
         limit = HEAD if chance.random() < 0.7 else len(body)
-        place = chance.randrange(min(limit, len(body)) or 1)
+        index = chance.randrange(min(limit, len(body)) or 1)
         if chance.random() < 0.5:
-            body[place : place + 1] = bytes([chance.randrange(256)])
+            body[index : index + 1] = bytes([chance.randrange(256)])
         else:
-            body[place : place + 8] = chance.choice(NUMBERS).to_bytes(8, "little")
+            body[index : index + 8] = chance.choice(NUMBERS).to_bytes(8, "little")
     made = bytearray(with_header(raw, bytes(body), chance.random() < 0.5))
     if kind == 4:
         made[chance.randrange(HEADER_BYTES)] = chance.randrange(256)
@@ -145,20 +145,20 @@ def main(seed: int, tries: int) -> None:
         read(raw)
     zeros()
     limit_memory()
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     for _ in range(tries):
         name = chance.choice(list(targets))
         raw, read = targets[name]
         changed = mutated(raw, chance)
         try:
             read(changed)
-            found["accepted"] += 1
+            result["accepted"] += 1
         except HomomorphicError:
-            found["refused"] += 1
+            result["refused"] += 1
         except Exception as error:
             traceback.print_exc()
-            found[f"{name}: {type(error).__name__}: {error}"] += 1
-    print(json.dumps(found))
+            result[f"{name}: {type(error).__name__}: {error}"] += 1
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

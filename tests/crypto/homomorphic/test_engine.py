@@ -17,7 +17,7 @@ from tacit.crypto.homomorphic.bfv import (
     DEGREE,
     PLAIN_MODULI,
     BfvEvaluator,
-    BfvKeyHolder,
+    BfvSecretKey,
     bfv_parameters,
     random_residues,
 )
@@ -28,9 +28,9 @@ from tacit.crypto.homomorphic.engine import (
     Parameters,
     context_of,
     restored,
-    seal,
     secret_key_of,
     stored,
+    tenseal_api,
 )
 from tacit.crypto.homomorphic.messages import Kind, read, write
 
@@ -41,13 +41,13 @@ ZERO = np.zeros(DEGREE, dtype=np.uint64)
 
 
 @pytest.fixture(scope="module")
-def holder() -> BfvKeyHolder:
-    return BfvKeyHolder(bfv_parameters(), os.urandom(64))
+def secret_key() -> BfvSecretKey:
+    return BfvSecretKey(bfv_parameters(), os.urandom(64))
 
 
 @pytest.fixture(scope="module")
-def keys(holder: BfvKeyHolder) -> list[bytes]:
-    return holder.evaluation_keys()
+def keys(secret_key: BfvSecretKey) -> list[bytes]:
+    return secret_key.evaluation_keys()
 
 
 @pytest.fixture(scope="module")
@@ -55,72 +55,81 @@ def evaluator(keys: list[bytes]) -> BfvEvaluator:
     return BfvEvaluator(bfv_parameters(), keys)
 
 
-def sparse(**held: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+def sparse(**contained: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
     polynomial = ZERO.copy()
-    for place, value in held.items():
-        polynomial[int(place[1:])] = value
+    for index, value in contained.items():
+        polynomial[int(index[1:])] = value
     return polynomial
 
 
 def test_square_is_that_of_the_sum_with_the_sign_of_wrapped_powers(
-    holder: BfvKeyHolder, evaluator: BfvEvaluator
+    secret_key: BfvSecretKey, evaluator: BfvEvaluator
 ) -> None:
     last = DEGREE - 1
-    uploads = [holder.encrypted(sparse(x1=3)), holder.encrypted(sparse(**{f"x{last}": 5, "x7": 2}))]
+    uploads = [
+        secret_key.encrypted(sparse(x1=3)),
+        secret_key.encrypted(sparse(**{f"x{last}": 5, "x7": 2})),
+    ]
     answer = evaluator.answer(evaluator.total(uploads), 9, ZERO)
-    found = holder.decrypted(answer, [2, 8, 0, 14, 3])
+    decrypted = secret_key.decrypted(answer, [2, 8, 0, 14, 3])
     wrapped = PLAIN_MODULI[0] - 9 * 2 * 3 * 5
-    assert found == [9 * 9, 9 * 2 * 3 * 2, wrapped, 9 * 4, 0]
+    assert decrypted == [9 * 9, 9 * 2 * 3 * 2, wrapped, 9 * 4, 0]
 
 
-def test_linear_part_and_mask_are_added(holder: BfvKeyHolder, evaluator: BfvEvaluator) -> None:
-    total = evaluator.total([holder.encrypted(sparse(x1=3, x5=11))])
+def test_linear_part_and_mask_are_added(secret_key: BfvSecretKey, evaluator: BfvEvaluator) -> None:
+    total = evaluator.total([secret_key.encrypted(sparse(x1=3, x5=11))])
     answer = evaluator.answer(total, 2, sparse(x5=100), linear=True)
-    assert holder.decrypted(answer, [1, 2, 5]) == [3, 18, 111]
+    assert secret_key.decrypted(answer, [1, 2, 5]) == [3, 18, 111]
 
 
 @pytest.mark.parametrize("run", [0, 1])
 def test_one_set_of_keys_serves_both_plain_moduli(run: int) -> None:
     seed = os.urandom(64)
-    made = BfvKeyHolder(bfv_parameters(1 - run), seed).evaluation_keys()
-    other = BfvKeyHolder(bfv_parameters(run), seed)
+    made = BfvSecretKey(bfv_parameters(1 - run), seed).evaluation_keys()
+    other = BfvSecretKey(bfv_parameters(run), seed)
     aggregator = BfvEvaluator(bfv_parameters(run), made, run=1 - run)
     total = aggregator.total([other.encrypted(sparse(x3=2**30 + 1))])
     expected = (2**30 + 1) ** 2 % PLAIN_MODULI[run]
     assert other.decrypted(aggregator.answer(total, 1, ZERO), [6]) == [expected]
 
 
+def noise_budget(key: BfvSecretKey, ciphertext: bytes) -> int:
+    """The number of bits by which the noise may still grow."""
+    parsed = restored("Ciphertext", key._context, ciphertext)
+    return int(key._decryptor.invariant_noise_budget(parsed))
+
+
 def test_noise_leaves_room_after_a_thousand_parties(
-    holder: BfvKeyHolder, evaluator: BfvEvaluator
+    secret_key: BfvSecretKey, evaluator: BfvEvaluator
 ) -> None:
     """Full-size residues of 1,000 parties under the largest multiplier keep 3 bits or more."""
-    uploads = [holder.encrypted(random_residues(DEGREE, PLAIN_MODULI[0])) for _ in range(20)]
+    uploads = [secret_key.encrypted(random_residues(DEGREE, PLAIN_MODULI[0])) for _ in range(20)]
     answer = evaluator.answer(evaluator.total(uploads * 50), 2**17, ZERO, linear=True)
-    assert holder.noise_budget(answer) >= 3
+    assert noise_budget(secret_key, answer) >= 3
 
 
 def test_noise_of_an_answer_is_drowned(
-    holder: BfvKeyHolder, evaluator: BfvEvaluator, monkeypatch: pytest.MonkeyPatch
+    secret_key: BfvSecretKey, evaluator: BfvEvaluator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the fresh noise more than 16 bits of budget are left: it is 2^16 times the rest."""
-    uploads = [holder.encrypted(random_residues(DEGREE, PLAIN_MODULI[0])) for _ in range(15)]
+    uploads = [secret_key.encrypted(random_residues(DEGREE, PLAIN_MODULI[0])) for _ in range(15)]
     total = evaluator.total(uploads)
-    drowned = holder.noise_budget(evaluator.answer(total, 2**17, ZERO))
+    drowned = noise_budget(secret_key, evaluator.answer(total, 2**17, ZERO))
     monkeypatch.setattr("tacit.crypto.homomorphic.bfv.FLOOD_BITS", 1)
-    assert holder.noise_budget(evaluator.answer(total, 2**17, ZERO)) >= drowned + 16
+    assert noise_budget(secret_key, evaluator.answer(total, 2**17, ZERO)) >= drowned + 16
 
 
 def test_mask_makes_other_coefficients_uniform(
-    holder: BfvKeyHolder, evaluator: BfvEvaluator
+    secret_key: BfvSecretKey, evaluator: BfvEvaluator
 ) -> None:
     """Chi-square on the top 4 bits, false alarm 1e-6; unmasked coefficients fail it."""
-    total = evaluator.total([holder.encrypted(sparse(x1=5, x2=7))])
+    total = evaluator.total([secret_key.encrypted(sparse(x1=5, x2=7))])
     mask = random_residues(DEGREE, PLAIN_MODULI[0]).copy()
     mask[3] = 0
-    others = [place for place in range(DEGREE) if place != 3]
+    others = [index for index in range(DEGREE) if index != 3]
 
     def statistic(answer: bytes) -> float:
-        top = np.array(holder.decrypted(answer, others), dtype=np.uint64) >> np.uint64(56)
+        top = np.array(secret_key.decrypted(answer, others), dtype=np.uint64) >> np.uint64(56)
         seen = np.bincount(top.astype(np.int64), minlength=16)
         expected = len(others) / 16
         return float(((seen - expected) ** 2 / expected).sum())
@@ -131,36 +140,36 @@ def test_mask_makes_other_coefficients_uniform(
 
 
 def test_answer_of_three_polynomials_is_refused(
-    holder: BfvKeyHolder, evaluator: BfvEvaluator
+    secret_key: BfvSecretKey, evaluator: BfvEvaluator
 ) -> None:
-    """An aggregator that does not relinearise would show every count to the key holders."""
-    squared = seal().Ciphertext()
-    raw = evaluator.total([holder.encrypted(sparse(x1=5))])
-    seal().Evaluator(evaluator.context).square(raw, squared)
-    seal().Evaluator(evaluator.context).mod_switch_to_next_inplace(squared)
+    """An aggregator that does not relinearise would show every count to the key owners."""
+    squared = tenseal_api().Ciphertext()
+    raw = evaluator.total([secret_key.encrypted(sparse(x1=5))])
+    tenseal_api().Evaluator(evaluator.context).square(raw, squared)
+    tenseal_api().Evaluator(evaluator.context).mod_switch_to_next_inplace(squared)
     with pytest.raises(HomomorphicError, match="got 3 polynomials"):
-        holder.decrypted(stored(squared), [2])
+        secret_key.decrypted(stored(squared), [2])
     answer = evaluator.answer(raw, 1, ZERO)
     assert restored("Ciphertext", evaluator.context, answer).size() == 2
 
 
 def test_evaluator_holds_no_secret_key(evaluator: BfvEvaluator, keys: list[bytes]) -> None:
-    held = {type(value).__name__ for value in vars(evaluator).values()}
-    assert not held & {"SecretKey", "Decryptor", "KeyGenerator", "Encryptor"}
+    contained = {type(value).__name__ for value in vars(evaluator).values()}
+    assert not contained & {"SecretKey", "Decryptor", "KeyGenerator", "Encryptor"}
     for key in keys:
         with pytest.raises(HomomorphicError):
             restored("SecretKey", evaluator.context, key)
 
 
-def test_another_key_decrypts_nothing(holder: BfvKeyHolder, evaluator: BfvEvaluator) -> None:
-    answer = evaluator.answer(evaluator.total([holder.encrypted(sparse(x1=5))]), 1, ZERO)
-    stranger = BfvKeyHolder(bfv_parameters(), os.urandom(64))
+def test_another_key_decrypts_nothing(secret_key: BfvSecretKey, evaluator: BfvEvaluator) -> None:
+    answer = evaluator.answer(evaluator.total([secret_key.encrypted(sparse(x1=5))]), 1, ZERO)
+    stranger = BfvSecretKey(bfv_parameters(), os.urandom(64))
     with pytest.raises(HomomorphicError, match="noise hides"):
         stranger.decrypted(answer, [2])
 
 
-def test_equal_counts_give_unlike_ciphertexts(holder: BfvKeyHolder) -> None:
-    first, second = (holder.encrypted(sparse(x1=5)) for _ in range(2))
+def test_equal_counts_give_unlike_ciphertexts(secret_key: BfvSecretKey) -> None:
+    first, second = (secret_key.encrypted(sparse(x1=5)) for _ in range(2))
     assert first != second
 
 
@@ -183,9 +192,11 @@ def test_table_of_the_standard_is_sharp(degree: int) -> None:
 
 
 def test_table_agrees_with_seal() -> None:
-    level = seal().SEC_LEVEL_TYPE.TC128
-    found = {degree: seal().CoeffModulus.MaxBitCount(degree, level) for degree in STANDARD_128}
-    assert found == STANDARD_128
+    level = tenseal_api().SEC_LEVEL_TYPE.TC128
+    results = {
+        degree: tenseal_api().CoeffModulus.MaxBitCount(degree, level) for degree in STANDARD_128
+    }
+    assert results == STANDARD_128
 
 
 def test_unknown_degree_and_parameters_that_seal_refuses() -> None:
@@ -203,7 +214,7 @@ def test_without_tenseal_one_sentence_says_what_to_install(
 
     monkeypatch.setattr(homomorphic, "import_module", missing)
     with pytest.raises(NotInstalledError, match=r"pip install 'tacit\[encrypted\]'"):
-        seal()
+        tenseal_api()
 
 
 def test_importing_the_protocol_does_not_import_tenseal() -> None:
@@ -218,23 +229,23 @@ def test_importing_the_protocol_does_not_import_tenseal() -> None:
 
 
 def test_files_are_gone_and_hold_where_the_system_has_none_in_memory(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, holder: BfvKeyHolder
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, secret_key: BfvSecretKey
 ) -> None:
     monkeypatch.delattr(os, "memfd_create")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    raw = holder.encrypted(sparse(x1=5))
+    raw = secret_key.encrypted(sparse(x1=5))
     assert len(raw) > 1000
     restored("Ciphertext", context_of(bfv_parameters()), raw)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture(scope="module")
-def upload(holder: BfvKeyHolder) -> Iterator[bytes]:
-    yield holder.encrypted(sparse(x1=5))
+def upload(secret_key: BfvSecretKey) -> Iterator[bytes]:
+    yield secret_key.encrypted(sparse(x1=5))
 
 
 def test_wrong_objects_are_refused(
-    evaluator: BfvEvaluator, keys: list[bytes], upload: bytes, holder: BfvKeyHolder
+    evaluator: BfvEvaluator, keys: list[bytes], upload: bytes, secret_key: BfvSecretKey
 ) -> None:
     answer = evaluator.answer(evaluator.read(upload), 1, ZERO)
     for wrong in (b"", b"x" * 100, upload[:-1], upload + b"x", keys[0], answer):
@@ -242,10 +253,10 @@ def test_wrong_objects_are_refused(
             evaluator.read(wrong)
     for wrong in (b"", upload, answer[:-1]):
         with pytest.raises(HomomorphicError):
-            holder.decrypted(wrong, [0])
+            secret_key.decrypted(wrong, [0])
     with pytest.raises(HomomorphicError, match="3 evaluation keys, got 2"):
         BfvEvaluator(bfv_parameters(), keys[:2])
-    with pytest.raises(HomomorphicError, match="nothing to add up"):
+    with pytest.raises(HomomorphicError, match="no uploads to add up"):
         evaluator.total([])
     with pytest.raises(HomomorphicError):
         BfvEvaluator(bfv_parameters(1), keys).read(upload)
@@ -260,8 +271,8 @@ def test_mutated_ciphertexts_crash_nothing(data: st.DataObject) -> None:
     raw = bytearray(_ciphertext())
     front = data.draw(st.booleans())
     for _ in range(data.draw(st.integers(1, 4))):
-        place = data.draw(st.integers(0, 150 if front else len(raw) - 1))
-        raw[place] = data.draw(st.integers(0, 255))
+        index = data.draw(st.integers(0, 150 if front else len(raw) - 1))
+        raw[index] = data.draw(st.integers(0, 255))
     try:
         restored("Ciphertext", context_of(bfv_parameters()), bytes(raw))
     except HomomorphicError:
@@ -273,7 +284,7 @@ _MADE: list[bytes] = []
 
 def _ciphertext() -> bytes:
     if not _MADE:
-        _MADE.append(BfvKeyHolder(bfv_parameters(), os.urandom(64)).encrypted(sparse(x1=5)))
+        _MADE.append(BfvSecretKey(bfv_parameters(), os.urandom(64)).encrypted(sparse(x1=5)))
     return _MADE[0]
 
 

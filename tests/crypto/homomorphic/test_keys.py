@@ -32,17 +32,17 @@ def test_every_party_opens_its_own_box_and_no_other() -> None:
     secret = os.urandom(32)
     boxes = parties[0].boxes(meeting, secret)
     assert boxes[0] == b""
-    assert [parties[k].opened(meeting, boxes[k]) for k in (1, 2)] == [secret, secret]
+    assert [parties[k].decrypted(meeting, boxes[k]) for k in (1, 2)] == [secret, secret]
     with pytest.raises(HomomorphicError, match="index 2 instead of 1"):
-        parties[1].opened(meeting, boxes[2])
+        parties[1].decrypted(meeting, boxes[2])
     assert all(secret not in box for box in boxes)
 
 
 def test_a_box_sealed_by_another_party_is_refused() -> None:
     parties, meeting = members()
     forged = parties[2].boxes(meeting, os.urandom(32))
-    with pytest.raises(HomomorphicError, match="not sealed by the first party"):
-        parties[1].opened(meeting, forged[1])
+    with pytest.raises(HomomorphicError, match="not encrypted by the first party"):
+        parties[1].decrypted(meeting, forged[1])
 
 
 def test_a_box_of_an_earlier_session_is_refused() -> None:
@@ -52,7 +52,7 @@ def test_a_box_of_an_earlier_session_is_refused() -> None:
     later = Meeting.of([member.introduction for member in again], TERMS)
     assert later.session != meeting.session
     with pytest.raises(HomomorphicError, match="message is of session"):
-        again[1].opened(later, box)
+        again[1].decrypted(later, box)
 
 
 def test_an_aggregator_in_the_middle_is_noticed() -> None:
@@ -117,7 +117,7 @@ def test_changed_introductions_and_boxes_are_refused(place: float, change: int, 
     box = _BOX
     for message, reading in (
         (parties[1].introduction.to_bytes(), Introduction.from_bytes),
-        (box, lambda sent: parties[1].opened(meeting, sent)),
+        (box, lambda sent: parties[1].decrypted(meeting, sent)),
     ):
         mutated = bytearray(message)
         mutated[int(place * len(message))] ^= change

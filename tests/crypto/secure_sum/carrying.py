@@ -124,11 +124,11 @@ def answered(
 ) -> bytes:
     """A client's answer to what it was given last, or to another message in its place."""
     client, number = federation.clients[index], len(federation.given) - 1
-    given = federation.given[-1][index] if message is None else message
+    inputs = federation.given[-1][index] if message is None else message
     if number == 0:
         return client.advertise()
     steps = (client.share, lambda m: client.mask(m, vector), client.certify, client.reveal)
-    return steps[number - 1](given)
+    return steps[number - 1](inputs)
 
 
 def revealed(message: bytes, clients: int) -> dict[int, bytes]:
@@ -137,7 +137,7 @@ def revealed(message: bytes, clients: int) -> dict[int, bytes]:
 
 
 def boxes_of(federation: Federation, index: int) -> dict[int, bytes]:
-    """The sealed shares in a client's delivery, by owner."""
+    """The encrypted shares in a client's delivery, by owner."""
     clients = federation.terms.clients
     _, rest = messages.take_indices(federation.given[2][index][HEADER:], clients)
     return messages.unpack_records(rest, messages.BOX_BYTES, clients)

@@ -39,7 +39,7 @@ class LyingServer:
     federation : the clients, carried so far.
     colluders : clients who tell the server all they know and sign whatever it likes.
     mask_keys : their private mask keys.
-    shares : what clients revealed: by owner and kind, holders' points and shares.
+    shares : what clients revealed: by owner and kind, receivers' points and shares.
     refusals : what clients said instead of answering, by client.
     """
 
@@ -98,7 +98,7 @@ class LyingServer:
 
     def _reveal(self, client: SumClient, signed: Mapping[bytes, dict[int, bytes]]) -> None:
         statement = lists_statement(client._digest, client._stayed, client._left)
-        records = {k: own for k, own in signed[statement].items() if k in client._stayed}
+        records = {k: part for k, part in signed[statement].items() if k in client._stayed}
         body = messages.pack_records(records)
         session = self.federation.terms.session
         try:
@@ -107,8 +107,8 @@ class LyingServer:
             self.refusals[client.index] = error
             return
         for owner, share in revealed(answer, self.federation.terms.clients).items():
-            found = self.shares.setdefault((owner, share[0]), [])
-            found.append((client.index + 1, share[1:]))
+            result = self.shares.setdefault((owner, share[0]), [])
+            result.append((client.index + 1, share[1:]))
 
     def _forged(self, statement: bytes) -> dict[int, bytes]:
         identities = self.federation.identities
@@ -129,11 +129,11 @@ class LyingServer:
         server, terms = self.federation.server, self.federation.terms
         shape, transcript = (terms.length, terms.bits), server._transcript
         outside = {one for member in group for one in masked_with[member]} - set(group)
-        keys = {one: self.mask_keys.get(one) or self._opened(one, kind=1) for one in outside}
+        keys = {one: self.mask_keys.get(one) or self._reconstructed(one, kind=1) for one in outside}
         words = np.zeros(terms.length, dtype=f"<u{terms.bits // 8}")
         for member in group:
             sent = self.federation.sent[member][2][HEADER : -messages.SIGNATURE_BYTES]
-            seed = self._opened(member, kind=0)
+            seed = self._reconstructed(member, kind=0)
             if seed is None:
                 return None
             words += np.frombuffer(sent, dtype=words.dtype)
@@ -147,7 +147,7 @@ class LyingServer:
                 words -= pair_mask(private, public, transcript, (member, partner), shape)
         return to_signed(words)
 
-    def _opened(self, owner: int, kind: int) -> bytes | None:
+    def _reconstructed(self, owner: int, kind: int) -> bytes | None:
         threshold = self.federation.terms.neighbourhood.threshold
         rows = self.shares.get((owner, kind), [])[:threshold]
         if len(rows) < threshold:
@@ -172,7 +172,7 @@ def shortened(
 def balanced_lies(
     server: LyingServer, leavers: Collection[int], most: int, enough: int
 ) -> dict[int, Story]:
-    """To every client that some of the leavers have left, so that enough holders of each hear it.
+    """To every client that some of the leavers have left, so that enough receivers of each hear it.
 
     Nobody hears that it left itself, or that more than ``most`` clients did.
     """

@@ -23,10 +23,10 @@ from tacit.crypto.secure_sum.consistency import (
     lists_statement,
 )
 from tacit.crypto.secure_sum.graph import (
-    SECRECY,
+    MAX_LEAK_CHANCE,
     certificate_size,
     default_colluders,
-    fewest_in_windows,
+    min_in_windows,
     window_excess,
 )
 
@@ -45,7 +45,9 @@ def test_two_certificates_would_need_an_honest_client_that_signs_twice(clients: 
         tau = certificate_size(clients, colluders)
         assert 2 * (tau - colluders) > clients - colluders
         assert tau <= clients
-        assert clients - tau + colluders < tau, "after tau statements a secret still opens"
+        assert clients - tau + colluders < tau, (
+            "after tau statements a secret is still reconstructed"
+        )
         smaller = tau - 1
         assert 2 * (smaller - colluders) <= clients - colluders or smaller < colluders
 
@@ -63,9 +65,15 @@ def test_lists_that_everybody_signed_alike_are_accepted() -> None:
 @pytest.mark.parametrize(
     ("stayed", "left", "digests", "error", "sentence"),
     [
-        (ALL, {2}, told(ALL), RefusedError, "client 2 is said both to have sent a vector and"),
-        (ALL - {0}, {0}, told(ALL), RefusedError, "client 0 sent its vector, but is not said"),
-        (ALL - {4}, set(), told(ALL), RefusedError, "client 4 is neither said to have sent nor"),
+        (ALL, {2}, told(ALL), RefusedError, "client 2 is listed both as having sent a vector and"),
+        (ALL - {0}, {0}, told(ALL), RefusedError, "client 0 sent its vector, but is not listed"),
+        (
+            ALL - {4},
+            set(),
+            told(ALL),
+            RefusedError,
+            "client 4 is listed neither as having sent nor",
+        ),
         (ALL | {11}, set(), told(ALL), RefusedError, "client 11 takes part, but was not announ"),
         (ALL, {12}, told(ALL), RefusedError, "client 12 takes part, but was not announced"),
         (
@@ -106,25 +114,25 @@ def test_leavers_that_cut_the_ring_are_refused() -> None:
 @pytest.mark.parametrize("half", [1, 2, 3])
 def test_the_emptiest_pair_of_windows_is_found(half: int) -> None:
     rng = np.random.default_rng(0)
-    for places in range(2 * half, 16):
-        present = rng.random(places) < 0.6
-        windows = [{(start + k) % places for k in range(half)} for start in range(places)]
+    for size in range(2 * half, 16):
+        present = rng.random(size) < 0.6
+        windows = [{(start + k) % size for k in range(half)} for start in range(size)]
         pairs = [a | b for a, b in combinations(windows, 2) if not a & b]
         expected = min(int(present[list(pair)].sum()) for pair in pairs)
-        assert fewest_in_windows(present, half) == expected
+        assert min_in_windows(present, half) == expected
 
 
 @pytest.mark.parametrize("numbers", [(100, 70, 20, 20), (1000, 900, 100, 52), (200, 140, 40, 60)])
 def test_colluders_fill_windows_no_more_often_than_bounded(
     numbers: tuple[int, int, int, int],
 ) -> None:
-    clients, fewest, colluders, degree = numbers
+    clients, min_clients, colluders, degree = numbers
     beta = window_excess(*numbers)
-    for places in range(fewest, clients + 1, 10):
-        chance = stats.hypergeom(places, colluders, degree).sf(beta) * comb(clients, 2)
-        assert chance <= SECRECY
-    below = stats.hypergeom(fewest, colluders, degree).sf(beta - 1) * comb(clients, 2)
-    assert below > SECRECY
+    for size in range(min_clients, clients + 1, 10):
+        chance = stats.hypergeom(size, colluders, degree).sf(beta) * comb(clients, 2)
+        assert chance <= MAX_LEAK_CHANCE
+    below = stats.hypergeom(min_clients, colluders, degree).sf(beta - 1) * comb(clients, 2)
+    assert below > MAX_LEAK_CHANCE
 
 
 @pytest.mark.parametrize(
@@ -153,7 +161,9 @@ def test_a_certificate_has_tau_signers_that_stayed() -> None:
     check_certificate(TEN, stayed, range(7))
     with pytest.raises(TooFewError, match="7 clients must have signed the same lists, got 6"):
         check_certificate(TEN, stayed, [*range(6), 0])
-    with pytest.raises(RefusedError, match="client 9 signed lists, but is not said to have stayed"):
+    with pytest.raises(
+        RefusedError, match="client 9 signed lists, but is not listed as having stayed"
+    ):
         check_certificate(TEN, stayed, [*range(6), 9])
 
 

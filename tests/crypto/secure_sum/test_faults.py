@@ -40,7 +40,7 @@ def test_messages_of_another_session_are_refused() -> None:
 
 
 def test_an_old_client_cannot_be_replayed_in_a_session_of_the_same_name() -> None:
-    """Its old keys are truly signed; that it cannot seal shares for new keys betrays them."""
+    """Its old keys are truly signed; that it cannot encrypt shares for new keys betrays them."""
     old = Federation(3)
     zeros = np.zeros((3, 3), dtype=np.int64)
     old.carry(zeros)
@@ -55,7 +55,7 @@ def test_an_old_client_cannot_be_replayed_in_a_session_of_the_same_name() -> Non
     new.server.receive(2, old.sent[2][1])
     deliveries = new.server.close_round()
     for index in (0, 1):
-        with pytest.raises(ForgedError, match="client 2 were not sealed by it in this session"):
+        with pytest.raises(ForgedError, match="client 2 were not encrypted by it in this session"):
             new.clients[index].mask(deliveries[index], zeros[0])
 
 
@@ -98,8 +98,8 @@ def test_a_wrong_share_is_noticed(leaves: bool) -> None:
     for index in (0, 1, 3) if leaves else (0, 1, 2, 3):
         answer = federation.clients[index].reveal(federation.given[4][index])
         if index == 0:
-            place = HEADER + 4 + 2 * (4 + messages.SHARE_BYTES) + 4 + 1
-            answer = answer[:place] + bytes([answer[place] ^ 1]) + answer[place + 1 :]
+            position = HEADER + 4 + 2 * (4 + messages.SHARE_BYTES) + 4 + 1
+            answer = answer[:position] + bytes([answer[position] ^ 1]) + answer[position + 1 :]
         federation.server.receive(index, answer)
     secret = "key" if leaves else "seed"
     with pytest.raises(ForgedError, match=f"client 2 do not give the {secret} it advertised"):

@@ -10,14 +10,14 @@ import pytest
 from scipy import stats
 
 from tacit.crypto.secure_sum.graph import (
-    COMPLETION,
-    SECRECY,
+    MAX_LEAK_CHANCE,
+    MAX_LOSS_CHANCE,
     Neighbourhood,
     arrange,
     certificate_size,
-    fewest_in_windows,
     leak_chance,
     loss_chance,
+    min_in_windows,
     neighbours,
     refusal_chance,
     window_excess,
@@ -29,12 +29,12 @@ def ring(clients: int, degree: int) -> dict[int, set[int]]:
     return {k: set(neighbours(np.arange(clients), k, degree).tolist()) for k in range(clients)}
 
 
-def connected(graph: dict[int, set[int]], kept: set[int]) -> bool:
-    reached, todo = set(), {min(kept)}
+def connected(graph: dict[int, set[int]], remaining: set[int]) -> bool:
+    reached, todo = set(), {min(remaining)}
     while todo:
         reached |= todo
-        todo = {other for one in todo for other in graph[one] & kept} - reached
-    return reached == kept
+        todo = {other for one in todo for other in graph[one] & remaining} - reached
+    return reached == remaining
 
 
 @pytest.mark.parametrize(("clients", "degree"), [(11, 4), (12, 4), (13, 6)])
@@ -46,7 +46,7 @@ def test_a_ring_falls_apart_only_where_two_windows_are_empty(clients: int, degre
         for gone in combinations(range(clients), removed):
             present = [k not in gone for k in range(clients)]
             if not connected(graph, everybody - set(gone)):
-                assert fewest_in_windows(present, degree // 2) == 0
+                assert min_in_windows(present, degree // 2) == 0
                 apart += 1
     assert apart > 0
 
@@ -57,7 +57,7 @@ def test_lists_are_refused_no_more_often_than_bounded(
 ) -> None:
     """Every set of dropouts; a random order makes them equally likely."""
     refused = sum(
-        fewest_in_windows([k not in gone for k in range(clients)], degree // 2) <= excess
+        min_in_windows([k not in gone for k in range(clients)], degree // 2) <= excess
         for gone in combinations(range(clients), dropped)
     )
     exact = refused / comb(clients, dropped)
@@ -105,8 +105,8 @@ def test_shares_are_lost_no_more_often_than_bounded(degree: int, threshold: int)
     graph = ring(clients, degree)
     losses = 0
     for gone in combinations(range(clients), dropped):
-        holders = (len(graph[k] - set(gone)) + (k not in gone) for k in graph)
-        losses += min(holders) < threshold
+        receivers = (len(graph[k] - set(gone)) + (k not in gone) for k in graph)
+        losses += min(receivers) < threshold
     exact = losses / comb(clients, dropped)
     bound = float(loss_chance(clients, dropped, degree, threshold))
     assert exact <= bound < 6 * exact
@@ -125,9 +125,9 @@ def test_the_smallest_degree_and_threshold_within_the_bounds(
     def good(degree: int, threshold: int) -> bool:
         excess = window_excess(clients, clients - gone, bad, degree)
         return bool(
-            refusal_chance(clients, gone, degree, excess) <= COMPLETION
-            and leak_chance(clients, gone, bad, degree, threshold) <= SECRECY
-            and loss_chance(clients, gone, degree, threshold) <= COMPLETION
+            refusal_chance(clients, gone, degree, excess) <= MAX_LOSS_CHANCE
+            and leak_chance(clients, gone, bad, degree, threshold) <= MAX_LEAK_CHANCE
+            and loss_chance(clients, gone, degree, threshold) <= MAX_LOSS_CHANCE
         )
 
     degrees = range(2, clients - gone - 1, 2)
@@ -135,48 +135,45 @@ def test_the_smallest_degree_and_threshold_within_the_bounds(
     complete = (clients - 1, certificate_size(clients, bad))
     degree, threshold = next((pair for pair in pairs if good(*pair)), complete)
     expected = Neighbourhood(degree, threshold, clients - gone, bad)
-    assert Neighbourhood.sparse(clients, dropouts, corrupted) == expected
+    assert Neighbourhood.of(clients, bad, clients - gone) == expected
 
 
-def test_a_share_of_clients_is_not_lost_to_rounding() -> None:
-    assert Neighbourhood.sparse(100, dropouts=0.29, corrupted=0.1).fewest == 71
+def test_without_a_number_three_clients_in_ten_may_drop_out() -> None:
+    assert [Neighbourhood.of(clients).min_clients for clients in (65, 100, 200)] == [46, 70, 140]
 
 
 @pytest.mark.parametrize(
-    ("dropouts", "corrupted", "sentence"),
+    ("colluders", "fewest", "sentence"),
     [
-        (-0.1, 0.1, "dropouts must be from 0 to below 1, got -0.1"),
-        (0.1, 1.0, "corrupted must be from 0 to below 1, got 1.0"),
-        (0.5, 0.1, "at least 56 of 100 clients of which 10 may collude, got 50"),
-        (0.1, 0.95, "at least 98 of 100 clients of which 95 may collude, got 90"),
+        (10, 50, "at least 56 of 100 clients of which 10 may collude, got 50"),
+        (95, 90, "at least 98 of 100 clients of which 95 may collude, got 90"),
     ],
 )
-def test_what_no_graph_bears_is_refused(dropouts: float, corrupted: float, sentence: str) -> None:
+def test_what_no_graph_bears_is_refused(colluders: int, fewest: int, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        Neighbourhood.sparse(100, dropouts, corrupted)
+        Neighbourhood.of(100, colluders, fewest)
 
 
 @pytest.mark.parametrize(
-    ("degree", "threshold", "fewest", "sentence"),
+    ("degree", "threshold", "min_clients", "sentence"),
     [
-        (9, 5, 5, "above half of 10 holders and at most all of them, got 5"),
-        (9, 11, 11, "above half of 10 holders and at most all of them, got 11"),
+        (9, 5, 5, "above half of 10 receivers and at most all of them, got 5"),
+        (9, 11, 11, "above half of 10 receivers and at most all of them, got 11"),
         (9, 6, 5, "at least the threshold 6, got 5"),
         (9, 6, -6, "at least the threshold 6, got -6"),
     ],
 )
 def test_thresholds_that_protect_nobody_are_refused(
-    degree: int, threshold: int, fewest: int, sentence: str
+    degree: int, threshold: int, min_clients: int, sentence: str
 ) -> None:
     with pytest.raises(ValueError, match=sentence):
-        Neighbourhood(degree, threshold, fewest, 0)
+        Neighbourhood(degree, threshold, min_clients, 0)
 
 
 def test_few_clients_all_mask_with_each_other() -> None:
     assert Neighbourhood.of(64) == Neighbourhood.complete(64)
     assert Neighbourhood.of(64, 3, 50) == Neighbourhood(63, 34, 50, 3)
-    assert Neighbourhood.of(65) == Neighbourhood.sparse(65)
-    assert Neighbourhood.of(100, 10, 90) == Neighbourhood.sparse(100, 0.1, 0.1)
+    assert Neighbourhood.of(65) == Neighbourhood.of(65, colluders=13, min_clients=46)
     with pytest.raises(ValueError, match="at least 56 of 100 clients of which 10 may collude, got"):
         Neighbourhood.of(100, 10, 55)
     with pytest.raises(ValueError, match="colluders must be at least 0, got -1"):

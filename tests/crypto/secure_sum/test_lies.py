@@ -32,14 +32,14 @@ def without(monkeypatch: pytest.MonkeyPatch) -> LeftOut:
 
 @pytest.mark.parametrize("clients", [66, 100, 200])
 def test_no_story_about_who_left_opens_one_vector(clients: int, without: LeftOut) -> None:
-    """No accomplice. Holders of the victim's shares hear that it stayed; holders of its neighbours'
-    hear that these left. Nobody reveals both kinds of share of anybody."""
-    around = Neighbourhood.sparse(clients)
-    around = Neighbourhood(around.degree, around.threshold, around.fewest, colluders=0)
+    """No accomplice. Receivers of the victim's shares hear that it stayed; receivers of its
+    neighbours' hear that these left. Nobody reveals both kinds of share of anybody."""
+    around = Neighbourhood.of(clients)
+    around = Neighbourhood(around.degree, around.threshold, around.min_clients, colluders=0)
     server = LyingServer.started(clients, around)
     victim = server.ring[0]
     partners = server.around(victim)
-    stories = balanced_lies(server, partners, clients - around.fewest, around.threshold)
+    stories = balanced_lies(server, partners, clients - around.min_clients, around.threshold)
     server.tell(stories)
     assert not server.shares
     assert {type(error) for error in server.refusals.values()} == {TooFewError}
@@ -52,23 +52,23 @@ def test_no_story_about_who_left_opens_one_vector(clients: int, without: LeftOut
     )
 
 
-@pytest.mark.parametrize(("clients", "fewest", "part"), [(10, 6, 4), (64, 45, 28)])
+@pytest.mark.parametrize(("clients", "min_clients", "part"), [(10, 6, 4), (64, 45, 28)])
 def test_no_story_about_who_left_opens_a_sum_over_fewer_than_agreed(
-    clients: int, fewest: int, part: int, without: LeftOut
+    clients: int, min_clients: int, part: int, without: LeftOut
 ) -> None:
     """No accomplice: everybody is told that others of the second part have left."""
-    around = Neighbourhood.complete(clients, colluders=0, fewest=fewest)
+    around = Neighbourhood.complete(clients, colluders=0, min_clients=min_clients)
     server = LyingServer.started(clients, around)
     group, rest = range(part), range(part, clients)
-    stories = balanced_lies(server, rest, clients - fewest, around.threshold)
+    stories = balanced_lies(server, rest, clients - min_clients, around.threshold)
     server.tell(stories)
     assert not server.shares
     assert len(server.refusals) == clients
     server.refusals.clear()
     without("check_certificate")
     server.tell(stories)
-    found = server.unmasked(group, {member: range(clients) for member in group})
-    assert np.array_equal(found, vectors_of(clients)[:part].sum(axis=0))
+    vectors = server.unmasked(group, {member: range(clients) for member in group})
+    assert np.array_equal(vectors, vectors_of(clients)[:part].sum(axis=0))
 
 
 def test_no_shortened_delivery_opens_one_vector(without: LeftOut) -> None:
@@ -76,12 +76,12 @@ def test_no_shortened_delivery_opens_one_vector(without: LeftOut) -> None:
     accomplice, and three that leave. Everybody else sees one list, by which that client stayed; it
     is not asked again."""
     clients, accomplice = 40, 0
-    around = Neighbourhood(degree=8, threshold=5, fewest=32, colluders=1)
+    around = Neighbourhood(degree=8, threshold=5, min_clients=32, colluders=1)
 
     def near(federation: Federation) -> list[int]:
         ring = federation.server._arranged.tolist()
-        place = ring.index(accomplice)
-        return [ring[(place + step) % clients] for step in (1, -2, 2, 4)]
+        position = ring.index(accomplice)
+        return [ring[(position + step) % clients] for step in (1, -2, 2, 4)]
 
     def announced(federation: Federation) -> dict[int, list[int]]:
         victim, *others = near(federation)
@@ -100,8 +100,8 @@ def test_no_shortened_delivery_opens_one_vector(without: LeftOut) -> None:
     server.refusals.clear()
     without("_check_digests")
     server.tell(stories)
-    found = server.unmasked([victim], {victim: [accomplice, *left]})
-    assert np.array_equal(found, vectors_of(clients)[victim])
+    vectors = server.unmasked([victim], {victim: [accomplice, *left]})
+    assert np.array_equal(vectors, vectors_of(clients)[victim])
 
 
 def test_accomplices_who_sign_a_shortened_delivery_are_no_help() -> None:
@@ -110,9 +110,9 @@ def test_accomplices_who_sign_a_shortened_delivery_are_no_help() -> None:
     clients, victim, colluders = 20, 0, [1, 2, 3, 4, 5]
     left = frozenset(range(6, 13))
     around = Neighbourhood.complete(clients, colluders=5)
-    assert around.fewest == 13
-    told = {victim: {*colluders, *left}}
-    server = LyingServer.started(clients, around, lambda _: told, colluders)
+    assert around.min_clients == 13
+    reported = {victim: {*colluders, *left}}
+    server = LyingServer.started(clients, around, lambda _: reported, colluders)
     stayed = frozenset(range(clients)) - left
     server.tell(dict.fromkeys(stayed - {victim, *colluders}, (stayed, left)))
     assert not server.shares
@@ -156,8 +156,8 @@ def test_no_two_gaps_in_the_ring_open_a_sum_over_the_arc_between(without: LeftOu
     server.refusals.clear()
     without("check_windows")
     server.tell(stories)
-    found = server.unmasked(part, {member: server.around(member) for member in part})
-    assert np.array_equal(found, vectors_of(clients)[part].sum(axis=0))
+    vectors = server.unmasked(part, {member: server.around(member) for member in part})
+    assert np.array_equal(vectors, vectors_of(clients)[part].sum(axis=0))
 
 
 def test_one_list_for_all_is_signed_and_opens_the_sum_of_all_who_stayed() -> None:
@@ -168,8 +168,8 @@ def test_one_list_for_all_is_signed_and_opens_the_sum_of_all_who_stayed() -> Non
     stayed = frozenset(range(8))
     server.tell(dict.fromkeys(stayed, (stayed, left)))
     assert not server.refusals
-    found = server.unmasked(stayed, {member: range(clients) for member in stayed})
-    assert np.array_equal(found, vectors_of(clients)[:8].sum(axis=0))
+    vectors = server.unmasked(stayed, {member: range(clients) for member in stayed})
+    assert np.array_equal(vectors, vectors_of(clients)[:8].sum(axis=0))
     assert server.unmasked([0], {0: range(clients)}) is None
 
 

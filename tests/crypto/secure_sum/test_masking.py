@@ -65,14 +65,14 @@ def test_the_outermost_integers_survive(number: int) -> None:
 def test_keys_are_derived_as_rfc_5869_does() -> None:
     """Appendix A, test case 1, of which a key is the first 32 bytes."""
     salt, label = bytes(range(13)), bytes(range(0xF0, 0xFA))
-    found = derive(b"\x0b" * 22, salt, label).hex()
-    assert found == "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf"
+    result = derive(b"\x0b" * 22, salt, label).hex()
+    assert result == "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf"
 
 
 def test_two_clients_agree_on_a_secret_and_keys_depend_on_salt_and_label() -> None:
-    ours, theirs = X25519PrivateKey.generate(), X25519PrivateKey.generate()
-    secret = agree(ours, theirs.public_key().public_bytes_raw())
-    assert agree(theirs, ours.public_key().public_bytes_raw()) == secret
+    first, second = X25519PrivateKey.generate(), X25519PrivateKey.generate()
+    secret = agree(first, second.public_key().public_bytes_raw())
+    assert agree(second, first.public_key().public_bytes_raw()) == secret
     keys = {derive(secret, *use) for use in ((b"a", b"b"), (b"b", b"b"), (b"a", b"a"))}
     assert len(keys) == 3
 
@@ -84,15 +84,15 @@ def test_a_public_key_of_low_order_is_refused() -> None:
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_pair_masks_cancel(bits: int) -> None:
-    ours, theirs = X25519PrivateKey.generate(), X25519PrivateKey.generate()
-    mine = ours.public_key().public_bytes_raw()
-    peer = theirs.public_key().public_bytes_raw()
+    first, second = X25519PrivateKey.generate(), X25519PrivateKey.generate()
+    mine = first.public_key().public_bytes_raw()
+    peer = second.public_key().public_bytes_raw()
     shape = (100, bits)
-    one = pair_mask(ours, peer, b"salt", (3, 8), shape)
-    other = pair_mask(theirs, mine, b"salt", (8, 3), shape)
+    one = pair_mask(first, peer, b"salt", (3, 8), shape)
+    other = pair_mask(second, mine, b"salt", (8, 3), shape)
     assert not (one + other).any()
     assert np.unique(one).size > 99
-    assert np.array_equal(one, pair_mask(theirs, mine, b"salt", (3, 8), shape))
+    assert np.array_equal(one, pair_mask(second, mine, b"salt", (3, 8), shape))
 
 
 def test_masks_of_other_secrets_owners_and_sessions_differ() -> None:

@@ -51,8 +51,8 @@ def test_lists_before_records_are_read_as_written(
     first: set[int], records: dict[int, bytes]
 ) -> None:
     body = messages.pack_indices(first) + messages.pack_records(records)
-    found, rest = messages.take_indices(body, 100)
-    assert found == first
+    result, rest = messages.take_indices(body, 100)
+    assert result == first
     assert messages.take_records(rest + b"more", 5, 100) == (records, b"more")
 
 
@@ -119,7 +119,7 @@ Reader = Callable[[bytes], object]
 
 def readers() -> dict[Kind, tuple[bytes, Reader]]:
     """For each kind a true message, and what reads it: a copy each time, in the state it was in."""
-    found: dict[Kind, tuple[bytes, Reader]] = {}
+    result: dict[Kind, tuple[bytes, Reader]] = {}
     federation = Federation(CLIENTS)
     for number in range(ROUNDS):
         client, server = copy(federation.clients[0]), deepcopy(federation.server)
@@ -131,14 +131,14 @@ def readers() -> dict[Kind, tuple[bytes, Reader]]:
                 lambda m, c=client: copy(c).certify(m),
                 lambda m, c=client: copy(c).reveal(m),
             )
-            found[Kind(2 * number)] = (given_last, steps[number - 1])
+            result[Kind(2 * number)] = (given_last, steps[number - 1])
         federation.round(ZEROS)
         sent = federation.sent[0][-1]
-        found[Kind(2 * number + 1)] = (
+        result[Kind(2 * number + 1)] = (
             sent,
             lambda m, s=server: deepcopy(s).receive(0, m),  # type: ignore[misc]
         )
-    return found | restart_readers()
+    return result | restart_readers()
 
 
 def restart_readers() -> dict[Kind, tuple[bytes, Reader]]:
@@ -147,19 +147,19 @@ def restart_readers() -> dict[Kind, tuple[bytes, Reader]]:
     federation.carry(ZEROS, rounds=3)
     restart = SumRestart(federation.terms)
     ended = [client.give_up() for client in federation.clients]
-    found: dict[Kind, tuple[bytes, Reader]] = {}
-    found[Kind.ENDED] = (ended[0], lambda m: SumRestart(federation.terms).receive(0, m))
+    result: dict[Kind, tuple[bytes, Reader]] = {}
+    result[Kind.ENDED] = (ended[0], lambda m: SumRestart(federation.terms).receive(0, m))
     for index, message in enumerate(ended):
         restart.receive(index, message)
     again = (federation.identities[0], restart.terms)
-    found[Kind.RESTART] = (restart.message(), lambda m: SumClient(*again, m))
-    return found
+    result[Kind.RESTART] = (restart.message(), lambda m: SumClient(*again, m))
+    return result
 
 
 READERS = readers()
 FREE = (Kind.SHARES, Kind.MASKED, Kind.LISTS, Kind.REVEALED)
-"""Of the other kinds every byte is signed or sealed: a changed one is always refused. Lists hold a
-signature that their receiver made itself, and need not check."""
+"""Of the other kinds every byte is signed or encrypted: a changed one is always refused. Lists hold
+a signature that their receiver made itself, and need not check."""
 
 
 def refuses(read: Reader, message: bytes) -> bool:
@@ -194,11 +194,11 @@ def test_junk_is_refused(kind: Kind, junk: bytes, kept: int) -> None:
 def test_changed_bytes_are_refused_or_harmless(kind: Kind, data: st.DataObject) -> None:
     message, read = READERS[kind]
     spoilt = bytearray(message)
-    places = data.draw(st.lists(st.integers(0, len(message) - 1), min_size=1, max_size=4))
-    for place in places:
-        spoilt[place] ^= data.draw(st.integers(1, 255))
+    indices = data.draw(st.lists(st.integers(0, len(message) - 1), min_size=1, max_size=4))
+    for index in indices:
+        spoilt[index] ^= data.draw(st.integers(1, 255))
     refused = refuses(read, bytes(spoilt))
-    changed = [place for place in range(len(message)) if spoilt[place] != message[place]]
+    changed = [index for index in range(len(message)) if spoilt[index] != message[index]]
     if changed and (kind not in FREE or min(changed) < HEADER):
         assert refused
 
@@ -210,7 +210,7 @@ def test_other_lengths_are_refused(kind: Kind, data: st.DataObject) -> None:
     """Cut short, drawn out, or with a piece doubled or left out."""
     message, read = READERS[kind]
     start = data.draw(st.integers(0, len(message)))
-    stop = data.draw(st.integers(0, len(message)).filter(lambda place: place != start))
+    stop = data.draw(st.integers(0, len(message)).filter(lambda index: index != start))
     spoilt = message[:start] + data.draw(st.sampled_from([b"", b"\0"])) + message[stop:]
     if len(spoilt) != len(message):
         assert refuses(read, spoilt)

@@ -1,4 +1,5 @@
-"""Another attempt at a sum: only when the last can never be opened, with fresh keys, and exact."""
+"""Another attempt at a sum: only when the last can never be unmasked, with fresh keys, and
+exact."""
 
 from __future__ import annotations
 
@@ -107,8 +108,8 @@ def test_no_secret_of_an_attempt_outlives_its_statement() -> None:
     federation = Federation(CLIENTS)
     federation.carry(SENT, rounds=4)
     client = federation.clients[0]
-    held = client.state["held"]
-    assert held
+    stored = client.state["held"]
+    assert stored
     client.give_up()
     state = client.state
     assert [state[name] for name in ("sealing", "masking", "seed")] == [b""] * 3
@@ -140,11 +141,14 @@ def test_no_two_sums_of_one_step_are_opened() -> None:
     federation.carry(SENT, rounds=2)
     federation.carry(SENT, [2, 5, 5, 5, 5], rounds=3)
     assert federation.server.conclude().clients == (1, 2, 3, 4)
-    own = federation.clients[0].give_up()[HEADER:]
+    statement = federation.clients[0].give_up()[HEADER:]
     terms = SumRestart(federation.terms).terms
     with pytest.raises(TooFewError, match="4 clients must have given up the last attempt, got 1"):
         SumClient(
-            federation.identities[0], terms, statements(terms, {0: own}), federation.clients[0]
+            federation.identities[0],
+            terms,
+            statements(terms, {0: statement}),
+            federation.clients[0],
         )
     for index in range(1, 5):
         with pytest.raises(RoundError, match="cannot give up an attempt that is over"):
@@ -187,7 +191,7 @@ def test_another_attempt_has_the_terms_of_the_last() -> None:
 
 
 def test_on_a_ring_all_that_were_announced_give_the_attempt_up() -> None:
-    """The holders of one client's shares may be the very ones that did not."""
+    """The receivers of one client's shares may be the very ones that did not."""
     federation = Federation(CLIENTS, around=RING)
     federation.carry(SENT, rounds=3)
     restart = given_up(federation, range(4))

@@ -85,14 +85,14 @@ def test_masked_vectors_look_uniform_whatever_they_hold(largest: int) -> None:
     words = [masked(federation, index) for index in range(3)]
     assert min(uniform(part) for part in words) > UNSEEDED_LEVEL
     assert uniform(words[0] - words[1]) > UNSEEDED_LEVEL
-    seed = opened(federation, owner=0)
+    seed = reconstructed(federation, owner=0)
     bare = words[0] - self_mask(
         seed, federation.server._transcript, 0, (4096, federation.terms.bits)
     )
     assert uniform(bare) > UNSEEDED_LEVEL
 
 
-def opened(federation: Federation, owner: int) -> bytes:
+def reconstructed(federation: Federation, owner: int) -> bytes:
     """The secret of one client that the server puts together from what it was sent."""
     shares = [revealed(sent[4], federation.terms.clients) for sent in federation.sent.values()]
     rows = [(index + 1, share[owner][1:]) for index, share in enumerate(shares)]
@@ -133,7 +133,7 @@ def test_of_the_vectors_only_their_sum_can_be_unmasked() -> None:
     shape = (4096, federation.terms.bits)
     bare = [
         masked(federation, k)
-        - self_mask(opened(federation, k), federation.server._transcript, k, shape)
+        - self_mask(reconstructed(federation, k), federation.server._transcript, k, shape)
         for k in range(3)
     ]
     words = bare[0].dtype
@@ -149,7 +149,7 @@ def test_every_session_has_keys_seeds_and_masks_of_its_own() -> None:
         run.carry(np.zeros((2, 3), dtype=np.int64))
     for number in range(5):
         assert federation.sent[0][number] != other.sent[0][number]
-    assert opened(federation, 0) != opened(other, 0)
+    assert reconstructed(federation, 0) != reconstructed(other, 0)
 
 
 # --- what a client signs, and answers ---------------------------------------------------------
@@ -157,7 +157,7 @@ def test_every_session_has_keys_seeds_and_masks_of_its_own() -> None:
 
 def test_a_client_refuses_to_tell_both_shares_of_one_client() -> None:
     federation = before_lists(4)
-    with pytest.raises(RefusedError, match="client 2 is said both to have sent a vector and to"):
+    with pytest.raises(RefusedError, match="client 2 is listed both as having sent a vector and"):
         federation.clients[0].certify(lists(federation, [0, 1, 2, 3], [2]))
     federation.carry(ONES, rounds=2)
     assert {share[0] for share in revealed(federation.sent[0][4], 4).values()} == {0}
@@ -198,9 +198,9 @@ def test_a_client_answers_no_second_certificate() -> None:
 @pytest.mark.parametrize(
     ("stayed", "left", "error", "sentence"),
     [
-        ([1, 2, 3], [0], RefusedError, "client 0 sent its vector, but is not said"),
-        ([1, 2, 3], [], RefusedError, "client 0 sent its vector, but is not said"),
-        ([0, 1, 2], [], RefusedError, "client 3 is neither said to have sent nor"),
+        ([1, 2, 3], [0], RefusedError, "client 0 sent its vector, but is not listed"),
+        ([1, 2, 3], [], RefusedError, "client 0 sent its vector, but is not listed"),
+        ([0, 1, 2], [], RefusedError, "client 3 is listed neither as having sent nor"),
         ([0, 1], [2, 3], TooFewError, "a sum must be over at least 3 clients, got 2"),
     ],
 )
@@ -246,9 +246,9 @@ def test_shares_are_revealed_on_tau_signatures_of_the_same_lists_only() -> None:
     federation = before_lists(4)
     everybody: tuple[list[int], list[int]] = ([0, 1, 2, 3], [])
     others = ([0, 2, 3], [1])
-    told = [everybody, everybody, everybody, others]
+    reported = [everybody, everybody, everybody, others]
     signed = {
-        index: client.certify(lists(federation, *told[index]))[HEADER:]
+        index: client.certify(lists(federation, *reported[index]))[HEADER:]
         for index, client in enumerate(federation.clients)
     }
     for wrong in (
@@ -273,7 +273,9 @@ def test_nobody_signs_for_the_sum_of_others() -> None:
     statement = lists_statement(client._digest, [0, 1, 2, 3], [4])
     signed = {k: sent[3][HEADER:] for k, sent in federation.sent.items() if k < 4}
     signed[4] = federation.identities[4].sign(statement)
-    with pytest.raises(RefusedError, match="client 4 signed lists, but is not said to have staye"):
+    with pytest.raises(
+        RefusedError, match="client 4 signed lists, but is not listed as having staye"
+    ):
         client.reveal(certificate(federation, signed))
 
 
@@ -287,17 +289,17 @@ def test_no_lie_about_one_client_opens_both_of_its_secrets(clients: int, collude
     stories: tuple[tuple[list[int], list[int]], ...]
     stories = ((everybody, []), (everybody[:-1], [victim]))
     most_of_both = 0
-    for told in product((0, 1), repeat=victim):
+    for reported in product((0, 1), repeat=victim):
         kinds = [0, 0]
         for story in (0, 1):
-            signers = [k for k in range(victim) if told[k] == story or k < colluders]
+            signers = [k for k in range(victim) if reported[k] == story or k < colluders]
             signers += [victim] * (story == 0)
-            asked = {k: copied(federation, k) for k in signers}
+            requested = {k: copied(federation, k) for k in signers}
             signed = {
                 k: client.certify(lists(federation, *stories[story]))[HEADER:]
-                for k, client in asked.items()
+                for k, client in requested.items()
             }
-            for client in asked.values():
+            for client in requested.values():
                 if len(signers) >= around.threshold:
                     client.reveal(certificate(federation, signed))
                     kinds[story] += 1
@@ -366,7 +368,7 @@ def test_a_client_notices_that_its_own_keys_were_changed_or_left_out() -> None:
         federation.clients[0].share(adverts(federation, {0: real[0]}))
 
 
-@pytest.mark.parametrize("change", ["length", "largest", "threshold", "fewest", "colluders"])
+@pytest.mark.parametrize("change", ["length", "largest", "threshold", "min_clients", "colluders"])
 def test_keys_advertised_for_other_terms_are_refused(change: str) -> None:
     """A server that tells one client other terms than the rest."""
     federation = Federation(5)
@@ -374,7 +376,7 @@ def test_keys_advertised_for_other_terms_are_refused(change: str) -> None:
         "length": {"length": 4},
         "largest": {"largest": 999},
         "threshold": {"around": Neighbourhood.complete(5, 3)},
-        "fewest": {"around": Neighbourhood.complete(5, 1, 5)},
+        "min_clients": {"around": Neighbourhood.complete(5, 1, 5)},
         "colluders": {"around": Neighbourhood.complete(5, 0, 4)},
     }
     other = Federation(
@@ -396,7 +398,7 @@ def test_clients_that_are_told_of_different_keys_cannot_open_each_others_shares(
     boxes = messages.unpack_records(shares[HEADER:], messages.BOX_BYTES, 4)
     federation.clients[1].share(federation.given[1][1])
     delivery = delivery_of(federation, 1, {0: boxes[1], 2: boxes[2], 3: bytes(80)})
-    with pytest.raises(ForgedError, match="in the name of client 0 were not sealed by it"):
+    with pytest.raises(ForgedError, match="in the name of client 0 were not encrypted by it"):
         federation.clients[1].mask(delivery, np.zeros(3, dtype=np.int64))
 
 
@@ -409,7 +411,7 @@ def test_boxes_open_for_the_named_owner_and_holder_only() -> None:
         {0: boxes[0][:-1] + bytes([boxes[0][-1] ^ 1]), 2: boxes[2], 3: boxes[3]},
     ):
         delivery = delivery_of(federation, 1, wrong)
-        with pytest.raises(ForgedError, match="in the name of client 0 were not sealed by it"):
+        with pytest.raises(ForgedError, match="in the name of client 0 were not encrypted by it"):
             federation.clients[1].mask(delivery, np.zeros(3, dtype=np.int64))
     with pytest.raises(UnknownClientError, match="bears the index 0 instead of 1"):
         federation.clients[1].mask(federation.given[2][0], np.zeros(3, dtype=np.int64))
@@ -419,5 +421,5 @@ def test_a_client_whose_shares_have_too_few_holders_sends_nothing() -> None:
     federation = started(4)
     federation.carry(np.zeros((4, 3), dtype=np.int64), rounds=1)
     delivery = delivery_of(federation, 1, {0: boxes_of(federation, 1)[0]})
-    with pytest.raises(TooFewError, match="shares must have at least 3 holders, got 2"):
+    with pytest.raises(TooFewError, match="shares must have at least 3 receivers, got 2"):
         federation.clients[1].mask(delivery, np.zeros(3, dtype=np.int64))

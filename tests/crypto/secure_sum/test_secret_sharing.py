@@ -40,10 +40,10 @@ def power(base: int, exponent: int) -> int:
 def naive_combine(shares: dict[int, int]) -> int:
     """Lagrange's formula at zero, with inverses by Fermat's theorem."""
     terms = []
-    for place, share in shares.items():
+    for index, share in shares.items():
         weight = 1
-        for other in shares.keys() - {place}:
-            weight = times(times(weight, other), power(other ^ place, 2**128 - 2))
+        for other in shares.keys() - {index}:
+            weight = times(times(weight, other), power(other ^ index, 2**128 - 2))
         terms.append(times(share, weight))
     return reduce(xor, terms)
 
@@ -63,7 +63,10 @@ def test_we_open_the_shares_of_pycryptodome() -> None:
     secrets = [os.urandom(16) for _ in range(5)]
     split_by_peer = [Shamir.split(11, 30, secret, ssss=False) for secret in secrets]
     chosen = [np.random.default_rng(k).permutation(30)[:11] for k in range(5)]
-    rows = [[shares[k] for k in kept] for shares, kept in zip(split_by_peer, chosen, strict=True)]
+    rows = [
+        [shares[k] for k in remaining]
+        for shares, remaining in zip(split_by_peer, chosen, strict=True)
+    ]
     points = np.array([[point for point, _ in row] for row in rows])
     shares = np.array([[list(share) for _, share in row] for row in rows], dtype=np.uint8)
     assert [secret.tobytes() for secret in combine(points, shares)] == secrets
@@ -81,8 +84,8 @@ def test_any_shares_give_what_the_naive_formula_gives(
         st.lists(st.integers(0, 2**128 - 1), min_size=len(points), max_size=len(points))
     )
     octets = np.array([list(value.to_bytes(16)) for value in values], dtype=np.uint8)
-    found = combine(np.array([points]), octets[None])[0].tobytes()
-    assert int.from_bytes(found) == naive_combine(dict(zip(points, values, strict=True)))
+    result = combine(np.array([points]), octets[None])[0].tobytes()
+    assert int.from_bytes(result) == naive_combine(dict(zip(points, values, strict=True)))
 
 
 @settings(max_examples=30, deadline=None)
@@ -96,9 +99,9 @@ def test_any_threshold_of_shares_gives_the_secret(
 ) -> None:
     secret = data.draw(st.binary(min_size=16 * blocks, max_size=16 * blocks))
     threshold = data.draw(st.integers(2, len(points)))
-    kept = data.draw(st.permutations(range(len(points))))[:threshold]
+    remaining = data.draw(st.permutations(range(len(points))))[:threshold]
     shares = split(secret, np.array(points), threshold)
-    assert combine(np.array(points)[None, kept], shares[None, kept]).tobytes() == secret
+    assert combine(np.array(points)[None, remaining], shares[None, remaining]).tobytes() == secret
 
 
 def test_one_share_too_few_gives_another_secret() -> None:
@@ -114,7 +117,7 @@ def uniform_bytes(octets: NDArray[Any]) -> float:
 
 
 def test_shares_below_the_threshold_are_uniform_whatever_the_secret() -> None:
-    """Both shares of two out of three holders, and their sum, which a line through zero fixes.
+    """Both shares of two out of three receivers, and their sum, which a line through zero fixes.
 
     Nominal level 1e-8 for each of three tests at 256 expected bytes a cell.
     """

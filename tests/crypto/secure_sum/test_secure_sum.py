@@ -42,7 +42,7 @@ def test_every_pattern_of_dropouts(clients: int, colluders: int, sums: int) -> N
     sent = vectors(clients, 3)
     around = Neighbourhood.complete(clients, colluders)
     tau = certificate_size(clients, colluders)
-    found = 0
+    observed = 0
     for staying in product(range(ROUNDS + 1), repeat=clients):
         federation = Federation(clients, around=around, identities=IDENTITIES[:clients])
         stayed = [index for index in range(clients) if staying[index] >= 3]
@@ -54,8 +54,8 @@ def test_every_pattern_of_dropouts(clients: int, colluders: int, sums: int) -> N
             assert result.clients == tuple(stayed)
             assert result.total.dtype == np.int64
             assert result.total.tolist() == sent[stayed].sum(axis=0).tolist()
-            found += 1
-    assert found == sums
+            observed += 1
+    assert observed == sums
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -64,7 +64,7 @@ def test_any_thirty_of_a_hundred_clients_may_leave_in_any_round(seed: int) -> No
     sent = vectors(clients, 4096)
     staying = np.full(clients, ROUNDS)
     staying[rng.permutation(clients)[:30]] = rng.integers(0, ROUNDS, 30)
-    federation = Federation(clients, 4096, around=Neighbourhood.sparse(clients, dropouts=0.3))
+    federation = Federation(clients, 4096, around=Neighbourhood.of(clients))
     result = federation.sum(sent, staying.tolist())
     assert np.array_equal(result.clients, np.flatnonzero(staying >= 3))
     assert np.array_equal(result.total, sent[staying >= 3].sum(axis=0))
@@ -72,7 +72,7 @@ def test_any_thirty_of_a_hundred_clients_may_leave_in_any_round(seed: int) -> No
 
 def test_a_sparse_graph_of_two_hundred_clients_bears_dropouts() -> None:
     clients, rng = 200, np.random.default_rng(2)
-    around = Neighbourhood.sparse(clients, dropouts=0.1, corrupted=0.1)
+    around = Neighbourhood.of(clients, colluders=20, min_clients=180)
     assert around.degree < clients / 4
     sent = vectors(clients, 64)
     staying = np.full(clients, ROUNDS)
@@ -83,7 +83,7 @@ def test_a_sparse_graph_of_two_hundred_clients_bears_dropouts() -> None:
 
 def test_more_dropouts_than_a_sparse_graph_is_for_give_no_sum() -> None:
     clients = 66
-    around = Neighbourhood.sparse(clients, dropouts=0.05, corrupted=0.05)
+    around = Neighbourhood.of(clients, colluders=4, min_clients=63)
     federation = Federation(clients, 1, around=around)
     federation.carry(vectors(clients, 1), rounds=2)
     with pytest.raises(TooFewError, match="masked of at least 63 clients must come, got 62"):
@@ -230,7 +230,7 @@ AROUND = Neighbourhood.complete(4)
         ({"neighbourhood": Neighbourhood(2, 2, 5, 0)}, "is for more than 4 clients"),
         (
             {"neighbourhood": Neighbourhood(2, 2, 2, 1)},
-            "fewest must be at least 3 of 4 clients of which 1 may collude, got 2",
+            "min_clients must be at least 3 of 4 clients of which 1 may collude, got 2",
         ),
         (
             {"neighbourhood": Neighbourhood(3, 3, 4, 2)},

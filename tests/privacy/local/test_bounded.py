@@ -16,8 +16,8 @@ from scipy.optimize import linprog
 from tacit.privacy.local import bounded
 from tacit.privacy.local.bounded import (
     GridReport,
+    PointMasses,
     SlidingWindow,
-    Spread,
     bit_report,
     tailored_report,
 )
@@ -30,15 +30,15 @@ from tests.privacy.reference import SEEDED_LEVEL, UNSEEDED_LEVEL
 WINDOWS = [(2, 1), (5, 1), (4, 3), (3, 7), (33, 10)]
 
 
-def even(size: int = 200) -> Spread:
+def even(size: int = 200) -> PointMasses:
     points = (np.arange(size) + 0.5) / size
-    return Spread(points, np.full(size, 1 / size))
+    return PointMasses(points, np.full(size, 1 / size))
 
 
-def peaked(size: int = 200) -> Spread:
+def peaked(size: int = 200) -> PointMasses:
     points = (np.arange(size) + 0.5) / size
-    shares = stats.beta.pdf(points, 8, 2)
-    return Spread(points, shares / shares.sum())
+    masses = stats.beta.pdf(points, 8, 2)
+    return PointMasses(points, masses / masses.sum())
 
 
 @dataclass
@@ -96,24 +96,24 @@ def test_every_draw_leads_to_the_report_it_should(epsilon: float, inputs: int, w
     inside, outside = window.weights
     for place in range(inputs):
         reports = window.answers(np.full(window.total, place), Counting())
-        found = np.bincount(reports, minlength=window.outputs)
+        variance = np.bincount(reports, minlength=window.outputs)
         expected = np.full(window.outputs, outside)
         expected[place : place + width] = inside
-        np.testing.assert_array_equal(found, expected)
-        np.testing.assert_allclose(found / window.total, window.probabilities[place], rtol=1e-14)
+        np.testing.assert_array_equal(variance, expected)
+        np.testing.assert_allclose(variance / window.total, window.probabilities[place], rtol=1e-14)
 
 
 def worst_ratio(report: GridReport, numbers: list[float]) -> float:
     """The largest ratio of a report's probability under two numbers, by counting all draws."""
     size = report.window.total
-    found = []
+    variance = []
     for number in numbers:
         counts = np.zeros(report.window.outputs, dtype=np.int64)
         for rounding in range(bounded.ROUNDING):
             reports = report.answers(np.full(size, number), Counting(rounding))
             counts += np.bincount(reports, minlength=counts.size)
-        found.append(counts)
-    table = np.stack(found)
+        variance.append(counts)
+    table = np.stack(variance)
     return float((table.max(axis=0) / table.min(axis=0)).max())
 
 
@@ -141,9 +141,9 @@ def test_two_inputs_and_a_width_of_one_are_randomised_response() -> None:
 def test_reports_come_as_often_as_stated(source: Any, inputs: int, width: int) -> None:
     window, place, size = SlidingWindow(1.0, inputs, width), inputs // 2, 20_000
     reports = window.answers(np.full(size, place), source)
-    found = np.bincount(reports, minlength=window.outputs)
+    variance = np.bincount(reports, minlength=window.outputs)
     level = UNSEEDED_LEVEL if isinstance(source, SystemNoise) else SEEDED_LEVEL
-    assert stats.chisquare(found, size * window.probabilities[place]).pvalue > level
+    assert stats.chisquare(variance, size * window.probabilities[place]).pvalue > level
 
 
 def test_replicates_are_a_leading_axis_and_no_noise_is_survived() -> None:
@@ -172,32 +172,36 @@ def test_values_are_unbiased_at_every_point_of_the_grid(
     np.testing.assert_allclose(means, grid, atol=1e-7)
 
 
-@pytest.mark.parametrize("spread", [even(), peaked()])
-def test_values_have_the_least_variance(spread: Spread) -> None:
+@pytest.mark.parametrize("distribution", [even(), peaked()])
+def test_values_have_the_least_variance(distribution: PointMasses) -> None:
     """Against the reference that solves the conditions of a constrained minimum as they stand."""
     report = GridReport(1.5, np.array([0.0, 0.2, 0.5, 0.8, 1.0]), 3)
-    table, values = report.window.probabilities, report.values(spread)
+    table, values = report.window.probabilities, report.values(distribution)
     rounded = np.zeros(5)
-    for point, share in zip(spread.points, spread.shares, strict=True):
+    for point, mass in zip(distribution.points, distribution.masses, strict=True):
         below = max(k for k in range(4) if report.grid[k] <= point)
         part = (point - report.grid[below]) / (report.grid[below + 1] - report.grid[below])
-        rounded[below : below + 2] += share * np.array([1 - part, part])
+        rounded[below : below + 2] += mass * np.array([1 - part, part])
     weights = rounded @ table
     corner = np.zeros((5, 5))
     system = np.block([[2 * np.diag(weights), table.T], [table, corner]])
-    found = np.linalg.solve(system, np.concatenate([np.zeros(7), report.grid]))[:7]
-    np.testing.assert_allclose(values, found, rtol=1e-9)
+    variance = np.linalg.solve(system, np.concatenate([np.zeros(7), report.grid]))[:7]
+    np.testing.assert_allclose(values, variance, rtol=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 5.0])
-@pytest.mark.parametrize("spread", [even(), peaked()], ids=["even", "peaked"])
-def test_the_mean_and_variance_of_reports_are_as_predicted(epsilon: float, spread: Spread) -> None:
+@pytest.mark.parametrize("distribution", [even(), peaked()], ids=["even", "peaked"])
+def test_the_mean_and_variance_of_reports_are_as_predicted(
+    epsilon: float, distribution: PointMasses
+) -> None:
     """False alarms: 400,000 reports know their variance to 0.6 %, so it misses 3 % with probability
     below 1e-5, as does the mean of the lower or upper half 4.5 standard errors. An epsilon 30 % too
     small or too large is noticed."""
-    report = tailored_report(epsilon, spread)
-    numbers = np.sort(np.random.default_rng(4).choice(spread.points, 400_000, p=spread.shares))
-    values, predicted = report.values(spread), report.variance(spread)
+    report = tailored_report(epsilon, distribution)
+    numbers = np.sort(
+        np.random.default_rng(4).choice(distribution.points, 400_000, p=distribution.masses)
+    )
+    values, predicted = report.values(distribution), report.variance(distribution)
     for told, holds in ((epsilon, True), (epsilon / 1.3, False), (epsilon * 1.3, False)):
         other = GridReport(told, report.grid, report.width)
         errors = values[other.answers(numbers, SimulatedNoise(5))] - numbers
@@ -207,33 +211,33 @@ def test_the_mean_and_variance_of_reports_are_as_predicted(epsilon: float, sprea
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 5.0])
-@pytest.mark.parametrize("spread", [even(100), peaked(100)], ids=["even", "peaked"])
+@pytest.mark.parametrize("distribution", [even(100), peaked(100)], ids=["even", "peaked"])
 def test_the_tailored_report_is_near_the_best_of_all_mechanisms(
-    epsilon: float, spread: Spread
+    epsilon: float, distribution: PointMasses
 ) -> None:
     """Against a linear program over all private mechanisms on a grid of 13 numbers."""
-    found = tailored_report(epsilon, spread).variance(spread)
-    assert found <= bit_report(epsilon).variance(spread) * (1 + 1e-12)
-    assert found <= 1.05 * best_variance(
-        epsilon, GridReport(epsilon, np.linspace(0, 1, 13), 1), spread
+    variance = tailored_report(epsilon, distribution).variance(distribution)
+    assert variance <= bit_report(epsilon).variance(distribution) * (1 + 1e-12)
+    assert variance <= 1.05 * best_variance(
+        epsilon, GridReport(epsilon, np.linspace(0, 1, 13), 1), distribution
     )
 
 
-def best_variance(epsilon: float, coarse: GridReport, spread: Spread) -> float:
+def best_variance(epsilon: float, coarse: GridReport, distribution: PointMasses) -> float:
     """The least variance of unbiased private reports of one of 61 values, rounding included."""
     ratio = np.exp(epsilon)
     reach = max(0.62, 0.56 * (ratio + 1) / (ratio - 1))
-    values, shares = np.linspace(0.5 - reach, 0.5 + reach, 61), coarse._shares(spread)
+    values, masses = np.linspace(0.5 - reach, 0.5 + reach, 61), coarse._grid_masses(distribution)
     inputs, outputs = coarse.grid.size, values.size
     chances = inputs * outputs
-    cost = np.concatenate([np.outer(shares, values**2).ravel(), np.zeros(outputs)])
+    cost = np.concatenate([np.outer(masses, values**2).ravel(), np.zeros(outputs)])
     pick, floor = np.eye(chances), np.tile(np.eye(outputs), (inputs, 1))
     bounds = np.block([[-pick, floor], [pick, -ratio * floor]])
     sums = np.kron(np.eye(inputs), np.stack([np.ones(outputs), values]))
     equal = np.hstack([sums, np.zeros((2 * inputs, outputs))])
     wanted = np.stack([np.ones(inputs), coarse.grid], axis=-1).ravel()
     solved = linprog(cost, bounds, np.zeros(2 * chances), equal, wanted, method="highs")
-    return float(solved.fun - spread.shares @ spread.points**2)
+    return float(solved.fun - distribution.masses @ distribution.points**2)
 
 
 @pytest.mark.parametrize("epsilon", [1.5, 3.0, 5.0])
@@ -251,23 +255,23 @@ def test_a_fine_even_grid_does_at_least_as_well_as_the_piecewise_mechanism(epsil
     assert report.variance(even()) <= affine
 
 
-def affine_variance(report: GridReport, spread: Spread) -> float:
+def affine_variance(report: GridReport, distribution: PointMasses) -> float:
     """The variance when reports stand for evenly spaced values, as in the published mechanism."""
     table, outputs = report.window.probabilities, np.arange(report.window.outputs)
     means = table @ outputs
     slope = means[-1] - means[0]
     values = (outputs - means[0]) / slope
-    shares = report._shares(spread)
-    return float(shares @ table @ values**2 - spread.shares @ spread.points**2)
+    masses = report._grid_masses(distribution)
+    return float(masses @ table @ values**2 - distribution.masses @ distribution.points**2)
 
 
 @pytest.mark.parametrize("numbers", [np.zeros(40), np.repeat([0.0, 1.0], 20), np.full(40, 0.3)])
 def test_equal_numbers_leave_a_grid_that_ascends(numbers: Any) -> None:
-    spread = Spread(numbers, np.full(40, 1 / 40))
-    report = tailored_report(2.0, spread)
+    distribution = PointMasses(numbers, np.full(40, 1 / 40))
+    report = tailored_report(2.0, distribution)
     assert (np.diff(report.grid) > 0).all()
     assert (report.grid[0], report.grid[-1]) == (0.0, 1.0)
-    assert report.variance(spread) > 0
+    assert report.variance(distribution) > 0
 
 
 def test_bad_parameters_are_refused_by_name() -> None:
@@ -283,9 +287,9 @@ def test_bad_parameters_are_refused_by_name() -> None:
 @pytest.mark.parametrize("numbers", [[0.0], [0.0, 0.0, 0.5], [0.25, 0.875, 1.0]], ids=str)
 def test_values_are_unbiased_at_every_epsilon(epsilon: float, numbers: list[float]) -> None:
     """Where many numbers are equal and epsilon is large, some reports almost never come."""
-    spread = Spread(np.array(numbers), np.full(len(numbers), 1 / len(numbers)))
-    grid = tailored_report(epsilon, spread).grid
+    distribution = PointMasses(np.array(numbers), np.full(len(numbers), 1 / len(numbers)))
+    grid = tailored_report(epsilon, distribution).grid
     for width in bounded.WINDOWS:
         report = GridReport(epsilon, grid, width)
-        mean = report.window.probabilities @ report.values(spread)
+        mean = report.window.probabilities @ report.values(distribution)
         np.testing.assert_allclose(mean, grid, atol=1e-5)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.privacy.local.response import flip_probability
 from tacit.privacy.local.unary import (
-    OWN_VARIANCE,
+    SET_BIT_VARIANCE,
     unary_bits,
     unary_counts,
     unary_variance,
@@ -80,11 +80,11 @@ def test_every_answer_costs_at_most_epsilon_and_one_costs_it(size: int, epsilon:
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
 def test_bits_are_set_as_often_as_said(epsilon: float) -> None:
-    """120,000 reports from each source; false alarm 6e-7 a bit.
+    """180,000 reports from each source, bits within six of their errors; false alarm 2e-9 a bit.
 
-    Chances 30 % off are ten standard errors off, so that they are refused as surely.
+    Chances 30 % off are twelve standard errors off, so that they are refused as surely.
     """
-    values = np.repeat([0, 2], 60_000)
+    values = np.repeat([0, 2], 90_000)
     other = flip_probability(epsilon)
     for noise in (SimulatedNoise(5), SystemNoise()):
         bits = unary_bits(values, 3, epsilon, noise)
@@ -92,9 +92,9 @@ def test_bits_are_set_as_often_as_said(epsilon: float) -> None:
             shares = bits[values == value].mean(axis=0)
             for place in range(3):
                 chance = 0.5 if place == value else other
-                error = math.sqrt(chance * (1 - chance) / 60_000)
-                assert abs(shares[place] - chance) < ALARM * error
-                assert abs(shares[place] - 1.3 * chance) > ALARM * error
+                error = math.sqrt(chance * (1 - chance) / 90_000)
+                assert abs(shares[place] - chance) < 6 * error
+                assert abs(shares[place] - 1.3 * chance) > 6 * error
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
@@ -105,7 +105,7 @@ def test_counts_are_unbiased_and_as_wrong_as_said(epsilon: float) -> None:
     assert bits.shape == (4000, 300, 4)
     found = unary_counts(bits.sum(axis=1), 300, epsilon)
     held = np.bincount(values, minlength=4)
-    expected = 300 * unary_variance(epsilon) + held * OWN_VARIANCE
+    expected = 300 * unary_variance(epsilon) + held * SET_BIT_VARIANCE
     assert (np.abs(found.mean(axis=0) - held) < ALARM * np.sqrt(expected / 4000)).all()
     np.testing.assert_allclose(found.var(axis=0), expected, rtol=0.12)
 
@@ -114,7 +114,9 @@ def test_the_held_bits_own_variance_is_seen() -> None:
     """At a large epsilon nothing else is left: halves of binomial bits, doubled."""
     bits = unary_bits(np.zeros(400, dtype=np.int64), 2, 12.0, SimulatedNoise(7, replicates=4000))
     found = unary_counts(bits.sum(axis=1), 400, 12.0)
-    assert found[:, 0].var() == pytest.approx(400 * (OWN_VARIANCE + unary_variance(12.0)), rel=0.12)
+    assert found[:, 0].var() == pytest.approx(
+        400 * (SET_BIT_VARIANCE + unary_variance(12.0)), rel=0.12
+    )
     assert found[:, 1].var() < 1
 
 
@@ -124,7 +126,9 @@ def test_the_variances_are_those_of_the_bits(epsilon: float) -> None:
     q = flip_probability(epsilon)
     other = q * (1 - q) / (0.5 - q) ** 2
     assert unary_variance(epsilon) == pytest.approx(other, rel=1e-6)
-    assert 0.25 / (0.5 - q) ** 2 - other == pytest.approx(OWN_VARIANCE, rel=1e-6, abs=1e-6 * other)
+    assert 0.25 / (0.5 - q) ** 2 - other == pytest.approx(
+        SET_BIT_VARIANCE, rel=1e-6, abs=1e-6 * other
+    )
 
 
 def test_counts_follow_their_formula() -> None:

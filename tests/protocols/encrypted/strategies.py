@@ -14,12 +14,18 @@ from tacit.crypto.homomorphic.bfv import (
     DEGREE,
     PLAIN_MODULI,
     BfvEvaluator,
-    BfvKeyHolder,
+    BfvSecretKey,
     bfv_parameters,
     plaintext,
     random_residues,
 )
-from tacit.crypto.homomorphic.engine import HomomorphicError, context_of, rebadged, seal, stored
+from tacit.crypto.homomorphic.engine import (
+    HomomorphicError,
+    context_of,
+    rebadged,
+    stored,
+    tenseal_api,
+)
 from tacit.data.errors import DataError
 from tacit.protocols.encrypted.bfv import ExactAggregator, ExactParty
 from tacit.protocols.encrypted.checks import RUNS, CheatingError
@@ -44,11 +50,11 @@ ALLOWED = 3e-6
 class KeptParty(ExactParty):
     """A party that keeps its keys, so that it opens many answers quickly."""
 
-    kept: dict[int, BfvKeyHolder] = field(default_factory=dict)
+    kept: dict[int, BfvSecretKey] = field(default_factory=dict)
 
-    def _holder(self, run: int) -> BfvKeyHolder:
+    def _secret_key(self, run: int) -> BfvSecretKey:
         if run not in self.kept:
-            self.kept[run] = super()._holder(run)
+            self.kept[run] = super()._secret_key(run)
         return self.kept[run]
 
 
@@ -126,11 +132,11 @@ def by_hand(
     evaluator: BfvEvaluator, total: Any, run: int, multiplier: int, mask: Any, after: Change
 ) -> bytes:
     """The answer with ``after`` applied to the relinearised square."""
-    work, squared = evaluator._seal, seal().Ciphertext()
+    work, squared = evaluator._evaluator, tenseal_api().Ciphertext()
     work.square(total, squared)
     work.relinearize_inplace(squared, evaluator._relinearisation)
     squared = after(evaluator, squared, run)
-    work.multiply_plain_inplace(squared, seal().Plaintext(f"{multiplier:X}"))
+    work.multiply_plain_inplace(squared, tenseal_api().Plaintext(f"{multiplier:X}"))
     work.add_inplace(squared, total)
     work.add_plain_inplace(squared, plaintext(mask, evaluator.context))
     work.mod_switch_to_next_inplace(squared)
@@ -139,8 +145,8 @@ def by_hand(
 
 def zero(evaluator: BfvEvaluator) -> Any:
     """An encryption of zero, to be changed in place."""
-    made = seal().Ciphertext()
-    evaluator._seal.add(*evaluator._zeros, made)
+    made = tenseal_api().Ciphertext()
+    evaluator._evaluator.add(*evaluator._zeros, made)
     return made
 
 
@@ -152,7 +158,7 @@ def times(polynomial: dict[int, int]) -> Change:
         for place, number in polynomial.items():
             held[place % DEGREE] = number * (1 if place >= 0 else -1) % PLAIN_MODULI[run]
         factor = plaintext(held.astype(np.uint64), evaluator.context)
-        evaluator._seal.multiply_plain_inplace(value, factor)
+        evaluator._evaluator.multiply_plain_inplace(value, factor)
         return value
 
     return change
@@ -162,7 +168,7 @@ def plus(terms: dict[int, int]) -> Change:
     def change(evaluator: BfvEvaluator, value: Any, run: int) -> Any:
         held = np.zeros(DEGREE, dtype=np.uint64)
         held[list(terms)] = list(terms.values())
-        evaluator._seal.add_plain_inplace(value, plaintext(held, evaluator.context))
+        evaluator._evaluator.add_plain_inplace(value, plaintext(held, evaluator.context))
         return value
 
     return change
@@ -205,9 +211,9 @@ def random_answer(room: Room) -> list[bytes]:
     for run in range(RUNS):
         evaluator = room.evaluators[run]
         value = zero(evaluator)
-        evaluator._seal.mod_switch_to_next_inplace(value)
+        evaluator._evaluator.mod_switch_to_next_inplace(value)
         content = random_residues(DEGREE, PLAIN_MODULI[run])
-        evaluator._seal.add_plain_inplace(value, plaintext(content, evaluator.context))
+        evaluator._evaluator.add_plain_inplace(value, plaintext(content, evaluator.context))
         made.append(stored(value))
     return made
 
@@ -215,9 +221,9 @@ def random_answer(room: Room) -> list[bytes]:
 def unrelinearised(room: Room) -> list[bytes]:
     made = []
     for run in range(RUNS):
-        evaluator, squared = room.evaluators[run], seal().Ciphertext()
-        evaluator._seal.square(evaluator.total(room.of(run)), squared)
-        evaluator._seal.mod_switch_to_next_inplace(squared)
+        evaluator, squared = room.evaluators[run], tenseal_api().Ciphertext()
+        evaluator._evaluator.square(evaluator.total(room.of(run)), squared)
+        evaluator._evaluator.mod_switch_to_next_inplace(squared)
         made.append(stored(squared))
     return made
 
@@ -303,7 +309,7 @@ def outcome(room: Room, strategy: Callable[[Room], list[bytes]]) -> str:
     """
     made = strategy(room)
     try:
-        found = room.party.opened(made)
+        found = room.party.decrypted(made)
     except CheatingError as error:
         return "runs disagree" if "runs disagree" in str(error) else "check failed"
     except HomomorphicError:

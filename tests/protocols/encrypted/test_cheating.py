@@ -78,7 +78,7 @@ def test_honest_answers_are_accepted(sessions: list[Room]) -> None:
             answers(room, after=lambda evaluator, value, run: value),
             answers(room, lambda run, room=room: room.of(run)[::-1]),  # type: ignore[misc]
         ):
-            found = room.party.opened(made)
+            found = room.party.decrypted(made)
             assert found.value == pytest.approx(expected, rel=3e-6)
             assert found.half_range == pytest.approx(exact_half_range(), rel=3e-5)
 
@@ -86,6 +86,6 @@ def test_honest_answers_are_accepted(sessions: list[Room]) -> None:
 def test_wrong_numbers_of_answers_and_uploads(sessions: list[Room]) -> None:
     room = sessions[0]
     with pytest.raises(HomomorphicError, match="there are 2 answers, got 1"):
-        room.party.opened(answers(room)[:1])
+        room.party.decrypted(answers(room)[:1])
     with pytest.raises(HomomorphicError, match="every party sends 2 ciphertexts"):
         ExactAggregator(SCHEME, room.keys).answers([upload[:1] for upload in room.uploads])

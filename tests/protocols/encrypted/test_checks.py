@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import replace
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from tacit.protocols.encrypted.checks import (
     CheatingError,
     Checks,
     agreed,
-    guessing_probability,
 )
 from tacit.protocols.encrypted.packing import Counts, cumulative_counts
 from tests.protocols.encrypted.forging import (
@@ -76,19 +76,19 @@ def plain_answer(
     return [int(value % checks.modulus) for value in values]
 
 
-def opened(made: list[tuple[Checks, list[int]]]) -> float:
-    numbers = agreed([checks.opened(values) for checks, values in made])
+def decrypted(made: list[tuple[Checks, list[int]]]) -> float:
+    numbers = agreed([checks.decrypted(values) for checks, values in made])
     return numbers.numerator / (2 * numbers.denominator)
 
 
 def half_range(made: list[tuple[Checks, list[int]]]) -> float:
-    numbers = agreed([checks.opened(values) for checks, values in made])
+    numbers = agreed([checks.decrypted(values) for checks, values in made])
     return numbers.hidden / (2 * numbers.denominator)
 
 
 def test_plain_model_is_the_protocol() -> None:
     made = [(checks, plain_answer(checks, summed(checks))) for checks in secrets()]
-    assert opened(made) == exact_area()
+    assert decrypted(made) == exact_area()
     assert half_range(made) == exact_half_range()
 
 
@@ -102,7 +102,7 @@ def test_one_shared_multiplier_would_let_a_shrunk_half_range_pass() -> None:
 
     forged = [(checks, shrunk(checks)) for checks in secrets(multipliers=(12345,) * 8)]
     assert half_range(forged) == pytest.approx(0.9 * exact_half_range())
-    assert opened(forged) == exact_area()
+    assert decrypted(forged) == exact_area()
     for checks in [secrets() for _ in range(5)]:
         with pytest.raises(CheatingError, match="two runs disagree"):
             half_range([(own, shrunk(own)) for own in checks])
@@ -115,7 +115,7 @@ def test_dropping_any_share_of_a_pair_in_a_cell_makes_the_runs_disagree() -> Non
         factors = np.ones(slots, dtype=object)
         factors[slot] = 0
         made = [(own, plain_answer(own, summed(own), shrunk=factors)) for own in secrets()]
-        found = [own.opened(values) for own, values in made]
+        found = [own.decrypted(values) for own, values in made]
         if found[0] == found[1]:
             assert half_range(made) == exact_half_range()
             kept += 1
@@ -130,11 +130,11 @@ def test_one_shared_multiplier_would_let_a_scaled_numerator_pass() -> None:
         scaled = [11 * numerator, 10 * denominator, 10 * hidden]
         return [*(value % checks.modulus for value in scaled), tag]
 
-    forged = opened([(checks, scaled(checks)) for checks in secrets(multipliers=(12345,) * 8)])
+    forged = decrypted([(checks, scaled(checks)) for checks in secrets(multipliers=(12345,) * 8)])
     assert abs(forged - exact_area()) > 0.05
     for checks in [secrets() for _ in range(5)]:
         with pytest.raises(CheatingError, match="two runs disagree"):
-            opened([(own, scaled(own)) for own in checks])
+            decrypted([(own, scaled(own)) for own in checks])
 
 
 def test_without_permutation_scaled_slots_would_pass() -> None:
@@ -148,7 +148,7 @@ def test_without_permutation_scaled_slots_would_pass() -> None:
             values = plain_answer(own, summed(own), factors=factors)
             values[1:3] = (value * 10 % own.modulus for value in values[1:3])
             made.append((own, values))
-        return opened(made)
+        return decrypted(made)
 
     forged = attempt(secrets(order=np.arange(slots)))
     assert forged == pytest.approx(1.1 * exact_area())
@@ -164,7 +164,7 @@ def test_without_the_tag_a_left_out_party_still_makes_the_runs_disagree() -> Non
             values = plain_answer(own, summed(own, leave_out=party))
             made.append((own, [*values[:3], own.tag]))
         with pytest.raises(CheatingError, match="two runs disagree"):
-            opened(made)
+            decrypted(made)
 
 
 @pytest.mark.parametrize("kind", ["wrapping", "short in the first run", "negative"])
@@ -173,10 +173,10 @@ def test_multipliers_that_wrap_make_the_runs_disagree(kind: str) -> None:
     chosen = {"wrapping": WRAPPING, "negative": -HONEST}.get(kind)
     multiplier = forging_multiplier(PLAIN_MODULI[0]) if chosen is None else chosen
     made = [(own, plain_answer(own, summed(own), multiplier)) for own in secrets()]
-    first = made[0][0].opened(made[0][1])
+    first = made[0][0].decrypted(made[0][1])
     assert (max(first[:2]) < 2**40) == (kind == "short in the first run")
     with pytest.raises(CheatingError, match="two runs disagree"):
-        opened(made)
+        decrypted(made)
 
 
 def test_no_multiplier_takes_both_runs_to_another_small_pair() -> None:
@@ -195,11 +195,11 @@ def test_no_multiplier_takes_both_runs_to_another_small_pair() -> None:
 def test_dropping_any_share_moves_the_numbers_by_the_size_of_the_field() -> None:
     checks = secrets()[0]
     total = summed(checks)
-    honest = checks.opened(plain_answer(checks, total))
+    honest = checks.decrypted(plain_answer(checks, total))
     for slot in range(4 * (THRESHOLDS + 1)):
         factors = np.ones(4 * (THRESHOLDS + 1), dtype=object)
         factors[slot] = 0
-        found = checks.opened(plain_answer(checks, total, factors=factors))
+        found = checks.decrypted(plain_answer(checks, total, factors=factors))
         assert found[1:] == honest[1:]
         if found.numerator != honest.numerator:
             moved = (found.numerator - honest.numerator) % checks.modulus
@@ -216,11 +216,11 @@ def test_masks_sum_to_zero_over_all_and_to_nothing_over_fewer() -> None:
         assert np.count_nonzero(part) == part.size
     for party in range(PARTIES):
         with pytest.raises(CheatingError, match="every party's counts"):
-            checks.opened(plain_answer(checks, summed(checks, leave_out=party)))
+            checks.decrypted(plain_answer(checks, summed(checks, leave_out=party)))
 
 
 def test_content_of_a_party_is_uniform_whatever_it_counts() -> None:
-    """Mean of 138 masked residues as a share of t: sd 0.025; false alarm below 1e-6 each."""
+    """Mean of 138 masked residues as a fraction of t: sd 0.025; false alarm below 1e-6 each."""
     checks = secrets()[0]
     nothing = np.zeros((THRESHOLDS, 1), dtype=np.int64)
     counts = Counts(nothing, nothing, nothing, nothing[0], nothing[0])
@@ -244,6 +244,11 @@ def test_secrets_of_runs_sessions_and_purposes_are_independent() -> None:
     assert not np.array_equal(later.order, first.order)
     assert sorted(first.order) == list(range(first.order.size))
     assert set((first.offsets.sum(axis=-1) % first.modulus).ravel()) == {0}
+
+
+def guessing_probability(thresholds: int, shares: int) -> float:
+    """That an aggregator guesses the slots of a threshold in both runs."""
+    return 1.0 / comb(shares * (thresholds + 1), shares) ** RUNS
 
 
 def test_guessing_probability_is_that_of_the_paper() -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import tacit
+from tacit.arrays import Integers
 from tacit.crypto.homomorphic.bfv import DEGREE
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.identities import Identity, Roster
@@ -30,7 +31,6 @@ from tacit.protocols.encrypted.packing import (
     Numbers,
     Scale,
     below,
-    collisions,
     cumulative_counts,
 )
 from tacit.protocols.encrypted.protocol import EncryptedAUC
@@ -92,7 +92,7 @@ def test_ckks_to_a_millionth() -> None:
 
 @pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
 def test_each_party_on_its_own_gives_the_same(adversary: Any) -> None:
-    """One notebook a party: all that they share travelled sealed, past the aggregator."""
+    """One notebook a party: all that they share travelled encrypted, past the aggregator."""
     data = federation(clients=3)
     protocol = EncryptedAUC(20, adversary, most_records=5000, perturbed=False)
     assert run(data, protocol, chunk=1) == naive_trapezoid(data, 20)
@@ -302,7 +302,7 @@ def test_more_records_than_a_modulus_holds(factor: int, runs: int, perturbed: bo
     uploads = party.uploads(many, [0, 1])
     assert {len(upload) for upload in uploads} == {runs}
     answers = protocol.scheme_aggregator(party.evaluation_keys()).answers(uploads)
-    found, exact = party.opened(answers), naive_trapezoid(data, 20)
+    found, exact = party.decrypted(answers), naive_trapezoid(data, 20)
     assert abs(found.value - exact) < 1e-6 * exact
     assert (found.value == exact) == (not perturbed)
     assert found.half_range == pytest.approx(float(naive_half_range(data, 20)), abs=2e-6)
@@ -333,6 +333,27 @@ def test_settings_outside_their_range() -> None:
     ):
         with pytest.raises(ValueError, match=sentence):
             EncryptedAUC(**options)
+
+
+def crossing(
+    low: Integers, high: Integers, blocks: tuple[Integers, Integers], place: int
+) -> NDArray[np.bool_]:
+    """Which pairs of positions have one in each block and add up to ``place``."""
+    first, second = blocks
+    return np.isin(low, first) & np.isin(high, second) & (low + high == place)
+
+
+def collisions(layout: Layout) -> Integers:
+    """Positions of ``layout.places`` that another product of two used positions reaches."""
+    used = layout.used
+    first, second = np.triu_indices(used.size)
+    low, high = used[first], used[second]
+    numerator, _, hidden, _ = layout.places
+    meant = crossing(low, high, (layout.rising(), layout.falling()), numerator)
+    meant |= crossing(low, high, (layout.falling(), layout.inside()), hidden)
+    meant |= (low == layout.totals[0]) & (high == layout.totals[1])
+    reached = (low + high)[~meant] % DEGREE
+    return np.intersect1d(reached, np.array(layout.places))
 
 
 def test_no_layout_has_collisions() -> None:
@@ -371,7 +392,7 @@ def test_counts_add_up_over_clients() -> None:
 
 
 def _numbers(perturbed: bool, times: int) -> tuple[list[Numbers], int, int]:
-    """What key holders see of many answers to one set of counts, and the true numbers."""
+    """What key owners see of many answers to one set of counts, and the true numbers."""
     data = federation(records=2**16, clients=2)
     scheme = ExactScheme(20, Scale(2**16), False, 4, perturbed)
     party = ExactParty(scheme, os.urandom(32), bytes(16), 2)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import minimize
@@ -22,7 +23,7 @@ from tacit.protocols.fedauc.allocation import (
     influence_allocation,
     influence_centre,
     predicted_variance,
-    release_from,
+    prior_from,
     vague_prior,
 )
 from tacit.protocols.shared.rank_noise import RankNoise
@@ -38,8 +39,8 @@ def naive_variance(low: float, high: float, centre: float, error: float, epsilon
     """Minimise over pivot and share with a general optimiser, from several starts."""
 
     def objective(point: NDArray[Any]) -> float:
-        pivot, share = point[0], 1 / (1 + np.exp(-point[1]))
-        count, rest = 2 / (share * epsilon) ** 2, 2 / ((1 - share) * epsilon) ** 2
+        pivot, fraction = point[0], 1 / (1 + np.exp(-point[1]))
+        count, rest = 2 / (fraction * epsilon) ** 2, 2 / ((1 - fraction) * epsilon) ** 2
         reach = max(abs(high - pivot), abs(low - pivot))
         return float(((pivot - centre) ** 2 + error**2) * count + reach**2 * rest)
 
@@ -47,40 +48,92 @@ def naive_variance(low: float, high: float, centre: float, error: float, epsilon
     return min(minimize(objective, start, method="Nelder-Mead").fun for start in starts)
 
 
-@settings(max_examples=40, deadline=None)
-@given(
+LARGE = 4096
+"""A factor of all ranks, after which half a rank is nothing: pivots are as good as continuous."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One client whose positives' influence has its centre at the rank ``centre``.
+
+    Parameters
+    ----------
+    low, width : its ranks.
+    centre, error : the rank where the influence changes sign, and that rank's standard deviation.
+    epsilon : the budget.
+    """
+
+    low: float
+    width: float
+    centre: float
+    error: float
+    epsilon: float
+
+    def best_variance(self) -> float:
+        """The least variance of any pivot and fraction."""
+        high = self.low + self.width
+        return naive_variance(self.low, high, self.centre, self.error, self.epsilon)
+
+    def allocated(self, scale: int = 1) -> tuple[float, float, float]:
+        """The variance with all ranks times ``scale``, the pivot and the count's fraction."""
+        start, width, error = scale * self.low, scale * self.width, scale * self.error
+        records = 100_000 * scale
+        shift = (records - 1) / 2 - scale * self.centre
+        ranks = (np.array([start + part * width + shift]) for part in (0.0, 1.0, 0.5))
+        low, high, mean = ranks
+        geometry = RankGeometry(records, low, high, mean, np.array([1e30]), np.array([9.0]))
+        noise = RankNoise("laplace", self.epsilon)
+        prior = PriorEstimate(records / 2, 0.5, 0.0, error)
+        chosen = influence_allocation(geometry, noise, prior, rounds=1)
+        weighted, count, _ = predicted_variance(geometry, noise, chosen, (records - 1) / 2)
+        variance = float(weighted[0] + error**2 * count[0]) / scale**2
+        pivot = float(chosen.doubled_pivot[0]) / 2 - shift
+        return variance, pivot / scale, float(chosen.fraction[0])
+
+
+CHOICES = st.builds(
+    Choice,
     low=st.integers(0, 1600).map(lambda doubled: doubled / 2),
     width=st.integers(10, 800).map(lambda doubled: doubled / 2),
     centre=st.integers(200, 1800).map(lambda doubled: doubled / 2),
     error=st.floats(1, 100),
     epsilon=st.floats(0.2, 4),
 )
-def test_the_grid_is_within_two_percent_of_a_general_optimiser(
-    low: float, width: float, centre: float, error: float, epsilon: float
-) -> None:
-    """Doubled ranks are whole numbers; rounding the pivot to one costs the constant term."""
-    records = 100_000
-    middle = np.array([low + width / 2])
-    geometry = RankGeometry(
-        records, np.array([low]), np.array([low + width]), middle, np.array([1e30]), np.array([9.0])
-    )
-    positives = centre + 0.5
-    release = PriorEstimate(records / 2, 0.5, 0.0, error)
-    shifted = RankGeometry(
-        records,
-        geometry.low + records / 2 - positives,
-        geometry.high + records / 2 - positives,
-        geometry.mean + records / 2 - positives,
-        geometry.scatter,
-        geometry.sizes,
-    )
-    noise = RankNoise("laplace", epsilon)
-    chosen = influence_allocation(shifted, noise, release, rounds=1)
-    moved = records / 2 - 0.5
-    found = predicted_variance(shifted, noise, chosen, moved)
-    ours = float(found[0][0] + error**2 * found[1][0])
-    best = naive_variance(low, low + width, centre, error, epsilon)
-    assert ours <= 1.02 * best + 20 / epsilon**2
+NARROW = Choice(low=0.0, width=5.5, centre=100.0, error=27.0, epsilon=1.0)
+"""A client of few ranks far from the centre, where rounding the pivot costs most."""
+
+
+@settings(max_examples=40)
+@example(NARROW)
+@given(CHOICES)
+def test_the_grid_is_within_one_percent_of_a_general_optimiser(choice: Choice) -> None:
+    """The grid's shares are 0.23 apart in log odds, so one is at most 0.115 from the best share s.
+
+    At that distance the variance, in units of its minimum, is
+    ``s**3 / t**2 + (1 - s)**3 / (1 - t)**2`` with t the share tried: at most 1.0100 for every s.
+    Rounding to half a rank adds at most 0.0001 after all ranks are multiplied.
+    """
+    variance, _, _ = choice.allocated(LARGE)
+    assert variance <= 1.0101 * choice.best_variance()
+
+
+@settings(max_examples=40)
+@example(NARROW)
+@given(CHOICES)
+def test_rounding_the_pivot_costs_at_most_a_quarter_rank(choice: Choice) -> None:
+    """It makes the residual's sensitivity r and the distance d to the centre at most 1/4 larger.
+
+    So the variance grows by at most ``(r + 1/4)**2 - r**2`` times the residual's unit variance, and
+    ``(d + 1/4)**2 - d**2`` times the count's.
+    """
+    rounded, _, _ = choice.allocated()
+    _, pivot, share = choice.allocated(LARGE)
+    distance = abs(pivot - choice.centre)
+    reach = max(abs(choice.low + choice.width - pivot), abs(choice.low - pivot))
+    count = 2 / (share * choice.epsilon) ** 2
+    residual = 2 / ((1 - share) * choice.epsilon) ** 2
+    rounding = (reach / 2 + 1 / 16) * residual + (distance / 2 + 1 / 16) * count
+    assert rounded <= 1.0101 * choice.best_variance() + 1.001 * rounding
 
 
 def test_a_known_centre_makes_the_influence_variance_smaller_than_the_adaptive_one() -> None:
@@ -108,31 +161,38 @@ def test_the_first_round_is_free_where_everybody_responds_and_small_elsewhere() 
 def test_a_hopeless_first_round_tells_nothing() -> None:
     geometry = geometry_of(binormal_clients(50, 50, 10))
     noise = RankNoise("laplace", 0.001)
-    release = release_from(
+    prior = prior_from(
         geometry, noise, adaptive_allocation(geometry, noise), np.array(70.0), np.array(0.9)
     )
-    assert release.centre_error == pytest.approx(49.5)
+    assert prior.centre_error == pytest.approx(49.5)
 
 
 def test_the_stated_error_of_the_centre_is_its_spread() -> None:
     """20,000 first rounds: the spread's own error is 0.5 %, so 5 % is ten of them."""
     clients = binormal_clients(4000, 12000, 5)
     geometry, noise = geometry_of(clients), RankNoise("laplace", 0.5)
-    opening = adaptive_allocation(geometry, noise)
+    first_allocation = adaptive_allocation(geometry, noise)
     rng = np.random.default_rng(0)
     truth = exact_auc(clients)
     centre = influence_centre(clients.records, 4000.0, truth)
-    count, rest = noise.count_variance(opening.share), noise.unit_variance(opening.share)
-    reach = np.maximum(geometry.high - opening.doubled_pivot / 2, opening.doubled_pivot / 2)
+    count, rest = (
+        noise.count_variance(first_allocation.fraction),
+        noise.unit_variance(first_allocation.fraction),
+    )
+    reach = np.maximum(
+        geometry.high - first_allocation.doubled_pivot / 2, first_allocation.doubled_pivot / 2
+    )
     first = rng.laplace(scale=np.sqrt(count / 2), size=(20000, 5))
     second = rng.laplace(scale=np.sqrt(rest / 2) * reach, size=(20000, 5))
     positives = 4000.0 + first.sum(-1)
     middle = (clients.records - 1) / 2
     numerator = (truth - 0.5) * 4000.0 * 12000.0
-    numerator = numerator + ((opening.doubled_pivot / 2 - middle) * first + second).sum(-1)
+    numerator = numerator + ((first_allocation.doubled_pivot / 2 - middle) * first + second).sum(-1)
     areas = 0.5 + numerator / (positives * (clients.records - positives))
     observed = np.std(influence_centre(clients.records, positives, areas) - centre)
-    stated = release_from(geometry, noise, opening, np.array(4000.0), np.array(truth)).centre_error
+    stated = prior_from(
+        geometry, noise, first_allocation, np.array(4000.0), np.array(truth)
+    ).centre_error
     assert float(stated) == pytest.approx(observed, rel=0.05)
 
 

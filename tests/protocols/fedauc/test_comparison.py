@@ -145,9 +145,12 @@ def test_records_are_divided_where_the_predicted_variance_is_least(
     offsets = np.array([0, records], dtype=np.int64)
     responding = records_that_respond(Ragged(difference, offsets), noise)
     cut = naive_division(difference.astype(float), noise)
-    drowned = responding.all()
-    assert drowned or np.array_equal(responding, np.abs(difference) > cut)
-    assert not drowned or 9 * noise.count.count_variance(1.0) > (PLAUSIBLE_RATE * records) ** 2
+    noise_exceeds_class = responding.all()
+    assert noise_exceeds_class or np.array_equal(responding, np.abs(difference) > cut)
+    assert (
+        not noise_exceeds_class
+        or 9 * noise.count.count_variance(1.0) > (PLAUSIBLE_RATE * records) ** 2
+    )
 
 
 def test_both_ways_are_taken() -> None:

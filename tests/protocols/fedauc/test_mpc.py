@@ -114,9 +114,9 @@ def test_settings_that_need_ranks_are_refused(settings: dict[str, str], said: st
 
 
 def test_an_earlier_release_is_refused() -> None:
-    release = tacit.evaluate(CLIENTS, FedAUC(8.0), seed=0).release
+    prior = tacit.evaluate(CLIENTS, FedAUC(8.0), seed=0).release
     with pytest.raises(ValueError, match="needs prior=None"):
-        FedAUC(1.0, prior=release, ranks="mpc")
+        FedAUC(1.0, prior=prior, ranks="mpc")
 
 
 def test_settings_left_open_follow_from_who_ranks() -> None:
@@ -138,10 +138,10 @@ def test_sums_before_ranks_are_refused() -> None:
 @pytest.mark.parametrize(
     ("mechanism", "share"), [("laplace", 0.5), ("staircase", 0.0), ("staircase", 1.0)]
 )
-def test_sums_without_the_agreed_noise_are_refused(mechanism: str, share: float) -> None:
+def test_sums_without_the_agreed_noise_are_refused(mechanism: str, fraction: float) -> None:
     state, query = ClientState(), Query(rank_together, HIDDEN, view=View.MPC)
     rank_together.answer(CLIENTS, query, NoNoise(), state)
-    shared = {"noise": RankNoise(mechanism, 1.0), "records": CLIENTS.records, "share": share}
+    shared = {"noise": RankNoise(mechanism, 1.0), "records": CLIENTS.records, "share": fraction}
     sums = Query(noisy_hidden_rank_sums, HIDDEN, shared)
     with pytest.raises(ValueError, match=r"(mechanism|share) must be"):
         sums.step.answer(CLIENTS, sums, NoNoise(), state)

@@ -279,7 +279,7 @@ def test_the_server_cannot_make_a_client_release_an_unprotected_sum() -> None:
     with pytest.raises(ValueError, match="no budget is left"):
         query.step.answer(clients, query, NoNoise(), ClientState())
     shares[:] = 0.0
-    with pytest.raises(ValueError, match="share of the budget must be above 0"):
+    with pytest.raises(ValueError, match="fraction of the budget must be above 0"):
         query.step.answer(clients, query, NoNoise(), ClientState())
 
 
@@ -291,9 +291,9 @@ def test_the_exact_baseline_needs_both_classes() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.floats(0.05, 8.0), st.floats(0.01, 0.99))
-def test_shares_never_add_up_to_more_than_epsilon(epsilon: float, share: float) -> None:
+def test_shares_never_add_up_to_more_than_epsilon(epsilon: float, fraction: float) -> None:
     noise = RankNoise("laplace", epsilon)
-    count, residual = noise.count_variance(share), noise.residual_variance(np.array(7), share)
+    count, residual = noise.count_variance(fraction), noise.residual_variance(np.array(7), fraction)
     spent = math.sqrt(2 / count) + 7 * math.sqrt(2 / residual)
     assert spent == pytest.approx(epsilon, rel=1e-9)
 

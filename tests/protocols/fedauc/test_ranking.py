@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tacit.crypto.summands import held, summands_of
+from tacit.crypto.summands import known_summands, summands_of
 from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.protocols.fedauc.ranking import mid_ranks_of, rank_keys, ranking
 from tests.running.mpc.threads import ThreadedParties
@@ -56,7 +56,7 @@ def test_shares_of_positions_add_up(parties: int) -> None:
         lambda run, rank: run.evaluated(
             ("ranks",),
             ranking([11, 14], run.arrays),
-            [[parts[place] for place in held(rank, parties)]],
+            [[parts[place] for place in known_summands(rank, parties)]],
         )
     )
     positions = sum(shares).view(np.int64)

@@ -21,8 +21,8 @@ from tacit.privacy.sampling.noise import NoNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, View
 from tacit.protocols.fedauc.comparison import noisy_difference_sums
 from tacit.protocols.fedauc.mpc import noisy_hidden_rank_sums, rank_together
-from tacit.protocols.fedauc.protocol import noisy_rank_sums
 from tacit.protocols.fedauc.requests import MAX_RECORDS
+from tacit.protocols.fedauc.steps import noisy_rank_sums
 from tacit.protocols.fedauc.sums import check_sums, largest_distance
 from tacit.protocols.shared.rank_noise import PURE_MECHANISMS, ROUNDED_SUMS, WHOLE_SUMS, RankNoise
 

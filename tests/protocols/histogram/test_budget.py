@@ -17,11 +17,11 @@ from tacit.protocols.histogram.budget import (
     AIMS,
     CHOICE_UNITS,
     LOCAL_HEIGHTS,
-    MIN_SHARE,
+    MIN_LEVEL_FRACTION,
     Aim,
     epsilon_by_level,
     local_height,
-    record_shares,
+    record_units,
 )
 
 Floats = NDArray[np.float64]
@@ -72,7 +72,9 @@ def test_shares_add_up_to_epsilon(
     assert math.fsum(parts) == pytest.approx(epsilon, rel=1e-12)
     assert parts[0] == 0
     assert parts[-1] > 0
-    assert all(part == 0 or part >= MIN_SHARE * epsilon * (1 - 1e-3) for part in parts[:-1])
+    assert all(
+        part == 0 or part >= MIN_LEVEL_FRACTION * epsilon * (1 - 1e-3) for part in parts[:-1]
+    )
     if aim == "all":
         assert parts[1:] == pytest.approx([epsilon / (height + 1)] * (height + 1))
 
@@ -129,7 +131,7 @@ def test_no_shift_between_two_levels_serves_the_area_better() -> None:
 @pytest.mark.parametrize("aim", AIMS)
 @pytest.mark.parametrize("height", [1, 2, 3, 10, 24])
 def test_records_are_dealt_out_whole(aim: Aim, height: int) -> None:
-    shares = record_shares(height, aim)
+    shares = record_units(height, aim)
     assert len(shares) == height
     assert sum(shares) == CHOICE_UNITS
     assert min(shares) > 0

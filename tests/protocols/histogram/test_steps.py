@@ -26,10 +26,10 @@ from tacit.protocols.histogram import steps as tree_steps
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.histogram.steps import (
     RANK_UNITS,
-    places_of,
+    leaves_of,
+    noise_fraction,
     report_bytes,
     set_bits,
-    share_of_noise,
     summed_ranks,
     summed_trees,
     unary_reports,
@@ -225,7 +225,7 @@ class TestTheCostOfRanks:
     def test_sums_are_those_of_the_ranks(self) -> None:
         clients, ranks = hospital(), np.arange(2 * CELLS) * 50 - 700
         expected = np.zeros(2, dtype=np.int64)
-        for leaf in places_of(clients, HEIGHT).tolist():
+        for leaf in leaves_of(clients, HEIGHT).tolist():
             expected[leaf // CELLS] += ranks[leaf]
         reply = answer(rank_query(SPLIT["two-rounds"], ranks), clients, NoNoise())
         np.testing.assert_array_equal(values_of(reply["sums"]), expected)
@@ -264,14 +264,14 @@ class TestSharesOfNoise:
     @pytest.mark.parametrize("sizes", [(10,), (1,) * 10, (3, 3, 4), (9, 1)])
     @pytest.mark.parametrize("dropouts", [0.0, 0.25, 0.5])
     def test_shares_of_batches_add_up(self, sizes: tuple[int, ...], dropouts: float) -> None:
-        shares = [share_of_noise(size, 10, dropouts) for size in sizes]
+        shares = [noise_fraction(size, 10, dropouts) for size in sizes]
         assert sum(shares) == Fraction(10, math.ceil(10 * (1 - dropouts)))
 
     @pytest.mark.parametrize(("asked", "dropouts"), [(10, 0.1), (7, 0.3), (1000, 0.29), (3, 0.9)])
     def test_enough_is_left_when_that_many_vanish(self, asked: int, dropouts: float) -> None:
         left = asked - math.floor(Fraction(str(dropouts)) * asked)
-        assert share_of_noise(left, asked, dropouts) >= 1
-        assert left == 1 or share_of_noise(left - 1, asked, dropouts) < 1
+        assert noise_fraction(left, asked, dropouts) >= 1
+        assert left == 1 or noise_fraction(left - 1, asked, dropouts) < 1
 
     @pytest.mark.parametrize("name", ["record", "two-rounds"])
     def test_a_step_draws_the_share_of_its_clients(self, name: str) -> None:
@@ -326,19 +326,19 @@ class TestWhatIsSent:
         reply = answer(tree_query(SAMPLED["record"]), hospital(), Recorder(levels))
         for level in (2, 3, 4):
             mine = np.flatnonzero(np.array(levels) == level - 2)
-            leaves = places_of(hospital(), HEIGHT)[mine]
+            leaves = leaves_of(hospital(), HEIGHT)[mine]
             expected = np.bincount(leaves >> (HEIGHT + 1 - level), minlength=1 << level)
             np.testing.assert_array_equal(values_of(reply[f"level-{level}"]), expected)
 
     def test_scores_at_the_ends_have_a_cell(self) -> None:
         clients = Clients.from_arrays([0.0, 1.0, np.nextafter(1.0, 0.0), 0.5], [1, 1, 0, 0])
-        assert places_of(clients, 3).tolist() == [0, 7, 15, 12]
+        assert leaves_of(clients, 3).tolist() == [0, 7, 15, 12]
 
     @pytest.mark.parametrize("bad", [-1e-9, 1.5, -3.0])
     def test_scores_outside_the_range_are_refused(self, bad: float) -> None:
         clients = Clients.from_arrays([0.5, 0.2, bad, 0.3], [0, 1, 1, 0], ["a", "b", "b", "b"])
         with pytest.raises(DataError, match=rf"got {bad} in b, row 2.*--rescale") as refused:
-            places_of(clients, 3)
+            leaves_of(clients, 3)
         assert "never by the data's own minimum and maximum" in str(refused.value)
 
     def test_levels_say_nothing_of_what_records_hold(self) -> None:

@@ -1,4 +1,4 @@
-"""TwoRoundAUC: its exact guarantee, who speaks when, its errors, and what it refuses."""
+"""TwoRoundAUC: its guarantee, the round in which a record reports, its errors, and its refusals."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from tacit.privacy.mechanisms.choices import UniformIntegers
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import Query, Reply, stack
-from tacit.protocols.two_round.estimate import _second_order, hidden_error
+from tacit.protocols.two_round.estimate import _second_order, cell_bias
 from tacit.protocols.two_round.first_round import (
     CELLS,
-    Opening,
+    FirstRound,
     ScoreModel,
-    likely_shares,
-    opening_places,
-    pace_of,
+    acceleration_of,
+    estimated_masses,
+    first_round_slots,
     report_variance,
 )
 from tacit.protocols.two_round.protocol import (
-    NOTE,
+    TURNS_NOTE,
     Turns,
     TwoRoundAUC,
     draw_turns,
@@ -54,10 +54,10 @@ def singles(positives: int, negatives: int, area: float = 0.8, seed: int = 5) ->
     return Clients(scores, labels, np.arange(scores.size + 1))
 
 
-def smooth_model(seed: int = 0, positive_share: float = 0.4) -> ScoreModel:
+def smooth_model(seed: int = 0, positive_fraction: float = 0.4) -> ScoreModel:
     rng = np.random.default_rng(seed)
-    shares = rng.dirichlet(np.full(CELLS, 5.0), 2)
-    return ScoreModel(np.array(positive_share), shares[0], shares[1])
+    masses = rng.dirichlet(np.full(CELLS, 5.0), 2)
+    return ScoreModel(np.array(positive_fraction), masses[0], masses[1])
 
 
 @dataclass
@@ -81,10 +81,10 @@ RECORDS = [(score, label) for score in (0.0, 0.013, 0.4, 0.41, 0.99, 1.0) for la
 
 
 def query_of(step: Any, protocol: TwoRoundAUC, size: int, shared: dict[str, Any]) -> Query:
-    """A query in which all records of one client speak."""
+    """A query in which all records of one client report."""
     first = 256 if step is report_cells else 0
-    one = Clients.from_arrays(np.full(size, 0.5), np.zeros(size))
-    turns = one.ragged(np.full(size, 7, dtype=np.uint8))
+    client = Clients.from_arrays(np.full(size, 0.5), np.zeros(size))
+    turns = client.ragged(np.full(size, 7, dtype=np.uint8))
     return Query(step, protocol, {"first": first} | shared, {"turns": turns})
 
 
@@ -93,7 +93,7 @@ def drawn(clients: Clients, query: Query) -> ClientState:
     turns, state = query.per_client["turns"], ClientState()
     assert isinstance(turns, Ragged)
     rounds, first = int(query.step is report_influences), query.broadcast["first"]
-    state.keep(NOTE, Turns.of(clients, turns.values, rounds, first))
+    state.keep(TURNS_NOTE, Turns.of(clients, turns.values, rounds, first))
     return state
 
 
@@ -112,7 +112,7 @@ def worst_ratio(
             sent = step.answer(clients, query, Counting(rounding), drawn(clients, query))["reports"]
             table[row] += np.bincount(sent.values, minlength=window.outputs)
     if protocol.labels == "public" and step is report_cells:
-        assert (table[0::2] == table[1::2]).all(), "a report on the score tells the label"
+        assert (table[0::2] == table[1::2]).all(), "a report on the score reveals the label"
     return float((table.max(axis=0) / table.min(axis=0)).max())
 
 
@@ -132,11 +132,11 @@ def test_the_first_round_costs_epsilon_exactly(
     """For any two records; tight, and an epsilon 30 % too large is noticed."""
     monkeypatch.setattr(bounded, "GRAIN", 20)
     monkeypatch.setattr(bounded, "ROUNDING", 1)
-    for told, holds in ((epsilon, True), (1.3 * epsilon, False)):
-        protocol = TwoRoundAUC(told, labels)
-        worst = math.log(worst_ratio(report_cells, protocol, protocol.opening.window, {}))
+    for claimed, holds in ((epsilon, True), (1.3 * epsilon, False)):
+        protocol = TwoRoundAUC(claimed, labels)
+        worst = math.log(worst_ratio(report_cells, protocol, protocol.first_round.window, {}))
         assert (worst <= epsilon) is holds
-        assert worst > 0.85 * told
+        assert worst > 0.85 * claimed
 
 
 @BOTH
@@ -150,15 +150,15 @@ def test_the_second_round_costs_epsilon_whatever_was_published(
     knots, grid = HOSTILE[published]
     grid = np.linspace(0, 1, 9) if grid is None else grid
     shared = {"knots": knots, "grid": grid, "width": 3}
-    for told, holds in ((1.0, True), (1.3, False)):
-        window = SlidingWindow(told, grid.size, 3)
-        worst = worst_ratio(report_influences, TwoRoundAUC(told, labels), window, shared)
+    for claimed, holds in ((1.0, True), (1.3, False)):
+        window = SlidingWindow(claimed, grid.size, 3)
+        worst = worst_ratio(report_influences, TwoRoundAUC(claimed, labels), window, shared)
         assert (math.log(worst) <= 1.0) is holds
-        assert math.log(worst) <= told
+        assert math.log(worst) <= claimed
 
 
 @BOTH
-def test_every_record_speaks_once_and_spends_epsilon(labels: Any) -> None:
+def test_every_record_reports_once_and_spends_epsilon(labels: Any) -> None:
     clients = binormal_clients(300, 500, 40)
     protocol = TwoRoundAUC(2.0, labels)
     conversation, noise, state = (
@@ -166,7 +166,7 @@ def test_every_record_speaks_once_and_spends_epsilon(labels: Any) -> None:
         SimulatedNoise(1),
         ClientState(),
     )
-    query, spoken = next(conversation), np.zeros(clients.records, dtype=np.int64)
+    query, reports_sent = next(conversation), np.zeros(clients.records, dtype=np.int64)
     for _ in range(3):
         cost = query.step.cost(clients, query, state)
         reply = query.step.answer(clients, query, noise, state)
@@ -174,23 +174,23 @@ def test_every_record_speaks_once_and_spends_epsilon(labels: Any) -> None:
             assert cost == NOTHING
         else:
             assert cost == protocol.guarantee
-            speaking = query.step.participates(clients, query)
-            spoken += speaking
-            own = clients.ragged(speaking.astype(np.int64)).sum()
-            np.testing.assert_array_equal(reply["reports"].sizes, own)  # type: ignore[union-attr]
+            reporting = query.step.participates(clients, query)
+            reports_sent += reporting
+            client_reports = clients.ragged(reporting.astype(np.int64)).sum()
+            np.testing.assert_array_equal(reply["reports"].sizes, client_reports)  # type: ignore[union-attr]
         try:
             query = conversation.send(reply)
         except StopIteration as end:
-            found = end.value
-    assert (spoken == 1).all()
-    assert 0 < found.value < 1
+            result = end.value
+    assert (reports_sent == 1).all()
+    assert 0 < result.value < 1
     assert simulate(clients, protocol, SimulatedNoise(1)).spent == protocol.guarantee
     assert protocol.guarantee.adjacency is (
         Adjacency.REPLACE if labels == "private" else Adjacency.SCORE
     )
 
 
-def test_a_client_without_a_speaking_record_spends_nothing() -> None:
+def test_a_client_without_a_reporting_record_spends_nothing() -> None:
     clients = singles(3, 3)
     turns = clients.ragged(np.array([0, 200, 200, 200, 200, 200], dtype=np.uint8))
     query = Query(report_cells, TwoRoundAUC(1.0), {"first": 10}, {"turns": turns})
@@ -201,46 +201,46 @@ def test_a_client_without_a_speaking_record_spends_nothing() -> None:
     assert costs == [TwoRoundAUC(1.0).guarantee, *[NOTHING] * 5]
 
 
-def opened(state: ClientState) -> tuple[Clients, Query]:
+def with_turns(state: ClientState) -> tuple[Clients, Query]:
     """A client that drew its turns, and the query that names them."""
     clients, protocol = binormal_clients(20, 20, 1), TwoRoundAUC(1.0)
     reply = draw_turns.answer(clients, Query(draw_turns, protocol), SimulatedNoise(2), state)
     return clients, Query(report_cells, protocol, {"first": 100}, {"turns": reply["turns"]})
 
 
-def test_no_server_makes_a_record_speak_twice_or_out_of_turn() -> None:
+def test_no_server_makes_a_record_report_twice_or_out_of_turn() -> None:
     state = ClientState()
-    clients, query = opened(state)
+    clients, query = with_turns(state)
     plan = {"knots": HOSTILE["plain"][0], "grid": np.linspace(0, 1, 5), "width": 2}
     late = Query(report_influences, query.protocol, dict(query.broadcast) | plan, query.per_client)
     moved = Query(report_influences, query.protocol, {"first": 50} | plan, query.per_client)
     others = {"turns": clients.ragged(np.zeros(40, dtype=np.uint8))}
-    with pytest.raises(DataError, match="speaks once"):
+    with pytest.raises(DataError, match="reports once"):
         report_influences.answer(clients, late, SimulatedNoise(3), state)
-    with pytest.raises(DataError, match="speaks once"):
+    with pytest.raises(DataError, match="reports once"):
         swapped = Query(report_cells, query.protocol, query.broadcast, others)
         report_cells.answer(clients, swapped, SimulatedNoise(3), state)
     report_cells.answer(clients, query, SimulatedNoise(3), state)
-    with pytest.raises(DataError, match="speaks once"):
+    with pytest.raises(DataError, match="reports once"):
         report_cells.answer(clients, query, SimulatedNoise(3), state)
-    with pytest.raises(DataError, match="speaks once"):
+    with pytest.raises(DataError, match="reports once"):
         report_influences.answer(clients, moved, SimulatedNoise(3), state)
     report_influences.answer(clients, late, SimulatedNoise(3), state)
-    with pytest.raises(DataError, match="speaks once"):
+    with pytest.raises(DataError, match="reports once"):
         report_influences.answer(clients, late, SimulatedNoise(3), state)
 
 
-def test_no_server_decides_who_speaks_first() -> None:
-    clients, query = opened(ClientState())
-    with pytest.raises(DataError, match="turns were never drawn"):
+def test_no_server_decides_which_records_report_first() -> None:
+    clients, query = with_turns(ClientState())
+    with pytest.raises(DataError, match="this client drew none"):
         report_cells.answer(clients, query, SimulatedNoise(3), ClientState())
 
 
 @pytest.mark.parametrize("change", ["order", "score", "label"])
-def test_records_that_changed_places_between_rounds_do_not_speak_twice(change: str) -> None:
-    """A turn belongs to a record by its place."""
+def test_records_that_changed_positions_between_rounds_do_not_report_twice(change: str) -> None:
+    """A turn belongs to a record by its position."""
     state = ClientState()
-    clients, query = opened(state)
+    clients, query = with_turns(state)
     report_cells.answer(clients, query, SimulatedNoise(3), state)
     scores, labels = clients.scores.copy(), clients.labels.copy()
     if change == "order":
@@ -260,10 +260,10 @@ def test_records_that_changed_places_between_rounds_do_not_speak_twice(change: s
 def test_the_digest_of_an_order_needs_its_key() -> None:
     clients = binormal_clients(20, 20, 4)
     turns = np.zeros(40, dtype=np.uint8)
-    one, other = (Turns.of(clients, turns) for _ in range(2))
-    assert one.key != other.key
-    assert one.order != other.order
-    assert order_of(clients, one.key) == one.order
+    first, second = (Turns.of(clients, turns) for _ in range(2))
+    assert first.key != second.key
+    assert first.order != second.order
+    assert order_of(clients, first.key) == first.order
 
 
 def test_a_memory_serves_several_evaluations() -> None:
@@ -285,7 +285,7 @@ def test_batches_chunks_and_replicates_agree(labels: Any) -> None:
 
 @BOTH
 def test_a_batch_answers_as_its_clients_one_at_a_time(labels: Any) -> None:
-    """In the second round too, which nobody reaches without noise."""
+    """In the second round too, which no conversation reaches without noise."""
     clients, protocol = binormal_clients(20, 30, 7), TwoRoundAUC(1.0, labels)
     turns = clients.ragged(np.arange(50, dtype=np.uint8))
     plan = {"knots": HOSTILE["plain"][0], "grid": np.linspace(0, 1, 9), "width": 3}
@@ -293,8 +293,8 @@ def test_a_batch_answers_as_its_clients_one_at_a_time(labels: Any) -> None:
         query = Query(step, protocol, {"first": 25} | plan, {"turns": turns})
         whole = step.answer(clients, query, NoNoise(), drawn(clients, query))
         parts: list[Reply] = [
-            step.answer(own, part, NoNoise(), drawn(own, part))
-            for own, part in ((clients.part(k, k + 1), query.part(k, k + 1)) for k in range(7))
+            step.answer(client, part, NoNoise(), drawn(client, part))
+            for client, part in ((clients.part(k, k + 1), query.part(k, k + 1)) for k in range(7))
         ]
         joined: Any = stack(parts)["reports"]
         np.testing.assert_array_equal(joined.values, whole["reports"].values)  # type: ignore[union-attr]
@@ -306,63 +306,65 @@ def test_a_batch_answers_as_its_clients_one_at_a_time(labels: Any) -> None:
     seed=st.integers(0, 1000),
     rows=st.integers(1, 3),
     inputs=st.integers(2, 6),
-    pace=st.sampled_from([1.0, 2.0]),
+    acceleration=st.sampled_from([1.0, 2.0]),
 )
-def test_likely_shares_are_shares_and_follow_the_reference(
-    seed: int, rows: int, inputs: int, pace: float
+def test_masses_sum_to_one_and_follow_the_reference(
+    seed: int, rows: int, inputs: int, acceleration: float
 ) -> None:
     rng = np.random.default_rng(seed)
     table = SlidingWindow(1.0, inputs, 2).probabilities
     counts = rng.integers(0, 400, (rows, inputs + 1))
-    found = likely_shares(counts, table, pace)
-    np.testing.assert_allclose(found.sum(axis=-1), 1.0)
-    for own, shares in zip(counts, found, strict=True):
+    estimated = estimated_masses(counts, table, acceleration)
+    np.testing.assert_allclose(estimated.sum(axis=-1), 1.0)
+    for row, masses in zip(counts, estimated, strict=True):
         np.testing.assert_allclose(
-            shares, slow_shares(own.tolist(), table, pace), rtol=1e-8, atol=1e-12
+            masses, slow_masses(row.tolist(), table, acceleration), rtol=1e-8, atol=1e-12
         )
 
 
-def slow_shares(counts: list[int], table: Any, pace: float) -> Any:
+def slow_masses(counts: list[int], table: Any, acceleration: float) -> Any:
     """Expectation and maximisation record by record, until a step gains less than 0.1."""
-    shares, last = np.full(table.shape[0], 1 / table.shape[0]), -math.inf
+    masses, last = np.full(table.shape[0], 1 / table.shape[0]), -math.inf
     if not sum(counts):
-        return shares
+        return masses
     while True:
-        reached = sum(n * math.log(shares @ table[:, o]) for o, n in enumerate(counts))
+        reached = sum(n * math.log(masses @ table[:, o]) for o, n in enumerate(counts))
         if reached - last < 0.1:
-            return shares
-        last, heard = reached, np.zeros_like(shares)
+            return masses
+        last, ratios = reached, np.zeros_like(masses)
         for output, times in enumerate(counts):
-            heard += times / sum(counts) * table[:, output] / (shares @ table[:, output])
-        shares = shares * heard ** max(1.0, min(pace, 1.0 / np.abs(np.log(heard)).max()))
-        shares = shares / shares.sum()
+            ratios += times / sum(counts) * table[:, output] / (masses @ table[:, output])
+        masses = masses * ratios ** max(1.0, min(acceleration, 1.0 / np.abs(np.log(ratios)).max()))
+        masses = masses / masses.sum()
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("private", [False, True])
-def test_the_pace_stays_below_what_diverges_and_never_loses(epsilon: float, private: bool) -> None:
-    """From equal shares, and from shares that all lie at the two ends, likelihood only rises."""
-    opening = Opening(epsilon, private)
-    table, pace = opening._table, pace_of(opening._table)
+def test_the_acceleration_stays_below_what_diverges_and_never_loses(
+    epsilon: float, private: bool
+) -> None:
+    """From equal masses, and from masses that all lie at the two ends, likelihood only rises."""
+    first_round = FirstRound(epsilon, private)
+    table, acceleration = first_round._table, acceleration_of(first_round._table)
     ends = np.zeros(table.shape[0])
     ends[[0, -1]] = 0.5
     for truth in (np.full(table.shape[0], 1 / table.shape[0]), ends):
         counts = np.rint(1e7 * truth @ table)
-        shares, last = np.full(table.shape[0], 1 / table.shape[0]), -math.inf
+        masses, last = np.full(table.shape[0], 1 / table.shape[0]), -math.inf
         for _ in range(60):
-            reached = float(counts @ np.log(shares @ table))
+            reached = float(counts @ np.log(masses @ table))
             assert reached >= last - 1e-6
             last = reached
-            shares = shares * ((counts / counts.sum() / (shares @ table)) @ table.T) ** pace
-            shares = shares / shares.sum()
+            masses = masses * ((counts / counts.sum() / (masses @ table)) @ table.T) ** acceleration
+            masses = masses / masses.sum()
 
 
-def test_the_area_of_cells_is_the_auc_of_records_spread_evenly_over_them() -> None:
+def test_the_area_of_cells_is_the_auc_of_records_uniform_within_them() -> None:
     model = smooth_model()
     parts = 50
-    fine = [np.repeat(own / parts, parts) for own in (model.positives, model.negatives)]
+    fine = [np.repeat(cells / parts, parts) for cells in (model.positives, model.negatives)]
     won = sum(
-        mine * (fine[1][:k].sum() + fine[1][k] / 2) for k, mine in enumerate(fine[0].tolist())
+        mass * (fine[1][:k].sum() + fine[1][k] / 2) for k, mass in enumerate(fine[0].tolist())
     )
     assert float(model.area) == pytest.approx(won, abs=1e-12)
 
@@ -374,14 +376,14 @@ def exact_conclusion(model: ScoreModel, truth: ScoreModel, private: bool) -> flo
     parts, edges = 400, np.arange(CELLS + 1) / CELLS
     scores = (np.arange(CELLS * parts) + 0.5) / (CELLS * parts)
     counts = []
-    for label, own in enumerate((truth.negatives, truth.positives)):
+    for label, cells in enumerate((truth.negatives, truth.positives)):
         numbers = np.interp(scores, edges, plan.knots[label])
-        shares = np.repeat(own / parts, parts)
-        rounded = plan.report._shares(bounded.Spread(numbers, shares))
+        masses = np.repeat(cells / parts, parts)
+        rounded = plan.report._grid_masses(bounded.PointMasses(numbers, masses))
         counts.append(rounded @ plan.report.window.probabilities)
     if private:
-        ours = float(truth.positive_share)
-        counts = [(1 - ours) * counts[0] + ours * counts[1]]
+        positive = float(truth.positive_fraction)
+        counts = [(1 - positive) * counts[0] + positive * counts[1]]
     return plan.conclude(np.stack(counts) * records.T).value
 
 
@@ -392,12 +394,13 @@ def test_what_an_exact_second_round_leaves_is_the_second_order(private: bool) ->
     errors = []
     for part in (0.0, 0.05, 0.1):
         model = ScoreModel(
-            truth.positive_share + private * part * (other.positive_share - truth.positive_share),
+            truth.positive_fraction
+            + private * part * (other.positive_fraction - truth.positive_fraction),
             truth.negatives + part * (other.negatives - truth.negatives),
             truth.positives + part * (other.positives - truth.positives),
         )
         error = exact_conclusion(model, truth, private) - float(truth.area)
-        stated = float(_second_order(model, truth, Opening(1.0, private)))
+        stated = float(_second_order(model, truth, FirstRound(1.0, private)))
         assert error == pytest.approx(stated, abs=1e-7)
         errors.append(error)
     assert errors[0] == pytest.approx(0.0, abs=1e-7)
@@ -406,13 +409,13 @@ def test_what_an_exact_second_round_leaves_is_the_second_order(private: bool) ->
 
 @pytest.mark.parametrize("private", [False, True])
 def test_numbers_lie_in_the_unit_interval_for_any_class_shares(private: bool) -> None:
-    for share in (1e-6, 0.03, 0.5, 0.97):
+    for fraction in (1e-6, 0.03, 0.5, 0.97):
         sizes = np.full((2, 1 if private else 2), 100)
-        plan = Influence(smooth_model(3, share), 1.0, private, False, sizes)
+        plan = Influence(smooth_model(3, fraction), 1.0, private, False, sizes)
         assert plan.knots.min() >= 0
         assert plan.knots.max() <= 1
-        assert sum(float(spread.shares.sum()) for spread in plan.spreads) == pytest.approx(
-            len(plan.spreads)
+        assert sum(float(numbers.masses.sum()) for numbers in plan.distributions) == pytest.approx(
+            len(plan.distributions)
         )
 
 
@@ -420,20 +423,22 @@ def test_the_first_rounds_share_is_near_the_best_of_the_planned_variance() -> No
     for epsilon, records in ((0.5, 20_000), (1.0, 458_407), (5.0, 3000)):
         variance = 4 * report_variance(epsilon)
 
-        def planned(places: int, variance: float = variance, records: int = records) -> float:
-            share = places / 256
-            return variance / records / (1 - share) + (10 * variance / (share * records)) ** 2
+        def planned(slots: int, variance: float = variance, records: int = records) -> float:
+            fraction = slots / 256
+            return variance / records / (1 - fraction) + (10 * variance / (fraction * records)) ** 2
 
-        best = min(planned(places) for places in range(1, 129))
-        assert planned(opening_places(epsilon, records, True)) < 1.1 * best
+        best = min(planned(slots) for slots in range(1, 129))
+        assert planned(first_round_slots(epsilon, records, True)) < 1.1 * best
 
 
 def test_hidden_error_is_small_for_smooth_scores_and_large_for_crowded_ones() -> None:
     edges = np.linspace(0, 1, CELLS + 1)
     smooth = ScoreModel(np.array(0.5), np.diff(1 - (1 - edges) ** 2), np.diff(edges**2))
-    one = np.eye(CELLS)[3]
-    assert hidden_error(smooth) < 1e-6
-    assert hidden_error(ScoreModel(np.array(0.5), one, one)) == pytest.approx(math.sqrt(1 / 12))
+    crowded = np.eye(CELLS)[3]
+    assert cell_bias(smooth) < 1e-6
+    assert cell_bias(ScoreModel(np.array(0.5), crowded, crowded)) == pytest.approx(
+        math.sqrt(1 / 12)
+    )
 
 
 STUDIES = {
@@ -445,15 +450,19 @@ STUDIES = {
 
 @pytest.mark.parametrize(("labels", "epsilon"), list(STUDIES))
 def test_predicted_errors_and_intervals_hold(labels: Any, epsilon: float) -> None:
-    """Spread and coverage of 100 runs: the one's own error is 7 %, the other's 2.2 %, so a correct
+    """Errors and coverage of 100 runs, which err by 7 % and by 2.2 % themselves: a correct
     protocol misses a bound with probability below 2 %. The last case has 5 % positives."""
     clients = singles(*STUDIES[labels, epsilon])
-    spread, coverage = spread_and_coverage(clients, TwoRoundAUC(epsilon, labels), 100)
-    assert spread == pytest.approx(1.0, abs=0.18)
+    deviation_ratio, coverage = deviation_ratio_and_coverage(
+        clients, TwoRoundAUC(epsilon, labels), 100
+    )
+    assert deviation_ratio == pytest.approx(1.0, abs=0.18)
     assert 0.9 <= coverage <= 0.993
 
 
-def spread_and_coverage(clients: Clients, protocol: TwoRoundAUC, times: int) -> tuple[float, float]:
+def deviation_ratio_and_coverage(
+    clients: Clients, protocol: TwoRoundAUC, times: int
+) -> tuple[float, float]:
     server_result = repeat_results(clients, protocol, times, seed=11)
     predicted = math.sqrt(float(np.mean(server_result.standard_error**2)))
     covered = float(server_result.covers(exact_auc(clients)).mean())
@@ -465,16 +474,18 @@ def spread_and_coverage(clients: Clients, protocol: TwoRoundAUC, times: int) -> 
 def test_reports_made_at_another_epsilon_are_noticed(
     labels: Any, factor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Records answer as if epsilon were 30 % off; spread or coverage leave the bounds above."""
+    """Records answer as if epsilon were 30 % off; deviation or coverage leave the bounds above."""
     honest = SlidingWindow.answers
 
-    def answers(window: SlidingWindow, places: Any, noise: Any) -> Any:
+    def answers(window: SlidingWindow, slots: Any, noise: Any) -> Any:
         other = SlidingWindow(window.epsilon * factor, window.inputs, window.width)
-        return honest(other, places, noise)
+        return honest(other, slots, noise)
 
     monkeypatch.setattr(SlidingWindow, "answers", answers)
-    spread, coverage = spread_and_coverage(singles(4000, 6000), TwoRoundAUC(4.0, labels), 40)
-    assert abs(spread - 1) > 0.18 or not 0.9 <= coverage <= 0.993
+    deviation_ratio, coverage = deviation_ratio_and_coverage(
+        singles(4000, 6000), TwoRoundAUC(4.0, labels), 40
+    )
+    assert abs(deviation_ratio - 1) > 0.18 or not 0.9 <= coverage <= 0.993
 
 
 @BOTH
@@ -497,7 +508,7 @@ def test_equal_scores_give_one_half(labels: Any) -> None:
 
 
 def says_why_not(result: Evaluation) -> bool:
-    """Whether a result says why it tells no figure."""
+    """Whether a result says why it gives no figure."""
     return any(text in " ".join(result.warnings) for text in ("not enough signal", "no figure:"))
 
 
@@ -507,9 +518,9 @@ def test_few_records_are_reported_with_an_honest_error(labels: Any, records: Any
     clients = singles(*records)
     for seed in range(5):
         result = evaluate(clients, TwoRoundAUC(0.5, labels), seed)
-        silent = math.isnan(result.auc.value)
-        assert silent == says_why_not(result)
-        assert silent or result.auc.standard_error > 0.1
+        withheld = math.isnan(result.auc.value)
+        assert withheld == says_why_not(result)
+        assert withheld or result.auc.standard_error > 0.1
 
 
 @settings(max_examples=40, deadline=None)
@@ -542,10 +553,10 @@ def test_class_sizes_are_exact_or_estimated() -> None:
     clients = singles(2000, 6000)
     known = evaluate(clients, TwoRoundAUC(2.0, "public"), seed=1)
     assert known.positives == 2000
-    found = repeat_results(clients, TwoRoundAUC(2.0), 20, seed=1)
-    error = float(np.sqrt(np.mean(np.asarray(found.positives_error) ** 2)))
-    assert abs(float(found.positives.mean()) - 2000) < 2 * error
-    assert 0.4 < float(found.positives.std()) / error < 1.6
+    results = repeat_results(clients, TwoRoundAUC(2.0), 20, seed=1)
+    error = float(np.sqrt(np.mean(np.asarray(results.positives_error) ** 2)))
+    assert abs(float(results.positives.mean()) - 2000) < 2 * error
+    assert 0.4 < float(results.positives.std()) / error < 1.6
 
 
 def test_scores_outside_the_unit_interval_are_refused_before_anything_is_spent() -> None:
@@ -560,16 +571,17 @@ def test_reports_that_cannot_have_come_are_refused() -> None:
     query = next(conversation)
     query = conversation.send(query.step.answer(clients, query, SimulatedNoise(1), ClientState()))
     early = int(query.step.participates(clients, query).sum())
-    with pytest.raises(ValueError, match=f"{early} records speak, got 40 reports"):
+    with pytest.raises(ValueError, match=f"{early} records report, got 40 reports"):
         conversation.send({"reports": clients.ragged(np.zeros(40, dtype=np.uint8))})
 
 
 @BOTH
 def test_exact_noise_from_the_system_runs_it(labels: Any) -> None:
-    clients = singles(2000, 2000)
+    """False alarm 2e-9, by the normal approximation of 5,800 records' reports."""
+    clients = singles(2900, 2900)
     result = evaluate(clients, TwoRoundAUC(3.0, labels), noise=SystemNoise())
     exact = auc(clients.scores, clients.labels)
-    assert abs(result.auc.value - exact) < 5 * result.auc.standard_error
+    assert abs(result.auc.value - exact) < 6 * result.auc.standard_error
     assert result.traffic.rounds == 3
     assert result.spent.epsilon == 3.0
 

@@ -32,11 +32,11 @@ def federation(
         f'[plan]\nname = "small"\ncoordinator = "{coordinator.public.hex()}"\n{extra}',
         f"[protocol]\n{protocol}",
     ]
-    for place in range(parties):
-        name = "abcdefgh"[place]
+    for number in range(parties):
+        name = "abcdefgh"[number]
         key = write_identity(home / name / "identity.key").public.hex()
         lines.append(f'[[party]]\nname = "{name}"\nkey = "{key}"')
-        _write_party(home / name, name, place, limit)
+        _write_party(home / name, name, number, limit)
     (home / "plan.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return coordinator
 

@@ -43,10 +43,10 @@ def running() -> dict[int, str]:
 
 def descendants(process: int) -> dict[int, str]:
     """The running processes that a process started, and that they started in turn."""
-    listed, found = _listed(), {process}
+    listed, results = _listed(), {process}
     for _ in listed:
-        found |= {child for child, (parent, _) in listed.items() if parent in found}
-    return {child: listed[child][1] for child in found - {process}}
+        results |= {child for child, (parent, _) in listed.items() if parent in results}
+    return {child: listed[child][1] for child in results - {process}}
 
 
 def _listed() -> dict[int, tuple[int, str]]:

@@ -55,12 +55,12 @@ def made(folder: Path, *hosts: str) -> Certificates:
 
 def shake_hands(server: Certificates, authority: Path, name: str) -> None:
     """A TLS handshake in memory, by OpenSSL's rules."""
-    ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    ours.load_cert_chain(server.certificate, server.key)
-    theirs = ssl.create_default_context(cafile=authority)
+    first = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    first.load_cert_chain(server.certificate, server.key)
+    second = ssl.create_default_context(cafile=authority)
     up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
-    client = theirs.wrap_bio(down, up, server_hostname=name)
-    host = ours.wrap_bio(up, down, server_side=True)
+    client = second.wrap_bio(down, up, server_hostname=name)
+    host = first.wrap_bio(up, down, server_side=True)
     done: set[ssl.SSLObject] = set()
     for _ in range(4):
         for side in (client, host):
@@ -160,11 +160,11 @@ def test_the_application_that_we_write_passes_the_guard(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "reason"),
     [
-        ({"pyproject.toml": project(), "theirs.py": ""}, "files of its own: theirs.py"),
-        ({"pyproject.toml": project(), "tacit/__init__.py": ""}, "files of its own"),
-        ({"pyproject.toml": project(client="theirs:client")}, "components of its own"),
-        ({"pyproject.toml": project(server="os:abort")}, "components of its own"),
-        ({"pyproject.toml": "[tool.flwr.app]\ncomponents = 3\n"}, "components of its own"),
+        ({"pyproject.toml": project(), "theirs.py": ""}, "its own files: theirs.py"),
+        ({"pyproject.toml": project(), "tacit/__init__.py": ""}, "its own files"),
+        ({"pyproject.toml": project(client="theirs:client")}, "its own components"),
+        ({"pyproject.toml": project(server="os:abort")}, "its own components"),
+        ({"pyproject.toml": "[tool.flwr.app]\ncomponents = 3\n"}, "its own components"),
         ({"pyproject.toml": "[tool]\nflwr = 3\n"}, "cannot be read"),
         ({"pyproject.toml": "no TOML"}, "cannot be read"),
         ({"pyproject.toml": project() + "# " + "x" * guards.MAX_FILE}, "too large"),
@@ -269,15 +269,20 @@ def test_tables_survive_toml(table: dict[str, object], several: list[dict[str, o
 def test_what_init_writes_can_be_read(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text(plan_text("study", {"a": None, "b": None}))
     (tmp_path / "party.toml").write_text(party_text("b"))
-    plan, own = Plan.read(tmp_path / "plan.toml"), PartyFile.read(tmp_path / "party.toml")
+    plan, party_file = Plan.read(tmp_path / "plan.toml"), PartyFile.read(tmp_path / "party.toml")
     assert [party.name for party in plan.parties] == ["a", "b"]
-    assert (plan.name, plan.fewest, own.name, own.epsilon) == ("study", 2, "b", 3.0)
+    assert (plan.name, plan.min_clients, party_file.name, party_file.epsilon) == (
+        "study",
+        2,
+        "b",
+        3.0,
+    )
     with pytest.raises(PlanError, match="no key of party 'a'"):
         plan.agreement()
 
 
 def test_local_parties_have_their_files_beside_the_plan(tmp_path: Path) -> None:
-    assert [own.name for own in local_parties(HOSPITALS / "plan.toml", 3)] == ["a", "b", "c"]
+    assert [party.name for party in local_parties(HOSPITALS / "plan.toml", 3)] == ["a", "b", "c"]
     with pytest.raises(PlanError, match="has 3 parties, got --local 2"):
         local_parties(HOSPITALS / "plan.toml", 2)
     (tmp_path / "plan.toml").write_text(plan_text("study", {"a": None}))
@@ -335,21 +340,21 @@ def program(tmp_path: Path, code: str) -> Program:
 
 def test_a_program_that_ends_is_told_with_its_last_words(tmp_path: Path) -> None:
     with (
-        program(tmp_path, "print('\\x1b[91mno port\\x1b[0m'); raise SystemExit(3)") as own,
+        program(tmp_path, "print('\\x1b[91mno port\\x1b[0m'); raise SystemExit(3)") as part,
         pytest.raises(DeploymentError, match="ended with status 3: no port; see"),
     ):
-        own.wait_until(lambda: False, 30)
+        part.wait_until(lambda: False, 30)
 
 
 def test_a_program_that_is_never_ready_is_not_waited_for(tmp_path: Path) -> None:
     with (
         program(
             tmp_path, "input()" if sys.platform == "win32" else "import signal; signal.pause()"
-        ) as own,
+        ) as part,
         pytest.raises(DeploymentError, match="was not ready in 0 seconds"),
     ):
-        own.wait_until(lambda: False, 0.01)
-    assert not own.is_running
+        part.wait_until(lambda: False, 0.01)
+    assert not part.is_running
 
 
 def test_a_program_is_stopped_with_its_children(tmp_path: Path) -> None:
@@ -359,9 +364,9 @@ def test_a_program_is_stopped_with_its_children(tmp_path: Path) -> None:
         "print(child.pid, flush=True)\n"
         "signal.pause()\n"
     )
-    with program(tmp_path, code) as own:
-        own.wait_until(lambda: own.said().endswith("\n"), 30)
-        child = int(own.said())
+    with program(tmp_path, code) as part:
+        part.wait_until(lambda: part.said().endswith("\n"), 30)
+        child = int(part.said())
         assert _alive(child)
     assert any(not _alive(child) for _ in range(200))
 
@@ -383,13 +388,13 @@ def test_flower_gets_its_own_configuration_only(
     said: list[str] = []
     flower = Flower(tmp_path / "home", tell=said.append)
     with (
-        flower.start(tmp_path / "log", sys.executable, "-c", code) as own,
+        flower.start(tmp_path / "log", sys.executable, "-c", code) as part,
         pytest.raises(DeploymentError),
     ):
-        own.wait_until(lambda: False, 30)
-    assert str(tmp_path / "home") in own.said()
-    assert "/the/users/own" not in own.said()
-    assert "SOMETHING" not in own.said()
+        part.wait_until(lambda: False, 30)
+    assert str(tmp_path / "home") in part.said()
+    assert "/the/users/own" not in part.said()
+    assert "SOMETHING" not in part.said()
     assert said[0].startswith(f"+ FLWR_HOME={tmp_path / 'home'} ")
 
 
@@ -411,11 +416,11 @@ def test_colours_are_taken_off() -> None:
 
 def test_a_party_sees_when_it_is_asked(tmp_path: Path) -> None:
     lines = "\x1b[92mINFO\x1b[0m:  Receiving: query.letter message (ID: 1)\ntacit: refused\nhalf"
-    with program(tmp_path, f"print({lines!r}, end='', flush=True); import time") as own:
-        own.wait_until(lambda: own.said().endswith("half"), 30)
-        seen, told = follow(own, 0, everything=False)
-        assert told == ["a message came", "refused"]
-        assert follow(own, seen, everything=False) == (seen, [])
+    with program(tmp_path, f"print({lines!r}, end='', flush=True); import time") as part:
+        part.wait_until(lambda: part.said().endswith("half"), 30)
+        seen, reported = follow(part, 0, everything=False)
+        assert reported == ["a message came", "refused"]
+        assert follow(part, seen, everything=False) == (seen, [])
 
 
 def test_one_process_alone_runs_a_server(tmp_path: Path) -> None:
@@ -430,23 +435,23 @@ def test_one_process_alone_runs_a_server(tmp_path: Path) -> None:
 
 
 def test_a_key_lets_one_node_in(tmp_path: Path) -> None:
-    place = Coordinator(tmp_path)
+    coordinator = Coordinator(tmp_path)
     key = kept_node_key(tmp_path / "node.key").read_bytes()
-    place.nodes.mkdir()
+    coordinator.nodes.mkdir()
     for name in "ab":
-        (place.nodes / f"{name}.pub").write_bytes(key)
+        (coordinator.nodes / f"{name}.pub").write_bytes(key)
     with pytest.raises(KeyFileError, match=r"b.pub holds the key of another node"):
-        register_nodes(place)
+        register_nodes(coordinator)
 
 
 def test_a_certificate_that_has_run_out_is_not_served(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(certificates, "VALID", timedelta(seconds=-1))
-    place = Coordinator(tmp_path)
-    make_certificates(place.certificates, ["localhost"])
-    with pytest.raises(DeploymentError, match="has run out"):
-        start_server(place, "127.0.0.1", 1)
+    coordinator = Coordinator(tmp_path)
+    make_certificates(coordinator.certificates, ["localhost"])
+    with pytest.raises(DeploymentError, match="has expired"):
+        start_server(coordinator, "127.0.0.1", 1)
 
 
 @pytest.mark.parametrize("name", ["..", "a/b", ".tacit", ""])

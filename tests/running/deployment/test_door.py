@@ -185,7 +185,9 @@ def test_a_server_that_refuses_a_stranger_passes_the_check(tmp_path: Path) -> No
 def test_a_server_that_answers_a_stranger_is_not_used(tmp_path: Path, status: int) -> None:
     with (
         answering(tmp_path, status) as (port, authority),
-        pytest.raises(DeploymentError, match=f"admits strangers \\(status {status}\\)"),
+        pytest.raises(
+            DeploymentError, match=f"answers requests without a token \\(status {status}\\)"
+        ),
     ):
         check_closed("127.0.0.1", port, authority)
 

@@ -163,13 +163,13 @@ class Site:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.port = folder, free_port()
-        self.place = Coordinator(folder / "centre")
+        self.coordinator = Coordinator(folder / "centre")
         self.party = folder / "a" / "party.toml"
-        make_certificates(self.place.certificates, ["127.0.0.1"])
+        make_certificates(self.coordinator.certificates, ["127.0.0.1"])
         public = kept_node_key(folder / "a" / "node.key")
-        self.place.nodes.mkdir()
-        shutil.copy(public, self.place.nodes / "a.pub")
-        self.plan = self.place.folder / "plan.toml"
+        self.coordinator.nodes.mkdir()
+        shutil.copy(public, self.coordinator.nodes / "a.pub")
+        self.plan = self.coordinator.folder / "plan.toml"
         self.plan.write_text(self._plan())
         records = HOSPITALS / "a" / "records.csv"
         self.party.write_text(
@@ -178,11 +178,11 @@ class Site:
         )
 
     def _plan(self) -> str:
-        own = kept_identity(self.folder / "a" / "identity.key").public.hex()
-        centre = kept_identity(self.place.identity).public.hex()
+        key = kept_identity(self.folder / "a" / "identity.key").public.hex()
+        centre = kept_identity(self.coordinator.identity).public.hex()
         return (
             f'[plan]\nname = "one"\ncoordinator = "{centre}"\n'
-            f'[protocol]\nname = "dpauc"\nepsilon = 1.0\n[[party]]\nname = "a"\nkey = "{own}"\n'
+            f'[protocol]\nname = "dpauc"\nepsilon = 1.0\n[[party]]\nname = "a"\nkey = "{key}"\n'
         )
 
     def node(self, name: str, key: Path | None = None, authority: Path | None = None) -> Program:
@@ -190,7 +190,7 @@ class Site:
         return start_node(
             self.party,
             f"127.0.0.1:{self.port}",
-            authority or self.place.certificates.authority,
+            authority or self.coordinator.certificates.authority,
             key or self.folder / "a" / "node.key",
             self.folder / "nodes" / name,
         )
@@ -199,15 +199,15 @@ class Site:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A running server with the party connected."""
-    own = Site(tmp_path_factory.mktemp("site"))
-    with start_server(own.place, "127.0.0.1", own.port):
-        assert register_nodes(own.place) == ["a"]
-        assert register_nodes(own.place) == []
-        with own.node("a") as node:
+    federation_site = Site(tmp_path_factory.mktemp("site"))
+    with start_server(federation_site.coordinator, "127.0.0.1", federation_site.port):
+        assert register_nodes(federation_site.coordinator) == ["a"]
+        assert register_nodes(federation_site.coordinator) == []
+        with federation_site.node("a") as node:
             wait_connected(node, WAIT)
-            own.connected = node
-            yield own
-    assert nothing_left(own.folder)
+            federation_site.connected = node
+            yield federation_site
+    assert nothing_left(federation_site.folder)
 
 
 def test_wrong_nodes_and_servers_are_refused(site: Site, tmp_path: Path) -> None:
@@ -222,20 +222,20 @@ def test_wrong_nodes_and_servers_are_refused(site: Site, tmp_path: Path) -> None
             wait_connected(stranger, WAIT)
         with pytest.raises(RefusedError, match="not be the server that it claims to be"):
             wait_connected(foreign, WAIT)
-    assert nodes_online(site.place) == {"a": "online"}
+    assert nodes_online(site.coordinator) == {"a": "online"}
 
 
 def ends_of(site: Site, submitted: dict[Path, str]) -> dict[Path, str]:
     """How runs ended that were submitted around our command: applications and their settings."""
-    flower, command = site.place.flower(), ("flwr", "run")
+    flower, command = site.coordinator.flower(), ("flwr", "run")
     numbers = {
-        flower.call(*command, str(own), CONNECTION, "--run-config", settings)["run-id"]: own
-        for own, settings in submitted.items()
+        flower.call(*command, str(part), CONNECTION, "--run-config", settings)["run-id"]: part
+        for part, settings in submitted.items()
     }
     for _ in range(int(WAIT)):
-        runs = {run["run-id"]: run for run in runs_of(site.place)}
+        runs = {run["run-id"]: run for run in runs_of(site.coordinator)}
         if all(runs[number]["status"].startswith("finished") for number in numbers):
-            return {own: runs[number]["status-details"] for number, own in numbers.items()}
+            return {part: runs[number]["status-details"] for number, part in numbers.items()}
         time.sleep(1)
     raise AssertionError("the runs did not end")
 
@@ -244,13 +244,13 @@ def test_what_others_submit_is_not_run(site: Site, tmp_path: Path) -> None:
     """Who got hold of the server's token may submit: an application that leaves a mark when it is
     run, or our own one without a ticket, writing where the sender wants."""
     mark, target = tmp_path / "mark", tmp_path / "result.json"
-    theirs = write_application(tmp_path / "theirs", server="theirs:server", client="theirs:client")
-    (theirs / "theirs.py").write_text(f"open({str(mark)!r}, 'w').close()\nserver = client = None\n")
-    ours = write_application(tmp_path / "ours")
-    settings = f'plan="{site.plan}" identity="{site.place.identity}" result="{target}"'
-    ends = ends_of(site, {theirs: 'plan="x"', ours: f'{settings} ticket="{"0" * 32}"'})
-    assert "holds files of its own: theirs.py" in ends[theirs]
-    assert "on its own machine" in ends[ours]
+    second = write_application(tmp_path / "theirs", server="theirs:server", client="theirs:client")
+    (second / "theirs.py").write_text(f"open({str(mark)!r}, 'w').close()\nserver = client = None\n")
+    first = write_application(tmp_path / "ours")
+    settings = f'plan="{site.plan}" identity="{site.coordinator.identity}" result="{target}"'
+    ends = ends_of(site, {second: 'plan="x"', first: f'{settings} ticket="{"0" * 32}"'})
+    assert "holds its own files: theirs.py" in ends[second]
+    assert "on its own machine" in ends[first]
     assert not mark.exists()
     assert not target.exists()
 
@@ -260,10 +260,10 @@ def test_strangers_are_admitted_to_nothing(site: Site, tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(
         f'[superlink]\ndefault = "{CONNECTION}"\n[superlink.{CONNECTION}]\n'
         f'address = "127.0.0.1:{site.port}"\n'
-        f'root-certificates = "{site.place.certificates.authority}"\n'
+        f'root-certificates = "{site.coordinator.certificates.authority}"\n'
     )
-    number = site.place.registered()["a"]["node"]
-    before = runs_of(site.place)
+    number = site.coordinator.registered()["a"]["node"]
+    before = runs_of(site.coordinator)
     application = write_application(tmp_path / "theirs")
     key = kept_node_key(tmp_path / "stranger.key")
     stranger = Flower(tmp_path)
@@ -277,34 +277,34 @@ def test_strangers_are_admitted_to_nothing(site: Site, tmp_path: Path) -> None:
     ):
         with pytest.raises(DeploymentError, match="403"):
             stranger.call("flwr", *command)
-    assert runs_of(site.place) == before
-    assert nodes_online(site.place) == {"a": "online"}
+    assert runs_of(site.coordinator) == before
+    assert nodes_online(site.coordinator) == {"a": "online"}
 
 
 def test_strangers_take_over_no_task(site: Site) -> None:
     """The task of a run is its messages: neither the server's port nor a node's hands it out."""
     httpx = pytest.importorskip("httpx")
     client = importlib.import_module("flwr.supercore.runtime").RuntimeHttpClient
-    asked = importlib.import_module("flwr.proto.runtime_pb2").AcquireTaskRequest()
-    asked.supported_task_types.extend(["flwr-serverapp", "flwr-clientapp"])
+    requested = importlib.import_module("flwr.proto.runtime_pb2").AcquireTaskRequest()
+    requested.supported_task_types.extend(["flwr-serverapp", "flwr-clientapp"])
     address = re.search(r"http://(127.0.0.1:\d+)", site.connected.said())
     assert address is not None
-    root = site.place.certificates.authority.read_bytes()
+    root = site.coordinator.certificates.authority.read_bytes()
     for server, authority in ((f"127.0.0.1:{site.port}", root), (address[1], None)):
         stranger = client.from_server_address(server, authority is None, authority, ())
         with stranger, pytest.raises(httpx.HTTPStatusError, match="403"):
-            stranger.AcquireTask(asked)
+            stranger.AcquireTask(requested)
 
 
 @pytest.mark.thorough
 def test_a_limit_ends_the_second_run(site: Site) -> None:
     """The ledger allows epsilon 1.5, and a run costs 1; the refusal is told without its numbers."""
     said: list[str] = []
-    result = conduct_run(site.place, site.plan, 60.0, said.append)
+    result = conduct_run(site.coordinator, site.plan, 60.0, said.append)
     assert result["spent"]["epsilon"] == 1.0
     assert any(line.startswith("round 0: 1 of 1 parties answered") for line in said)
     with pytest.raises(DeploymentError, match="privacy budget") as caught:
-        conduct_run(site.place, site.plan, 60.0, said.append)
+        conduct_run(site.coordinator, site.plan, 60.0, said.append)
     assert "1.5" not in str(caught.value)
 
 
@@ -318,7 +318,7 @@ def test_our_components_in_another_flower_project(site: Site, tmp_path: Path) ->
         "from tacit.running.flower import client, server\n__all__ = ['client', 'server']\n"
     )
     party, result = own_book(site, tmp_path), tmp_path / "result.json"
-    files, port, home = site.place.certificates, str(free_port()), tmp_path / "flower"
+    files, port, home = site.coordinator.certificates, str(free_port()), tmp_path / "flower"
     home.mkdir()
     (home / "config.toml").write_text(
         f'[superlink]\ndefault = "theirs"\n[superlink.theirs]\naddress = "127.0.0.1:{port}"\n'
@@ -327,16 +327,16 @@ def test_our_components_in_another_flower_project(site: Site, tmp_path: Path) ->
     tls = ("--ssl-ca-certfile", str(files.authority), "--ssl-certfile", str(files.certificate))
     link = (*tls, "--ssl-keyfile", str(files.key), "--disable-runtime-dependency-installation")
     node = ("--superlink", f"127.0.0.1:{port}", "--root-certificates", str(files.authority))
-    told = ("--port", str(free_port()), "--node-config", f'party="{party}"')
-    settings = f'plan="{site.plan}" identity="{site.place.identity}" result="{result}"'
+    reported = ("--port", str(free_port()), "--node-config", f'party="{party}"')
+    settings = f'plan="{site.plan}" identity="{site.coordinator.identity}" result="{result}"'
     with ExitStack() as running:
         flower = Flower(home)
         log = tmp_path / "link.log"
         server = flower.start(log, "flower-superlink", *link, "--port", port)
         running.enter_context(server)
         server.wait_until(lambda: "Uvicorn running" in server.said(), WAIT)
-        own = flower.start(tmp_path / "node.log", "flower-supernode", *node, *told)
-        wait_connected(running.enter_context(own), WAIT)
+        part = flower.start(tmp_path / "node.log", "flower-supernode", *node, *reported)
+        wait_connected(running.enter_context(part), WAIT)
         command = ("flwr", "run", str(project), "--stream", "--run-config", settings)
         said, _ = running.enter_context(flower.lines(*command)).communicate(timeout=LONGEST)
     assert "tacit: the result is written" in said
@@ -347,8 +347,8 @@ def test_our_components_in_another_flower_project(site: Site, tmp_path: Path) ->
 def own_book(site: Site, folder: Path) -> Path:
     """The party's file again, with another ledger."""
     identity = site.folder / "a" / "identity.key"
-    told = f'name = "a"\nidentity = "{identity}"\nledger = "{folder / "ledger.db"}"'
-    (folder / "party.toml").write_text(site.party.read_text().replace('name = "a"', told, 1))
+    message = f'name = "a"\nidentity = "{identity}"\nledger = "{folder / "ledger.db"}"'
+    (folder / "party.toml").write_text(site.party.read_text().replace('name = "a"', message, 1))
     return folder / "party.toml"
 
 
@@ -356,18 +356,21 @@ def own_book(site: Site, folder: Path) -> Path:
 def test_a_server_that_is_killed_comes_back(tmp_path: Path) -> None:
     """Killed without warning and started again from its database, it knows its nodes; a node whose
     key was taken away may not connect any more."""
-    own = Site(tmp_path)
-    with start_server(own.place, "127.0.0.1", own.port) as server:
-        register_nodes(own.place)
+    federation_site = Site(tmp_path)
+    with start_server(federation_site.coordinator, "127.0.0.1", federation_site.port) as server:
+        register_nodes(federation_site.coordinator)
         os.kill(server.pid, signal.SIGKILL)
         with pytest.raises(DeploymentError, match="ended with status -9"):
             server.wait_until(lambda: False, WAIT)
-    with start_server(own.place, "127.0.0.1", own.port):
-        assert register_nodes(own.place) == []
-        with own.node("again") as node:
+    with start_server(federation_site.coordinator, "127.0.0.1", federation_site.port):
+        assert register_nodes(federation_site.coordinator) == []
+        with federation_site.node("again") as node:
             wait_connected(node, WAIT)
-        (own.place.nodes / "a.pub").unlink()
-        assert register_nodes(own.place) == []
-        with own.node("gone") as node, pytest.raises(RefusedError, match="does not know"):
+        (federation_site.coordinator.nodes / "a.pub").unlink()
+        assert register_nodes(federation_site.coordinator) == []
+        with (
+            federation_site.node("gone") as node,
+            pytest.raises(RefusedError, match="does not know"),
+        ):
             wait_connected(node, WAIT)
     assert nothing_left(tmp_path)

@@ -54,7 +54,7 @@ LEG = re.compile(
     r"round (\d+): 3 of 3 parties answered in [\d.]+ s, [\d,]+ bytes down, ([\d,]+) up"
 )
 WHO_AND_WHEN = {"software", "federation", "participants", "time", "fingerprint"}
-"""Entries of a result that tell of the run, and not of what was measured."""
+"""Entries of a result about the run, and not about what was measured."""
 
 
 class Site:
@@ -62,29 +62,29 @@ class Site:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.port = folder, free_port()
-        self.place = Coordinator(folder / "centre")
-        make_certificates(self.place.certificates, ["127.0.0.1"])
-        self.place.nodes.mkdir()
+        self.coordinator = Coordinator(folder / "centre")
+        make_certificates(self.coordinator.certificates, ["127.0.0.1"])
+        self.coordinator.nodes.mkdir()
         for name, settings in PLANS.items():
             self.plan(name).write_text(self._plan(name, settings))
         for name in PARTIES:
             public = kept_node_key(folder / name / "node.key")
-            shutil.copy(public, self.place.nodes / f"{name}.pub")
+            shutil.copy(public, self.coordinator.nodes / f"{name}.pub")
             (folder / name / "party.toml").write_text(self._party(name))
 
     def plan(self, name: str) -> Path:
         """Where a plan lies."""
-        return self.place.folder / f"{name}.toml"
+        return self.coordinator.folder / f"{name}.toml"
 
     def _plan(self, name: str, settings: dict[str, Any]) -> str:
-        centre = kept_identity(self.place.identity).public.hex()
+        centre = kept_identity(self.coordinator.identity).public.hex()
         head = {"name": name, "coordinator": centre, "deadline": DEADLINE}
-        keys = {own: kept_identity(self.folder / own / "identity.key") for own in PARTIES}
-        parties = [{"name": own, "key": keys[own].public.hex()} for own in PARTIES]
+        keys = {part: kept_identity(self.folder / part / "identity.key") for part in PARTIES}
+        parties = [{"name": part, "key": keys[part].public.hex()} for part in PARTIES]
         return toml_text({"plan": head, "protocol": settings, "party": parties})
 
     def _party(self, name: str) -> str:
-        agreed = [str(self.plan(own)) for own in PLANS]
+        agreed = [str(self.plan(part)) for part in PLANS]
         records = str(HOSPITALS / name / "records.csv")
         return toml_text(
             {
@@ -97,13 +97,15 @@ class Site:
 
     def start(self, running: ExitStack) -> None:
         """Start the server and the three nodes, and wait until they are connected."""
-        running.enter_context(start_server(self.place, "127.0.0.1", self.port))
-        assert register_nodes(self.place) == list(PARTIES)
-        address, authority = f"127.0.0.1:{self.port}", self.place.certificates.authority
+        running.enter_context(start_server(self.coordinator, "127.0.0.1", self.port))
+        assert register_nodes(self.coordinator) == list(PARTIES)
+        address, authority = f"127.0.0.1:{self.port}", self.coordinator.certificates.authority
         nodes = []
         for name in PARTIES:
-            own = self.folder / name
-            node = start_node(own / "party.toml", address, authority, own / "node.key", own / "up")
+            part = self.folder / name
+            node = start_node(
+                part / "party.toml", address, authority, part / "node.key", part / "up"
+            )
             nodes.append(running.enter_context(node))
         for node in nodes:
             wait_connected(node, WAIT)
@@ -112,25 +114,25 @@ class Site:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A running server with three parties connected, of which nothing is left afterwards."""
-    own = Site(tmp_path_factory.mktemp("site"))
+    federation_site = Site(tmp_path_factory.mktemp("site"))
     with ExitStack() as running:
-        own.start(running)
-        yield own
-        assert nodes_online(own.place) == dict.fromkeys(PARTIES, "online")
-    assert nothing_left(own.folder)
+        federation_site.start(running)
+        yield federation_site
+        assert nodes_online(federation_site.coordinator) == dict.fromkeys(PARTIES, "online")
+    assert nothing_left(federation_site.folder)
 
 
-def run_of(site: Site, name: str, legs: int) -> dict[str, Any]:
+def run_of(site: Site, name: str, rounds: int) -> dict[str, Any]:
     """The checked result of a run: of all three parties, in so many rounds, its bytes counted."""
     said: list[str] = []
     before = entries(site)
-    result = conduct_run(site.place, site.plan(name), DEADLINE, said.append)
+    result = conduct_run(site.coordinator, site.plan(name), DEADLINE, said.append)
     sent = {who["name"]: who["bytes_sent"] for who in result["participants"]}
     print(f"\n{name}:", *said, f"bytes by party: {sent}", sep="\n  ")
     check_result(result)
-    found = [match for line in said if (match := LEG.match(line))]
-    assert [int(leg[1]) for leg in found] == list(range(legs))
-    assert sum(sent.values()) == result["traffic"]["bytes_sent"] == whole(found[-1][2])
+    results = [match for line in said if (match := LEG.match(line))]
+    assert [int(round_messages[1]) for round_messages in results] == list(range(rounds))
+    assert sum(sent.values()) == result["traffic"]["bytes_sent"] == whole(results[-1][2])
     assert list(sent) == list(PARTIES)
     assert min(sent.values()) > 0
     assert result["noise"] == "system"
@@ -151,7 +153,7 @@ def in_one_process(name: str) -> dict[str, Any]:
         "score-histogram": tacit.ScoreHistogram,
         "encrypted-auc": tacit.EncryptedAUC,
     }[settings.pop("name")](**settings)
-    clients = tacit.read([HOSPITALS / own / "records.csv" for own in PARTIES])
+    clients = tacit.read([HOSPITALS / part / "records.csv" for part in PARTIES])
     content = json.dumps(tacit.evaluate(clients, protocol, exact=True).to_dict())
     return dict(json.loads(content))
 

@@ -324,14 +324,14 @@ def test_flowers_programs_are_forked(tmp_path: Path, monkeypatch: pytest.MonkeyP
     pytest.importorskip("flwr")
     folder = write_guards(tmp_path / "programs")
     monkeypatch.setenv("FLWR_HOME", str(tmp_path / "flower"))
-    own = template.start_template(Flower(tmp_path / "flower", folder), folder)
-    assert own is not None
-    with own, launcher.connected(str(folder)) as connection:
+    part = template.start_template(Flower(tmp_path / "flower", folder), folder)
+    assert part is not None
+    with part, launcher.connected(str(folder)) as connection:
         launcher.forked(connection, ["flwr", "--version"])
         assert launcher.read_line(connection) == b"ended 0"
-        assert own.said() == ""
-        assert own.is_running
-    assert not own.is_running
+        assert part.said() == ""
+        assert part.is_running
+    assert not part.is_running
 
 
 def test_a_program_starts_anew_without_a_prepared_process(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from tacit.running.mpc.tunnel import Credentials
 Public = Mapping[str, Any]
 
 
-def announced(place: int) -> dict[str, Any]:
-    certificate = Credentials.new(f"party {place}").certificate
+def announced(index: int) -> dict[str, Any]:
+    certificate = Credentials.new(f"party {index}").certificate
     return {"host": "127.0.0.1", "port": 9, "certificate": certificate}
 
 

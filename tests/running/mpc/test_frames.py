@@ -38,9 +38,9 @@ def test_a_frame_cut_short_is_refused(size: int) -> None:
 
 
 @given(st.binary(min_size=1, max_size=200))
-def test_other_bytes_are_no_frame(found: bytes) -> None:
+def test_other_bytes_are_no_frame(result: bytes) -> None:
     with pytest.raises(FrameError):
-        read_frame(io.BytesIO(found))
+        read_frame(io.BytesIO(result))
 
 
 @pytest.mark.parametrize(

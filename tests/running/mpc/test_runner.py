@@ -20,7 +20,7 @@ from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.protocols.paired.shared_kernels import kernel_codes
 from tacit.running.mpc.frames import Frame
-from tacit.running.mpc.party_program import told
+from tacit.running.mpc.party_program import reason_of
 from tacit.running.mpc.processes import MPCSettings, Parties
 from tacit.running.mpc.runner import MPCRun, answer_mpc, run_mpc
 from tacit.running.session.coordinator import Coordinator
@@ -45,12 +45,12 @@ def linked(timeout: float = TIMEOUT) -> Parties:
 def begin(parties: Parties) -> Coordinator:
     """Let north alone compute with south, which has announced that it would."""
     coordinator = Coordinator(parties.agreement, parties.coordinator)
-    letters = coordinator.open()
+    messages = coordinator.open()
     for _ in range(2):
-        for place, reply in parties.deliver(letters).items():
-            coordinator.receive(place, reply)
-        letters = coordinator.close()
-    parties.order(0, Frame({"kind": "letter"}, letters[0]))
+        for index, reply in parties.deliver(messages).items():
+            coordinator.receive(index, reply)
+        messages = coordinator.close()
+    parties.order(0, Frame({"kind": "message"}, messages[0]))
     return coordinator
 
 
@@ -58,14 +58,14 @@ def test_without_noise_three_processes_give_the_ideal_values() -> None:
     """Clients meet two by two, pairs of one client stay with it."""
     clients = tied_clients(120, 3)
     query = pairs_query(clients, PairedUStatistic("auc", 1.0, matchings=2))
-    found = answer_mpc(clients, query, NoNoise(), MPCSettings(timeout=TIMEOUT))
-    wanted = values_of(compute_pairs.answer(clients, query, NoNoise(), ClientState())["values"])
-    values = values_of(found.reply["values"])
-    np.testing.assert_array_equal(values, wanted)
-    assert values.dtype == wanted.dtype
-    met = [session.parties for session in found.sessions]
+    result = answer_mpc(clients, query, NoNoise(), MPCSettings(timeout=TIMEOUT))
+    expected = values_of(compute_pairs.answer(clients, query, NoNoise(), ClientState())["values"])
+    values = values_of(result.reply["values"])
+    np.testing.assert_array_equal(values, expected)
+    assert values.dtype == expected.dtype
+    met = [session.parties for session in result.sessions]
     assert sorted(met) == [(0, 1), (0, 2), (1, 2)]
-    assert 0 < sum(session.items for session in found.sessions) < wanted.size
+    assert 0 < sum(session.items for session in result.sessions) < expected.size
 
 
 @pytest.fixture(scope="session")
@@ -96,9 +96,9 @@ def test_a_dead_party_ends_the_run_at_once() -> None:
     with linked() as parties:
         begin(parties)
         os.kill(parties.processes[1], signal.SIGKILL)
-        with pytest.raises(MPCError, match="south") as told:
+        with pytest.raises(MPCError, match="south") as caught:
             parties.answer((0, 1))
-        assert "ended with exit status -9" in str(told.value)
+        assert "ended with exit status -9" in str(caught.value)
 
 
 def test_a_party_waits_no_longer_than_agreed_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ def test_a_silent_party_is_given_up() -> None:
     ("order", "said"),
     [
         (Frame.of("sing"), "unknown order 'sing'"),
-        (Frame({"kind": "letter"}, b"other bytes"), "MalformedMessageError"),
+        (Frame({"kind": "message"}, b"other bytes"), "MalformedMessageError"),
     ],
     ids=["unknown order", "other bytes"],
 )
@@ -144,7 +144,7 @@ def test_three_processes_rank_as_one_would() -> None:
 
 def with_ledgers(home: Path, clients: Clients, epsilon: float) -> dict[str, Path]:
     """A ledger of every client, with a limit."""
-    ledgers = {clients.name(place): home / f"{place}.db" for place in range(clients.count)}
+    ledgers = {clients.name(index): home / f"{index}.db" for index in range(clients.count)}
     for name, path in ledgers.items():
         with Ledger(path) as ledger:
             ledger.limit(name, epsilon, adjacency=Adjacency.REPLACE)
@@ -181,7 +181,7 @@ def test_what_cannot_be_run_is_refused_before_anything_starts() -> None:
     clients = tied_clients(40, 2)
     with pytest.raises(ValueError, match="no seed"):
         run_mpc(clients, KENDALL, SimulatedNoise(1))
-    with pytest.raises(ValueError, match="computes nothing jointly"):
+    with pytest.raises(ValueError, match="computes nothing between clients"):
         run_mpc(clients, DPAUC(1.0))
     with pytest.raises(DataError, match="2 to 32 clients"):
         run_mpc(clients.part(0, 1), KENDALL)
@@ -196,11 +196,11 @@ def test_why_a_party_failed_tells_nothing_of_its_records(
     """The aggregator reads the reason; what is wrong with a record is for the party's own log."""
     with pytest.raises(DataError, match=r"1\.2345678") as failed:
         kernel_codes("auc", np.array([[1.2345678], [1.0]]), np.array([True]))
-    assert told(failed.value) == "its records do not fit the protocol"
+    assert reason_of(failed.value) == "its records do not fit the protocol"
     assert "1.2345678" in capsys.readouterr().err
     quoting = MalformedMessageError("this message cannot be answered: score 0.512 in row 17")
     quoting.__cause__ = ValueError("score 0.512 in row 17")
-    assert told(quoting) == "it cannot answer a message; its own log says why"
+    assert reason_of(quoting) == "it cannot answer a message; its own log says why"
     assert "row 17" in capsys.readouterr().err
-    assert told(MPCError("the link broke")) == "the link broke"
-    assert told(KeyError("rank")) == "KeyError: 'rank'"
+    assert reason_of(MPCError("the link broke")) == "the link broke"
+    assert reason_of(KeyError("rank")) == "KeyError: 'rank'"

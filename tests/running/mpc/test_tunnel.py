@@ -32,8 +32,8 @@ class Ends:
             Peer(names[k], "127.0.0.1", self.tunnels[k].port, shown[k].certificate)
             for k in range(2)
         ]
-        for place, tunnel in enumerate(self.tunnels):
-            tunnel.open(place, self.peers)
+        for index, tunnel in enumerate(self.tunnels):
+            tunnel.open(index, self.peers)
         self.paths = [tunnel.sockets("s", (0, 1)) for tunnel in self.tunnels]
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.settimeout(TIMEOUT)
@@ -46,10 +46,10 @@ class Ends:
 
     def from_north(self) -> socket.socket:
         """A connection of north's library to what it takes for south's."""
-        found = socket.socket(socket.AF_UNIX)
-        found.settimeout(TIMEOUT)
-        found.connect(self.paths[0][1].removeprefix("unix:"))
-        return found
+        result = socket.socket(socket.AF_UNIX)
+        result.settimeout(TIMEOUT)
+        result.connect(self.paths[0][1].removeprefix("unix:"))
+        return result
 
     def close(self) -> None:
         self.listener.close()
@@ -59,19 +59,19 @@ class Ends:
 
 @pytest.fixture
 def ends(tmp_path: Path) -> Iterator[Ends]:
-    found = Ends(tmp_path, (None, None))  # type: ignore[arg-type]
-    yield found
-    found.close()
+    result = Ends(tmp_path, (None, None))  # type: ignore[arg-type]
+    yield result
+    result.close()
 
 
 def received(stream: socket.socket, size: int) -> bytes:
-    found = b""
-    while len(found) < size:
-        data = stream.recv(size - len(found))
+    result = b""
+    while len(result) < size:
+        data = stream.recv(size - len(result))
         if not data:
             break
-        found += data
-    return found
+        result += data
+    return result
 
 
 def test_bytes_arrive_on_the_other_side_both_ways(ends: Ends) -> None:
@@ -90,23 +90,23 @@ def test_what_travels_is_not_the_plain_bytes(tmp_path: Path) -> None:
     """Who listens where south is announced to be is sent the beginning of a handshake only."""
     with socket.create_server(("127.0.0.1", 0)) as middle:
         middle.settimeout(TIMEOUT)
-        own, other = Credentials.new("north"), Credentials.new("south")
-        tunnel = Tunnel(own, tmp_path, TIMEOUT, lambda sentence: None)
+        part, other = Credentials.new("north"), Credentials.new("south")
+        tunnel = Tunnel(part, tmp_path, TIMEOUT, lambda sentence: None)
         ports = (tunnel.port, middle.getsockname()[1])
-        pems = (own.certificate, other.certificate)
+        pems = (part.certificate, other.certificate)
         peers = [Peer("a", "127.0.0.1", ports[k], pems[k]) for k in range(2)]
         tunnel.open(0, peers)
         paths = tunnel.sockets("s", (0, 1))
         with socket.socket(socket.AF_UNIX) as near:
             near.connect(paths[1].removeprefix("unix:"))
             near.sendall(b"a secret sentence" * 10)
-            found, _ = middle.accept()
-            with found:
-                found.settimeout(TIMEOUT)
-                seen = found.recv(65536)
-                found.settimeout(0.5)
+            result, _ = middle.accept()
+            with result:
+                result.settimeout(TIMEOUT)
+                seen = result.recv(65536)
+                result.settimeout(0.5)
                 try:
-                    while data := found.recv(65536):
+                    while data := result.recv(65536):
                         seen += data
                 except TimeoutError:
                     pass
@@ -228,19 +228,19 @@ def test_a_party_reaches_computations_of_its_own_only(
     tmp_path: Path, members: tuple[int, int]
 ) -> None:
     """The party 0 of three opens a connection to 1 under the name of a computation of two."""
-    own = [Credentials.new(f"party-{place}") for place in range(3)]
-    tunnel = Tunnel(own[1], tmp_path, TIMEOUT, lambda sentence: None)
-    peers = [Peer("p", "127.0.0.1", tunnel.port, each.certificate) for each in own]
+    part = [Credentials.new(f"party-{index}") for index in range(3)]
+    tunnel = Tunnel(part[1], tmp_path, TIMEOUT, lambda sentence: None)
+    peers = [Peer("p", "127.0.0.1", tunnel.port, each.certificate) for each in part]
     tunnel.open(1, peers)
     path = tunnel.sockets("s", members)[members.index(1)].removeprefix("unix:")
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen()
     chain = tmp_path / "shown.pem"
-    chain.write_text(own[0].key + own[0].certificate)
+    chain.write_text(part[0].key + part[0].certificate)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
-    context.load_verify_locations(cadata=own[1].certificate)
+    context.load_verify_locations(cadata=part[1].certificate)
     context.load_cert_chain(chain)
     try:
         raw = socket.create_connection(("127.0.0.1", tunnel.port), TIMEOUT)

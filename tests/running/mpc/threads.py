@@ -16,31 +16,31 @@ class ThreadedParties:
     def __init__(self, parties: int) -> None:
         spu = library("spu.libspu")
         description = spu.link.Desc()
-        for place in range(parties):
-            description.add_party(f"party {place}", f"thread {uuid.uuid4()}")
-        self._contexts = self._each(parties, lambda place: spu.link.create_mem(description, place))
-        self.runs: list[SPURun] = self._each(parties, lambda place: SPURun(self._contexts[place]))
+        for index in range(parties):
+            description.add_party(f"party {index}", f"thread {uuid.uuid4()}")
+        self._contexts = self._each(parties, lambda index: spu.link.create_mem(description, index))
+        self.runs: list[SPURun] = self._each(parties, lambda index: SPURun(self._contexts[index]))
 
     def together(self, work: Callable[[SPURun, int], Any]) -> list[Any]:
         """What every party's work gives, in order; all run at the same time."""
-        return self._each(len(self.runs), lambda place: work(self.runs[place], place))
+        return self._each(len(self.runs), lambda index: work(self.runs[index], index))
 
     @staticmethod
     def _each(parties: int, work: Callable[[int], Any]) -> list[Any]:
-        found: list[Any] = [None] * parties
+        result: list[Any] = [None] * parties
         errors: list[BaseException] = []
 
-        def run(place: int) -> None:
+        def run(index: int) -> None:
             try:
-                found[place] = work(place)
+                result[index] = work(index)
             except BaseException as error:
                 errors.append(error)
 
-        threads = [threading.Thread(target=run, args=(place,)) for place in range(parties)]
+        threads = [threading.Thread(target=run, args=(index,)) for index in range(parties)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         if errors:
             raise errors[0]
-        return found
+        return result

@@ -1,4 +1,4 @@
-"""Letters: signed, of one agreement, and nothing else is opened."""
+"""Messages: signed, of one agreement, and nothing else is accepted."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ from tacit.running.session.messages import (
     MalformedMessageError,
     SignedMessage,
     SignedMessageError,
-    opened,
+    verified,
 )
 
 ADA, BOB, CENTRE = (Identity.generate() for _ in range(3))
-AGREED = Agreement(DPAUC(1.0), (ADA.public, BOB.public), CENTRE.public, fewest=2)
-LETTER = SignedMessage(Kind.REPLY, bytes(16), 3, 0, COORDINATOR, b"a body")
-SEALED = LETTER.sealed(AGREED, ADA)
+AGREED = Agreement(DPAUC(1.0), (ADA.public, BOB.public), CENTRE.public, min_clients=2)
+MESSAGE = SignedMessage(Kind.REPLY, bytes(16), 3, 0, COORDINATOR, b"a body")
+SIGNED = MESSAGE.signed(AGREED, ADA)
 
 
 def test_a_letter_comes_back_as_it_was() -> None:
-    assert opened(SEALED, AGREED, 0, COORDINATOR) == LETTER
+    assert verified(SIGNED, AGREED, 0, COORDINATOR) == MESSAGE
 
 
 @settings(max_examples=200)
-@given(st.integers(0, len(SEALED) - 1), st.integers(1, 255))
-def test_every_changed_byte_is_noticed(place: int, change: int) -> None:
-    message = bytearray(SEALED)
-    message[place] ^= change
+@given(st.integers(0, len(SIGNED) - 1), st.integers(1, 255))
+def test_every_changed_byte_is_noticed(index: int, change: int) -> None:
+    message = bytearray(SIGNED)
+    message[index] ^= change
     with pytest.raises(SignedMessageError):
-        opened(bytes(message), AGREED, 0, COORDINATOR)
+        verified(bytes(message), AGREED, 0, COORDINATOR)
 
 
 @given(st.binary(max_size=300))
 def test_random_bytes_are_no_letter(message: bytes) -> None:
     with pytest.raises(SignedMessageError):
-        opened(message, AGREED, 0, COORDINATOR)
+        verified(message, AGREED, 0, COORDINATOR)
     with pytest.raises(SignedMessageError):
-        opened(SEALED[: HEAD.size] + message, AGREED, 0, COORDINATOR)
+        verified(SIGNED[: HEAD.size] + message, AGREED, 0, COORDINATOR)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_random_bytes_are_no_letter(message: bytes) -> None:
     [
         ({"protocol": DPAUC(1.1)}, "another agreement"),
         ({"protocol": FedAUC(1.0)}, "another agreement"),
-        ({"fewest": 1}, "another agreement"),
+        ({"min_clients": 1}, "another agreement"),
         ({"largest": 5}, "another agreement"),
         ({"parties": (BOB.public, ADA.public)}, "another agreement"),
     ],
@@ -67,29 +67,29 @@ def test_a_letter_under_other_terms_is_foreign(change: dict[str, Any], match: st
         "protocol": AGREED.protocol,
         "parties": AGREED.parties,
         "coordinator": AGREED.coordinator,
-        "fewest": 2,
+        "min_clients": 2,
     }
     with pytest.raises(ForeignMessageError, match=match):
-        opened(SEALED, Agreement(**(terms | change)), 0, COORDINATOR)
+        verified(SIGNED, Agreement(**(terms | change)), 0, COORDINATOR)
 
 
 def test_a_letter_of_or_to_somebody_else_is_foreign() -> None:
     with pytest.raises(ForeignMessageError, match="from party 0 to the coordinator"):
-        opened(SEALED, AGREED, 1, COORDINATOR)
+        verified(SIGNED, AGREED, 1, COORDINATOR)
     with pytest.raises(ForeignMessageError):
-        opened(SEALED, AGREED, 0, 1)
+        verified(SIGNED, AGREED, 0, 1)
 
 
 def test_a_letter_signed_by_somebody_else_is_forged() -> None:
     with pytest.raises(ForgedMessageError, match="not signed by party 0"):
-        opened(LETTER.sealed(AGREED, BOB), AGREED, 0, COORDINATOR)
+        verified(MESSAGE.signed(AGREED, BOB), AGREED, 0, COORDINATOR)
 
 
 def test_another_version_and_an_unknown_kind_are_refused_by_name() -> None:
     with pytest.raises(MalformedMessageError, match="version must be 2, got 1"):
-        opened(SEALED[:4] + b"\x01" + SEALED[5:], AGREED, 0, COORDINATOR)
+        verified(SIGNED[:4] + b"\x01" + SIGNED[5:], AGREED, 0, COORDINATOR)
     with pytest.raises(MalformedMessageError, match="unknown kind of message 99"):
-        opened(SEALED[:5] + b"\x63" + SEALED[6:], AGREED, 0, COORDINATOR)
+        verified(SIGNED[:5] + b"\x63" + SIGNED[6:], AGREED, 0, COORDINATOR)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,8 @@ def test_another_version_and_an_unknown_kind_are_refused_by_name() -> None:
     [
         ({"parties": (ADA.public, ADA.public)}, "appears twice"),
         ({"parties": (b"short",)}, "32 bytes, got 5"),
-        ({"fewest": 3}, "fewest must be from 1 to 2, got 3"),
-        ({"fewest": -1}, "fewest must be from 1 to 2, got -1"),
+        ({"min_clients": 3}, "min_clients must be from 1 to 2, got 3"),
+        ({"min_clients": -1}, "min_clients must be from 1 to 2, got -1"),
         ({"colluders": 1}, "colluders must be from 0 to 0, got 1"),
         ({"colluders": -1}, "colluders must be from 0 to 0, got -1"),
     ],
@@ -126,14 +126,14 @@ def test_sums_need_as_many_parties_as_certify_them(colluders: int | None, needed
     """A protocol in which each party's reply is seen alone needs no certificate."""
     histogram = ScoreHistogram("secure-sum", 1.0)
     terms: dict[str, Any] = {"protocol": histogram, "colluders": colluders}
-    assert of_ten(**terms, fewest=needed).fewest == needed
+    assert of_ten(**terms, min_clients=needed).min_clients == needed
     sentence = (
-        f"fewest must be at least {needed} of 10 clients of which "
+        f"min_clients must be at least {needed} of 10 clients of which "
         f"{2 if colluders is None else colluders} may collude, got {needed - 1}"
     )
     with pytest.raises(ValueError, match=sentence):
-        of_ten(**terms, fewest=needed - 1)
-    assert of_ten(colluders=colluders, fewest=1).fewest == 1
+        of_ten(**terms, min_clients=needed - 1)
+    assert of_ten(colluders=colluders, min_clients=1).min_clients == 1
 
 
 def test_colluders_are_agreed_and_the_default_is_as_if_none_was_named() -> None:

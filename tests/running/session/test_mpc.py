@@ -56,43 +56,43 @@ class Books:
 
     @property
     def guards(self) -> list[Any]:
-        return [own.append for own in self.debits]
+        return [part.append for part in self.debits]
 
-    def steps(self, place: int) -> list[str]:
-        return [debit.step for debit in self.debits[place] if debit.step == "rank_together"]
+    def steps(self, index: int) -> list[str]:
+        return [debit.step for debit in self.debits[index] if debit.step == "rank_together"]
 
 
-def run(faults: Sequence[Fault] = (), books: Books | None = None, **given: Any) -> Rehearsal:
+def run(faults: Sequence[Fault] = (), books: Books | None = None, **inputs: Any) -> Rehearsal:
     guards = None if books is None else books.guards
     return rehearse(
-        CLIENTS, HIDDEN, faults, noise=silent, guards=guards, transport=Room(0.3), **given
+        CLIENTS, HIDDEN, faults, noise=silent, guards=guards, transport=Room(0.3), **inputs
     )
 
 
 def test_more_than_three_parties_give_their_scores_to_those_that_rank() -> None:
     clients = binormal_clients(30, 40, 6)
-    found = rehearse(clients, HIDDEN, noise=silent)
-    assert float(found.server_result.value) == pytest.approx(HIDDEN.exact(clients), abs=1e-12)
+    rehearsal = rehearse(clients, HIDDEN, noise=silent)
+    assert float(rehearsal.server_result.value) == pytest.approx(HIDDEN.exact(clients), abs=1e-12)
 
 
 def test_every_party_debits_the_computation_once() -> None:
     books = Books()
     run(books=books)
-    assert [books.steps(place) for place in range(3)] == [["rank_together"]] * 3
+    assert [books.steps(index) for index in range(3)] == [["rank_together"]] * 3
 
 
 def test_a_reply_that_is_lost_is_sent_again_and_not_computed_again() -> None:
     books = Books()
-    found = run([Fault("drop", 1, COMPUTED)], books, retries=1)
-    assert found.server_result.value == simulate(CLIENTS, HIDDEN, NoNoise()).server_result.value
+    rehearsal = run([Fault("drop", 1, COMPUTED)], books, retries=1)
+    assert rehearsal.server_result.value == simulate(CLIENTS, HIDDEN, NoNoise()).server_result.value
     assert books.steps(1) == ["rank_together"]
 
 
 def test_a_query_that_comes_twice_is_computed_once() -> None:
     books = Books()
     faults = [Fault("duplicate", 2, turn, "down") for turn in (ANNOUNCED, COMPUTED)]
-    found = run(faults, books)
-    assert found.server_result.value == simulate(CLIENTS, HIDDEN, NoNoise()).server_result.value
+    rehearsal = run(faults, books)
+    assert rehearsal.server_result.value == simulate(CLIENTS, HIDDEN, NoNoise()).server_result.value
     assert books.steps(2) == ["rank_together"]
 
 
@@ -100,24 +100,24 @@ def test_a_party_that_does_not_announce_itself_ends_the_run_before_anybody_pays(
     books = Books()
     with pytest.raises(RunError, match="a result needs 3 parties, and 2 answered"):
         run([Fault("drop", 1, ANNOUNCED)], books)
-    assert not any(books.steps(place) for place in range(3))
+    assert not any(books.steps(index) for index in range(3))
 
 
 def test_a_party_that_vanishes_ends_the_computation_and_what_was_paid_stays() -> None:
     books = Books()
     with pytest.raises(RunError, match=f"and 0 answered; party 0 declined: {STOPPED}"):
         run([Fault("drop", 1, COMPUTED, "down")], books)
-    assert [books.steps(place) for place in range(3)] == [["rank_together"], [], ["rank_together"]]
+    assert [books.steps(index) for index in range(3)] == [["rank_together"], [], ["rank_together"]]
 
 
 def test_an_output_that_does_not_arrive_ends_the_run() -> None:
     with pytest.raises(LostPartyError, match="party 2 vanished"):
-        run([Fault("drop", 2, COMPUTED)], fewest=2)
+        run([Fault("drop", 2, COMPUTED)], min_clients=2)
 
 
 def test_a_run_begins_again_without_a_party_that_did_not_announce_itself() -> None:
-    found = run([Fault("drop", 1, ANNOUNCED)], fewest=2, on_loss="restart")
-    assert found.members == (0, 2)
+    rehearsal = run([Fault("drop", 1, ANNOUNCED)], min_clients=2, on_loss="restart")
+    assert rehearsal.members == (0, 2)
 
 
 def test_outputs_that_differ_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +126,7 @@ def test_outputs_that_differ_end_the_run(monkeypatch: pytest.MonkeyPatch) -> Non
     def lie(self: RankProgram, clients: Clients, query: Query, *rest: Any) -> Any:
         reply = compute(self, clients, query, *rest)
         records = int(np.asarray(reply["records"]))
-        return {"records": np.array(records + (rest[-1].place == 2))}
+        return {"records": np.array(records + (rest[-1].index == 2))}
 
     monkeypatch.setattr(RankProgram, "compute", lie)
     with pytest.raises(RunError, match="the outputs of parties 0 and 2 differ"):
@@ -141,7 +141,7 @@ def test_shares_that_add_up_to_no_bits_end_the_run(monkeypatch: pytest.MonkeyPat
 
     def lie(self: PairsProgram, clients: Clients, query: Query, *rest: Any) -> Any:
         reply = compute(self, clients, query, *rest)
-        return {"values": np.asarray(reply["values"]) + 5 * (rest[-1].place == 1)}
+        return {"values": np.asarray(reply["values"]) + 5 * (rest[-1].index == 1)}
 
     monkeypatch.setattr(PairsProgram, "compute", lie)
     with pytest.raises(RunError, match="do not add up to bits"):
@@ -159,21 +159,21 @@ def test_a_party_that_cannot_be_reached_declines_before_it_pays() -> None:
     books = Books()
     with pytest.raises(RunError, match="party 0 declined: it cannot be reached"):
         rehearse(CLIENTS, HIDDEN, guards=books.guards, transport=Nowhere())
-    assert not any(books.steps(place) for place in range(3))
+    assert not any(books.steps(index) for index in range(3))
 
 
-def swapped(place: int, kind: Kind, body: bytes) -> bytes:
+def swapped(index: int, kind: Kind, body: bytes) -> bytes:
     """A coordinator that puts itself between the first two parties."""
-    if kind is not Kind.COMPUTE or place != 0:
+    if kind is not Kind.COMPUTE or index != 0:
         return body
-    given = list(decode_values(body)["announcements"])
-    own = announced(bytes(32), 1, Identity.generate(), {"host": "here"}, {"records": 1})
-    return encode_values({"announcements": [given[0], own, given[2]]})
+    inputs = list(decode_values(body)["announcements"])
+    part = announced(bytes(32), 1, Identity.generate(), {"host": "here"}, {"records": 1})
+    return encode_values({"announcements": [inputs[0], part, inputs[2]]})
 
 
-def moved(place: int, kind: Kind, body: bytes) -> bytes:
+def moved(index: int, kind: Kind, body: bytes) -> bytes:
     """A coordinator that gives a party the announcements in another order."""
-    if kind is not Kind.COMPUTE or place != 0:
+    if kind is not Kind.COMPUTE or index != 0:
         return body
     first, second, third = decode_values(body)["announcements"]
     return encode_values({"announcements": [first, third, second]})
@@ -203,9 +203,9 @@ LIES = {
 def test_a_lying_coordinator_is_refused_before_anything_is_paid(name: str) -> None:
     forge, said = LIES[name]
     books = Books()
-    with pytest.raises(RunError) as told:
+    with pytest.raises(RunError) as caught:
         run(books=books, forge=forge)
-    refused = [str(each.reason) for each in told.value.refusals if each.party == 0]
+    refused = [str(each.reason) for each in caught.value.refusals if each.party == 0]
     assert any(said in reason for reason in refused)
     assert not books.steps(0)
 
@@ -213,34 +213,34 @@ def test_a_lying_coordinator_is_refused_before_anything_is_paid(name: str) -> No
 class Scene:
     """One party of three, and messages that its coordinator signed."""
 
-    def __init__(self, protocol: Any, fewest: int = 0) -> None:
+    def __init__(self, protocol: Any, min_clients: int = 0) -> None:
         self.keys = Keys.generate(3)
-        self.agreement = self.keys.agreement(protocol, fewest)
+        self.agreement = self.keys.agreement(protocol, min_clients)
         self.debits: list[Debit] = []
         records = CLIENTS.part(0, 1)
         key = self.keys.parties[0]
         guard = self.debits.append
         self.party = Party(0, key, self.agreement, records, NoNoise(), guard, transport=Room(0.2))
-        self.turn = -1
+        self.round = -1
 
     def send(self, kind: Kind, body: bytes) -> bytes:
-        self.turn += 1
-        letter = SignedMessage(kind, bytes(16), self.turn, COORDINATOR, 0, body)
-        return self.party.answer(letter.sealed(self.agreement, self.keys.coordinator))
+        self.round += 1
+        message = SignedMessage(kind, bytes(16), self.round, COORDINATOR, 0, body)
+        return self.party.answer(message.signed(self.agreement, self.keys.coordinator))
 
     def announcements(self, queries: Sequence[bytes]) -> bytes:
         """What each party would announce for the query that it was shown."""
-        given = [
+        inputs = [
             announced(
                 query_name(self.agreement, bytes(16), query),
-                place,
-                self.keys.parties[place],
+                index,
+                self.keys.parties[index],
                 {},
                 {"records": 1},
             )
-            for place, query in enumerate(queries)
+            for index, query in enumerate(queries)
         ]
-        return encode_values({"announcements": given})
+        return encode_values({"announcements": inputs})
 
 
 def request_of(query: Query) -> bytes:
@@ -255,12 +255,14 @@ def seats_query(epsilon: float, first: int = 0) -> bytes:
 
 def test_parties_that_were_asked_different_things_do_not_compute() -> None:
     """Other seats for one party would make pairs of the others with records of its choice."""
-    scene, asked = Scene(PAIRS), seats_query(0.5)
-    scene.send(Kind.MPC, asked)
+    scene, requested = Scene(PAIRS), seats_query(0.5)
+    scene.send(Kind.MPC, requested)
     with pytest.raises(
         MalformedMessageError, match="of party 1 is not signed by it for this query"
     ):
-        scene.send(Kind.COMPUTE, scene.announcements([asked, seats_query(0.5, first=1), asked]))
+        scene.send(
+            Kind.COMPUTE, scene.announcements([requested, seats_query(0.5, first=1), requested])
+        )
     assert all(debit.step == "mpc" for debit in scene.debits)
 
 
@@ -271,37 +273,37 @@ def test_no_more_is_computed_than_the_guarantee_allows() -> None:
 
 
 def test_nothing_is_computed_that_was_not_announced() -> None:
-    scene, asked = Scene(HIDDEN), request_of(Query(rank_together, HIDDEN, view=View.MPC))
+    scene, request = Scene(HIDDEN), request_of(Query(rank_together, HIDDEN, view=View.MPC))
     with pytest.raises(StaleMessageError, match="no computation was announced"):
-        scene.send(Kind.COMPUTE, scene.announcements([asked] * 3))
+        scene.send(Kind.COMPUTE, scene.announcements([request] * 3))
 
 
 def test_a_step_is_computed_once_in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RankProgram, "compute", lambda *given: {"records": np.array(3)})
-    scene, asked = Scene(HIDDEN), request_of(Query(rank_together, HIDDEN, view=View.MPC))
-    scene.send(Kind.MPC, asked)
-    scene.send(Kind.COMPUTE, scene.announcements([asked] * 3))
+    scene, request = Scene(HIDDEN), request_of(Query(rank_together, HIDDEN, view=View.MPC))
+    scene.send(Kind.MPC, request)
+    scene.send(Kind.COMPUTE, scene.announcements([request] * 3))
     with pytest.raises(MalformedMessageError, match="step rank_together was computed in this run"):
-        scene.send(Kind.MPC, asked)
+        scene.send(Kind.MPC, request)
 
 
 def test_a_party_left_alone_says_why_on_its_own_side_only() -> None:
-    scene, asked = Scene(HIDDEN), request_of(Query(rank_together, HIDDEN, view=View.MPC))
-    scene.send(Kind.MPC, asked)
-    reply = scene.send(Kind.COMPUTE, scene.announcements([asked] * 3))
+    scene, request = Scene(HIDDEN), request_of(Query(rank_together, HIDDEN, view=View.MPC))
+    scene.send(Kind.MPC, request)
+    reply = scene.send(Kind.COMPUTE, scene.announcements([request] * 3))
     assert STOPPED.encode() in reply
     assert "party 1 did not come" in scene.party.failure
     with pytest.raises(StaleMessageError, match="has declined the run"):
-        scene.send(Kind.MPC, asked)
+        scene.send(Kind.MPC, request)
 
 
 def test_a_party_without_a_way_to_others_declines() -> None:
     keys = Keys.generate(3)
     agreement = keys.agreement(HIDDEN)
     party = Party(0, keys.parties[0], agreement, CLIENTS.part(0, 1), NoNoise(), unrecorded)
-    asked = request_of(Query(rank_together, HIDDEN, view=View.MPC))
-    letter = SignedMessage(Kind.MPC, bytes(16), 0, COORDINATOR, 0, asked)
-    reply = party.answer(letter.sealed(agreement, keys.coordinator))
+    request = request_of(Query(rank_together, HIDDEN, view=View.MPC))
+    message = SignedMessage(Kind.MPC, bytes(16), 0, COORDINATOR, 0, request)
+    reply = party.answer(message.signed(agreement, keys.coordinator))
     assert b"does not say where other parties reach it" in reply
 
 
@@ -312,9 +314,9 @@ def asked_exchange() -> MPCExchange:
     query = Query(rank_together, HIDDEN, view=View.MPC)
     exchange = MPCExchange(query, (0, 1, 2), agreement, bytes(16))
     name = query_name(agreement, bytes(16), request_of(query))
-    for place, key in enumerate(keys.parties):
-        content, signature = announced(name, place, key, {}, {"records": 1})
-        exchange.take(place, encode_values({"announcement": content, "signature": signature}))
+    for index, key in enumerate(keys.parties):
+        content, signature = announced(name, index, key, {}, {"records": 1})
+        exchange.take(index, encode_values({"announcement": content, "signature": signature}))
     exchange.close()
     return exchange
 
@@ -337,8 +339,8 @@ def test_a_party_that_tells_false_figures_is_not_believed(name: str) -> None:
     honest = {"reply": encode({"records": np.array(3)}), "sent": 5, "sessions": []}
     with pytest.raises(MessageError):
         exchange.take(1, encode_values(honest | FALSE_FIGURES[name]))
-    for place in range(3):
-        exchange.take(place, encode_values(honest | {"sessions": [((0, 1), 3, 1.0, 2)]}))
+    for index in range(3):
+        exchange.take(index, encode_values(honest | {"sessions": [((0, 1), 3, 1.0, 2)]}))
     exchange.close()
     assert exchange.sent == dict.fromkeys(range(3), 5)
     assert [each.bytes_sent for each in exchange.sessions] == [6]

@@ -21,7 +21,7 @@ PLAN = f"""\
 [plan]
 name = "three"
 coordinator = "{KEYS[0]}"
-fewest = 2
+min_clients = 2
 
 [protocol]
 name = "fedauc"
@@ -60,10 +60,10 @@ def test_a_plan_is_read(tmp_path: Path) -> None:
     plan = read(tmp_path, PLAN)
     assert plan.protocol == FedAUC(1.5)
     assert [party.name for party in plan.parties] == ["a", "b"]
-    assert (plan.fewest, plan.retries, plan.on_loss) == (2, 1, "fail")
+    assert (plan.min_clients, plan.retries, plan.on_loss) == (2, 1, "fail")
     agreement = plan.agreement()
     assert agreement.parties == (bytes.fromhex(KEYS[1]), bytes.fromhex(KEYS[2]))
-    assert agreement.fewest == 2
+    assert agreement.min_clients == 2
 
 
 def test_keys_may_wait(tmp_path: Path) -> None:
@@ -76,12 +76,20 @@ def test_keys_may_wait(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("fewest = 2", "fewest = 3", r"plan\.toml:4: \[plan\] fewest must be from 1 to 2, got 3"),
-        ("fewest = 2", "fewest = true", "fewest must be from 1 to 2, got True"),
-        ("fewest = 2", "colluders = 1", r":4: \[plan\] colluders must be from 0 to 0, got 1"),
-        ("fewest = 2", "quorum = 2", r":4: \[plan\] unknown key 'quorum'"),
-        ("fewest = 2", 'on_loss = "panic"', "on_loss must be one of fail, restart, got 'panic'"),
-        ("fewest = 2", "deadline = 0.0", "deadline must be from 1 to 86400, got 0.0"),
+        (
+            "min_clients = 2",
+            "min_clients = 3",
+            r"plan\.toml:4: \[plan\] min_clients must be from 1 to 2, got 3",
+        ),
+        ("min_clients = 2", "min_clients = true", "min_clients must be from 1 to 2, got True"),
+        ("min_clients = 2", "colluders = 1", r":4: \[plan\] colluders must be from 0 to 0, got 1"),
+        ("min_clients = 2", "quorum = 2", r":4: \[plan\] unknown key 'quorum'"),
+        (
+            "min_clients = 2",
+            'on_loss = "panic"',
+            "on_loss must be one of fail, restart, got 'panic'",
+        ),
+        ("min_clients = 2", "deadline = 0.0", "deadline must be from 1 to 86400, got 0.0"),
         ('name = "three"', "name = 3", r":2: \[plan\] name must be a text"),
         ('name = "three"', "", "'name' is missing"),
         ("epsilon = 1.5", "epsilon = -1.5", r":8: \[protocol\] epsilon must be positive"),
@@ -115,11 +123,17 @@ def of_five(*lines: str, protocol: str = "score-histogram") -> str:
     ("lines", "message"),
     [
         (
-            ("fewest = 3",),
-            r":3: \[plan\] fewest must be at least 4 of 5 clients of which 1 may",
+            ("min_clients = 3",),
+            r":3: \[plan\] min_clients must be at least 4 of 5 clients of which 1 may",
         ),
-        (("fewest = 2", "colluders = 0"), "at least 3 of 5 clients of which 0 may collude, got 2"),
-        (("colluders = 3", "fewest = 4"), r":4: .* at least 5 of 5 clients of which 3 may collu"),
+        (
+            ("min_clients = 2", "colluders = 0"),
+            "at least 3 of 5 clients of which 0 may collude, got 2",
+        ),
+        (
+            ("colluders = 3", "min_clients = 4"),
+            r":4: .* at least 5 of 5 clients of which 3 may collu",
+        ),
         (("colluders = 4",), r":3: \[plan\] colluders must be from 0 to 3, got 4"),
     ],
 )
@@ -130,10 +144,22 @@ def test_a_plan_of_sums_that_too_few_could_certify_is_refused(
         read(tmp_path, of_five(*lines))
 
 
+def test_a_plan_of_an_earlier_version_says_fewest(tmp_path: Path) -> None:
+    earlier = of_five("fewest = 4")
+    assert read(tmp_path, earlier).min_clients == 4
+    assert read(tmp_path, earlier) == read(tmp_path, of_five("min_clients = 4"))
+    with pytest.raises(PlanError, match=r":3: \[plan\] fewest must be at least 4 of 5 clients"):
+        read(tmp_path, of_five("fewest = 3"))
+    with pytest.raises(PlanError, match=r":3: \[plan\] fewest must be from 1 to 5, got 6"):
+        read(tmp_path, of_five("fewest = 6"))
+    with pytest.raises(PlanError, match=r":4: \[plan\] fewest is the earlier name of min_clients"):
+        read(tmp_path, of_five("min_clients = 4", "fewest = 4"))
+
+
 def test_a_plan_names_who_may_collude_or_takes_a_fifth(tmp_path: Path) -> None:
-    assert read(tmp_path, of_five("fewest = 4")).colluders is None
-    assert read(tmp_path, of_five("fewest = 3", "colluders = 0")).colluders == 0
-    assert read(tmp_path, of_five("fewest = 2", protocol="dpauc")).fewest == 2
+    assert read(tmp_path, of_five("min_clients = 4")).colluders is None
+    assert read(tmp_path, of_five("min_clients = 3", "colluders = 0")).colluders == 0
+    assert read(tmp_path, of_five("min_clients = 2", protocol="dpauc")).min_clients == 2
 
 
 ODD = """\
@@ -181,8 +207,8 @@ def test_a_setting_of_any_type_is_read_or_refused_at_its_line(
     needed = {"epsilon": "1.0", "kernel": '"auc"'}
     known = [field.name for field in dataclasses.fields(kind_of(protocol))]
     for value in ODD:
-        settings = {key: own for key, own in needed.items() if key in known} | {setting: value}
-        lines = [f"{key} = {own}" for key, own in settings.items()]
+        settings = {key: part for key, part in needed.items() if key in known} | {setting: value}
+        lines = [f"{key} = {part}" for key, part in settings.items()]
         text = f'[plan]\nname = "x"\n[protocol]\nname = "{protocol}"\n' + "\n".join(lines)
         path.write_text(text + '\n[[party]]\nname = "a"\n', encoding="utf-8")
         said = told(path, Plan.read)
@@ -208,9 +234,9 @@ def test_a_setting_of_any_type_is_read_or_refused_at_its_line(
 def test_a_type_that_does_not_fit_is_named(
     tmp_path: Path, setting: str, value: str, said: str
 ) -> None:
-    own = f'"dpauc"\n{setting} = {value}'
+    part = f'"dpauc"\n{setting} = {value}'
     with pytest.raises(PlanError, match=rf"plan\.toml:8: \[protocol\] {re.escape(said)}$"):
-        read(tmp_path, PLAN.replace('"fedauc"', own))
+        read(tmp_path, PLAN.replace('"fedauc"', part))
 
 
 @pytest.mark.parametrize("value", ODD)
@@ -219,10 +245,10 @@ def test_every_key_of_both_files_is_read_or_refused_in_one_sentence(
 ) -> None:
     for text, reader in ((PLAN, Plan.read), (PARTY, PartyFile.read)):
         lines = text.splitlines()
-        for place, line in enumerate(lines):
+        for index, line in enumerate(lines):
             if " = " in line:
                 changed = [*lines]
-                changed[place] = f"{line.split(' = ')[0]} = {value}"
+                changed[index] = f"{line.split(' = ')[0]} = {value}"
                 path = tmp_path / "changed.toml"
                 path.write_text("\n".join(changed), encoding="utf-8")
                 told(path, reader)
@@ -246,13 +272,17 @@ def test_a_party_file_is_read_relative_to_itself(tmp_path: Path) -> None:
     path = tmp_path / "a" / "party.toml"
     path.parent.mkdir()
     path.write_text(PARTY, encoding="utf-8")
-    own = PartyFile.read(path)
+    party_file = PartyFile.read(path)
     home = tmp_path.resolve() / "a"
-    assert own.records == home / "records.csv"
-    assert own.plan.resolve() == tmp_path.resolve() / "plan.toml"
-    assert (own.identity, own.ledger) == (home / "identity.key", home / "ledger.db")
-    assert own.columns == ("score", "label", None)
-    assert (own.epsilon, own.period, own.adjacency) == (3.0, timedelta(days=365), Adjacency.RECORD)
+    assert party_file.records == home / "records.csv"
+    assert party_file.plan.resolve() == tmp_path.resolve() / "plan.toml"
+    assert (party_file.identity, party_file.ledger) == (home / "identity.key", home / "ledger.db")
+    assert party_file.columns == ("score", "label", None)
+    assert (party_file.epsilon, party_file.period, party_file.adjacency) == (
+        3.0,
+        timedelta(days=365),
+        Adjacency.RECORD,
+    )
 
 
 @pytest.mark.parametrize(
@@ -278,8 +308,8 @@ def test_a_party_file_says_where_others_reach_it(tmp_path: Path) -> None:
     assert (PartyFile.read(path).listen, PartyFile.read(path).address) == (None, None)
     told = '[mpc]\nlisten = "[::]:7070"\naddress = "mpc.north.example:443"\n'
     path.write_text(PARTY + told, encoding="utf-8")
-    own = PartyFile.read(path)
-    assert (own.listen, own.address) == (("::", 7070), ("mpc.north.example", 443))
+    party_file = PartyFile.read(path)
+    assert (party_file.listen, party_file.address) == (("::", 7070), ("mpc.north.example", 443))
 
 
 @pytest.mark.parametrize("value", ['"north"', '":70"', '"north:0"', '"north:65536"', "7070"])
@@ -294,4 +324,4 @@ def test_a_plan_of_every_trust_is_read(tmp_path: Path) -> None:
     federation(tmp_path, HISTOGRAM)
     plan = Plan.read(tmp_path / "plan.toml")
     assert plan.protocol == ScoreHistogram("secure-sum", 1.0)
-    assert plan.fewest == 3
+    assert plan.min_clients == 3

@@ -21,7 +21,7 @@ from tacit.running.session.messages import (
     Kind,
     SignedMessage,
     SignedMessageError,
-    opened,
+    verified,
 )
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
@@ -51,7 +51,7 @@ class Attack:
     def begin(self) -> None:
         """Open a new run."""
         self.coordinator = Coordinator(self.agreement, self.identity)
-        self.letters = [self.coordinator.open()]
+        self.rounds = [self.coordinator.open()]
 
     def send(self, message: bytes) -> SignedMessage | None:
         """What party a answers; None where it refuses the message."""
@@ -59,42 +59,42 @@ class Attack:
             reply = self.party("a").answer(message)
         except SignedMessageError:
             return None
-        letter = opened(reply, self.agreement, 0, COORDINATOR)
-        if letter.kind is Kind.REPLY:
+        signed_message = verified(reply, self.agreement, 0, COORDINATOR)
+        if signed_message.kind is Kind.REPLY:
             self.replies[reply] = message
-        return letter
+        return signed_message
 
     def go_on(self) -> bool:
         """One honest round; whether another one follows."""
-        letters = self.letters[-1]
-        self.coordinator.receive(1, self.party("b").answer(letters[1]))
-        self.coordinator.receive(0, self.party("a").answer(letters[0]))
-        self.replies[self.party("a").answer(letters[0])] = letters[0]
+        messages = self.rounds[-1]
+        self.coordinator.receive(1, self.party("b").answer(messages[1]))
+        self.coordinator.receive(0, self.party("a").answer(messages[0]))
+        self.replies[self.party("a").answer(messages[0])] = messages[0]
         following = self.coordinator.close()
         if following:
-            self.letters.append(following)
+            self.rounds.append(following)
         return bool(following)
 
     def at(self, turn: int, message: bytes) -> bytes:
         """The same question in another turn."""
-        letter = opened(message, self.agreement, COORDINATOR, 0)
-        return replace(letter, turn=turn).sealed(self.agreement, self.identity)
+        signed_message = verified(message, self.agreement, COORDINATOR, 0)
+        return replace(signed_message, round=turn).signed(self.agreement, self.identity)
 
     def copy(self) -> None:
         """Keep the state as it is."""
         self.copies.append(self.home / f"copy-{len(self.copies)}")
-        self.party("a").own.state.mkdir(mode=0o700, exist_ok=True)
-        shutil.copytree(self.party("a").own.state, self.copies[-1])
+        self.party("a").party_file.state.mkdir(mode=0o700, exist_ok=True)
+        shutil.copytree(self.party("a").party_file.state, self.copies[-1])
 
     def revert(self, copy: int = -1) -> None:
         """Put the state back as it was."""
-        shutil.rmtree(self.party("a").own.state)
-        shutil.copytree(self.copies[copy], self.party("a").own.state)
+        shutil.rmtree(self.party("a").party_file.state)
+        shutil.copytree(self.copies[copy], self.party("a").party_file.state)
 
     @property
     def debited(self) -> float:
         """The sum of all debits of party a."""
-        with Ledger(self.party("a").own.ledger) as ledger:
+        with Ledger(self.party("a").party_file.ledger) as ledger:
             ledger.verify()
             return sum(line.epsilon for line in ledger.lines() if line.kind == "debit")
 
@@ -104,23 +104,23 @@ class Attack:
         records = self.party("a").records
         spoken = np.zeros(records.records, dtype=np.int64)
         for message in self.replies.values():
-            letter = opened(message, self.agreement, COORDINATOR, 0)
-            query = decode_query(letter.body, self.agreement.protocol)
+            signed_message = verified(message, self.agreement, COORDINATOR, 0)
+            query = decode_query(signed_message.body, self.agreement.protocol)
             if query.step.name != "draw_turns":
                 spoken += query.step.participates(records, query)
         return float(spoken.max())
 
 
-@pytest.mark.parametrize("way", ["again", "in later turns"])
+@pytest.mark.parametrize("way", ["again", "in later rounds"])
 def test_late_records_speak_again_only_for_their_epsilon(tmp_path: Path, way: str) -> None:
     """The second round adds nothing to the first, as other records speak; its loss has a price."""
     attack = Attack(tmp_path, TWO_ROUNDS)
     assert attack.go_on()
     assert attack.go_on()
     attack.copy()
-    letter = attack.letters[-1][0]
+    message = attack.rounds[-1][0]
     for turn in range(2, 7):
-        attack.send(letter if way == "again" else attack.at(turn, letter))
+        attack.send(message if way == "again" else attack.at(turn, message))
         attack.revert()
     reports = 5 if way == "again" else 1
     assert len(attack.replies) == 2 + reports
@@ -133,11 +133,13 @@ def test_the_limit_stops_what_comes_again(tmp_path: Path) -> None:
     attack.go_on()
     attack.go_on()
     attack.copy()
-    told = []
+    messages = []
     for _ in range(6):
-        told.append(attack.send(attack.letters[-1][0]))
+        messages.append(attack.send(attack.rounds[-1][0]))
         attack.revert()
-    assert [letter.kind for letter in told if letter] == [Kind.REPLY] * 3 + [Kind.DECLINE] * 3
+    assert [message.kind for message in messages if message] == [Kind.REPLY] * 3 + [
+        Kind.DECLINE
+    ] * 3
     assert attack.debited == attack.spent == 3.0
 
 
@@ -146,11 +148,11 @@ def test_a_reply_tells_what_its_ledger_knows(tmp_path: Path) -> None:
     attack.go_on()
     attack.go_on()
     attack.copy()
-    attack.send(attack.letters[-1][0])
+    attack.send(attack.rounds[-1][0])
     attack.revert()
-    letter = attack.send(attack.letters[-1][0])
-    assert letter is not None
-    said = named_values(letter.body, content=bytes, spent=dict)["spent"]
+    message = attack.send(attack.rounds[-1][0])
+    assert message is not None
+    said = named_values(message.body, content=bytes, spent=dict)["spent"]
     assert said["epsilon"] == attack.debited == 2.0
 
 
@@ -165,7 +167,7 @@ def test_whatever_is_put_back_every_answer_is_paid(tmp_path: Path, seed: int) ->
         attack.copy()
         attack.go_on()
         attack.copy()
-        known += [leg[0] for leg in attack.letters]
+        known += [round_messages[0] for round_messages in attack.rounds]
         for _ in range(2):
             attack.send(known[-1])
             attack.revert()
@@ -187,23 +189,23 @@ def test_a_state_that_is_older_answers_no_other_question(tmp_path: Path) -> None
     attack.go_on()
     attack.revert()
     before = attack.debited
-    letter = attack.send(attack.letters[-1][0])
-    assert letter is not None
-    assert letter.kind is Kind.DECLINE
-    reason = named_values(letter.body, reason=str)["reason"]
+    message = attack.send(attack.rounds[-1][0])
+    assert message is not None
+    assert message.kind is Kind.DECLINE
+    reason = named_values(message.body, reason=str)["reason"]
     assert reason == "declined: the question contradicts an earlier one"
     assert attack.debited == before
 
 
 def test_a_ledger_that_is_older_than_the_state_is_not_gone_on_from(tmp_path: Path) -> None:
     attack = Attack(tmp_path, TWO_ROUNDS)
-    ledger = attack.party("a").own.ledger
+    ledger = attack.party("a").party_file.ledger
     shutil.copy(ledger, tmp_path / "backup.db")
     attack.go_on()
     shutil.copy(tmp_path / "backup.db", ledger)
-    letter = attack.send(attack.letters[-1][0])
-    assert letter is not None
-    reason = named_values(letter.body, reason=str)["reason"]
+    message = attack.send(attack.rounds[-1][0])
+    assert message is not None
+    reason = named_values(message.body, reason=str)["reason"]
     assert reason == "declined: the ledger is not available"
 
 
@@ -216,11 +218,11 @@ def test_a_sum_is_certified_and_opened_once(tmp_path: Path, back: int) -> None:
     while going:
         attack.copy()
         going = attack.go_on()
-    again = attack.at(len(attack.letters), attack.letters[-back][0])
-    attack.revert(len(attack.letters) - back)
-    letter = attack.send(again)
-    assert letter is not None
-    assert letter.kind is Kind.DECLINE
+    again = attack.at(len(attack.rounds), attack.rounds[-back][0])
+    attack.revert(len(attack.rounds) - back)
+    message = attack.send(again)
+    assert message is not None
+    assert message.kind is Kind.DECLINE
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -229,7 +231,7 @@ def test_labels_that_were_flipped_anew_are_paid_for(tmp_path: Path, seed: int) -
     rng, attack = np.random.default_rng(seed), Attack(tmp_path, RESPONSE)
     attack.copy()
     for _ in range(12):
-        attack.send(attack.letters[-1][0])
+        attack.send(attack.rounds[-1][0])
         if rng.random() < 0.4:
             attack.copy()
         if rng.random() < 0.6:
@@ -238,7 +240,7 @@ def test_labels_that_were_flipped_anew_are_paid_for(tmp_path: Path, seed: int) -
             attack.begin()
     counts = set()
     for reply in attack.replies:
-        body = opened(reply, attack.agreement, 0, COORDINATOR).body
+        body = verified(reply, attack.agreement, 0, COORDINATOR).body
         content = decode(named_values(body, content=bytes, spent=dict)["content"])
         counts.add(tuple(np.asarray(value).tobytes() for value in content.values()))
     assert 1 < len(counts) < len(attack.replies)
@@ -264,8 +266,10 @@ def test_state_and_its_name_are_on_disk_before_the_reply(
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "replace", renamed)
-    desk.answer(attack.letters[-1][0])
-    folder, home = (place.stat().st_ino for place in (desk.own.state, desk.own.state.parent))
-    (state,) = (path.stat().st_ino for path in desk.own.state.glob("*.run"))
+    desk.answer(attack.rounds[-1][0])
+    folder, home = (
+        index.stat().st_ino for index in (desk.party_file.state, desk.party_file.state.parent)
+    )
+    (state,) = (path.stat().st_ino for path in desk.party_file.state.glob("*.run"))
     assert [("sync", state), ("rename", state), ("sync", folder)] == seen[-3:]
     assert ("sync", home) in seen

@@ -28,12 +28,12 @@ from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.debits import Account
 from tacit.running.session.messages import (
     COORDINATOR,
-    MARK_PLACE,
+    MARK_POSITION,
     ForeignMessageError,
     Kind,
     SignedMessageError,
     StaleMessageError,
-    opened,
+    verified,
 )
 from tacit.running.session.plan_file import Plan, PlanError
 from tacit.running.session.service import NOTEBOOK, PartyDesk, read_identity
@@ -60,16 +60,16 @@ def carried(home: Path, identity: Identity, noise: Any = None) -> Coordinator:
     """A whole run, with every desk opened anew for every message."""
     coordinator = coordinated(home, identity)
     desks_of(home)
-    letters = coordinator.open()
-    while letters:
-        for place, letter in letters.items():
-            coordinator.receive(place, desks_of(home)[place].answer(letter, noise))
-        letters = coordinator.close()
+    messages = coordinator.open()
+    while messages:
+        for index, message in messages.items():
+            coordinator.receive(index, desks_of(home)[index].answer(message, noise))
+        messages = coordinator.close()
     return coordinator
 
 
 def pooled(home: Path) -> Clients:
-    files = [str(desk.own.records) for desk in desks_of(home)]
+    files = [str(desk.party_file.records) for desk in desks_of(home)]
     return read(files)
 
 
@@ -87,17 +87,17 @@ def test_books_hold_what_was_spent_and_nothing_of_the_records(tmp_path: Path) ->
     carried(tmp_path, federation(tmp_path, HISTOGRAM))
     with Ledger(tmp_path / "a" / "ledger.db") as book:
         book.verify()
-        told = [line for line in book.lines() if line.step is not None]
-        (paid,) = [line for line in told if line.epsilon]
+        messages = [line for line in book.lines() if line.step is not None]
+        (paid,) = [line for line in messages if line.epsilon]
         assert (paid.epsilon, paid.adjacency, paid.dataset) == (1.0, "record", "registry")
         assert paid.step == "2 summed_trees"
-        assert [int(str(line.step).split()[0]) for line in told] == list(range(len(told)))
+        assert [int(str(line.step).split()[0]) for line in messages] == list(range(len(messages)))
 
 
 def test_a_letter_that_comes_again_is_answered_with_the_same_bytes(tmp_path: Path) -> None:
     coordinator = coordinated(tmp_path, federation(tmp_path, FEDAUC))
-    letters = coordinator.open()
-    first, again = (desks_of(tmp_path)[0].answer(letters[0]) for _ in range(2))
+    messages = coordinator.open()
+    first, again = (desks_of(tmp_path)[0].answer(messages[0]) for _ in range(2))
     assert first == again
     with Ledger(tmp_path / "a" / "ledger.db") as book:
         assert len([line for line in book.lines() if line.step is not None]) == 1
@@ -153,8 +153,8 @@ def test_a_class_of_the_same_name_forgets_no_flipped_labels(
     before = notebook.read_bytes()
     monkeypatch.setattr(registry, "_registered", {"namesake": Namesake})
     path.write_text(path.read_text().replace(RESPONSE, 'name = "namesake"\nepsilon = 1.0'))
-    letters = coordinated(tmp_path, identity).open()
-    desks_of(tmp_path)[0].answer(letters[0])
+    messages = coordinated(tmp_path, identity).open()
+    desks_of(tmp_path)[0].answer(messages[0])
     assert notebook.read_bytes() == before
 
 
@@ -170,17 +170,19 @@ def test_notes_of_two_classes_with_one_name_are_refused() -> None:
 
 def test_records_that_changed_places_between_rounds_are_declined(tmp_path: Path) -> None:
     """A turn belongs to a record by its place in the file."""
-    identity = federation(tmp_path, 'name = "two-round-auc"\nepsilon = 1.0', extra="fewest = 2\n")
+    identity = federation(
+        tmp_path, 'name = "two-round-auc"\nepsilon = 1.0', extra="min_clients = 2\n"
+    )
     coordinator = coordinated(tmp_path, identity)
-    letters = coordinator.open()
+    messages = coordinator.open()
     for _ in range(2):
-        for place, letter in letters.items():
-            coordinator.receive(place, desks_of(tmp_path)[place].answer(letter))
-        letters = coordinator.close()
+        for index, message in messages.items():
+            coordinator.receive(index, desks_of(tmp_path)[index].answer(message))
+        messages = coordinator.close()
     path = tmp_path / "a" / "records.csv"
     head, *rows = path.read_text().splitlines()
     path.write_text("\n".join([head, *reversed(rows)]))
-    coordinator.receive(0, desks_of(tmp_path)[0].answer(letters[0]))
+    coordinator.receive(0, desks_of(tmp_path)[0].answer(messages[0]))
     assert coordinator.declined == {0: "its records do not fit the protocol"}
 
 
@@ -188,16 +190,16 @@ def test_turns_are_not_drawn_again_for_records_that_changed_places(tmp_path: Pat
     """Fresh turns would belong to the new order, and early records would speak a second time."""
     identity = federation(tmp_path, 'name = "two-round-auc"\nepsilon = 1.0')
     agreement = Plan.read(tmp_path / "plan.toml").agreement()
-    letters = coordinated(tmp_path, identity).open()
-    desks_of(tmp_path)[0].answer(letters[0])
+    messages = coordinated(tmp_path, identity).open()
+    desks_of(tmp_path)[0].answer(messages[0])
     path = tmp_path / "a" / "records.csv"
     head, *rows = path.read_text().splitlines()
     path.write_text("\n".join([head, *reversed(rows)]))
-    again = replace(opened(letters[0], agreement, COORDINATOR, 0), turn=2)
+    again = replace(verified(messages[0], agreement, COORDINATOR, 0), round=2)
     with pytest.raises(
         SignedMessageError, match="step draw_turns was answered in this run already"
     ):
-        desks_of(tmp_path)[0].answer(again.sealed(agreement, identity))
+        desks_of(tmp_path)[0].answer(again.signed(agreement, identity))
 
 
 def test_what_is_kept_is_the_owners_only_and_is_forgotten(tmp_path: Path) -> None:
@@ -219,9 +221,9 @@ def test_what_is_kept_is_the_owners_only_and_is_forgotten(tmp_path: Path) -> Non
 def test_a_limit_that_would_be_passed_is_declined_without_numbers(tmp_path: Path) -> None:
     identity = federation(tmp_path, HISTOGRAM, limit="epsilon = 1.5")
     carried(tmp_path, identity)
-    with pytest.raises(RunError, match="declined: the privacy budget does not allow it") as told:
+    with pytest.raises(RunError, match="declined: the privacy budget does not allow it") as caught:
         carried(tmp_path, identity)
-    assert "1.5" not in str(told.value)
+    assert "1.5" not in str(caught.value)
 
 
 def test_a_stranger_is_not_answered(tmp_path: Path) -> None:
@@ -230,14 +232,14 @@ def test_a_stranger_is_not_answered(tmp_path: Path) -> None:
     for message in (b"", b"x" * 40, b"x" * 400):
         with pytest.raises(SignedMessageError):
             desk.answer(message)
-    assert not list(desk.own.state.glob("*.run"))
+    assert not list(desk.party_file.state.glob("*.run"))
 
 
 def test_letters_of_two_runs_do_not_mix(tmp_path: Path) -> None:
     identity = federation(tmp_path, FEDAUC)
     one, other = (coordinated(tmp_path, identity) for _ in range(2))
-    desk, letters, others = desks_of(tmp_path)[0], one.open(), other.open()
-    reply = desk.answer(letters[0])
+    desk, messages, others = desks_of(tmp_path)[0], one.open(), other.open()
+    reply = desk.answer(messages[0])
     with pytest.raises(ForeignMessageError):
         other.receive(0, reply)
     other.receive(0, desk.answer(others[0]))
@@ -254,37 +256,37 @@ def opening(home: Path) -> tuple[Identity, dict[int, bytes]]:
     pytest.importorskip("tenseal")
     identity = federation(home, ENCRYPTED, limit='epsilon = inf\nadjacency = "label"')
     coordinator = coordinated(home, identity)
-    letters = coordinator.open()
-    while coordinator.turn < 3:
-        for place, letter in letters.items():
-            coordinator.receive(place, desks_of(home)[place].answer(letter))
-        letters = coordinator.close()
-    return identity, letters
+    messages = coordinator.open()
+    while coordinator.round < 3:
+        for index, message in messages.items():
+            coordinator.receive(index, desks_of(home)[index].answer(message))
+        messages = coordinator.close()
+    return identity, messages
 
 
 def cheated(home: Path, identity: Identity, message: bytes) -> bytes:
     """The message with the first run's answer in place of both."""
     agreement = Plan.read(home / "plan.toml").agreement()
-    letter = opened(message, agreement, COORDINATOR, 1)
-    content = decode_values(letter.body)
+    signed_message = verified(message, agreement, COORDINATOR, 1)
+    content = decode_values(signed_message.body)
     answer = content["shared"]["answer"]
     address = (sealed_counts.Kind.ANSWER, answer[6:22], sealed_counts.EVERYBODY)
     first, _ = sealed_counts.read(answer, *address)
     content["shared"]["answer"] = sealed_counts.write(*address, [first, first])
     body = encode_values(content)
-    return replace(letter, body=body).sealed(agreement, identity)
+    return replace(signed_message, body=body).signed(agreement, identity)
 
 
 def test_a_forged_answer_ends_the_session_and_the_honest_one_is_not_opened(tmp_path: Path) -> None:
     """One refusal, which says nothing but that it is one; the state file holds no session more."""
-    identity, letters = opening(tmp_path)
+    identity, messages = opening(tmp_path)
     agreement = Plan.read(tmp_path / "plan.toml").agreement()
-    forged = cheated(tmp_path, identity, letters[1])
-    reply = opened(desks_of(tmp_path)[1].answer(forged), agreement, 1, COORDINATOR)
+    forged = cheated(tmp_path, identity, messages[1])
+    reply = verified(desks_of(tmp_path)[1].answer(forged), agreement, 1, COORDINATOR)
     assert reply.kind is Kind.DECLINE
     assert decode_values(reply.body) == {"reason": REFUSED}
     with pytest.raises(StaleMessageError):
-        desks_of(tmp_path)[1].answer(letters[1])
+        desks_of(tmp_path)[1].answer(messages[1])
     assert notes_on_disk(tmp_path, "b") == [PINNED]
 
 
@@ -297,20 +299,20 @@ def test_a_party_killed_while_it_opens_does_not_get_the_session_back(
         assert notes_on_disk(tmp_path, "b") == [PINNED]
         raise KeyboardInterrupt
 
-    _, letters = opening(tmp_path)
+    _, messages = opening(tmp_path)
     assert len(notes_on_disk(tmp_path, "b")) == 2
     with monkeypatch.context() as patched:
-        patched.setattr(ExactParty, "opened", killed)
+        patched.setattr(ExactParty, "decrypted", killed)
         with pytest.raises(KeyboardInterrupt):
-            desks_of(tmp_path)[1].answer(letters[1])
+            desks_of(tmp_path)[1].answer(messages[1])
     agreement = Plan.read(tmp_path / "plan.toml").agreement()
-    reply = opened(desks_of(tmp_path)[1].answer(letters[1]), agreement, 1, COORDINATOR)
+    reply = verified(desks_of(tmp_path)[1].answer(messages[1]), agreement, 1, COORDINATOR)
     assert reply.kind is Kind.DECLINE
 
 
 def notes_on_disk(home: Path, name: str) -> list[Any]:
     """The names of the notes in a party's state file."""
-    (state,) = PartyDesk.open(home / name / "party.toml").own.state.glob("*.run")
+    (state,) = PartyDesk.open(home / name / "party.toml").party_file.state.glob("*.run")
     return list(decode_values(state.read_bytes(), opaque=True)["notes"])
 
 
@@ -340,38 +342,38 @@ def test_a_party_answers_under_each_plan_that_it_agreed_to(tmp_path: Path) -> No
     (tmp_path / "later.toml").write_text(other)
     later = Plan.read(tmp_path / "later.toml").agreement()
     path = tmp_path / "a" / "party.toml"
-    letter = Coordinator(later, identity).open()[0]
+    message = Coordinator(later, identity).open()[0]
     with pytest.raises(PlanError, match="agreed to no such plan"):
-        PartyDesk.open(path, letter[MARK_PLACE])
+        PartyDesk.open(path, message[MARK_POSITION])
     both = path.read_text().replace('"../plan.toml"', '["../plan.toml", "../later.toml"]')
     path.write_text(both, encoding="utf-8")
     assert PartyDesk.open(path).plan == first
-    desk = PartyDesk.open(path, letter[MARK_PLACE])
+    desk = PartyDesk.open(path, message[MARK_POSITION])
     desk.set_limit()
     assert desk.plan.protocol == FedAUC(2.0, allocation="adaptive")
-    assert desk.answer(letter)
+    assert desk.answer(message)
 
 
 def test_a_party_under_another_name_is_refused(tmp_path: Path) -> None:
     federation(tmp_path, FEDAUC)
     path = tmp_path / "a" / "party.toml"
     path.write_text(path.read_text().replace('name = "a"', 'name = "z"'), encoding="utf-8")
-    with pytest.raises(PlanError, match="calls the holder of this key 'a', the file 'z'"):
+    with pytest.raises(PlanError, match="calls the owner of this key 'a', the file 'z'"):
         PartyDesk.open(path)
 
 
 def test_a_state_that_was_damaged_is_not_gone_on_from(tmp_path: Path) -> None:
     coordinator = coordinated(tmp_path, federation(tmp_path, FEDAUC))
-    letters = coordinator.open()
+    messages = coordinator.open()
     desk = desks_of(tmp_path)[0]
-    desk.answer(letters[0])
-    (state,) = desk.own.state.glob("*.run")
+    desk.answer(messages[0])
+    (state,) = desk.party_file.state.glob("*.run")
     state.write_bytes(state.read_bytes()[:-40])
     with pytest.raises(SignedMessageError, match="is damaged"):
-        desk.answer(letters[0])
+        desk.answer(messages[0])
 
 
-def answered_or_killed(desk: PartyDesk, letter: bytes, after: int) -> bytes | None:
+def answered_or_killed(desk: PartyDesk, message: bytes, after: int) -> bytes | None:
     """The reply of a child process, or None where it was killed after so many calls."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -385,7 +387,7 @@ def answered_or_killed(desk: PartyDesk, letter: bytes, after: int) -> bytes | No
 
         try:
             sys.setprofile(count)
-            reply = desk.answer(letter)
+            reply = desk.answer(message)
             sys.setprofile(None)
             os.write(writer, reply)
             os._exit(0)
@@ -403,7 +405,7 @@ def answered_or_killed(desk: PartyDesk, letter: bytes, after: int) -> bytes | No
 
 
 def debits_of(desk: PartyDesk) -> list[str]:
-    with Ledger(desk.own.ledger) as book:
+    with Ledger(desk.party_file.ledger) as book:
         book.verify()
         return [line.step for line in book.lines() if line.step is not None]
 
@@ -417,18 +419,18 @@ def test_a_killed_party_never_replies_without_its_debit(tmp_path: Path, protocol
     desks = desks_of(tmp_path)
     while kills < 100:
         coordinator = coordinated(tmp_path, identity)
-        letters = coordinator.open()
-        while letters:
-            coordinator.receive(1, desks[1].answer(letters[1]))
+        messages = coordinator.open()
+        while messages:
+            coordinator.receive(1, desks[1].answer(messages[1]))
             reply = None
             while reply is None:
                 after = int(np.exp(rng.uniform(*np.log([50, 60_000]))))
-                reply = answered_or_killed(desks[0], letters[0], after)
+                reply = answered_or_killed(desks[0], messages[0], after)
                 kills += reply is None
                 paid = debits_of(desks[0])
             replies += 1
             coordinator.receive(0, reply)
-            letters = coordinator.close()
+            messages = coordinator.close()
         assert coordinator.server_result is not None
     assert len(paid) >= replies
     answered = {"0 share_scores", "1 noisy_rank_sums"} if protocol == FEDAUC else {"2 summed_trees"}

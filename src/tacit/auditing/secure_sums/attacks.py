@@ -41,9 +41,9 @@ def _spread(setting: Setting, story: Story, victims: list[int]) -> Bools | None:
     exposed[victims] = False
     for partner in np.flatnonzero(exposed).tolist():
         around = story.around[partner]
-        holders = np.flatnonzero(around & setting.honest)
+        receivers = np.flatnonzero(around & setting.honest)
         need = setting.threshold - int((around & ~setting.honest).sum())
-        chosen = holders[np.argsort(loads[holders], kind="stable")[: max(need, 0)]]
+        chosen = receivers[np.argsort(loads[receivers], kind="stable")[: max(need, 0)]]
         if chosen.size < need or (loads[chosen] >= most).any():
             return None
         left[chosen, partner] = True
@@ -72,18 +72,18 @@ def short_delivery(
 
 
 def cut_ring(setting: Setting, story: Story, first: int, inside: int) -> Attempt:
-    """Two runs of half the neighbours leave, with ``inside`` places between them; all clients get
-    the same list: against clients that do not check the ring.
+    """Two runs of half the neighbours leave, with ``inside`` positions between them; all clients
+    get the same list: against clients that do not check the ring.
 
     Parameters
     ----------
-    first : the place of the ring at which the first run begins.
-    inside : the places between the runs.
+    first : the position of the ring at which the first run begins.
+    inside : the positions between the runs.
     """
     half = setting.rule.degree // 2
     run = np.arange(half)
-    places = np.concatenate([first + run, first + half + inside + run])
-    return truthful(story, story.arranged[places % story.arranged.size].tolist())
+    positions = np.concatenate([first + run, first + half + inside + run])
+    return truthful(story, story.arranged[positions % story.arranged.size].tolist())
 
 
 def two_sums(story: Story, leaver: int) -> tuple[Attempt, Attempt]:

@@ -121,9 +121,9 @@ class HonestClients:
         """
         threshold, honest = self.setting.threshold, self.setting.honest
         shares = masked.partners | np.diag(masked.sent)
-        given = shares & revealed[..., None]
-        keys = (given & left).sum(-2) + masked.colluding
-        seeds = (given & ~left).sum(-2) + masked.colluding
+        shown = shares & revealed[..., None]
+        keys = (shown & left).sum(-2) + masked.colluding
+        seeds = (shown & ~left).sum(-2) + masked.colluding
         readable = masked.sent & (seeds >= threshold)
         labels = determined_sums(masked.partners, readable, ~honest | (keys >= threshold))
         return Answers(masked, revealed, seeds, keys, labels)
@@ -141,8 +141,8 @@ class HonestClients:
                 masked.digests[k],
                 masked.announced[k] if masked.sent[k] else everybody,
             )
-            given = given_up | dict.fromkeys(setting.colluders, digest)
-            joins[k] = _allowed(partial(check_restart, setting.rule, announced, digest, given))
+            digests = given_up | dict.fromkeys(setting.colluders, digest)
+            joins[k] = _allowed(partial(check_restart, setting.rule, announced, digest, digests))
         return joins
 
     def _shared(self, attempt: Attempt, members: Bools) -> Bools:
@@ -264,13 +264,13 @@ class HonestClients:
         helping = (signers | self.setting.colluders) & stayed
         return self._once((stayed, helping), lambda: check_certificate(rule, stayed, helping))
 
-    def _once(self, asked: object, check: Callable[[], None]) -> bool:
-        if asked not in self._said:
+    def _once(self, key: object, check: Callable[[], None]) -> bool:
+        if key not in self._said:
             if len(self._said) > 200_000:
                 self._said.clear()
                 self._uncut.clear()
-            self._said[asked] = _allowed(check)
-        return self._said[asked]
+            self._said[key] = _allowed(check)
+        return self._said[key]
 
 
 def _allowed(check: Callable[[], None]) -> bool:

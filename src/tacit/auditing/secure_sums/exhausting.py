@@ -20,11 +20,11 @@ the signatures. The search leaves out only strategies that another one matches:
    keeps the colluders and, on a ring, the neighbours. The search tries one U2 of each such class.
 
 A further attempt has fresh keys, so it shares no unknowns with others, and what several attempts
-determine is spanned by what each of them determines. It takes place only if enough clients gave up
-the last one. The search tries every way to hand the signatures to some clients only. If none leaves
-both a determined sum and enough clients to go on, the attempts before the one that opens reveal
-nothing, so many attempts find no more than one. If there is such a way, its sums are combined with
-those of every attempt.
+determine is spanned by what each of them determines. There is another attempt only if enough
+clients gave up the last one. The search tries every way to hand the signatures to some clients
+only. If none leaves both a determined sum and enough clients to go on, the attempts before the one
+that opens reveal nothing, so many attempts find no more than one. If there is such a way, its sums
+are combined with those of every attempt.
 """
 
 from __future__ import annotations
@@ -141,13 +141,13 @@ def _options(honest: HonestClients, scope: Scope, k: int) -> list[Told]:
 
 
 def _classes(scope: Scope, options: list[list[Told]]) -> tuple[Indices, Indices]:
-    """One assignment of each class, as places in ``options``, and the size of its class."""
+    """One assignment of each class, as indices in ``options``, and the size of its class."""
     bases = np.array([len(some) for some in options], dtype=np.int64)
-    places = np.cumprod(np.concatenate([[1], bases[:-1]]))
-    codes = np.arange(int(bases.prod()))[:, None] // places % bases
+    radices = np.cumprod(np.concatenate([[1], bases[:-1]]))
+    codes = np.arange(int(bases.prod()))[:, None] // radices % bases
     least = np.arange(len(codes))
     for name in _names(scope):
-        least = np.minimum(least, (_renamed(scope, options, name, codes) * places).sum(1))
+        least = np.minimum(least, (_renamed(scope, options, name, codes) * radices).sum(1))
     representatives, weights = np.unique(least, return_counts=True)
     return codes[representatives], weights
 
@@ -183,14 +183,14 @@ def _renamed(
 ) -> Indices:
     images, members = _images(scope, name), scope.setting.members.tolist()
     turned = np.empty_like(codes)
-    for place, k in enumerate(members):
+    for index, k in enumerate(members):
         target = members.index(name[k])
         where = {option: choice for choice, option in enumerate(options[target])}
         moved = [
             where[images[number] if announced else 0, frozenset(name[j] for j in announced)]
-            for number, announced in options[place]
+            for number, announced in options[index]
         ]
-        turned[:, target] = np.array(moved)[codes[:, place]]
+        turned[:, target] = np.array(moved)[codes[:, index]]
     return turned
 
 
@@ -235,29 +235,29 @@ class _Lists:
             rest = np.arange(start, min(start + CHUNK, total))
             chosen = np.empty((rest.size, len(choices)), dtype=np.int64)
             for k, lists in enumerate(choices):
-                rest, place = np.divmod(rest, lists.size)
-                chosen[:, k] = lists[place]
+                rest, index = np.divmod(rest, lists.size)
+                chosen[:, k] = lists[index]
             self._solve(attempt, masked, chosen, weight)
             if self.is_done:
                 return
 
     def _choices(self, attempt: Attempt, masked: Masked, k: int) -> Indices:
-        """The lists that client k signs, as places in the table of all; -1 for none."""
+        """The lists that client k signs, as indices in the table of all; -1 for none."""
         if not masked.sent[k]:
             return np.array([-1])
         story = attempt.stories[attempt.story[k]]
         announced, agreeing = masked.announced[k], self._honest.agreeing(masked, masked.digests[k])
-        asked = (k, story.transcript, announced, agreeing)
-        if asked not in self._accepted:
+        key = (k, story.transcript, announced, agreeing)
+        if key not in self._accepted:
             accepted = [
-                place
-                for place, (stayed, left) in enumerate(zip(self._stayed, self._left, strict=True))
+                index
+                for index, (stayed, left) in enumerate(zip(self._stayed, self._left, strict=True))
                 if self._honest.accepts_lists(
                     k, story, announced, _members(stayed), _members(left), agreeing
                 )
             ]
-            self._accepted[asked] = np.array(accepted or [-1])
-        return self._accepted[asked]
+            self._accepted[key] = np.array(accepted or [-1])
+        return self._accepted[key]
 
     def _solve(self, attempt: Attempt, masked: Masked, chosen: Indices, weight: int) -> None:
         left = self._left[chosen] & (chosen >= 0)[..., None]
@@ -295,7 +295,7 @@ class _Lists:
 
     def _certified(self, masked: Masked, chosen: Indices) -> Bools:
         """Whose lists enough clients signed, shape (strategies, K)."""
-        numbers = {digest: place for place, digest in enumerate(dict.fromkeys(masked.digests))}
+        numbers = {digest: index for index, digest in enumerate(dict.fromkeys(masked.digests))}
         digests = np.array([numbers[digest] for digest in masked.digests])
         same = (chosen[:, :, None] == chosen[:, None, :]) & (digests[:, None] == digests)
         signed = chosen >= 0

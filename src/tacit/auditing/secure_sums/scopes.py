@@ -24,33 +24,34 @@ def complete_scopes(clients: int) -> Iterator[Scope]:
     """
     for bearable in range(max(clients - 1, 1)):
         tau = certificate_size(clients, bearable)
-        for fewest in range(tau, clients + 1):
+        for min_clients in range(tau, clients + 1):
             for colluding in range(bearable + 1):
-                rule = ListRule(clients, bearable, fewest, clients - 1, 0)
+                rule = ListRule(clients, bearable, min_clients, clients - 1, 0)
                 setting = Setting(rule, tau, _last(clients, colluding))
-                yield Scope(setting, (Story.told(setting, range(clients)),))
+                yield Scope(setting, (Story.of(setting, range(clients)),))
 
 
-def ring_scopes(clients: int, fewest_only: bool = False) -> Iterator[Scope]:
+def ring_scopes(clients: int, certificate_only: bool = False) -> Iterator[Scope]:
     """Agreements of so many clients on a ring with two neighbours, with one list of keys for all.
 
     Any window may hold all colluders. The list names all clients or fewer, in the order of the
-    ring. Colluders have any places, but fewer than ``threshold`` of them have shares of one client.
+    ring. Colluders have any positions, but fewer than ``threshold`` of them have shares of one
+    client.
 
     Parameters
     ----------
     clients : the clients.
-    fewest_only : whether ``min_clients`` is the certificate only; otherwise it also takes every
-        larger value.
+    certificate_only : whether ``min_clients`` is the certificate only; otherwise it also takes
+        every larger value.
     """
     for bearable in range(clients - 1):
         tau = certificate_size(clients, bearable)
-        for fewest in [tau] if fewest_only else range(tau, clients + 1):
-            rule = ListRule(clients, bearable, fewest, RING, bearable)
+        for min_clients in [tau] if certificate_only else range(tau, clients + 1):
+            rule = ListRule(clients, bearable, min_clients, RING, bearable)
             for threshold in range(2, RING + 2):
                 for colluders in _placed(clients, bearable):
                     setting = Setting(rule, threshold, colluders)
-                    for listed in range(fewest, clients + 1):
+                    for listed in range(min_clients, clients + 1):
                         story = _in_turn(setting, listed)
                         if _keeps_secrets(setting, story):
                             yield Scope(setting, (story,))
@@ -87,8 +88,8 @@ def agreed(clients: int) -> Setting:
     around = Neighbourhood.of(clients)
     excess, last = 0, _last(clients, around.colluders)
     if around.degree < clients - 1:
-        excess = window_excess(clients, around.fewest, around.colluders, around.degree)
-    rule = ListRule(clients, around.colluders, around.fewest, around.degree, excess)
+        excess = window_excess(clients, around.min_clients, around.colluders, around.degree)
+    rule = ListRule(clients, around.colluders, around.min_clients, around.degree, excess)
     return Setting(rule, around.threshold, last)
 
 
@@ -131,6 +132,6 @@ def _all_lists(setting: Setting) -> Iterator[Story]:
 
 
 def _keeps_secrets(setting: Setting, story: Story) -> bool:
-    """Whether fewer than ``threshold`` holders of each honest client's shares collude."""
+    """Whether fewer than ``threshold`` receivers of each honest client's shares collude."""
     colluding = (story.around & ~setting.honest).sum(-1)
     return bool((colluding[setting.honest] < setting.threshold).all())

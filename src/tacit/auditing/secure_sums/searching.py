@@ -135,12 +135,12 @@ def _least(sums: set[Members], allowed: int) -> int:
 
 def _pool(setting: Setting, rng: np.random.Generator) -> list[Story]:
     """Lists of everybody's keys, and lists without some clients."""
-    clients, fewest = setting.clients, setting.rule.min_clients
+    clients, min_clients = setting.clients, setting.rule.min_clients
     numbers = rng.integers(2**62, size=2 * STORIES).tolist()
-    full = [Story.told(setting, range(clients), number) for number in numbers[:STORIES]]
-    sizes = rng.integers(fewest, clients + 1, size=STORIES)
+    full = [Story.of(setting, range(clients), number) for number in numbers[:STORIES]]
+    sizes = rng.integers(min_clients, clients + 1, size=STORIES)
     some = [
-        Story.told(setting, rng.choice(clients, size, replace=False).tolist(), number)
+        Story.of(setting, rng.choice(clients, size, replace=False).tolist(), number)
         for size, number in zip(sizes, numbers[STORIES:], strict=True)
     ]
     return [*full, *some]
@@ -249,5 +249,5 @@ def _lies(setting: Setting, attempt: Attempt) -> int:
 
 
 def _refuses(setting: Setting, attempt: Attempt, answers: Answers) -> bool:
-    asked: Bools = setting.honest & attempt.revealing & ~answers.revealed
-    return bool(asked.any())
+    silent: Bools = setting.honest & attempt.revealing & ~answers.revealed
+    return bool(silent.any())

@@ -91,7 +91,7 @@ class Setting:
         graph = "complete" if rule.is_complete else f"ring of {rule.degree} neighbours"
         return (
             f"K = {rule.clients}, {len(self.colluders)} collude of at most {rule.colluders}, "
-            f"fewest {rule.min_clients}, threshold {self.threshold}, {graph}"
+            f"min_clients {rule.min_clients}, threshold {self.threshold}, {graph}"
         )
 
 

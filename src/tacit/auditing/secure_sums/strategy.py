@@ -28,7 +28,7 @@ class Story:
     around: Bools
 
     @classmethod
-    def told(cls, setting: Setting, members: Iterable[int], number: int = 0) -> Story:
+    def of(cls, setting: Setting, members: Iterable[int], number: int = 0) -> Story:
         """The list of these members; its number stands for anything else that changes its digest.
 
         A server can change the digest at will, through colluders' keys and keys that nobody

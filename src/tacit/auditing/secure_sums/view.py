@@ -117,13 +117,13 @@ def _primitive(rows: list[dict[int, int]]) -> list[dict[int, int]]:
     done: list[dict[int, int]] = []
     rows = [row for row in rows if row]
     while rows:
-        place, column = min(
+        chosen, column = min(
             ((i, k) for i, row in enumerate(rows) for k in row),
             key=lambda at: (_valuation(rows[at[0]][at[1]]), at),
         )
-        power = 1 << _valuation(rows[place][column])
+        power = 1 << _valuation(rows[chosen][column])
         # every other entry has at least this 2-adic value, so the divisions below are exact
-        pivot = {k: value // power for k, value in rows.pop(place).items()}
+        pivot = {k: value // power for k, value in rows.pop(chosen).items()}
         rows = [_eliminated(row, pivot, column) for row in rows]
         rows = [row for row in rows if row]
         done.append(pivot)

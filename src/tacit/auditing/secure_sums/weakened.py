@@ -143,4 +143,4 @@ def _short_deliveries() -> Iterator[Attack]:
 
 
 def _story(setting: Setting) -> Story:
-    return Story.told(setting, range(setting.clients))
+    return Story.of(setting, range(setting.clients))

@@ -46,7 +46,7 @@ def _name(context: click.Context, option: click.Parameter, text: str | None) -> 
 def _check_name(name: str) -> None:
     if not NAME.fullmatch(name):
         raise click.BadParameter(
-            f"a name has 1 to 64 messages, digits, dots, dashes and underscores, got {name!r}"
+            f"a name has 1 to 64 letters, digits, dots, dashes and underscores, got {name!r}"
         )
 
 

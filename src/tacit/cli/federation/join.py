@@ -66,7 +66,7 @@ def join(
     home = party.resolve().parent
     authority, key = ca or home / "ca.crt", node_key or home / "node.key"
     files = (party.resolve(), server, authority.resolve(), key.resolve())
-    with stoppable(), start_node(*files, desk.own.state / "node", teller(verbose)) as node:
+    with stoppable(), start_node(*files, desk.party_file.state / "node", teller(verbose)) as node:
         desk.set_limit()
         wait_connected(node, PATIENCE)
         show(f"connected to {server}; Ctrl-C leaves")

@@ -69,7 +69,7 @@ def _certificate_rows(files: Certificates, hosts: tuple[str, ...]) -> list[tuple
     if not set(hosts) <= set(known):
         raise click.ClickException(
             f"the server has a certificate for {', '.join(known)}; remove {files.authority} to "
-            "make another, which every party has to be given"
+            "make another, and send it to every party"
         )
     last = f"{ends_of(files.certificate):%Y-%m-%d}"
     return [

@@ -71,10 +71,10 @@ def run(
     tell = teller(verbose)
     with stoppable():
         if local is None:
-            study_plan, place = Plan.read(plan), Coordinator.of(plan)
+            study_plan, coordinator = Plan.read(plan), Coordinator.of(plan)
             study_plan.agreement()
-            place.check_running()
-            content = conduct_run(place, plan.resolve(), study_plan.deadline, show, tell)
+            coordinator.check_running()
+            content = conduct_run(coordinator, plan.resolve(), study_plan.deadline, show, tell)
         else:
             content = run_locally(plan, local, show, tell)
     result = Result.of(content, str(plan))

@@ -48,24 +48,24 @@ def serve(plan: Path, listen: str, port: int, verbose: bool) -> None:
     away counts at once. Runs are started with `tacit run` on the same machine, and no others are.
     """
     Plan.read(plan)
-    place, tell = Coordinator.of(plan), teller(verbose)
+    coordinator, tell = Coordinator.of(plan), teller(verbose)
     with (
         stoppable(),
-        alone(place.private),
-        start_server(place, listen, port, tell) as server,
+        alone(coordinator.private),
+        start_server(coordinator, listen, port, tell) as server,
     ):
         show(f"serving on {listen}:{port}; Ctrl-C ends")
         refused = ""
         while True:
             server.check()
-            refused = _registered(place, refused, tell)
+            refused = _registered(coordinator, refused, tell)
             time.sleep(LOOK_SECONDS)
 
 
-def _registered(place: Coordinator, before: str, tell: Tell | None) -> str:
+def _registered(coordinator: Coordinator, before: str, tell: Tell | None) -> str:
     """Let new nodes in; what is wrong with a key is said once."""
     try:
-        for name in register_nodes(place, tell):
+        for name in register_nodes(coordinator, tell):
             show(f"{name} may connect")
     except (KeyFileError, DeploymentError) as error:
         if str(error) != before:

@@ -20,17 +20,17 @@ LATEST = 5
 def status(plan: Path, verbose: bool) -> None:
     """Show PLAN's server: who is connected, and how the latest runs ended."""
     require_flower()
-    study_plan, place, tell = Plan.read(plan), Coordinator.of(plan), teller(verbose)
+    study_plan, coordinator, tell = Plan.read(plan), Coordinator.of(plan), teller(verbose)
     with stoppable():
-        place.check_running()
-        host, port = place.address()
-        nodes = nodes_online(place, tell)
+        coordinator.check_running()
+        host, port = coordinator.address()
+        nodes = nodes_online(coordinator, tell)
         rows = [("server", f"{host}:{port} is running")]
         rows += [
             (f"party {party.name}", nodes.pop(party.name, "no key")) for party in study_plan.parties
         ]
         rows += [(f"node {name}", state) for name, state in nodes.items()]
-        for run in runs_of(place, tell)[:LATEST]:
+        for run in runs_of(coordinator, tell)[:LATEST]:
             reason = run.get("status-details") or ""
             details = "" if reason == "N/A" else f": {reason}"
             rows.append((f"run {run['run-id']}", f"{run['status']}{details}"))

@@ -15,7 +15,7 @@ PLAN = """\
 [plan]
 name = "{name}"             # what results call the federation
 {coordinator}
-fewest = {fewest}                  # parties without whom there is no result
+min_clients = {min_clients}             # least number of parties in a result
 # colluders = 1             # parties that may collude with a coordinator that lies; a fifth of
                             # all by default. Secure sums need more than half of all and them.
 deadline = 120.0            # seconds that each round of a run waits for replies
@@ -80,7 +80,7 @@ def plan_text(name: str, parties: Mapping[str, str | None], coordinator: str | N
     """
     known = UNKNOWN_COORDINATOR if coordinator is None else f'coordinator = "{coordinator}"'
     protocol = "\n".join(f"{key} = {json.dumps(value)}" for key, value in _example().items())
-    text = PLAN.format(name=name, fewest=len(parties), coordinator=known, protocol=protocol)
+    text = PLAN.format(name=name, min_clients=len(parties), coordinator=known, protocol=protocol)
     for party, key in parties.items():
         line = UNKNOWN_KEY if key is None else f'key = "{key}"'
         text += PLAN_PARTY.format(name=party, key=line)

@@ -1,6 +1,6 @@
-"""BFV (Fan and Vercauteren 2012): key holders encrypt integer polynomials, an evaluator squares.
+"""BFV (Fan and Vercauteren 2012): key owners encrypt integer polynomials, an evaluator squares.
 
-The two sides are two classes. ``BfvKeyHolder`` is made from a secret key. ``BfvEvaluator`` is made
+The two sides are two classes. ``BfvSecretKey`` is made from a secret key. ``BfvEvaluator`` is made
 from the bytes of evaluation keys and holds nothing that decrypts.
 """
 
@@ -23,9 +23,9 @@ from tacit.crypto.homomorphic.engine import (
     context_of,
     rebadged,
     restored,
-    seal,
     secret_key_of,
     stored,
+    tenseal_api,
 )
 
 DEGREE = 8192
@@ -51,7 +51,7 @@ def bfv_parameters(run: int = 0) -> Parameters:
     return Parameters("bfv", DEGREE, BITS, PLAIN_MODULI[run])
 
 
-class BfvKeyHolder:
+class BfvSecretKey:
     """What a party can do: encrypt, decrypt, and make evaluation keys.
 
     Parameters
@@ -62,13 +62,14 @@ class BfvKeyHolder:
     Examples
     --------
     >>> import os
-    >>> holder = BfvKeyHolder(bfv_parameters(), os.urandom(64))
-    >>> aggregator = BfvEvaluator(bfv_parameters(), holder.evaluation_keys())
+    >>> secret_key = BfvSecretKey(bfv_parameters(), os.urandom(64))
+    >>> aggregator = BfvEvaluator(bfv_parameters(), secret_key.evaluation_keys())
     >>> polynomial = np.zeros(DEGREE, dtype=np.uint64)
     >>> polynomial[[1, 2]] = 3, 5
-    >>> total = aggregator.total([holder.encrypted(polynomial), holder.encrypted(polynomial)])
+    >>> uploads = [secret_key.encrypted(polynomial) for _ in range(2)]
+    >>> total = aggregator.total(uploads)
     >>> answer = aggregator.answer(total, 7, np.zeros(DEGREE, dtype=np.uint64))
-    >>> holder.decrypted(answer, [3]) == [7 * 2 * 6 * 10]
+    >>> secret_key.decrypted(answer, [3]) == [7 * 2 * 6 * 10]
     True
     """
 
@@ -79,15 +80,15 @@ class BfvKeyHolder:
 
     @cached_property
     def _encryptor(self) -> Any:
-        return seal().Encryptor(self._context, self._key)
+        return tenseal_api().Encryptor(self._context, self._key)
 
     @cached_property
     def _decryptor(self) -> Any:
-        return seal().Decryptor(self._context, self._key)
+        return tenseal_api().Decryptor(self._context, self._key)
 
     def evaluation_keys(self) -> list[bytes]:
         """A relinearisation key, and encryptions of zero to hide an answer's noise with."""
-        maker = seal().KeyGenerator(self._context, self._key)
+        maker = tenseal_api().KeyGenerator(self._context, self._key)
         zeros = [stored(self._encryptor.encrypt_zero_symmetric()) for _ in range(ZEROS)]
         return [stored(maker.create_relin_keys()), *zeros]
 
@@ -100,7 +101,7 @@ class BfvKeyHolder:
         """
         return stored(self._encryptor.encrypt_symmetric(plaintext(polynomial, self._context)))
 
-    def decrypted(self, answer: bytes, places: Sequence[int]) -> list[int]:
+    def decrypted(self, answer: bytes, positions: Sequence[int]) -> list[int]:
         """Coefficients of an answer.
 
         Raises
@@ -117,15 +118,12 @@ class BfvKeyHolder:
             raise HomomorphicError("an answer has dropped to the second level, this one has not")
         if self._decryptor.invariant_noise_budget(ciphertext) < 1:
             raise HomomorphicError("the answer's noise hides its content")
-        plain = seal().Plaintext()
+        plain = tenseal_api().Plaintext()
         self._decryptor.decrypt(ciphertext, plain)
         coefficients = plain.coeff_count()
-        return [int(plain.data(place)) if place < coefficients else 0 for place in places]
-
-    def noise_budget(self, ciphertext: bytes) -> int:
-        """The number of bits by which the noise may still grow."""
-        parsed = restored("Ciphertext", self._context, ciphertext)
-        return int(self._decryptor.invariant_noise_budget(parsed))
+        return [
+            int(plain.data(position)) if position < coefficients else 0 for position in positions
+        ]
 
 
 class BfvEvaluator:
@@ -134,7 +132,7 @@ class BfvEvaluator:
     Parameters
     ----------
     parameters : the agreed parameters.
-    keys : what ``BfvKeyHolder.evaluation_keys`` made.
+    keys : what ``BfvSecretKey.evaluation_keys`` made.
     run : the run of the keys' own parameters; they serve every run.
 
     Raises
@@ -147,7 +145,7 @@ class BfvEvaluator:
             raise HomomorphicError(f"there are {1 + ZEROS} evaluation keys, got {len(keys)}")
         self.parameters = parameters
         self.context = context_of(parameters)
-        self._seal = seal().Evaluator(self.context)
+        self._evaluator = tenseal_api().Evaluator(self.context)
         run_context = context_of(bfv_parameters(run))
         self._relinearisation = self._adopted("RelinKeys", run_context, keys[0], "key_parms_id")
         self._zeros = [
@@ -182,16 +180,16 @@ class BfvEvaluator:
         HomomorphicError : for no upload, or bytes that are none.
         """
         if not uploads:
-            raise HomomorphicError("there is nothing to add up")
+            raise HomomorphicError("there are no uploads to add up")
         summed = self.read(uploads[0])
         for upload in uploads[1:]:
-            self._seal.add_inplace(summed, self.read(upload))
+            self._evaluator.add_inplace(summed, self.read(upload))
         return summed
 
     def answer(self, total: Any, multiplier: int, mask: Words, linear: bool = False) -> bytes:
         """``multiplier * total^2 + mask``, plus ``total`` itself where ``linear``.
 
-        The square is relinearised: with three polynomials it would show key holders the summed
+        The square is relinearised: with three polynomials it would show key owners the summed
         ciphertext, and through it every count. It then drops to the smaller modulus, and its noise,
         which depends on the counts, is drowned in ``FLOOD_BITS`` bits of fresh noise.
 
@@ -201,26 +199,28 @@ class BfvEvaluator:
         multiplier : a positive integer below the plain modulus.
         mask : what is added to every coefficient, shape (n,).
         """
-        squared = seal().Ciphertext()
-        self._seal.square(total, squared)
-        self._seal.relinearize_inplace(squared, self._relinearisation)
+        squared = tenseal_api().Ciphertext()
+        self._evaluator.square(total, squared)
+        self._evaluator.relinearize_inplace(squared, self._relinearisation)
         if multiplier != 1:
-            self._seal.multiply_plain_inplace(squared, seal().Plaintext(f"{multiplier:X}"))
+            self._evaluator.multiply_plain_inplace(
+                squared, tenseal_api().Plaintext(f"{multiplier:X}")
+            )
         if linear:
-            self._seal.add_inplace(squared, total)
+            self._evaluator.add_inplace(squared, total)
         if mask.any():
-            self._seal.add_plain_inplace(squared, plaintext(mask, self.context))
-        self._seal.mod_switch_to_next_inplace(squared)
+            self._evaluator.add_plain_inplace(squared, plaintext(mask, self.context))
+        self._evaluator.mod_switch_to_next_inplace(squared)
         for zero in self._zeros:
-            self._seal.add_inplace(squared, self._drowning(zero))
+            self._evaluator.add_inplace(squared, self._drowning(zero))
         return stored(squared)
 
     def _drowning(self, zero: Any) -> Any:
         """An encryption of zero with large unknown noise: zero times a random polynomial."""
-        noise = seal().Ciphertext()
-        self._seal.mod_switch_to_next(zero, noise)
+        noise = tenseal_api().Ciphertext()
+        self._evaluator.mod_switch_to_next(zero, noise)
         wide = random_words(DEGREE) >> np.uint64(64 - FLOOD_BITS)
-        self._seal.multiply_plain_inplace(noise, plaintext(wide, self.context))
+        self._evaluator.multiply_plain_inplace(noise, plaintext(wide, self.context))
         return noise
 
 
@@ -248,7 +248,7 @@ def plaintext(polynomial: Words, context: Any) -> Any:
 @lru_cache(maxsize=1)
 def _object_start() -> bytes:
     """The magic number and version at the start of whatever this SEAL stores."""
-    return stored(seal().Plaintext())[:COMPRESSION]
+    return stored(tenseal_api().Plaintext())[:COMPRESSION]
 
 
 def random_words(count: int) -> Words:

@@ -1,7 +1,7 @@
 """CKKS (Cheon, Kim, Kim and Song 2017), the paper's scheme: inner products of encrypted vectors.
 
 Results are approximate. Whoever publishes a decryption with all its digits may betray the key (Li
-and Micciancio 2021), so what leaves a key holder is rounded.
+and Micciancio 2021), so what leaves a key owner is rounded.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tacit.crypto.homomorphic.engine import (
     Parameters,
     context_of,
     restored,
-    seal,
     secret_key_of,
     stored,
+    tenseal_api,
 )
 
 CKKS = Parameters("ckks", 8192, (60, 45, 45, 60))
@@ -41,13 +41,13 @@ def rotations(length: int) -> list[int]:
 
 def encoded(values: Floats, level: Any, scale: float) -> Any:
     """A plaintext with the values in its first slots and zeros behind them."""
-    plain = seal().Plaintext()
+    plain = tenseal_api().Plaintext()
     filled = np.concatenate([values, np.zeros(SLOTS - values.size)])
-    seal().CKKSEncoder(context_of(CKKS)).encode(filled.tolist(), level, scale, plain)
+    tenseal_api().CKKSEncoder(context_of(CKKS)).encode(filled.tolist(), level, scale, plain)
     return plain
 
 
-class CkksKeyHolder:
+class CkksSecretKey:
     """What a party can do: encrypt, decrypt, and make evaluation keys.
 
     Parameters
@@ -57,12 +57,12 @@ class CkksKeyHolder:
     Examples
     --------
     >>> import os
-    >>> holder = CkksKeyHolder(os.urandom(64))
-    >>> aggregator = CkksEvaluator(holder.evaluation_keys(4), 4)
-    >>> left, right = (holder.encrypted(np.array(v)) for v in ([1.0, 2.0], [3.0, 0.5]))
+    >>> secret_key = CkksSecretKey(os.urandom(64))
+    >>> aggregator = CkksEvaluator(secret_key.evaluation_keys(4), 4)
+    >>> left, right = (secret_key.encrypted(np.array(v)) for v in ([1.0, 2.0], [3.0, 0.5]))
     >>> product = aggregator.product(aggregator.total([left]), aggregator.total([right]))
     >>> answer = aggregator.answer(aggregator.summed(product), 10.0, np.zeros(SLOTS))
-    >>> round(holder.decrypted(answer), 4)
+    >>> round(secret_key.decrypted(answer), 4)
     40.0
     """
 
@@ -72,11 +72,11 @@ class CkksKeyHolder:
 
     @cached_property
     def _encryptor(self) -> Any:
-        return seal().Encryptor(self._context, self._key)
+        return tenseal_api().Encryptor(self._context, self._key)
 
     def evaluation_keys(self, length: int) -> list[bytes]:
         """A relinearisation key, and the keys of the rotations that add up ``length`` slots."""
-        maker = seal().KeyGenerator(self._context, self._key)
+        maker = tenseal_api().KeyGenerator(self._context, self._key)
         turns = maker.create_galois_keys([_element(step) for step in rotations(length)])
         return [stored(maker.create_relin_keys()), stored(turns)]
 
@@ -96,9 +96,9 @@ class CkksKeyHolder:
         level = list(ciphertext.parms_id())
         if ciphertext.size() != 2 or level != list(self._context.last_parms_id()):
             raise HomomorphicError("an answer has 2 polynomials at the last level")
-        plain = seal().Plaintext()
-        seal().Decryptor(self._context, self._key).decrypt(ciphertext, plain)
-        return float(seal().CKKSEncoder(self._context).decode_double(plain)[0])
+        plain = tenseal_api().Plaintext()
+        tenseal_api().Decryptor(self._context, self._key).decrypt(ciphertext, plain)
+        return float(tenseal_api().CKKSEncoder(self._context).decode_double(plain)[0])
 
 
 class CkksEvaluator:
@@ -106,7 +106,7 @@ class CkksEvaluator:
 
     Parameters
     ----------
-    keys : what ``CkksKeyHolder.evaluation_keys`` made.
+    keys : what ``CkksSecretKey.evaluation_keys`` made.
     length : how many slots are summed.
 
     Raises
@@ -118,7 +118,7 @@ class CkksEvaluator:
         if len(keys) != 2:
             raise HomomorphicError(f"there are 2 evaluation keys, got {len(keys)}")
         self._context = context_of(CKKS)
-        self._seal = seal().Evaluator(self._context)
+        self._evaluator = tenseal_api().Evaluator(self._context)
         self._relinearisation = restored("RelinKeys", self._context, keys[0])
         self._turns = restored("GaloisKeys", self._context, keys[1])
         self._length = length
@@ -133,10 +133,10 @@ class CkksEvaluator:
         HomomorphicError : for no upload, or bytes that are no fresh ciphertext.
         """
         if not uploads:
-            raise HomomorphicError("there is nothing to add up")
+            raise HomomorphicError("there are no uploads to add up")
         summed = self._read(uploads[0])
         for upload in uploads[1:]:
-            self._seal.add_inplace(summed, self._read(upload))
+            self._evaluator.add_inplace(summed, self._read(upload))
         return summed
 
     def _read(self, upload: bytes) -> Any:
@@ -148,18 +148,18 @@ class CkksEvaluator:
 
     def product(self, first: Any, second: Any) -> Any:
         """Slot by slot."""
-        made = seal().Ciphertext()
-        self._seal.multiply(first, second, made)
-        self._seal.relinearize_inplace(made, self._relinearisation)
-        self._seal.rescale_to_next_inplace(made)
+        made = tenseal_api().Ciphertext()
+        self._evaluator.multiply(first, second, made)
+        self._evaluator.relinearize_inplace(made, self._relinearisation)
+        self._evaluator.rescale_to_next_inplace(made)
         return made
 
     def summed(self, product: Any) -> Any:
         """The sum of the slots in the first slot; the others hold partial sums."""
         for step in rotations(self._length):
-            turned = seal().Ciphertext()
-            self._seal.rotate_vector(product, step, self._turns, turned)
-            self._seal.add_inplace(product, turned)
+            turned = tenseal_api().Ciphertext()
+            self._evaluator.rotate_vector(product, step, self._turns, turned)
+            self._evaluator.add_inplace(product, turned)
         return product
 
     def answer(self, product: Any, multiplier: float, mask: Floats) -> bytes:
@@ -173,10 +173,10 @@ class CkksEvaluator:
         """
         only_first = np.array([multiplier])
         plain = encoded(only_first, product.parms_id(), SCALE)
-        self._seal.multiply_plain_inplace(product, plain)
-        self._seal.rescale_to_next_inplace(product)
+        self._evaluator.multiply_plain_inplace(product, plain)
+        self._evaluator.rescale_to_next_inplace(product)
         hiding = encoded(mask, product.parms_id(), product.scale)
-        self._seal.add_plain_inplace(product, hiding)
+        self._evaluator.add_plain_inplace(product, hiding)
         return stored(product)
 
 

@@ -23,7 +23,7 @@ attacks with ternary secrets (Homomorphic Encryption Standard, Albrecht et al. 2
 SEAL_MAGIC = b"\x5e\xa1\x10"
 HEADER_BYTES = 16
 COMPRESSION = 5
-"""The place in the header that says how the body is compressed."""
+"""Position of the header's byte that names the compression of the body."""
 MAX_OBJECT = 2**25
 CHUNK = 2**20
 
@@ -36,7 +36,7 @@ class NotInstalledError(ImportError):
     """Homomorphic encryption was asked for and its library is not installed."""
 
 
-def seal() -> Any:
+def tenseal_api() -> Any:
     """SEAL's own interface, imported where it is used.
 
     Raises
@@ -108,7 +108,7 @@ def context_with(parameters: Parameters, seed: tuple[int, ...] | None) -> Any:
 
     Whatever a seeded context encrypts repeats; it serves to derive one secret key only.
     """
-    api = seal()
+    api = tenseal_api()
     kind = api.SCHEME_TYPE.BFV if parameters.scheme == "bfv" else api.SCHEME_TYPE.CKKS
     chosen = api.EncryptionParameters(kind)
     chosen.set_poly_modulus_degree(parameters.degree)
@@ -133,7 +133,7 @@ def secret_key_of(parameters: Parameters, seed: bytes) -> Any:
     if len(seed) != 64:
         raise HomomorphicError(f"a secret key is derived from 64 bytes, got {len(seed)}")
     words = tuple(int.from_bytes(seed[k : k + 8], "little") for k in range(0, 64, 8))
-    made = seal().KeyGenerator(context_with(parameters, words)).secret_key()
+    made = tenseal_api().KeyGenerator(context_with(parameters, words)).secret_key()
     return restored("SecretKey", context_of(parameters), stored(made))
 
 
@@ -156,7 +156,7 @@ def restored(kind: str, context: Any, raw: bytes) -> Any:
     announced = int.from_bytes(raw[8:HEADER_BYTES], "little")
     if raw[:3] != SEAL_MAGIC or announced != len(raw):
         raise HomomorphicError(f"these {len(raw)} bytes are no complete SEAL object")
-    value = getattr(seal(), kind)()
+    value = getattr(tenseal_api(), kind)()
     with _file() as path:
         path.write_bytes(raw)
         try:

@@ -3,7 +3,7 @@
 Each party introduces itself with a fresh X25519 key, signed by its Ed25519 identity together with
 the terms. The first party draws the session's secret and seals it for every other party; from it
 all derive the secret encryption key and, for each run, the seed of the checks. The aggregator
-relays sealed boxes.
+relays encrypted boxes.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Member:
     >>> meeting = Meeting.of([ada.introduction, bob.introduction], b"terms")
     >>> secret = os.urandom(32)
     >>> _, box = ada.boxes(meeting, secret)
-    >>> bob.opened(meeting, box) == secret
+    >>> bob.decrypted(meeting, box) == secret
     True
     """
 
@@ -109,7 +109,7 @@ class Member:
         return cls(who, key, Introduction(who.public, public, nonce, signature))
 
     def boxes(self, meeting: Meeting, secret: bytes) -> list[bytes]:
-        """The secret sealed for every party, by index; the first party needs none."""
+        """The secret encrypted for every party, by index; the first party needs none."""
         return [
             b""
             if index == FIRST
@@ -122,12 +122,13 @@ class Member:
             for index in range(len(meeting.introductions))
         ]
 
-    def opened(self, meeting: Meeting, box: bytes) -> bytes:
+    def decrypted(self, meeting: Meeting, box: bytes) -> bytes:
         """The session's secret.
 
         Raises
         ------
-        HomomorphicError : for a box that the first party did not seal for this party and session.
+        HomomorphicError : for a box that the first party did not encrypt for this party and
+            session.
         """
         index = meeting.index_of(self)
         parts = read(box, Kind.BOX, meeting.session, index)
@@ -136,7 +137,7 @@ class Member:
             secret = cipher.decrypt(bytes(12), b"".join(parts), meeting.session)
         except (InvalidTag, ValueError):
             raise HomomorphicError(
-                "the shared secret was not sealed by the first party for this one"
+                "the shared secret was not encrypted by the first party for this one"
             ) from None
         if len(secret) != SECRET_BYTES:
             raise HomomorphicError(f"a secret has {SECRET_BYTES} bytes, got {len(secret)}")
@@ -198,7 +199,7 @@ class Meeting:
         return cls(tuple(introductions), session)
 
     def index_of(self, member: Member) -> int:
-        """A party's own place.
+        """A party's index.
 
         Raises
         ------
@@ -207,7 +208,7 @@ class Meeting:
         try:
             return self.introductions.index(member.introduction)
         except ValueError:
-            raise HomomorphicError("this party's own introduction was left out") from None
+            raise HomomorphicError("this party's introduction is missing") from None
 
 
 def derived(secret: bytes, session: bytes, purpose: bytes, size: int) -> bytes:

@@ -58,26 +58,26 @@ def read(message: bytes, kind: Kind, session: bytes, index: int) -> list[bytes]:
         raise HomomorphicError(
             f"a message has at least {HEADER.size + CHECKSUM_BYTES} bytes, got {len(message)}"
         )
-    number, name, place = HEADER.unpack(message)
+    number, name, named = HEADER.unpack(message)
     if _checksum(message[:-CHECKSUM_BYTES]) != message[-CHECKSUM_BYTES:]:
         raise HomomorphicError("the message is damaged: its checksum does not fit")
     if number != kind:
         raise HomomorphicError(f"expected a message of kind {kind.name}, got kind {number}")
     if name != session:
         raise HomomorphicError(f"message is of session {name.hex()}, not of {session.hex()}")
-    if place != index:
-        raise HomomorphicError(f"message bears the index {place} instead of {index}")
+    if named != index:
+        raise HomomorphicError(f"message bears the index {named} instead of {index}")
     return _parts(message[HEADER.size : -CHECKSUM_BYTES])
 
 
 def _parts(body: bytes) -> list[bytes]:
-    parts, place = [], 0
-    while place < len(body):
-        start = place + 4
-        place = start + int.from_bytes(body[place:start], "little")
-        if start > len(body) or place > len(body):
+    parts, end = [], 0
+    while end < len(body):
+        start = end + 4
+        end = start + int.from_bytes(body[end:start], "little")
+        if start > len(body) or end > len(body):
             raise HomomorphicError("the message is cut short")
-        parts.append(body[start:place])
+        parts.append(body[start:end])
     return parts
 
 

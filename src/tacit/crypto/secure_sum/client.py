@@ -28,7 +28,7 @@ from tacit.crypto.secure_sum.masking import agree, pair_mask, self_mask, to_word
 from tacit.crypto.secure_sum.messages import Advert, Kind
 from tacit.crypto.secure_sum.restart import check_ended, ended_record
 from tacit.crypto.secure_sum.secret_sharing import split
-from tacit.crypto.secure_sum.shares import NONCE, SEED_BYTES, public_of, revealed_half, share_box
+from tacit.crypto.secure_sum.shares import NONCE, SEED_BYTES, public_of, revealed_half, share_cipher
 from tacit.crypto.secure_sum.terms import SumTerms
 
 STEPS = ("advertise", "share", "mask", "certify", "reveal")
@@ -38,21 +38,20 @@ class SumClient:
     """A client's side of one attempt at a sum, whose secrets live in this object only and are never
     reused.
 
-    A step that raises has told nobody anything and may be taken again with another message.
+    A step that raises has sent nothing, and may be taken again with another message.
 
     Parameters
     ----------
     identity : the client's signing key, which is in the roster.
     terms : what the client agreed to, from a source that it trusts.
-    restart : for another attempt than the first, the server's message with statements that the last
-        one is over.
-    last : what this client was in the last attempt; None where it was not told of it. Its secrets
-        are erased.
+    restart : the server's message with statements that the last attempt is over; empty in the
+        first attempt.
+    last : this client in the last attempt; None where it took no part. Its secrets are erased.
 
     Raises
     ------
     UnknownClientError : when the roster does not hold the identity.
-    RefusedError, TooFewError : when an earlier attempt could still be opened.
+    RefusedError, TooFewError : when an earlier attempt could still be unmasked.
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class SumClient:
         self._identity, self._terms = identity, terms
         self._taken = 0
         self._has_given_up = False
-        self._sealing = X25519PrivateKey.generate().private_bytes_raw()
+        self._encryption = X25519PrivateKey.generate().private_bytes_raw()
         self._masking = X25519PrivateKey.generate().private_bytes_raw()
         self._seed = os.urandom(SEED_BYTES)
         self._advert = b""
@@ -91,7 +90,7 @@ class SumClient:
         return {
             "taken": self._taken,
             "has_given_up": self._has_given_up,
-            "sealing": self._sealing,
+            "sealing": self._encryption,
             "masking": self._masking,
             "seed": self._seed,
             "own": self._advert,
@@ -117,7 +116,7 @@ class SumClient:
         client.index = terms.roster.index_of(identity)
         client._identity, client._terms = identity, terms
         client._taken, client._has_given_up = state["taken"], state["has_given_up"]
-        client._sealing, client._masking = state["sealing"], state["masking"]
+        client._encryption, client._masking = state["sealing"], state["masking"]
         client._seed, client._advert = state["seed"], state["own"]
         client._transcript, client._digest = state["transcript"], state["digest"]
         client._arranged = np.array(state["arranged"], dtype=np.int64)
@@ -132,11 +131,11 @@ class SumClient:
 
         Raises
         ------
-        RoundError : when the step is out of turn.
+        RoundError : when the step is out of order.
         """
-        self._check_turn("advertise")
+        self._check_step("advertise")
         keys = (
-            public_of(self._sealing)
+            public_of(self._encryption)
             + public_of(self._masking)
             + self._terms.commitment(self.index, self._seed)
         )
@@ -145,9 +144,9 @@ class SumClient:
         return self._write(Kind.ADVERT, self._advert)
 
     def share(self, adverts: bytes) -> bytes:
-        """Shares of the seed and of the mask key, sealed for each neighbour. It spends nothing.
+        """Shares of the seed and of the mask key, encrypted for each neighbour. It spends nothing.
 
-        The server learns who the neighbours are, which it can work out itself.
+        The server learns who the neighbours are, which it can compute itself.
 
         Parameters
         ----------
@@ -158,9 +157,9 @@ class SumClient:
         ForgedError : when a neighbour's keys are not signed by its identity for these terms.
         RefusedError : when this client's own keys are missing or were changed.
         TooFewError : when fewer clients than agreed take part.
-        SumError : for any other message, or when the step is out of turn.
+        SumError : for any other message, or when the step is out of order.
         """
-        self._check_turn("share")
+        self._check_step("share")
         body = self._read(Kind.ADVERTS, adverts, messages.EVERYBODY)
         records = messages.unpack_records(body, messages.ADVERT_BYTES, self._terms.clients)
         self._check_adverts(records)
@@ -168,22 +167,22 @@ class SumClient:
         arranged = arrange(np.array(list(records)), transcript)
         around = neighbours(arranged, self.index, self._terms.neighbourhood.degree).tolist()
         verified = {index: self._verified(index, records[index]) for index in around}
-        sealing = X25519PrivateKey.from_private_bytes(self._sealing)
-        secrets = {index: agree(sealing, verified[index].sealing) for index in around}
-        holders = np.array([*around, self.index])
+        encryption = X25519PrivateKey.from_private_bytes(self._encryption)
+        secrets = {index: agree(encryption, verified[index].encryption) for index in around}
+        receivers = np.array([*around, self.index])
         secret = self._seed + self._masking
-        shares = split(secret, holders + 1, self._terms.neighbourhood.threshold)
-        sealed = {
-            holder: share_box(secrets[holder], transcript, owner=self.index, holder=holder).encrypt(
-                NONCE, share.tobytes(), None
-            )
-            for holder, share in zip(around, shares[:-1], strict=True)
+        shares = split(secret, receivers + 1, self._terms.neighbourhood.threshold)
+        encrypted = {
+            receiver: share_cipher(
+                secrets[receiver], transcript, owner=self.index, receiver=receiver
+            ).encrypt(NONCE, share.tobytes(), None)
+            for receiver, share in zip(around, shares[:-1], strict=True)
         }
         self._adverts, self._secrets, self._transcript = verified, secrets, transcript
         self._arranged = arranged
         self._shares = {self.index: shares[-1].tobytes()}
         self._taken += 1
-        return self._write(Kind.SHARES, messages.pack_records(sealed))
+        return self._write(Kind.SHARES, messages.pack_records(encrypted))
 
     def mask(self, delivery: bytes, vector: Integers) -> bytes:
         """The vector plus its masks, modulo a power of two, and a signature. It spends nothing.
@@ -195,37 +194,38 @@ class SumClient:
         Parameters
         ----------
         delivery : the server's message that announces who shared, with the shares that neighbours
-            sealed for this client.
+            encrypted for this client.
         vector : int64, shape (length,).
 
         Raises
         ------
         TypeError : for a vector that is not of 64-bit integers.
         ValueError : for a vector of another shape, or with a number beyond the agreed largest.
-        ForgedError : when shares were not sealed by the owner of the advertised keys.
+        ForgedError : when shares were not encrypted by the owner of the advertised keys.
         RefusedError : when the shares are not those of exactly the neighbours among the announced.
-        TooFewError : when too few holders of this client's shares remain.
-        SumError : for any other message, or when the step is out of turn.
+        TooFewError : when too few receivers of this client's shares remain.
+        SumError : for any other message, or when the step is out of order.
         """
-        self._check_turn("mask")
+        self._check_step("mask")
         self._check_vector(vector)
         body = self._read(Kind.DELIVERY, delivery, self.index)
         announced, rest = messages.take_indices(body, self._terms.clients)
-        sealed = messages.unpack_records(rest, messages.BOX_BYTES, self._terms.clients)
-        check_delivery(self._terms.rule, self.index, self._arranged, announced, sealed)
-        opened = {owner: self._opened(owner, box) for owner, box in sealed.items()}
+        encrypted = messages.unpack_records(rest, messages.BOX_BYTES, self._terms.clients)
+        check_delivery(self._terms.rule, self.index, self._arranged, announced, encrypted)
+        decrypted = {owner: self._decrypted(owner, box) for owner, box in encrypted.items()}
         threshold = self._terms.neighbourhood.threshold
-        if len(opened) + 1 < threshold:
+        if len(decrypted) + 1 < threshold:
             raise TooFewError(
-                f"a client's shares must have at least {threshold} holders, got {len(opened) + 1}"
+                f"a client's shares must have at least {threshold} receivers, "
+                f"got {len(decrypted) + 1}"
             )
-        masked = self._masked(vector, list(opened))
+        masked = self._masked(vector, list(decrypted))
         terms = self._terms
         digest = digest_of(terms.digest, terms.attempt, self._transcript, announced)
         signature = self._identity.sign(announced_statement(digest))
-        self._shares = self._shares | opened
+        self._shares = self._shares | decrypted
         self._announced, self._digest = announced, digest
-        self._seed = self._sealing = self._masking = b""
+        self._seed = self._encryption = self._masking = b""
         self._secrets = {}
         self._taken += 1
         return self._write(Kind.MASKED, masked + signature)
@@ -242,9 +242,9 @@ class SumClient:
         ------
         RefusedError : when the lists are not those that ``check_lists`` accepts.
         TooFewError : when fewer vectors than agreed would be summed.
-        SumError : for any other message, or when the step is out of turn.
+        SumError : for any other message, or when the step is out of order.
         """
-        self._check_turn("certify")
+        self._check_step("certify")
         body = self._read(Kind.LISTS, lists, messages.EVERYBODY)
         clients = self._terms.clients
         signed, rest = messages.take_records(body, messages.SIGNATURE_BYTES, clients)
@@ -278,11 +278,11 @@ class SumClient:
 
         Raises
         ------
-        RefusedError : when a signer is not said to have stayed.
+        RefusedError : when a signer is not listed as having stayed.
         TooFewError : when fewer than tau clients signed the lists that this client signed.
-        SumError : for any other message, or when the step is out of turn.
+        SumError : for any other message, or when the step is out of order.
         """
-        self._check_turn("reveal")
+        self._check_step("reveal")
         body = self._read(Kind.CERTIFICATE, certificate, messages.EVERYBODY)
         signed = messages.unpack_records(body, messages.SIGNATURE_BYTES, self._terms.clients)
         statement = lists_statement(self._digest, self._stayed, self._left)
@@ -313,11 +313,11 @@ class SumClient:
 
     def _erase(self) -> None:
         self._has_given_up = True
-        self._seed = self._sealing = self._masking = b""
+        self._seed = self._encryption = self._masking = b""
         self._adverts, self._secrets, self._shares = {}, {}, {}
 
     def _check_restart(self, terms: SumTerms, restart: bytes, last: SumClient | None) -> None:
-        """Refuse another attempt while the last could be opened, and give the last one up."""
+        """Refuse another attempt while the last could be unmasked, and give the last one up."""
         announced, digest = frozenset(range(terms.clients)), NO_DIGEST
         if last is not None:
             if last._terms.digest != terms.digest:
@@ -330,7 +330,7 @@ class SumClient:
         if last is not None:
             last._erase()
 
-    def _check_turn(self, step: str) -> None:
+    def _check_step(self, step: str) -> None:
         due = () if self._has_given_up else STEPS[self._taken : self._taken + 1]
         if due != (step,):
             raise RoundError(
@@ -339,9 +339,9 @@ class SumClient:
             )
 
     def _check_adverts(self, records: dict[int, bytes]) -> None:
-        fewest = self._terms.neighbourhood.fewest
-        if len(records) < fewest:
-            raise TooFewError(f"at least {fewest} clients must take part, got {len(records)}")
+        min_clients = self._terms.neighbourhood.min_clients
+        if len(records) < min_clients:
+            raise TooFewError(f"at least {min_clients} clients must take part, got {len(records)}")
         if records.get(self.index) != self._advert:
             raise RefusedError(f"the keys of client {self.index} are missing or were changed")
 
@@ -368,13 +368,15 @@ class SumClient:
         self._terms.roster.verify(index, signed, advert.signature)
         return advert
 
-    def _opened(self, owner: int, sealed: bytes) -> bytes:
-        box = share_box(self._secrets[owner], self._transcript, owner=owner, holder=self.index)
+    def _decrypted(self, owner: int, encrypted: bytes) -> bytes:
+        cipher = share_cipher(
+            self._secrets[owner], self._transcript, owner=owner, receiver=self.index
+        )
         try:
-            return box.decrypt(NONCE, sealed, None)
+            return cipher.decrypt(NONCE, encrypted, None)
         except InvalidTag:
             raise ForgedError(
-                f"the shares in the name of client {owner} were not sealed by it in this session"
+                f"the shares in the name of client {owner} were not encrypted by it in this session"
             ) from None
 
     def _masked(self, vector: Integers, partners: list[int]) -> bytes:

@@ -33,11 +33,11 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from tacit.crypto.errors import RefusedError, TooFewError
-from tacit.crypto.secure_sum.graph import Indices, certificate_size, fewest_in_windows, neighbours
+from tacit.crypto.secure_sum.graph import Indices, certificate_size, min_in_windows, neighbours
 from tacit.crypto.secure_sum.messages import pack_indices
 
 NO_DIGEST = b""
-"""In the place of a digest: the client sent no masked vector in this attempt."""
+"""Digest of a client that sent no masked vector in this attempt."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class ListRule:
     colluders : the number b of them that may collude with the server.
     min_clients : the least number of vectors in a sum.
     degree : neighbours of a client on the ring; ``clients - 1`` or more is the complete graph.
-    window_excess : members of a sum that any two disjoint windows of ``degree / 2`` places of the
-        ring must exceed, so that one of them is honest.
+    window_excess : members of a sum that any two disjoint windows of ``degree / 2`` positions of
+        the ring must exceed, so that one of them is honest.
     """
 
     clients: int
@@ -67,7 +67,7 @@ class ListRule:
 
     @property
     def is_complete(self) -> bool:
-        """Whether everybody masks with everybody; then tau shares open a secret."""
+        """Whether everybody masks with everybody; then tau shares reconstruct a secret."""
         return self.degree >= self.clients - 1
 
 
@@ -172,13 +172,15 @@ def check_lists(
     """
     if both := stayed & left:
         raise RefusedError(
-            f"client {min(both)} is said both to have sent a vector and to have left: "
+            f"client {min(both)} is listed both as having sent a vector and as having left: "
             "shares of its seed and of its key together would betray its vector"
         )
     if index not in stayed:
-        raise RefusedError(f"client {index} sent its vector, but is not said to have done so")
+        raise RefusedError(f"client {index} sent its vector, but is not listed as having sent it")
     if unnamed := announced - stayed - left:
-        raise RefusedError(f"client {min(unnamed)} is neither said to have sent nor to have left")
+        raise RefusedError(
+            f"client {min(unnamed)} is listed neither as having sent nor as having left"
+        )
     if unheard := (stayed | left) - announced:
         raise RefusedError(f"client {min(unheard)} takes part, but was not announced")
     if len(stayed) < rule.min_clients:
@@ -201,20 +203,20 @@ def check_windows(rule: ListRule, arranged: Indices, stayed: AbstractSet[int]) -
     """Check that those who left, and those who collude, do not cut the ring.
 
     Without the clients that left or collude, a ring whose clients have k neighbours falls apart
-    only at two gaps of k/2 places or more (Bell et al. 2020, section 3).
+    only at two gaps of k/2 positions or more (Bell et al. 2020, section 3).
 
     Raises
     ------
-    RefusedError : when two disjoint windows of k/2 places hold too few clients of the sum.
+    RefusedError : when two disjoint windows of k/2 positions hold too few clients of the sum.
     """
     if rule.degree >= arranged.size - 1:
         return
     present = [member in stayed for member in arranged.tolist()]
-    fewest = fewest_in_windows(present, rule.degree // 2)
-    if fewest <= rule.window_excess:
+    least = min_in_windows(present, rule.degree // 2)
+    if least <= rule.window_excess:
         raise RefusedError(
             f"two windows of {rule.degree // 2} neighbours must hold more than "
-            f"{rule.window_excess} clients of the sum, got {fewest}: a part of it could be unmasked"
+            f"{rule.window_excess} clients of the sum, got {least}: a part of it could be unmasked"
         )
 
 
@@ -233,7 +235,9 @@ def check_certificate(rule: ListRule, stayed: AbstractSet[int], signers: Collect
     TooFewError : for fewer than tau signers.
     """
     if strangers := set(signers) - stayed:
-        raise RefusedError(f"client {min(strangers)} signed lists, but is not said to have stayed")
+        raise RefusedError(
+            f"client {min(strangers)} signed lists, but is not listed as having stayed"
+        )
     if len(set(signers)) < rule.certificate:
         raise TooFewError(
             f"{rule.certificate} clients must have signed the same lists, got {len(set(signers))}"
@@ -243,10 +247,10 @@ def check_certificate(rule: ListRule, stayed: AbstractSet[int], signers: Collect
 def check_restart(
     rule: ListRule, announced: AbstractSet[int], digest: bytes, ended: Mapping[int, bytes]
 ) -> None:
-    """Check that nothing of an attempt can be opened any more, before a client joins the next.
+    """Check that nothing of an attempt can be unmasked any more, before a client joins the next.
 
-    On the complete graph tau shares open a secret, and after tau statements at most
-    ``K - tau + b < tau`` clients can still reveal one. On a ring the few holders of one client's
+    On the complete graph tau shares reconstruct a secret, and after tau statements at most
+    ``K - tau + b < tau`` clients can still reveal one. On a ring the few receivers of one client's
     secrets may be among those, so everybody that was announced to the client must have given up.
     Honest clients that revealed had one digest, which ``tau - b`` honest clients signed; whoever
     signed it joins no other attempt, as those that revealed were announced to it. The others are

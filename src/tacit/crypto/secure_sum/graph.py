@@ -11,10 +11,10 @@ does:
 1. *A client's secrets leak*: ``threshold`` or more of some client's k neighbours collude. Their
    number is hypergeometric; a union bound over clients.
 2. *A part of the sum leaks*: without those who collude or left the ring falls apart, and the
-   server can unmask each part's sum. That takes two gaps of k/2 places. The server may choose who
-   "left" when it knows the order; so clients refuse lists by which any two disjoint windows of k/2
-   places hold at most ``window_excess`` clients of the sum, a number that colluders there exceed
-   with a small probability only: hypergeometric, a union bound over pairs of windows.
+   server can unmask each part's sum. That takes two gaps of k/2 positions. The server may choose
+   who "left" when it knows the order; so clients refuse lists by which any two disjoint windows of
+   k/2 positions hold at most ``window_excess`` clients of the sum, a number that colluders there
+   exceed with a small probability only: hypergeometric, a union bound over pairs of windows.
 3. *Lost shares*: fewer than ``threshold`` of those who hold some client's shares remain.
 4. *Refused lists*: dropouts by chance empty two windows that far.
 
@@ -28,7 +28,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, comb, floor
+from math import ceil, comb
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,64 +38,64 @@ from tacit.crypto.secure_sum.masking import WIDE, expand
 
 Indices = NDArray[np.int64]
 
-COMPLETE = 64
+MAX_COMPLETE = 64
 """Largest number of clients of which each masks with every other."""
 
-SECRECY = 2.0**-40
-COMPLETION = 2.0**-30
-ROUNDING = 1e-9
-"""0.29 of 100 clients are 29 of them."""
+MAX_LEAK_CHANCE = 2.0**-40
+MAX_LOSS_CHANCE = 2.0**-30
 
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """How many neighbours a client masks and shares with, and how many shares open its secrets.
+    """How many neighbours a client masks and shares with, and how many shares reconstruct its
+    secrets.
 
-    A client's secrets are shared among its neighbours and itself, ``degree + 1`` holders. On the
+    A client's secrets are shared among its neighbours and itself, ``degree + 1`` receivers. On the
     complete graph ``threshold`` is ``certificate_size``.
 
     Parameters
     ----------
     degree : neighbours a client; even, or everybody else.
-    threshold : shares that open a secret, more than half of them.
-    fewest : clients without whom there is no sum; no client helps to unmask a sum of fewer.
+    threshold : shares that reconstruct a secret, more than half of them.
+    min_clients : clients without whom there is no sum; no client helps to unmask a sum of fewer.
     colluders : clients that may collude with the server.
 
     Raises
     ------
-    ValueError : when the threshold is not above half of the holders, or exceeds the holders,
-        ``fewest`` is below the threshold, or colluders are fewer than none.
+    ValueError : when the threshold is not above half of the receivers, or exceeds the receivers,
+        ``min_clients`` is below the threshold, or colluders are fewer than none.
 
     Examples
     --------
     >>> Neighbourhood.complete(10)
-    Neighbourhood(degree=9, threshold=7, fewest=7, colluders=2)
-    >>> Neighbourhood.sparse(1000, dropouts=0.1, corrupted=0.1)
-    Neighbourhood(degree=64, threshold=33, fewest=900, colluders=100)
+    Neighbourhood(degree=9, threshold=7, min_clients=7, colluders=2)
+    >>> Neighbourhood.of(1000, colluders=100, min_clients=900)
+    Neighbourhood(degree=64, threshold=33, min_clients=900, colluders=100)
     """
 
     degree: int
     threshold: int
-    fewest: int
+    min_clients: int
     colluders: int
 
     def __post_init__(self) -> None:
-        holders = self.degree + 1
-        if not holders < 2 * self.threshold <= 2 * holders:
+        receivers = self.degree + 1
+        if not receivers < 2 * self.threshold <= 2 * receivers:
             raise ValueError(
-                f"threshold must be above half of {holders} holders and at most all of them, "
+                f"threshold must be above half of {receivers} receivers and at most all of them, "
                 f"got {self.threshold}"
             )
-        if self.fewest < self.threshold:
+        if self.min_clients < self.threshold:
             raise ValueError(
-                f"fewest must be at least the threshold {self.threshold}, got {self.fewest}"
+                f"min_clients must be at least the threshold {self.threshold}, "
+                f"got {self.min_clients}"
             )
         if self.colluders < 0:
             raise ValueError(f"colluders must be at least 0, got {self.colluders}")
 
     @classmethod
     def complete(
-        cls, clients: int, colluders: int | None = None, fewest: int | None = None
+        cls, clients: int, colluders: int | None = None, min_clients: int | None = None
     ) -> Neighbourhood:
         """Everybody masks with everybody.
 
@@ -103,44 +103,30 @@ class Neighbourhood:
         ----------
         clients : the clients of the roster.
         colluders : how many of them may collude; None takes ``default_colluders``.
-        fewest : clients without whom there is no sum; None takes as few as are secure.
+        min_clients : clients without whom there is no sum; None takes as few as are secure.
         """
         corrupted = default_colluders(clients) if colluders is None else colluders
         shares = certificate_size(clients, corrupted)
-        return cls(clients - 1, shares, shares if fewest is None else fewest, corrupted)
-
-    @classmethod
-    def sparse(cls, clients: int, dropouts: float = 0.3, corrupted: float = 0.2) -> Neighbourhood:
-        """The fewest neighbours with which each event at the head of this module has at most its
-        chance: ``2**-40`` for the two of secrecy, ``2**-30`` for those of a sum that fails.
-
-        Parameters
-        ----------
-        clients : the clients of the roster.
-        dropouts : the share of them that may drop out.
-        corrupted : the share of them that may collude with the server.
-
-        Raises
-        ------
-        ValueError : when a share is not from 0 to below 1, or fewer clients would remain than must
-            certify who stayed.
-        """
-        for name, share in (("dropouts", dropouts), ("corrupted", corrupted)):
-            if not 0 <= share < 1:
-                raise ValueError(f"{name} must be from 0 to below 1, got {share}")
-        dropped = floor(dropouts * clients + ROUNDING)
-        return _smallest(clients, dropped, ceil(corrupted * clients - ROUNDING))
+        return cls(clients - 1, shares, shares if min_clients is None else min_clients, corrupted)
 
     @classmethod
     def of(
-        cls, clients: int, colluders: int | None = None, fewest: int | None = None
+        cls, clients: int, colluders: int | None = None, min_clients: int | None = None
     ) -> Neighbourhood:
-        """Complete up to 64 clients, sparse above; parameters as for ``complete``, but that a
-        sparse graph without ``fewest`` bears three clients in ten that drop out."""
-        if clients <= COMPLETE:
-            return cls.complete(clients, colluders, fewest)
+        """Complete up to 64 clients, sparse above; parameters as for ``complete``.
+
+        A sparse graph has the fewest neighbours with which each event at the head of this module
+        has at most its chance: ``2**-40`` for the two of secrecy, ``2**-30`` for those of a sum
+        that fails. Without ``min_clients`` it bears three clients in ten that drop out.
+
+        Raises
+        ------
+        ValueError : when fewer clients would remain than must certify who stayed.
+        """
+        if clients <= MAX_COMPLETE:
+            return cls.complete(clients, colluders, min_clients)
         corrupted = default_colluders(clients) if colluders is None else colluders
-        dropped = floor(0.3 * clients + ROUNDING) if fewest is None else clients - fewest
+        dropped = 3 * clients // 10 if min_clients is None else clients - min_clients
         return _smallest(clients, dropped, corrupted)
 
 
@@ -167,30 +153,30 @@ def certificate_size(clients: int, colluders: int) -> int:
     return (clients + colluders) // 2 + 1
 
 
-def check_fewest(clients: int, colluders: int, fewest: int) -> None:
+def check_min_clients(clients: int, colluders: int, min_clients: int) -> None:
     """Refuse a number of clients that cannot certify a sum.
 
     Raises
     ------
-    ValueError : when ``fewest`` is below ``certificate_size``.
+    ValueError : when ``min_clients`` is below ``certificate_size``.
 
     Examples
     --------
-    >>> check_fewest(10, 2, 6)
+    >>> check_min_clients(10, 2, 6)
     Traceback (most recent call last):
-    ValueError: fewest must be at least 7 of 10 clients of which 2 may collude, got 6
+    ValueError: min_clients must be at least 7 of 10 clients of which 2 may collude, got 6
     """
-    if fewest < (needed := certificate_size(clients, colluders)):
+    if min_clients < (needed := certificate_size(clients, colluders)):
         raise ValueError(
-            f"fewest must be at least {needed} of {clients} clients of which {colluders} may "
-            f"collude, got {fewest}"
+            f"min_clients must be at least {needed} of {clients} clients of which {colluders} may "
+            f"collude, got {min_clients}"
         )
 
 
 @lru_cache(maxsize=64)
 def _smallest(clients: int, dropped: int, corrupted: int) -> Neighbourhood:
     """The smallest good degree; more neighbours never hurt, so doubling and halving finds it."""
-    check_fewest(clients, corrupted, clients - dropped)
+    check_min_clients(clients, corrupted, clients - dropped)
 
     def enough(degree: int) -> bool:
         return _good(clients, dropped, corrupted, degree) is not None
@@ -199,22 +185,22 @@ def _smallest(clients: int, dropped: int, corrupted: int) -> Neighbourhood:
     reach = 1
     while reach < len(even) and not enough(even[reach]):
         reach *= 2
-    place = bisect_left(even, True, reach // 2, min(reach, len(even)), key=enough)
-    ring = _good(clients, dropped, corrupted, even[place]) if place < len(even) else None
+    position = bisect_left(even, True, reach // 2, min(reach, len(even)), key=enough)
+    ring = _good(clients, dropped, corrupted, even[position]) if position < len(even) else None
     return ring or Neighbourhood.complete(clients, corrupted, clients - dropped)
 
 
 def _good(clients: int, dropped: int, corrupted: int, degree: int) -> Neighbourhood | None:
     """The ring of this degree whose chances are low enough, with the least threshold."""
-    fewest = clients - dropped
-    thresholds = np.arange((degree + 1) // 2 + 1, min(degree + 1, fewest) + 1)
-    excess = window_excess(clients, fewest, corrupted, degree)
-    if not thresholds.size or refusal_chance(clients, dropped, degree, excess) > COMPLETION:
+    min_clients = clients - dropped
+    thresholds = np.arange((degree + 1) // 2 + 1, min(degree + 1, min_clients) + 1)
+    excess = window_excess(clients, min_clients, corrupted, degree)
+    if not thresholds.size or refusal_chance(clients, dropped, degree, excess) > MAX_LOSS_CHANCE:
         return None
     leaks = leak_chance(clients, dropped, corrupted, degree, thresholds)
     losses = loss_chance(clients, dropped, degree, thresholds)
-    good = thresholds[(leaks <= SECRECY) & (losses <= COMPLETION)]
-    return Neighbourhood(degree, int(good[0]), fewest, corrupted) if good.size else None
+    good = thresholds[(leaks <= MAX_LEAK_CHANCE) & (losses <= MAX_LOSS_CHANCE)]
+    return Neighbourhood(degree, int(good[0]), min_clients, corrupted) if good.size else None
 
 
 def refusal_chance(clients: int, dropped: int, degree: int, excess: int) -> float:
@@ -251,7 +237,7 @@ def leak_chance(
 
 
 def loss_chance(clients: int, dropped: int, degree: int, threshold: ArrayLike) -> Floats:
-    """A bound on the probability that too few holders of some client's shares remain.
+    """A bound on the probability that too few receivers of some client's shares remain.
 
     A client that remains holds a share of its own; one that dropped out does not.
 
@@ -285,27 +271,27 @@ def neighbours(arranged: Indices, index: int, degree: int) -> Indices:
     """
     if arranged.size - 1 <= degree:
         return np.sort(arranged[arranged != index])
-    place = int(np.flatnonzero(arranged == index)[0])
+    position = int(np.flatnonzero(arranged == index)[0])
     half = degree // 2
     steps = np.concatenate([np.arange(-half, 0), np.arange(1, half + 1)])
-    return np.sort(arranged[(place + steps) % arranged.size])
+    return np.sort(arranged[(position + steps) % arranged.size])
 
 
-def fewest_in_windows(present: ArrayLike, half: int) -> int:
-    """The fewest members that two disjoint windows of ``half`` places of a ring hold together.
+def min_in_windows(present: ArrayLike, half: int) -> int:
+    """The fewest members that two disjoint windows of ``half`` positions of a ring hold together.
 
     Parameters
     ----------
-    present : for each place of the ring, at least ``2 half`` of them, whether its client is one.
-    half : the places of a window.
+    present : for each position of the ring, at least ``2 half`` of them, whether its client is one.
+    half : the positions of a window.
 
     Examples
     --------
-    >>> fewest_in_windows([1, 0, 0, 1, 1, 0, 1, 1], half=2)
+    >>> min_in_windows([1, 0, 0, 1, 1, 0, 1, 1], half=2)
     1
     """
     members = np.asarray(present, dtype=np.int64)
-    places, reach = members.size, members.size - 2 * half + 1
+    positions, reach = members.size, members.size - 2 * half + 1
     ends = np.cumsum(np.concatenate([[0], members, members[: half - 1]]))
     counts = ends[half:] - ends[:-half]
     # least[s] is the least of counts[s], ..., counts[s + span - 1] around the ring; spans double
@@ -313,7 +299,7 @@ def fewest_in_windows(present: ArrayLike, half: int) -> int:
     while span < reach:
         step = min(span, reach - span)
         least, span = np.minimum(least, np.roll(least, -step)), span + step
-    return int((counts + np.roll(least, -half)).min()) if places else 0
+    return int((counts + np.roll(least, -half)).min()) if positions else 0
 
 
 def window_excess(clients: int, min_clients: int, colluders: int, degree: int) -> int:
@@ -328,7 +314,7 @@ def window_excess(clients: int, min_clients: int, colluders: int, degree: int) -
     clients : in the whole agreement.
     min_clients : the fewest that may be on the ring.
     colluders : how many of them may collude.
-    degree : the places of two windows.
+    degree : the positions of two windows.
 
     Examples
     --------
@@ -337,7 +323,7 @@ def window_excess(clients: int, min_clients: int, colluders: int, degree: int) -
     """
     from scipy import stats  # noqa: PLC0415 (half a second to import)
 
-    places = max(min_clients, degree + 2, colluders)
+    ring = max(min_clients, degree + 2, colluders)
     least = np.arange(min(degree, colluders) + 1)
-    chances = comb(clients, 2) * stats.hypergeom(places, colluders, degree).sf(least)
-    return int(least[chances <= SECRECY][0])
+    chances = comb(clients, 2) * stats.hypergeom(ring, colluders, degree).sf(least)
+    return int(least[chances <= MAX_LEAK_CHANCE][0])

@@ -67,15 +67,15 @@ def read(message: bytes, kind: Kind, session: bytes, index: int) -> bytes:
     SessionError : for a message of another session.
     UnknownClientError : for a message of or for another client.
     """
-    number, name, place = HEADER.unpack(message)
+    number, name, named = HEADER.unpack(message)
     if number not in Kind.__members__.values():
         raise MalformedError(f"unknown kind of message {number}")
     if name != session:
         raise SessionError(f"message is of session {name.hex()}, not of {session.hex()}")
     if number != kind:
         raise RoundError(f"expected {kind.name.lower()}, got {Kind(number).name.lower()}")
-    if place != index:
-        raise UnknownClientError(f"message bears the index {place} instead of {index}")
+    if named != index:
+        raise UnknownClientError(f"message bears the index {named} instead of {index}")
     return message[HEADER.size :]
 
 
@@ -85,13 +85,13 @@ class Advert:
 
     Parameters
     ----------
-    sealing : the public key with which shares are sealed for the client.
+    encryption : the public key with which shares are encrypted for the client.
     masking : the public key of its pair masks; its secret half is shared.
     commitment : a hash of its seed.
     signature : its identity's signature of the former, with index and terms.
     """
 
-    sealing: bytes
+    encryption: bytes
     masking: bytes
     commitment: bytes
     signature: bytes
@@ -115,7 +115,7 @@ class Advert:
     @property
     def keys(self) -> bytes:
         """The part that is signed."""
-        return self.sealing + self.masking + self.commitment
+        return self.encryption + self.masking + self.commitment
 
 
 def pack_records(records: Mapping[int, bytes]) -> bytes:
@@ -163,8 +163,8 @@ def take_records(body: bytes, size: int, clients: int) -> tuple[dict[int, bytes]
     rows = np.frombuffer(packed, dtype=np.dtype([("index", "<u4"), ("rest", "u1", (size,))]))
     ascending = _checked(rows["index"].astype(np.int64), clients)
     records = {
-        index: packed[place * width + 4 : (place + 1) * width]
-        for place, index in enumerate(ascending.tolist())
+        index: packed[row * width + 4 : (row + 1) * width]
+        for row, index in enumerate(ascending.tolist())
     }
     return records, body[end:]
 

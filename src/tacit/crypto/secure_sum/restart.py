@@ -1,7 +1,7 @@
-"""Another attempt at a secure sum: statements that the last one will never be opened.
+"""Another attempt at a secure sum: statements that the last one will never be unmasked.
 
 The difference of two sums over different clients shows what single clients added. So a new attempt
-begins only when nobody can open the last one any more: its clients erase their secrets, and sign
+begins only when nobody can unmask the last one any more: its clients erase their secrets, and sign
 that they revealed nothing and never will. Every client verifies these statements itself.
 """
 
@@ -31,7 +31,7 @@ def _packed(digest: bytes) -> bytes:
 def check_ended(
     terms: SumTerms, restart: bytes, announced: AbstractSet[int], digest: bytes
 ) -> None:
-    """Check that the attempt before these terms cannot be opened any more.
+    """Check that the attempt before these terms cannot be unmasked any more.
 
     Parameters
     ----------

@@ -1,8 +1,9 @@
-"""Shamir's secret sharing over GF(2**128), for many holders and many secrets at once.
+"""Shamir's secret sharing over GF(2**128), for many receivers and many secrets at once.
 
 A secret of 16-byte blocks is the constant term of a random polynomial of degree ``threshold - 1``
-a block; a holder's share is the polynomial's value at the holder's point (Shamir 1979). Shares of
-fewer holders than the threshold are independent of the secret, however much their holders compute.
+a block; a receiver's share is the polynomial's value at the receiver's point (Shamir 1979). Shares
+of fewer receivers than the threshold are independent of the secret, however much their receivers
+compute.
 
 The field is GF(2)[x] modulo ``x**128 + x**7 + x**2 + x + 1``, blocks are big-endian and points are
 the integers read as polynomials: the shares are those of pycryptodome's ``Shamir``, with which
@@ -28,26 +29,26 @@ MAX_POINT = 2**16 - 1
 PIECE = 16
 LAST_PIECE = np.uint64(2**PIECE - 1)
 ONE = np.array([[0], [1]], dtype=np.uint64)
-FEW = 16
+MAX_ONE_BY_ONE = 16
 """Largest number of elements that are inverted one by one."""
 OWNERS_AT_ONCE = 256
 """Secrets that are combined together."""
 
 
 def split(secret: bytes, points: Points, threshold: int) -> Octets:
-    """Share a secret among holders, with coefficients from the operating system's entropy.
+    """Share a secret among receivers, with coefficients from the operating system's entropy.
 
     Neither a branch nor an address depends on the secret or on the coefficients.
 
     Parameters
     ----------
     secret : its length is a multiple of 16 bytes.
-    points : the holders' points, shape (n,), different and from 1 to 65,535.
+    points : the receivers' points, shape (n,), different and from 1 to 65,535.
     threshold : how many shares give the secret back, from 2 to n.
 
     Returns
     -------
-    One share a holder, each as long as the secret, shape (n, bytes).
+    One share a receiver, each as long as the secret, shape (n, bytes).
 
     Raises
     ------
@@ -71,8 +72,8 @@ def split(secret: bytes, points: Points, threshold: int) -> Octets:
     coefficients = _words(drawn.reshape(threshold - 1, 1, len(secret)))
     factors = points.astype(np.uint64)[:, None]
     values = np.zeros((2, points.size, len(secret) // BLOCK), dtype=np.uint64)
-    for place in range(threshold - 1):
-        values = _scaled(values ^ coefficients[:, place], factors)
+    for power in range(threshold - 1):
+        values = _scaled(values ^ coefficients[:, power], factors)
     return _octets(values ^ constant)
 
 
@@ -83,7 +84,7 @@ def combine(points: Points, shares: Octets) -> Octets:
 
     Parameters
     ----------
-    points : the points of the holders, shape (owners, threshold), different within a row.
+    points : the points of the receivers, shape (owners, threshold), different within a row.
     shares : their shares, shape (owners, threshold, bytes).
 
     Returns
@@ -158,11 +159,11 @@ def _product(left: Words, right: Words) -> Words:
     """
     product = np.zeros_like(left)
     up, down = np.uint64(PIECE), np.uint64(64 - PIECE)
-    for place in range(0, 128, PIECE):
+    for bit in range(0, 128, PIECE):
         high, low = product
         raised = np.stack([high << up | low >> down, low << up ^ _folded(high >> down)])
-        shift = np.uint64(64 - PIECE - place % 64)
-        product = raised ^ _scaled(left, right[place // 64] >> shift & LAST_PIECE)
+        shift = np.uint64(64 - PIECE - bit % 64)
+        product = raised ^ _scaled(left, right[bit // 64] >> shift & LAST_PIECE)
     return product
 
 
@@ -175,7 +176,7 @@ def _inverses(values: Words) -> Words:
     """Inverses of nonzero elements, shape (2, n), from those of the products of pairs of them
     (Montgomery 1987)."""
     count = values.shape[1]
-    if count <= FEW:
+    if count <= MAX_ONE_BY_ONE:
         return _words(np.frombuffer(b"".join(map(_inverse, _integers(values))), np.uint8))
     paired = np.concatenate([values, ONE], axis=1) if count % 2 else values
     first, second = paired[:, ::2], paired[:, 1::2]

@@ -73,7 +73,7 @@ class SumServer:
         self._statement = b""
         self._signed: dict[int, bytes] = {}
         self._around: dict[int, list[int]] = {}
-        self._sealed: dict[int, dict[int, bytes]] = {}
+        self._encrypted: dict[int, dict[int, bytes]] = {}
         self._words: Words = np.zeros(terms.length, dtype=word_type(terms.bits))
         self._shares: dict[int, list[tuple[int, bytes]]] = {}
 
@@ -118,8 +118,8 @@ class SumServer:
 
         Raises
         ------
-        TooFewError : when fewer clients are there than agreed, or than open every secret. The
-            round stays open.
+        TooFewError : when fewer clients are there than agreed, or than reconstruct every secret.
+            The round stays open.
         RefusedError : when clients left that cut the ring. The round stays open.
         RoundError : when the last round is open, which ``conclude`` ends.
         """
@@ -168,24 +168,24 @@ class SumServer:
         """Check that clients will go on with who is there, before any of them has revealed."""
         if kind == Kind.SIGNED:
             check_certificate(self._terms.rule, set(self._stayed), self._came)
-        elif len(self._came) < (fewest := self._terms.neighbourhood.fewest):
+        elif len(self._came) < (min_clients := self._terms.neighbourhood.min_clients):
             name = kind.name.lower()
             raise TooFewError(
-                f"{name} of at least {fewest} clients must come, got {len(self._came)}"
+                f"{name} of at least {min_clients} clients must come, got {len(self._came)}"
             )
         if kind == Kind.MASKED:
             check_windows(self._terms.rule, self._arranged, self._came)
         if kind in (Kind.MASKED, Kind.SIGNED):
-            self._check_holders()
+            self._check_receivers()
 
-    def _check_holders(self) -> None:
+    def _check_receivers(self) -> None:
         threshold = self._terms.neighbourhood.threshold
         for owner in self._sharers:
-            holders = len(self._came.intersection(self._around[owner])) + (owner in self._came)
-            if holders < threshold:
+            receivers = len(self._came.intersection(self._around[owner])) + (owner in self._came)
+            if receivers < threshold:
                 raise TooFewError(
                     f"{threshold} clients that hold shares of client {owner} must be there, "
-                    f"got {holders}"
+                    f"got {receivers}"
                 )
 
     def _take_advert(self, sender: int, body: bytes) -> None:
@@ -208,7 +208,7 @@ class SumServer:
         records = messages.unpack_records(body, messages.BOX_BYTES, self._terms.clients)
         if list(records) != self._around[sender]:
             raise MalformedError(f"client {sender} must send shares for exactly its neighbours")
-        self._sealed[sender] = records
+        self._encrypted[sender] = records
 
     def _give_deliveries(self) -> dict[int, bytes]:
         self._sharers = self._members
@@ -217,16 +217,16 @@ class SumServer:
         self._statement = announced_statement(digest)
         announced = messages.pack_indices(self._sharers)
         return {
-            holder: messages.write(
+            receiver: messages.write(
                 Kind.DELIVERY,
                 terms.session,
-                holder,
+                receiver,
                 announced
                 + messages.pack_records(
-                    {owner: self._sealed[owner][holder] for owner in self._sharing(holder)}
+                    {owner: self._encrypted[owner][receiver] for owner in self._sharing(receiver)}
                 ),
             )
-            for holder in self._members
+            for receiver in self._members
         }
 
     def _take_masked(self, sender: int, body: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The shares of a client's two secrets: sealed for each holder, and revealed by halves."""
+"""The shares of a client's two secrets: encrypted for each receiver, and revealed by halves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tacit.crypto.secure_sum.masking import derive
 
 SEED_BYTES = 32
 NONCE = bytes(12)
-"""A sealing key seals one message, so the nonce may be fixed."""
+"""Nonce of every message; it may be fixed, because each key encrypts one message."""
 
 
 def public_of(private: bytes) -> bytes:
@@ -19,9 +19,9 @@ def public_of(private: bytes) -> bytes:
     return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
 
 
-def share_box(secret: bytes, transcript: bytes, owner: int, holder: int) -> ChaCha20Poly1305:
-    """What seals one owner's shares for one holder, from the secret of the two."""
-    label = b"tacit sealed shares" + struct.pack("<II", owner, holder)
+def share_cipher(secret: bytes, transcript: bytes, owner: int, receiver: int) -> ChaCha20Poly1305:
+    """The cipher of one owner's shares for one receiver, from the secret of the two."""
+    label = b"tacit sealed shares" + struct.pack("<II", owner, receiver)
     return ChaCha20Poly1305(derive(secret, transcript, label))
 
 

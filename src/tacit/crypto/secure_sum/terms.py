@@ -4,7 +4,7 @@ Every client holds a vector of integers. The server learns their sum, and which 
 of the vectors it learns nothing else. A client learns who else takes part, and nothing of vectors
 or sum. The protocol is that of Bonawitz et al. 2017, "Practical Secure Aggregation for
 Privacy-Preserving Machine Learning", figure 4, on the sparse graph of Bell et al. 2020 where
-clients are many; in the place of its consistency check stands the rule of ``consistency``.
+clients are many; the rule of ``consistency`` replaces its consistency check.
 ``SumClient`` and ``SumServer`` are state machines that turn bytes into bytes: whoever runs them
 carries the messages.
 
@@ -12,34 +12,34 @@ carries the messages.
 Round      A client sends                   What the server sees of it
 =========  ===============================  ====================================================
 advertise  two public keys, a commitment    all of it; the identity key signs it
-share      sealed shares of both secrets    which neighbours they are for; it cannot open them
+share      encrypted shares of two secrets  which neighbours they are for; it cannot read them
 mask       its vector plus its masks, and   a uniformly random vector
            a signature of all keys and of
            who is announced to have shared
 certify    a signature of who sent a        all of it
            vector and who did not
 reveal     shares of seeds of those who     the seeds and keys, when ``threshold`` clients
-           sent a vector, of mask keys      reveal: together they open the sum of all sent
+           sent a vector, of mask keys      reveal: together they unmask the sum of sent
            of those who did not             vectors
 =========  ===============================  ====================================================
 
 **What a server learns that may lie** to each client apart, about keys, deliveries and lists, and
 with which ``colluders`` clients share all they know: at most one sum an agreed step, over at least
-``fewest`` clients, and so over at least ``fewest - colluders`` of those that do not collude with
-it. Let K clients have agreed, b of them collude, tau = floor((K + b) / 2) + 1. (1) An honest client
-reveals shares on tau signatures of its lists and digest only, and signs one list an attempt. Two
-certified lists would take ``2 (tau - b) > K - b`` honest signatures: there is one at most. So no
-two honest clients reveal different kinds of share of a client. (2) The digest fixes all keys and
-who had shared, and everybody in the sum signed the same: all masked under the same graph. (3) Fewer
-than ``threshold`` holders of any client's shares collude, so that its second secret stays hidden.
-(4) The graph on the honest clients of the sum is connected: it is complete, or clients checked the
-ring's windows. Masked vectors on a connected graph are uniform given their sum (Bonawitz et al.
-2017, lemma 6.1; Bell et al. 2020, section 3). (5) A client joins a new attempt only when the last
-one can no longer be opened, so that there are no two sums to subtract. It takes authentic
-identities: clients pin the roster. On a sparse graph (3) and (4) fail with probabilities that
-``neighbours`` bounds.
+``min_clients`` clients, and so over at least ``min_clients - colluders`` of those that do not
+collude with it. Let K clients have agreed, b of them collude, tau = floor((K + b) / 2) + 1. (1) An
+honest client reveals shares on tau signatures of its lists and digest only, and signs one list an
+attempt. Two certified lists would take ``2 (tau - b) > K - b`` honest signatures: there is one at
+most. So no two honest clients reveal different kinds of share of a client. (2) The digest fixes all
+keys and who had shared, and everybody in the sum signed the same: all masked under the same graph.
+(3) Fewer than ``threshold`` receivers of any client's shares collude, so that its second secret
+stays hidden. (4) The graph on the honest clients of the sum is connected: it is complete, or
+clients checked the ring's windows. Masked vectors on a connected graph are uniform given their sum
+(Bonawitz et al. 2017, lemma 6.1; Bell et al. 2020, section 3). (5) A client joins a new attempt
+only when the last one can no longer be unmasked, so that there are no two sums to subtract. It
+takes authentic identities: clients pin the roster. On a sparse graph (3) and (4) fail with
+probabilities that ``neighbours`` bounds.
 
-**Liveness**: tau of those who sent a vector remain to the end, and ``threshold`` holders of every
+**Liveness**: tau of those who sent a vector remain to the end, and ``threshold`` receivers of every
 client's shares; else there is no sum. A client that stops can only delay the sum or leave it.
 
 **Not protected against** clients that send wrong numbers. The sum itself is exact: what it says
@@ -56,7 +56,7 @@ from hashlib import sha256
 
 from tacit.crypto.identities import Roster
 from tacit.crypto.secure_sum.consistency import ListRule
-from tacit.crypto.secure_sum.graph import Neighbourhood, check_fewest, window_excess
+from tacit.crypto.secure_sum.graph import Neighbourhood, check_min_clients, window_excess
 from tacit.crypto.secure_sum.masking import modulus_for
 
 SESSION_BYTES = 16
@@ -134,9 +134,9 @@ class SumTerms:
             raise ValueError(f"length must be from 1 to {MAX_LENGTH}, got {self.length}")
         modulus_for(self.clients, self.largest)
         around = self.neighbourhood
-        if max(around.degree + 1, around.fewest) > self.clients:
+        if max(around.degree + 1, around.min_clients) > self.clients:
             raise ValueError(f"{around} is for more than {self.clients} clients")
-        check_fewest(self.clients, around.colluders, around.fewest)
+        check_min_clients(self.clients, around.colluders, around.min_clients)
         if self.rule.is_complete and around.threshold != self.rule.certificate:
             raise ValueError(
                 f"threshold must be {self.rule.certificate} where {self.clients} clients all share "
@@ -160,15 +160,15 @@ class SumTerms:
         """What a client requires of lists under these terms."""
         around, excess = self.neighbourhood, 0
         if around.degree < self.clients - 1:
-            numbers = (self.clients, around.fewest, around.colluders, around.degree)
+            numbers = (self.clients, around.min_clients, around.colluders, around.degree)
             excess = window_excess(*numbers)
-        return ListRule(self.clients, around.colluders, around.fewest, around.degree, excess)
+        return ListRule(self.clients, around.colluders, around.min_clients, around.degree, excess)
 
     @cached_property
     def digest(self) -> bytes:
         """SHA-256 of all terms but the attempt."""
         around = self.neighbourhood
-        graph = (around.degree, around.threshold, around.fewest, around.colluders)
+        graph = (around.degree, around.threshold, around.min_clients, around.colluders)
         numbers = struct.pack("<IQIIII", self.length, self.largest, *graph)
         head = b"tacit secure sum terms 2" + self.session + numbers
         return sha256(head + self.roster.digest).digest()

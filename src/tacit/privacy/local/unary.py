@@ -17,7 +17,7 @@ Booleans = NDArray[np.bool_]
 HELD = 0.5
 """Probability that the bit of a record's own value is set."""
 
-OWN_VARIANCE = 1.0
+SET_BIT_VARIANCE = 1.0
 """What a report adds to the variance of the count of the value that it holds, beyond what it adds
 to others': ``(1/4 - q (1-q)) / (1/2 - q)^2``, which is 1 at every epsilon."""
 
@@ -50,7 +50,7 @@ def unary_bits(
 def unary_counts(
     reported: NDArray[np.int64], reports: NDArray[np.int64] | int, epsilon: float
 ) -> NDArray[np.float64]:
-    """Unbiased numbers of holders of every value from the numbers of set bits.
+    """Unbiased numbers of records with every value from the numbers of set bits.
 
     ``(count - n q) / (1/2 - q)`` (Wang et al. 2017, Eq. 2).
     """

@@ -41,7 +41,7 @@ def discrete_laplace_variance(scale: ArrayLike) -> Floats:
 
 
 def staircase_gamma(epsilon: ArrayLike) -> Floats:
-    """The inner share of a step that minimises the variance (Geng and Viswanath 2014, Thm. 5).
+    """The inner fraction of a step that minimises the variance (Geng and Viswanath 2014, Thm. 5).
 
     With ``b = exp(-epsilon)`` it is ``(cbrt(b (1+b) / 2) - b) / (1-b)``, here without the
     difference of nearly equal numbers: the numerator is expanded as a difference of cubes.

@@ -21,7 +21,6 @@ from tacit.protocol.audits import (
 )
 from tacit.protocol.declarations import Declarations
 from tacit.protocol.laws import ErrorCase, LawTraits
-from tacit.protocol.threats import ThreatModel
 from tacit.protocols.dpauc.threats import threats_of
 from tacit.protocols.shared.rank_noise import RESPONSE
 
@@ -35,6 +34,7 @@ class DPAUCDeclarations(Declarations):
     mechanism: str
     accounting: str
     gives_curve = True
+    threats = staticmethod(threats_of)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
@@ -76,11 +76,6 @@ class DPAUCDeclarations(Declarations):
         from tacit.protocols.dpauc.attacks import guesses_from_lone_counts
 
         return (guesses_from_lone_counts,)
-
-    @classmethod
-    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
-        """Who sees what under these settings."""
-        return threats_of(settings)
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tacit.metrics.curves import cell_area, density_correction
 from tacit.privacy.local.response import response_variance
-from tacit.protocol.forecast import Family, Forecast, accepted, placement
+from tacit.protocol.forecast import Family, Forecast, Planning, accepted, placement
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocol.trust import Trust
 from tacit.protocols.dpauc.protocol import DPAUC
@@ -75,3 +75,6 @@ def dpauc_families(scenario: Scenario) -> list[Family]:
 def _noisy_cells(scenario: Scenario, adjacency: Any, given_up: str) -> Family:
     made = (partial(DPAUC, scenario.epsilon, cells, adjacency=adjacency) for cells in CELLS)
     return Family(accepted(made), (Trust.EACH,), given_up)
+
+
+PLANNING = Planning.of_auc(dpauc_families, dpauc_forecast)

@@ -8,9 +8,8 @@ except that label adjacency treats the scores, and so each cell's number of reco
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +38,6 @@ from tacit.protocol.conversation import (
     Step,
     step,
 )
-from tacit.protocol.metric import AUC, Metric
 from tacit.protocol.score_range import UNIT_INTERVAL
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.dpauc.declared import DPAUCDeclarations
@@ -55,11 +53,6 @@ from tacit.protocols.shared.flipped_labels import Flipped, everybody, flipped_la
 from tacit.protocols.shared.levels import CellNoise, Levels, best_levels
 from tacit.protocols.shared.rank_noise import RESPONSE, SPELLINGS
 from tacit.results.server_result import ServerResult
-
-if TYPE_CHECKING:
-    from tacit.protocol.forecast import Family, Forecast
-    from tacit.protocol.scenario import Scenario, Shape
-
 
 KINDS: dict[str, type[DiscreteLaplace | Laplace | Gaussian | RandomisedResponse]] = {
     "histogram": DiscreteLaplace,
@@ -218,6 +211,7 @@ class DPAUC(DPAUCDeclarations, Protocol):
     )
 
     name = "dpauc"
+    planning_module = f"{__package__}.forecast"
     setting_order = ("epsilon", "thresholds", "mechanism", "adjacency", "accounting", "clamp")
     state_types = (Flipped,)
     score_range = UNIT_INTERVAL
@@ -317,19 +311,6 @@ class DPAUC(DPAUCDeclarations, Protocol):
         """Numbers a replicate holds: its noisy counts, and a bit a record for flipped labels."""
         counts = 8 * self.thresholds * clients.count
         return counts + (2 * clients.records if self.responds else 0)
-
-    @classmethod
-    def families(cls, scenario: Scenario, metric: Metric) -> Sequence[Family]:
-        """The configurations that a plan tries."""
-        from tacit.protocols.dpauc.forecast import dpauc_families
-
-        return dpauc_families(scenario) if metric == AUC else []
-
-    def forecast(self, scenario: Scenario, shape: Shape, metric: Metric) -> Forecast | None:
-        """The predicted error, as ``dpauc_forecast`` has it."""
-        from tacit.protocols.dpauc.forecast import dpauc_forecast
-
-        return dpauc_forecast(self, scenario, shape) if metric == AUC else None
 
     def conversation(self, clients: int) -> Conversation:
         """One round: noisy counts up."""

@@ -11,7 +11,7 @@ from tacit.crypto.homomorphic.bfv import (
     DEGREE,
     PLAIN_MODULI,
     BfvEvaluator,
-    BfvKeyHolder,
+    BfvSecretKey,
     Words,
     bfv_parameters,
     random_residues,
@@ -81,7 +81,7 @@ class ExactParty:
 
     def evaluation_keys(self) -> list[bytes]:
         """The evaluation keys for the aggregator; both runs use the same ones."""
-        return self._holder(0).evaluation_keys()
+        return self._secret_key(0).evaluation_keys()
 
     def uploads(self, counts: Counts, parties: Sequence[int]) -> list[list[bytes]]:
         """The ciphertexts of every party of a batch, one for each run.
@@ -92,7 +92,7 @@ class ExactParty:
         extras = [Numbers(self._extra(), self._extra(), self._extra()) for _ in parties]
         made: list[list[bytes]] = [[] for _ in parties]
         for run in range(self.scheme.runs):
-            holder, modulus = self._holder(run), bfv_parameters(run).plain_modulus
+            secret_key, modulus = self._secret_key(run), bfv_parameters(run).plain_modulus
             checks = self.checks(run) if self.scheme.checked else None
             for place, party in enumerate(parties):
                 client_counts = counts.of(place)
@@ -101,10 +101,10 @@ class ExactParty:
                     if checks is None
                     else checks.polynomial(client_counts, extras[place], party, self.parties)
                 )
-                made[place].append(holder.encrypted(polynomial))
+                made[place].append(secret_key.encrypted(polynomial))
         return made
 
-    def opened(self, answers: Sequence[bytes]) -> Certain:
+    def decrypted(self, answers: Sequence[bytes]) -> Certain:
         """The AUC, and how far the exact one may be from it.
 
         Raises
@@ -130,11 +130,11 @@ class ExactParty:
     def _numbers(self, run: int, answer: bytes) -> Numbers:
         places = self.scheme.layout.places
         if self.scheme.checked:
-            return self.checks(run).opened(self._holder(run).decrypted(answer, places))
-        return Numbers(*self._holder(run).decrypted(answer, places[:TAG]))
+            return self.checks(run).decrypted(self._secret_key(run).decrypted(answer, places))
+        return Numbers(*self._secret_key(run).decrypted(answer, places[:TAG]))
 
-    def _holder(self, run: int) -> BfvKeyHolder:
-        return BfvKeyHolder(bfv_parameters(run), key_seed(self.secret, self.session))
+    def _secret_key(self, run: int) -> BfvSecretKey:
+        return BfvSecretKey(bfv_parameters(run), key_seed(self.secret, self.session))
 
     def _extra(self) -> int:
         """One party's part of a perturbation, where the parties perturb and not the aggregator."""

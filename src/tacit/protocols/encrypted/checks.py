@@ -41,7 +41,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import shake_256
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -146,7 +145,7 @@ class Checks:
         terms[layout.used] += self._mask(party, parties)
         return (terms % modulus).astype(np.uint64)
 
-    def opened(self, values: list[int]) -> Numbers:
+    def decrypted(self, values: list[int]) -> Numbers:
         """The scaled numbers of an answer's four coefficients.
 
         Raises
@@ -168,7 +167,7 @@ class Checks:
         return number * pow(divisor, -1, self.modulus) % self.modulus
 
     def _slots(self, first: Elements, second: Elements, inside: Elements, leads: bool) -> Elements:
-        """Shares of one factor beside copies of the other, permuted; the first party's offsets."""
+        """Shares of one factor and copies of the other, permuted, with one party's offsets."""
         side = self.bits[:, None]
         left, right, third = (
             np.where(
@@ -207,19 +206,6 @@ def agreed(run_numbers: list[Numbers]) -> Numbers:
             "agreed"
         )
     return run_numbers[0]
-
-
-def guessing_probability(thresholds: int, shares: int) -> float:
-    """The probability that an aggregator guesses the slots of a threshold in both runs.
-
-    Source: Baykara et al. 2024, appendix C.
-
-    Examples
-    --------
-    >>> f"{guessing_probability(99, 4):.1e}"
-    '9.1e-19'
-    """
-    return 1.0 / comb(shares * (thresholds + 1), shares) ** 2
 
 
 def _words(seed: bytes, label: bytes, count: int) -> Words:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.crypto.homomorphic.bfv import random_words
-from tacit.crypto.homomorphic.ckks import SLOTS, CkksEvaluator, CkksKeyHolder
+from tacit.crypto.homomorphic.ckks import SLOTS, CkksEvaluator, CkksSecretKey
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.homomorphic.keys import key_seed
 from tacit.data.errors import DataError
@@ -84,15 +84,15 @@ class ApproximateParty:
 
     def evaluation_keys(self) -> list[bytes]:
         """The evaluation keys for the aggregator."""
-        return self._holder.evaluation_keys(self.scheme.length)
+        return self._secret_key.evaluation_keys(self.scheme.length)
 
     def uploads(self, counts: Counts, parties: Sequence[int]) -> list[list[bytes]]:
         """The four ciphertexts of every party of a batch."""
-        holder, unit = self._holder, RANGE / self.scheme.most_records
+        secret_key, unit = self._secret_key, RANGE / self.scheme.most_records
         client_counts = [counts.of(place) for place in range(len(parties))]
         return [
             [
-                holder.encrypted(unit * values.astype(np.float64))
+                secret_key.encrypted(unit * values.astype(np.float64))
                 for values in (
                     each.rising,
                     each.falling,
@@ -103,7 +103,7 @@ class ApproximateParty:
             for each in client_counts
         ]
 
-    def opened(self, answers: Sequence[bytes]) -> Certain:
+    def decrypted(self, answers: Sequence[bytes]) -> Certain:
         """The AUC, and how far the exact one may be from it, rounded.
 
         Raises
@@ -113,7 +113,7 @@ class ApproximateParty:
         """
         if len(answers) != ANSWERS:
             raise HomomorphicError(f"there are {ANSWERS} answers, got {len(answers)}")
-        numerator, denominator, paired = (self._holder.decrypted(answer) for answer in answers)
+        numerator, denominator, paired = (self._secret_key.decrypted(answer) for answer in answers)
         if denominator < LEAST:
             raise DataError(
                 "the AUC is undefined without both classes, or they are too small beside "
@@ -136,8 +136,8 @@ class ApproximateParty:
         return Certain(value, hidden + off)
 
     @property
-    def _holder(self) -> CkksKeyHolder:
-        return CkksKeyHolder(key_seed(self.secret, self.session))
+    def _secret_key(self) -> CkksSecretKey:
+        return CkksSecretKey(key_seed(self.secret, self.session))
 
 
 @dataclass(frozen=True, eq=False)

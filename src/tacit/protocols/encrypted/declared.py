@@ -10,7 +10,6 @@ from tacit.data.clients import Clients
 from tacit.protocol.audits import AuditCase, LabelAttack, cases_of
 from tacit.protocol.declarations import Declarations
 from tacit.protocol.laws import ErrorCase, LawTraits
-from tacit.protocol.threats import ThreatModel
 from tacit.protocols.encrypted.threats import threats_of
 
 if TYPE_CHECKING:
@@ -22,6 +21,15 @@ DRAWS = 24
 
 class EncryptedDeclarations(Declarations):
     """Cases, threats and laws of ``EncryptedAUC``."""
+
+    threats = staticmethod(threats_of)
+    law_traits = LawTraits(
+        indivisible="only the session of a ciphertext opens it",
+        unmeasured_loss="ciphertexts differ by their keys, and not by noise",
+        min_clients=2,
+        batches=(2,),
+        tolerance=1e-7,
+    )
 
     @classmethod
     def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
@@ -40,11 +48,6 @@ class EncryptedDeclarations(Declarations):
         return ()
 
     @classmethod
-    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
-        """Who sees what under these settings."""
-        return threats_of(settings)
-
-    @classmethod
     def law_cases(cls) -> Mapping[str, Any]:
         """The plain variant; the checked one takes twice as long and has tests of its own."""
         kind: Any = cls
@@ -54,17 +57,6 @@ class EncryptedDeclarations(Declarations):
     def error_cases(cls) -> Mapping[str, ErrorCase]:
         """None: the figure has a certain range and no standard error."""
         return {}
-
-    @property
-    def law_traits(self) -> LawTraits:
-        """Messages are random ciphertexts, which only their session opens."""
-        return LawTraits(
-            indivisible="only the session of a ciphertext opens it",
-            unmeasured_loss="ciphertexts differ by their keys, and not by noise",
-            min_clients=2,
-            batches=(2,),
-            tolerance=1e-7,
-        )
 
     def sized_for(self, clients: Clients) -> Protocol:
         """The same, agreed for so many records."""

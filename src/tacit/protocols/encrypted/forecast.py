@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from tacit.metrics.curves import cell_area
-from tacit.protocol.forecast import Family, Forecast, accepted, placement
+from tacit.protocol.forecast import Family, Forecast, Planning, accepted, placement
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocol.traffic import Traffic, round_seconds
 from tacit.protocol.trust import Trust
@@ -75,3 +75,6 @@ def encrypted_traffic(protocol: EncryptedAUC, scenario: Scenario) -> Traffic:
     runs = 1 if single else 2
     computing = KEY_SECONDS + runs * CIPHERTEXT_SECONDS * scenario.clients
     return Traffic(runs * CIPHERTEXT_BYTES, 4, round_seconds(4, scenario) + computing)
+
+
+PLANNING = Planning.of_auc(encrypted_families, encrypted_forecast, encrypted_traffic)

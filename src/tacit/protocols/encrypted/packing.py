@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import inf, isqrt, nextafter
 from typing import NamedTuple
 
@@ -335,28 +335,3 @@ def below(bound: int) -> int:
     """A uniform number below a bound of at most 2^60; the bias is below 2^-60."""
     high, low = (int(word) for word in random_words(2))
     return ((high << 64) | low) % bound
-
-
-@lru_cache(maxsize=8)
-def collisions(layout: Layout) -> Integers:
-    """Positions of ``layout.places`` that another product of two used positions reaches.
-
-    Empty for every layout that is accepted; the tests check all of them.
-    """
-    used = layout.used
-    first, second = np.triu_indices(used.size)
-    low, high = used[first], used[second]
-    numerator, _, hidden, _ = layout.places
-    meant = _crossing(low, high, (layout.rising(), layout.falling()), numerator)
-    meant |= _crossing(low, high, (layout.falling(), layout.inside()), hidden)
-    meant |= (low == layout.totals[0]) & (high == layout.totals[1])
-    reached = (low + high)[~meant] % DEGREE
-    return np.intersect1d(reached, np.array(layout.places))
-
-
-def _crossing(
-    low: Integers, high: Integers, blocks: tuple[Integers, Integers], place: int
-) -> NDArray[np.bool_]:
-    """Which pairs of positions have one in each block and add up to ``place``."""
-    first, second = blocks
-    return np.isin(low, first) & np.isin(high, second) & (low + high == place)

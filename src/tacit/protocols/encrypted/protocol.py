@@ -20,7 +20,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,6 @@ from tacit.crypto.identities import Identity, Roster
 from tacit.data.clients import Clients
 from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply
-from tacit.protocol.metric import AUC, Metric
 from tacit.protocol.score_range import UNIT_INTERVAL
 from tacit.protocol.settings import setting
 from tacit.protocols.encrypted.bfv import ExactAggregator, ExactParty, ExactScheme
@@ -54,11 +53,6 @@ from tacit.protocols.encrypted.steps import (
     share_keys,
 )
 from tacit.results.server_result import ServerResult
-
-if TYPE_CHECKING:
-    from tacit.protocol.forecast import Family, Forecast
-    from tacit.protocol.scenario import Scenario, Shape
-    from tacit.protocol.traffic import Traffic
 
 SHARES = 4
 TOLD = ("auc", "half_range")
@@ -84,7 +78,7 @@ class EncryptedAUC(EncryptedDeclarations, Protocol):
 
     Parameters
     ----------
-    thresholds : N, spread evenly over [0, 1] with both ends, unless ``edges`` says where they are.
+    thresholds : N, uniform over [0, 1] with both ends, unless ``edges`` says where they are.
     adversary : ``"semi-honest"``, or ``"malicious"``: an aggregator that computes another AUC or
         half-range is detected, except with probability below 2^-57 (see ``encrypted.checks``), and
         the run gives no AUC. Parties are semi-honest. Parties that were not told each other's
@@ -133,6 +127,7 @@ class EncryptedAUC(EncryptedDeclarations, Protocol):
     )
 
     name = "encrypted-auc"
+    planning_module = f"{__package__}.forecast"
     title_settings = ("adversary",)
     state_types = (Seat, Member, Meeting, Introduction)
     score_range = UNIT_INTERVAL
@@ -184,25 +179,6 @@ class EncryptedAUC(EncryptedDeclarations, Protocol):
         if self.scheme == "ckks":
             return ApproximateAggregator(self._approximate, keys)
         return ExactAggregator(self._exact, keys)
-
-    @classmethod
-    def families(cls, scenario: Scenario, metric: Metric) -> Sequence[Family]:
-        """The configurations that a plan tries."""
-        from tacit.protocols.encrypted.forecast import encrypted_families
-
-        return encrypted_families(scenario) if metric == AUC else []
-
-    def forecast(self, scenario: Scenario, shape: Shape, metric: Metric) -> Forecast | None:
-        """The predicted error, as ``encrypted_forecast`` has it."""
-        from tacit.protocols.encrypted.forecast import encrypted_forecast
-
-        return encrypted_forecast(self, scenario, shape) if metric == AUC else None
-
-    def traffic(self, scenario: Scenario) -> Traffic:
-        """The bytes and rounds of an evaluation, as ``encrypted_traffic`` has them."""
-        from tacit.protocols.encrypted.forecast import encrypted_traffic
-
-        return encrypted_traffic(self, scenario)
 
     def conversation(self, clients: int) -> Conversation:
         """Introductions, keys, encrypted counts, the answer; nothing is decrypted on this side."""

@@ -88,7 +88,7 @@ def introduce(clients: Clients, query: Query, noise: NoiseSource, state: ClientS
     """Send a fresh key agreement key, signed by the party's identity.
 
     It depends on no record. The aggregator learns the parties' public keys. A run has one session:
-    another would open another answer, and only the first one's debit says that all was released.
+    another would decrypt another answer, and only the first one's debit says that all was released.
     """
     pinned = state.recall(PINNED)
     identities = [None] * clients.count if pinned is None else pinned[0]
@@ -103,10 +103,12 @@ def introduce(clients: Clients, query: Query, noise: NoiseSource, state: ClientS
 
 @step()
 def share_keys(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
-    """The first party sends evaluation keys, and the session's secret sealed for every other one.
+    """The first party sends evaluation keys, and the session's secret encrypted for every other
+    one.
 
-    It depends on no record. The aggregator learns the evaluation keys, which decrypt nothing; boxes
-    open for their receivers only. All other parties check the introductions and send nothing.
+    It depends on no record. The aggregator learns the evaluation keys, which decrypt nothing; only
+    their receivers can decrypt the boxes. All other parties check the introductions and send
+    nothing.
 
     Raises
     ------
@@ -125,8 +127,8 @@ def share_keys(clients: Clients, query: Query, noise: NoiseSource, state: Client
         seat = replace(seat, secret=os.urandom(SECRET_BYTES))
         made = _party(settings, seat).evaluation_keys()
         keys[place] = write(Kind.KEYS, meeting.session, FIRST, made)
-        sealed = seat.members[place].boxes(meeting, seat.secret or b"")
-        boxes[place] = write(Kind.BOX, meeting.session, EVERYBODY, sealed)
+        encrypted = seat.members[place].boxes(meeting, seat.secret or b"")
+        boxes[place] = write(Kind.BOX, meeting.session, EVERYBODY, encrypted)
     state.keep(NOTE, seat)
     return {"keys": as_field(keys), "boxes": as_field(boxes)}
 
@@ -145,7 +147,7 @@ def send_counts(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     Raises
     ------
     DataError : for a score outside [0, 1], or a client with more records than were agreed.
-    HomomorphicError : for a box that the first party did not seal for its receiver, or a second
+    HomomorphicError : for a box that the first party did not encrypt for its receiver, or a second
         time in one session.
     """
     settings = query.protocol
@@ -193,7 +195,7 @@ def open_answer(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     state.take(NOTE)
     session = seat.known_meeting.session
     answers = read(query.broadcast["answer"], Kind.ANSWER, session, EVERYBODY)
-    estimate: Certain = _party(query.protocol, seat).opened(answers)
+    estimate: Certain = _party(query.protocol, seat).decrypted(answers)
     if query.protocol.perturbed:
         estimate = estimate.rounded(DIGITS, RANGE_DIGITS)
     return {
@@ -229,17 +231,17 @@ def _seat(state: ClientState) -> Seat:
 
 
 def _with_secret(seat: Seat, boxes: Sequence[bytes]) -> Seat:
-    """Every party opens its own box; the first has the secret already."""
+    """Every party decrypts its box; the first has the secret already."""
     meeting = seat.known_meeting
-    opened = {
-        member.opened(meeting, box)
+    secrets = {
+        member.decrypted(meeting, box)
         for member, box, index in zip(seat.members, boxes, seat.indices, strict=True)
         if index != FIRST
     }
-    opened |= set() if seat.secret is None else {seat.secret}
-    if len(opened) != 1:
+    secrets |= set() if seat.secret is None else {seat.secret}
+    if len(secrets) != 1:
         raise HomomorphicError("the boxes of this batch's parties hold different secrets")
-    return replace(seat, secret=opened.pop())
+    return replace(seat, secret=secrets.pop())
 
 
 def _party(settings: Any, seat: Seat) -> Any:

@@ -1,10 +1,10 @@
 """How a client divides its budget between the count and the rank sum of its positives.
 
-Every allocation gives each client a pivot (in ranks) and the share of its budget that protects the
-count. The client releases the noisy count and the noisy residual ``sum((rank - pivot) * label)``,
-from which the server rebuilds the rank sum. All figures that an allocation uses are public: ranks,
-numbers of records, epsilon, and earlier releases. So the choice costs nothing, and the sensitivity
-that the client computes keeps the guarantee for every choice.
+Every allocation gives each client a pivot (in ranks) and the fraction of its budget that protects
+the count. The client releases the noisy count and the noisy residual ``sum((rank - pivot) *
+label)``, from which the server rebuilds the rank sum. All figures that an allocation uses are
+public: ranks, numbers of records, epsilon, and earlier releases. So the choice costs nothing, and
+the sensitivity that the client computes keeps the guarantee for every choice.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tacit.data.clients import Ragged
 from tacit.privacy.local.response import response_variance
 from tacit.protocols.shared.rank_noise import RankNoise
 
-SHARE_GRID = 1 / (1 + np.exp(-np.linspace(np.log(1e-3 / 0.999), np.log(0.98 / 0.02), 48)))
-"""Shares of the budget that the influence allocation tries."""
+FRACTION_GRID = 1 / (1 + np.exp(-np.linspace(np.log(1e-3 / 0.999), np.log(0.98 / 0.02), 48)))
+"""Fractions of the budget for the count that the influence allocation compares."""
 
-USUAL_SHARE = 0.05
-"""The share of the count from which the search for the second-order terms starts."""
+USUAL_FRACTION = 0.05
+"""Fraction of the budget for the count with which the search for the second-order terms starts."""
 
 FIRST_ROUND_FRACTIONS = (0.0, 0.01, 0.015, 0.02, 0.03, 0.045, 0.065, 0.1)
-"""Parts of epsilon that the influence allocation may spend on a first round."""
+"""Fractions of epsilon that the influence allocation compares for a first round."""
 
 NEGLIGIBLE = 1e-12
 """Least variance of the numerator, in squared ranks, whose logarithm is taken."""
@@ -74,32 +74,32 @@ class RankGeometry:
         )
 
     def thinned(self, most: int) -> tuple[RankGeometry, float]:
-        """At most ``most`` clients, evenly spaced, and how many clients each stands for."""
+        """At most ``most`` clients, evenly spaced, and how many clients each represents."""
         count = self.sizes.size
         if count <= most:
             return self, 1.0
-        chosen = np.linspace(0, count - 1, most).astype(np.int64)
+        indices = np.linspace(0, count - 1, most).astype(np.int64)
         fields = (self.low, self.high, self.mean, self.scatter, self.sizes)
-        return RankGeometry(self.records, *(values[chosen] for values in fields)), count / most
+        return RankGeometry(self.records, *(values[indices] for values in fields)), count / most
 
-    def response_spread(self, centre: Floats | float) -> Floats:
+    def scatter_about(self, centre: Floats | float) -> Floats:
         """Each client's sum of squared distances of its ranks to ``centre``."""
         return self.scatter + self.sizes * (self.mean - centre) ** 2
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """What the server sends to each client: arrays of shape (K,) or (R, K).
+    """The numbers that the server sends to each client: arrays of shape (K,) or (R, K).
 
     Parameters
     ----------
     doubled_pivot : int64, twice the pivot.
-    share : the part of the budget that protects the count, in (0, 1].
-    respond : the client answers with randomised response instead.
+    fraction : the fraction of the budget that protects the count, in (0, 1].
+    respond : whether the client answers with randomised response.
     """
 
     doubled_pivot: NDArray[np.int64]
-    share: Floats
+    fraction: Floats
     respond: NDArray[np.bool_]
 
 
@@ -130,23 +130,23 @@ def influence_centre(
     return positives - 0.5 + auc * (records - 2 * positives)
 
 
-def fixed_allocation(geometry: RankGeometry, count_share: float) -> Allocation:
-    """Pivot 0 and one share for every client (Sun et al. 2022a, section 5.2)."""
+def fixed_allocation(geometry: RankGeometry, count_fraction: float) -> Allocation:
+    """Pivot 0 and one fraction for every client (Sun et al. 2022a, section 5.2)."""
     clients = geometry.sizes.size
     return Allocation(
-        np.zeros(clients, dtype=np.int64), np.full(clients, count_share), _nobody(clients)
+        np.zeros(clients, dtype=np.int64), np.full(clients, count_fraction), _none_respond(clients)
     )
 
 
-def orthogonal_allocation(geometry: RankGeometry, count_share: float) -> Allocation:
-    """Pivot at the mean rank and one share for every client (Sun et al. 2022a, section 5.3)."""
+def orthogonal_allocation(geometry: RankGeometry, count_fraction: float) -> Allocation:
+    """Pivot at the mean rank and one fraction for every client (Sun et al. 2022a, section 5.3)."""
     pivot, residual = _mean_pivot(geometry)
-    share = np.where(residual > 0, count_share, 1.0)
-    return Allocation(pivot, share, _nobody(share.size))
+    fraction = np.where(residual > 0, count_fraction, 1.0)
+    return Allocation(pivot, fraction, _none_respond(fraction.size))
 
 
 def adaptive_allocation(geometry: RankGeometry, noise: RankNoise) -> Allocation:
-    """Pivot at the mean rank, and the share that minimises the rank sum's variance.
+    """Pivot at the mean rank, and the fraction that minimises the rank sum's variance.
 
     For Laplace noise ``u^(2/3) / (u^(2/3) + v^(2/3))`` with u the mean rank and v the largest
     distance to it (Sun et al. 2022a, section 5.3); for Gaussian noise ``u / (u + v)``.
@@ -154,46 +154,48 @@ def adaptive_allocation(geometry: RankGeometry, noise: RankNoise) -> Allocation:
     pivot, residual = _mean_pivot(geometry)
     power = 2.0 / (1 + noise.kind.variance_order)
     count, rest = np.maximum(geometry.mean, 0.5) ** power, residual**power
-    return Allocation(pivot, count / (count + rest), _nobody(residual.size))
+    return Allocation(pivot, count / (count + rest), _none_respond(residual.size))
 
 
 def influence_allocation(
-    geometry: RankGeometry, noise: RankNoise, release: PriorEstimate, rounds: int = 2
+    geometry: RankGeometry, noise: RankNoise, prior: PriorEstimate, rounds: int = 2
 ) -> Allocation:
-    """The pivot and share that minimise the variance of the AUC itself.
+    """The pivot and fraction that minimise the variance of the AUC itself.
 
     The count's noise enters the AUC multiplied by ``pivot - c``, so each client's pivot lies
-    between the middle of its rank range and c, and its share minimises
+    between the middle of its rank range and c, and its fraction minimises
     ``((pivot - c)^2 + e^2) Var(count) + max|rank - pivot|^2 Var(unit residual)``. Here ``e^2``
     holds the uncertainty of c and the second-order terms that a large count noise brings: the error
-    of its square, and its product with the residual's noise. Those terms and the shares depend on
-    each other. Each round takes the geometric mean of the assumed terms and those that follow from
-    them. That is close to the fixed point, as doubling the assumed terms changes those that follow
-    by about ``2**(-2/3)``. A client whose randomised response has the smaller variance answers that
-    way.
+    of its square, and its product with the residual's noise. Those terms and the fractions depend
+    on each other. Each round takes the geometric mean of the assumed terms and the implied ones.
+    That is close to the fixed point, as doubling the assumed terms changes the implied ones by
+    about ``2**(-2/3)``. A client answers with randomised response where its variance is smaller.
     """
     records = geometry.records
-    positives = np.clip(release.positives, 1.0, records - 1.0)[..., np.newaxis]
-    area = np.clip(release.auc, 0.0, 1.0)[..., np.newaxis]
+    positives = np.clip(prior.positives, 1.0, records - 1.0)[..., np.newaxis]
+    area = np.clip(prior.auc, 0.0, 1.0)[..., np.newaxis]
     centre = np.asarray(influence_centre(records, positives, area))
-    extra = np.asarray(release.centre_error, dtype=np.float64)[..., np.newaxis] ** 2
+    extra = np.asarray(prior.centre_error, dtype=np.float64)[..., np.newaxis] ** 2
     negatives = records - positives
     imbalance = ((negatives - positives) / (positives * negatives)) ** 2
     response = response_variance(noise.epsilon)
     coefficient = 6 * (area - 0.5) ** 2
     half = (geometry.high - geometry.low) / 2
-    second_order = coefficient * geometry.sizes.size * float(noise.count_variance(USUAL_SHARE))
-    second_order = second_order + imbalance * (half**2).sum() * noise.unit_variance(USUAL_SHARE)
+    second_order = coefficient * geometry.sizes.size * float(noise.count_variance(USUAL_FRACTION))
+    second_order = second_order + imbalance * (half**2).sum() * noise.unit_variance(USUAL_FRACTION)
     for _ in range(rounds):
         uncertainty = extra + second_order
-        pivot, share, spread = _best_pivot_and_share(geometry, noise, centre, uncertainty)
-        answered = response * (geometry.response_spread(centre) + geometry.sizes * uncertainty)
-        respond = answered < spread
-        count = np.where(respond, response * geometry.sizes, noise.count_variance(share))
-        spread_total = np.minimum(answered, spread).sum(axis=-1, keepdims=True)
-        implied = coefficient * count.sum(axis=-1, keepdims=True) + imbalance * spread_total
+        pivot, fraction, noisy_variance = _best_pivot_and_fraction(
+            geometry, noise, centre, uncertainty
+        )
+        scatter = geometry.scatter_about(centre)
+        flipped_variance = response * (scatter + geometry.sizes * uncertainty)
+        respond = flipped_variance < noisy_variance
+        count = np.where(respond, response * geometry.sizes, noise.count_variance(fraction))
+        total_variance = np.minimum(flipped_variance, noisy_variance).sum(axis=-1, keepdims=True)
+        implied = coefficient * count.sum(axis=-1, keepdims=True) + imbalance * total_variance
         second_order = np.sqrt(second_order * implied)
-    return Allocation(np.rint(2 * pivot).astype(np.int64), share, respond)
+    return Allocation(np.rint(2 * pivot).astype(np.int64), fraction, respond)
 
 
 def predicted_variance(
@@ -209,9 +211,9 @@ def predicted_variance(
     count, residual = response * geometry.sizes, response * geometry.scatter
     if not allocation.respond.all():
         sensitivity = doubled_sensitivity(geometry, allocation.doubled_pivot)
-        noisy_residual = noise.residual_variance(sensitivity, allocation.share) / 4
+        noisy_residual = noise.residual_variance(sensitivity, allocation.fraction) / 4
         offset = np.where(allocation.respond, offset, allocation.doubled_pivot / 2 - centre)
-        count = np.where(allocation.respond, count, noise.count_variance(allocation.share))
+        count = np.where(allocation.respond, count, noise.count_variance(allocation.fraction))
         residual = np.where(allocation.respond, residual, noisy_residual)
     return offset**2 * count + residual, count, offset * count
 
@@ -225,14 +227,14 @@ def doubled_sensitivity(
     return np.maximum(np.maximum(above, below), 0)
 
 
-def release_from(
+def prior_from(
     geometry: RankGeometry, noise: RankNoise, allocation: Allocation, positives: Floats, auc: Floats
 ) -> PriorEstimate:
-    """The release that a noisy first round makes, with the error of its influence centre.
+    """The prior estimate from a noisy first round, with the error of its influence centre.
 
     ``c - c_true = (N-P)/(P N) * numerator error - 2 (AUC - 1/2) * count error`` to first order. A
-    round whose count noise reaches a third of a class tells nothing about c: its error is then half
-    the range of ranks.
+    round whose count noise reaches a third of a class gives no information about c: its error is
+    then half the range of ranks.
     """
     records = geometry.records
     inside = np.clip(positives, 1.0, records - 1.0)
@@ -244,33 +246,33 @@ def release_from(
     slope = (records - 2 * inside) / (inside * (records - inside))
     count_slope = -2 * (area - 0.5)
     variance = slope**2 * numerator + 2 * slope * count_slope * both + count_slope**2 * count
-    hopeless = np.minimum(inside, records - inside) < 3 * np.sqrt(count)
+    no_signal = np.minimum(inside, records - inside) < 3 * np.sqrt(count)
     middle = (records - 1) / 2
     return PriorEstimate(
-        np.where(hopeless, records / 2, inside),
-        np.where(hopeless, 0.5, area),
+        np.where(no_signal, records / 2, inside),
+        np.where(no_signal, 0.5, area),
         np.sqrt(count),
-        np.where(hopeless, middle, np.minimum(np.sqrt(np.maximum(variance, 0)), middle)),
+        np.where(no_signal, middle, np.minimum(np.sqrt(np.maximum(variance, 0)), middle)),
     )
 
 
 def first_round_fraction(
     geometry: RankGeometry, mechanism: str, epsilon: float, delta: float
 ) -> float:
-    """The part of epsilon worth spending on a first round that locates the influence centre.
+    """The fraction of epsilon for a first round, which estimates the influence centre.
 
     For each plausible base rate and AUC, the variance after a first round of each size is predicted
     from public figures; the size with the smallest mean logarithm is chosen. It is zero where the
-    allocation is the same for every plausible centre, as when every client is better off with
-    randomised response.
+    allocation is the same for every plausible centre, for example where randomised response is the
+    better choice for every client.
     """
-    few, weight = geometry.thinned(PLANNING_CLIENTS)
-    spend = _first_round_losses(few, weight, mechanism, epsilon, delta)
+    sample, weight = geometry.thinned(PLANNING_CLIENTS)
+    spend = _first_round_losses(sample, weight, mechanism, epsilon, delta)
     return FIRST_ROUND_FRACTIONS[int(np.argmin(spend))]
 
 
 def vague_prior(records: int) -> PriorEstimate:
-    """What is known of the influence centre before anything was released."""
+    """The estimate before any release: the mean and deviation over plausible classifiers."""
     rates, areas = np.array(PLAUSIBLE, dtype=np.float64).T
     centres = influence_centre(records, rates * records, areas)
     return PriorEstimate(
@@ -292,63 +294,63 @@ def _first_round_losses(
         rest = RankNoise(mechanism, (1 - fraction) * epsilon, (1 - fraction) * delta)
         if fraction:
             first = RankNoise(mechanism, fraction * epsilon, fraction * delta)
-            opening = adaptive_allocation(geometry, first)
-            known = release_from(geometry, first, opening, positives, areas)
-            known = _scaled(known, weight, geometry.records)
+            first_allocation = adaptive_allocation(geometry, first)
+            prior = prior_from(geometry, first, first_allocation, positives, areas)
+            prior = _scaled(prior, weight, geometry.records)
         else:
-            known = vague_prior(geometry.records)
-        chosen = influence_allocation(geometry, rest, known)
-        numerator, count, _ = predicted_variance(geometry, rest, chosen, centres)
-        wrong = np.asarray(known.centre_error) ** 2 if fraction else 0.0
-        spread = numerator.sum(-1) + wrong * count.sum(-1)
-        losses.append(float(np.mean(np.log(np.maximum(spread, NEGLIGIBLE)))))
+            prior = vague_prior(geometry.records)
+        allocation = influence_allocation(geometry, rest, prior)
+        numerator, count, _ = predicted_variance(geometry, rest, allocation, centres)
+        centre_variance = np.asarray(prior.centre_error) ** 2 if fraction else 0.0
+        noisy_variance = numerator.sum(-1) + centre_variance * count.sum(-1)
+        losses.append(float(np.mean(np.log(np.maximum(noisy_variance, NEGLIGIBLE)))))
     return losses
 
 
-def _scaled(release: PriorEstimate, weight: float, records: int) -> PriorEstimate:
-    """A thinned federation's release with the errors of the whole."""
-    error = np.minimum(np.asarray(release.centre_error) * np.sqrt(weight), (records - 1) / 2)
-    return PriorEstimate(release.positives, release.auc, release.positives_error, error)
+def _scaled(prior: PriorEstimate, weight: float, records: int) -> PriorEstimate:
+    """The prior estimate of a sample of clients, with the errors of all clients."""
+    error = np.minimum(np.asarray(prior.centre_error) * np.sqrt(weight), (records - 1) / 2)
+    return PriorEstimate(prior.positives, prior.auc, prior.positives_error, error)
 
 
-def _best_pivot_and_share(
+def _best_pivot_and_fraction(
     geometry: RankGeometry, noise: RankNoise, centre: Floats, extra: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """The best pivot, share and resulting variance of every client, if it adds noise.
+    """The best pivot, fraction and resulting variance of every client, if it adds noise.
 
-    A client whose records share one rank needs no residual: its count takes the whole budget.
+    A client whose records have one rank needs no residual: its count takes the whole budget.
     """
     middle = (geometry.low + geometry.high) / 2
     distance = np.abs(middle - centre)
-    spread = (distance**2 + extra) * float(noise.count_variance(1.0))
-    reach, share = np.zeros_like(spread), np.ones_like(spread)
+    noisy_variance = (distance**2 + extra) * float(noise.count_variance(1.0))
+    reach, fraction = np.zeros_like(noisy_variance), np.ones_like(noisy_variance)
     wide = np.flatnonzero(geometry.high > geometry.low)
     if wide.size:
         half = (geometry.high - geometry.low)[wide] / 2
-        best = _search_shares(noise, distance[..., wide], half, extra)
-        reach[..., wide], share[..., wide], spread[..., wide] = best
-    return middle + reach * np.sign(centre - middle), share, spread
+        best = _search_fractions(noise, distance[..., wide], half, extra)
+        reach[..., wide], fraction[..., wide], noisy_variance[..., wide] = best
+    return middle + reach * np.sign(centre - middle), fraction, noisy_variance
 
 
-def _search_shares(
+def _search_fractions(
     noise: RankNoise, distance: Floats, half: Floats, extra: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Minimise over the grid of shares; for each, the best way to move the pivot is in closed form.
+    """Minimise over the grid of fractions; for each the best move of the pivot has a closed form.
 
     With the count's variance C and the residual's unit variance U, moving the pivot by t towards
     the centre gives ``(d - t)^2 C + (h + t)^2 U``, least at ``t = (d C - h U) / (C + U)``.
     """
     best = np.full(distance.shape, np.inf)
-    reach, share = np.zeros_like(best), np.zeros_like(best)
-    counts, units = noise.count_variance(SHARE_GRID), noise.unit_variance(SHARE_GRID)
-    for tried, count, unit in zip(SHARE_GRID, counts, units, strict=True):
-        moved = np.clip((distance * count - half * unit) / (count + unit), 0.0, distance)
-        spread = ((distance - moved) ** 2 + extra) * count + (half + moved) ** 2 * unit
-        better = spread < best
-        np.copyto(best, spread, where=better)
-        np.copyto(reach, moved, where=better)
-        np.copyto(share, tried, where=better)
-    return reach, share, best
+    reach, fraction = np.zeros_like(best), np.zeros_like(best)
+    counts, units = noise.count_variance(FRACTION_GRID), noise.unit_variance(FRACTION_GRID)
+    for candidate, count, unit in zip(FRACTION_GRID, counts, units, strict=True):
+        move = np.clip((distance * count - half * unit) / (count + unit), 0.0, distance)
+        noisy_variance = ((distance - move) ** 2 + extra) * count + (half + move) ** 2 * unit
+        better = noisy_variance < best
+        np.copyto(best, noisy_variance, where=better)
+        np.copyto(reach, move, where=better)
+        np.copyto(fraction, candidate, where=better)
+    return reach, fraction, best
 
 
 def _mean_pivot(geometry: RankGeometry) -> tuple[NDArray[np.int64], Floats]:
@@ -356,5 +358,5 @@ def _mean_pivot(geometry: RankGeometry) -> tuple[NDArray[np.int64], Floats]:
     return pivot, doubled_sensitivity(geometry, pivot) / 2
 
 
-def _nobody(clients: int) -> NDArray[np.bool_]:
+def _none_respond(clients: int) -> NDArray[np.bool_]:
     return np.zeros(clients, dtype=np.bool_)

@@ -1,9 +1,9 @@
-"""Two models' AUCs, and how far they are apart, from one spend of label privacy.
+"""Two models' AUCs and their difference, at one cost of label privacy.
 
 Scores are known to the server, labels are private, as in FedAUC (Sun et al. 2022a). A record's
 label enters the difference of two AUCs with the weight ``(difference of its ranks - c) / (P N)``,
-where ``c = (difference of the AUCs) (N - P)`` is small; so noise has to hide how far the two models
-disagree about a record, and not how high it ranks. Labels that answer by randomised response are
+where ``c = (difference of the AUCs) (N - P)`` is small; so the noise depends on how far the two
+models disagree about a record, and not on its rank. Labels that answer by randomised response are
 flipped once for both models.
 """
 
@@ -45,15 +45,15 @@ from tacit.protocols.fedauc.comparison_noise import (
     predicted_variances,
     records_that_respond,
 )
-from tacit.protocols.fedauc.comparison_requests import DifferenceAsk
+from tacit.protocols.fedauc.comparison_requests import DifferenceRequest
 from tacit.protocols.shared.flipped_labels import Flipped, flipped_labels, flipping_cost
 from tacit.protocols.shared.rank_noise import KINDS, PURE_MECHANISMS, RESPONSE
 from tacit.results.server_result import ComparisonResult
 
 COMPARING_MECHANISMS = (*PURE_MECHANISMS, RESPONSE)
 
-SHARE_FOR_DIFFERENCE = 0.8
-"""The difference's usual share of the noisy sums' budget; the rest is for the AUCs themselves."""
+DIFFERENCE_FRACTION = 0.8
+"""Default fraction of the noisy sums' budget for the difference; the rest is for the two AUCs."""
 
 
 def pair_order(clients: Clients) -> NDArray[np.int64]:
@@ -79,7 +79,7 @@ def share_score_pairs(
 
 def _sums_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
     settings: ComparedAUC = query.protocol
-    summed = DifferenceAsk.of(clients, query).somebody_summed
+    summed = DifferenceRequest.of(clients, query).any_summed
     costs = [settings.guarantee] if summed.any() else []
     return worst_case([*costs, flipping_cost(clients, settings.epsilon, state, ~summed)])
 
@@ -102,16 +102,16 @@ def noisy_difference_sums(
     differences of ranks.
     """
     settings: ComparedAUC = query.protocol
-    asked = DifferenceAsk.of(clients, query)
+    request = DifferenceRequest.of(clients, query)
     order = pair_order(clients)
-    weights = (asked.ranks.difference, asked.centred)
-    summed_labels = clients.labels[order] * ~asked.responding
-    noisy = _noisy_sums(weights, summed_labels, asked, settings.part_noise, noise)
+    weights = (request.ranks.difference, request.centred)
+    summed_labels = clients.labels[order] * ~request.responding
+    noisy = _noisy_sums(weights, summed_labels, request, settings.part_noise, noise)
     answers = np.zeros(clients.records, dtype=np.int8)
-    if asked.responding.any():
-        whole = ~asked.somebody_summed
+    if request.responding.any():
+        whole = ~request.any_summed
         flipped = flipped_labels(clients, settings.epsilon, noise, state, whole)
-        answers = flipped[..., order] * asked.responding
+        answers = flipped[..., order] * request.responding
     flipped_sums = _sums(weights, answers)
     return {
         "positives": noisy[0],
@@ -135,7 +135,7 @@ class ComparedAUC(Protocol):
     mechanism : ``"staircase"``, ``"discrete-laplace"`` or ``"laplace"``: noisy sums, and randomised
         response for records on which the models disagree most where that is the better; or
         ``"randomised-response"``, for all records.
-    emphasis : the share of the noisy sums' budget that protects the sum of differences. The rest
+    emphasis : the fraction of the noisy sums' budget that protects the sum of differences. The rest
         protects what only the two AUCs need.
 
     Raises
@@ -156,9 +156,9 @@ class ComparedAUC(Protocol):
         "alone; staircase by default",
     )
     emphasis: float = setting(
-        default=SHARE_FOR_DIFFERENCE,
-        help="the share of noisy sums' budget for the difference, 0.8 by default; the rest is for "
-        "the two AUCs",
+        default=DIFFERENCE_FRACTION,
+        help="the fraction of noisy sums' budget for the difference, 0.8 by default; the rest is "
+        "for the two AUCs",
         used=lambda protocol: protocol.mechanism != RESPONSE,
     )
 
@@ -214,13 +214,13 @@ class ComparedAUC(Protocol):
         )
         ranks = RankPairs(first, second)
         pivot, responding = ranks.middle_levels(), self._responding(ranks)
-        asked: dict[str, Field] = {
+        columns: dict[str, Field] = {
             "first": first,
             "second": second,
             "responding": Ragged(responding, first.offsets),
             "pivot": pivot,
         }
-        reply = yield Query(noisy_difference_sums, self, per_client=asked)
+        reply = yield Query(noisy_difference_sums, self, per_client=columns)
         sums = totals_of_sums(ranks, pivot, responding, self.epsilon, reply)
         result = self._conclude(ranks, pivot, responding, sums)
         return replace(result, scales=clients_apart(sent[0]) or clients_apart(sent[1]))
@@ -245,7 +245,7 @@ class ComparedAUC(Protocol):
 def _noisy_sums(
     weights: tuple[Ragged[np.int64], Ragged[np.int64]],
     labels: NDArray[np.int8],
-    asked: DifferenceAsk,
+    request: DifferenceRequest,
     parts: PartNoise,
     noise: NoiseSource,
 ) -> list[NDArray[Any]]:
@@ -253,9 +253,9 @@ def _noisy_sums(
     shape = (weights[0].clients,)
     true = _sums(weights, labels)
     counted = parts.count.noisy_count(noise, true[0], 1.0, shape)
-    sums = [np.where(asked.somebody_summed, counted, np.zeros_like(counted))]
+    sums = [np.where(request.any_summed, counted, np.zeros_like(counted))]
     for part, weight, total in zip((parts.difference, parts.level), weights, true[1:], strict=True):
-        largest = largest_by_client(weight, ~asked.responding)
+        largest = largest_by_client(weight, ~request.responding)
         sums.append(part.noisy_residual(noise, total, largest, 0.0, shape))
     return sums
 

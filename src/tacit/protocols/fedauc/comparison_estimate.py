@@ -94,15 +94,17 @@ def result_from_sums(
     inside = np.clip(sums.positives, 1.0, records - 1.0)
     negatives = records - inside
     value = first.value - second.value
-    apart = np.clip(np.nan_to_num(value, nan=0.0), -1.0, 1.0)
-    spread = variances.difference.about(apart * (negatives - inside))
-    beyond = 2 * (apart * count) ** 2
-    beyond = beyond + spread * count * ((negatives - inside) / (inside * negatives)) ** 2
+    difference = np.clip(np.nan_to_num(value, nan=0.0), -1.0, 1.0)
+    first_order = variances.difference.about(difference * (negatives - inside))
+    second_order = 2 * (difference * count) ** 2
+    second_order = (
+        second_order + first_order * count * ((negatives - inside) / (inside * negatives)) ** 2
+    )
     areas = [np.nan_to_num(model.value, nan=0.5) for model in (first, second)]
     sampling = np.sqrt(paired_plug_in_variance(areas[0], areas[1], correlation, inside, negatives))
     return ComparisonResult(
         value=value,
-        privacy_error=np.sqrt(spread + beyond) / (inside * negatives),
+        privacy_error=np.sqrt(first_order + second_order) / (inside * negatives),
         sampling_error=np.where(np.isnan(value), np.nan, sampling),
         positives=sums.positives,
         negatives=records - sums.positives,

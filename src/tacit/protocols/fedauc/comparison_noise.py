@@ -19,8 +19,8 @@ from tacit.protocols.shared.rank_noise import RankNoise
 
 PLAUSIBLE_RATE = 0.25
 PLAUSIBLE_DIFFERENCE = 0.02
-"""Base rate and difference of AUCs for which the division of records is made. For others it is less
-good; every reported error is computed from the estimates."""
+"""Base rate and difference of AUCs for which the division of records is optimal. For others it is
+less good; every reported error is computed from the estimates."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class PartNoise:
     ----------
     mechanism : a mechanism of pure epsilon.
     epsilon : the budget of all three.
-    emphasis : the difference's share; the count has three tenths of the rest, the level what
-        remains, which is near the best division for the two AUCs.
+    emphasis : the difference's fraction of epsilon; the count has three tenths of the rest and the
+        level seven, which is near the best division for the two AUCs.
     """
 
     mechanism: str
@@ -109,10 +109,10 @@ def records_that_respond(
 ) -> NDArray[np.bool_]:
     """Which records answer by randomised response, and which by their client's noisy sums.
 
-    A noisy sum of differences has to hide the largest of them, so a few records on which the models
-    disagree most make it expensive, while randomised response pays for each record by that record's
-    difference. A client's records are divided at one size of the difference, where the predicted
-    variance is least:
+    The noise of a sum of differences depends on the largest of them, so a few records on which the
+    models disagree most make it large; under randomised response each record adds a variance by its
+    difference alone. A client's records are divided at one size of the difference, where the
+    predicted variance is least:
 
         U m^2 + e C + kappa * (sum of d^2 + e above m),   or   kappa * (sum of d^2 + e over all)
 
@@ -120,18 +120,19 @@ def records_that_respond(
     label, and ``m`` the largest difference d below the cut. The weight ``e`` of the count's errors
     is what they add to the difference of the AUCs, at a plausible base rate and difference: to
     first order by ``c^2``, to second by their product with the numerator's error. Where the counts'
-    noise would drown a class, all records respond. Every record takes one of the two ways, so it
+    noise would exceed a class, all records respond. Every record takes one of the two ways, so it
     spends epsilon once; ranks are public, so the choice spends nothing.
 
     Parameters
     ----------
     difference : doubled differences of ranks, shape (M,), cut by client.
     noise : the noise of the sums.
-    rounds : how often the choice is computed from the count's weight, and that from the choice.
+    rounds : number of times that the choice is computed from the count's weight and the weight from
+        the choice.
 
     Examples
     --------
-    One record in a thousand moves from the bottom to the top; only that one responds:
+    One record in a thousand moves from the lowest rank to the highest; only that record responds:
 
     >>> moved = Ragged(np.append(np.zeros(999, np.int64), 1998), np.array([0, 1000]))
     >>> records_that_respond(moved, PartNoise("staircase", 1.0, 0.8)).nonzero()[0]
@@ -146,9 +147,9 @@ def records_that_respond(
     slope = (1 - 2 * PLAUSIBLE_RATE) / (PLAUSIBLE_RATE * (1 - PLAUSIBLE_RATE) * records)
     weight = first
     for _ in range(rounds):
-        summed, price = cuts.best(weight)
-        weight = first + slope**2 * price
-    if cuts.drowned(summed):
+        summed, variance = cuts.best(weight)
+        weight = first + slope**2 * variance
+    if cuts.noise_exceeds_class(summed):
         return np.ones(records, dtype=np.bool_)
     responding = np.empty(records, dtype=np.bool_)
     responding[order] = ~summed
@@ -157,7 +158,7 @@ def records_that_respond(
 
 @dataclass(frozen=True, eq=False)
 class _Cuts:
-    """Ways to cut every client's records, ascending by the square of their difference.
+    """Divisions of every client's records, ascending by the square of their difference.
 
     Parameters
     ----------
@@ -175,18 +176,18 @@ class _Cuts:
         starts, sizes = self.offsets[:-1], np.diff(self.offsets)
         unit = float(self.noise.difference.unit_variance(0.0))
         count = float(self.noise.count.count_variance(1.0))
-        answered = response_variance(self.noise.epsilon) * (self.squares + weight)
-        below = np.cumsum(answered)
-        below -= np.repeat(below[starts] - answered[starts], sizes)
-        whole = below[self.offsets[1:] - 1]
-        price = unit * self.squares + weight * count + (np.repeat(whole, sizes) - below)
-        least = np.minimum.reduceat(price, starts)
-        place = np.arange(price.size) - np.repeat(starts, sizes)
-        cut = np.maximum.reduceat(np.where(price == np.repeat(least, sizes), place, -1), starts)
-        cut = np.where(whole < least, -1, cut)
-        return place <= np.repeat(cut, sizes), float(np.minimum(whole, least).sum())
+        flipped_variance = response_variance(self.noise.epsilon) * (self.squares + weight)
+        below = np.cumsum(flipped_variance)
+        below -= np.repeat(below[starts] - flipped_variance[starts], sizes)
+        all_flipped = below[self.offsets[1:] - 1]
+        variance = unit * self.squares + weight * count + (np.repeat(all_flipped, sizes) - below)
+        least = np.minimum.reduceat(variance, starts)
+        index = np.arange(variance.size) - np.repeat(starts, sizes)
+        cut = np.maximum.reduceat(np.where(variance == np.repeat(least, sizes), index, -1), starts)
+        cut = np.where(all_flipped < least, -1, cut)
+        return index <= np.repeat(cut, sizes), float(np.minimum(all_flipped, least).sum())
 
-    def drowned(self, summed: NDArray[np.bool_]) -> bool:
+    def noise_exceeds_class(self, summed: NDArray[np.bool_]) -> bool:
         """Whether noisy counts reach a third of a plausible class where flipped labels do better.
 
         The predicted variances assume small noise, and would not show it.

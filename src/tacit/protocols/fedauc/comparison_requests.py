@@ -17,7 +17,7 @@ from tacit.protocols.fedauc.sums import check_sums
 
 
 @dataclass(frozen=True, eq=False)
-class DifferenceAsk:
+class DifferenceRequest:
     """A query for sums of ranks of two models, checked.
 
     Parameters
@@ -32,7 +32,7 @@ class DifferenceAsk:
     responding: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, clients: Clients, query: Query) -> DifferenceAsk:
+    def of(cls, clients: Clients, query: Query) -> DifferenceRequest:
         """The checked query.
 
         Raises
@@ -52,12 +52,12 @@ class DifferenceAsk:
         if pivot.min() < 0 or pivot.max() > 4 * MAX_RECORDS:
             raise ValueError(f"pivots must be from 0 to {4 * MAX_RECORDS}")
         responding = _record_values(clients, query, "responding", np.bool_)
-        asked = cls(RankPairs(first, second), pivot, responding.values)
-        everybody = np.ones(clients.records, dtype=np.bool_)
-        for weights in (asked.ranks.difference, asked.centred):
-            largest = largest_by_client(weights, everybody)
+        request = cls(RankPairs(first, second), pivot, responding.values)
+        every_record = np.ones(clients.records, dtype=np.bool_)
+        for weights in (request.ranks.difference, request.centred):
+            largest = largest_by_client(weights, every_record)
             check_sums(clients.sizes, largest, query.protocol.part_noise.level.largest_sum)
-        return asked
+        return request
 
     @property
     def centred(self) -> Ragged[np.int64]:
@@ -66,8 +66,8 @@ class DifferenceAsk:
         return Ragged(level.values - np.repeat(self.pivot, level.sizes), level.offsets)
 
     @property
-    def somebody_summed(self) -> NDArray[np.bool_]:
-        """The clients some of whose records go into noisy sums, shape (K,)."""
+    def any_summed(self) -> NDArray[np.bool_]:
+        """The clients with a record that enters noisy sums, shape (K,)."""
         return np.logical_or.reduceat(~self.responding, self.ranks.first.offsets[:-1])
 
 

@@ -19,7 +19,6 @@ from tacit.protocol.audits import (
 )
 from tacit.protocol.declarations import Declarations
 from tacit.protocol.laws import ErrorCase, LawTraits
-from tacit.protocol.threats import ThreatModel
 from tacit.protocol.trust import Trust
 from tacit.protocols.fedauc.threats import threats_of
 from tacit.protocols.shared.rank_noise import RESPONSE
@@ -43,6 +42,7 @@ class FedAUCDeclarations(Declarations):
     allocation: str
     ranks: str
     trust: str
+    threats = staticmethod(threats_of)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
@@ -87,11 +87,6 @@ class FedAUCDeclarations(Declarations):
         if self.ranks == "mpc":
             return (score_attacks.guesses_from_plain_scores,)
         return (score_attacks.guesses_from_ascending_scores,)
-
-    @classmethod
-    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
-        """Who sees what under these settings."""
-        return threats_of(settings)
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:

@@ -27,11 +27,11 @@ def totals_of_pairs(
     if allocation.respond.any():
         flip = flip_probability(noise.epsilon)
         doubled_mean = 2 * geometry.mean - allocation.doubled_pivot
-        spread = 1 - 2 * flip
-        unflipped = (positives - flip * geometry.sizes) / spread
-        unturned = (residuals - flip * geometry.sizes * doubled_mean) / spread
-        positives = np.where(allocation.respond, unflipped, positives)
-        residuals = np.where(allocation.respond, unturned, residuals)
+        scale = 1 - 2 * flip
+        unflipped_positives = (positives - flip * geometry.sizes) / scale
+        unflipped_residuals = (residuals - flip * geometry.sizes * doubled_mean) / scale
+        positives = np.where(allocation.respond, unflipped_positives, positives)
+        residuals = np.where(allocation.respond, unflipped_residuals, residuals)
     shift = allocation.doubled_pivot - (geometry.records - 1)
     centred = (residuals + shift * positives) / 2
     return positives.sum(axis=-1, dtype=np.float64), centred.sum(axis=-1, dtype=np.float64)
@@ -42,7 +42,7 @@ def result_from_pairs(
 ) -> ServerResult:
     """The AUC with its errors, from the noisy totals and the variances of their noise.
 
-    The first-order variance is ``Var(numerator) / (P N)^2``. The second order adds the spread of
+    The first-order variance is ``Var(numerator) / (P N)^2``. The second order adds the variance of
     the squared count error, ``2 (AUC - 1/2)^2 Var(count)^2``, and the product of both errors,
     ``Var(numerator) Var(count) ((N - P) / (P N))^2``, each over ``(P N)^2``.
     """

@@ -1,4 +1,4 @@
-"""Predictions for FedAUC, from the geometry of ranks that are dealt out at random."""
+"""Predictions for FedAUC, from the geometry of ranks that are assigned to clients at random."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from tacit.data.clients import Ragged
-from tacit.protocol.forecast import Family, Forecast
+from tacit.protocol.forecast import Family, Forecast, Planning
 from tacit.protocol.scenario import GUESSES, Scenario, Shape
 from tacit.protocol.traffic import (
     DRY_CLIENTS,
@@ -27,7 +27,7 @@ from tacit.protocols.fedauc.allocation import (
     influence_allocation,
     influence_centre,
     predicted_variance,
-    release_from,
+    prior_from,
     vague_prior,
 )
 from tacit.protocols.fedauc.estimate import result_from_pairs
@@ -40,14 +40,14 @@ MAX_DRAWN = 2**19
 """Largest number of ranks drawn for a plan."""
 
 MAX_CLIENTS = 2**9
-"""Largest number of clients considered in each prediction; the others are like them."""
+"""Largest number of clients in a prediction; they represent the others."""
 
 
 def fedauc_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> Forecast:
-    """The protocol's own allocation and variance formulas at the ranks' expected geometry.
+    """The protocol's allocation and variance formulas at the ranks' expected geometry.
 
-    Source: docs, sections 1a to 1e. The first round, if one pays, is taken to find the true AUC and
-    class size; its error of the influence centre c is added to the variance as ``error(c)^2
+    Source: docs, sections 1a to 1e. The first round, if one pays, is taken to estimate the true AUC
+    and class size; its error of the influence centre c is added to the variance as ``error(c)^2
     Var(count)``.
 
     Raises
@@ -66,27 +66,27 @@ def fedauc_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> Forec
     records, positives = scenario.records, np.array(float(scenario.positives))
     area = np.array(shape.auc)
     if protocol.mechanism == RESPONSE:
-        few, weight = geometry.thinned(MAX_CLIENTS)
+        sample, weight = geometry.thinned(MAX_CLIENTS)
         noise = RankNoise(RESPONSE, protocol.epsilon)
-        allocation, doubt = _everybody_responds(few), 0.0
+        allocation, centre_variance = _all_respond(sample), 0.0
     elif protocol.allocation == "influence":
-        fraction = opening_share(protocol, scenario)
-        release = vague_prior(records) if protocol.prior is None else protocol.prior
+        fraction = planned_first_round(protocol, scenario)
+        prior = vague_prior(records) if protocol.prior is None else protocol.prior
         if fraction:
             first = RankNoise(protocol.mechanism, fraction * protocol.epsilon)
-            opening = adaptive_allocation(geometry, first)
-            release = release_from(geometry, first, opening, positives, area)
-        few, weight = geometry.thinned(MAX_CLIENTS)
+            first_allocation = adaptive_allocation(geometry, first)
+            prior = prior_from(geometry, first, first_allocation, positives, area)
+        sample, weight = geometry.thinned(MAX_CLIENTS)
         noise = RankNoise(protocol.mechanism, (1 - fraction) * protocol.epsilon)
-        allocation = influence_allocation(few, noise, _single(release))
-        doubt = float(release.centre_error) ** 2 if fraction or protocol.prior else 0.0
+        allocation = influence_allocation(sample, noise, _single(prior))
+        centre_variance = float(prior.centre_error) ** 2 if fraction or protocol.prior else 0.0
     else:
         raise ValueError(f"plans are for the influence allocation, got {protocol.allocation!r}")
     weight *= scenario.clients / geometry.sizes.size
     centre = influence_centre(records, positives, area)
-    numerator, count, _ = predicted_variance(few, noise, allocation, centre)
+    numerator, count, _ = predicted_variance(sample, noise, allocation, centre)
     counted = weight * count.sum(axis=-1)
-    summed = weight * numerator.sum(axis=-1) + doubt * counted
+    summed = weight * numerator.sum(axis=-1) + centre_variance * counted
     result = result_from_pairs(records, positives, area, summed, counted)
     smaller = min(scenario.positives, scenario.negatives)
     return Forecast(float(result.privacy_error), 0.0, smaller, float(np.sqrt(counted)))
@@ -153,7 +153,7 @@ def fedauc_traffic(protocol: FedAUC, scenario: Scenario) -> Traffic:
     if protocol.mechanism == RESPONSE or protocol.allocation != "influence":
         return traffic_of_rounds(measured_rounds(protocol, scenario), scenario)
     rounds = measured_rounds(_with_known_centre(protocol, scenario), scenario)
-    first = rounds[-1:] if opening_share(protocol, scenario) > 0 else []
+    first = rounds[-1:] if planned_first_round(protocol, scenario) > 0 else []
     return traffic_of_rounds([*rounds, *first], scenario)
 
 
@@ -161,13 +161,13 @@ def _with_few_clients(scenario: Scenario) -> Scenario:
     """As many clients as a dry run has, with as many records each: all of them have to answer."""
     few = min(scenario.clients, DRY_CLIENTS)
     records = max(2, round(few * scenario.own_records))
-    positives = min(max(1, round(records * scenario.share)), records - 1)
+    positives = min(max(1, round(records * scenario.positive_fraction)), records - 1)
     return replace(scenario, records=records, positives=positives, clients=few)
 
 
 @lru_cache(maxsize=16)
 def expected_geometry(records: int, clients: int) -> RankGeometry:
-    """The geometry of ranks dealt out at random; where they are many, of a sample of them.
+    """The geometry of ranks in random order; where there are many, of a sample of them.
 
     Some hundreds of a client's ranks have the same distribution as all of them.
 
@@ -181,24 +181,26 @@ def expected_geometry(records: int, clients: int) -> RankGeometry:
         ranks = rng.permutation(records)
         offsets = (np.arange(clients + 1, dtype=np.int64) * records) // clients
         return RankGeometry.of(Ragged(2 * ranks.astype(np.int64), offsets))
-    looked_at = min(clients, MAX_CLIENTS)
+    sampled_clients = min(clients, MAX_CLIENTS)
     per_client = max(1, round(records / clients))
-    drawn = min(per_client, MAX_DRAWN // looked_at)
-    ranks = rng.integers(records, size=looked_at * drawn, dtype=np.int64)
-    sampled = RankGeometry.of(Ragged(2 * ranks, np.arange(looked_at + 1, dtype=np.int64) * drawn))
-    more = per_client / drawn
+    drawn = min(per_client, MAX_DRAWN // sampled_clients)
+    ranks = rng.integers(records, size=sampled_clients * drawn, dtype=np.int64)
+    sampled = RankGeometry.of(
+        Ragged(2 * ranks, np.arange(sampled_clients + 1, dtype=np.int64) * drawn)
+    )
+    scale = per_client / drawn
     return RankGeometry(
         records,
         sampled.low,
         sampled.high,
         sampled.mean,
-        more * sampled.scatter,
-        more * sampled.sizes,
+        scale * sampled.scatter,
+        scale * sampled.sizes,
     )
 
 
-def opening_share(protocol: FedAUC, scenario: Scenario) -> float:
-    """The part of epsilon that the influence allocation spends on a first round; 0 for none."""
+def planned_first_round(protocol: FedAUC, scenario: Scenario) -> float:
+    """The fraction of epsilon that the influence allocation spends on a first round; 0 for none."""
     if protocol.prior is not None:
         return 0.0
     return _fraction(scenario.records, scenario.clients, protocol.mechanism, protocol.epsilon)
@@ -210,14 +212,17 @@ def _fraction(records: int, clients: int, mechanism: str, epsilon: float) -> flo
     return first_round_fraction(geometry, mechanism, epsilon, 0.0)
 
 
-def _everybody_responds(geometry: RankGeometry) -> Allocation:
+def _all_respond(geometry: RankGeometry) -> Allocation:
     clients = geometry.sizes.size
     return Allocation(
         np.zeros(clients, dtype=np.int64), np.ones(clients), np.ones(clients, dtype=np.bool_)
     )
 
 
-def _single(release: PriorEstimate) -> PriorEstimate:
-    """A release of plain numbers."""
-    fields = (release.positives, release.auc, release.positives_error, release.centre_error)
+def _single(prior: PriorEstimate) -> PriorEstimate:
+    """A prior estimate of plain numbers."""
+    fields = (prior.positives, prior.auc, prior.positives_error, prior.centre_error)
     return PriorEstimate(*(float(np.asarray(value)) for value in fields))
+
+
+PLANNING = Planning.of_auc(fedauc_families, fedauc_forecast, fedauc_traffic)

@@ -1,4 +1,4 @@
-"""FedAUC without showing scores: clients learn their ranks together, and the server none.
+"""FedAUC with hidden scores: clients compute their ranks together, and the server learns none.
 
 The server knows how many records each client has, and receives the noisy pairs. All figures that
 the server or the noise uses are public: the largest distance of a rank to the middle one is
@@ -20,11 +20,11 @@ from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocol.mpc import MPCProgram
 from tacit.protocol.score_range import check_scores_in_unit_interval
 from tacit.protocols.fedauc.allocation import Allocation, RankGeometry
-from tacit.protocols.fedauc.requests import agreed_noise, count_share, public_records
+from tacit.protocols.fedauc.requests import agreed_noise, count_fraction, public_records
 from tacit.protocols.fedauc.sums import check_sums, largest_distance, pair_of_sums
 
 RANKS = ("fedauc", "hidden ranks")
-"""Key under which a client state keeps the ranks."""
+"""Key of the ranks in a client state."""
 
 DROPPED_BITS = 6
 """Number of a score's last bits that are not compared, of the 52 after the leading one."""
@@ -44,14 +44,13 @@ def _rank_program() -> MPCProgram:
 
 @step(computes=_rank_program)
 def rank_together(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
-    """Each client learns the doubled mid-ranks of its own scores (an ideal functionality).
+    """Each client learns the doubled mid-ranks of its scores (an ideal functionality).
 
-    It costs nothing at label adjacency, where scores are not what is protected; the labels take no
-    part. The server learns the number of records, which it knew. A client learns the ranks of its
-    scores among all, and keeps them in its client state; it does not learn whose the other scores
-    are.
+    It costs nothing at label adjacency, which does not protect scores; no label is used. The server
+    learns the number of records, which it knew. A client learns the ranks of its scores among all,
+    and stores them in its client state; it does not learn which client has which other score.
 
-    Scores that agree in all but the last ``DROPPED_BITS`` of their 52 bits count as tied.
+    Scores that differ only in the last ``DROPPED_BITS`` of their 52 bits count as tied.
 
     Raises
     ------
@@ -84,11 +83,11 @@ def noisy_hidden_rank_sums(
     Raises
     ------
     DataError : before the clients have ranked their scores, or for another number of records.
-    ValueError : for another mechanism or more budget than agreed, a share that leaves no noise, or
-        so many announced records that a sum of ranks would not be exact.
+    ValueError : for another mechanism or more budget than agreed, a fraction that leaves no noise,
+        or so many announced records that a sum of ranks would not be exact.
     """
     mechanism = agreed_noise(query)
-    records, share = public_records(query), count_share(query)
+    records, fraction = public_records(query), count_fraction(query)
     ranks = state.recall_field(RANKS)
     if not isinstance(ranks, Ragged) or ranks.values.size != clients.records:
         raise DataError("the clients have not ranked these scores yet")
@@ -99,13 +98,13 @@ def noisy_hidden_rank_sums(
     count, residual = pair_of_sums(ranks, clients.labels[clients.ascending], middle)
     shape = (clients.count,)
     return {
-        "positives": mechanism.noisy_count(noise, count, share, shape),
-        "residuals": mechanism.noisy_residual(noise, residual, middle, share, shape),
+        "positives": mechanism.noisy_count(noise, count, fraction, shape),
+        "residuals": mechanism.noisy_residual(noise, residual, middle, fraction, shape),
     }
 
 
 def rank_codes(scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Scores in [0, 1] as integers from 0 to below ``2**56`` that are compared in their place.
+    """Integers from 0 to below ``2**56`` whose order is that of scores in [0, 1].
 
     Examples
     --------
@@ -117,7 +116,7 @@ def rank_codes(scores: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def compared_scores(codes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The scores that such codes stand for."""
+    """The scores of these codes, without their last bits."""
     return (codes << DROPPED_BITS).view(np.float64)
 
 
@@ -134,11 +133,11 @@ def hidden_geometry(sizes: NDArray[np.int64]) -> RankGeometry:
     )
 
 
-def middle_allocation(geometry: RankGeometry, count_share: float) -> Allocation:
-    """The middle rank for every client's pivot, and one share for every client."""
+def middle_allocation(geometry: RankGeometry, count_fraction: float) -> Allocation:
+    """The middle rank for every client's pivot, and one fraction for every client."""
     clients = geometry.sizes.size
     return Allocation(
         np.full(clients, geometry.records - 1, dtype=np.int64),
-        np.full(clients, count_share),
+        np.full(clients, count_fraction),
         np.zeros(clients, dtype=np.bool_),
     )

@@ -1,4 +1,4 @@
-"""How real clients rank their scores together, without showing them."""
+"""How real clients rank their scores together, on secret shares."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.crypto.summands import held, summands_of
+from tacit.crypto.summands import known_summands, summands_of
 from tacit.data.clients import Clients, Ragged
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply
@@ -19,7 +19,7 @@ from tacit.protocols.fedauc.mpc import RANKS, rank_codes
 from tacit.protocols.fedauc.ranking import OWNERS, mid_ranks_of, rank_keys, ranking
 
 RANKING = 3
-"""Largest number of clients that rank for all; these are the first ones."""
+"""Number of clients that rank for all, at most: the first ones."""
 
 
 class RankProgram(MPCProgram):
@@ -36,7 +36,7 @@ class RankProgram(MPCProgram):
     def compute(
         self, clients: Clients, query: Query, noise: NoiseSource, state: ClientState, peers: Peers
     ) -> Reply:
-        """Note the ranks of this client's scores; the server receives the number of all scores.
+        """Store the ranks of this client's scores; the server receives the number of all scores.
 
         Raises
         ------
@@ -47,16 +47,19 @@ class RankProgram(MPCProgram):
         codes = rank_codes(clients.scores[clients.ascending])
         sizes = _sizes(peers)
         members = range(min(len(sizes), RANKING))
-        parts = summands_of(rank_keys(codes, peers.place), len(members))
-        shares = {rank: np.stack([parts[k] for k in held(rank, len(members))]) for rank in members}
+        parts = summands_of(rank_keys(codes, peers.index), len(members))
+        shares = {
+            rank: np.stack([parts[k] for k in known_summands(rank, len(members))])
+            for rank in members
+        }
         for rank in members:
-            if rank != peers.place:
+            if rank != peers.index:
                 peers.send(rank, _encoded(shares[rank]))
         positions = np.zeros(codes.size, dtype=np.uint64)
-        if peers.place in members:
-            positions = _ranked(peers, members, sizes, shares[peers.place])
+        if peers.index in members:
+            positions = _ranked(peers, members, sizes, shares[peers.index])
         for rank in members:
-            if rank != peers.place:
+            if rank != peers.index:
                 positions = positions + _received(peers, rank, (1, codes.size))[0]
         ranks = mid_ranks_of(codes, positions.view(np.int64))
         state.keep(RANKS, Ragged(ranks, np.array([0, codes.size], dtype=np.int64)))
@@ -64,10 +67,10 @@ class RankProgram(MPCProgram):
 
 
 def _ranked(peers: Peers, members: range, sizes: Sequence[int], shares: Words) -> Words:
-    """Rank all scores as one of the members; gives this client's share of its positions."""
+    """Rank all scores as one of the members; gives this client's shares of its positions."""
     summands = 1 if len(members) == 2 else 2
     parts = [
-        shares if owner == peers.place else _received(peers, owner, (summands, size))
+        shares if owner == peers.index else _received(peers, owner, (summands, size))
         for owner, size in enumerate(sizes)
     ]
     scores = sum(sizes)
@@ -77,9 +80,9 @@ def _ranked(peers: Peers, members: range, sizes: Sequence[int], shares: Words) -
         positions = run.evaluated(("ranks", *sizes), function, inputs)
     by_owner = np.split(positions, np.cumsum(sizes)[:-1])
     for owner, client_positions in enumerate(by_owner):
-        if owner != peers.place:
+        if owner != peers.index:
             peers.send(owner, _encoded(client_positions[np.newaxis]))
-    return by_owner[peers.place]
+    return by_owner[peers.index]
 
 
 def _sizes(peers: Peers) -> list[int]:

@@ -8,65 +8,31 @@ order within the client (so that positions tell nothing), and every client's noi
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from tacit.arrays import Floats
 from tacit.data.clients import Clients, Ragged
 from tacit.data.scales import clients_apart
 from tacit.metrics.ranking import doubled_mid_ranks
-from tacit.privacy.cost import Adjacency, Cost, check_budget, worst_case
+from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.privacy.mechanisms.interface import Mechanism
 from tacit.privacy.mechanisms.response import RandomisedResponse
 from tacit.privacy.sampling.grids import gaussian_delta
-from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import (
-    ClientState,
-    Conversation,
-    Protocol,
-    Query,
-    Reply,
-    Step,
-    View,
-    step,
-)
-from tacit.protocol.metric import AUC, Metric
+from tacit.protocol.conversation import Conversation, Protocol, Query, Step
 from tacit.protocol.score_range import UNIT_INTERVAL
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocol.trust import Trust
-from tacit.protocols.fedauc.allocation import (
-    FIRST_ROUND_FRACTIONS,
-    Allocation,
-    PriorEstimate,
-    RankGeometry,
-    adaptive_allocation,
-    first_round_fraction,
-    fixed_allocation,
-    influence_allocation,
-    influence_centre,
-    orthogonal_allocation,
-    predicted_variance,
-    release_from,
-    vague_prior,
-)
+from tacit.protocols.fedauc.allocation import FIRST_ROUND_FRACTIONS, PriorEstimate, RankGeometry
 from tacit.protocols.fedauc.declared import FedAUCDeclarations
-from tacit.protocols.fedauc.estimate import area_of_sums, result_from_pairs, totals_of_pairs
-from tacit.protocols.fedauc.mpc import (
-    hidden_geometry,
-    middle_allocation,
-    noisy_hidden_rank_sums,
-    offer_sizes,
-    rank_together,
-)
-from tacit.protocols.fedauc.requests import RankAsk
+from tacit.protocols.fedauc.mpc import noisy_hidden_rank_sums, offer_sizes, rank_together
 from tacit.protocols.fedauc.secure_sum import keep_ranks, summed_rank_pairs, summed_residuals
 from tacit.protocols.fedauc.secure_sum_rounds import rounds_by_sum
-from tacit.protocols.fedauc.sums import largest_distance, pair_of_sums
-from tacit.protocols.shared.flipped_labels import Flipped, flipped_labels, flipping_cost
+from tacit.protocols.fedauc.server import RankSumServer
+from tacit.protocols.fedauc.steps import noisy_rank_sums, share_scores
+from tacit.protocols.shared.flipped_labels import Flipped
 from tacit.protocols.shared.rank_noise import (
     KINDS,
     MECHANISMS,
@@ -77,75 +43,12 @@ from tacit.protocols.shared.rank_noise import (
 )
 from tacit.results.server_result import ServerResult
 
-if TYPE_CHECKING:
-    from tacit.protocol.forecast import Family, Forecast
-    from tacit.protocol.scenario import Scenario, Shape
-    from tacit.protocol.traffic import Traffic
-
-
 SECURE_SUM = Trust.SECURE_SUM.value
 SHARED_MECHANISM = "discrete-laplace"
 """The mechanism of which every client can draw a share."""
 
 UNSETTLED: Any = None
 """A setting that follows from the others unless it is given."""
-
-
-@step()
-def share_scores(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
-    """Send the scores, ascending within each client.
-
-    Spends nothing at label adjacency, where scores are public. The server learns each client's
-    multiset of scores; the order says nothing about records, as shuffling would (Sun et al. 2022a,
-    Alg. 2).
-    """
-    return {"scores": clients.ragged(clients.scores[clients.ascending])}
-
-
-def _pair_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    asked = RankAsk.of(clients, query)
-    costs = [] if asked.respond.all() else [asked.mechanism.cost]
-    return worst_case(
-        [*costs, flipping_cost(clients, asked.mechanism.epsilon, state, asked.respond)]
-    )
-
-
-@step(cost=_pair_cost)
-def noisy_rank_sums(
-    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
-) -> Reply:
-    """Send a noisy count of positives and a noisy residual rank sum.
-
-    Spends (epsilon, delta) of ``query.broadcast["noise"]`` at label adjacency: flipping one label
-    moves the count by 1 and ``2 * sum((rank - pivot) * label)`` by at most ``max |2 rank - 2
-    pivot|``, which the client computes from the ranks and pivot it uses. It refuses ranks, pivots,
-    shares and mechanisms that are not of the agreed kind (``RankAsk``), and ranks whose sum would
-    wrap or be rounded (``check_sums``), so the guarantee does not rest on the server's choice. A
-    client told to respond flips every label once at epsilon and sends the exact sums of the flipped
-    labels, which is post-processing; it keeps the flipped labels, and later sums of the same labels
-    cost nothing. Source: Sun et al. 2022a, Algorithms 1 and 4, section 5.
-
-    The server learns the two noisy numbers of each client.
-    """
-    asked = RankAsk.of(clients, query, noise)
-    mechanism, ranks, pivot = asked.mechanism, asked.ranks, asked.pivot
-    share, respond = asked.share, asked.respond
-    count, residual = pair_of_sums(ranks, clients.labels[clients.ascending], pivot)
-    shape = (clients.count,)
-    if not respond.all():
-        sensitivity = np.maximum(largest_distance(ranks, pivot), asked.sensitivity)
-        noisy_count = mechanism.noisy_count(noise, count, share, shape)
-        noisy_residual = mechanism.noisy_residual(noise, residual, sensitivity, share, shape)
-        if not respond.any():
-            return {"positives": noisy_count, "residuals": noisy_residual}
-    flipped = flipped_labels(clients, mechanism.epsilon, noise, state, respond)
-    answered = pair_of_sums(ranks, flipped[..., clients.ascending], pivot)
-    if respond.all():
-        return {"positives": answered[0], "residuals": answered[1]}
-    return {
-        "positives": np.where(respond, answered[0], noisy_count),
-        "residuals": np.where(respond, answered[1], noisy_residual),
-    }
 
 
 def _adds_noise(protocol: FedAUC) -> bool:
@@ -159,7 +62,7 @@ def _allocates(allocation: str, protocol: FedAUC) -> bool:
 
 
 @dataclass(frozen=True)
-class FedAUC(FedAUCDeclarations, Protocol):
+class FedAUC(RankSumServer, FedAUCDeclarations, Protocol):
     """The AUC with private labels and scores that the server knows.
 
     Parameters
@@ -172,8 +75,8 @@ class FedAUC(FedAUCDeclarations, Protocol):
         its own first round), or the paper's ``"adaptive"``, ``"orthogonal"``, ``"fixed"``.
     sensitivity : with the fixed allocation, ``"local"`` (the client's largest rank) or ``"global"``
         (M - 1).
-    alpha : with the fixed allocation, the share of epsilon for the rank sum.
-    beta : with the orthogonal allocation, the share of epsilon for the count.
+    alpha : with the fixed allocation, the fraction of epsilon for the rank sum.
+    beta : with the orthogonal allocation, the fraction of epsilon for the count.
     delta : for Gaussian noise only.
     prior : an earlier release from which the influence allocation starts, instead of a first
         round.
@@ -217,13 +120,13 @@ class FedAUC(FedAUCDeclarations, Protocol):
     )
     alpha: float = setting(
         default=0.5,
-        help="the rank sum's share of epsilon, 0.5 by default",
+        help="the rank sum's fraction of epsilon, 0.5 by default",
         when="fixed",
         used=partial(_allocates, "fixed"),
     )
     beta: float = setting(
         default=0.5,
-        help="the count's share of epsilon, 0.5 by default",
+        help="the count's fraction of epsilon, 0.5 by default",
         when="orthogonal",
         used=partial(_allocates, "orthogonal"),
     )
@@ -251,6 +154,7 @@ class FedAUC(FedAUCDeclarations, Protocol):
 
     name = "fedauc"
     title_settings = ("trust", "mechanism")
+    planning_module = f"{__package__}.forecast"
     setting_order = ("epsilon", "mechanism", "allocation", "delta")
     query_types = (RankNoise,)
     state_types = (Flipped,)
@@ -332,9 +236,9 @@ class FedAUC(FedAUCDeclarations, Protocol):
             return (share_scores, keep_ranks, summed_rank_pairs, summed_residuals)
         return (share_scores, noisy_rank_sums)
 
-    def fewest(self, clients: int) -> int:
+    def min_clients(self, clients: int) -> int:
         """In a secure sum all: they were ranked together, and each draws a share of the noise."""
-        return clients if self.trust == SECURE_SUM else super().fewest(clients)
+        return clients if self.trust == SECURE_SUM else super().min_clients(clients)
 
     @property
     def score_range(self) -> tuple[float, float] | None:
@@ -372,25 +276,6 @@ class FedAUC(FedAUCDeclarations, Protocol):
             return 2 * clients.records + 16 * clients.count
         return 8 * clients.count
 
-    @classmethod
-    def families(cls, scenario: Scenario, metric: Metric) -> Sequence[Family]:
-        """The configurations that a plan tries."""
-        from tacit.protocols.fedauc.forecast import fedauc_families
-
-        return fedauc_families(scenario) if metric == AUC else []
-
-    def forecast(self, scenario: Scenario, shape: Shape, metric: Metric) -> Forecast | None:
-        """The predicted error, as ``fedauc_forecast`` has it."""
-        from tacit.protocols.fedauc.forecast import fedauc_forecast
-
-        return fedauc_forecast(self, scenario, shape) if metric == AUC else None
-
-    def traffic(self, scenario: Scenario) -> Traffic:
-        """The bytes and rounds of an evaluation, as ``fedauc_traffic`` has them."""
-        from tacit.protocols.fedauc.forecast import fedauc_traffic
-
-        return fedauc_traffic(self, scenario)
-
     def conversation(self, clients: int) -> Conversation:
         """Scores up, ranks down, noisy pairs up; with a first round where it pays.
 
@@ -418,103 +303,3 @@ class FedAUC(FedAUCDeclarations, Protocol):
         noise, allocation = yield from self._influence(ranks, geometry)
         pairs = yield from self._query_pairs(ranks, geometry, noise, allocation)
         return replace(self._conclude(geometry, noise, *pairs), scales=scales)
-
-    def _hidden(self) -> Conversation:
-        """The conversation in which nobody shows scores or ranks to the server."""
-        offer = yield Query(offer_sizes, self)
-        geometry = hidden_geometry(np.asarray(offer["records"]))
-        if geometry.records < 2:
-            raise ValueError(f"an AUC needs at least two records, got {geometry.records}")
-        yield Query(rank_together, self, view=View.MPC)
-        noise = RankNoise(self.mechanism, self.epsilon, self.delta)
-        allocation = middle_allocation(geometry, 1.0 - self.alpha)
-        shared = {"noise": noise, "records": geometry.records, "share": 1.0 - self.alpha}
-        reply = yield Query(noisy_hidden_rank_sums, self, shared)
-        sums = totals_of_pairs(geometry, noise, allocation, reply)
-        return self._conclude(geometry, noise, allocation, sums)
-
-    def _plain(self, geometry: RankGeometry, noise: RankNoise) -> Allocation:
-        clients = geometry.sizes.size
-        if self.responds:
-            pivot = np.zeros(clients, dtype=np.int64)
-            return Allocation(pivot, np.ones(clients), np.ones(clients, dtype=np.bool_))
-        if self.allocation == "fixed":
-            return fixed_allocation(geometry, 1.0 - self.alpha)
-        if self.allocation == "orthogonal":
-            return orthogonal_allocation(geometry, self.beta)
-        return adaptive_allocation(geometry, noise)
-
-    def _influence(
-        self, ranks: Ragged[np.int64], geometry: RankGeometry
-    ) -> Generator[Query, Reply, tuple[RankNoise, Allocation]]:
-        """The allocation of the main round, after a first round if one is worth its price."""
-        release, fraction = self.prior, 0.0
-        if release is None:
-            fraction = first_round_fraction(geometry, self.mechanism, self.epsilon, self.delta)
-            release = vague_prior(geometry.records)
-        if fraction:
-            first = RankNoise(self.mechanism, fraction * self.epsilon, fraction * self.delta)
-            opening = adaptive_allocation(geometry, first)
-            _, sums = yield from self._query_pairs(ranks, geometry, first, opening)
-            positives, area = area_of_sums(geometry.records, *sums)
-            release = release_from(
-                geometry, first, opening, positives, np.nan_to_num(area, nan=0.5)
-            )
-        noise = RankNoise(
-            self.mechanism, self.epsilon - fraction * self.epsilon, self.delta * (1 - fraction)
-        )
-        return noise, influence_allocation(geometry, noise, release)
-
-    def _query_pairs(
-        self,
-        ranks: Ragged[np.int64],
-        geometry: RankGeometry,
-        noise: RankNoise,
-        allocation: Allocation,
-    ) -> Generator[Query, Reply, tuple[Allocation, tuple[Floats, Floats]]]:
-        """Noisy totals of the positives and of their ranks, measured from the middle rank."""
-        largest = 2 * (geometry.records - 1) if self.sensitivity == "global" else 0
-        reply = yield Query(
-            noisy_rank_sums,
-            self,
-            broadcast={"noise": noise, "sensitivity": largest if self.allocation == "fixed" else 0},
-            per_client={
-                "ranks": ranks,
-                "pivot": allocation.doubled_pivot,
-                "share": allocation.share,
-                "respond": allocation.respond,
-            },
-        )
-        return allocation, totals_of_pairs(geometry, noise, allocation, reply)
-
-    def _conclude(
-        self,
-        geometry: RankGeometry,
-        noise: RankNoise,
-        allocation: Allocation,
-        sums: tuple[Floats, Floats],
-    ) -> ServerResult:
-        positives, value = area_of_sums(geometry.records, *sums)
-        return result_from_pairs(
-            geometry.records,
-            positives,
-            value,
-            *self._variances(geometry, noise, allocation, positives, value),
-        )
-
-    def _variances(
-        self,
-        geometry: RankGeometry,
-        noise: RankNoise,
-        allocation: Allocation,
-        positives: Floats,
-        value: Floats,
-    ) -> tuple[Floats, Floats]:
-        """Variances of the AUC's numerator about its influence centre, and of the count."""
-        inside = np.clip(positives, 1.0, geometry.records - 1.0)
-        area = np.clip(np.nan_to_num(value, nan=0.5), 0.0, 1.0)
-        centre = np.asarray(influence_centre(geometry.records, inside, area))[..., np.newaxis]
-        if self.allocation == "fixed" and self.sensitivity == "global":
-            geometry = replace(geometry, high=np.full_like(geometry.high, geometry.records - 1))
-        numerator, count, _ = predicted_variance(geometry, noise, allocation, centre)
-        return numerator.sum(axis=-1), count.sum(axis=-1)

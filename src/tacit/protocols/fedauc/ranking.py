@@ -1,8 +1,8 @@
-"""Positions of scores among all parties' scores, computed on shares without opening anything.
+"""Positions of scores among all parties' scores, computed on secret shares.
 
 Every party sorts its own scores, so ascending blocks only have to be merged: a bitonic merging
 network (Batcher 1968), whose exchanges depend on the sizes of the blocks alone. The way back
-through the same exchanges carries each position to the place where its score came from, so that
+through the same exchanges carries each position to the index of its score, so that
 every share of a position belongs to a known owner.
 """
 
@@ -26,12 +26,12 @@ OWNERS = 2**OWNER_BITS
 
 
 def rank_keys(codes: Integers, owner: int) -> Integers:
-    """Keys of one party's scores, ascending, in which equal scores go by their owner.
+    """Keys of one party's scores, ascending, in which equal scores are ordered by owner.
 
     Parameters
     ----------
     codes : the scores as integers from 0 to below ``2**56``, ascending.
-    owner : the party's place.
+    owner : the party's index.
     """
     return codes * OWNERS + owner
 
@@ -40,12 +40,12 @@ def mid_ranks_of(codes: Integers, positions: Integers) -> Integers:
     """Doubled mid-ranks from the two positions of each score, added up.
 
     Positions count once with ties among parties ordered upwards and once downwards. Of t equal
-    scores at the places ``f .. f + t - 1``, those of one party have positions that add up to
+    scores at the positions ``f .. f + t - 1``, those of one party have positions that add up to
     ``2 f + t - 1`` on average, which is their doubled mid-rank.
 
     Parameters
     ----------
-    codes : the party's own codes, ascending, as in ``rank_keys``.
+    codes : the party's codes, ascending, as in ``rank_keys``.
     positions : the sums of both positions, shape (n,).
 
     Examples
@@ -80,8 +80,8 @@ def ranking(sizes: Sequence[int], arrays: Any) -> Function:
         both = arrays.broadcast_to(keys, turned.shape) + turned
         blocks = [both[:, end - size : end] for size, end in zip(sizes, ends, strict=True)]
         _, undo = _sorted(arrays, blocks)
-        places = np.arange(owners.size)
-        positions = undo(arrays.asarray(np.stack([places, places])))
+        indices = np.arange(owners.size)
+        positions = undo(arrays.asarray(np.stack([indices, indices])))
         return positions[0] + positions[1]
 
     return program
@@ -90,7 +90,7 @@ def ranking(sizes: Sequence[int], arrays: Any) -> Function:
 def _sorted(arrays: Any, blocks: list[Any]) -> tuple[Any, Undo]:
     """All blocks as one in ascending order, and the way back."""
     if len(blocks) == 1:
-        return blocks[0], lambda places: places
+        return blocks[0], lambda positions: positions
     middle = len(blocks) // 2
     lower, undo_lower = _sorted(arrays, blocks[:middle])
     upper, undo_upper = _sorted(arrays, blocks[middle:])
@@ -98,8 +98,8 @@ def _sorted(arrays: Any, blocks: list[Any]) -> tuple[Any, Undo]:
     valley = arrays.concatenate([lower[:, ::-1], upper], axis=1)
     merged, undo_merge = _merged(arrays, valley)
 
-    def undo(places: Any) -> Any:
-        back = undo_merge(places)
+    def undo(positions: Any) -> Any:
+        back = undo_merge(positions)
         return arrays.concatenate(
             [undo_lower(back[:, :size][:, ::-1]), undo_upper(back[:, size:])], axis=1
         )
@@ -124,12 +124,12 @@ def _merged(arrays: Any, valley: Any) -> tuple[Any, Undo]:
         swaps.append((apart, swap))
         apart //= 2
 
-    def undo(places: Any) -> Any:
+    def undo(positions: Any) -> Any:
         for apart, swap in reversed(swaps):
-            low, high = _halves(arrays, places, apart)
+            low, high = _halves(arrays, positions, apart)
             first = arrays.where(swap, high, low)
-            places = _joined(arrays, places, first, low + high - first, apart)
-        return places
+            positions = _joined(arrays, positions, first, low + high - first, apart)
+        return positions
 
     return valley, undo
 
@@ -149,7 +149,7 @@ def _halves(arrays: Any, row: Any, apart: int) -> tuple[Any, Any]:
 
 
 def _joined(arrays: Any, row: Any, low: Any, high: Any, apart: int) -> Any:
-    """The row, with the exchanged numbers in their places."""
+    """The row, with the exchanged numbers at their indices."""
     count, size = row.shape
     full = size // (2 * apart) * 2 * apart
     half = full // 2

@@ -20,11 +20,11 @@ MAX_RECORDS = 2**40
 (``sums.check_sums``)."""
 
 SLACK = 1 + 1e-9
-"""Accepted ratio of a sum of parts of epsilon to epsilon: rounding may change the last digits."""
+"""Largest accepted ratio of the parts' sum to epsilon: rounding may change the last digits."""
 
 
 @dataclass(frozen=True, eq=False)
-class RankAsk:
+class RankRequest:
     """A query for rank sums, checked.
 
     Parameters
@@ -32,20 +32,20 @@ class RankAsk:
     mechanism : the noise, of the agreed kind and at most the agreed budget.
     ranks : doubled ranks of the clients' records, ascending within a client.
     pivot : doubled pivots, shape (K,), or (R, K) in replicates.
-    share : the count's share of the budget, likewise.
-    respond : who flips labels instead, likewise.
+    fraction : the count's fraction of the budget, likewise.
+    respond : which clients flip labels, likewise.
     sensitivity : the least sensitivity that the noise of a rank sum assumes.
     """
 
     mechanism: RankNoise
     ranks: Ragged[np.int64]
     pivot: Integers
-    share: Floats
+    fraction: Floats
     respond: NDArray[np.bool_]
     sensitivity: int
 
     @classmethod
-    def of(cls, clients: Clients, query: Query, noise: NoiseSource | None = None) -> RankAsk:
+    def of(cls, clients: Clients, query: Query, noise: NoiseSource | None = None) -> RankRequest:
         """The checked query; given ``noise``, its number of replicates is checked too.
 
         Raises
@@ -57,15 +57,15 @@ class RankAsk:
         pivot = columns.read("pivot", np.dtype(np.int64))
         if pivot.min() < 0 or pivot.max() > 2 * MAX_RECORDS:
             raise ValueError(f"doubled pivots must be from 0 to {2 * MAX_RECORDS}")
-        share = columns.read("share", np.dtype(np.float64))
+        fraction = columns.read("share", np.dtype(np.float64))
         respond = columns.read("respond", np.dtype(np.bool_))
-        if not ((share > 0) & (share <= 1)).all():
-            raise ValueError("the count's share of the budget must be above 0 and at most 1")
+        if not ((fraction > 0) & (fraction <= 1)).all():
+            raise ValueError("the count's fraction of the budget must be above 0 and at most 1")
         distance, mechanism = largest_distance(ranks, pivot), agreed_noise(query)
         check_sums(ranks.sizes, distance, mechanism.largest_sum)
-        if np.any(~respond & (share == 1) & (distance > 0)):
+        if np.any(~respond & (fraction == 1) & (distance > 0)):
             raise ValueError("no budget is left for a rank sum that depends on the labels")
-        return cls(mechanism, ranks, pivot, share, respond, _whole(query, "sensitivity"))
+        return cls(mechanism, ranks, pivot, fraction, respond, _whole(query, "sensitivity"))
 
 
 def agreed_noise(query: Query) -> RankNoise:
@@ -96,17 +96,17 @@ def public_records(query: Query) -> int:
     return records
 
 
-def count_share(query: Query) -> float:
-    """The count's share of the budget, the same for every client.
+def count_fraction(query: Query) -> float:
+    """The count's fraction of the budget, the same for every client.
 
     Raises
     ------
-    ValueError : for a share that leaves no noise.
+    ValueError : for a fraction that leaves no noise.
     """
-    share = query.broadcast["share"]
-    if not (isinstance(share, float | int) and 0 < share < 1):
-        raise ValueError(f"share must be above 0 and below 1, got {share!r:.40}")
-    return float(share)
+    fraction = query.broadcast["share"]
+    if not (isinstance(fraction, float | int) and 0 < fraction < 1):
+        raise ValueError(f"share must be above 0 and below 1, got {fraction!r:.40}")
+    return float(fraction)
 
 
 def _whole(query: Query, name: str) -> int:

@@ -80,9 +80,9 @@ def inside_variance(levels: LevelCounts, leaves: Floats) -> Floats:
 def crowded_variance(levels: LevelCounts, leaves: Floats) -> Floats:
     """The error of cells that hold far more pairs than others, as a variance of the AUC.
 
-    The share of a cell's pairs that positives win is taken as uniform on [0, 1], of variance 1/12,
-    for squared numbers of pairs beyond ``CROWDING`` times an even spread's. A squared count is too
-    large by its noise variance on average, which is taken off first.
+    The fraction of a cell's pairs that positives win is taken as uniform on [0, 1], of variance
+    1/12, for squared numbers of pairs beyond ``CROWDING`` times an even spread's. A squared count
+    is too large by its noise variance on average, which is taken off first.
     """
     variance = levels.classes[:, np.newaxis] * leaf_variance(levels.noise.record_variances)
     squares = np.prod(leaves**2 - variance, axis=-2).sum(axis=-1)

@@ -5,39 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tacit.protocol.audits import DELTA, AuditCase, LabelAttack, cases_of
-from tacit.protocol.declarations import Declarations
-from tacit.protocol.laws import ErrorCase, LawTraits
-from tacit.protocol.threats import ThreatModel
+from tacit.protocol.audits import DELTA, AuditCase, cases_of
+from tacit.protocol.laws import LawTraits
 from tacit.protocols.hierarchical.threats import ONE_ANSWER
+from tacit.protocols.shared.declared import NO_REPORTS, ReportDeclarations
 
 
-class HierarchicalDeclarations(Declarations):
+class HierarchicalDeclarations(ReportDeclarations):
     """Cases, threats and laws of ``HierarchicalAUC``."""
 
-    @property
-    def lone_records(self) -> bool:
-        """Every record reports by itself."""
-        return True
-
-    @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
-        """Clients of one record."""
-        return AuditCase(cls.name, settings, apart=True, tight=False)
+    threats = staticmethod(lambda settings: ONE_ANSWER)
+    law_traits = LawTraits(inexact="answers are debiased all the same", unmeasured_loss=NO_REPORTS)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
         """One answer a record, and one on every level."""
         return cases_of(cls.name, {}, {"height": 2, "delta": DELTA}, apart=True)
-
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
-        """None: labels are public."""
-        return ()
-
-    @classmethod
-    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
-        """Who sees what."""
-        return ONE_ANSWER
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:
@@ -48,16 +31,3 @@ class HierarchicalDeclarations(Declarations):
             "local-hierarchical-delta": kind(8.0, 2, delta=0.01),
             "local-hierarchical-traversal": kind(6.0, 1, estimator="traversal"),
         }
-
-    @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
-        """None: tests of the estimate compare its errors."""
-        return {}
-
-    @property
-    def law_traits(self) -> LawTraits:
-        """Without randomness there are no reports."""
-        return LawTraits(
-            inexact="answers are debiased all the same",
-            unmeasured_loss="without randomness these are no reports; tests enumerate their odds",
-        )

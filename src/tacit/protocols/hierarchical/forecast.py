@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from tacit.metrics.trees import levels_of
-from tacit.protocol.forecast import Family, Forecast, accepted, placement
+from tacit.protocol.forecast import Family, Forecast, Planning, accepted, placement
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocol.trust import Trust
 from tacit.protocols.hierarchical.consistent_area import consistent_area, leaves_of
@@ -65,3 +65,6 @@ def hierarchical_families(scenario: Scenario) -> list[Family]:
             tuned=True,
         )
     ]
+
+
+PLANNING = Planning.of_auc(hierarchical_families, hierarchical_forecast)

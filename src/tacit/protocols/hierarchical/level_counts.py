@@ -139,7 +139,7 @@ def privacy_variance(levels: LevelCounts, area: LevelArea, leaves: Floats) -> Fl
 
     Parameters
     ----------
-    leaves : estimated counts of the lowest level for the records' share of each node, shape
+    leaves : estimated counts of the lowest level for the records' fraction of each node, shape
         (..., 2, 2**h).
     """
     shares = levels_of(leaves / levels.classes[:, np.newaxis])

@@ -9,9 +9,8 @@ every level of a tree of cells, and takes the area of these counts.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -34,7 +33,6 @@ from tacit.protocol.conversation import (
     Reply,
     step,
 )
-from tacit.protocol.metric import AUC, Metric
 from tacit.protocol.score_range import UNIT_INTERVAL, check_scores_in_unit_interval
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.hierarchical.consistent_area import (
@@ -48,11 +46,6 @@ from tacit.protocols.hierarchical.level_counts import LevelCounts, ReportNoise, 
 from tacit.protocols.hierarchical.traversal import traversal_area
 from tacit.results.server_result import ServerResult
 
-if TYPE_CHECKING:
-    from tacit.protocol.forecast import Family, Forecast
-    from tacit.protocol.scenario import Scenario, Shape
-
-
 MAX_HEIGHT = 24
 
 WASTED_DELTA = (
@@ -64,7 +57,7 @@ PLANNED_HEIGHTS = 16
 """Largest height that is chosen by default."""
 
 PLANNED_RANGE = 0.25
-"""Share of [0, 1] that scores are assumed to fill when the height is chosen."""
+"""Fraction of [0, 1] that scores are assumed to fill when the height is chosen."""
 
 
 def _cost(clients: Clients, query: Query, state: ClientState) -> Cost:
@@ -159,6 +152,7 @@ class HierarchicalAUC(HierarchicalDeclarations, Protocol):
     )
 
     name = "hierarchical-auc"
+    planning_module = f"{__package__}.forecast"
     setting_order = ("epsilon", "estimator", "height")
     score_range = UNIT_INTERVAL
     steps = (hadamard_reports,)
@@ -217,19 +211,6 @@ class HierarchicalAUC(HierarchicalDeclarations, Protocol):
         """Numbers a replicate holds: some of every answer, and the table of reports."""
         height = self.height_for(clients.count)
         return 8 * clients.records * self.answers(height) + 2 ** (height + 5)
-
-    @classmethod
-    def families(cls, scenario: Scenario, metric: Metric) -> Sequence[Family]:
-        """The configurations that a plan tries."""
-        from tacit.protocols.hierarchical.forecast import hierarchical_families
-
-        return hierarchical_families(scenario) if metric == AUC else []
-
-    def forecast(self, scenario: Scenario, shape: Shape, metric: Metric) -> Forecast | None:
-        """The predicted error, as ``hierarchical_forecast`` has it."""
-        from tacit.protocols.hierarchical.forecast import hierarchical_forecast
-
-        return hierarchical_forecast(self, scenario, shape) if metric == AUC else None
 
     def conversation(self, clients: int) -> Conversation:
         """One round: reports up."""

@@ -15,7 +15,6 @@ from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocol.audits import SAMPLED_DRAWS, AuditCase, LabelAttack, cases_of
 from tacit.protocol.declarations import Declarations
 from tacit.protocol.laws import ErrorCase, LawTraits
-from tacit.protocol.threats import ThreatModel
 from tacit.protocol.trust import Trust
 from tacit.protocols.histogram.threats import threats_of
 
@@ -38,6 +37,7 @@ class HistogramDeclarations(Declarations):
     budget: Any
     second_round: float
     gives_curve = True
+    threats = staticmethod(threats_of)
 
     @property
     def lone_records(self) -> bool:
@@ -101,11 +101,6 @@ class HistogramDeclarations(Declarations):
         return replace(query, broadcast={**query.broadcast, RANKS: repeated})
 
     @classmethod
-    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
-        """Who sees what under these settings."""
-        return threats_of(settings)
-
-    @classmethod
     def law_cases(cls) -> Mapping[str, Any]:
         """Every trust model, and every way to divide the budget."""
         kind: Any = cls
@@ -149,11 +144,11 @@ class HistogramDeclarations(Declarations):
     def noiseless_value(self, clients: Clients) -> float:
         """The area of the exact tree at the depth that suits the protocol's noise."""
         from tacit.protocols.histogram.estimate import best_depth
-        from tacit.protocols.histogram.steps import places_of
+        from tacit.protocols.histogram.steps import leaves_of
 
         protocol: Any = self
         height = protocol.tree_height(clients.count)
-        leaves = np.bincount(places_of(clients, height), minlength=2 << height).astype(float)
+        leaves = np.bincount(leaves_of(clients, height), minlength=2 << height).astype(float)
         depth = height
         if self.epsilon is not None:
             variances = np.full(height + 2, np.inf)

@@ -24,17 +24,17 @@ from tacit.metrics.curves import (
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import node_variances, subtree_variances
 from tacit.privacy.cost import Cost
-from tacit.protocols.histogram.budget import HIDDEN
+from tacit.protocols.histogram.budget import CELL_BIAS
 from tacit.protocols.histogram.steps import RANK_UNITS
-from tacit.protocols.shared.cells import CROWDED, estimate_warnings
+from tacit.protocols.shared.cells import COARSE_CELLS, estimate_warnings
 from tacit.results.histogram import Histogram
 from tacit.results.server_result import ServerResult
 
-STRENGTH = 5.0
-"""Least count of a supported bucket, in standard deviations of its own noise."""
+MIN_BUCKET_IN_ERRORS = 5.0
+"""Least count of a supported bucket, in standard deviations of its noise."""
 
 MAX_BUCKETS = 200
-"""Largest number of buckets of curves and calibration, unless more are asked for."""
+"""Largest number of buckets of curves and calibration by default."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +75,15 @@ def published_ranks(leaves: Floats, noise: TreeNoise) -> Ranks:
         _distribution(np.repeat(coarse[..., row, :], finest // coarse.shape[-1], axis=-1))
         for row in (0, 1)
     )
-    beaten, beating = _middles(negative_distribution), 1 - _middles(positive_distribution)
-    area = np.sum(beaten * np.diff(positive_distribution, axis=-1), axis=-1)
+    fraction_below, fraction_above = (
+        _middles(negative_distribution),
+        1 - _middles(positive_distribution),
+    )
+    area = np.sum(fraction_below * np.diff(positive_distribution, axis=-1), axis=-1)
     pivot = round(RANK_UNITS * float(np.mean(area)))
-    whole = np.rint(RANK_UNITS * np.concatenate([beaten, beating], axis=-1)).astype(np.int64)
+    whole = np.rint(RANK_UNITS * np.concatenate([fraction_below, fraction_above], axis=-1)).astype(
+        np.int64
+    )
     masses = np.concatenate(
         [np.diff(positive_distribution, axis=-1), np.diff(negative_distribution, axis=-1)], axis=-1
     )
@@ -115,27 +120,29 @@ def result_from_tree(
     value, variance = (
         _area(coarse, cells, noise) if second is None else _ranked(coarse, noise, second)
     )
-    hidden = _hidden_variance(coarse[..., 0, :], coarse[..., 1, :])
+    cell_variance = _cell_variance(coarse[..., 0, :], coarse[..., 1, :])
     if second is not None:
-        hidden = _finely_hidden_variance(coarse, cells.shape[-1])
-    spread = _class_variance(cells, noise)
+        cell_variance = _leaf_variance(coarse, cells.shape[-1])
+    class_variance = _class_variance(cells, noise)
     single = np.ndim(value) == 0
     supported = _supported(float(classes[0] + classes[1]), noise) if single else 0
-    chosen = min(supported, MAX_BUCKETS) if buckets is None else buckets
+    bucket_count = min(supported, MAX_BUCKETS) if buckets is None else buckets
     known = single and bool(np.isfinite(value))
-    histogram = Histogram(cells, noise, supported, chosen) if known else None
+    histogram = Histogram(cells, noise, supported, bucket_count) if known else None
     warnings: tuple[str, ...] = ()
     if single:
-        warnings = estimate_warnings(value, classes, math.sqrt(float(spread)))
-        warnings += _own_warnings(float(hidden), float(variance), chosen, supported, protection)
+        warnings = estimate_warnings(value, classes, math.sqrt(float(class_variance)))
+        warnings += _tree_warnings(
+            float(cell_variance), float(variance), bucket_count, supported, protection
+        )
     return ServerResult(
         value=value,
         privacy_error=np.sqrt(variance),
         sampling_error=np.sqrt(cell_sampling_variance(positives, negatives)),
         positives=classes[0],
         negatives=classes[1],
-        positives_error=np.sqrt(spread),
-        approximation_error=np.sqrt(hidden),
+        positives_error=np.sqrt(class_variance),
+        approximation_error=np.sqrt(cell_variance),
         roc=histogram.roc() if histogram is not None else None,
         histogram=histogram,
         protection=protection,
@@ -146,15 +153,15 @@ def result_from_tree(
 def best_depth(cells: Floats, noise: TreeNoise) -> int:
     """The depth at which the area is taken: deeper cells hide less, but multiply more noise.
 
-    The least sum of ``_products`` and of what cells hide (``HIDDEN``); the first-order variance
+    The least sum of ``_products`` and of what cells hide (``CELL_BIAS``); the first-order variance
     grows so slowly with the depth that it is left out. Of several replicates the mean size counts.
     """
     products = _products(noise)
     if not products.any():
         return products.size - 1
     pairs = np.mean(np.prod(cells.sum(axis=-1), axis=-1))
-    hidden = (HIDDEN / 4.0 ** np.arange(products.size)) ** 2
-    return int(np.argmin(products / max(float(pairs), 1.0) ** 2 + hidden))
+    cell_variance = (CELL_BIAS / 4.0 ** np.arange(products.size)) ** 2
+    return int(np.argmin(products / max(float(pairs), 1.0) ** 2 + cell_variance))
 
 
 def _at_depth(cells: Floats, depth: int) -> Floats:
@@ -162,13 +169,13 @@ def _at_depth(cells: Floats, depth: int) -> Floats:
     return cells.reshape(*cells.shape[:-1], 1 << depth, -1).sum(axis=-1)
 
 
-def _hidden_variance(positives: Floats, negatives: Floats) -> Floats:
+def _cell_variance(positives: Floats, negatives: Floats) -> Floats:
     """What cells hide: records' places, crowds, and the curvature of densities."""
     variance = placement_variance(positives, negatives) + crowding_variance(positives, negatives)
     return variance + curvature_error(positives, negatives) ** 2
 
 
-def _finely_hidden_variance(coarse: Floats, leaves: int) -> Floats:
+def _leaf_variance(coarse: Floats, leaves: int) -> Floats:
     """What leaves hide, where records were ranked by them and only crowds are known coarsely.
 
     Records placed at random inside cells of a ``1/r`` of the width matter ``1/r**2`` as much.
@@ -178,7 +185,7 @@ def _finely_hidden_variance(coarse: Floats, leaves: int) -> Floats:
     variance = (
         crowding_variance(positives, negatives) + placement_variance(positives, negatives) / finer
     )
-    return variance + (HIDDEN / leaves**2) ** 2
+    return variance + (CELL_BIAS / leaves**2) ** 2
 
 
 def _area(cells: Floats, leaves: Floats, noise: TreeNoise) -> tuple[Floats, Floats]:
@@ -188,8 +195,8 @@ def _area(cells: Floats, leaves: Floats, noise: TreeNoise) -> tuple[Floats, Floa
     plain, bent = cell_influences(positives, negatives), density_influences(positives, negatives)
     weights = np.nan_to_num(np.concatenate([plain[0] + bent[0], plain[1] + bent[1]], axis=-1))
     finer = np.repeat(weights, leaves.shape[-1] // cells.shape[-1], axis=-1)
-    spread = noise.variance_of(finer, leaves.reshape(finer.shape))
-    variance = spread + _product_variance(cells, noise)
+    class_variance = noise.variance_of(finer, leaves.reshape(finer.shape))
+    variance = class_variance + _product_variance(cells, noise)
     return value, np.where(np.isfinite(value), variance, np.nan)
 
 
@@ -206,16 +213,16 @@ def _correction(positives: Floats, negatives: Floats, noise: TreeNoise) -> Float
 def _ranked(cells: Floats, noise: TreeNoise, second: RankRound) -> tuple[Floats, Floats]:
     """The second round's AUC: both classes' mean ranks less the published area.
 
-    ``a + b - area`` with a and b the mean shares of the other class that positives beat and that
+    ``a + b - area`` with a and b the mean fractions of the other class that positives beat and that
     beat negatives: the errors of the published distributions cancel to first order (docs, section
     4d). What remains is the noise of the sums, and the product of both distributions' errors.
     """
     sizes = np.stack([cells[..., 0, :].sum(axis=-1), cells[..., 1, :].sum(axis=-1)], axis=-1)
     known = np.where(sizes > 0, sizes, np.nan)
     means = second.sums / known / RANK_UNITS + second.ranks.pivot / RANK_UNITS
-    drawn = np.sum(second.variance / (RANK_UNITS * known) ** 2, axis=-1)
+    noise_variance = np.sum(second.variance / (RANK_UNITS * known) ** 2, axis=-1)
     value = means.sum(axis=-1) - second.ranks.area
-    return value, drawn + _product_variance(cells, noise)
+    return value, noise_variance + _product_variance(cells, noise)
 
 
 def _products(noise: TreeNoise) -> Floats:
@@ -245,27 +252,30 @@ def _class_variance(cells: Floats, noise: TreeNoise) -> Floats:
 
 
 def _supported(records: float, noise: TreeNoise) -> int:
-    """How many equi-depth buckets hold ``STRENGTH`` standard deviations of their own errors.
+    """How many equi-depth buckets hold ``MIN_BUCKET_IN_ERRORS`` standard deviations of their error.
 
     A bucket of n records, a subtree of each class, has the noise variance 2v of both and the
-    sampling variance n: ``n = STRENGTH sqrt(2v + n)`` is the least that it may hold.
+    sampling variance n: ``n = MIN_BUCKET_IN_ERRORS sqrt(2v + n)`` is the least that it may hold.
     """
     subtrees = subtree_variances(noise.weighting)[1:]
-    least = (STRENGTH**2 + np.sqrt(STRENGTH**4 + 8 * STRENGTH**2 * subtrees)) / 2
+    least = (
+        MIN_BUCKET_IN_ERRORS**2
+        + np.sqrt(MIN_BUCKET_IN_ERRORS**4 + 8 * MIN_BUCKET_IN_ERRORS**2 * subtrees)
+    ) / 2
     fitting = np.minimum(2.0 ** np.arange(subtrees.size), max(records, 0.0) / least)
     return max(int(fitting.max()), 1)
 
 
-def _own_warnings(
-    hidden: float, variance: float, buckets: int, supported: int, protection: Cost | None
+def _tree_warnings(
+    cell_variance: float, variance: float, buckets: int, supported: int, protection: Cost | None
 ) -> tuple[str, ...]:
     warnings = []
-    if variance > 0 and hidden > variance:
-        warnings.append(CROWDED)
+    if variance > 0 and cell_variance > variance:
+        warnings.append(COARSE_CELLS)
     if buckets > supported:
         warnings.append(
             f"{buckets} buckets are more than these counts support: with {supported} each holds "
-            f"{STRENGTH:g} standard deviations of its own error"
+            f"{MIN_BUCKET_IN_ERRORS:g} standard deviations of its own error"
         )
     if protection is not None:
         warnings.append(
@@ -280,13 +290,13 @@ def _distribution(counts: Floats) -> Floats:
 
     The mean of the smallest rising sequence above the cumulative counts and the largest below.
     """
-    reached = np.cumsum(counts, axis=-1)
-    total = np.where(reached[..., -1:] > 0, reached[..., -1:], 1.0)
-    shares = np.clip(reached / total, 0.0, 1.0)
-    over = np.maximum.accumulate(shares, axis=-1)
-    under = np.flip(np.minimum.accumulate(np.flip(shares, axis=-1), axis=-1), axis=-1)
+    cumulative = np.cumsum(counts, axis=-1)
+    total = np.where(cumulative[..., -1:] > 0, cumulative[..., -1:], 1.0)
+    fractions = np.clip(cumulative / total, 0.0, 1.0)
+    over = np.maximum.accumulate(fractions, axis=-1)
+    under = np.flip(np.minimum.accumulate(np.flip(fractions, axis=-1), axis=-1), axis=-1)
     inner = (over + under)[..., :-1] / 2
-    edge = np.zeros_like(shares[..., :1])
+    edge = np.zeros_like(fractions[..., :1])
     return np.concatenate([edge, inner, edge + 1], axis=-1)
 
 

@@ -14,7 +14,7 @@ from tacit.metrics.rates import reaching
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.privacy.local.unary import unary_variance
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
-from tacit.protocol.forecast import Family, Forecast, accepted, placement
+from tacit.protocol.forecast import Family, Forecast, Planning, accepted, placement
 from tacit.protocol.messages import message_size
 from tacit.protocol.metric import AUC, ECE, Metric
 from tacit.protocol.scenario import Scenario, Shape
@@ -61,22 +61,22 @@ def tree_forecast(
     >>> round(forecast.standard_error, 5)
     0.00057
     """
-    wanted = metric or AUC
+    target_metric = metric or AUC
     height = protocol.tree_height(scenario.clients)
     leaves = np.concatenate(scenario.counts(shape, 1 << height))
     noise = tree_noise(protocol, scenario, height)
     second = _second_round(protocol, leaves, noise) if protocol.second_round else None
     smaller = min(scenario.positives, scenario.negatives)
-    if wanted.name == ECE:
+    if target_metric.name == ECE:
         whole = result_from_tree(leaves, noise, None)
         if whole.histogram is None:
             return Forecast(math.inf)
         error, bias = ece_error(whole.histogram, noise, ece_of(shape, scenario))
         return Forecast(error, bias, smaller, float(whole.positives_error))
-    if wanted != AUC:
+    if target_metric != AUC:
         histogram = Histogram(leaves.reshape(2, -1), noise, 1, 1)
-        exact = precision_of(shape, scenario, wanted.threshold)
-        return _precision_forecast(histogram, wanted.threshold, exact, smaller)
+        exact = precision_of(shape, scenario, target_metric.threshold)
+        return _precision_forecast(histogram, target_metric.threshold, exact, smaller)
     result = result_from_tree(leaves[np.newaxis], noise, None, second=second)
     error, value, counted = (
         float(field[0])
@@ -85,8 +85,8 @@ def tree_forecast(
     cells = leaves.reshape(2, -1)
     depth = height if second is not None else best_depth(cells, noise)
     coarse = cells.reshape(2, 1 << depth, -1).sum(axis=-1)
-    spread = error**2 + placement((coarse[0], coarse[1]), corrected=second is None)
-    return Forecast(math.sqrt(spread), value - shape.auc, smaller, counted)
+    variance = error**2 + placement((coarse[0], coarse[1]), corrected=second is None)
+    return Forecast(math.sqrt(variance), value - shape.auc, smaller, counted)
 
 
 def tree_families(scenario: Scenario, metric: Metric) -> list[Family]:
@@ -161,7 +161,7 @@ def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> Traffic:
         return measured
     height, records = protocol.tree_height(scenario.clients), scenario.own_records
     levels = np.arange(FIRST_CELLS, height + FIRST_CELLS)
-    fractions = np.array(protocol.shares(height), dtype=np.float64) / CHOICE_UNITS
+    fractions = np.array(protocol.level_units(height), dtype=np.float64) / CHOICE_UNITS
     bits = records * float(fractions @ report_bytes(levels))
     return replace(measured, bytes_per_client=round(message_size(levels=records, bits=bits)))
 
@@ -169,7 +169,9 @@ def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> Traffic:
 def tree_noise(protocol: ScoreHistogram, scenario: Scenario, height: int) -> TreeNoise:
     """The errors of the expected tree's observed counts."""
     if protocol.trust == Trust.LOCAL.value:
-        return _local_noise(scenario.records, protocol.epsilon or math.inf, protocol.shares(height))
+        return _local_noise(
+            scenario.records, protocol.epsilon or math.inf, protocol.level_units(height)
+        )
     variances = np.full(height + 2, np.inf)
     for level, scale in protocol.level_scales(height).items():
         variances[level] = float(discrete_laplace_variance(scale)) if scale else 0.0
@@ -181,12 +183,12 @@ def even_division(protocol: ScoreHistogram) -> ScoreHistogram:
     return protocol if protocol.trust == Trust.LOCAL.value else replace(protocol, aim="all")
 
 
-def _local_noise(records: int, epsilon: float, shares: tuple[int, ...]) -> TreeNoise:
+def _local_noise(records: int, epsilon: float, units: tuple[int, ...]) -> TreeNoise:
     """The errors of unary reports, as many on each level as are expected there."""
-    height = len(shares)
+    height = len(units)
     variances, factors = np.full(height + 2, np.inf), np.zeros(height + 2)
     variances[0] = 0.0
-    factors[FIRST_CELLS:] = CHOICE_UNITS / np.array(shares, dtype=np.float64)
+    factors[FIRST_CELLS:] = CHOICE_UNITS / np.array(units, dtype=np.float64)
     variances[FIRST_CELLS:] = factors[FIRST_CELLS:] * records * unary_variance(epsilon)
     return sampled_noise(variances, factors, records, centred=True)
 
@@ -195,8 +197,8 @@ def _second_round(protocol: ScoreHistogram, leaves: Floats, noise: TreeNoise) ->
     """The expected sums of the published ranks, and the variance of their noise."""
     ranks = published_ranks(leaves[np.newaxis], noise)
     weighted = (ranks.values * leaves).reshape(1, 2, -1).sum(axis=-1)
-    spread = float(discrete_laplace_variance(protocol.rank_scale(ranks.pivot)))
-    return RankRound(ranks, weighted, spread)
+    variance = float(discrete_laplace_variance(protocol.rank_scale(ranks.pivot)))
+    return RankRound(ranks, weighted, variance)
 
 
 def precision_of(shape: Shape, scenario: Scenario, threshold: float) -> float:
@@ -207,8 +209,8 @@ def precision_of(shape: Shape, scenario: Scenario, threshold: float) -> float:
     >>> precision_of(Shape(0.8), Scenario(100, 30, 1, 1.0), 0.0)
     0.3
     """
-    positive_share, negative_share = shape.reaching(threshold, scenario.share)
-    called = scenario.positives * positive_share, scenario.negatives * negative_share
+    positive_rate, negative_rate = shape.reaching(threshold, scenario.positive_fraction)
+    called = scenario.positives * positive_rate, scenario.negatives * negative_rate
     return called[0] / max(sum(called), 1e-300)
 
 
@@ -218,14 +220,26 @@ def _precision_forecast(
     """Errors from noise and from records in the cell that the threshold cuts; that cell's bias."""
     precision = histogram.at(threshold)["precision"]
     above = reaching(histogram.edges, np.array([threshold]))[0]
-    won, lost = (float(class_counts @ above) for class_counts in histogram.counts)
+    positives, negatives = (float(class_counts @ above) for class_counts in histogram.counts)
     cut = histogram.counts * above * (1 - above)
-    placed = float(lost**2 * cut[0].sum() + won**2 * cut[1].sum()) / (won + lost) ** 4
+    cut_variance = (
+        float(negatives**2 * cut[0].sum() + positives**2 * cut[1].sum())
+        / (positives + negatives) ** 4
+    )
     positive_weights = np.zeros_like(histogram.counts)
     positive_weights[0] = 1.0
     return Forecast(
-        math.sqrt(precision.privacy_error**2 + placed),
+        math.sqrt(precision.privacy_error**2 + cut_variance),
         precision.value - exact,
         smaller,
         math.sqrt(float(histogram.variance(positive_weights))),
     )
+
+
+PLANNING = Planning(
+    lambda scenario, metric: () if metric.declared else tree_families(scenario, metric),
+    lambda protocol, scenario, shape, metric: (
+        None if metric.declared else tree_forecast(protocol, scenario, shape, metric)
+    ),
+    tree_traffic,
+)

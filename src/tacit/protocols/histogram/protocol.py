@@ -9,10 +9,9 @@ they leave a record. All figures follow from the consistent tree.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from tacit.data.clients import Clients, Ragged
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import consistent_leaves
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, check_budget
-from tacit.privacy.local.unary import OWN_VARIANCE, unary_counts, unary_variance
+from tacit.privacy.local.unary import SET_BIT_VARIANCE, unary_counts, unary_variance
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.distributions import discrete_laplace_variance, shared_laplace_epsilon
 from tacit.protocol.conversation import Conversation, Protocol, Query, Reply, Step, View
@@ -34,31 +33,20 @@ from tacit.protocols.histogram.budget import (
     Aim,
     epsilon_by_level,
     local_height,
-    record_shares,
+    record_units,
 )
 from tacit.protocols.histogram.declared import HistogramDeclarations
-from tacit.protocols.histogram.estimate import (
-    RankRound,
-    published_ranks,
-    result_from_tree,
-)
+from tacit.protocols.histogram.estimate import RankRound, published_ranks, result_from_tree
 from tacit.protocols.histogram.steps import (
     FIRST_CELLS,
     RANK_UNITS,
     level_name,
+    noise_fraction,
     set_bits,
-    share_of_noise,
     summed_ranks,
     summed_trees,
     unary_reports,
 )
-
-if TYPE_CHECKING:
-    from tacit.protocol.forecast import Family, Forecast
-    from tacit.protocol.metric import Metric
-    from tacit.protocol.scenario import Scenario, Shape
-    from tacit.protocol.traffic import Traffic
-
 
 EXACT_SUM, SECURE_SUM = Trust.EXACT_SUM.value, Trust.SECURE_SUM.value
 LOCAL = Trust.LOCAL.value
@@ -104,8 +92,8 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
         first that applies.
     aim : what the division over the levels serves: ``"auc"``, ``"curves"`` (rates at thresholds;
         earlier ``"cdf"``) or ``"all"`` (every level gets the same; earlier ``"even"``).
-    dropouts : the share of clients that may vanish without weakening the guarantee; the others draw
-        more noise for it.
+    dropouts : the fraction of clients that may vanish without weakening the guarantee; the others
+        draw more noise for it.
     second_round : the part of epsilon kept for a second pass, in which the AUC is measured again
         against the published histogram. That pays from about a third on, at the other figures'
         cost.
@@ -147,7 +135,7 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
     )
     dropouts: float = setting(
         default=0.0,
-        help="the share of clients that may vanish, 0 by default",
+        help="the fraction of clients that may vanish, 0 by default",
         when=SECURE_SUM,
         used=_is_distributed,
     )
@@ -159,6 +147,7 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
     )
 
     name = "score-histogram"
+    planning_module = f"{__package__}.forecast"
     title_settings = ("trust", "adjacency")
     setting_order = (
         *("trust", "adjacency", "epsilon", "budget", "aim"),
@@ -211,9 +200,9 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
             return (unary_reports,)
         return (summed_trees, summed_ranks) if self.second_round else (summed_trees,)
 
-    def fewest(self, clients: int) -> int:
+    def min_clients(self, clients: int) -> int:
         """With fewer than the clients that are planned to stay, the noise would not suffice."""
-        return share_of_noise(1, clients, self.dropouts).denominator
+        return noise_fraction(1, clients, self.dropouts).denominator
 
     @property
     def guarantee(self) -> Cost:
@@ -230,10 +219,10 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
         """What the second round costs."""
         return self._cost(self.second_round) if self.second_round else NOTHING
 
-    def _cost(self, share: float) -> Cost:
+    def _cost(self, fraction: float) -> Cost:
         if self.epsilon is None:
             return UNPROTECTED
-        return Cost(self.epsilon * share, adjacency=Adjacency(self.adjacency))
+        return Cost(self.epsilon * fraction, adjacency=Adjacency(self.adjacency))
 
     @property
     def distance(self) -> int:
@@ -248,9 +237,9 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
             return local_height(clients, self._epsilon)
         return HEIGHTS[self.trust]
 
-    def shares(self, height: int) -> tuple[int, ...]:
+    def level_units(self, height: int) -> tuple[int, ...]:
         """In how many of ``CHOICE_UNITS`` cases a record reports on each level of cells."""
-        return record_shares(height, self.aim)
+        return record_units(height, self.aim)
 
     def level_scales(self, height: int) -> dict[int, float]:
         """The levels that are asked for, with the scales of their noise."""
@@ -258,10 +247,10 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
             return {height + 1: 0.0}
         return {level: self.distance / part for level, part in self._level_parts(height).items()}
 
-    def level_noise(self, height: int, share: Fraction) -> dict[int, PolyaShare]:
+    def level_noise(self, height: int, fraction: Fraction) -> dict[int, PolyaShare]:
         """A share of the noise of every level that has any."""
         parts = {} if self.epsilon is None else self._level_parts(height)
-        return {level: PolyaShare(self.distance, part, share) for level, part in parts.items()}
+        return {level: PolyaShare(self.distance, part, fraction) for level, part in parts.items()}
 
     def _level_parts(self, height: int) -> dict[int, float]:
         """The levels that are asked for, with what a record spends on each."""
@@ -269,18 +258,18 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
             return dict.fromkeys(range(FIRST_CELLS, height + FIRST_CELLS), self._epsilon)
         return {level: part for level, part in enumerate(self._parts(height)) if part > 0}
 
-    def rank_noise(self, pivot: int, share: Fraction) -> PolyaShare:
+    def rank_noise(self, pivot: int, fraction: Fraction) -> PolyaShare:
         """A share of the noise on the summed ranks."""
         reach = self.distance * rank_reach(pivot)
-        return PolyaShare(reach, self._epsilon * self.second_round, share)
+        return PolyaShare(reach, self._epsilon * self.second_round, fraction)
 
     def rank_scale(self, pivot: int) -> float:
         """The scale of the noise on the summed ranks."""
         return float(self.rank_noise(pivot, Fraction(1)).scale)
 
-    def noise_share(self, batch: int, asked: int) -> Fraction:
+    def noise_share(self, batch: int, queried: int) -> Fraction:
         """The part of the noise that a batch of clients draws."""
-        return share_of_noise(batch, asked, self.dropouts)
+        return noise_fraction(batch, queried, self.dropouts)
 
     def replicate_size(self, clients: Clients) -> int:
         """Numbers a replicate holds; those of sampled levels run one at a time."""
@@ -292,25 +281,6 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
     def title(self) -> str:
         """The name with trust and adjacency, and whether there is a second round."""
         return f"{super().title}, two rounds" if self.second_round else super().title
-
-    @classmethod
-    def families(cls, scenario: Scenario, metric: Metric) -> Sequence[Family]:
-        """The configurations that a plan tries."""
-        from tacit.protocols.histogram.forecast import tree_families
-
-        return [] if metric.declared else tree_families(scenario, metric)
-
-    def forecast(self, scenario: Scenario, shape: Shape, metric: Metric) -> Forecast | None:
-        """The predicted error, as ``tree_forecast`` has it."""
-        from tacit.protocols.histogram.forecast import tree_forecast
-
-        return None if metric.declared else tree_forecast(self, scenario, shape, metric)
-
-    def traffic(self, scenario: Scenario) -> Traffic:
-        """The bytes and rounds of an evaluation, as ``tree_traffic`` has them."""
-        from tacit.protocols.histogram.forecast import tree_traffic
-
-        return tree_traffic(self, scenario)
 
     def conversation(self, clients: int) -> Conversation:
         """One round: trees up; and a second for summed ranks, if epsilon was kept for it."""
@@ -324,18 +294,18 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
         answered = int(np.asarray(reply["clients"]))
         leaves, noise = self._summed_tree(reply, height, clients, answered)
         if not self.second_round:
-            weakened = self._protection(height, clients, answered)
-            return result_from_tree(leaves, noise, self.buckets, weakened)
+            protection = self._protection(height, clients, answered)
+            return result_from_tree(leaves, noise, self.buckets, protection)
         ranks = published_ranks(leaves, noise)
         shared |= {"ranks": ranks.values, "pivot": ranks.pivot}
         reply = yield Query(summed_ranks, self, broadcast=shared, view=View.SUM)
-        again = int(np.asarray(reply["clients"]))
-        spread = self._inflation(clients, again) * float(
+        second_answered = int(np.asarray(reply["clients"]))
+        rank_variance = self._inflation(clients, second_answered) * float(
             discrete_laplace_variance(self.rank_scale(ranks.pivot))
         )
-        second = RankRound(ranks, np.asarray(reply["sums"], dtype=np.float64), spread)
-        weakened = self._protection(height, clients, answered, (again, ranks.pivot))
-        return result_from_tree(leaves, noise, self.buckets, weakened, second)
+        second = RankRound(ranks, np.asarray(reply["sums"], dtype=np.float64), rank_variance)
+        protection = self._protection(height, clients, answered, (second_answered, ranks.pivot))
+        return result_from_tree(leaves, noise, self.buckets, protection, second)
 
     @property
     def _epsilon(self) -> float:
@@ -349,21 +319,21 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
         return epsilon_by_level(height, budget, self.distance, self.aim, known_total=False)
 
     def _summed_tree(
-        self, reply: Reply, height: int, asked: int, answered: int
+        self, reply: Reply, height: int, queried: int, answered: int
     ) -> tuple[Floats, TreeNoise]:
         """The consistent leaves of the summed trees, and their noise."""
-        scales, inflation = self.level_scales(height), self._inflation(asked, answered)
+        scales, inflation = self.level_scales(height), self._inflation(queried, answered)
         variances = np.full(height + 2, np.inf)
         for level, scale in scales.items():
             variances[level] = inflation * discrete_laplace_variance(scale) if scale else 0.0
-        given = {level: np.asarray(reply[level_name(level)], dtype=np.float64) for level in scales}
+        sums = {level: np.asarray(reply[level_name(level)], dtype=np.float64) for level in scales}
         if self.budget == "split":
-            levels = [given.get(level) for level in range(height + 2)]
+            levels = [sums.get(level) for level in range(height + 2)]
             return consistent_leaves(levels, variances), TreeNoise(variances)
         factors = np.zeros(height + 2)
-        factors[FIRST_CELLS:] = CHOICE_UNITS / np.array(self.shares(height), dtype=np.float64)
+        factors[FIRST_CELLS:] = CHOICE_UNITS / np.array(self.level_units(height), dtype=np.float64)
         variances[FIRST_CELLS:] *= factors[FIRST_CELLS:] ** 2
-        scaled = {level: factors[level] * counts for level, counts in given.items()}
+        scaled = {level: factors[level] * counts for level, counts in sums.items()}
         records = max(float(np.mean([counts.sum(axis=-1) for counts in scaled.values()])), 1.0)
         noise = sampled_noise(variances, factors, records, centred=False)
         levels = [scaled.get(level) for level in range(height + 2)]
@@ -391,28 +361,28 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
         noise = sampled_noise(variances, factors, records, centred=True)
         return consistent_leaves(levels, noise.weighting), noise
 
-    def _inflation(self, asked: int, answered: int) -> float:
+    def _inflation(self, queried: int, answered: int) -> float:
         """The noise that arrived, as a multiple of what the guarantee needs."""
-        return float(self.noise_share(answered, asked)) if self.epsilon is not None else 1.0
+        return float(self.noise_share(answered, queried)) if self.epsilon is not None else 1.0
 
     def _protection(
-        self, height: int, asked: int, answered: int, second: tuple[int, int] | None = None
+        self, height: int, queried: int, answered: int, second: tuple[int, int] | None = None
     ) -> Cost | None:
         """What the noise that arrived supports, where too many clients vanished with theirs.
 
         ``second`` gives the number of clients that answered the second round, and its pivot.
         """
-        again, pivot = second or (answered, 0)
-        if self.epsilon is None or self._inflation(asked, min(answered, again)) >= 1:
+        second_answered, pivot = second or (answered, 0)
+        if self.epsilon is None or self._inflation(queried, min(answered, second_answered)) >= 1:
             return None
-        share = self._inflation(asked, answered)
+        fraction = self._inflation(queried, answered)
         scales = list(self.level_scales(height).values())
         if self.budget == "sample":
             scales = scales[:1]
-        losses = [shared_laplace_epsilon(scale, share) for scale in scales]
+        losses = [shared_laplace_epsilon(scale, fraction) for scale in scales]
         if second is not None:
-            scale, share = self.rank_scale(pivot), self._inflation(asked, again)
-            losses.append(shared_laplace_epsilon(scale, share, rank_reach(pivot)))
+            scale, fraction = self.rank_scale(pivot), self._inflation(queried, second_answered)
+            losses.append(shared_laplace_epsilon(scale, fraction, rank_reach(pivot)))
         return Cost(self.distance * math.fsum(losses), adjacency=Adjacency(self.adjacency))
 
 
@@ -426,7 +396,7 @@ def sampled_noise(variances: Floats, factors: Floats, records: float, centred: b
 
     Consistency weighs a level by its noise and by what sampling adds to an average node.
     """
-    extra = OWN_VARIANCE if centred else 0.0
+    extra = SET_BIT_VARIANCE if centred else 0.0
     nodes = 2.0 ** np.arange(variances.size)
     assumed = variances + factors * (1 + extra) * records / nodes
     return TreeNoise(variances, assumed, factors, extra, centred)

@@ -25,11 +25,11 @@ FIRST_CELLS = 2
 """The first level with cells, after the total and the classes."""
 
 RANK_UNITS = 2**10
-"""Shares of a class are sent as whole multiples of one over this; finer ones would need noise of a
-scale at which exact shares of it are not drawn (``MAX_SHARED_SCALE``)."""
+"""Fractions of a class are sent as whole multiples of one over this; finer ones would need noise of
+a scale at which exact shares of it are not drawn (``MAX_SHARED_SCALE``)."""
 
 
-def places_of(clients: Clients, height: int) -> Integers:
+def leaves_of(clients: Clients, height: int) -> Integers:
     """The leaf of every record, shape (M,): cells of positives first, then those of negatives.
 
     Raises
@@ -77,18 +77,18 @@ def _rank_layout(query: Query) -> Layout:
     return {"sums": (2,), "clients": ()}
 
 
-def _asked_clients(query: Query) -> int:
+def _noise_sharers(query: Query) -> int:
     """Among how many clients a query divides the noise."""
-    asked: int = query.broadcast["clients"]
-    return asked
+    queried: int = query.broadcast["clients"]
+    return queried
 
 
-@step(cost=_tree_cost, sums=_tree_layout, shares=_asked_clients)
+@step(cost=_tree_cost, sums=_tree_layout, shares=_noise_sharers)
 def summed_trees(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Send the tree of both classes' counts, with this batch's share of the noise.
 
     On one level a record counts in one node. Adding or removing it changes one count of each level
-    by one, replacing it two. The shares of all clients that were asked add up to discrete Laplace
+    by one, replacing it two. The noise shares of all queried clients add up to discrete Laplace
     noise of scale ``distance / epsilon_l`` on every count of level l, which costs ``epsilon_l`` by
     the Laplace mechanism on the integers; the levels' parts add up to epsilon. Where records are
     dealt out to levels (``budget="sample"``), each chooses one level, whatever it holds, and counts
@@ -99,9 +99,11 @@ def summed_trees(clients: Clients, query: Query, noise: NoiseSource, state: Clie
     The server learns the noisy sum of the trees, and how many clients answered.
     """
     settings, height = query.protocol, agreed_height(query)
-    leaves = places_of(clients, height)
+    leaves = leaves_of(clients, height)
     sampled = settings.budget == "sample"
-    chosen = noise.draw(Choices(settings.shares(height)), (clients.records,)) if sampled else None
+    chosen = (
+        noise.draw(Choices(settings.level_units(height)), (clients.records,)) if sampled else None
+    )
     share = settings.noise_share(clients.count, query.broadcast["clients"])
     reply: dict[str, Any] = {}
     drawn: dict[int, PolyaShare] = settings.level_noise(height, share)
@@ -114,18 +116,18 @@ def summed_trees(clients: Clients, query: Query, noise: NoiseSource, state: Clie
     return reply | {"clients": np.asarray(clients.count, dtype=np.int64)}
 
 
-@step(cost=_rank_cost, sums=_rank_layout, shares=_asked_clients)
+@step(cost=_rank_cost, sums=_rank_layout, shares=_noise_sharers)
 def summed_ranks(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Send the sums of the other class's published distribution over the own class's records.
 
     ``query.broadcast["ranks"]`` gives every leaf a whole number from ``-pivot`` to
-    ``RANK_UNITS - pivot``: for positives the share of negatives that they beat, for negatives the
-    share of positives that beat them, in units of ``1 / RANK_UNITS`` less the pivot. Other
+    ``RANK_UNITS - pivot``: for positives the fraction of negatives that they beat, for negatives
+    the fraction of positives that beat them, in units of ``1 / RANK_UNITS`` less the pivot. Other
     numbers, and more or fewer than one a leaf, are refused: fractions would pass through whole
-    noise, and two sets would share it. A record changes one of the two sums by at most
-    ``max(pivot, RANK_UNITS - pivot)``, replacing it both sums together by twice that: discrete
-    Laplace noise of that scale over the step's part of epsilon costs that part. Shares of the noise
-    add up over the clients, as in ``summed_trees``.
+    noise, and two sets would share it. A record changes one of the two sums by at most ``max(pivot,
+    RANK_UNITS - pivot)``, replacing it both sums together by twice that: discrete Laplace noise of
+    that scale over the step's part of epsilon costs that part. Shares of the noise add up over the
+    clients, as in ``summed_trees``.
 
     The server learns the two noisy sums over all clients, and how many clients answered.
     """
@@ -133,7 +135,7 @@ def summed_ranks(clients: Clients, query: Query, noise: NoiseSource, state: Clie
     ranks, pivot = query.broadcast["ranks"], query.broadcast["pivot"]
     half = 1 << height
     _check_ranks(ranks, pivot, noise.full_shape((2 * half,)))
-    counts = np.bincount(places_of(clients, height), minlength=2 * half)
+    counts = np.bincount(leaves_of(clients, height), minlength=2 * half)
     weighted = ranks * counts
     sums = np.stack([weighted[..., :half].sum(-1), weighted[..., half:].sum(-1)], axis=-1)
     share = settings.noise_share(clients.count, query.broadcast["clients"])
@@ -166,7 +168,7 @@ def _unary_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
     return guarantee if clients.records else NOTHING
 
 
-@step(cost=_unary_cost, shares=_asked_clients)
+@step(cost=_unary_cost, shares=_noise_sharers)
 def unary_reports(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Send every record's class and cell as unary bits, on one level that it chose at random.
 
@@ -177,8 +179,8 @@ def unary_reports(clients: Clients, query: Query, noise: NoiseSource, state: Cli
     The server learns each record's level and noisy bits.
     """
     settings, height = query.protocol, agreed_height(query)
-    leaves = places_of(clients, height)
-    levels = FIRST_CELLS + noise.draw(Choices(settings.shares(height)), (clients.records,))
+    leaves = leaves_of(clients, height)
+    levels = FIRST_CELLS + noise.draw(Choices(settings.level_units(height)), (clients.records,))
     widths = report_bytes(levels)
     ends = np.cumsum(widths)
     sent = np.zeros(noise.full_shape((int(ends[-1]),)), dtype=np.uint8)
@@ -190,8 +192,8 @@ def unary_reports(clients: Clients, query: Query, noise: NoiseSource, state: Cli
             values = leaves[chunk] >> (height + 1 - level)
             bits = unary_bits(values, 1 << int(level), settings.epsilon, noise)
             packed = np.packbits(bits, axis=-1)
-            places = (ends - widths)[chunk][:, np.newaxis] + np.arange(packed.shape[-1])
-            sent[..., places] = packed
+            positions = (ends - widths)[chunk][:, np.newaxis] + np.arange(packed.shape[-1])
+            sent[..., positions] = packed
     offsets = np.concatenate(([0], ends))[clients.offsets]
     return {
         "levels": Ragged(levels.astype(np.int8), clients.offsets),
@@ -222,13 +224,13 @@ def set_bits(reply: Reply, level: int) -> tuple[Integers, int]:
     bit_counts = np.zeros((*sent.values.shape[:-1], size), dtype=np.int64)
     step_rows = max(1, BITS_AT_ONCE // size)
     for start in range(0, starts.size, step_rows):
-        places = starts[start : start + step_rows, np.newaxis] + np.arange(width)
-        bits = np.unpackbits(sent.values[..., places], axis=-1, count=size)
+        positions = starts[start : start + step_rows, np.newaxis] + np.arange(width)
+        bits = np.unpackbits(sent.values[..., positions], axis=-1, count=size)
         bit_counts += bits.sum(axis=-2, dtype=np.int64)
     return bit_counts, starts.size
 
 
-def share_of_noise(batch: int, asked: int, dropouts: float) -> Fraction:
+def noise_fraction(batch: int, queried: int, dropouts: float) -> Fraction:
     """The part of the noise that a batch draws, so that it suffices when some clients vanish."""
-    needed = max(1, int(np.ceil(asked * (1 - dropouts) - 1e-9)))
+    needed = max(1, int(np.ceil(queried * (1 - dropouts) - 1e-9)))
     return Fraction(batch, needed)

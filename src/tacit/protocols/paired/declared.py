@@ -5,27 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tacit.protocol.audits import AuditCase, LabelAttack, cases_of
-from tacit.protocol.declarations import Declarations
-from tacit.protocol.laws import ErrorCase, LawTraits
-from tacit.protocol.threats import ThreatModel
+from tacit.protocol.audits import AuditCase, cases_of
+from tacit.protocol.laws import LawTraits
 from tacit.protocols.paired.threats import threats_of
+from tacit.protocols.shared.declared import ReportDeclarations
 
 
-class PairedDeclarations(Declarations):
+class PairedDeclarations(ReportDeclarations):
     """Cases, threats and laws of ``PairedUStatistic``."""
 
     trials_divisor = 8
-
-    @property
-    def lone_records(self) -> bool:
-        """Pairs of clients with one record each are the plainest."""
-        return True
-
-    @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
-        """One pair, of two clients."""
-        return AuditCase(cls.name, settings, 2, apart=True, tight=False)
+    audit_records = 2
+    threats = staticmethod(threats_of)
+    law_traits = LawTraits(
+        unordered="the pairs of the matchings are drawn by place",
+        inexact="the matched pairs are not all pairs",
+    )
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
@@ -41,15 +36,6 @@ class PairedDeclarations(Declarations):
             AuditCase(cls.name, {"kernel": "gini"}, records=2, apart=True, tight=False),
         )
 
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
-        """None of its own."""
-        return ()
-
-    @classmethod
-    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
-        """Who sees what under these settings."""
-        return threats_of(settings)
-
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:
         """Every noise, and kernels with classes and without."""
@@ -61,16 +47,3 @@ class PairedDeclarations(Declarations):
             "paired-collision": kind("collision", 1.0, matchings=3),
             "paired-gini": kind("gini", 1.0, matchings=2),
         }
-
-    @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
-        """None: tests of the estimate compare its errors."""
-        return {}
-
-    @property
-    def law_traits(self) -> LawTraits:
-        """Pairs are drawn at random, and few of them are measured."""
-        return LawTraits(
-            unordered="the pairs of the matchings are drawn by place",
-            inexact="the matched pairs are not all pairs",
-        )

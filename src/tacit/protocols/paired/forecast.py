@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.protocol.forecast import Family, Forecast
+from tacit.protocol.forecast import Family, Forecast, Planning
 from tacit.protocol.messages import encode
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocol.traffic import Traffic, measured_rounds, traffic_of_rounds
@@ -107,3 +107,6 @@ def client_sizes(scenario: Scenario) -> tuple[NDArray[np.int64], float]:
     more = scenario.clients / few
     ends = np.rint(np.arange(few + 1) * scenario.records / (few * more)).astype(np.int64)
     return np.diff(ends), more
+
+
+PLANNING = Planning.of_auc(paired_families, paired_forecast, paired_traffic)

@@ -36,7 +36,7 @@ def paired_values(kernel: str, first: Floats, second: Floats) -> Integers:
     first record's counts as the higher: which record of a pair is the first is drawn at random, so
     a tie counts one half in the mean, and single values stay 0 or 1. ``"collision"``: 1 where the
     values are equal. ``"kendall"``: ``sign(x - x') sign(z - z')``, 0 for ties. ``"gini"``:
-    ``|c - c'|`` with c the value times the grid, rounded to the nearest integer by its own holder
+    ``|c - c'|`` with c the value times the grid, rounded to the nearest integer by its client
     (halves to even).
 
     Parameters

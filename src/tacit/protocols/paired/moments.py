@@ -62,7 +62,7 @@ def reference_covariances(kernel: str, mean: Floats, variance: Floats) -> tuple[
 
     One matching's pairs share no record, so they do not tell. ``"kendall"``: values with normal
     copula, ``1/9 - (2/pi asin(rho/2))^2`` with ``rho = sin(pi tau / 2)`` (Esscher 1924), times the
-    root of the share of pairs without a tie for the least. ``"gini"``: a tenth of the variance,
+    root of the fraction of pairs without a tie for the least. ``"gini"``: a tenth of the variance,
     where values are spread evenly, to a third, where they are exponential. ``"collision"``: from 0,
     where all values are equally frequent, to ``U^(3/2) - U^2``, the most that there is.
 
@@ -198,8 +198,8 @@ def exponential_moments(area: Floats) -> tuple[Floats, Floats]:
 def area_shared_covariance(area: Floats, positives: Floats, records: int) -> Floats:
     """The covariance of the AUC's kernel at two pairs that share a record.
 
-    The variance over records of the share of other records that a record wins or loses against:
-    ``F^-`` times the share of the negatives for a positive, and so on.
+    The variance over records of the fraction of other records that a record wins or loses against:
+    ``F^-`` times the fraction of the negatives for a positive, and so on.
 
     Parameters
     ----------

@@ -121,7 +121,7 @@ class PairsProgram(MPCProgram):
         meetings = Meetings.of(_offsets(peers, seats.values.shape[-1]), *_paired(seats))
         pair_noise = settings.pair_noise(float(query.broadcast["epsilon"]))
         terms = Terms(settings.kernel, pair_noise, settings.pairs_a_record, noise)
-        work, me = PairWork(terms, settings.rows(clients)), peers.place
+        work, me = PairWork(terms, settings.rows(clients)), peers.index
         values = np.zeros(meetings.first_client.size, dtype=np.int64)
         for lower, higher in meetings.clients:
             pairs = meetings.between(lower, higher)

@@ -97,7 +97,7 @@ class PairNoise:
 
         Parameters
         ----------
-        crossing : the share of the pairs that are between two clients.
+        crossing : the fraction of the pairs that are between two clients.
         """
         if self.responds:
             return float(self.response.variance)

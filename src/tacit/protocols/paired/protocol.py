@@ -1,7 +1,7 @@
 """PairedUStatistic: means over pairs of records by two-party computation (Bell et al. 2020, section
 5).
 
-The server draws random matchings of all records. The two holders of a pair compute the kernel of
+The server draws random matchings of all records. The two clients of a pair compute the kernel of
 their two records and noise together, so that the noisy value is all that anybody learns. Here that
 computation is an ideal functionality (``View.MPC``); docs, section 4c.
 """
@@ -9,9 +9,8 @@ computation is an ideal functionality (``View.MPC``); docs, section 4c.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +32,6 @@ from tacit.protocol.conversation import (
     View,
     step,
 )
-from tacit.protocol.metric import AUC, Metric
 from tacit.protocol.mpc import MPCProgram
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.paired.class_sizes import counted_positives, noisy_counts
@@ -47,12 +45,6 @@ from tacit.protocols.paired.settings import best_matchings, class_epsilon, kerne
 from tacit.protocols.shared.pair_kernels import KERNELS
 from tacit.protocols.shared.symbols import SymbolSpace, second_values
 from tacit.results.server_result import ServerResult
-
-if TYPE_CHECKING:
-    from tacit.protocol.forecast import Family, Forecast
-    from tacit.protocol.scenario import Scenario, Shape
-    from tacit.protocol.traffic import Traffic
-
 
 AREA, RANGE, SECOND = "auc", "gini", "kendall"
 
@@ -132,7 +124,7 @@ def compute_pairs(clients: Clients, query: Query, noise: NoiseSource, state: Cli
 
 @dataclass(frozen=True)
 class PairedUStatistic(PairedDeclarations, Protocol):
-    """The mean of a kernel over pairs of records, computed by the two holders of each pair.
+    """The mean of a kernel over pairs of records, computed by the two clients of each pair.
 
     Parameters
     ----------
@@ -193,6 +185,7 @@ class PairedUStatistic(PairedDeclarations, Protocol):
     )
 
     name = "paired-ustatistic"
+    planning_module = f"{__package__}.forecast"
     steps = (offer_numbers, count_positives, compute_pairs)
 
     def __post_init__(self) -> None:
@@ -302,29 +295,10 @@ class PairedUStatistic(PairedDeclarations, Protocol):
         if wrong.size:
             raise DataError(
                 f"values must be in [{low:g}, {high:g}], got {clients.scores[wrong[0]]} in "
-                f"{clients.place(int(wrong[0]))}; set the domain by public bounds, never by the "
+                f"{clients.location(int(wrong[0]))}; set the domain by public bounds, never by the "
                 "data's own minimum and maximum"
             )
         return (clients.scores - low) / (high - low)
-
-    @classmethod
-    def families(cls, scenario: Scenario, metric: Metric) -> Sequence[Family]:
-        """The configurations that a plan tries."""
-        from tacit.protocols.paired.forecast import paired_families
-
-        return paired_families(scenario) if metric == AUC else []
-
-    def forecast(self, scenario: Scenario, shape: Shape, metric: Metric) -> Forecast | None:
-        """The predicted error, as ``paired_forecast`` has it."""
-        from tacit.protocols.paired.forecast import paired_forecast
-
-        return paired_forecast(self, scenario, shape) if metric == AUC else None
-
-    def traffic(self, scenario: Scenario) -> Traffic:
-        """The bytes and rounds of an evaluation, as ``paired_traffic`` has them."""
-        from tacit.protocols.paired.forecast import paired_traffic
-
-        return paired_traffic(self, scenario)
 
     def conversation(self, clients: int) -> Conversation:
         """Random numbers up; for the AUC noisy class sizes up; seats down, values of pairs up."""

@@ -19,7 +19,7 @@ Kernels of two values vary by up to a quarter; Gini's on evenly spread values by
 """
 
 PLANNED_SHARE, PLANNED_AREA = 0.25, 0.75
-"""The share of positives and the AUC for which class sizes are paid."""
+"""The fraction of positives and the AUC for which class sizes are paid."""
 
 CLASS_SHARES = np.geomspace(2.0**-8, 0.75, 64)
 """The parts of epsilon that class sizes may get."""

@@ -11,7 +11,7 @@ from tacit.protocols.paired.noise import SHARED
 PAGE = "threat-models/paired-ustatistic.md"
 
 PAIRED = (
-    "The two holders of a pair are trusted not to work together with the server beyond what is "
+    "The two clients of a pair are trusted not to work together with the server beyond what is "
     "said below. Between real parties they compute by cryptography; where a trusted party took its "
     "place, a warning says so."
 )

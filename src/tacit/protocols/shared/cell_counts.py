@@ -24,13 +24,13 @@ def cell_counts(
     check_scores_in_unit_interval(clients)
     cells = thresholds.size
     cell = np.searchsorted(thresholds, clients.scores, side="right") - 1
-    place = cell * clients.count + clients.client_of_record
+    index = cell * clients.count + clients.client_of_record
     shape = (cells, clients.count)
-    records = np.bincount(place, minlength=cells * clients.count).reshape(shape)
+    records = np.bincount(index, minlength=cells * clients.count).reshape(shape)
     if labels.ndim == 1:
-        positives = np.bincount(place[labels == 1], minlength=cells * clients.count)
+        positives = np.bincount(index[labels == 1], minlength=cells * clients.count)
         return positives.reshape(shape).astype(np.int64), records.astype(np.int64)
-    order = np.argsort(place, kind="stable")
+    order = np.argsort(index, kind="stable")
     filled = np.flatnonzero(records.ravel())
     starts = np.concatenate(([0], np.cumsum(records.ravel()[filled])[:-1]))
     replicated = np.zeros((*labels.shape[:-1], cells * clients.count), dtype=np.int64)

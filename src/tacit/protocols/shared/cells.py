@@ -30,12 +30,12 @@ from tacit.results.curve import Curve
 from tacit.results.server_result import ServerResult
 
 BIAS_CAUSES = ("clamping and ordering of noisy counts", "straight lines between thresholds")
-CROWDED = (
+COARSE_CELLS = (
     "what the cells hide outweighs the privacy noise: use more cells, or map the scores by an "
     "agreed public function so that they spread over [0, 1]"
 )
-WEAK = 5.0
-"""Least class total, in its standard errors; below it linearised errors are too small."""
+MIN_CLASS_SIZE_IN_ERRORS = 5.0
+"""Least class size, in its standard errors, at which the linearised errors are large enough."""
 
 
 def independent_variance(positives: Floats, negatives: Floats, noise: CellNoise) -> Floats:
@@ -46,9 +46,9 @@ def independent_variance(positives: Floats, negatives: Floats, noise: CellNoise)
     all pairs of cells count fully.
     """
     by_positive, by_negative = cell_influences(positives, negatives)
-    spread = noise.variance_of(by_positive) + noise.variance_of(by_negative)
+    variance = noise.variance_of(by_positive) + noise.variance_of(by_negative)
     pairs = positives.sum(axis=-1, dtype=np.float64) * negatives.sum(axis=-1, dtype=np.float64)
-    return spread + noise.total**2 / 2 / np.maximum(np.abs(pairs), 1.0) ** 2
+    return variance + noise.total**2 / 2 / np.maximum(np.abs(pairs), 1.0) ** 2
 
 
 def exchange_variance(positives: Floats, negatives: Floats, noise: CellNoise) -> Floats:
@@ -62,8 +62,8 @@ def result_from_cells(
 ) -> ServerResult:
     """The area of noisy cells, with densities that are linear inside a cell.
 
-    The cells hide the place of a record in its cell, the curvature of the densities, and the inside
-    of crowded cells.
+    Three things in cells are unknown: the position of a record in its cell, the curvature of the
+    densities, and the densities inside crowded cells.
 
     Parameters
     ----------
@@ -73,12 +73,14 @@ def result_from_cells(
     noise : the noise in each class's cells.
     """
     value = cell_area(*cells) + density_correction(*cells)
-    hidden = placement_variance(*cells) + curvature_error(*cells) ** 2 + crowding_variance(*cells)
+    cell_variance = (
+        placement_variance(*cells) + curvature_error(*cells) ** 2 + crowding_variance(*cells)
+    )
     classes = cells[0].sum(axis=-1, dtype=np.float64), cells[1].sum(axis=-1, dtype=np.float64)
     single = np.ndim(value) == 0
     warnings = estimate_warnings(value, classes, math.sqrt(noise.total)) if single else ()
-    if single and math.sqrt(hidden) > math.sqrt(variance):
-        warnings += (CROWDED,)
+    if single and math.sqrt(cell_variance) > math.sqrt(variance):
+        warnings += (COARSE_CELLS,)
     return ServerResult(
         value=value,
         privacy_error=np.sqrt(variance),
@@ -86,7 +88,7 @@ def result_from_cells(
         positives=classes[0],
         negatives=classes[1],
         positives_error=math.sqrt(noise.total),
-        approximation_error=np.sqrt(hidden),
+        approximation_error=np.sqrt(cell_variance),
         roc=_curve_of_cells(edges, cells, noise) if single and np.isfinite(value) else None,
         warnings=warnings,
     )
@@ -97,14 +99,14 @@ def result_from_confusion(
 ) -> ServerResult:
     """The area of the paper's noisy confusion counts, summed over clients, shape (..., 4, T)."""
     estimate = estimate_from_confusion(counts, noise, clamp)
-    silent = np.isnan(estimate.value)
-    error = np.where(silent, np.nan, np.sqrt(estimate.privacy_variance))
+    undefined = np.isnan(estimate.value)
+    error = np.where(undefined, np.nan, np.sqrt(estimate.privacy_variance))
     biases = (estimate.clamping_bias, estimate.threshold_bias)
     classes = estimate.positives, estimate.negatives
     single = np.ndim(estimate.value) == 0
     total_error = math.sqrt(2 * noise.variance / edges.size)
     warnings = estimate_warnings(estimate.value, classes, total_error) if single else ()
-    if single and not silent:
+    if single and not undefined:
         warnings += _bias_warnings(biases, float(estimate.value), float(error))
     sampling = np.vectorize(plug_in_variance)(
         np.nan_to_num(estimate.value, nan=0.5), *(np.maximum(total, 1.0) for total in classes)
@@ -112,25 +114,25 @@ def result_from_confusion(
     return ServerResult(
         value=estimate.value,
         privacy_error=error,
-        sampling_error=np.where(silent, np.nan, np.sqrt(sampling)),
+        sampling_error=np.where(undefined, np.nan, np.sqrt(sampling)),
         positives=estimate.positives,
         negatives=estimate.negatives,
         positives_error=total_error,
-        approximation_error=np.where(silent, np.nan, np.sqrt(estimate.approximation_variance)),
-        bias=np.where(silent, np.nan, biases[0] + biases[1]),
-        roc=_curve_of_points(edges, counts, noise) if single and not silent else None,
+        approximation_error=np.where(undefined, np.nan, np.sqrt(estimate.approximation_variance)),
+        bias=np.where(undefined, np.nan, biases[0] + biases[1]),
+        roc=_curve_of_points(edges, counts, noise) if single and not undefined else None,
         warnings=warnings,
     )
 
 
 def _curve_of_cells(edges: Floats, cells: tuple[Floats, Floats], noise: CellNoise) -> Curve:
     """Rates made monotone, which post-processing may; errors are those of the raw rates."""
-    made = []
+    rates = []
     for counts in cells:
         total = max(float(counts.sum()), 1.0)
         rate = counts_from_thresholds(counts) / total
-        made.append((_falling(rate), np.sqrt(noise.rate_variance(rate)) / total))
-    (up, up_error), (across, across_error) = made
+        rates.append((_falling(rate), np.sqrt(noise.rate_variance(rate)) / total))
+    (up, up_error), (across, across_error) = rates
     return Curve(edges, across, up, across_error, up_error)
 
 
@@ -139,11 +141,11 @@ def _curve_of_points(edges: Floats, counts: Floats, noise: CountNoise) -> Curve:
 
     A count's noise has its own variance, and the pooled total's ``2 / T`` of it.
     """
-    made = []
+    rates = []
     for rate, total in zip(pooled_points(counts), reversed(class_totals(counts)), strict=True):
-        spread = noise.variance * (1 + 2 * rate**2 / edges.size)
-        made.append((_falling(rate), np.sqrt(spread) / max(float(total), 1.0)))
-    return Curve(edges, made[0][0], made[1][0], made[0][1], made[1][1])
+        variance = noise.variance * (1 + 2 * rate**2 / edges.size)
+        rates.append((_falling(rate), np.sqrt(variance) / max(float(total), 1.0)))
+    return Curve(edges, rates[0][0], rates[1][0], rates[0][1], rates[1][1])
 
 
 def _falling(rate: Floats) -> Floats:
@@ -163,7 +165,7 @@ def estimate_warnings(
             f"{total_error:.1f}; the predicted error of the AUC is above 0.5",
         )
     warnings = []
-    if smaller < WEAK * total_error:
+    if smaller < MIN_CLASS_SIZE_IN_ERRORS * total_error:
         warnings.append(
             f"the smaller class is estimated at {smaller:.0f} records with a standard error of "
             f"{total_error:.0f}; the errors are linearised and too small here"

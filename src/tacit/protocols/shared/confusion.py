@@ -24,7 +24,7 @@ from tacit.metrics.curves import (
 )
 
 IMITATIONS = 200
-"""Number of imitated noise draws that measure the error of a clamped and ordered curve."""
+"""Number of simulated noise draws that estimate the error of a clamped and ordered curve."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,9 @@ class ConfusionEstimate:
     ----------
     value : the area.
     privacy_variance : the variance that the noise causes.
-    clamping_bias : how much clamping and ordering move the mean; zero without them.
-    threshold_bias : how much straight lines between thresholds move it, as far as that stands out
-        from the noise.
-    approximation_variance : from the unknown places of records between thresholds.
+    clamping_bias : the bias from clamping and ordering; zero without them.
+    threshold_bias : the bias from straight lines between thresholds, shrunk by its noise.
+    approximation_variance : from the unknown positions of records between thresholds.
     """
 
     value: Floats
@@ -88,10 +87,11 @@ class ConfusionEstimate:
 def estimate_from_confusion(counts: Floats, noise: CountNoise, clamp: bool) -> ConfusionEstimate:
     """The trapezoid area of noisy counts summed over clients.
 
-    With ``clamp`` as the paper has it: counts below 0 become 0, each threshold is divided by its
-    own totals, and points are ordered by false-positive rate. Its variance and bias are measured
-    by imitating the noise on a monotone smoothing of the counts. Without it, the class totals are
-    pooled over thresholds and the area is unbiased but for them, with a closed-form variance.
+    With ``clamp`` as in the paper (Sun et al. 2022b): counts below 0 become 0, each threshold is
+    divided by the totals at that threshold, and points are ordered by false-positive rate. Variance
+    and bias are estimated by simulated noise on a monotone smoothing of the counts. Without it, the
+    class totals are pooled over thresholds; apart from these ratios the area is unbiased, with a
+    closed-form variance.
     """
     across, up = clamped_points(counts) if clamp else pooled_points(counts)
     positives, negatives = class_totals(counts)
@@ -102,14 +102,14 @@ def estimate_from_confusion(counts: Floats, noise: CountNoise, clamp: bool) -> C
     else:
         variance, bias = _pooled_variance(counts, noise), np.zeros_like(value)
     cells = -np.diff(counts[..., :2, :-1], axis=-1, append=0.0)
-    correction, doubt = _standing_out(cells, noise)
+    correction, correction_variance = _shrunk_correction(cells, noise)
     placement = placement_variance(cells[..., 0, :], cells[..., 1, :])
     return ConfusionEstimate(
         value=value,
         privacy_variance=variance,
         clamping_bias=bias,
         threshold_bias=-correction,
-        approximation_variance=placement + doubt,
+        approximation_variance=placement + correction_variance,
         positives=positives,
         negatives=negatives,
         false_positive_rate=across,
@@ -140,7 +140,7 @@ def pooled_points(counts: Floats) -> tuple[Floats, Floats]:
 
 
 def _pooled_variance(counts: Floats, noise: CountNoise) -> Floats:
-    """Delta method over every count, each of which also enters its class's pooled total.
+    """Delta method over every count; each also enters the pooled total of its class.
 
     With ``reach`` the area's derivative by a point's rate, a count has the derivative
     ``reach - mean(rate * reach)`` if it is in the numerator and ``-mean(rate * reach)`` if not,
@@ -151,14 +151,14 @@ def _pooled_variance(counts: Floats, noise: CountNoise) -> Floats:
     totals = class_totals(counts)
     steps = counts.shape[-1]
     scaled = [noise.variance / np.maximum(total, 1.0) ** 2 for total in reversed(totals)]
-    spread = steps * scaled[0] * scaled[1] / 2
+    variance = steps * scaled[0] * scaled[1] / 2
     for side in (0, 1):
         others = closed(rate[1 - side])
         reach = (others[..., :-2] - others[..., 2:]) / 2
         pooled = np.sum(rate[side] * reach, axis=-1) / steps
         squares = np.sum((reach - pooled[..., np.newaxis]) ** 2, axis=-1) + steps * pooled**2
-        spread = spread + scaled[side] * np.maximum(squares - steps * scaled[1 - side] / 2, 0.0)
-    return spread
+        variance = variance + scaled[side] * np.maximum(squares - steps * scaled[1 - side] / 2, 0.0)
+    return variance
 
 
 def _imitated_errors(counts: Floats, noise: CountNoise) -> tuple[Floats, Floats]:
@@ -175,36 +175,37 @@ def _imitate(smooth: Floats, draws: Floats) -> tuple[float, float]:
 
 
 def smoothed_counts(counts: Floats) -> Floats:
-    """Counts that noiseless data could have: monotone over thresholds, one total a class.
+    """Counts that are possible without noise: monotone over thresholds, one total a class.
 
-    Of each class both counts are used: ``(TP + P - FN) / 2`` estimates TP with half the noise.
+    Both counts of a class are used: ``(TP + P - FN) / 2`` estimates TP with half the noise.
     """
-    made = []
-    for reached, missed in ((counts[0], counts[3]), (counts[1], counts[2])):
-        total = max(float((reached + missed).mean()), 1.0)
-        middle = (reached + total - missed) / 2
+    levels = []
+    for above, below in ((counts[0], counts[3]), (counts[1], counts[2])):
+        total = max(float((above + below).mean()), 1.0)
+        middle = (above + total - below) / 2
         level = scipy.optimize.isotonic_regression(middle, increasing=False).x
-        made.append((np.clip(level, 0.0, total), total))
-    (true_positive, positives), (false_positive, negatives) = made
+        levels.append((np.clip(level, 0.0, total), total))
+    (true_positive, positives), (false_positive, negatives) = levels
     return np.stack(
         [true_positive, false_positive, negatives - false_positive, positives - true_positive]
     )
 
 
-def _standing_out(cells: Floats, noise: CountNoise) -> tuple[Floats, Floats]:
-    """The density correction shrunk by the share of its square that noise explains, and its error.
+def _shrunk_correction(cells: Floats, noise: CountNoise) -> tuple[Floats, Floats]:
+    """The density correction, shrunk towards 0 by its noise, and its variance.
 
-    With w the remaining share, ``w * correction`` is the posterior mean under a normal prior whose
-    variance is the excess of the square, and ``w (1 - w) correction**2`` the posterior variance;
-    the correction's own error is added as far as it stands out.
+    With w the fraction of its square that noise does not explain, ``w * correction`` is the
+    posterior mean under a normal prior whose variance is the excess of the square, and ``w (1 - w)
+    correction**2`` the posterior variance; the error of the correction, less four times its noise
+    variance, is added.
     """
     positives, negatives = cells[..., 0, :], cells[..., 1, :]
     two = 2 * noise.variance
-    doubt = density_correction_variance(positives, negatives, two, two)
+    correction_variance = density_correction_variance(positives, negatives, two, two)
     correction = np.nan_to_num(density_correction(positives, negatives))
     square = correction**2
-    clear = square > doubt
-    weight = np.where(clear, 1 - doubt / np.where(clear, square, 1.0), 0.0)
+    clear = square > correction_variance
+    weight = np.where(clear, 1 - correction_variance / np.where(clear, square, 1.0), 0.0)
     curved = np.nan_to_num(curvature_error(positives, negatives)) ** 2
-    variance = weight * (1 - weight) * square + np.maximum(curved - 4 * doubt, 0.0)
+    variance = weight * (1 - weight) * square + np.maximum(curved - 4 * correction_variance, 0.0)
     return weight * correction, variance

@@ -1,4 +1,4 @@
-"""Labels flipped by randomised response, once, and kept by the client for later evaluations."""
+"""Labels flipped by randomised response, once, and stored by the client for later evaluations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tacit.protocol.conversation import ClientState, Lasting
 
 @dataclass(frozen=True, eq=False)
 class Flipped(Lasting):
-    """A batch's flipped labels, as its client state keeps them.
+    """A batch's flipped labels, as the client state stores them.
 
     Parameters
     ----------
@@ -41,10 +41,10 @@ def flipped_labels(
 ) -> NDArray[np.int8]:
     """The labels as they were flipped at this epsilon, in the order of the records, shape (..., M).
 
-    The first call flips and keeps them; later calls return the same flips, whatever the scores, so
-    that everything a client computes from them is post-processing of one release. ``answering``
-    says which clients release something now. Records must keep their number and order: a flip
-    belongs to a record by its position. Replicates are independent and keep nothing.
+    The first call flips and stores them; later calls return the same flips, for all scores, so that
+    everything a client computes from them is post-processing of one release. ``answering`` says
+    which clients release something now. The number and order of records must not change: a flip
+    belongs to a record by its position. Replicates are independent, and nothing is stored.
 
     Raises
     ------

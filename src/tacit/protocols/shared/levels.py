@@ -1,9 +1,10 @@
-"""A histogram in one level or two: its budget, its noise, and the reconciling of both levels.
+"""A histogram in one level or two: its budget, its noise, and the consistent estimate.
 
 The AUC weighs a cell by the other class's distribution, which changes slowly from cell to cell. A
-second, coarse histogram of groups of neighbouring cells therefore takes most of the noise out, for
-a part of the budget. With two noisy counts of a group its total is their inverse-variance mean, and
-its cells share the difference equally: the weighted least-squares solution (Hay et al. 2010).
+second, coarse histogram of groups of neighbouring cells therefore removes most of the noise, for a
+part of the budget. With two noisy counts of a group its total is their inverse-variance mean, and
+the difference is divided equally among its cells: the weighted least-squares solution (Hay et al.
+2010).
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 
-GROUP_SHARES = np.linspace(0.3, 0.9, 13)
-"""Shares of epsilon that the groups may get."""
+GROUP_FRACTIONS = np.linspace(0.3, 0.9, 13)
+"""Fractions of epsilon that are compared for the groups."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,14 @@ class CellNoise:
     starts: NDArray[np.int64] | None = None
 
     def reconciled(self, cells: Floats, groups: Floats) -> Floats:
-        """The cells after their groups' counts were taken into account, shape (..., B)."""
+        """The consistent cells, from the cells' and the groups' counts, shape (..., B)."""
         if self.starts is None:
             return cells
         cell_sums = np.add.reduceat(cells, self.starts, axis=-1)
-        spread = self.cells[0] * self._sizes
-        missing = (groups - cell_sums) * (spread / (spread + self.group)) / self._sizes
+        cell_variance = self.cells[0] * self._sizes
+        missing = (
+            (groups - cell_sums) * (cell_variance / (cell_variance + self.group)) / self._sizes
+        )
         return cells + np.repeat(missing, self._sizes, axis=-1)
 
     def variance_of(self, weights: Floats) -> Floats:
@@ -107,8 +110,8 @@ class CellNoise:
         between = (
             (1 - rate) ** 2 * (self.total - below - within) + rate**2 * below + within * mean**2
         )
-        spread = between + self.cells[0] * reached * (size - reached) / size
-        return np.maximum(spread, 0.0)
+        variance = between + self.cells[0] * reached * (size - reached) / size
+        return np.maximum(variance, 0.0)
 
     @property
     def _sizes(self) -> NDArray[np.int64]:
@@ -128,9 +131,13 @@ def best_levels(cells: int, epsilon: float, sensitivity: float) -> Levels:
     equally many records.
     """
     weights = 0.5 - (np.arange(cells) + 0.5) / cells
-    tried = [Levels(cells, 0, epsilon, 0.0)]
+    candidates = [Levels(cells, 0, epsilon, 0.0)]
     for groups in np.unique(np.geomspace(2, max(cells // 2, 2), 12).astype(int)):
         if 2 * groups <= cells:
-            shares = GROUP_SHARES * epsilon
-            tried += [Levels(cells, int(groups), float(epsilon - s), float(s)) for s in shares]
-    return min(tried, key=lambda levels: float(levels.noise(1, sensitivity).variance_of(weights)))
+            group_epsilons = GROUP_FRACTIONS * epsilon
+            candidates += [
+                Levels(cells, int(groups), float(epsilon - s), float(s)) for s in group_epsilons
+            ]
+    return min(
+        candidates, key=lambda levels: float(levels.noise(1, sensitivity).variance_of(weights))
+    )

@@ -24,8 +24,8 @@ from tacit.metrics.pairwise import (
 from tacit.metrics.ranking import auc
 from tacit.protocols.shared.symbols import Column, SymbolSpace, second_values
 
-SYMMETRY = 1e-9
-"""How far f(a, b) and f(b, a) may lie apart, relative to the largest value of the kernel."""
+MAX_ASYMMETRY = 1e-9
+"""Largest difference of f(a, b) and f(b, a), relative to the largest value of the kernel."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class PairKernel:
     Parameters
     ----------
     called : its name in a result.
-    figure : what its mean over all pairs is called.
-    columns : which of a record's values it is about.
-    plain : its mean over pairs of two symbols, with values spread evenly inside bins, shape (k, k).
+    figure : the name of its mean over all pairs.
+    columns : which of a record's values it uses.
+    plain : its mean over pairs of two symbols, with values uniform inside bins, shape (k, k).
     exact : its exact mean over all pairs of records; for ``"auc"`` the AUC.
-    hidden : how far it may vary within a pair of cells, shape (k, k); None for a kernel that needs
-        a finite domain.
+    variation : its range within a pair of cells, shape (k, k); None for a kernel that needs a
+        finite domain.
     """
 
     called: str
@@ -48,7 +48,7 @@ class PairKernel:
     columns: tuple[Column, ...]
     plain: Callable[[SymbolSpace], Floats]
     exact: Callable[[Clients, SymbolSpace], float]
-    hidden: Callable[[SymbolSpace], Floats] | None = None
+    variation: Callable[[SymbolSpace], Floats] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,31 +59,31 @@ class PairTables:
     ----------
     means : shape (k, k): the kernel's mean over pairs of records of two symbols.
     change : shape (k, k): how the means change when bins are halved; None on a finite grid.
-    hidden : shape (k, k): how far the kernel may vary within a pair of cells; None on a grid.
+    variation : shape (k, k): the kernel's range within a pair of cells; None on a grid.
     """
 
     means: Floats
     change: Floats | None = None
-    hidden: Floats | None = None
+    variation: Floats | None = None
 
     @classmethod
     def of(cls, kernel: PairKernel, space: SymbolSpace) -> PairTables:
         """The tables of a kernel over a space of symbols.
 
-        On a finite grid the kernel is known. Inside a bin values are taken as spread evenly, which
-        errs by about the square of the width where densities are smooth, so that halving the width
-        removes three quarters of the error. A third of what the last halving changed is therefore
-        added: this is the variant of the kernel for quantised values (Bell et al. 2020, section 3),
-        with an error of the fourth order of the width.
+        On a finite grid the kernel is known. Inside a bin values are taken as uniform, with an
+        error of about the square of the width where densities are smooth: halving the width removes
+        three quarters of it. A third of the last halving's change is therefore added (Richardson
+        extrapolation). This is the variant of the kernel for quantised values (Bell et al. 2020,
+        section 3), with an error of the fourth order of the width.
         """
         plain = kernel.plain(space)
-        if kernel.hidden is None or not any(space.cut):
+        if kernel.variation is None or not any(space.cut):
             return cls(plain)
         change = plain - merged_table(plain, space.sizes, space.cut)
-        return cls(plain + change / 3, change, kernel.hidden(space))
+        return cls(plain + change / 3, change, kernel.variation(space))
 
 
-def own_kernel(kernel: Any, grid: tuple[float, ...]) -> PairKernel:
+def user_kernel(kernel: Any, grid: tuple[float, ...]) -> PairKernel:
     """A user's kernel on a finite domain: a vectorised function of two arrays, or a matrix.
 
     Raises
@@ -93,7 +93,7 @@ def own_kernel(kernel: Any, grid: tuple[float, ...]) -> PairKernel:
 
     Examples
     --------
-    >>> own_kernel(lambda x, y: (x - y) ** 2, (0.0, 3.0)).figure
+    >>> user_kernel(lambda x, y: (x - y) ** 2, (0.0, 3.0)).figure
     'U-statistic'
     """
     called, values = "matrix", kernel
@@ -115,15 +115,15 @@ def _symmetric(table: Floats, grid: tuple[float, ...]) -> Floats:
         raise ValueError(
             f"the kernel must give shape {shape} for {len(grid)} values, got {table.shape}"
         )
-    wrong = np.argwhere(~np.isfinite(table))
-    if wrong.size:
-        a, b = (int(place) for place in wrong[0])
+    not_finite = np.argwhere(~np.isfinite(table))
+    if not_finite.size:
+        a, b = (int(index) for index in not_finite[0])
         raise ValueError(
             f"the kernel must be finite, got {table[a, b]:g} for ({grid[a]:g}, {grid[b]:g})"
         )
-    apart = np.abs(table - table.T)
-    if np.any(apart > SYMMETRY * np.abs(table).max()):
-        a, b = divmod(int(np.argmax(apart)), len(grid))
+    asymmetry = np.abs(table - table.T)
+    if np.any(asymmetry > MAX_ASYMMETRY * np.abs(table).max()):
+        a, b = divmod(int(np.argmax(asymmetry)), len(grid))
         raise ValueError(
             f"the kernel must be symmetric, got {table[a, b]:g} for ({grid[a]:g}, {grid[b]:g}) "
             f"and {table[b, a]:g} for ({grid[b]:g}, {grid[a]:g})"
@@ -141,25 +141,26 @@ def _gini(space: SymbolSpace) -> Floats:
     return gini_table(axis.middles, axis.width)
 
 
-def _gini_hidden(space: SymbolSpace) -> Floats:
-    """Values of two bins are apart by the distance of the middles, give or take a width."""
+def _gini_variation(space: SymbolSpace) -> Floats:
+    """The distance of two values differs from that of their bins' middles by up to a width."""
     (axis,) = space.axes
     return axis.width * (2 - np.eye(axis.cells))
 
 
-def _kendall_hidden(space: SymbolSpace) -> Floats:
+def _kendall_variation(space: SymbolSpace) -> Floats:
     """A pair within one bin of an axis may be concordant or discordant; a tie on a grid counts 0.
 
     Left out are pairs that a tie on a grid decides, and those in different cells of both axes.
     """
-    apart = [1 - np.eye(cells) for cells in space.sizes]
+    different = [1 - np.eye(cells) for cells in space.sizes]
     undecided = [
-        np.ones_like(table) if cut else table for table, cut in zip(apart, space.cut, strict=True)
+        np.ones_like(table) if cut else table
+        for table, cut in zip(different, space.cut, strict=True)
     ]
-    return np.asarray(2 * (np.kron(*undecided) - np.kron(*apart)), dtype=np.float64)
+    return np.asarray(2 * (np.kron(*undecided) - np.kron(*different)), dtype=np.float64)
 
 
-def _auc_hidden(space: SymbolSpace) -> Floats:
+def _auc_variation(space: SymbolSpace) -> Floats:
     """Within one bin either class may win."""
     same_bin = np.kron(np.ones((2, 2)), np.eye(space.sizes[1]))
     return np.asarray(opposite_classes(space) * same_bin, dtype=np.float64)
@@ -172,7 +173,7 @@ KERNELS = {
         ("values",),
         _gini,
         lambda clients, space: gini_mean_difference(clients.scores),
-        _gini_hidden,
+        _gini_variation,
     ),
     "collision": PairKernel(
         "collision",
@@ -187,7 +188,7 @@ KERNELS = {
         ("values", "second values"),
         lambda space: kendall_table(*space.sizes),
         lambda clients, space: kendall_tau(clients.scores, second_values(clients)),
-        _kendall_hidden,
+        _kendall_variation,
     ),
     "auc": PairKernel(
         "auc",
@@ -195,7 +196,7 @@ KERNELS = {
         ("labels", "values"),
         lambda space: auc_table(space.sizes[1]),
         lambda clients, space: auc(clients.scores, clients.labels),
-        _auc_hidden,
+        _auc_variation,
     ),
 }
 """The kernels that have names."""

@@ -1,8 +1,8 @@
 """Noise for a client's pair (count of positives, residual rank sum), and its variance.
 
 The residual is ``2 * sum((rank - pivot) * label)``, an integer, whose sensitivity to one label is
-``max |2 rank - 2 pivot|``; the count's is 1. A *share* of the privacy budget protects the count and
-the rest the residual.
+``max |2 rank - 2 pivot|``; the count's is 1. A *fraction* of the privacy budget protects the count
+and the rest the residual.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ ROUNDED_SUMS = 2**53
 numbers to which noise is added (``privacy.sampling.noise``)."""
 
 ONE_RECORD: NDArray[np.int64] = np.array(1, dtype=np.int64)
-"""A label's flip moves the count of positives by one."""
+"""Sensitivity of the count of positives to one label."""
 
 PAIR = 2
-"""Numbers that a client releases with noise: the count and the residual."""
+"""Number of values that a client releases with noise: the count and the residual."""
 
 RESPONSE = "randomised-response"
 
@@ -63,10 +63,11 @@ SPELLINGS = {"rr": RESPONSE, "randomized-response": RESPONSE}
 class RankNoise:
     """A mechanism for the pair at a total (epsilon, delta).
 
-    For the pure mechanisms the count costs ``share * epsilon`` and the residual the rest; the sum
-    is epsilon by basic composition, and a client's records meet no other client's. For ``gaussian``
-    the pair is one Gaussian mechanism: with ``mu = 1 / sigma`` of the analytic calibration, the
-    squared ratios of sensitivity to noise add up to ``mu**2``, of which ``share`` is the count's.
+    For the pure mechanisms the count costs ``fraction * epsilon`` and the residual the rest:
+    epsilon by basic composition, and in parallel over clients, which hold different records. For
+    ``gaussian`` the pair is one Gaussian mechanism: with ``mu = 1 / sigma`` of the analytic
+    calibration, the squared ratios of sensitivity to noise add up to ``mu**2``, of which
+    ``fraction`` is the count's.
     """
 
     mechanism: str
@@ -87,7 +88,7 @@ class RankNoise:
 
     @property
     def largest_sum(self) -> int:
-        """What a residual must stay below for the noise to be added to the exact one."""
+        """The bound below which a residual and its noise are added without rounding."""
         return WHOLE_SUMS if self.kind.whole else ROUNDED_SUMS
 
     @property
@@ -97,43 +98,43 @@ class RankNoise:
             return self.drawn(1, 1.0).cost(Adjacency.LABEL)
         return Cost(self.epsilon, adjacency=Adjacency.LABEL)
 
-    def drawn(self, sensitivity: Numbers | int, part: ArrayLike) -> SumMechanism:
-        """The mechanism of one number of the pair, at its part of the budget.
+    def drawn(self, sensitivity: Numbers | int, fraction: ArrayLike) -> SumMechanism:
+        """The mechanism of one number of the pair, at its fraction of the budget.
 
-        Under randomised response, a client that is still asked for sums adds Laplace noise.
+        Under randomised response, a client that answers with sums adds Laplace noise.
         """
         kind = SUM_MECHANISMS.get(self.mechanism, Laplace)
         if issubclass(kind, Gaussian):
-            return Gaussian(sensitivity, self.epsilon, self.delta, PAIR, part)
-        return kind(sensitivity, np.asarray(part) * self.epsilon)
+            return Gaussian(sensitivity, self.epsilon, self.delta, PAIR, fraction)
+        return kind(sensitivity, np.asarray(fraction) * self.epsilon)
 
     def noisy_count(
-        self, noise: NoiseSource, count: Numbers, share: ArrayLike, shape: tuple[int, ...]
+        self, noise: NoiseSource, count: Numbers, fraction: ArrayLike, shape: tuple[int, ...]
     ) -> Numbers:
         """The count plus its noise."""
-        return count + noise.draw(self.drawn(ONE_RECORD, share), shape)
+        return count + noise.draw(self.drawn(ONE_RECORD, fraction), shape)
 
     def noisy_residual(
         self,
         noise: NoiseSource,
         residual: Numbers,
         sensitivity: Numbers,
-        share: ArrayLike,
+        fraction: ArrayLike,
         shape: tuple[int, ...],
     ) -> Numbers:
         """The residual plus its noise; exact where its sensitivity is zero, as it is then zero."""
-        return residual + noise.draw(self.drawn(sensitivity, 1.0 - np.asarray(share)), shape)
+        return residual + noise.draw(self.drawn(sensitivity, 1.0 - np.asarray(fraction)), shape)
 
-    def count_variance(self, share: ArrayLike) -> Floats:
+    def count_variance(self, fraction: ArrayLike) -> Floats:
         """The variance of the count's noise."""
-        return self.drawn(ONE_RECORD, np.asarray(share, dtype=np.float64)).variance
+        return self.drawn(ONE_RECORD, np.asarray(fraction, dtype=np.float64)).variance
 
-    def residual_variance(self, sensitivity: Numbers, share: ArrayLike) -> Floats:
+    def residual_variance(self, sensitivity: Numbers, fraction: ArrayLike) -> Floats:
         """The variance of the residual's noise, in squared doubled ranks."""
-        rest = 1.0 - np.asarray(share, dtype=np.float64)
+        rest = 1.0 - np.asarray(fraction, dtype=np.float64)
         variance = self.drawn(np.maximum(sensitivity, 1), rest).variance
         return np.where(sensitivity > 0, variance, 0.0)
 
-    def unit_variance(self, share: ArrayLike) -> Floats:
+    def unit_variance(self, fraction: ArrayLike) -> Floats:
         """The variance of the residual's noise for a large sensitivity, divided by its square."""
-        return self.drawn(ONE_RECORD, 1.0 - np.asarray(share, dtype=np.float64)).unit_variance
+        return self.drawn(ONE_RECORD, 1.0 - np.asarray(fraction, dtype=np.float64)).unit_variance

@@ -35,8 +35,8 @@ def guesses_from_ascending_scores(
     yield _guesses("scores beside their records", False, scores, labels)
     for size, text in CLIENT_SIZES:
         clients = Clients.from_arrays(scores, labels, np.arange(scores.size) // size)
-        seen = received_scores(protocol, clients, NoNoise())
-        yield _guesses(f"ascending scores of clients of {text}", size > 1, seen, labels)
+        received = received_scores(protocol, clients, NoNoise())
+        yield _guesses(f"ascending scores of clients of {text}", size > 1, received, labels)
 
 
 def guesses_from_plain_scores(
@@ -50,11 +50,11 @@ def guesses_from_plain_scores(
     yield _guesses("scores beside their records", False, scores, labels)
 
 
-def _guesses(release: str, protected: bool, seen: Floats, labels: NDArray[np.int8]) -> Guesses:
+def _guesses(release: str, protected: bool, received: Floats, labels: NDArray[np.int8]) -> Guesses:
     """Right guesses of the highest-scored hundredth (Sun et al. 2022a, Table 8; Sun et al. 2022b,
     Table 2)."""
     size = labels.size // 100
-    hits = int(top_hits(seen, labels, np.array([size]))[0])
+    hits = int(top_hits(received, labels, np.array([size]))[0])
     return Guesses("labels, from scores", release, protected, hits, size, float(labels.mean()))
 
 
@@ -73,5 +73,5 @@ def guesses_from_noisy_scores(
     """Call the highest-scored hundredth positive, from scores with noise."""
     scores, labels = synthetic_records(sizes.records, seed, POSITIVE_FRACTION)
     yield _guesses("scores beside their records", False, scores, labels)
-    seen = received_scores(protocol, Clients.from_arrays(scores, labels), SimulatedNoise(seed))
-    yield _guesses("scores with noise", True, seen, labels)
+    received = received_scores(protocol, Clients.from_arrays(scores, labels), SimulatedNoise(seed))
+    yield _guesses("scores with noise", True, received, labels)

@@ -26,7 +26,7 @@ class Axis:
 
     Parameters
     ----------
-    column : which of a record's values lies on it.
+    column : which of a record's values it is for.
     grid : ascending values, shape (cells,); empty for a range.
     low, high : the ends of a range, both included.
     bins : the number of equal bins of a range.
@@ -45,7 +45,7 @@ class Axis:
 
     @property
     def cells(self) -> int:
-        """The number of places on the axis."""
+        """The number of cells on the axis."""
         return len(self.grid) or self.bins
 
     @property
@@ -73,7 +73,7 @@ class Axis:
             return np.array(self.grid)
         return self.low + self.width * (np.arange(self.bins, dtype=np.float64) + 0.5)
 
-    def places(self, clients: Clients) -> Integers:
+    def cells_of(self, clients: Clients) -> Integers:
         """The cell of every record, shape (M,).
 
         Raises
@@ -88,8 +88,8 @@ class Axis:
             self._check(clients, values, grid[cells] == values)
             return cells.astype(np.int64)
         self._check(clients, values, (values >= self.low) & (values <= self.high))
-        shares = (values - self.low) / (self.high - self.low)
-        return np.minimum((shares * self.bins).astype(np.int64), self.bins - 1)
+        positions = (values - self.low) / (self.high - self.low)
+        return np.minimum((positions * self.bins).astype(np.int64), self.bins - 1)
 
     def _data(self, clients: Clients) -> NDArray[Any]:
         if self.column == "labels":
@@ -97,15 +97,15 @@ class Axis:
         return clients.scores if self.column == "values" else second_values(clients)
 
     def _check(self, clients: Clients, values: NDArray[Any], inside: NDArray[np.bool_]) -> None:
-        wrong = np.flatnonzero(~inside)
-        if wrong.size:
+        outside = np.flatnonzero(~inside)
+        if outside.size:
             domain = f"in [{self.low:g}, {self.high:g}]"
             if self.grid:
                 domain = f"one of the {len(self.grid)} public values {_listed(self.grid)}"
             raise DataError(
-                f"{self.column} must be {domain}, got {values[wrong[0]]} in "
-                f"{clients.place(int(wrong[0]))}; set the domain by public bounds, never by the "
-                "data's own minimum and maximum"
+                f"{self.column} must be {domain}, got {values[outside[0]]} in "
+                f"{clients.location(int(outside[0]))}; set the domain by public bounds, never by "
+                "the data's own minimum and maximum"
             )
 
 
@@ -147,8 +147,8 @@ class SymbolSpace:
         ------
         DataError : naming client, row and value, for a value outside the public domain.
         """
-        places = tuple(axis.places(clients) for axis in self.axes)
-        return np.ravel_multi_index(places, self.sizes).astype(np.int64)
+        cells = tuple(axis.cells_of(clients) for axis in self.axes)
+        return np.ravel_multi_index(cells, self.sizes).astype(np.int64)
 
 
 def second_values(clients: Clients) -> Floats:
@@ -167,5 +167,5 @@ def second_values(clients: Clients) -> Floats:
 
 
 def _listed(grid: tuple[float, ...]) -> str:
-    shown = [f"{value:g}" for value in grid]
-    return ", ".join(shown if len(shown) <= 8 else [*shown[:4], "...", shown[-1]])
+    texts = [f"{value:g}" for value in grid]
+    return ", ".join(texts if len(texts) <= 8 else [*texts[:4], "...", texts[-1]])

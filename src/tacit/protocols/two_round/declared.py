@@ -7,10 +7,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tacit.data.clients import Clients
-from tacit.protocol.audits import AuditCase, LabelAttack, cases_of
-from tacit.protocol.declarations import Declarations
-from tacit.protocol.laws import ErrorCase, LawTraits
-from tacit.protocol.threats import ThreatModel
+from tacit.protocol.audits import AuditCase, cases_of
+from tacit.protocol.laws import LawTraits
+from tacit.protocols.shared.declared import NO_REPORTS, ReportDeclarations
 from tacit.protocols.two_round.threats import threats_of
 
 if TYPE_CHECKING:
@@ -20,46 +19,30 @@ RECORDS = 8
 """Records of an audit, so that some speak in each round."""
 
 
-class TwoRoundDeclarations(Declarations):
+class TwoRoundDeclarations(ReportDeclarations):
     """Cases, attacks, threats and laws of ``TwoRoundAUC``."""
 
     draws_by_step = MappingProxyType({"report_influences": 4_000})
     trials_divisor = 8
-
-    @property
-    def lone_records(self) -> bool:
-        """Every record reports by itself."""
-        return True
-
-    @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
-        """Clients of one record."""
-        return AuditCase(cls.name, settings, RECORDS, apart=True, tight=False)
+    audit_records = RECORDS
+    threats = staticmethod(threats_of)
+    law_traits = LawTraits(inexact="reports are debiased all the same", unmeasured_loss=NO_REPORTS)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
         """Private and public labels."""
         return cases_of(cls.name, {}, {"labels": "public"}, records=RECORDS, apart=True)
 
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
-        """None of its own."""
-        return ()
-
     def renew_state(self, clients: Clients, state: ClientState) -> None:
         """Keep the turns that were drawn, without a look at the records.
 
         A client answers only for the records that drew the turns of its note.
         """
-        from tacit.protocols.two_round.protocol import NOTE, Turns
+        from tacit.protocols.two_round.protocol import TURNS_NOTE, Turns
 
-        note: Turns | None = state.recall(NOTE)
+        note: Turns | None = state.recall(TURNS_NOTE)
         if note is not None:
-            state.keep(NOTE, Turns.of(clients, note.drawn, note.rounds, note.first))
-
-    @classmethod
-    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
-        """Who sees what under these settings."""
-        return threats_of(settings)
+            state.keep(TURNS_NOTE, Turns.of(clients, note.drawn, note.rounds, note.first))
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:
@@ -69,16 +52,3 @@ class TwoRoundDeclarations(Declarations):
             "local-two-round": kind(1.0),
             "local-two-round-private": kind(1.0, labels="private"),
         }
-
-    @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
-        """None: tests of the estimate compare its errors."""
-        return {}
-
-    @property
-    def law_traits(self) -> LawTraits:
-        """Without randomness there are no reports."""
-        return LawTraits(
-            inexact="reports are debiased all the same",
-            unmeasured_loss="without randomness these are no reports; tests enumerate their odds",
-        )

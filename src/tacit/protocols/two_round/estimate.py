@@ -1,4 +1,4 @@
-"""What ``TwoRoundAUC`` concludes: the estimate, how wrong it may be, and warnings."""
+"""What ``TwoRoundAUC`` concludes: the estimate, its errors, and warnings."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.metrics.ranking import plug_in_variance
-from tacit.protocols.two_round.first_round import CELLS, Opening, ScoreModel, area_of
+from tacit.protocols.two_round.first_round import CELLS, FirstRound, ScoreModel, area_of
 from tacit.protocols.two_round.second_round import Influence
 from tacit.results.server_result import ServerResult
 
-SILENT = 0.5
+MAX_ERROR_WITH_AUC = 0.5
 """Largest predicted error at which an AUC is given."""
 
-ABSENT = 2.0
-"""Least class size, in standard errors, at which an AUC is given."""
+MIN_CLASS_SIZE_FOR_AUC = 2.0
+"""Least class size, in its standard errors, at which an AUC is given."""
 
-WEAK = 7.0
-"""Least class size, in standard errors, for which the errors are not too small."""
+MIN_CLASS_SIZE_IN_ERRORS = 7.0
+"""Least class size, in its standard errors, at which the stated errors are large enough."""
 
 MERGED = 4
-"""Number of cells that are merged to estimate what cells hide."""
+"""Number of cells that are merged to estimate the bias of cells."""
 
 CROWDED_CELL = 4.0
-"""A cell is crowded when it has more than this many times the pairs of either neighbour ..."""
+"""Ratio of a crowded cell's pairs to those of its neighbours, at least; and ..."""
 
-CROWDED_SHARE = 0.01
-"""... and more than this share of all pairs."""
+CROWDED_FRACTION = 0.01
+"""... fraction of all pairs in a crowded cell, at least."""
 
 
 @dataclass(frozen=True)
@@ -39,67 +39,74 @@ class Result:
     Parameters
     ----------
     value : the AUC.
-    closing_error : the standard error from the second round: its noise, and which records reported.
-    opening_error : the root mean square second-order error from the first round.
-    hidden_error : the error from scores that lie unevenly within a cell.
-    positive_share, positive_share_error : of all records; the error is 0 where labels are public.
+    second_round_error : the standard error from the second round's noise and its sample of records.
+    first_round_error : the root mean square second-order error from the first round.
+    cell_bias : the error from scores that lie unevenly within a cell.
+    positive_fraction : the fraction of the positives among all records.
+    positive_fraction_error : its standard error; 0 where labels are public.
     """
 
     value: float
-    closing_error: float
-    opening_error: float
-    hidden_error: float
-    positive_share: float
-    positive_share_error: float
+    second_round_error: float
+    first_round_error: float
+    cell_bias: float
+    positive_fraction: float
+    positive_fraction_error: float
 
     @classmethod
-    def of(cls, opening: Opening, plan: Influence, opened: Integers, closed: Integers) -> Result:
+    def of(
+        cls,
+        first_round: FirstRound,
+        plan: Influence,
+        first_counts: Integers,
+        second_counts: Integers,
+    ) -> Result:
         """The result of the counts of both rounds' reports, shapes (C, outputs)."""
         model = plan.model
-        concluded = plan.conclude(closed[:, : plan.report.window.outputs])
-        trials = opening.trials(model, opened)
+        concluded = plan.conclude(second_counts[:, : plan.report.window.outputs])
+        trials = first_round.trials(model, first_counts)
         alone = math.isnan(concluded.variance)
-        wrong = trials.area - model.area if alone else _second_order(trials, model, opening)
-        shares = trials.positive_share - model.positive_share
+        errors = trials.area - model.area if alone else _second_order(trials, model, first_round)
+        fraction_errors = trials.positive_fraction - model.positive_fraction
         return cls(
             concluded.value,
             0.0 if alone else math.sqrt(concluded.variance),
-            _root_mean_square(wrong),
-            hidden_error(model),
-            float(model.positive_share),
-            _root_mean_square(shares),
+            _root_mean_square(errors),
+            cell_bias(model),
+            float(model.positive_fraction),
+            _root_mean_square(fraction_errors),
         )
 
     @property
     def privacy_error(self) -> float:
         """The standard error about the data's AUC."""
-        return math.hypot(self.closing_error, self.opening_error)
+        return math.hypot(self.second_round_error, self.first_round_error)
 
     @property
-    def rarer_share(self) -> float:
-        """The share of the smaller class."""
-        return min(self.positive_share, 1 - self.positive_share)
+    def rarer_fraction(self) -> float:
+        """The fraction of the smaller class."""
+        return min(self.positive_fraction, 1 - self.positive_fraction)
 
     @property
-    def silent(self) -> bool:
-        """Whether nothing can be said about the AUC."""
-        absent = self.rarer_share < ABSENT * self.positive_share_error
-        return absent or self.privacy_error > SILENT
+    def withheld(self) -> bool:
+        """Whether the errors are too large for an AUC to be given."""
+        too_small = self.rarer_fraction < MIN_CLASS_SIZE_FOR_AUC * self.positive_fraction_error
+        return too_small or self.privacy_error > MAX_ERROR_WITH_AUC
 
 
-def hidden_error(model: ScoreModel) -> float:
-    """How wrong the AUC may be as scores are not spread evenly within their cells.
+def cell_bias(model: ScoreModel) -> float:
+    """The error of the AUC because scores are not uniform within their cells.
 
-    Spreading the model's own scores evenly over four cells each shows an error of the estimate. A
-    tenth of it stands for that of single cells: for smooth densities with an error above 0.0001 the
-    ratio of the two was 14 to 80. In a crowded cell, with more than ``CROWDED_SHARE`` of all pairs
-    and ``CROWDED_CELL`` times those of either neighbour, the share of pairs that the positives win
-    is taken as uniform on [0, 1], of variance 1/12.
+    The model's scores are made uniform over groups of four cells; the AUC's change is a bias. A
+    tenth of it is taken as the bias of single cells: for smooth densities with an error above
+    0.0001 the ratio of the two was 14 to 80. In a crowded cell, with more than
+    ``CROWDED_FRACTION`` of all pairs and ``CROWDED_CELL`` times those of either neighbour, the
+    fraction of pairs that the positives win is taken as uniform on [0, 1], of variance 1/12.
     """
     merged = [np.repeat(cells.reshape(-1, MERGED).mean(axis=-1), MERGED) for cells in _cells(model)]
     coarse = area_of(*(wide - cells for wide, cells in zip(merged, _cells(model), strict=True)))
     pairs = np.pad(model.positives * model.negatives, 1)
-    usual = np.maximum(CROWDED_CELL * np.maximum(pairs[:-2], pairs[2:]), CROWDED_SHARE)
+    usual = np.maximum(CROWDED_CELL * np.maximum(pairs[:-2], pairs[2:]), CROWDED_FRACTION)
     crowded = pairs[1:-1][pairs[1:-1] > usual]
     return math.hypot(float(coarse) / 10, math.sqrt(np.sum(crowded**2) / 12))
 
@@ -113,8 +120,8 @@ def result_of(result: Result, records: int) -> ServerResult:
         sampling_error=replicates.sampling_error[0],
         positives=replicates.positives[0],
         negatives=replicates.negatives[0],
-        positives_error=records * result.positive_share_error,
-        approximation_error=result.hidden_error,
+        positives_error=records * result.positive_fraction_error,
+        approximation_error=result.cell_bias,
         warnings=_warnings(result, records),
     )
 
@@ -125,8 +132,8 @@ def several_result(results: list[Result], records: int) -> ServerResult:
     def each(name: str) -> Floats:
         return np.array([getattr(result, name) for result in results], dtype=np.float64)
 
-    error, positives = each("privacy_error"), records * each("positive_share")
-    value = np.where(each("silent"), np.nan, each("value"))
+    error, positives = each("privacy_error"), records * each("positive_fraction")
+    value = np.where(each("withheld"), np.nan, each("value"))
     sampling = np.vectorize(plug_in_variance)(
         np.clip(each("value"), 0.0, 1.0), positives, records - positives
     )
@@ -136,27 +143,30 @@ def several_result(results: list[Result], records: int) -> ServerResult:
         sampling_error=np.where(np.isnan(value), np.nan, np.sqrt(sampling)),
         positives=positives,
         negatives=records - positives,
-        positives_error=records * each("positive_share_error"),
-        approximation_error=each("hidden_error"),
+        positives_error=records * each("positive_fraction_error"),
+        approximation_error=each("cell_bias"),
     )
 
 
-def _second_order(trials: ScoreModel, truth: ScoreModel, opening: Opening) -> Floats:
+def _second_order(trials: ScoreModel, truth: ScoreModel, first_round: FirstRound) -> Floats:
     """The error that each trial's model leaves in an otherwise exact second round.
 
     Public labels: ``- integral of (F^- - G^-) d(F^+ - G^+)``. Private labels: ``A + (p / q) (a - A)
-    + ((1 - p) / (1 - q)) (b - A)`` less the true area, p the true and q the trial's share of
+    + ((1 - p) / (1 - q)) (b - A)`` less the true area, p the true and q the trial's fraction of
     positives, a and b the true mean numbers of the two classes.
     """
-    if not opening.private_labels:
+    if not first_round.private_labels:
         return -area_of(trials.positives - truth.positives, trials.negatives - truth.negatives)
     area = trials.area
-    true_share, trial_share = truth.positive_share, trials.positive_share
-    up = true_share / trial_share * (area_of(truth.positives, trials.negatives) - area)
-    down = (
-        (1 - true_share) / (1 - trial_share) * (area_of(trials.positives, truth.negatives) - area)
+    true_fraction, trial_fraction = truth.positive_fraction, trials.positive_fraction
+    by_positives = area_of(truth.positives, trials.negatives) - area
+    by_negatives = area_of(trials.positives, truth.negatives) - area
+    return (
+        area
+        + true_fraction / trial_fraction * by_positives
+        + (1 - true_fraction) / (1 - trial_fraction) * by_negatives
+        - truth.area
     )
-    return area + up + down - truth.area
 
 
 def _cells(model: ScoreModel) -> tuple[Floats, Floats]:
@@ -168,25 +178,25 @@ def _root_mean_square(errors: Floats) -> float:
 
 
 def _warnings(result: Result, records: int) -> tuple[str, ...]:
-    error, wrong = result.privacy_error, records * result.positive_share_error
+    error, class_error = result.privacy_error, records * result.positive_fraction_error
     smaller = (
-        f"the smaller class is estimated at {records * result.rarer_share:.0f} records with a "
-        f"standard error of {wrong:.0f}"
+        f"the smaller class is estimated at {records * result.rarer_fraction:.0f} records with a "
+        f"standard error of {class_error:.0f}"
     )
-    if result.silent:
+    if result.withheld:
         return (
             "not enough signal at this epsilon for this number of records: "
             f"the predicted error of the AUC is {error:.2g}"
-            + (f", and {smaller}" if wrong else ""),
+            + (f", and {smaller}" if class_error else ""),
         )
     warnings = []
-    if records * result.rarer_share < WEAK * wrong:
+    if records * result.rarer_fraction < MIN_CLASS_SIZE_IN_ERRORS * class_error:
         warnings.append(f"{smaller}; the errors may be too small here")
-    if result.closing_error == 0:
+    if result.second_round_error == 0:
         warnings.append("a class had no record left for the second round; the first stands alone")
-    elif result.opening_error > result.closing_error:
+    elif result.first_round_error > result.second_round_error:
         warnings.append("the first round's error outweighs the second's: there are too few records")
-    if result.hidden_error > error:
+    if result.cell_bias > error:
         warnings.append(
             f"scores crowd into few of the {CELLS} cells: map them by an agreed public function "
             "so that they spread over [0, 1]"

@@ -1,12 +1,12 @@
 """The first round of ``TwoRoundAUC``: some records report their cell through a sliding window.
 
-The range [0, 1] is cut into equal cells. A record's place is its cell where labels are public.
-Where labels are private, its place is its class and cell together; the cells of the positives come
-after those of the negatives. The record reports its place through a sliding window, which keeps
-nearby cells together. That suits this round: it serves to estimate two distribution functions,
-which depend on nearby cells together and not on single cells. The server estimates the cells'
-shares by expectation and maximisation, stopped early (as Li et al. 2020 do for reports through a
-window). The shares are positive and sum to 1, so the distribution functions rise from 0 to 1.
+The range [0, 1] is cut into equal cells. A record's input is its cell where labels are public.
+Where labels are private, its input is its class and cell together; the cells of the positives come
+after those of the negatives. The record reports its input through a sliding window, which keeps
+nearby cells together. That suits this round: it estimates two distribution functions, which depend
+on nearby cells together and not on single cells. The server estimates the masses of the cells by
+expectation and maximisation, stopped early (as Li et al. 2020 do for reports through a window). The
+masses are positive and sum to 1, so the distribution functions rise from 0 to 1.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.privacy.local.bounded import SlidingWindow, Spread, tailored_report
+from tacit.privacy.local.bounded import PointMasses, SlidingWindow, tailored_report
 
 CELLS = 64
 """Number of cells of a class. More cost little accuracy: the window keeps neighbours together."""
 
-PLACES = 256
+SLOTS = 256
 """Number of slots; records in the first slots report in the first round."""
 
 MIN_GAIN = 0.1
@@ -33,10 +33,10 @@ MIN_GAIN = 0.1
 MAX_ITERATIONS = 2000
 
 MAX_STEP = 1.0
-"""Largest log-change of a share in one accelerated iteration."""
+"""Largest log-change of a mass in one accelerated iteration."""
 
-PACE = 1 / 3
-"""Speed of the iterations, as a fraction of the fastest that converges from equal shares."""
+ACCELERATION_FRACTION = 1 / 3
+"""Acceleration of the iterations, as a fraction of the largest that converges from equal masses."""
 
 TRIALS = 8
 """Number of simulated first rounds, from which the server estimates the error of the real one."""
@@ -50,15 +50,15 @@ Measured, it was 4 to 20 for smooth densities and epsilon from 1 to 5.
 
 @dataclass(frozen=True, eq=False)
 class ScoreModel:
-    """Both classes' scores as shares of the cells; between edges they are spread evenly.
+    """Both classes' scores as masses of the cells; within a cell scores are uniform.
 
     Parameters
     ----------
-    positive_share : the share of the positives among all records, shape (...).
-    negatives, positives : the shares of the cells within each class, shape (..., B).
+    positive_fraction : the fraction of the positives among all records, shape (...).
+    negatives, positives : the masses of the cells within each class, shape (..., B).
     """
 
-    positive_share: Floats
+    positive_fraction: Floats
     negatives: Floats
     positives: Floats
 
@@ -67,7 +67,7 @@ class ScoreModel:
         """The AUC of two records drawn from the model."""
         return area_of(self.positives, self.negatives)
 
-    def reached(self) -> tuple[Floats, Floats]:
+    def distribution_functions(self) -> tuple[Floats, Floats]:
         """The distribution functions of negatives and positives at the edges, shape (..., B+1)."""
         return _from_zero(self.negatives), _from_zero(self.positives)
 
@@ -75,8 +75,8 @@ class ScoreModel:
 def area_of(positives: Floats, negatives: Floats) -> Floats:
     """The integral of the negatives' distribution function over the positives' distribution.
 
-    Bilinear in the two arrays of cell masses, shape (..., B), and exact where the mass of a cell is
-    spread evenly; neither needs to be a distribution.
+    ``sum_b p_b (n_1 + ... + n_(b-1) + n_b / 2)`` with p and n the two arrays of cell masses, shape
+    (..., B). Exact where scores are uniform within cells; neither needs to be a distribution.
 
     Examples
     --------
@@ -89,8 +89,8 @@ def area_of(positives: Floats, negatives: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Opening:
-    """How records are asked in the first round, and what their reports say.
+class FirstRound:
+    """How records report in the first round, and what the server estimates from the reports.
 
     Parameters
     ----------
@@ -105,36 +105,37 @@ class Opening:
     def window(self) -> SlidingWindow:
         """The window over the cells, of ``CELLS / 2 * exp(-epsilon / 2)`` outputs.
 
-        That is half of the piecewise mechanism's, which suits the mean of even scores; distribution
-        functions want narrower ones. Measured, the second-order error was at most 1.5 times the
-        least of all widths for epsilon from 0.5 to 5. Windows of different classes do not overlap.
+        That is half the width of the piecewise mechanism, which suits the mean of uniform scores;
+        for distribution functions narrower windows are better. Measured, the second-order error was
+        at most 1.5 times the least of all widths for epsilon from 0.5 to 5. Windows of different
+        classes do not overlap.
         """
         return SlidingWindow(self.epsilon, int(self._inputs[-1]) + 1, self._width)
 
-    def places(self, clients: Clients) -> Integers:
+    def inputs_of(self, clients: Clients) -> Integers:
         """The window's input for each record, shape (M,)."""
         cells = np.minimum((clients.scores * CELLS).astype(np.int64), CELLS - 1)
         return self._inputs[cells + CELLS * clients.labels] if self.private_labels else cells
 
-    def model(self, counts: Integers, positive_share: float) -> ScoreModel:
+    def model(self, counts: Integers, positive_fraction: float) -> ScoreModel:
         """The model that fits the reports.
 
         Parameters
         ----------
         counts : how often each output came, shape (..., 2, outputs) for negatives and positives
             where labels are public, else (..., 1, outputs).
-        positive_share : the known share of positives; ignored where labels are private.
+        positive_fraction : the known fraction of positives; ignored where labels are private.
         """
-        shares = likely_shares(counts, self._table, pace_of(self._table))
+        masses = estimated_masses(counts, self._table, acceleration_of(self._table))
         if not self.private_labels:
-            known_share = np.full(shares.shape[:-2], positive_share)
-            return ScoreModel(known_share, shares[..., 0, :], shares[..., 1, :])
-        negatives, positives = shares[..., 0, :CELLS], shares[..., 0, CELLS:]
+            known_fraction = np.full(masses.shape[:-2], positive_fraction)
+            return ScoreModel(known_fraction, masses[..., 0, :], masses[..., 1, :])
+        negatives, positives = masses[..., 0, :CELLS], masses[..., 0, CELLS:]
         least = 0.5 / (counts.sum(axis=(-2, -1)) + 1)
         return ScoreModel(
             np.clip(positives.sum(axis=-1), least, 1 - least),
-            _of_one(negatives),
-            _of_one(positives),
+            _normalised(negatives),
+            _normalised(positives),
         )
 
     def trials(self, model: ScoreModel, counts: Integers) -> ScoreModel:
@@ -145,13 +146,13 @@ class Opening:
         """
         truth = np.stack([model.negatives, model.positives])
         if self.private_labels:
-            share = model.positive_share
-            truth = np.concatenate([(1 - share) * truth[0], share * truth[1]])[np.newaxis]
+            fraction = model.positive_fraction
+            truth = np.concatenate([(1 - fraction) * truth[0], fraction * truth[1]])[np.newaxis]
         expected = truth @ self._table
         expected /= expected.sum(axis=-1, keepdims=True)
         rng = np.random.default_rng(0)
         drawn = rng.multinomial(counts.sum(axis=-1), expected, (TRIALS, truth.shape[0]))
-        return self.model(drawn, float(model.positive_share))
+        return self.model(drawn, float(model.positive_fraction))
 
     @property
     def _width(self) -> int:
@@ -171,95 +172,97 @@ class Opening:
         return self.window.probabilities[self._inputs]
 
 
-def likely_shares(counts: Integers, probabilities: Floats, pace: float) -> Floats:
-    """The shares of the inputs under which reports are likely, shape (..., inputs).
+def estimated_masses(counts: Integers, probabilities: Floats, acceleration: float) -> Floats:
+    """The masses of the inputs under which reports are likely, shape (..., inputs).
 
-    Expectation and maximisation from equal shares: an iteration multiplies each share by the ratio
-    of the reports that came from it to those expected, to the power of ``pace``. That power is 1 in
-    the common form. It is lower, but not below 1, where it would change a share by a factor of more
-    than ``exp(MAX_STEP)``. Each row of counts ends on its own, when an iteration gains less than
-    ``MIN_GAIN`` of log-likelihood. Without reports the shares stay equal.
+    Expectation and maximisation from equal masses, accelerated: an iteration computes ``m_i (sum_o
+    (n_o / n) P_io / (m P)_o)^w``, scaled to a sum of 1, with m the masses, n_o of n reports of
+    output o, P the probabilities and w the acceleration. Plain EM has w = 1. Where w would change a
+    mass by a factor of more than ``exp(MAX_STEP)`` it is lower, but not below 1. Each row of counts
+    stops by itself, when an iteration gains less than ``MIN_GAIN`` of log-likelihood. Without
+    reports the masses stay equal.
 
     Parameters
     ----------
     counts : how often each output came, shape (..., outputs).
     probabilities : of every output for every input, shape (inputs, outputs).
-    pace : at least 1; see ``pace_of``.
+    acceleration : at least 1; see ``acceleration_of``.
 
     Examples
     --------
     >>> import numpy as np
     >>> probabilities = np.array([[0.9, 0.1], [0.1, 0.9]])
-    >>> likely_shares(np.array([[500, 500], [900, 100]]), probabilities, 1.0).round(2).tolist()
+    >>> estimated_masses(np.array([[500, 500], [900, 100]]), probabilities, 1.0).round(2).tolist()
     [[0.5, 0.5], [0.99, 0.01]]
     """
     rows = counts.reshape(-1, counts.shape[-1]).astype(np.float64)
-    shares = np.full((rows.shape[0], probabilities.shape[0]), 1 / probabilities.shape[0])
+    masses = np.full((rows.shape[0], probabilities.shape[0]), 1 / probabilities.shape[0])
     reports = np.maximum(rows.sum(axis=-1, keepdims=True), 1.0)
     last = np.full(rows.shape[0], -np.inf)
-    going = np.flatnonzero(rows.any(axis=-1))
+    active = np.flatnonzero(rows.any(axis=-1))
     for _ in range(MAX_ITERATIONS):
-        expected = shares[going] @ probabilities
-        reached = np.sum(rows[going] * np.log(expected), axis=-1)
-        rising = reached - last[going] >= MIN_GAIN
+        expected = masses[active] @ probabilities
+        likelihood = np.sum(rows[active] * np.log(expected), axis=-1)
+        rising = likelihood - last[active] >= MIN_GAIN
         if not rising.any():
             break
-        last[going] = reached
-        going, expected = going[rising], expected[rising]
-        heard = np.log((rows[going] / reports[going] / expected) @ probabilities.T)
-        most = np.maximum(np.abs(heard).max(axis=-1, keepdims=True), MAX_STEP / pace)
-        heard *= np.maximum(MAX_STEP / most, 1.0)
-        shares[going] = _of_one(shares[going] * np.exp(heard))
-    return shares.reshape(*counts.shape[:-1], -1)
+        last[active] = likelihood
+        active, expected = active[rising], expected[rising]
+        # the log-change of plain EM, and the power that keeps it within MAX_STEP
+        change = np.log((rows[active] / reports[active] / expected) @ probabilities.T)
+        largest = np.maximum(np.abs(change).max(axis=-1, keepdims=True), MAX_STEP / acceleration)
+        change *= np.maximum(MAX_STEP / largest, 1.0)
+        masses[active] = _normalised(masses[active] * np.exp(change))
+    return masses.reshape(*counts.shape[:-1], -1)
 
 
-def pace_of(probabilities: Floats) -> float:
-    """The acceleration of the iterations over their common form, at least 1.
+def acceleration_of(probabilities: Floats) -> float:
+    """The power that accelerates the iterations of EM, at least 1.
 
-    Near the end, and for equal shares, an iteration leaves the part ``1 - pace * r`` of the largest
-    remaining error. Here r is the second eigenvalue of ``T D^-1 T' / inputs``, T the probabilities
-    and D their means over inputs. It measures the information in a report, and falls with the
-    square of epsilon. A third of 1 / r leaves room for shares that are not equal.
+    Near the end, and for equal masses, an iteration leaves the part ``1 - acceleration * r`` of the
+    largest remaining error. Here r is the second eigenvalue of ``T D^-1 T' / inputs``, T the
+    probabilities and D their means over inputs. It measures the information in a report, and falls
+    with the square of epsilon. A third of 1 / r leaves room for masses that are not equal.
     """
     means = probabilities.mean(axis=0)
     eigenvalues = np.linalg.eigvalsh(
         (probabilities / means) @ probabilities.T / probabilities.shape[0]
     )
-    return max(1.0, PACE / float(eigenvalues[-2]))
+    return max(1.0, ACCELERATION_FRACTION / float(eigenvalues[-2]))
 
 
-def opening_places(epsilon: float, records: int, private_labels: bool) -> int:
-    """How many of the ``PLACES`` slots belong to the first round.
+def first_round_slots(epsilon: float, records: int, private_labels: bool) -> int:
+    """How many of the ``SLOTS`` slots belong to the first round.
 
-    With a share f of M records in the first round the second one's variance is about ``v / (M (1 -
-    f))``, v that of one record's influence, and the squared error of second order about ``(c v / (f
-    M))^2``, c = ``WEIGHT_OF_SQUARES``. The sum is least near ``f = (2 c^2 v / M)^(1/3)``. For equal
-    classes v is four times a report's variance where labels are private; where they are public each
-    class has its own reports, and a report's variance enters once.
+    With a fraction f of M records in the first round the second round's variance is about ``v / (M
+    (1 - f))``, v that of one record's influence, and the squared error of second order about ``(c v
+    / (f M))^2``, c = ``WEIGHT_OF_SQUARES``. The sum is least near ``f = (2 c^2 v / M)^(1/3)``. For
+    equal classes v is four times a report's variance where labels are private; where they are
+    public each class has separate reports, and a report's variance enters once.
 
     Examples
     --------
-    >>> [opening_places(1.0, records, False) for records in (1000, 20000, 458407)]
+    >>> [first_round_slots(1.0, records, False) for records in (1000, 20000, 458407)]
     [128, 57, 20]
     """
     influence = report_variance(epsilon) * (4.0 if private_labels else 1.0)
-    share = (2 * WEIGHT_OF_SQUARES**2 * influence / records) ** (1 / 3)
-    return int(np.clip(round(PLACES * share), 1, PLACES // 2))
+    fraction = (2 * WEIGHT_OF_SQUARES**2 * influence / records) ** (1 / 3)
+    return int(np.clip(round(SLOTS * fraction), 1, SLOTS // 2))
 
 
 @lru_cache(maxsize=64)
 def report_variance(epsilon: float) -> float:
-    """The variance of one report of the second round for numbers spread evenly over [0, 1]."""
+    """The variance of one report of the second round for numbers uniform on [0, 1]."""
     points = (np.arange(CELLS) + 0.5) / CELLS
-    even = Spread(points, np.full(CELLS, 1 / CELLS))
+    even = PointMasses(points, np.full(CELLS, 1 / CELLS))
     return tailored_report(epsilon, even).variance(even) + even.variance
 
 
-def _of_one(shares: Floats) -> Floats:
-    """Shares scaled to a sum of 1."""
-    return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
+def _normalised(masses: Floats) -> Floats:
+    """Masses scaled to a sum of 1."""
+    return np.asarray(masses / masses.sum(axis=-1, keepdims=True))
 
 
-def _from_zero(shares: Floats) -> Floats:
-    reached = np.cumsum(shares, axis=-1)
-    return np.concatenate([np.zeros_like(reached[..., :1]), reached], axis=-1)
+def _from_zero(masses: Floats) -> Floats:
+    cumulative = np.cumsum(masses, axis=-1)
+    return np.concatenate([np.zeros_like(cumulative[..., :1]), cumulative], axis=-1)

@@ -1,4 +1,4 @@
-"""Predictions for TwoRoundAUC, from the distribution functions that its first round looks for."""
+"""Predictions for TwoRoundAUC, from the distribution functions that its first round estimates."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import numpy as np
 
 from tacit.arrays import Integers
 from tacit.privacy.local.bounded import GridReport
-from tacit.protocol.forecast import Family, Forecast
+from tacit.protocol.forecast import Family, Forecast, Planning
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocol.trust import Trust
 from tacit.protocols.two_round.estimate import Result
 from tacit.protocols.two_round.first_round import (
     CELLS,
-    PLACES,
-    Opening,
+    SLOTS,
+    FirstRound,
     ScoreModel,
     area_of,
-    opening_places,
+    first_round_slots,
 )
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.protocols.two_round.second_round import Influence
 
 TAILORING = 2**20
-"""Number of records for which reports are tailored, whatever the real number."""
+"""Number of records for which reports are tailored, for every real number of records."""
 
 FINER = 32
 """Number of points in a cell at which the true distribution functions are taken."""
@@ -34,7 +34,7 @@ FINER = 32
 
 @dataclass(frozen=True)
 class Setting:
-    """What decides the errors of both rounds, without the shape that is tried."""
+    """What the errors of both rounds depend on, apart from the shape."""
 
     epsilon: float
     private_labels: bool
@@ -43,18 +43,18 @@ class Setting:
     positives: int
 
     @property
-    def opening(self) -> Opening:
+    def first_round(self) -> FirstRound:
         """The first round."""
-        return Opening(self.epsilon, self.private_labels)
+        return FirstRound(self.epsilon, self.private_labels)
 
     @property
     def early(self) -> float:
-        """The share of the records that report in the first round."""
-        return opening_places(self.epsilon, self.records, self.private_labels) / PLACES
+        """The fraction of the records that report in the first round."""
+        return first_round_slots(self.epsilon, self.records, self.private_labels) / SLOTS
 
     @property
     def sizes(self) -> Integers:
-        """The records of each kind that are told apart, and those left for the second round."""
+        """The records of each kind, and those left for the second round, shape (2, C)."""
         negatives = self.records - self.positives
         kinds = [self.records] if self.private_labels else [negatives, self.positives]
         whole = np.array(kinds, dtype=np.int64)
@@ -67,12 +67,12 @@ class Setting:
 
     def model(self, shape: Shape) -> ScoreModel:
         """The shape in the protocol's cells."""
-        share = self.positives / self.records
-        positives, negatives = shape.shares(CELLS, share)
-        return ScoreModel(np.array(share), negatives, positives)
+        fraction = self.positives / self.records
+        positives, negatives = shape.cell_fractions(CELLS, fraction)
+        return ScoreModel(np.array(fraction), negatives, positives)
 
     def influence(self, shape: Shape) -> Influence:
-        """The second round, if the first one finds the shape."""
+        """The second round, if the first round estimates the shape exactly."""
         return Influence(
             self.model(shape), self.epsilon, self.private_labels, self.bits, self.sizes
         )
@@ -101,10 +101,11 @@ def two_round_forecast(
         scenario.positives,
     )
     chosen = prepared(setting, central or shape)
-    spread = closing_variance(setting.influence(shape), chosen.report) + chosen.opening_error**2
+    variance = second_round_variance(setting.influence(shape), chosen.report)
+    variance += chosen.first_round_error**2
     smaller = min(scenario.positives, scenario.negatives)
-    bias = straightness(shape, scenario.share)
-    return Forecast(math.sqrt(spread), bias, smaller, chosen.class_error)
+    bias = straightness(shape, scenario.positive_fraction)
+    return Forecast(math.sqrt(variance), bias, smaller, chosen.class_error)
 
 
 def two_round_families(scenario: Scenario) -> list[Family]:
@@ -123,26 +124,26 @@ def two_round_families(scenario: Scenario) -> list[Family]:
     ]
 
 
-def straightness(shape: Shape, positive_share: float) -> float:
-    """The bias of distribution functions that are straight within cells.
+def straightness(shape: Shape, positive_fraction: float) -> float:
+    """The bias of distribution functions that are linear within cells.
 
-    ``- integral of (F^- - G^-) d(F^+ - G^+)``, F straight and G true at every ``FINER``-th of a
-    cell (docs, section 4d).
+    ``- integral of (F^- - G^-) d(F^+ - G^+)``, F linear and G true at every ``FINER``-th of a cell
+    (docs, section 4d).
 
     Examples
     --------
     >>> abs(straightness(Shape(0.8), 0.5)) < 1e-6
     True
     """
-    wrong = [
+    errors = [
         np.repeat(coarse / FINER, FINER) - fine
         for coarse, fine in zip(
-            shape.shares(CELLS, positive_share),
-            shape.shares(CELLS * FINER, positive_share),
+            shape.cell_fractions(CELLS, positive_fraction),
+            shape.cell_fractions(CELLS * FINER, positive_fraction),
             strict=True,
         )
     ]
-    return -float(area_of(*wrong))
+    return -float(area_of(*errors))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,12 +153,12 @@ class Prepared:
     Parameters
     ----------
     report : the second round's mechanism.
-    opening_error : the first round's second-order error.
+    first_round_error : the first round's second-order error.
     class_error : the standard error of the number of positives, by the first round.
     """
 
     report: GridReport
-    opening_error: float
+    first_round_error: float
     class_error: float
 
 
@@ -166,11 +167,13 @@ def prepared(setting: Setting, shape: Shape) -> Prepared:
     """The report and the errors of the first round, which do not depend on the second's report."""
     influence = setting.influence(shape)
     report = best_report(setting.of_size(TAILORING), shape)
-    opened = _expected_reports(setting, influence.model)
+    first_counts = _expected_reports(setting, influence.model)
     bits = replace(influence, bits=True)
-    silent = np.ones((setting.sizes.shape[1], bits.report.window.outputs), dtype=np.int64)
-    result = Result.of(setting.opening, bits, opened, silent)
-    return Prepared(report, result.opening_error, setting.records * result.positive_share_error)
+    second_counts = np.ones((setting.sizes.shape[1], bits.report.window.outputs), dtype=np.int64)
+    result = Result.of(setting.first_round, bits, first_counts, second_counts)
+    return Prepared(
+        report, result.first_round_error, setting.records * result.positive_fraction_error
+    )
 
 
 @lru_cache(maxsize=64)
@@ -179,35 +182,38 @@ def best_report(setting: Setting, shape: Shape) -> GridReport:
     return setting.influence(shape).report
 
 
-def closing_variance(influence: Influence, report: GridReport) -> float:
+def second_round_variance(influence: Influence, report: GridReport) -> float:
     """The variance that ``Influence.conclude`` states, for a report that was chosen before."""
     whole, reporting = influence.sizes
     if not reporting.all():
         return math.inf
-    noise = np.array([report.variance(spread) for spread in influence.spreads])
-    drawn = np.array([spread.variance for spread in influence.spreads])
+    noise = np.array([report.variance(distribution) for distribution in influence.distributions])
+    drawn = np.array([distribution.variance for distribution in influence.distributions])
     variance = float(np.sum(noise / reporting + drawn * (1 / reporting - 1 / whole)))
-    share = float(influence.model.positive_share)
-    return variance / min(share, 1 - share) ** 2 if influence.private_labels else variance
+    fraction = float(influence.model.positive_fraction)
+    return variance / min(fraction, 1 - fraction) ** 2 if influence.private_labels else variance
 
 
 def _expected_reports(setting: Setting, model: ScoreModel) -> Integers:
     """How often each report of the first round is expected, shape (C, outputs)."""
     kinds = np.stack([model.negatives, model.positives])
     if setting.private_labels:
-        share = float(model.positive_share)
-        kinds = np.concatenate([(1 - share) * kinds[0], share * kinds[1]])[np.newaxis]
-    window = setting.opening.window
+        fraction = float(model.positive_fraction)
+        kinds = np.concatenate([(1 - fraction) * kinds[0], fraction * kinds[1]])[np.newaxis]
+    window = setting.first_round.window
     inputs = np.zeros((kinds.shape[0], window.inputs))
     inputs[:, _inputs(setting)] = kinds
-    heard = inputs @ window.probabilities
+    expected = inputs @ window.probabilities
     sizes = setting.sizes[0] - setting.sizes[1]
-    return np.rint(heard * sizes[:, np.newaxis]).astype(np.int64)
+    return np.rint(expected * sizes[:, np.newaxis]).astype(np.int64)
 
 
 def _inputs(setting: Setting) -> Integers:
-    """The window's inputs that records use: the classes stand at the two ends of the window."""
+    """The window's inputs that records use: the classes have the two ends of the inputs."""
     cells = np.arange(CELLS, dtype=np.int64)
     if not setting.private_labels:
         return cells
-    return np.concatenate([cells, cells + setting.opening.window.inputs - CELLS])
+    return np.concatenate([cells, cells + setting.first_round.window.inputs - CELLS])
+
+
+PLANNING = Planning.of_auc(two_round_families, two_round_forecast)

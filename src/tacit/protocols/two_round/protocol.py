@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,33 +37,28 @@ from tacit.protocol.conversation import (
     Reply,
     step,
 )
-from tacit.protocol.metric import AUC, Metric
 from tacit.protocol.score_range import UNIT_INTERVAL, check_scores_in_unit_interval
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.two_round.declared import TwoRoundDeclarations
 from tacit.protocols.two_round.estimate import Result, result_of, several_result
-from tacit.protocols.two_round.first_round import PLACES, Opening, opening_places
+from tacit.protocols.two_round.first_round import SLOTS, FirstRound, first_round_slots
 from tacit.protocols.two_round.second_round import Influence, reported_numbers
-
-if TYPE_CHECKING:
-    from tacit.protocol.forecast import Family, Forecast
-    from tacit.protocol.scenario import Scenario, Shape
 
 Bits = NDArray[np.bool_]
 
 ONE_REPLICATE = 2**26
-"""Stated size of a replicate: replicates share the records' turns, so they run one at a time."""
+"""Stated size of a replicate: replicates use the same turns, so they run one at a time."""
 
-NOTE = ("two-round turns",)
+TURNS_NOTE = ("two-round turns",)
 ORDER_KEY_BYTES = 32
 
 
 class Turns(NamedTuple):
-    """What a client stores: its records' turns, and the rounds of the conversation that are over.
+    """What a client stores: its records' turns, and the number of rounds that are over.
 
-    ``order`` is a digest of the records in their order, under a ``key`` that never leaves the
-    client: a turn belongs to a record by its place, so records that changed places would speak in
-    both rounds, or in none.
+    A turn is the slot that a record drew. ``order`` is a digest of the records in their order,
+    under a ``key`` that never leaves the client: a turn belongs to a record by its position, so
+    records that changed positions would report in both rounds, or in none.
     """
 
     drawn: NDArray[np.uint8]
@@ -108,20 +102,21 @@ def _late_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
 
 @step(once=True)
 def draw_turns(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
-    """Draw every record's turn, uniform on 0..255, and send it; with public labels, these too.
+    """Draw every record's turn, uniform on 0..255, and send it; with public labels, send these too.
 
-    A turn depends on nothing private. The client draws it and notes it, once a run, so that a
-    server cannot choose which records speak first, nor make one speak twice. The server learns the
-    turns, and each record's label where labels are public, which score adjacency does not protect.
+    A turn depends on nothing private. The client draws it and stores it, once a run, so that a
+    server cannot choose which records report first, nor make one report twice. The server learns
+    the turns, and each record's label where labels are public, which score adjacency does not
+    protect.
 
     Raises
     ------
     DataError : for a score outside [0, 1].
     """
     check_scores_in_unit_interval(clients)
-    turns = noise.draw(Choices((1,) * PLACES), (clients.records,)).astype(np.uint8)
-    state.keep(NOTE, Turns.of(clients, turns))
-    if query.protocol.opening.private_labels:
+    turns = noise.draw(Choices((1,) * SLOTS), (clients.records,)).astype(np.uint8)
+    state.keep(TURNS_NOTE, Turns.of(clients, turns))
+    if query.protocol.first_round.private_labels:
         return {"turns": clients.ragged(turns)}
     return {"turns": clients.ragged(turns), "labels": clients.ragged(clients.labels)}
 
@@ -130,9 +125,10 @@ def draw_turns(clients: Clients, query: Query, noise: NoiseSource, state: Client
 def report_cells(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Report the cells of the records whose turn is early, one report a record.
 
-    Epsilon for each record that speaks, by ``SlidingWindow.answers``: for its score where the
-    report is about its cell, for score and label where it is about class and cell. The others are
-    not touched. The server learns the reports, in the order of the client's records.
+    Epsilon for each record that reports, by ``SlidingWindow.answers``: for its score where the
+    report is about its cell, for score and label where it is about class and cell. The reply does
+    not depend on the other records. The server learns the reports, in the order of the client's
+    records.
 
     Raises
     ------
@@ -140,10 +136,10 @@ def report_cells(clients: Clients, query: Query, noise: NoiseSource, state: Clie
         records or their order changed since.
     """
     _take_note(clients, query, state, rounds=0)
-    speaking = _early(clients, query)
-    opening: Opening = query.protocol.opening
-    places = opening.places(clients)[speaking]
-    return {"reports": _reports(clients, speaking, opening.window.answers(places, noise))}
+    reporting = _early(clients, query)
+    first_round: FirstRound = query.protocol.first_round
+    inputs = first_round.inputs_of(clients)[reporting]
+    return {"reports": _reports(clients, reporting, first_round.window.answers(inputs, noise))}
 
 
 @step(cost=_late_cost, participates=_late)
@@ -152,11 +148,11 @@ def report_influences(
 ) -> Reply:
     """Report the influence of the records whose turn is late, one report a record.
 
-    Epsilon for each record that speaks, by ``GridReport.answers``: the number is a function of the
-    record's score and label and of what the server published, and every report has a probability
-    that changes by a factor of at most ``exp(epsilon)`` with it, whatever was published. That
-    covers the score and the label alike; with public labels the server knows the label besides. The
-    server learns the reports, in the order of the client's records.
+    Epsilon for each record that reports, by ``GridReport.answers``: the number is a function of the
+    record's score and label and of what the server published, and the probability of every report
+    changes by a factor of at most ``exp(epsilon)`` with it, whatever was published. That protects
+    the score and the label; with public labels the server knows the label already. The server
+    learns the reports, in the order of the client's records.
 
     Raises
     ------
@@ -164,8 +160,8 @@ def report_influences(
         records or their order changed since.
     """
     _take_note(clients, query, state, rounds=1)
-    speaking = _late(clients, query)
-    scores, labels = clients.scores[speaking], clients.labels[speaking]
+    reporting = _late(clients, query)
+    scores, labels = clients.scores[reporting], clients.labels[reporting]
 
     def answers(knots: Floats, grid: Floats, width: int) -> Integers:
         report = GridReport(query.protocol.epsilon, grid, width)
@@ -173,9 +169,9 @@ def report_influences(
 
     published = [query.broadcast[name] for name in ("knots", "grid", "width")]
     if noise.replicates is None:
-        return {"reports": _reports(clients, speaking, answers(*published))}
+        return {"reports": _reports(clients, reporting, answers(*published))}
     reports = [answers(*plan)[k] for k, plan in enumerate(zip(*published, strict=True))]
-    return {"reports": _reports(clients, speaking, np.stack(reports))}
+    return {"reports": _reports(clients, reporting, np.stack(reports))}
 
 
 @dataclass(frozen=True)
@@ -209,6 +205,7 @@ class TwoRoundAUC(TwoRoundDeclarations, Protocol):
     )
 
     name = "two-round-auc"
+    planning_module = f"{__package__}.forecast"
     state_types = (Turns,)
     score_range = UNIT_INTERVAL
     steps = (draw_turns, report_cells, report_influences)
@@ -224,62 +221,51 @@ class TwoRoundAUC(TwoRoundDeclarations, Protocol):
         return Cost(self.epsilon, adjacency=Adjacency.REPLACE if private else Adjacency.SCORE)
 
     @property
-    def opening(self) -> Opening:
-        """How records are asked in the first round."""
-        return Opening(self.epsilon, self.labels == "private")
+    def first_round(self) -> FirstRound:
+        """How records report in the first round."""
+        return FirstRound(self.epsilon, self.labels == "private")
 
     def replicate_size(self, clients: Clients) -> int:
-        """A size at which replicates run one at a time: they share the records' turns."""
+        """A size at which replicates run one at a time: they use the same turns."""
         return max(ONE_REPLICATE, 8 * clients.records)
-
-    @classmethod
-    def families(cls, scenario: Scenario, metric: Metric) -> Sequence[Family]:
-        """The configurations that a plan tries."""
-        from tacit.protocols.two_round.forecast import two_round_families
-
-        return two_round_families(scenario) if metric == AUC else []
-
-    def forecast(self, scenario: Scenario, shape: Shape, metric: Metric) -> Forecast | None:
-        """The predicted error, as ``two_round_forecast`` has it."""
-        from tacit.protocols.two_round.forecast import two_round_forecast
-
-        return two_round_forecast(self, scenario, shape) if metric == AUC else None
 
     def conversation(self, clients: int) -> Conversation:
         """Turns up; cells of a few records up; distribution functions down, influences up."""
-        crowd = _crowd((yield Query(draw_turns, self)), self)
-        each, first = {"turns": crowd.turns}, {"first": crowd.first}
+        assignment = _assigned_rounds((yield Query(draw_turns, self)), self)
+        each, first = {"turns": assignment.turns}, {"first": assignment.first}
         reply = yield Query(report_cells, self, first, each)
-        counts = crowd.counted(reply["reports"], crowd.early, self.opening.window.outputs)
+        counts = assignment.counted(
+            reply["reports"], assignment.early, self.first_round.window.outputs
+        )
         single = _ragged_of(reply["reports"]).values.ndim == 1
-        plans = [self._influence(crowd, replicate) for replicate in counts]
+        plans = [self._influence(assignment, replicate) for replicate in counts]
         published = _published(plans, single)
         reply = yield Query(report_influences, self, first | published, each)
         outputs = max(plan.report.window.outputs for plan in plans)
-        answered = crowd.counted(reply["reports"], ~crowd.early, outputs)
+        answered = assignment.counted(reply["reports"], ~assignment.early, outputs)
         results = [
-            Result.of(self.opening, plan, *rounds)
+            Result.of(self.first_round, plan, *rounds)
             for plan, *rounds in zip(plans, counts, answered, strict=True)
         ]
         if single:
-            return result_of(results[0], crowd.records)
-        return several_result(results, crowd.records)
+            return result_of(results[0], assignment.records)
+        return several_result(results, assignment.records)
 
-    def _influence(self, crowd: Crowd, counts: Integers) -> Influence:
-        model = self.opening.model(counts, crowd.positive_share)
+    def _influence(self, assignment: RoundAssignment, counts: Integers) -> Influence:
+        model = self.first_round.model(counts, assignment.positive_fraction)
         private, bits = self.labels == "private", self.mechanism == "bit"
-        return Influence(model, self.epsilon, private, bits, crowd.sizes)
+        return Influence(model, self.epsilon, private, bits, assignment.sizes)
 
 
 @dataclass(frozen=True, eq=False)
-class Crowd:
+class RoundAssignment:
     """The round in which each record reports, as the server knows it.
 
     Parameters
     ----------
     turns : every record's turn.
-    classes : the class of every record as far as reports are told apart by it: its label where
-        labels are public, else 0; shape (M,).
+    classes : the class by which reports are counted: a record's label where labels are public,
+        else 0; shape (M,).
     kinds : how many such classes there are.
     first : records whose turn is below this report in the first round.
     """
@@ -300,8 +286,8 @@ class Crowd:
         return np.asarray(self.turns.values < self.first)
 
     @property
-    def positive_share(self) -> float:
-        """The share of the positives, where labels are public."""
+    def positive_fraction(self) -> float:
+        """The fraction of the positives, where labels are public."""
         return float(self.classes.mean())
 
     @property
@@ -310,7 +296,7 @@ class Crowd:
         kinds = [self.classes, self.classes[~self.early]]
         return np.stack([np.bincount(classes, minlength=self.kinds) for classes in kinds])
 
-    def counted(self, reports: Field, speaking: Bits, outputs: int) -> Integers:
+    def counted(self, reports: Field, reporting: Bits, outputs: int) -> Integers:
         """How often each report came from each class, shape (R, C, outputs), R at least 1.
 
         Raises
@@ -319,24 +305,24 @@ class Crowd:
         """
         values = _ragged_of(reports).values
         several = np.atleast_2d(values).astype(np.int64)
-        if several.shape[-1] != np.count_nonzero(speaking):
+        if several.shape[-1] != np.count_nonzero(reporting):
             raise ValueError(
-                f"{np.count_nonzero(speaking)} records speak, got {several.shape[-1]} reports"
+                f"{np.count_nonzero(reporting)} records report, got {several.shape[-1]} reports"
             )
         if several.size and several.max() >= outputs:
             raise ValueError(f"reports must be below {outputs}, got {several.max()}")
         replicate = np.arange(several.shape[0])[:, np.newaxis]
-        places = (replicate * self.kinds + self.classes[speaking]) * outputs + several
+        cells = (replicate * self.kinds + self.classes[reporting]) * outputs + several
         shape = (several.shape[0], self.kinds, outputs)
-        return np.bincount(places.ravel(), minlength=int(np.prod(shape))).reshape(shape)
+        return np.bincount(cells.ravel(), minlength=int(np.prod(shape))).reshape(shape)
 
 
-def _crowd(reply: Reply, protocol: TwoRoundAUC) -> Crowd:
+def _assigned_rounds(reply: Reply, protocol: TwoRoundAUC) -> RoundAssignment:
     turns = _ragged_of(reply["turns"])
     records, private = turns.values.size, protocol.labels == "private"
-    first = opening_places(protocol.epsilon, records, private)
+    first = first_round_slots(protocol.epsilon, records, private)
     if private:
-        return Crowd(turns, np.zeros(records, dtype=np.int8), 1, first)
+        return RoundAssignment(turns, np.zeros(records, dtype=np.int8), 1, first)
     labels = _ragged_of(reply["labels"]).values
     positives = int(np.count_nonzero(labels))
     if positives in (0, records):
@@ -344,7 +330,7 @@ def _crowd(reply: Reply, protocol: TwoRoundAUC) -> Crowd:
             "the AUC is undefined without both classes, "
             f"got {positives} positive and {records - positives} negative records"
         )
-    return Crowd(turns, labels, 2, first)
+    return RoundAssignment(turns, labels, 2, first)
 
 
 def _published(plans: list[Influence], single: bool) -> dict[str, Any]:
@@ -367,17 +353,17 @@ def _turns_of(query: Query) -> NDArray[np.uint8]:
     return _ragged_of(query.per_client["turns"]).values
 
 
-def _reports(clients: Clients, speaking: Bits, reports: Integers) -> Ragged[np.uint8]:
+def _reports(clients: Clients, reporting: Bits, reports: Integers) -> Ragged[np.uint8]:
     """The reports of the records that take part, cut by client."""
-    before = np.concatenate(([0], np.cumsum(speaking, dtype=np.int64)))
+    before = np.concatenate(([0], np.cumsum(reporting, dtype=np.int64)))
     return Ragged(reports.astype(np.uint8), before[clients.offsets])
 
 
 def _take_note(clients: Clients, query: Query, state: ClientState, rounds: int) -> None:
     """Refuse turns that the client did not draw, a round out of turn, and records that moved."""
-    note: Turns | None = state.recall(NOTE)
+    note: Turns | None = state.recall(TURNS_NOTE)
     if note is None:
-        raise DataError("turns were never drawn, and this query says otherwise")
+        raise DataError("the query needs turns, and this client drew none")
     first = query.broadcast["first"]
     if not isinstance(first, int):
         raise ValueError(f"the first round's end must be a whole number, got {first!r}")
@@ -385,10 +371,12 @@ def _take_note(clients: Clients, query: Query, state: ClientState, rounds: int) 
         rounds == 0 or note.first == first
     )
     if note.rounds != rounds or not unchanged:
-        raise DataError("a record speaks once, at the turn it drew, and this query says otherwise")
+        raise DataError(
+            "a record reports once, at the turn that it drew, and this query asks for another round"
+        )
     if not hmac.compare_digest(note.order, order_of(clients, note.key)):
         raise DataError(
             "the records, or their order, changed since they drew their turns: a record would "
-            "speak in both rounds"
+            "report in both rounds"
         )
-    state.keep(NOTE, note._replace(rounds=rounds + 1, first=first))
+    state.keep(TURNS_NOTE, note._replace(rounds=rounds + 1, first=first))

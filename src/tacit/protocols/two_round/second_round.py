@@ -2,9 +2,10 @@
 
 A record that scores s changes the AUC by about ``F^-(s) - A`` over P if it is positive and by
 ``1 - F^+(s) - A`` over N if not, with the distribution functions F and the area A of the first
-round. Where labels are public each class reports its function's values. Where they are not, all
-report ``A + (value - A) * (rarer class / own class)``, which is in [0, 1] as well: the rarer class
-reports its values as they are, and the commoner one's are drawn towards A, as they weigh less.
+round. Where labels are public each class reports its function's values. Where they are private, all
+records report ``A + (value - A) * (rarer class / the record's class)``, which is in [0, 1] as well:
+the rarer class reports its values as they are, and the values of the commoner class, which weigh
+less, are moved towards A.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.privacy.local.bounded import GridReport, Spread, bit_report, tailored_report
+from tacit.privacy.local.bounded import GridReport, PointMasses, bit_report, tailored_report
 from tacit.protocols.two_round.first_round import CELLS, ScoreModel
 
 PARTS = 4
@@ -40,7 +41,7 @@ class Influence:
     model : the estimate of the first round, without a replicate axis.
     epsilon : the budget of a report.
     private_labels : whether a report covers the class as well.
-    bits : whether numbers are rounded to a bit instead of reported through the best window.
+    bits : whether numbers are rounded to a bit, not reported through the best window.
     sizes : the numbers of records that are estimated, and of those that report in this round:
         shape (2, 2), by class, negatives first, where labels are public, else (2, 1).
     """
@@ -54,7 +55,7 @@ class Influence:
     @cached_property
     def knots(self) -> Floats:
         """The numbers reported at the cells' edges by negatives and positives, shape (2, B+1)."""
-        negatives, positives = self.model.reached()
+        negatives, positives = self.model.distribution_functions()
         numbers = np.stack([1 - positives, negatives])
         if not self.private_labels:
             return np.clip(numbers, 0.0, 1.0)
@@ -64,16 +65,16 @@ class Influence:
         )
 
     @cached_property
-    def spreads(self) -> tuple[Spread, ...]:
-        """How the numbers of those that report alike are distributed, if the model holds."""
+    def distributions(self) -> tuple[PointMasses, ...]:
+        """The distribution of the numbers of each kind of record, if the model holds."""
         within = (np.arange(PARTS) + 0.5) / PARTS
         low, high = self.knots[:, :-1, np.newaxis], self.knots[:, 1:, np.newaxis]
         points = (low + (high - low) * within).reshape(2, -1)
         cells = np.stack([self.model.negatives, self.model.positives])
-        shares = np.repeat(cells / PARTS, PARTS, axis=-1)
+        masses = np.repeat(cells / PARTS, PARTS, axis=-1)
         if self.private_labels:
-            return (Spread(points.ravel(), (shares * self._classes[:, np.newaxis]).ravel()),)
-        return tuple(Spread(*pair) for pair in zip(points, shares, strict=True))
+            return (PointMasses(points.ravel(), (masses * self._classes[:, np.newaxis]).ravel()),)
+        return tuple(PointMasses(*pair) for pair in zip(points, masses, strict=True))
 
     @cached_property
     def report(self) -> GridReport:
@@ -82,37 +83,38 @@ class Influence:
             return bit_report(self.epsilon)
         weights = 1 / np.maximum(self.sizes[1], 1)
         weights = weights / weights.sum()
-        points = np.concatenate([spread.points for spread in self.spreads])
-        parts = zip(weights, self.spreads, strict=True)
-        shares = np.concatenate([weight * spread.shares for weight, spread in parts])
-        return tailored_report(self.epsilon, Spread(points, shares))
+        points = np.concatenate([distribution.points for distribution in self.distributions])
+        parts = zip(weights, self.distributions, strict=True)
+        masses = np.concatenate([weight * distribution.masses for weight, distribution in parts])
+        return tailored_report(self.epsilon, PointMasses(points, masses))
 
     def conclude(self, counts: Integers) -> Concluded:
         """The one-step estimate from how often each report came, shape (C, outputs).
 
         Public labels: ``a + b - A`` with a and b the classes' mean numbers. Private labels: ``A +
-        (mean - A) / rarer`` with the share of the rarer class. Where a class has no report left the
-        first round's A stands alone, and its variance is not known here.
+        (mean - A) / rarer`` with the fraction of the rarer class. Where a class has no report left
+        the first round's A stands alone, and its variance is not known here.
         """
         area = float(self.model.area)
         whole, reporting = self.sizes
         if not reporting.all():
             return Concluded(area, np.nan)
-        values = np.stack([self.report.values(spread) for spread in self.spreads])
+        values = np.stack([self.report.values(distribution) for distribution in self.distributions])
         means = np.sum(values * counts, axis=-1) / reporting
-        noise = np.array([self.report.variance(spread) for spread in self.spreads])
-        drawn = np.array([spread.variance for spread in self.spreads])
-        spread = np.sum(noise / reporting + drawn * (1 / reporting - 1 / whole))
+        # noise of the reports, and sampling without replacement: these records of all
+        noise = np.array([self.report.variance(numbers) for numbers in self.distributions])
+        sampling = np.array([numbers.variance for numbers in self.distributions])
+        variance = float(np.sum(noise / reporting + sampling * (1 / reporting - 1 / whole)))
         if self.private_labels:
             scale = 1 / self._rarer
-            return Concluded(area + scale * float(means[0] - area), float(spread) * scale**2)
-        return Concluded(float(means.sum()) - area, float(spread))
+            return Concluded(area + scale * float(means[0] - area), variance * scale**2)
+        return Concluded(float(means.sum()) - area, variance)
 
     @property
     def _classes(self) -> Floats:
-        """The shares of the negatives and of the positives."""
-        share = float(self.model.positive_share)
-        return np.array([1 - share, share])
+        """The fractions of the negatives and of the positives."""
+        fraction = float(self.model.positive_fraction)
+        return np.array([1 - fraction, fraction])
 
     @property
     def _rarer(self) -> float:

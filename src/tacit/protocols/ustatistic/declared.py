@@ -7,29 +7,20 @@ from typing import Any
 
 from tacit.data.clients import Clients
 from tacit.data.splitting import federation
-from tacit.protocol.audits import AuditCase, LabelAttack, cases_of
-from tacit.protocol.declarations import Declarations
-from tacit.protocol.laws import ErrorCase, LawTraits
-from tacit.protocol.threats import ThreatModel
+from tacit.protocol.audits import AuditCase, cases_of
+from tacit.protocol.laws import LawTraits
+from tacit.protocols.shared.declared import NO_REPORTS, ReportDeclarations
 from tacit.protocols.ustatistic.threats import ONE_SYMBOL
 
 
-class UStatisticDeclarations(Declarations):
+class UStatisticDeclarations(ReportDeclarations):
     """Cases, threats and laws of ``UStatistic``."""
 
     domain: tuple[float, float]
     values: Any
     trials_divisor = 8
-
-    @property
-    def lone_records(self) -> bool:
-        """Every record reports by itself."""
-        return True
-
-    @classmethod
-    def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
-        """Clients of one record."""
-        return AuditCase(cls.name, settings, apart=True, tight=False)
+    threats = staticmethod(lambda settings: ONE_SYMBOL)
+    law_traits = LawTraits(inexact="symbols are debiased all the same", unmeasured_loss=NO_REPORTS)
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
@@ -40,15 +31,6 @@ class UStatisticDeclarations(Declarations):
         """Records spread over the public range, or over the public values."""
         return federation(records, apart, *self.domain, self.values)
 
-    def label_attacks(self) -> tuple[LabelAttack, ...]:
-        """None of its own."""
-        return ()
-
-    @classmethod
-    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
-        """Who sees what."""
-        return ONE_SYMBOL
-
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:
         """With classes, and without."""
@@ -57,16 +39,3 @@ class UStatisticDeclarations(Declarations):
             "local-auc": kind("auc", 1.0, bins=4),
             "local-gini": kind("gini", 1.0, bins=4),
         }
-
-    @classmethod
-    def error_cases(cls) -> Mapping[str, ErrorCase]:
-        """None: tests of the estimate compare its errors."""
-        return {}
-
-    @property
-    def law_traits(self) -> LawTraits:
-        """Without randomness there are no reports."""
-        return LawTraits(
-            inexact="symbols are debiased all the same",
-            unmeasured_loss="without randomness these are no reports; tests enumerate their odds",
-        )

@@ -33,12 +33,12 @@ def mean_result(tables: PairTables, response: SymbolResponse, counts: Counts) ->
     unit_weights = np.ones((*counts.shape[:-1], 1))
     value = estimator.mean(tables.means)
     error = np.sqrt(estimator.privacy_variance(unit_weights))
-    hidden = _hidden_variance(estimator, tables)
+    variation = _variation_variance(estimator, tables)
     classless = np.full_like(value, np.nan)
     low, high = float(tables.means.min()), float(tables.means.max())
     warnings: tuple[str, ...] = ()
     if value.ndim == 0:
-        warnings = _outside(float(value), low, high) + _hiding(float(error), float(hidden))
+        warnings = _outside(float(value), low, high) + _hiding(float(error), float(variation))
         if error > (high - low) / 2:
             warnings = (
                 f"this estimate says little: it errs by {float(error):.2g} on a scale of "
@@ -50,7 +50,7 @@ def mean_result(tables: PairTables, response: SymbolResponse, counts: Counts) ->
         sampling_error=np.sqrt(estimator.sampling_variance(unit_weights)),
         positives=classless,
         negatives=classless,
-        approximation_error=np.sqrt(hidden),
+        approximation_error=np.sqrt(variation),
         warnings=warnings,
         limits=ANY,
     )
@@ -84,12 +84,14 @@ def area_result(
     errors = [
         estimator.privacy_variance(weights),
         estimator.sampling_variance(weights),
-        _hidden_variance(estimator, tables) / share**2,
+        _variation_variance(estimator, tables) / share**2,
     ]
-    privacy, sampling, hidden = (np.where(known, np.sqrt(variance), np.nan) for variance in errors)
+    privacy, sampling, variation = (
+        np.where(known, np.sqrt(variance), np.nan) for variance in errors
+    )
     warnings: tuple[str, ...] = ()
     if value.ndim == 0:
-        warnings = _hiding(float(privacy), float(hidden) ** 2)
+        warnings = _hiding(float(privacy), float(variation) ** 2)
         warnings = _class_warnings(float(positives), float(negatives), float(spread)) or warnings
     return ServerResult(
         value=value,
@@ -98,21 +100,21 @@ def area_result(
         positives=positives,
         negatives=negatives,
         positives_error=spread,
-        approximation_error=hidden,
+        approximation_error=variation,
         warnings=warnings,
     )
 
 
-def _hidden_variance(estimator: PairEstimator, tables: PairTables) -> Floats:
+def _variation_variance(estimator: PairEstimator, tables: PairTables) -> Floats:
     """What bins hide, as a variance of the U-statistic.
 
     Where densities are smooth, less than half of the change by the last halving of the bins
     remains. Crowded cells hide more.
     """
-    if tables.change is None or tables.hidden is None:
+    if tables.change is None or tables.variation is None:
         return np.zeros(estimator.counts.shape[:-1])
     left = estimator.mean(tables.change) / 2
-    return np.asarray(left**2 + estimator.crowding_variance(tables.hidden))
+    return np.asarray(left**2 + estimator.crowding_variance(tables.variation))
 
 
 def _outside(value: float, low: float, high: float) -> tuple[str, ...]:
@@ -122,8 +124,8 @@ def _outside(value: float, low: float, high: float) -> tuple[str, ...]:
     return (f"the estimate {value:.4f} lies outside {inside}; it is reported as it came",)
 
 
-def _hiding(error: float, hidden: float) -> tuple[str, ...]:
-    if not math.sqrt(hidden) > error:
+def _hiding(error: float, variation: float) -> tuple[str, ...]:
+    if not math.sqrt(variation) > error:
         return ()
     return (
         "what the bins hide outweighs the privacy noise: use more bins, or a narrower public range",

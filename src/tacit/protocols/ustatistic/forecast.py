@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.privacy.local.symbols import SymbolResponse
-from tacit.protocol.forecast import Family, Forecast, accepted, placement
+from tacit.protocol.forecast import Family, Forecast, Planning, accepted, placement
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocol.trust import Trust
 from tacit.protocols.shared.pair_kernels import KERNELS, PairTables, opposite_classes
@@ -91,3 +91,6 @@ def _pair_mean(table: Floats, record_counts: Floats) -> float:
     """The mean of a kernel without a diagonal over pairs of records."""
     total = record_counts.sum()
     return float(record_counts @ table @ record_counts / (total * (total - 1)))
+
+
+PLANNING = Planning.of_auc(symbols_families, symbols_forecast)

@@ -64,7 +64,7 @@ class PairEstimator:
 
         With the noise D of the debiased counts, of covariance S, the error times ``n (n - 1)`` is
         ``2 D' A c`` (Hoeffding's projection) plus the sum over pairs of reports of ``D_i' A D_j``:
-        variances ``4 c' A S A c`` and ``2 tr(A S A S)``, up to shares of one record in n. The
+        variances ``4 c' A S A c`` and ``2 tr(A S A S)``, up to fractions of one record in n. The
         debiased h stands for c. Its own noise adds ``4 tr(A S A S)`` to the first, which is
         taken out, as far as the first stays at least zero.
 
@@ -98,30 +98,30 @@ class PairEstimator:
         n = float(self.records)
         return np.asarray(2 / (n * (n - 1)) * (2 * (n - 2) * single + both))
 
-    def crowding_variance(self, hidden: Floats) -> Floats:
+    def crowding_variance(self, variation: Floats) -> Floats:
         """What crowded pairs of cells hide, as a variance of the U-statistic, shape (...).
 
         Where cells hold more than ``CROWDED`` times the pairs of records that such cells hold on
         average, their neighbours do not tell how values lie inside them. The kernel's mean over the
         pairs of two crowded cells is then taken as uniform over the range that the cells leave
-        open, of variance ``hidden^2 / 12``, the same for both orders of the two.
+        open, of variance ``variation^2 / 12``, the same for both orders of the two.
 
         Parameters
         ----------
-        hidden : the range that two cells leave open, shape (k, k).
+        variation : the range that two cells leave open, shape (k, k).
         """
         shares = np.maximum(self.debiased / self.records, 0.0)
         pairs = shares[..., :, np.newaxis] * shares[..., np.newaxis, :]
-        usual = np.mean(pairs, axis=(-2, -1), where=hidden > 0, keepdims=True)
-        crowded = np.where(pairs > CROWDED * usual, pairs * hidden, 0.0)
+        usual = np.mean(pairs, axis=(-2, -1), where=variation > 0, keepdims=True)
+        crowded = np.where(pairs > CROWDED * usual, pairs * variation, 0.0)
         return np.sum(crowded**2, axis=(-2, -1)) / 6
 
     def _applied(self, vectors: Floats, weights: Floats) -> Floats:
         """The weighted sum of the tables times each vector, shape (..., k)."""
         return np.asarray(
             sum(
-                weights[..., place, np.newaxis] * (vectors @ table)
-                for place, table in enumerate(self.tables)
+                weights[..., index, np.newaxis] * (vectors @ table)
+                for index, table in enumerate(self.tables)
             )
         )
 

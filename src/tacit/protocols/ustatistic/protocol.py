@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,23 +23,18 @@ from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.privacy.local.symbols import SymbolResponse
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.metric import AUC, Metric
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.shared.pair_kernels import (
     KERNELS,
     PairKernel,
     PairTables,
     opposite_classes,
-    own_kernel,
+    user_kernel,
 )
 from tacit.protocols.shared.symbols import Axis, Column, SymbolSpace
 from tacit.protocols.ustatistic.declared import UStatisticDeclarations
 from tacit.protocols.ustatistic.estimate import area_result, mean_result
 from tacit.results.server_result import ServerResult
-
-if TYPE_CHECKING:
-    from tacit.protocol.forecast import Family, Forecast
-    from tacit.protocol.scenario import Scenario, Shape
 
 UNIT = (0.0, 1.0)
 """The range of values where none is given."""
@@ -179,6 +174,7 @@ class UStatistic(UStatisticDeclarations, Protocol):
     )
 
     name = "ustatistic"
+    planning_module = f"{__package__}.forecast"
     steps = (random_symbols,)
 
     def __post_init__(self) -> None:
@@ -257,19 +253,6 @@ class UStatistic(UStatisticDeclarations, Protocol):
             tuple(axis if axis.grid else replace(axis, bins=bins) for axis in self.axes)
         )
 
-    @classmethod
-    def families(cls, scenario: Scenario, metric: Metric) -> Sequence[Family]:
-        """The configurations that a plan tries."""
-        from tacit.protocols.ustatistic.forecast import symbols_families
-
-        return symbols_families(scenario) if metric == AUC else []
-
-    def forecast(self, scenario: Scenario, shape: Shape, metric: Metric) -> Forecast | None:
-        """The predicted error, as ``symbols_forecast`` has it."""
-        from tacit.protocols.ustatistic.forecast import symbols_forecast
-
-        return symbols_forecast(self, scenario, shape) if metric == AUC else None
-
     def conversation(self, clients: int) -> Conversation:
         """One round: randomised symbols up."""
         bins = self.bins_for(clients)
@@ -318,12 +301,12 @@ class UStatistic(UStatisticDeclarations, Protocol):
             raise ValueError(
                 f"a domain must have 2 to {MAX_SYMBOLS} symbols, got {len(self.values)}"
             )
-        return own_kernel(self.kernel, self.values)
+        return user_kernel(self.kernel, self.values)
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
         """How the columns that the kernel reads are cut."""
-        if self.values is None and self.pair_kernel.hidden is None:
+        if self.values is None and self.pair_kernel.variation is None:
             raise ValueError(
                 f"the kernel {self.pair_kernel.called!r} needs a finite domain: give values"
             )

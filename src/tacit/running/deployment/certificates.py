@@ -49,7 +49,7 @@ class Certificates:
         return all(path.is_file() for path in (self.authority, self.certificate, self.key))
 
 
-def make_certificates(places: Certificates, hosts: Sequence[str]) -> None:
+def make_certificates(files: Certificates, hosts: Sequence[str]) -> None:
     """Write a new authority and a server certificate that it signed.
 
     The authority's private key is not kept: nobody can sign another certificate with it. New
@@ -57,7 +57,7 @@ def make_certificates(places: Certificates, hosts: Sequence[str]) -> None:
 
     Parameters
     ----------
-    places : the files to write; existing ones are replaced.
+    files : the files to write; existing ones are replaced.
     hosts : names and addresses under which parties reach the server; loopback is always added.
     """
     now = datetime.now(UTC)
@@ -65,9 +65,9 @@ def make_certificates(places: Certificates, hosts: Sequence[str]) -> None:
     authority = _authority(authority_key, now)
     certificate = _server(server_key, authority, authority_key, (*hosts, *LOOPBACK), now)
     pem = certificate.public_bytes(Encoding.PEM)
-    write_private(places.key, _private_pem(server_key))
-    write_public(places.certificate, pem)
-    write_public(places.authority, authority.public_bytes(Encoding.PEM))
+    write_private(files.key, _private_pem(server_key))
+    write_public(files.certificate, pem)
+    write_public(files.authority, authority.public_bytes(Encoding.PEM))
 
 
 def hosts_of(certificate: Path) -> tuple[str, ...]:

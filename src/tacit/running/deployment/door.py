@@ -123,5 +123,6 @@ def check_closed(host: str, port: int, authority: Path) -> None:
         connection.close()
     if status != FORBIDDEN:
         raise DeploymentError(
-            f"the server on {host}:{port} admits strangers (status {status}): nothing is run on it"
+            f"the server on {host}:{port} answers requests without a token (status {status}): "
+            "no run is started"
         )

@@ -21,7 +21,7 @@ def write_public(path: Path, content: bytes) -> None:
 def write_program(path: Path, content: bytes) -> None:
     """Write a program that only its owner may run; one that is there already is not touched.
 
-    The system refuses to run a file that is being written, so a program is never written in place.
+    The system refuses to run a file that is being written, so a program is never overwritten.
     """
     if not path.is_file() or path.read_bytes() != content:
         _write(path, content, PROGRAM)

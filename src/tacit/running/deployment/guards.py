@@ -92,7 +92,7 @@ def check_bundle(content: bytes) -> None:
         with zipfile.ZipFile(io.BytesIO(content)) as bundle:
             foreign = sorted(set(bundle.namelist()) - ALLOWED)
             if foreign or len(set(bundle.namelist())) < len(bundle.namelist()):
-                raise GuardError(f"the application holds files of its own: {', '.join(foreign)}")
+                raise GuardError(f"the application holds its own files: {', '.join(foreign)}")
             if any(member.file_size > MAX_FILE for member in bundle.infolist()):
                 raise GuardError("the application holds a file that is too large for settings")
             project = tomllib.loads(bundle.read("pyproject.toml").decode())
@@ -100,7 +100,7 @@ def check_bundle(content: bytes) -> None:
     except (zipfile.BadZipFile, ValueError, LookupError, TypeError) as error:
         raise GuardError(f"the application cannot be read: {error}") from None
     if components != {"serverapp": SERVER, "clientapp": CLIENT}:
-        raise GuardError(f"the application names components of its own: {components!r:.200}")
+        raise GuardError(f"the application names its own components: {components!r:.200}")
 
 
 def write_ticket(folder: Path, settings: Mapping[str, str]) -> dict[str, str]:
@@ -118,11 +118,11 @@ def use_ticket(folder: Path, settings: Mapping[str, Any]) -> None:
     GuardError : for settings without a ticket, or with one for other settings.
     """
     ticket = settings.get("ticket")
-    place = folder / str(ticket)
-    if not isinstance(ticket, str) or not ticket.isalnum() or not place.is_file():
+    path = folder / str(ticket)
+    if not isinstance(ticket, str) or not ticket.isalnum() or not path.is_file():
         raise GuardError("this server runs what `tacit run` on its own machine started, only")
-    allowed = json.loads(place.read_text(encoding="utf-8"))
-    place.unlink()
+    allowed = json.loads(path.read_text(encoding="utf-8"))
+    path.unlink()
     if {**allowed, "ticket": ticket} != dict(settings):
         raise GuardError("the settings of this run are not those that its ticket allows")
 

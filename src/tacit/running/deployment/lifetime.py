@@ -2,7 +2,7 @@
 
 A process that starts a program holds a lock on a file, and the program, like every program that it
 starts in turn, waits in a thread of its own for that lock. The kernel releases a lock when its
-holder ends, however it ends; what gets the lock then ends at once. Nothing is polled, and nothing
+owner ends, however it ends; what gets the lock then ends at once. Nothing is polled, and nothing
 rests on process groups, which Flower's own programs leave.
 """
 

@@ -98,20 +98,22 @@ def run_locally(path: Path, count: int, tell: Tell, verbose: Tell | None = None)
     parties = local_parties(path, count)
     hidden = private_folder(path.resolve().parent / HIDDEN)
     with alone(hidden), contextlib.ExitStack() as programs:
-        place = prepared(path, parties, hidden)
+        coordinator = prepared(path, parties, hidden)
         plan = Plan.read(hidden / "plan.toml")
         check_parties([PartyDesk.open(_own_file(hidden, party)) for party in parties])
         tell("starting the server")
         port = free_port()
-        server = programs.enter_context(start_server(place, HOST, port, verbose, lasting=False))
+        server = programs.enter_context(
+            start_server(coordinator, HOST, port, verbose, lasting=False)
+        )
         tell(f"server on {HOST}:{port}, with TLS and authentication of nodes")
-        register_nodes(place, verbose)
+        register_nodes(coordinator, verbose)
         nodes = [programs.enter_context(_node(hidden, party, port, verbose)) for party in parties]
         programs.callback(_query_to_end, nodes)
         for party, node in zip(parties, nodes, strict=True):
             wait_connected(node, CONNECT_TIME)
             tell(f"{party.name} is connected")
-        result = conduct_run(place, hidden / "plan.toml", plan.deadline, tell, verbose)
+        result = conduct_run(coordinator, hidden / "plan.toml", plan.deadline, tell, verbose)
         server.check()
     return result
 
@@ -126,9 +128,9 @@ def check_parties(desks: Sequence[PartyDesk]) -> None:
     for desk in desks:
         sentences = doubts(desk)
         if sentences:
-            raise DataError(f"{desk.own.records}: {sentences[0]}")
-    if all(desk.own.unit is None for desk in desks):
-        files = [str(desk.own.records) for desk in desks]
+            raise DataError(f"{desk.party_file.records}: {sentences[0]}")
+    if all(desk.party_file.unit is None for desk in desks):
+        files = [str(desk.party_file.records) for desk in desks]
         check_scales(files, [desk.records for desk in desks], [None] * len(files))
 
 
@@ -167,18 +169,18 @@ def prepared(path: Path, parties: tuple[LocalParty, ...], hidden: Path) -> Coord
     parties : as ``local_parties`` found them.
     hidden : the folder for all of it, which becomes the coordinator's.
     """
-    place = Coordinator(hidden)
-    shutil.rmtree(place.private, ignore_errors=True)
-    shutil.rmtree(place.nodes, ignore_errors=True)
-    make_certificates(place.certificates, [HOST])
+    coordinator = Coordinator(hidden)
+    shutil.rmtree(coordinator.private, ignore_errors=True)
+    shutil.rmtree(coordinator.nodes, ignore_errors=True)
+    make_certificates(coordinator.certificates, [HOST])
     for party in parties:
         public = kept_node_key(_folder(hidden, party) / "node.key")
-        write_public(place.nodes / f"{party.name}.pub", public.read_bytes())
-    _write_plan(path, parties, place)
-    return place
+        write_public(coordinator.nodes / f"{party.name}.pub", public.read_bytes())
+    _write_plan(path, parties, coordinator)
+    return coordinator
 
 
-def _write_plan(path: Path, parties: tuple[LocalParty, ...], place: Coordinator) -> None:
+def _write_plan(path: Path, parties: tuple[LocalParty, ...], coordinator: Coordinator) -> None:
     """The plan with everybody's keys, and every party's file with this plan and whole paths.
 
     The parties' identities are their own. The coordinator is one made for this machine. Parties
@@ -187,7 +189,7 @@ def _write_plan(path: Path, parties: tuple[LocalParty, ...], place: Coordinator)
     content = tomllib.loads(path.read_text(encoding="utf-8"))
     steps = Plan.read(path).protocol.steps
     computes = any(step.computes is not None for step in steps)
-    content["plan"]["coordinator"] = kept_identity(place.identity).public.hex()
+    content["plan"]["coordinator"] = kept_identity(coordinator.identity).public.hex()
     for party, entry in zip(parties, content["party"], strict=True):
         files = PartyFile.read(party.file)
         public = kept_identity(files.identity).public.hex()
@@ -195,15 +197,15 @@ def _write_plan(path: Path, parties: tuple[LocalParty, ...], place: Coordinator)
             raise PlanError(f"{path} names another key of {party.name!r} than {files.identity}")
         settings = tomllib.loads(party.file.read_text(encoding="utf-8"))
         settings["party"] |= {
-            "plan": str(place.folder / "plan.toml"),
+            "plan": str(coordinator.folder / "plan.toml"),
             "identity": str(files.identity),
             "ledger": str(files.ledger),
         }
         settings["data"]["file"] = str(files.records)
         if computes:
             settings["mpc"] = {"listen": f"{HOST}:{free_port()}"}
-        write_public(_own_file(place.folder, party), toml_text(settings).encode())
-    write_public(place.folder / "plan.toml", toml_text(content).encode())
+        write_public(_own_file(coordinator.folder, party), toml_text(settings).encode())
+    write_public(coordinator.folder / "plan.toml", toml_text(content).encode())
 
 
 def toml_text(tables: Mapping[str, Any]) -> str:
@@ -211,10 +213,11 @@ def toml_text(tables: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> print(toml_text({"plan": {"name": "x", "fewest": 2}, "party": [{"name": "a"}]}), end="")
+    >>> tables = {"plan": {"name": "x", "min_clients": 2}, "party": [{"name": "a"}]}
+    >>> print(toml_text(tables), end="")
     [plan]
     name = "x"
-    fewest = 2
+    min_clients = 2
     <BLANKLINE>
     [[party]]
     name = "a"

@@ -22,7 +22,7 @@ from tacit.running.deployment.template import start_template
 CONNECTED = "SuperNode ID:"
 """What Flower writes when the server has let a node in."""
 RECEIVED = re.compile(r"Receiving: query\.(\w+) message")
-OURS = "tacit: "
+LOG_PREFIX = "tacit: "
 WORDS = {"hello": "a run begins: asked who this party is", "letter": "a message came"}
 UNKNOWN_KEY = "Failed to activate SuperNode"
 FOREIGN_SERVER = "CERTIFICATE_VERIFY_FAILED"
@@ -120,8 +120,8 @@ def follow(node: Program, seen: int, everything: bool) -> tuple[int, list[str]]:
 
 def _user_line(line: str) -> str:
     """A line of the log as a user reads it; empty for Flower's own lines."""
-    if line.startswith(OURS):
-        return line.removeprefix(OURS)
+    if line.startswith(LOG_PREFIX):
+        return line.removeprefix(LOG_PREFIX)
     match = RECEIVED.search(line)
     if match is None:
         return ""

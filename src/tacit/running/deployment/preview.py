@@ -39,7 +39,7 @@ def check_records(desk: PartyDesk) -> None:
     """
     desk.check_unit()
     query = next(desk.plan.protocol.conversation(len(desk.plan.parties)))
-    taken = for_plan(desk.records, desk.own.unit, desk.plan.unit, desk.plan.protocol)
+    taken = for_plan(desk.records, desk.party_file.unit, desk.plan.unit, desk.plan.protocol)
     query.step.answer(taken, query, NoNoise(), ClientState())
 
 
@@ -50,7 +50,7 @@ def doubts(desk: PartyDesk) -> list[str]:
     scores out of range as the nearest end, and the party reads how many they are.
     """
     plan, scores = desk.plan, desk.records.scores
-    unit = desk.own.unit or plan.unit
+    unit = desk.party_file.unit or plan.unit
     rescaled = converted(scores, unit, plan.unit)
     wrong = rescaled != for_plan(desk.records, unit, plan.unit, plan.protocol).scores
     if unit != plan.unit:
@@ -74,12 +74,12 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
     ----------
     desk : the party's files, opened and checked.
     """
-    party_file, plan = desk.own, desk.plan
+    party_file, plan = desk.party_file, desk.plan
     protocol = plan.protocol
     key = "" if plan.coordinator is None else plan.coordinator.hex()
     others = ", ".join(party.name for party in plan.parties if party.name != party_file.name)
     rows = [
-        ("plan", f"{plan.name}, with {others or 'nobody else'}; a result needs {plan.fewest}"),
+        ("plan", f"{plan.name}, with {others or 'nobody else'}; a result needs {plan.min_clients}"),
         ("coordinator", key),
         ("protocol", settings_line({"name": protocol.name, **protocol.settings})),
         ("asks for", protocol.figure),
@@ -95,7 +95,7 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
 
 
 def _unit_line(desk: PartyDesk) -> str:
-    file_unit, plan_unit = desk.own.unit or desk.plan.unit, desk.plan.unit
+    file_unit, plan_unit = desk.party_file.unit or desk.plan.unit, desk.plan.unit
     if file_unit == plan_unit:
         return file_unit
     return f"{file_unit}, converted to the plan's {plan_unit}"
@@ -116,7 +116,7 @@ def cost_line(cost: Cost) -> str:
 
 def _book_lines(desk: PartyDesk, cost: Cost) -> list[str]:
     """What every limit leaves, and for how many runs that is enough."""
-    party_file = desk.own
+    party_file = desk.party_file
     spendings: list[StepCost] = []
     if party_file.ledger.exists():
         with Ledger.open_readonly(party_file.ledger) as pages:

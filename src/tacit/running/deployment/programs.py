@@ -21,13 +21,13 @@ from typing import Any, Self
 
 from tacit.running.deployment.lifetime import Owner
 
-PATIENCE = 0.05
+POLL_SECONDS = 0.05
 """Seconds between two looks at a program."""
 CALL_TIME = 180.0
 """Seconds that one call of ``flwr`` may take."""
 GRACE = 10.0
 """Seconds that a program has to end by itself when asked to."""
-TAIL = 4
+QUOTED_LINES = 4
 """Lines of a program's log that an error quotes."""
 
 Tell = Callable[[str], None]
@@ -275,7 +275,7 @@ class Program:
                 raise DeploymentError(
                     f"{self.name} was not ready in {seconds:.0f} seconds; see {self.log}"
                 )
-            time.sleep(PATIENCE)
+            time.sleep(POLL_SECONDS)
 
     def check(self) -> None:
         """Refuse to go on without the program.
@@ -286,7 +286,7 @@ class Program:
         """
         code = self._process.poll()
         if code is not None:
-            last = " / ".join(plain(line) for line in self.said().splitlines()[-TAIL:])
+            last = " / ".join(plain(line) for line in self.said().splitlines()[-QUOTED_LINES:])
             raise DeploymentError(f"{self.name} ended with status {code}: {last}; see {self.log}")
 
     def query_to_end(self) -> None:

@@ -20,7 +20,7 @@ from tacit.running.deployment.guards import write_ticket
 from tacit.running.deployment.programs import DeploymentError, Tell, plain
 from tacit.running.deployment.server import CONNECTION, Coordinator, runs_of
 
-OURS = "tacit: "
+LOG_PREFIX = "tacit: "
 """The beginning of every line that the coordinator's own program writes."""
 STARTED = re.compile(r"Successfully started run (\d+)")
 SLACK = 90.0
@@ -30,13 +30,13 @@ ENDED = "finished"
 
 
 def conduct_run(
-    place: Coordinator, plan: Path, deadline: float, tell: Tell, verbose: Tell | None = None
+    coordinator: Coordinator, plan: Path, deadline: float, tell: Tell, verbose: Tell | None = None
 ) -> dict[str, Any]:
     """Run a plan on the server, and give the result as the coordinator wrote it.
 
     Parameters
     ----------
-    place : the coordinator's folder, whose server is running.
+    coordinator : the coordinator's folder, whose server is running.
     plan : the plan.
     deadline : seconds that a round of the run may take.
     tell : is told each step of the run.
@@ -46,12 +46,12 @@ def conduct_run(
     ------
     DeploymentError : for a run without a result, with the reason.
     """
-    folder = private_folder(place.private / "results")
+    folder = private_folder(coordinator.private / "results")
     result = folder / f"{secrets.token_hex(8)}.json"
-    settings = {"plan": str(plan), "identity": str(place.identity), "result": str(result)}
-    allowed = write_ticket(place.tickets, settings)
-    application = write_application(place.private / "application")
-    flower = place.flower(verbose)
+    settings = {"plan": str(plan), "identity": str(coordinator.identity), "result": str(result)}
+    allowed = write_ticket(coordinator.tickets, settings)
+    application = write_application(coordinator.private / "application")
+    flower = coordinator.flower(verbose)
     command = ("flwr", "run", str(application), CONNECTION, "--stream")
     number = ""
     with flower.lines(*command, "--run-config", _run_config(allowed)) as process:
@@ -60,12 +60,12 @@ def conduct_run(
                 number = number or _number(line)
                 _report(line, tell, verbose)
         except BaseException:
-            _stop(place, number, verbose)
+            _stop(coordinator, number, verbose)
             raise
         finally:
-            (place.tickets / allowed["ticket"]).unlink(missing_ok=True)
+            (coordinator.tickets / allowed["ticket"]).unlink(missing_ok=True)
     if not result.exists():
-        raise DeploymentError(_reason(place, number, verbose))
+        raise DeploymentError(_reason(coordinator, number, verbose))
     return dict(json.loads(result.read_text(encoding="utf-8")))
 
 
@@ -108,26 +108,28 @@ def _number(line: str) -> str:
 
 
 def _report(line: str, tell: Tell, verbose: Tell | None) -> None:
-    if line.startswith(OURS):
-        tell(line.removeprefix(OURS))
+    if line.startswith(LOG_PREFIX):
+        tell(line.removeprefix(LOG_PREFIX))
     elif verbose is not None and line:
         verbose(line)
 
 
-def _stop(place: Coordinator, number: str, verbose: Tell | None) -> None:
+def _stop(coordinator: Coordinator, number: str, verbose: Tell | None) -> None:
     """End a run that nobody waits for any more."""
     if number:
         with contextlib.suppress(DeploymentError):
-            place.flower(verbose).call("flwr", "stop", number, CONNECTION)
+            coordinator.flower(verbose).call("flwr", "stop", number, CONNECTION)
 
 
-def _reason(place: Coordinator, number: str, verbose: Tell | None) -> str:
+def _reason(coordinator: Coordinator, number: str, verbose: Tell | None) -> str:
     """Why a run left no result, as its server says."""
     if not number:
-        return f"the server did not start the run; see {place.private / 'superlink.log'}"
+        return f"the server did not start the run; see {coordinator.private / 'superlink.log'}"
     try:
         for _ in range(10):
-            matching = [run for run in runs_of(place, verbose) if str(run["run-id"]) == number]
+            matching = [
+                run for run in runs_of(coordinator, verbose) if str(run["run-id"]) == number
+            ]
             if matching and str(matching[0]["status"]).startswith(ENDED):
                 details = str(matching[0].get("status-details", "")).removeprefix(
                     "ServerApp failed with "

@@ -142,7 +142,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def start_server(
-    place: Coordinator, listen: str, port: int, tell: Tell | None = None, lasting: bool = True
+    coordinator: Coordinator, listen: str, port: int, tell: Tell | None = None, lasting: bool = True
 ) -> Program:
     """Start the SuperLink, with TLS and authentication of nodes.
 
@@ -150,7 +150,7 @@ def start_server(
 
     Parameters
     ----------
-    place : the coordinator's folder, with certificates.
+    coordinator : the coordinator's folder, with certificates.
     listen : the address to listen on.
     port : the one port of all of Flower's interfaces.
     tell : is told the command.
@@ -160,26 +160,28 @@ def start_server(
     Raises
     ------
     DeploymentError : when there are no certificates, the port is taken, it does not start, or it
-        admits strangers.
+        answers requests without a token.
     MissingFlowerError : when Flower is not installed.
     """
     require_flower()
-    files = place.certificates
+    files = coordinator.certificates
     if not files.exist:
-        raise DeploymentError(f"{place.folder} holds no certificates: tacit keys --coordinator")
+        raise DeploymentError(
+            f"{coordinator.folder} holds no certificates: tacit keys --coordinator"
+        )
     if ends_of(files.certificate) < datetime.now(UTC):
         raise DeploymentError(
-            f"the server's certificate has run out: remove {files.authority}, make another with "
+            f"the server's certificate has expired: remove {files.authority}, make another with "
             "tacit keys --coordinator --host, and send the new ca.crt to every party"
         )
     host = "127.0.0.1" if listen in EVERYWHERE else listen
     if is_listening(host, port):
         raise DeploymentError(f"port {port} on {host} is taken")
-    _write_connection(place, host, port)
-    flower = place.flower(tell)
+    _write_connection(coordinator, host, port)
+    flower = coordinator.flower(tell)
     write_token(flower.home)
     server = flower.start(
-        place.private / "superlink.log",
+        coordinator.private / "superlink.log",
         "flower-superlink",
         *("--ssl-ca-certfile", str(files.authority)),
         *("--ssl-certfile", str(files.certificate)),
@@ -187,8 +189,8 @@ def start_server(
         "--enable-supernode-auth",
         "--disable-runtime-dependency-installation",
         *("--host", listen, "--port", str(port)),
-        *(("--database", str(place.private / "state.db")) if lasting else ()),
-        helper=start_template(flower, place.programs),
+        *(("--database", str(coordinator.private / "state.db")) if lasting else ()),
+        helper=start_template(flower, coordinator.programs),
     )
     try:
         server.wait_until(lambda: is_listening(host, port), START_TIME)
@@ -199,7 +201,7 @@ def start_server(
     return server
 
 
-def register_nodes(place: Coordinator, tell: Tell | None = None) -> list[str]:
+def register_nodes(coordinator: Coordinator, tell: Tell | None = None) -> list[str]:
     """Let every node key in the folder of keys connect; gives the names that are new.
 
     A key that is replaced, or whose file is gone, may no longer connect.
@@ -209,47 +211,50 @@ def register_nodes(place: Coordinator, tell: Tell | None = None) -> list[str]:
     KeyFileError : for a file that holds no node key.
     DeploymentError : when the server refuses one.
     """
-    wanted = _wanted(place.nodes)
-    known = place.registered()
-    flower = place.flower(tell)
-    for name in [name for name, node in known.items() if wanted.get(name) != node["key"]]:
+    node_keys = _node_keys(coordinator.nodes)
+    known = coordinator.registered()
+    flower = coordinator.flower(tell)
+    for name in [name for name, node in known.items() if node_keys.get(name) != node["key"]]:
         flower.call("flwr", "supernode", "unregister", known[name]["node"], CONNECTION)
         del known[name]
-        place.note_registered(known)
-    new = [name for name in wanted if name not in known]
+        coordinator.note_registered(known)
+    new = [name for name in node_keys if name not in known]
     with ThreadPoolExecutor(max_workers=3) as pool:
         calls = {
-            name: pool.submit(_register, flower, place.nodes / f"{name}.pub", name) for name in new
+            name: pool.submit(_register, flower, coordinator.nodes / f"{name}.pub", name)
+            for name in new
         }
     done = {name: call.result() for name, call in calls.items() if call.exception() is None}
-    known |= {name: {"key": wanted[name], "node": number} for name, number in done.items()}
-    place.note_registered(known)
+    known |= {name: {"key": node_keys[name], "node": number} for name, number in done.items()}
+    coordinator.note_registered(known)
     for name in new:
         calls[name].result()
     return new
 
 
-def nodes_online(place: Coordinator, tell: Tell | None = None) -> dict[str, str]:
+def nodes_online(coordinator: Coordinator, tell: Tell | None = None) -> dict[str, str]:
     """What the server says of every node by name: registered, online or offline."""
-    listed = place.flower(tell).call("flwr", "supernode", "list", CONNECTION)["nodes"]
+    listed = coordinator.flower(tell).call("flwr", "supernode", "list", CONNECTION)["nodes"]
     states = {str(node["node-id"]): str(node["status"]) for node in listed}
-    return {name: states.get(node["node"], "unknown") for name, node in place.registered().items()}
+    return {
+        name: states.get(node["node"], "unknown") for name, node in coordinator.registered().items()
+    }
 
 
-def runs_of(place: Coordinator, tell: Tell | None = None) -> list[dict[str, Any]]:
+def runs_of(coordinator: Coordinator, tell: Tell | None = None) -> list[dict[str, Any]]:
     """The runs that the server remembers, the latest first."""
-    return list(place.flower(tell).call("flwr", "list", CONNECTION)["runs"])
+    return list(coordinator.flower(tell).call("flwr", "list", CONNECTION)["runs"])
 
 
-def _wanted(folder: Path) -> dict[str, str]:
+def _node_keys(folder: Path) -> dict[str, str]:
     """The public node keys in a folder, by name."""
-    wanted: dict[str, str] = {}
+    node_keys: dict[str, str] = {}
     for path in sorted(folder.glob("*.pub")):
         key = checked_node_key(path).decode().strip()
-        if key in wanted.values():
+        if key in node_keys.values():
             raise KeyFileError(f"{path} holds the key of another node")
-        wanted[path.stem] = key
-    return wanted
+        node_keys[path.stem] = key
+    return node_keys
 
 
 def _register(flower: Flower, key: Path, name: str) -> str:
@@ -257,13 +262,13 @@ def _register(flower: Flower, key: Path, name: str) -> str:
     return str(flower.call(*command)["node-id"])
 
 
-def _write_connection(place: Coordinator, host: str, port: int) -> None:
+def _write_connection(coordinator: Coordinator, host: str, port: int) -> None:
     """The configuration with which ``flwr`` finds the server."""
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    authority = json.dumps(str(place.certificates.authority), ensure_ascii=False)
+    authority = json.dumps(str(coordinator.certificates.authority), ensure_ascii=False)
     text = (
         f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
         f'address = "{address}"\nroot-certificates = {authority}\n'
     )
-    write_public(place.private / "flower" / "config.toml", text.encode())
-    write_private(place.private / "address.json", json.dumps([host, port]).encode())
+    write_public(coordinator.private / "flower" / "config.toml", text.encode())
+    write_private(coordinator.private / "address.json", json.dumps([host, port]).encode())

@@ -339,7 +339,7 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     while len(content) < size:
         part = connection.recv(size - len(content))
         if not part:
-            raise ConnectionResetError("a launcher went away")
+            raise ConnectionResetError("a launcher disconnected")
         content += part
     return bytes(content)
 

@@ -81,7 +81,7 @@ class TunnelTransport(Transport):
     @contextmanager
     def meet(self, meeting: Meeting) -> Iterator[MeasuredPeers]:
         """Listen, and reach the others where they announced to be."""
-        peers = [_peer(place, public) for place, public in enumerate(meeting.public)]
+        peers = [_peer(index, public) for index, public in enumerate(meeting.public)]
         _check_certificates(peers, meeting)
         secret = meeting.secret
         credentials = Credentials(secret["certificate"], secret["key"])
@@ -96,7 +96,7 @@ class TunnelTransport(Transport):
                 self._taken(secret["port"]),
             )
             try:
-                tunnel.open(meeting.place, peers)
+                tunnel.open(meeting.index, peers)
                 channels = _Channels(tunnel, meeting, self._timeout, self._setup_timeout)
                 yield channels
                 channels.part()
@@ -128,7 +128,7 @@ class _Channels(MeasuredPeers):
     def __init__(
         self, tunnel: Tunnel, meeting: Meeting, timeout: float, setup_timeout: float
     ) -> None:
-        self.place, self.offers = meeting.place, meeting.offers
+        self.index, self.offers = meeting.index, meeting.offers
         self.sessions = []
         self._tunnel, self._meeting = tunnel, meeting
         self._timeout, self._setup_timeout = timeout, setup_timeout
@@ -146,7 +146,7 @@ class _Channels(MeasuredPeers):
         name = "-".join(map(str, (*members, len(self._linked(members)))))
         sockets = self._tunnel.sockets(name, members)
         session = f"{self._meeting.session} {name}"
-        rank = list(members).index(self.place)
+        rank = list(members).index(self.index)
         before = self._tunnel.sent
         context = link(session, rank, sockets, self._timeout, self._setup_timeout)
         began = time.perf_counter()
@@ -163,22 +163,22 @@ class _Channels(MeasuredPeers):
     def _linked(self, members: Sequence[int]) -> list[Session]:
         return [session for session in self.sessions if session.parties == tuple(members)]
 
-    def send(self, place: int, message: bytes) -> None:
+    def send(self, index: int, message: bytes) -> None:
         """Send a message by a connection of its own."""
-        self._tunnel.send(place, message)
+        self._tunnel.send(index, message)
 
-    def receive(self, place: int) -> bytes:
+    def receive(self, index: int) -> bytes:
         """The next message of another party."""
-        return self._tunnel.receive(place)
+        return self._tunnel.receive(index)
 
     def part(self) -> None:
         """Keep the channels until all others are done with them."""
-        others = [place for place in range(len(self.offers)) if place != self.place]
-        for place in others:
-            self._tunnel.send(place, DONE)
-        for place in others:
-            if self._tunnel.receive(place) != DONE:
-                raise MPCError(f"party {place} sent a message that nobody waits for")
+        others = [index for index in range(len(self.offers)) if index != self.index]
+        for index in others:
+            self._tunnel.send(index, DONE)
+        for index in others:
+            if self._tunnel.receive(index) != DONE:
+                raise MPCError(f"party {index} sent an unexpected message")
 
 
 def _check_certificates(peers: Sequence[Peer], meeting: Meeting) -> None:
@@ -194,15 +194,15 @@ def _check_certificates(peers: Sequence[Peer], meeting: Meeting) -> None:
     """
     shown = [peer.encoded for peer in peers]
     announced = Peer("this party", "", 0, meeting.secret["certificate"]).encoded
-    if shown[meeting.place] != announced:
+    if shown[meeting.index] != announced:
         raise MPCError("the coordinator brought an older announcement of this party")
-    for place, certificate in enumerate(shown):
-        if certificate in shown[:place]:
+    for index, certificate in enumerate(shown):
+        if certificate in shown[:index]:
             first = shown.index(certificate)
-            raise MPCError(f"parties {first} and {place} announced one certificate")
+            raise MPCError(f"parties {first} and {index} announced one certificate")
 
 
-def _peer(place: int, public: Mapping[str, Any]) -> Peer:
+def _peer(index: int, public: Mapping[str, Any]) -> Peer:
     """Another party as it announced itself.
 
     Raises
@@ -211,9 +211,9 @@ def _peer(place: int, public: Mapping[str, Any]) -> Peer:
     """
     kinds = {name: type(value) for name, value in public.items()}
     if kinds != {"host": str, "port": int, "certificate": str}:
-        raise MPCError(f"party {place} announced no host, port and certificate")
-    peer = Peer(f"party {place}", **public)
+        raise MPCError(f"party {index} announced no host, port and certificate")
+    peer = Peer(f"party {index}", **public)
     with suppress(ValueError):
         if peer.encoded and 0 < peer.port < 2**16:
             return peer
-    raise MPCError(f"party {place} announced no usable certificate and port")
+    raise MPCError(f"party {index} announced no usable certificate and port")

@@ -87,8 +87,8 @@ class Answering:
             return False
         if order.kind == "start":
             self._start(order)
-        elif order.kind == "letter":
-            self._desk.answer(Frame({"kind": "letter"}, self._answer(order.body)))
+        elif order.kind == "message":
+            self._desk.answer(Frame({"kind": "message"}, self._answer(order.body)))
         else:
             raise FrameError(f"unknown order {order.kind!r}")
         return True
@@ -96,31 +96,31 @@ class Answering:
     def _start(self, order: Frame) -> None:
         if self._party is not None:
             raise FrameError("the party has started already")
-        given, arrays = order.header, order.arrays()
+        header, arrays = order.header, order.arrays()
         offsets = np.array([0, arrays["scores"].size], dtype=np.int64)
-        names, second = (str(given["name"]),), arrays.get("second")
+        names, second = (str(header["name"]),), arrays.get("second")
         clients = Clients(arrays["scores"], arrays["labels"], offsets, names, second=second)
-        protocol = protocol_of(str(given["protocol"]), given["settings"])
-        keys = tuple(bytes.fromhex(key) for key in given["keys"])
-        agreement = Agreement(protocol, keys, bytes.fromhex(given["coordinator"]))
-        guard = guard_of(protocol, clients, given["ledger"], given["simulated"])
+        protocol = protocol_of(str(header["protocol"]), header["settings"])
+        keys = tuple(bytes.fromhex(key) for key in header["keys"])
+        agreement = Agreement(protocol, keys, bytes.fromhex(header["coordinator"]))
+        guard = guard_of(protocol, clients, header["ledger"], header["simulated"])
         load_engine()
-        timeout, setup_timeout = float(given["timeout"]), float(given["setup_timeout"])
+        timeout, setup_timeout = float(header["timeout"]), float(header["setup_timeout"])
         self._party = Party(
-            int(given["index"]),
-            Identity.from_bytes(bytes.fromhex(given["identity"])),
+            int(header["index"]),
+            Identity.from_bytes(bytes.fromhex(header["identity"])),
             agreement,
             clients,
-            NoNoise() if given["silent"] else SystemNoise(),
+            NoNoise() if header["silent"] else SystemNoise(),
             guard,
             transport=TunnelTransport(LOCAL, None, timeout, setup_timeout, self._desk.give_up),
         )
         self._desk.answer(Frame.of("ready"))
 
-    def _answer(self, letter: bytes) -> bytes:
+    def _answer(self, message: bytes) -> bytes:
         if self._party is None:
             raise FrameError("the party has no records yet")
-        reply = self._party.answer(letter)
+        reply = self._party.answer(message)
         if self._party.failure:
             raise MPCError(self._party.failure)
         return reply
@@ -145,11 +145,11 @@ def guard_of(protocol: Protocol, clients: Clients, ledger: str | None, simulated
         book = Ledger(ledger)
         return LedgerGuard(book, clients.name(0), protocol, fingerprint(book, clients))
     if simulated is not True:
-        raise FrameError("a client that exists answers only with a ledger, and none was given")
+        raise FrameError("a real client answers only with a ledger, and none was given")
     return unrecorded
 
 
-def told(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """Why a party gave up, for the aggregator; the text holds no value of the party's records.
 
     Details about the records go to standard error, which only the party reads.
@@ -175,7 +175,7 @@ def main() -> None:
             pass
         failed = False
     except (MPCError, *UNEXPECTED) as error:
-        desk.answer(Frame.of("failed", reason=told(error)))
+        desk.answer(Frame.of("failed", reason=reason_of(error)))
     os._exit(FAILED if failed else 0)
 
 

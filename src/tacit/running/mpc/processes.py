@@ -163,7 +163,7 @@ class Parties:
 
     @property
     def everybody(self) -> range:
-        """The places of all parties."""
+        """The indices of all parties."""
         return range(len(self.names))
 
     def __exit__(
@@ -200,14 +200,14 @@ class Parties:
         try:
             index, frame = self._answers.get(timeout=longest)
         except queue.Empty:
-            waiting = " and ".join(self.names[place] for place in allowed)
+            waiting = " and ".join(self.names[index] for index in allowed)
             raise MPCError(f"no answer from {waiting} within {longest:g} s") from None
         if frame is None:
             raise MPCError(self._ended(index))
         if frame.kind == "failed":
             raise MPCError(f"{self.names[index]}: {printable(str(frame.header.get('reason')))}")
         if index not in allowed:
-            raise MPCError(f"{self.names[index]} answered out of turn with {frame.kind!r}")
+            raise MPCError(f"{self.names[index]} answered out of order with {frame.kind!r}")
         return index, frame
 
     def gather(
@@ -216,18 +216,18 @@ class Parties:
         """One answer of this kind from each of the parties."""
         answers: Frames = {}
         while len(answers) < len(indices):
-            missing = [place for place in indices if place not in answers]
+            missing = [index for index in indices if index not in answers]
             index, frame = self.answer(missing, timeout)
             if frame.kind != kind:
                 raise MPCError(f"{self.names[index]} answered {frame.kind!r} instead of {kind!r}")
             answers[index] = frame
         return answers
 
-    def deliver(self, letters: Mapping[int, bytes]) -> dict[int, bytes]:
+    def deliver(self, messages: Mapping[int, bytes]) -> dict[int, bytes]:
         """Every party's reply to its message, computed in its process."""
-        for index, letter in letters.items():
-            self.order(index, Frame({"kind": "letter"}, letter))
-        frames = self.gather(list(letters), "letter", self._longest)
+        for index, message in messages.items():
+            self.order(index, Frame({"kind": "message"}, message))
+        frames = self.gather(list(messages), "message", self._longest)
         return {index: frame.body for index, frame in frames.items()}
 
     @property

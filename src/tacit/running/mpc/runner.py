@@ -84,7 +84,7 @@ def run_mpc(
         coordinator, sent = _conducted(parties)
         server_result = coordinator.server_result
         if server_result is None:
-            raise MPCError("the conversation ended without findings")
+            raise MPCError("the conversation ended without a result")
         spent = worst_case(coordinator.spent.values())
         return MPCRun(
             server_result, spent, coordinator.queries, sent, True, coordinator.computations
@@ -124,12 +124,12 @@ def _conducted(
     coordinator = Coordinator(parties.agreement, parties.coordinator, conversation=conversation)
     sent = np.zeros(len(parties.names), dtype=np.int64)
     try:
-        letters = coordinator.open()
-        while letters:
-            for index, reply in parties.deliver(letters).items():
+        messages = coordinator.open()
+        while messages:
+            for index, reply in parties.deliver(messages).items():
                 sent[index] += len(reply)
                 coordinator.receive(index, reply)
-            letters = coordinator.close()
+            messages = coordinator.close()
     except (RunError, SignedMessageError) as error:
         declined = [f"{parties.names[k]} {why}" for k, why in coordinator.declined.items()]
         raise MPCError("; ".join(declined) or str(error)) from error
@@ -151,13 +151,13 @@ def _parties(
     ledgers: Ledgers = NO_LEDGERS,
 ) -> Parties:
     if not has_mpc_steps(protocol):
-        raise ValueError(f"protocol {protocol.name!r} computes nothing jointly")
+        raise ValueError(f"protocol {protocol.name!r} computes nothing between clients")
     if not (noise is None or isinstance(noise, SystemNoise | NoNoise)):
         raise ValueError("parties draw noise from their own systems: no seed, no simulated noise")
     if not 2 <= clients.count <= MAX_PARTIES:
         raise DataError(
-            f"a joint computation takes 2 to {MAX_PARTIES} clients, each a process of its own, "
-            f"got {clients.count}"
+            f"a computation between clients takes 2 to {MAX_PARTIES} clients, each in its own "
+            f"process, got {clients.count}"
         )
     _check_range(clients, protocol)
     _check_ledgers(clients, ledgers)
@@ -174,7 +174,7 @@ def _check_range(clients: Clients, protocol: Protocol) -> None:
         first = int(wrong[0])
         raise DataError(
             f"scores must be in [{low:g}, {high:g}], got {clients.scores[first]} in "
-            f"{clients.place(first)}"
+            f"{clients.location(first)}"
         )
 
 
@@ -185,9 +185,9 @@ def _check_ledgers(clients: Clients, ledgers: Ledgers) -> None:
     names = {clients.name(index) for index in range(clients.count)}
     if ledgers.keys() != names:
         raise ValueError(
-            "clients that exist compute together only where each debits a ledger of its own: "
+            "real clients compute together only where each debits its own ledger: "
             f"ledgers must be given for {', '.join(sorted(names))}, "
             f"got {', '.join(sorted(ledgers)) or 'none'}"
         )
     if len({Path(path).resolve() for path in ledgers.values()}) < len(names):
-        raise ValueError("every client needs a ledger of its own, and two have the same file")
+        raise ValueError("every client needs its own ledger, and two have the same file")

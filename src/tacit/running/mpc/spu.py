@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.crypto.summands import SEED_BYTES, held, words_of
+from tacit.crypto.summands import SEED_BYTES, known_summands, words_of
 from tacit.protocol.mpc import Function, MPCError, SharedRun, Words
 
 FRACTION_BITS = 18
@@ -46,7 +46,7 @@ def library(name: str) -> Any:
         return import_module(name)
     except ImportError:
         raise NotInstalledError(
-            "a joint computation needs SPU, which runs on Python 3.11: "
+            "a computation between clients needs SPU, which runs on Python 3.11: "
             "pip install 'tacit[two-party]'"
         ) from None
 
@@ -56,15 +56,15 @@ def runtime_config(parties: int, transfers: str) -> Any:
 
     Of SPU's settings only its JSON form reaches the kind of oblivious transfers.
     """
-    wanted = {
+    settings = {
         "protocol": PROTOCOLS[parties],
         "field": "FM64",
         "fxp_fraction_bits": FRACTION_BITS,
         "cheetah_2pc_config": {"ot_kind": transfers},
     }
     config = library("spu.libspu").RuntimeConfig()
-    if not config.ParseFromJsonString(json.dumps(wanted)):
-        raise MPCError("SPU does not take its configuration")
+    if not config.ParseFromJsonString(json.dumps(settings)):
+        raise MPCError("SPU refuses its configuration")
     return config
 
 
@@ -85,7 +85,7 @@ def link(
     Parameters
     ----------
     session : the session's name.
-    rank : the party's place among ``sockets``; it listens on its own.
+    rank : the party's index among ``sockets``; it listens on its own.
     sockets : the address of every party as this one reaches it.
     timeout : seconds to wait for every message.
     setup_timeout : seconds to wait for a connection.
@@ -102,12 +102,12 @@ def link(
     description.http_timeout_ms = milliseconds
     description.connect_retry_interval_ms = 50
     description.connect_retry_times = max(milliseconds // 50, 1)
-    for place, address in enumerate(sockets):
-        description.add_party(f"party {place}", address)
+    for index, address in enumerate(sockets):
+        description.add_party(f"party {index}", address)
     try:
         return spu.link.create_brpc(description, rank)
     except RuntimeError as error:
-        raise MPCError(f"the parties did not meet: {first_line(error)}") from None
+        raise MPCError(f"the parties did not connect: {first_line(error)}") from None
 
 
 def load_engine() -> None:
@@ -156,8 +156,8 @@ class SPURun(SharedRun):
         """The share of a function of one input of every party; see ``SharedRun.shares``."""
         try:
             inputs = [
-                self._input(place, shape, value if place == self.rank else None)
-                for place, shape in enumerate(shapes)
+                self._input(index, shape, value if index == self.rank else None)
+                for index, shape in enumerate(shapes)
             ]
         except RuntimeError as error:
             raise stopped(error) from None
@@ -204,42 +204,42 @@ class SPURun(SharedRun):
         The owner draws a seed for every summand but its own, which is the value less the others.
         Of three summands party k holds the k-th and the next.
         """
-        others = [place for place in range(self.parties) if place != owner]
+        others = [index for index in range(self.parties) if index != owner]
         if value is not None:
-            seeds = {place: os.urandom(SEED_BYTES) for place in others}
-            for place in others:
-                known = [seeds[index] for index in self._summands_of(place) if index != owner]
-                self._context.send(place, b"".join(known))
-            summands = {place: words_of(seed, shape) for place, seed in seeds.items()}
+            seeds = {index: os.urandom(SEED_BYTES) for index in others}
+            for index in others:
+                known = [seeds[each] for each in self._summands_of(index) if each != owner]
+                self._context.send(index, b"".join(known))
+            summands = {index: words_of(seed, shape) for index, seed in seeds.items()}
             rest = np.ascontiguousarray(value).view(np.uint64).reshape(shape)
             summands[owner] = rest - sum(summands.values(), np.zeros(shape, dtype=np.uint64))
             if self.parties == 3:
                 self._hand_over(owner, summands[owner])
-            return [summands[place] for place in self._summands_of(owner)]
+            return [summands[index] for index in self._summands_of(owner)]
         return self._received(owner, shape)
 
     def _received(self, owner: int, shape: tuple[int, ...]) -> list[Words]:
         raw = bytes(self._context.recv(owner))
-        seeded = [place for place in self._summands_of(self.rank) if place != owner]
+        seeded = [index for index in self._summands_of(self.rank) if index != owner]
         if len(raw) != SEED_BYTES * len(seeded):
             raise MPCError(f"a party sent {len(raw)} bytes of seeds")
         seeds = {p: raw[k * SEED_BYTES : (k + 1) * SEED_BYTES] for k, p in enumerate(seeded)}
-        summands = {place: words_of(seed, shape) for place, seed in seeds.items()}
+        summands = {index: words_of(seed, shape) for index, seed in seeds.items()}
         if owner in self._summands_of(self.rank):
-            given = np.frombuffer(bytes(self._context.recv(owner)), dtype="<u8")
-            if given.size != int(np.prod(shape)):
-                raise MPCError(f"a party sent {given.size} words of an input of shape {shape}")
-            summands[owner] = given.reshape(shape)
-        return [summands[place] for place in self._summands_of(self.rank)]
+            words = np.frombuffer(bytes(self._context.recv(owner)), dtype="<u8")
+            if words.size != int(np.prod(shape)):
+                raise MPCError(f"a party sent {words.size} words of an input of shape {shape}")
+            summands[owner] = words.reshape(shape)
+        return [summands[index] for index in self._summands_of(self.rank)]
 
     def _hand_over(self, owner: int, summand: Words) -> None:
         """Of three, one other party holds the owner's summand as well."""
-        for place in range(self.parties):
-            if place != owner and owner in self._summands_of(place):
-                self._context.send(place, summand.astype("<u8").tobytes())
+        for index in range(self.parties):
+            if index != owner and owner in self._summands_of(index):
+                self._context.send(index, summand.astype("<u8").tobytes())
 
     def _summands_of(self, rank: int) -> tuple[int, ...]:
-        return held(rank, self.parties)
+        return known_summands(rank, self.parties)
 
     def _share(self, summands: Sequence[Words]) -> Any:
         meta = self._spu.ValueMeta()
@@ -260,7 +260,7 @@ class SPURun(SharedRun):
         meta = self._spu.ValueMeta()
         meta.ParseFromString(share.meta)
         if meta.storage_type != STORAGE[self.parties]:
-            raise MPCError(f"the result is kept as {meta.storage_type}, not as additive shares")
+            raise MPCError(f"the result is stored as {meta.storage_type}, not as additive shares")
         content = b""
         for raw in share.share_chunks:
             chunk = self._spu.ValueChunk()
@@ -290,8 +290,8 @@ def compiled(function: Function, shapes: list[tuple[int, ...]]) -> Any:
         function,
         inputs,
         {},
-        [f"input {place}" for place in range(len(inputs))],
+        [f"input {index}" for index in range(len(inputs))],
         [spu.Visibility.VIS_SECRET] * len(inputs),
-        lambda outputs: [f"output {place}" for place in range(len(outputs))],
+        lambda outputs: [f"output {index}" for index in range(len(outputs))],
     )
     return executable

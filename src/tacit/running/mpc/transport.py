@@ -17,7 +17,7 @@ class Session:
 
     Parameters
     ----------
-    parties : their places.
+    parties : their indices.
     items : how many pairs or scores they computed on.
     seconds : how long the slowest computed, once they were linked.
     bytes_sent : what they sent each other.
@@ -63,14 +63,14 @@ class Meeting:
     Parameters
     ----------
     session : the name of this computation and of no other.
-    place : this party's index among those that compute.
+    index : this party's index among those that compute.
     public : all parties' announcements, in order.
     offers : what each party's program publishes to all, in order.
     secret : the secret part of this party's own announcement.
     """
 
     session: str
-    place: int
+    index: int
     public: tuple[Mapping[str, Any], ...]
     offers: tuple[Mapping[str, Any], ...]
     secret: Mapping[str, Any] = field(repr=False)

@@ -144,7 +144,7 @@ class Tunnel:
 
         Parameters
         ----------
-        rank : this party's place among the peers.
+        rank : this party's index among the peers.
         peers : all parties of the session, this one too.
         """
         self._rank, self._peers = rank, peers
@@ -157,15 +157,15 @@ class Tunnel:
         Parameters
         ----------
         name : of the computation; lower-case letters, digits and hyphens.
-        members : the parties' places among the peers.
+        members : the parties' indices among the peers.
         """
         if not NAME.fullmatch(name):
             raise ValueError(f"not the name of a computation: {name!r}")
         self._active.add(name)
         self._members[name] = frozenset(members)
         paths = {
-            place: self._directory / (name if place == self._rank else f"{name}.{place}")
-            for place in members
+            index: self._directory / (name if index == self._rank else f"{name}.{index}")
+            for index in members
         }
         self._wait(self._lead(name, paths))
         return [f"unix:{path}" for path in paths.values()]
@@ -174,17 +174,17 @@ class Tunnel:
         """Mark a computation as done: its broken connections are no failures from now on."""
         self._active.discard(name)
 
-    def send(self, place: int, message: bytes) -> None:
+    def send(self, index: int, message: bytes) -> None:
         """Give a party a message, and wait until it has it.
 
         Raises
         ------
         OSError : when it does not take it in time; ``TimeoutError`` is one.
         """
-        self._wait(self._given(self._peers[place], message))
+        self._wait(self._given(self._peers[index], message))
         self.sent += len(message)
 
-    def receive(self, place: int, timeout: float | None = None) -> bytes:
+    def receive(self, index: int, timeout: float | None = None) -> bytes:
         """The next message of a party.
 
         Raises
@@ -192,9 +192,9 @@ class Tunnel:
         TimeoutError : when none comes in time.
         """
         try:
-            return self._messages[place].get(timeout=self._timeout if timeout is None else timeout)
+            return self._messages[index].get(timeout=self._timeout if timeout is None else timeout)
         except queue.Empty:
-            raise TimeoutError(f"no message from {self._peers[place].name}") from None
+            raise TimeoutError(f"no message from {self._peers[index].name}") from None
 
     def close(self) -> None:
         """Stop listening and drop all connections."""
@@ -218,20 +218,20 @@ class Tunnel:
 
     async def _serve(self) -> None:
         others = {peer.encoded: k for k, peer in enumerate(self._peers) if k != self._rank}
-        trusted = "".join(self._peers[place].certificate for place in others.values())
+        trusted = "".join(self._peers[index].certificate for index in others.values())
         server = self._context(ssl.PROTOCOL_TLS_SERVER, trusted)
 
         async def inbound(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with contextlib.closing(writer), contextlib.suppress(*BROKEN):
-                place = others.get(_certificate(writer))
-                if place is None:
+                index = others.get(_certificate(writer))
+                if index is None:
                     return
                 name = await asyncio.wait_for(_read_name(reader), self._timeout)
                 if name:
-                    near = await self._local(name, place)
-                    await self._carry(self._peers[place], name, (reader, writer), near)
+                    near = await self._local(name, index)
+                    await self._carry(self._peers[index], name, (reader, writer), near)
                 else:
-                    await self._take(place, reader, writer)
+                    await self._take(index, reader, writer)
 
         listening = await asyncio.start_server(
             self._remembered(inbound),
@@ -242,9 +242,9 @@ class Tunnel:
         self._servers.append(listening)
 
     async def _lead(self, name: str, paths: Mapping[int, Path]) -> None:
-        for place, path in paths.items():
-            if place != self._rank:
-                leaving = self._remembered(self._out(self._peers[place], name))
+        for index, path in paths.items():
+            if index != self._rank:
+                leaving = self._remembered(self._out(self._peers[index], name))
                 self._servers.append(await asyncio.start_unix_server(leaving, path))
 
     def _out(self, peer: Peer, name: str) -> Callable[..., Coroutine[Any, Any, None]]:
@@ -289,7 +289,7 @@ class Tunnel:
                     raise ConnectionError(f"{peer.name} did not take a message")
 
     async def _take(
-        self, place: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, index: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Take one message."""
         (size,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
@@ -298,7 +298,7 @@ class Tunnel:
         message = await reader.readexactly(size)
         writer.write(TAKEN)  # before anybody acts on the message, and closes all connections
         await writer.drain()
-        self._messages[place].put(message)
+        self._messages[index].put(message)
 
     def _remembered(
         self, handler: Callable[..., Coroutine[Any, Any, None]]
@@ -315,7 +315,7 @@ class Tunnel:
 
         return remembered
 
-    async def _local(self, name: str, place: int) -> Streams:
+    async def _local(self, name: str, index: int) -> Streams:
         """A connection to the own library, which may still be about to listen, for another party.
 
         Raises
@@ -326,7 +326,7 @@ class Tunnel:
         async with asyncio.timeout(self._timeout):
             while name not in self._members:
                 await asyncio.sleep(RETRY_SECONDS)
-            if place not in self._members[name]:
+            if index not in self._members[name]:
                 raise ConnectionError("another party's computation")
             while True:
                 try:

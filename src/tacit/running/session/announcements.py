@@ -39,7 +39,7 @@ def announced(
 
 
 def read_announcement(
-    agreement: Agreement, name: bytes, party: int, given: Announced
+    agreement: Agreement, name: bytes, party: int, announcement: Announced
 ) -> dict[str, Any]:
     """What a party announced: how it is reached, and what its program offered.
 
@@ -47,7 +47,7 @@ def read_announcement(
     ------
     MessageError : for bytes that the party did not sign for this query.
     """
-    content, signature = given
+    content, signature = announcement
     if not is_signed(agreement.parties[party], signature, _signed(name, party, content)):
         raise MessageError(f"the announcement of party {party} is not signed by it for this query")
     return named_values(content, public=dict, offer=dict)
@@ -82,15 +82,15 @@ def read_all(
     ------
     MessageError : for another number of them, or one that its party did not sign for this query.
     """
-    given = named_values(body, announcements=list)["announcements"]
-    if len(given) != len(members):
-        raise MessageError(f"{len(members)} announcements are needed, got {len(given)}")
-    for each in given:
+    announcements = named_values(body, announcements=list)["announcements"]
+    if len(announcements) != len(members):
+        raise MessageError(f"{len(members)} announcements are needed, got {len(announcements)}")
+    for each in announcements:
         if not (isinstance(each, tuple) and [type(part) for part in each] == [bytes, bytes]):
             raise MessageError("an announcement comes with its signature")
     return [
         read_announcement(agreement, name, member, each)
-        for member, each in zip(members, given, strict=True)
+        for member, each in zip(members, announcements, strict=True)
     ]
 
 

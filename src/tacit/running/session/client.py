@@ -37,7 +37,7 @@ from tacit.running.session.messages import (
     SignedMessage,
     SignedMessageError,
     StaleMessageError,
-    opened,
+    verified,
 )
 from tacit.running.session.reasons import UNFIT
 from tacit.running.session.state import cost_values, state_kinds
@@ -63,7 +63,7 @@ REFUSED = "it refuses what the coordinator sent"
 class _Sum:
     """A secure sum in which the party takes part."""
 
-    asked: bytes
+    query_bytes: bytes
     query: Query
     layout: Layout
     terms: SumTerms
@@ -100,7 +100,7 @@ class Party:
 
     Parameters
     ----------
-    place : the party's place in the agreement.
+    index : the party's index in the agreement.
     identity : its signing key.
     agreement : what it agreed to.
     records : its own records, a batch of one client, in its own unit; None where that cannot be
@@ -120,7 +120,7 @@ class Party:
 
     def __init__(
         self,
-        place: int,
+        index: int,
         identity: Identity,
         agreement: Agreement,
         records: Clients | None,
@@ -132,9 +132,9 @@ class Party:
     ) -> None:
         if records is not None and records.count != 1:
             raise ValueError(f"a party holds the records of one client, got {records.count}")
-        if agreement.parties[place] != identity.public:
-            raise ValueError(f"the identity is not that of party {place} in the agreement")
-        self.place = place
+        if agreement.parties[index] != identity.public:
+            raise ValueError(f"the identity is not that of party {index} in the agreement")
+        self.index = index
         self._identity, self._agreement = identity, agreement
         self._given, self._unit, self._noise = records, unit, noise
         self._fits = can_answer(unit, agreement.unit, agreement.protocol)
@@ -146,7 +146,7 @@ class Party:
         self._guard = guard
         if len(agreement.parties) > 1:
             agreement.protocol.enrol(self._memory, identity, Roster(agreement.parties))
-        self._session, self._turn = NO_SESSION, -1
+        self._session, self._round = NO_SESSION, -1
         self._answered: tuple[bytes, bytes] = (b"", b"")
         self._payments: list[Payment] = []
         self._account = Account()
@@ -162,7 +162,7 @@ class Party:
     def anew(self) -> Party:
         """The party for another run, with the same notebook and book."""
         return Party(
-            self.place,
+            self.index,
             self._identity,
             self._agreement,
             self._given,
@@ -176,7 +176,7 @@ class Party:
     def restarted(self) -> Party:
         """The party as another process takes it up, with nothing but what it kept."""
         fresh = Party(
-            self.place,
+            self.index,
             self._identity,
             self._agreement,
             self._given,
@@ -208,7 +208,7 @@ class Party:
         begun = self._sum
         values = {
             "session": self._session,
-            "turn": self._turn,
+            "turn": self._round,
             "answered": self._answered,
             "payments": self._payments,
             "account": self._account,
@@ -223,7 +223,7 @@ class Party:
             "sum": None
             if begun is None
             else {
-                "ask": begun.asked,
+                "ask": begun.query_bytes,
                 "attempt": begun.attempt,
                 "rounds": begun.rounds,
                 "payment": begun.payment,
@@ -238,7 +238,7 @@ class Party:
         Its notes may be of kinds that this protocol does not know: other plans' runs kept them.
         """
         values = decode_values(state, state_kinds(self._agreement.protocol), opaque=True)
-        self._session, self._turn = values["session"], values["turn"]
+        self._session, self._round = values["session"], values["turn"]
         self._answered, self._payments = values["answered"], values["payments"]
         self._account = values["account"]
         self._declined, self._closed = values["declined"], values["closed"]
@@ -248,7 +248,7 @@ class Party:
         self._computed_with = values.get("computed_with", [])
         waiting = values.get("computation")
         if waiting is not None:
-            self._computation = self._asked_together(waiting["query"], waiting["secret"])
+            self._computation = self._computation_of(waiting["query"], waiting["secret"])
         begun = values["sum"]
         if begun is not None:
             query = decode_query(begun["ask"], self._agreement.protocol)
@@ -271,28 +271,28 @@ class Party:
         ------
         SignedMessageError : for a message that is not accepted. Nothing was spent or told.
         """
-        letter = opened(message, self._agreement, COORDINATOR, self.place)
+        received = verified(message, self._agreement, COORDINATOR, self.index)
         request = sha256(message).digest()
         if request == self._answered[0]:
             return self._answered[1]
-        if self._session not in (NO_SESSION, letter.session):
+        if self._session not in (NO_SESSION, received.session):
             raise ForeignMessageError("this message is of another run")
-        if letter.turn <= self._turn:
-            raise StaleMessageError(f"turn {letter.turn} was answered, with another message")
+        if received.round <= self._round:
+            raise StaleMessageError(f"round {received.round} was answered, with another message")
         if self._declined:
             raise StaleMessageError("this party has declined the run")
         try:
-            kind, body = self._reply(letter, request)
+            kind, body = self._reply(received, request)
         except DeclinedError as reason:
             self._declined = True
             kind, body = Kind.DECLINE, encode_values({"reason": reason.public})
-        reply = SignedMessage(kind, letter.session, letter.turn, self.place, COORDINATOR, body)
-        sealed = reply.sealed(self._agreement, self._identity)
-        self._session, self._turn = letter.session, letter.turn
-        self._answered = (request, sealed)
-        return sealed
+        reply = SignedMessage(kind, received.session, received.round, self.index, COORDINATOR, body)
+        signed = reply.signed(self._agreement, self._identity)
+        self._session, self._round = received.session, received.round
+        self._answered = (request, signed)
+        return signed
 
-    def _reply(self, letter: SignedMessage, request: bytes) -> tuple[Kind, bytes]:
+    def _reply(self, message: SignedMessage, request: bytes) -> tuple[Kind, bytes]:
         answers = {
             Kind.ASK: self._to_query,
             Kind.SUM: self._to_sum,
@@ -301,12 +301,14 @@ class Party:
             Kind.MPC: self._to_mpc,
             Kind.COMPUTE: self._to_compute,
         }
-        if letter.kind not in answers:
-            raise MalformedMessageError(f"a coordinator does not send a {letter.kind.name.lower()}")
+        if message.kind not in answers:
+            raise MalformedMessageError(
+                f"a coordinator does not send a {message.kind.name.lower()}"
+            )
         if not self._fits:
             raise DeclinedError(FOREIGN_UNIT)
         try:
-            content = answers[letter.kind](letter, request)
+            content = answers[message.kind](message, request)
         except SignedMessageError:
             raise
         except DataError as error:
@@ -314,16 +316,16 @@ class Party:
         except UNANSWERABLE as error:
             raise MalformedMessageError(f"this message cannot be answered: {error}") from error
         if self._account.request != request:
-            self._debit(letter, letter.kind.name.lower(), request)
+            self._debit(message, message.kind.name.lower(), request)
         spent = cost_values(self.spent)
         return Kind.REPLY, encode_values({"content": content, "spent": spent})
 
-    def _to_query(self, letter: SignedMessage, request: bytes) -> bytes:
-        query = self._checked(decode_query(letter.body, self._agreement.protocol), View.EACH)
+    def _to_query(self, message: SignedMessage, request: bytes) -> bytes:
+        query = self._checked(decode_query(message.body, self._agreement.protocol), View.EACH)
         name = query.step.name
         if name in self._closed:
             raise MalformedMessageError(f"step {name} was answered in this run already")
-        self._pay(query, letter, request)
+        self._pay(query, message, request)
         reply = self._computed(query)
         if query.step.once:
             self._closed.append(name)
@@ -338,15 +340,15 @@ class Party:
                 raise DeclinedError(REFUSED) from error
             raise
 
-    def _to_sum(self, letter: SignedMessage, request: bytes) -> bytes:
-        content = named_values(letter.body, ask=bytes, attempt=int, restart=bytes)
+    def _to_sum(self, message: SignedMessage, request: bytes) -> bytes:
+        content = named_values(message.body, ask=bytes, attempt=int, restart=bytes)
         query = self._checked(decode_query(content["ask"], self._agreement.protocol), View.SUM)
         name, attempt = query.step.name, content["attempt"]
         if name in self._closed or attempt <= self._attempts.get(name, -1):
             raise MalformedMessageError(f"step {name} was summed in this run already")
         last = self._sum if self._sum is not None and self._sum.query.step.name == name else None
         layout = layout_of(query)
-        terms = self._sum_terms(content["ask"], layout, letter.session, attempt)
+        terms = self._sum_terms(content["ask"], layout, message.session, attempt)
         earlier = None if last is None else last.client
         client = SumClient(self._identity, terms, content["restart"], earlier)
         if last is not None:
@@ -360,12 +362,12 @@ class Party:
     def _sum_terms(self, query: bytes, layout: Layout, session: bytes, attempt: int) -> SumTerms:
         return sum_terms(self._agreement, session, query, length_of(layout), attempt)
 
-    def _to_restart(self, letter: SignedMessage, request: bytes) -> bytes:
+    def _to_restart(self, message: SignedMessage, request: bytes) -> bytes:
         """Give up an attempt: erase its secrets, so that nobody can ever unmask its vector."""
-        content = named_values(letter.body, step=str, attempt=int)
+        content = named_values(message.body, step=str, attempt=int)
         begun = self._sum
-        asked = (content["step"], content["attempt"])
-        if begun is None or asked != (begun.query.step.name, begun.attempt):
+        named = (content["step"], content["attempt"])
+        if begun is None or named != (begun.query.step.name, begun.attempt):
             raise StaleMessageError("no such attempt at a sum is open")
         return begun.client.give_up()
 
@@ -378,16 +380,16 @@ class Party:
             self._account = replace(self._account, first=self._account.first - 1)
         begun.payment = None
 
-    def _to_round(self, letter: SignedMessage, request: bytes) -> bytes:
+    def _to_round(self, message: SignedMessage, request: bytes) -> bytes:
         begun = self._sum
         if begun is None:
             raise StaleMessageError("no sum has begun")
-        content = named_values(letter.body, content=bytes)["content"]
+        content = named_values(message.body, content=bytes)["content"]
         client = begun.client
         steps = (client.share, self._masked, client.certify, client.reveal)
         if begun.rounds == MASKING:
             self._forget_payment(begun)
-            self._pay(begun.query, letter, request)
+            self._pay(begun.query, message, request)
             begun.payment = len(self._payments) - 1
         answer = steps[begun.rounds](content)
         begun.rounds += 1
@@ -402,9 +404,9 @@ class Party:
         query, layout = self._sum.query, self._sum.layout
         return self._sum.client.mask(delivery, flattened(self._computed(query), layout))
 
-    def _to_mpc(self, letter: SignedMessage, request: bytes) -> bytes:
+    def _to_mpc(self, message: SignedMessage, request: bytes) -> bytes:
         """Announce how the others reach this party, for a query that it would compute with them."""
-        begun = self._asked_together(letter.body, {})
+        begun = self._computation_of(message.body, {})
         if self._transport is None:
             raise DeclinedError(UNREACHABLE)
         if begun.query.step.name in self._computed_with:
@@ -417,36 +419,36 @@ class Party:
             raise DeclinedError(str(error)) from error
         begun.secret = dict(announcement.secret)
         self._computation = begun
-        name = query_name(self._agreement, letter.session, letter.body)
-        content, signature = announced(name, self.place, self._identity, announcement.public, offer)
+        name = query_name(self._agreement, message.session, message.body)
+        content, signature = announced(name, self.index, self._identity, announcement.public, offer)
         return encode_values({"announcement": content, "signature": signature})
 
-    def _asked_together(self, request: bytes, secret: dict[str, Any]) -> _Computation:
+    def _computation_of(self, request: bytes, secret: dict[str, Any]) -> _Computation:
         """A query for a computation among no fewer parties than agreed, this one among them."""
         message, members = read_members(request, len(self._agreement.parties))
         query = self._checked(decode_query(message, self._agreement.protocol), View.MPC)
-        if self.place not in members or len(members) < self._agreement.fewest:
+        if self.index not in members or len(members) < self._agreement.min_clients:
             raise MalformedMessageError(
-                f"{self._agreement.fewest} parties compute together, and party {self.place} among "
-                f"them, got {members!r:.60}"
+                f"{self._agreement.min_clients} parties compute together, and party "
+                f"{self.index} among them, got {members!r:.60}"
             )
         return _Computation(request, query, members, secret)
 
-    def _to_compute(self, letter: SignedMessage, request: bytes) -> bytes:
+    def _to_compute(self, message: SignedMessage, request: bytes) -> bytes:
         """Compute with the others whose announcements these are, after the debit."""
         begun, transport = self._computation, self._transport
         if begun is None or transport is None:
             raise StaleMessageError("no computation was announced")
-        name = query_name(self._agreement, letter.session, begun.request)
-        given = read_all(self._agreement, name, begun.members, letter.body)
-        self._pay(begun.query, letter, request)
+        name = query_name(self._agreement, message.session, begun.request)
+        announcements = read_all(self._agreement, name, begun.members, message.body)
+        self._pay(begun.query, message, request)
         self._computed_with.append(begun.query.step.name)
         self._computation = None
         meeting = Meeting(
             computation_name(name),
-            begun.members.index(self.place),
-            tuple(each["public"] for each in given),
-            tuple(each["offer"] for each in given),
+            begun.members.index(self.index),
+            tuple(each["public"] for each in announcements),
+            tuple(each["offer"] for each in announcements),
             begun.secret,
         )
         try:
@@ -487,10 +489,10 @@ class Party:
                     "summed between parties"
                 )
             return
-        parties, asked = len(self._agreement.parties), query.step.shares(query)
-        if asked is not None and (type(asked) is not int or asked != parties):
+        parties, sharing = len(self._agreement.parties), query.step.shares(query)
+        if sharing is not None and (type(sharing) is not int or sharing != parties):
             raise MalformedMessageError(
-                f"{parties} parties share the noise, and the message says {asked!r:.40}"
+                f"{parties} parties share the noise, and the message says {sharing!r:.40}"
             )
 
     def _check_budget(self, query: Query) -> Payment:
@@ -501,7 +503,7 @@ class Party:
             raise MalformedMessageError("this run asks for more than the agreed guarantee")
         return payment
 
-    def _pay(self, query: Query, letter: SignedMessage, request: bytes) -> None:
+    def _pay(self, query: Query, message: SignedMessage, request: bytes) -> None:
         """Write down what a query adds to the cost of the run, before anything is computed.
 
         Where the ledger holds debits of the run that this party does not know, the whole cost is
@@ -510,19 +512,19 @@ class Party:
         payment = self._check_budget(query)
         counted = self._payments[self._account.first :]
         cost = added(most_spent(counted), most_spent([*counted, payment]))
-        self._debit(letter, query.step.name, request, cost, payment.cost)
+        self._debit(message, query.step.name, request, cost, payment.cost)
         self._payments.append(payment)
 
     def _debit(
         self,
-        letter: SignedMessage,
+        message: SignedMessage,
         name: str,
         request: bytes,
         cost: Cost = NOTHING,
         whole: Cost = NOTHING,
     ) -> None:
         account = replace(self._account, request=request)
-        debit = Debit(letter.session, letter.turn, name, request, cost, whole, account.receipt)
+        debit = Debit(message.session, message.round, name, request, cost, whole, account.receipt)
         made = self._guard(debit)
         if made is not None:
             account = replace(account, receipt=made.receipt)

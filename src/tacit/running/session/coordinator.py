@@ -17,7 +17,7 @@ from tacit.running.mpc.transport import Session
 from tacit.running.session.exchanges import (
     EachExchange,
     Exchange,
-    Letters,
+    Messages,
     MPCExchange,
     SumExchange,
 )
@@ -29,7 +29,7 @@ from tacit.running.session.messages import (
     MalformedMessageError,
     SignedMessage,
     StaleMessageError,
-    opened,
+    verified,
 )
 from tacit.running.session.reasons import checked_reason, printable
 from tacit.running.session.state import cost_of
@@ -52,11 +52,11 @@ class LostPartyError(RunError):
 
     Parameters
     ----------
-    lost : their places.
+    lost : their indices.
     """
 
     def __init__(self, lost: Sequence[int]) -> None:
-        names = " and ".join(str(place) for place in lost)
+        names = " and ".join(str(party) for party in lost)
         super().__init__(
             f"party {names} vanished after the first round, on which the others' replies depend"
         )
@@ -108,14 +108,14 @@ class Coordinator:
         whole = agreement.protocol.conversation
         self._conversation = whole(len(everybody)) if conversation is None else conversation
         self._attempts = attempts
-        self._turn = -1
+        self._round = -1
         self._waiting: set[int] = set()
         self._exchange: Exchange | None = None
 
     @property
-    def turn(self) -> int:
+    def round(self) -> int:
         """The number of the present round, from 0."""
-        return self._turn
+        return self._round
 
     @property
     def waiting(self) -> tuple[int, ...]:
@@ -141,18 +141,22 @@ class Coordinator:
         """
         if sender not in self.spent:
             raise ForeignMessageError(f"party {sender} was not asked")
-        letter = opened(message, self._agreement, sender, COORDINATOR)
-        if letter.session != self.session:
+        received = verified(message, self._agreement, sender, COORDINATOR)
+        if received.session != self.session:
             raise ForeignMessageError("this message is of another run")
-        if letter.turn != self._turn:
-            raise StaleMessageError(f"a reply to turn {letter.turn} came in turn {self._turn}")
+        if received.round != self._round:
+            raise StaleMessageError(
+                f"a reply to round {received.round} came in round {self._round}"
+            )
         if sender not in self._waiting or self._exchange is None:
-            raise StaleMessageError(f"party {sender} has answered turn {letter.turn}, or has left")
+            raise StaleMessageError(
+                f"party {sender} has answered round {received.round}, or has left"
+            )
         try:
-            if letter.kind is Kind.DECLINE:
-                self.declined[sender] = _reason(letter.body)
+            if received.kind is Kind.DECLINE:
+                self.declined[sender] = _reason(received.body)
             else:
-                said = named_values(letter.body, content=bytes, spent=dict)
+                said = named_values(received.body, content=bytes, spent=dict)
                 cost = cost_of(said["spent"])
                 self._exchange.take(sender, said["content"])
                 self.spent[sender] = cost
@@ -174,20 +178,20 @@ class Coordinator:
         if exchange is None:
             raise RunError("no round is open")
         try:
-            letters = exchange.close()
+            messages = exchange.close()
         except (SumError, MessageError) as error:
             raise RunError(f"{error}{self._reasons()}") from error
-        if letters:
-            return self._sealed(letters)
+        if messages:
+            return self._signed(messages)
         return self._conclude(exchange)
 
     def _conclude(self, exchange: Exchange) -> dict[int, bytes]:
         """Take in the reply of a query, and go on with the next one."""
         self.declined |= exchange.refused
         lost = sorted(set(self.active) - set(exchange.members))
-        if len(exchange.members) < self._agreement.fewest:
+        if len(exchange.members) < self._agreement.min_clients:
             raise RunError(
-                f"a result needs {self._agreement.fewest} parties, "
+                f"a result needs {self._agreement.min_clients} parties, "
                 f"and {len(exchange.members)} answered{self._reasons()}"
             )
         depending = isinstance(exchange, EachExchange) and self.queries > 1
@@ -204,7 +208,7 @@ class Coordinator:
             self.server_result = end.value
             return {}
         except (ValueError, TypeError, LookupError) as error:
-            raise RunError(f"nothing follows from what the parties replied: {error}") from error
+            raise RunError(f"the server cannot compute with the replies: {error}") from error
         return self._begin(query)
 
     def _begin(self, query: Query) -> dict[int, bytes]:
@@ -217,7 +221,7 @@ class Coordinator:
             )
         else:
             self._exchange = EachExchange(query, self.active)
-        return self._sealed(self._exchange.open())
+        return self._signed(self._exchange.open())
 
     def _computed_together(self, query: Query) -> MPCExchange:
         if query.step.computes is None or len(self.active) < 2:
@@ -225,14 +229,14 @@ class Coordinator:
             raise RunError(f"step {query.step.name} is computed between parties, and {reason}")
         return MPCExchange(query, self.active, self._agreement, self.session)
 
-    def _sealed(self, letters: Letters) -> dict[int, bytes]:
-        self._turn += 1
-        self._waiting = set(letters)
+    def _signed(self, messages: Messages) -> dict[int, bytes]:
+        self._round += 1
+        self._waiting = set(messages)
         return {
-            party: SignedMessage(kind, self.session, self._turn, COORDINATOR, party, body).sealed(
+            party: SignedMessage(kind, self.session, self._round, COORDINATOR, party, body).signed(
                 self._agreement, self._identity
             )
-            for party, (kind, body) in letters.items()
+            for party, (kind, body) in messages.items()
         }
 
     def _reasons(self) -> str:

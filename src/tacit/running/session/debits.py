@@ -38,7 +38,7 @@ class Debit:
     Parameters
     ----------
     session : the run.
-    turn : the message that asks for it.
+    round : the message that asks for it.
     step : the name of the step.
     request : SHA-256 of that message.
     cost : what this answer adds to what the run has cost, if all that the run has cost is known.
@@ -47,7 +47,7 @@ class Debit:
     """
 
     session: bytes
-    turn: int
+    round: int
     step: str
     request: bytes
     cost: Cost
@@ -139,7 +139,7 @@ class LedgerGuard:
             self.dataset,
             self.fingerprint,
             self.protocol.name,
-            f"{debit.turn} {debit.step}",
+            f"{debit.round} {debit.step}",
             debit.session.hex(),
             debit.request,
             stated_cost(cost, self.protocol.guarantee),

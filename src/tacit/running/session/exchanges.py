@@ -23,11 +23,11 @@ from tacit.running.session.announcements import Announced, query_name, read_anno
 from tacit.running.session.messages import Agreement, Kind
 from tacit.running.session.sums import layout_of, length_of, shaped, sum_terms
 
-MOST = 2**53
-"""Bound above any number of bytes or values that a party can send; sums of such numbers fit
+MAX_COUNT = 2**53
+"""Upper bound on the number of bytes or values that a party can send; sums of such numbers fit
 64 bits."""
 
-Letters = dict[int, tuple[Kind, bytes]]
+Messages = dict[int, tuple[Kind, bytes]]
 """The messages to send, by party."""
 
 
@@ -46,7 +46,7 @@ class Exchange(ABC):
         self.reply: Reply = {}
 
     @abstractmethod
-    def open(self) -> Letters:
+    def open(self) -> Messages:
         """The first messages."""
 
     @abstractmethod
@@ -54,7 +54,7 @@ class Exchange(ABC):
         """Take a party's answer in this round; ValueError for values that cannot be an answer."""
 
     @abstractmethod
-    def close(self) -> Letters:
+    def close(self) -> Messages:
         """End the round: the next messages, or none when the reply is there."""
 
 
@@ -70,11 +70,11 @@ class EachExchange(Exchange):
         self._query = query
         self._came: dict[int, Reply] = {}
 
-    def open(self) -> Letters:
+    def open(self) -> Messages:
         """Every party's own part of the query."""
         return {
-            party: (Kind.ASK, encode_query(self._query.part(place, place + 1)))
-            for place, party in enumerate(self.active)
+            party: (Kind.ASK, encode_query(self._query.part(index, index + 1)))
+            for index, party in enumerate(self.active)
         }
 
     def take(self, party: int, content: bytes) -> None:
@@ -86,13 +86,15 @@ class EachExchange(Exchange):
                 raise MessageError(f"field {name!r} holds a number that is not finite")
         self._came[party] = reply
 
-    def close(self) -> Letters:
+    def close(self) -> Messages:
         """All replies of the common form, in the order of the parties."""
         forms = {party: _form(self._came[party]) for party in sorted(self._came)}
         if forms:
             common, times = Counter(forms.values()).most_common(1)[0]
             if 2 * times <= len(forms):
-                raise MessageError("the parties' replies have different forms, and none prevails")
+                raise MessageError(
+                    "the parties' replies differ in form, and no form is that of more than half"
+                )
             self.members = tuple(party for party, form in forms.items() if form == common)
             others = forms.keys() - set(self.members)
             self.refused = dict.fromkeys(others, "its reply has another form than the others'")
@@ -130,11 +132,11 @@ class SumExchange(Exchange):
         self._server = SumServer(self._terms)
         self._restart: SumRestart | None = None
 
-    def open(self) -> Letters:
+    def open(self) -> Messages:
         """The query."""
         return self._asked(self.active, b"")
 
-    def _asked(self, parties: tuple[int, ...], restart: bytes) -> Letters:
+    def _asked(self, parties: tuple[int, ...], restart: bytes) -> Messages:
         values = {"ask": self._query, "attempt": self._terms.attempt, "restart": restart}
         return dict.fromkeys(parties, (Kind.SUM, encode_values(values)))
 
@@ -143,7 +145,7 @@ class SumExchange(Exchange):
         receiver = self._server if self._restart is None else self._restart
         receiver.receive(party, content)
 
-    def close(self) -> Letters:
+    def close(self) -> Messages:
         """The sum's next messages, or its result."""
         if self._restart is not None:
             return self._begun_again(self._restart)
@@ -162,12 +164,12 @@ class SumExchange(Exchange):
             for party, message in messages.items()
         }
 
-    def _given_up(self) -> Letters:
+    def _given_up(self) -> Messages:
         self._restart = SumRestart(self._terms)
         values = {"step": self._step, "attempt": self._terms.attempt}
         return dict.fromkeys(self.active, (Kind.RESTART, encode_values(values)))
 
-    def _begun_again(self, restart: SumRestart) -> Letters:
+    def _begun_again(self, restart: SumRestart) -> Messages:
         message = restart.message()
         self._terms, self._restart = restart.terms, None
         self._server = SumServer(self._terms)
@@ -205,7 +207,7 @@ class MPCExchange(Exchange):
         self._sessions: list[Session] = []
         self.sent: dict[int, int] = {}
 
-    def open(self) -> Letters:
+    def open(self) -> Messages:
         """The same query for every party."""
         return dict.fromkeys(self.active, (Kind.MPC, self._request))
 
@@ -213,9 +215,9 @@ class MPCExchange(Exchange):
         """Take an announcement, or a party's output."""
         if not self._computing:
             values = named_values(content, announcement=bytes, signature=bytes)
-            given = (values["announcement"], values["signature"])
-            read_announcement(self._agreement, self._name, party, given)
-            self._announced[party] = given
+            announcement = (values["announcement"], values["signature"])
+            read_announcement(self._agreement, self._name, party, announcement)
+            self._announced[party] = announcement
             return
         values = named_values(content, reply=bytes, sent=int, sessions=list)
         sessions = [_session(each, len(self.active)) for each in values["sessions"]]
@@ -223,7 +225,7 @@ class MPCExchange(Exchange):
         self._sessions += sessions
         self._replies[party], self.sent[party] = reply, sent
 
-    def close(self) -> Letters:
+    def close(self) -> Messages:
         """The announcements for all parties, or the reply that their outputs combine to."""
         came = self._replies if self._computing else self._announced
         self.members = tuple(party for party in self.active if party in came)
@@ -231,8 +233,8 @@ class MPCExchange(Exchange):
             return {}
         if not self._computing:
             self._computing = True
-            given = [self._announced[party] for party in self.active]
-            body = encode_values({"announcements": given})
+            announcements = [self._announced[party] for party in self.active]
+            body = encode_values({"announcements": announcements})
             return dict.fromkeys(self.active, (Kind.COMPUTE, body))
         replies = [self._replies[party] for party in self.active]
         try:
@@ -249,7 +251,7 @@ class MPCExchange(Exchange):
             together.setdefault((each.parties, each.items), []).append(each)
         return tuple(
             Session(
-                tuple(self.active[place] for place in parties),
+                tuple(self.active[index] for index in parties),
                 items,
                 max(each.seconds for each in sessions),
                 sum(each.bytes_sent for each in sessions),
@@ -267,11 +269,11 @@ def _session(values: object, parties: int) -> Session:
     """
     kinds = [type(value) for value in values] if isinstance(values, tuple) else []
     if kinds != [tuple, int, float, int]:
-        raise MessageError("a computation is told by its parties, items, seconds and bytes")
+        raise MessageError("a computation is reported by its parties, items, seconds and bytes")
     session = Session(*values)  # type: ignore[misc]
-    known = all(type(place) is int and 0 <= place < parties for place in session.parties)
+    known = all(type(index) is int and 0 <= index < parties for index in session.parties)
     if not known or not (math.isfinite(session.seconds) and session.seconds >= 0):
-        raise MessageError("a computation is told by places of parties, and by seconds")
+        raise MessageError("a computation names its parties by index, and its seconds")
     return Session(
         session.parties, _count(session.items), session.seconds, _count(session.bytes_sent)
     )
@@ -279,7 +281,7 @@ def _session(values: object, parties: int) -> Session:
 
 def _count(number: int) -> int:
     """A number of bytes or values from another machine, checked."""
-    if type(number) is not int or not 0 <= number < MOST:
+    if type(number) is not int or not 0 <= number < MAX_COUNT:
         raise MessageError(
             f"a number of bytes or values must be from 0 to 2**53, got {number!r:.30}"
         )

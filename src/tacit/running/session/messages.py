@@ -1,4 +1,4 @@
-"""Messages between a coordinator and its parties: signed, of one session, in turn.
+"""Messages between a coordinator and its parties: signed, of one session, in order.
 
 A message's signature covers what all sides agreed on, so that a message under another protocol,
 another epsilon or another list of parties is refused. The coordinator and every party pin each
@@ -19,7 +19,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity
-from tacit.crypto.secure_sum.graph import check_fewest, default_colluders
+from tacit.crypto.secure_sum.graph import check_min_clients, default_colluders
 from tacit.protocol.conversation import Protocol
 from tacit.running.units import check_plan_unit, default_unit
 from tacit.wire import Header
@@ -28,16 +28,16 @@ VERSION = 2
 SESSION_BYTES = 16
 MARK_BYTES = 8
 COORDINATOR = 2**32 - 1
-"""The coordinator's place, beside the parties' 0, 1, 2, ..."""
-KIND_PLACE = 5
-"""Where a message's bytes name its kind."""
-SESSION_PLACE = slice(6, 6 + SESSION_BYTES)
-"""Where a message's bytes name its session."""
-MARK_PLACE = slice(6 + SESSION_BYTES, 6 + SESSION_BYTES + MARK_BYTES)
-"""Where a message's bytes name its agreement, by the first bytes of the digest."""
+"""The coordinator's index, beside the parties' 0, 1, 2, ..."""
+KIND_POSITION = 5
+"""Position of the kind in a message's bytes."""
+SESSION_POSITION = slice(6, 6 + SESSION_BYTES)
+"""Position of the session in a message's bytes."""
+MARK_POSITION = slice(6 + SESSION_BYTES, 6 + SESSION_BYTES + MARK_BYTES)
+"""Position of the first bytes of the agreement's digest in a message's bytes."""
 MAX_BYTES = 2**31
-LARGEST = 2**44
-"""The largest number that a party adds to a secure sum, unless another bound was agreed."""
+MAX_SUMMAND = 2**44
+"""Largest number that a party adds to a secure sum, unless another bound was agreed."""
 
 
 class SignedMessageError(ValueError):
@@ -51,7 +51,7 @@ class MalformedMessageError(SignedMessageError):
 HEAD = Header(
     b"TLET", VERSION, f"B{SESSION_BYTES}s{MARK_BYTES}sIII", "a message", MalformedMessageError
 )
-"""Kind, session, the first bytes of the agreement's digest, turn, sender and receiver."""
+"""Kind, session, the first bytes of the agreement's digest, round, sender and receiver."""
 
 
 class ForeignMessageError(SignedMessageError):
@@ -63,7 +63,7 @@ class ForgedMessageError(SignedMessageError):
 
 
 class StaleMessageError(SignedMessageError):
-    """A message out of turn: late, early, or a second and different one."""
+    """A message out of order: late, early, or a second and different one."""
 
 
 class Kind(IntEnum):
@@ -88,8 +88,8 @@ class Agreement:
     protocol : the protocol with its settings.
     parties : every party's public identity key, 32 bytes each, all different.
     coordinator : the coordinator's public identity key.
-    fewest : parties without whom there is no result, and no sum; all of them unless another number
-        was agreed. Sums over different parties tell what a single party added.
+    min_clients : the least number of parties in a result and in a sum; 0 for all of them. Sums over
+        different parties show what a single party added.
     largest : the largest magnitude of a number that a party adds to a secure sum, with its noise.
     colluders : how many parties may collude with a coordinator that lies; None takes a fifth of
         them, rounded up, and none of two.
@@ -97,38 +97,40 @@ class Agreement:
 
     Raises
     ------
-    ValueError : for no party, a key of another size or that appears twice, a ``fewest`` that is
-        not from 1 to the number of parties, ``colluders`` that leave no two others, a unit that
-        does not suit the protocol, or, where the protocol sums, fewer parties than must certify a
-        sum.
+    ValueError : for no party, a key of another size or that appears twice, a ``min_clients``
+        that is not from 1 to the number of parties, ``colluders`` that leave no two others, a unit
+        that does not suit the protocol, or, where the protocol sums, fewer parties than must
+        certify a sum.
     """
 
     protocol: Protocol
     parties: tuple[bytes, ...]
     coordinator: bytes
-    fewest: int = 0
-    largest: int = LARGEST
+    min_clients: int = 0
+    largest: int = MAX_SUMMAND
     colluders: int | None = None
     unit: str = ""
 
     def __post_init__(self) -> None:
-        if self.fewest == 0:
-            object.__setattr__(self, "fewest", len(self.parties))
+        if self.min_clients == 0:
+            object.__setattr__(self, "min_clients", len(self.parties))
         keys = (*self.parties, self.coordinator)
         for key in keys:
             if len(key) != KEY_BYTES:
                 raise ValueError(f"a public identity key has {KEY_BYTES} bytes, got {len(key)}")
         if len(set(keys)) != len(keys):
             raise ValueError("an identity key appears twice in the agreement")
-        if not 1 <= self.fewest <= len(self.parties):
-            raise ValueError(f"fewest must be from 1 to {len(self.parties)}, got {self.fewest}")
+        if not 1 <= self.min_clients <= len(self.parties):
+            raise ValueError(
+                f"min_clients must be from 1 to {len(self.parties)}, got {self.min_clients}"
+            )
         if not self.unit:
             object.__setattr__(self, "unit", default_unit(self.protocol))
         check_plan_unit(self.protocol, self.unit)
         most = max(len(self.parties) - 2, 0)
         if self.colluders is not None and not 0 <= self.colluders <= most:
             raise ValueError(f"colluders must be from 0 to {most}, got {self.colluders}")
-        check_certified(self.protocol, len(self.parties), self.bears, self.fewest)
+        check_certified(self.protocol, len(self.parties), self.bears, self.min_clients)
 
     @property
     def bears(self) -> int:
@@ -137,12 +139,15 @@ class Agreement:
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of everything agreed; the unit is among it where it is not the default."""
+        """SHA-256 of everything agreed; the unit is among it where it is not the default.
+
+        ``min_clients`` stands under its earlier name, so that the digest stays as it was.
+        """
         terms: dict[str, Any] = {
             "protocol": {"name": self.protocol.name, **self.protocol.settings},
             "parties": [key.hex() for key in self.parties],
             "coordinator": self.coordinator.hex(),
-            "fewest": self.fewest,
+            "fewest": self.min_clients,
             "largest": self.largest,
         }
         if self.bears != default_colluders(len(self.parties)):
@@ -151,20 +156,20 @@ class Agreement:
             terms["unit"] = self.unit
         return sha256(json.dumps(terms, sort_keys=True, default=repr).encode()).digest()
 
-    def key_of(self, place: int) -> bytes:
+    def key_of(self, index: int) -> bytes:
         """The public key of a party or of the coordinator."""
-        return self.coordinator if place == COORDINATOR else self.parties[place]
+        return self.coordinator if index == COORDINATOR else self.parties[index]
 
 
-def check_certified(protocol: Protocol, parties: int, colluders: int, fewest: int) -> None:
+def check_certified(protocol: Protocol, parties: int, colluders: int, min_clients: int) -> None:
     """Refuse a protocol of secure sums over fewer parties than must certify one.
 
     Raises
     ------
-    ValueError : when ``fewest`` is below ``certificate_size``.
+    ValueError : when ``min_clients`` is below ``certificate_size``.
     """
     if parties > 1 and any(step.sums is not None for step in protocol.steps):
-        check_fewest(parties, colluders, fewest)
+        check_min_clients(parties, colluders, min_clients)
 
 
 @dataclass(frozen=True)
@@ -175,38 +180,38 @@ class SignedMessage:
     ----------
     kind : what it holds.
     session : 16 bytes that name the run.
-    turn : its place in the run; a reply has the turn of the message that it answers.
-    sender : a party's place, or ``COORDINATOR``.
+    round : its number in the run; a reply has the round of the message that it answers.
+    sender : a party's index, or ``COORDINATOR``.
     receiver : likewise.
     body : what ``kind`` says.
     """
 
     kind: Kind
     session: bytes
-    turn: int
+    round: int
     sender: int
     receiver: int
     body: bytes
 
-    def sealed(self, agreement: Agreement, identity: Identity) -> bytes:
+    def signed(self, agreement: Agreement, identity: Identity) -> bytes:
         """The message as signed bytes."""
         head = HEAD.pack(
             self.kind,
             self.session,
             agreement.digest[:MARK_BYTES],
-            self.turn,
+            self.round,
             self.sender,
             self.receiver,
         )
-        return head + self.body + identity.sign(_signed(agreement, head, self.body))
+        return head + self.body + identity.sign(_bytes_to_sign(agreement, head, self.body))
 
 
-def opened(message: bytes, agreement: Agreement, sender: int, receiver: int) -> SignedMessage:
+def verified(message: bytes, agreement: Agreement, sender: int, receiver: int) -> SignedMessage:
     """The message in signed bytes.
 
     Parameters
     ----------
-    message : what ``SignedMessage.sealed`` gave.
+    message : what ``SignedMessage.signed`` gave.
     agreement : what the reader agreed to.
     sender : whom it must come from.
     receiver : who reads it.
@@ -222,10 +227,10 @@ def opened(message: bytes, agreement: Agreement, sender: int, receiver: int) -> 
     >>> from tacit import ExactAUC
     >>> ada, centre = Identity.generate(), Identity.generate()
     >>> agreement = Agreement(ExactAUC(), (ada.public,), centre.public)
-    >>> letter = SignedMessage(Kind.REPLY, bytes(16), 0, 0, COORDINATOR, b"hello")
-    >>> opened(letter.sealed(agreement, ada), agreement, 0, COORDINATOR).body
+    >>> reply = SignedMessage(Kind.REPLY, bytes(16), 0, 0, COORDINATOR, b"hello")
+    >>> verified(reply.signed(agreement, ada), agreement, 0, COORDINATOR).body
     b'hello'
-    >>> opened(letter.sealed(agreement, centre), agreement, 0, COORDINATOR)
+    >>> verified(reply.signed(agreement, centre), agreement, 0, COORDINATOR)
     Traceback (most recent call last):
     tacit.running.session.messages.ForgedMessageError: this message was not signed by party 0
     """
@@ -239,7 +244,7 @@ def opened(message: bytes, agreement: Agreement, sender: int, receiver: int) -> 
         message[HEAD.size : -SIGNATURE_BYTES],
         message[-SIGNATURE_BYTES:],
     )
-    kind, session, mark, turn, named_sender, named_receiver = HEAD.unpack(head)
+    kind, session, mark, number, named_sender, named_receiver = HEAD.unpack(head)
     if kind not in list(Kind):
         raise MalformedMessageError(f"unknown kind of message {kind}")
     if mark != agreement.digest[:MARK_BYTES]:
@@ -251,17 +256,18 @@ def opened(message: bytes, agreement: Agreement, sender: int, receiver: int) -> 
         raise ForeignMessageError(
             f"this message is from {name_of(named_sender)} to {name_of(named_receiver)}"
         )
-    if not is_signed(agreement.key_of(sender), signature, _signed(agreement, head, body)):
+    signed = _bytes_to_sign(agreement, head, body)
+    if not is_signed(agreement.key_of(sender), signature, signed):
         raise ForgedMessageError(f"this message was not signed by {name_of(sender)}")
-    return SignedMessage(Kind(kind), session, turn, named_sender, named_receiver, body)
+    return SignedMessage(Kind(kind), session, number, named_sender, named_receiver, body)
 
 
-def name_of(place: int) -> str:
+def name_of(index: int) -> str:
     """How messages call a party or the coordinator."""
-    return "the coordinator" if place == COORDINATOR else f"party {place}"
+    return "the coordinator" if index == COORDINATOR else f"party {index}"
 
 
-def _signed(agreement: Agreement, head: bytes, body: bytes) -> bytes:
+def _bytes_to_sign(agreement: Agreement, head: bytes, body: bytes) -> bytes:
     return b"tacit letter 1" + agreement.digest + head + sha256(body).digest()
 
 

@@ -21,10 +21,13 @@ from tacit.running.session.messages import Agreement, check_certified
 from tacit.running.units import check_plan_unit, default_unit
 
 DEADLINE = 120.0
+OLDER_MIN_CLIENTS = "fewest"
+"""Key of ``min_clients`` in plans of earlier versions, which is still understood."""
 PLAN_KEYS = (
     "name",
     "coordinator",
-    "fewest",
+    "min_clients",
+    OLDER_MIN_CLIENTS,
     "colluders",
     "deadline",
     "retries",
@@ -62,7 +65,7 @@ class Plan:
     protocol : the protocol with its settings.
     parties : who takes part, in order.
     coordinator : its public identity key; None where it is still to be made.
-    fewest : parties without whom there is no result.
+    min_clients : the least number of parties in a result.
     deadline : seconds that each round of a run waits.
     retries : how often a message that went unanswered is sent again within its round.
     on_loss : what happens when a party vanishes after others answered with regard to it, or when
@@ -75,7 +78,7 @@ class Plan:
     protocol: Protocol
     parties: tuple[PlanParty, ...]
     coordinator: bytes | None
-    fewest: int
+    min_clients: int
     deadline: float = DEADLINE
     retries: int = 1
     on_loss: Literal["fail", "restart"] = "fail"
@@ -104,13 +107,13 @@ class Plan:
         if len({*keys, coordinator}) <= len(keys) and coordinator is not None:
             head.refuse("coordinator", "a key appears twice in the plan")
         protocol = _protocol(source)
-        fewest, colluders = _quorum(head, protocol, len(parties))
+        min_clients, colluders = _quorum(head, protocol, len(parties))
         return cls(
             head.text("name"),
             protocol,
             parties,
             coordinator,
-            fewest,
+            min_clients,
             head.number("deadline", DEADLINE, 1.0, 86_400.0),
             head.whole("retries", 1, 0, 10),
             head.choice("on_loss", "fail", "restart"),
@@ -136,7 +139,7 @@ class Plan:
             self.protocol,
             tuple(keys),
             self.coordinator,
-            self.fewest,
+            self.min_clients,
             colluders=self.colluders,
             unit=self.unit,
         )
@@ -250,14 +253,17 @@ def _protocol(source: _Source) -> Protocol:
 
 def _quorum(head: _Table, protocol: Protocol, parties: int) -> tuple[int, int | None]:
     """How many parties there must be, and how many of them may collude where the plan says so."""
-    fewest = head.whole("fewest", parties, 1, parties)
+    key = OLDER_MIN_CLIENTS if OLDER_MIN_CLIENTS in head.values else "min_clients"
+    if key == OLDER_MIN_CLIENTS and "min_clients" in head.values:
+        head.refuse(key, f"{key} is the earlier name of min_clients: give one of them")
+    min_clients = head.whole(key, parties, 1, parties)
     default = default_colluders(parties)
     colluders = head.whole("colluders", default, 0, max(parties - 2, 0))
     try:
-        check_certified(protocol, parties, colluders, fewest)
+        check_certified(protocol, parties, colluders, min_clients)
     except ValueError as error:
-        head.refuse("fewest", str(error))
-    return fewest, colluders if "colluders" in head.values else None
+        head.refuse(key, str(error).replace("min_clients", key, 1))
+    return min_clients, colluders if "colluders" in head.values else None
 
 
 def _unit(head: _Table, protocol: Protocol) -> str:
@@ -330,8 +336,8 @@ class _Source:
     def error(self, table: str, key: str, reason: str) -> PlanError:
         """An error at the line of a key, or of its table."""
         line = self._line(table, key)
-        place = f"{self.path}:{line}" if line else str(self.path)
-        return PlanError(f"{place}: [{table}] {reason}")
+        position = f"{self.path}:{line}" if line else str(self.path)
+        return PlanError(f"{position}: [{table}] {reason}")
 
     def _line(self, table: str, key: str) -> int | None:
         inside, header = False, None

@@ -25,29 +25,29 @@ def concluded(plan: Plan, coordinator: Coordinator, received: dict[int, int]) ->
 
     Raises
     ------
-    RunError : for a run without findings.
+    RunError : for a run without a result.
     """
     protocol = plan.protocol
     if coordinator.server_result is None:
-        raise RunError("the run has no findings")
+        raise RunError("the run has no result")
     server_result = coordinator.server_result.published()
     members = coordinator.active
-    left = [place for place in range(len(plan.parties)) if place not in members]
+    left = [index for index in range(len(plan.parties)) if index not in members]
     left_out = [
         LEFT_OUT.format(
-            name=plan.parties[place].name,
-            why=coordinator.declined.get(place, "it did not answer"),
+            name=plan.parties[index].name,
+            why=coordinator.declined.get(index, "it did not answer"),
         )
-        for place in left
+        for index in left
     ]
     return Evaluation(
         protocol={"name": protocol.name, **protocol.settings},
         estimate=server_result.estimate(),
         roc=server_result.roc,
-        spent=worst_case(coordinator.spent[place] for place in members),
+        spent=worst_case(coordinator.spent[index] for index in members),
         traffic=Traffic(
             coordinator.queries,
-            np.array([received.get(place, 0) for place in members], dtype=np.int64),
+            np.array([received.get(index, 0) for index in members], dtype=np.int64),
         ),
         clients=len(members),
         positives=float(server_result.positives),
@@ -55,13 +55,13 @@ def concluded(plan: Plan, coordinator: Coordinator, received: dict[int, int]) ->
         figure=protocol.figure,
         warnings=(
             *left_out,
-            *server_result.warnings_to(tuple(plan.parties[place].name for place in members)),
+            *server_result.warnings_to(tuple(plan.parties[index].name for index in members)),
         ),
         unit=plan.unit,
         histogram=server_result.histogram,
         protection=server_result.protection,
         negatives=float(server_result.negatives),
-        participants=tuple(plan.parties[place].name for place in members),
+        participants=tuple(plan.parties[index].name for index in members),
         federation=plan.name,
         time=datetime.now(UTC),
     )

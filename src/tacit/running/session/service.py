@@ -36,7 +36,7 @@ from tacit.running.session.client import Party
 from tacit.running.session.debits import LedgerGuard, fingerprint, unrecorded
 from tacit.running.session.messages import (
     MARK_BYTES,
-    SESSION_PLACE,
+    SESSION_POSITION,
     MalformedMessageError,
     SignedMessageError,
 )
@@ -83,15 +83,15 @@ class PartyDesk:
 
     Parameters
     ----------
-    own : the party's file.
+    party_file : the party's file.
     plan : the party's copy of the plan.
-    place : the party's place in it.
+    index : the party's index in it.
     identity : its key.
     """
 
-    own: PartyFile
+    party_file: PartyFile
     plan: Plan
-    place: int
+    index: int
     identity: Identity
 
     @classmethod
@@ -114,13 +114,13 @@ class PartyDesk:
         keys = [party.key for party in plan.parties]
         if identity.public not in keys:
             raise PlanError(f"plan {plan.name!r} does not name the key of {party_file.identity}")
-        place = keys.index(identity.public)
-        named = plan.parties[place].name
+        index = keys.index(identity.public)
+        named = plan.parties[index].name
         if named != party_file.name:
             raise PlanError(
-                f"the plan calls the holder of this key {named!r}, the file {party_file.name!r}"
+                f"the plan calls the owner of this key {named!r}, the file {party_file.name!r}"
             )
-        return cls(party_file, plan, place, identity)
+        return cls(party_file, plan, index, identity)
 
     @cached_property
     def records(self) -> Clients:
@@ -130,12 +130,12 @@ class PartyDesk:
         ------
         DataError : for records that cannot be used.
         """
-        return read_records(self.own)
+        return read_records(self.party_file)
 
     @property
     def fits(self) -> bool:
         """Whether the unit in the party's file suits the plan's; no record is read for it."""
-        return can_answer(self.own.unit, self.plan.unit, self.plan.protocol)
+        return can_answer(self.party_file.unit, self.plan.unit, self.plan.protocol)
 
     def check_unit(self) -> None:
         """Refuse a unit that does not suit the plan's; no record is read for it.
@@ -146,10 +146,10 @@ class PartyDesk:
         """
         if self.fits:
             return
-        said = "no unit" if self.own.unit is None else f"the unit {self.own.unit!r}"
+        said = "no unit" if self.party_file.unit is None else f"the unit {self.party_file.unit!r}"
         raise PlanError(
-            f"the file of {self.own.name!r} names {said}, which cannot be converted to the plan's "
-            f"{self.plan.unit!r}; under [data], unit is one of {', '.join(UNITS)}"
+            f"the file of {self.party_file.name!r} names {said}, which cannot be converted to "
+            f"the plan's {self.plan.unit!r}; under [data], unit is one of {', '.join(UNITS)}"
         )
 
     def answer(self, message: bytes, noise: NoiseSource | None = None) -> bytes:
@@ -165,11 +165,11 @@ class PartyDesk:
         SignedMessageError : for a message that is not accepted.
         BudgetError, OSError : where book or state cannot be written; nothing was told.
         """
-        session = message[SESSION_PLACE].hex()
-        with self._alone(session), Ledger(self.own.ledger) as book:
+        session = message[SESSION_POSITION].hex()
+        with self._alone(session), Ledger(self.party_file.ledger) as book:
             before = self._notebook()
             party = self._party(book, noise, before)
-            state = self.own.state / f"{session}.run"
+            state = self.party_file.state / f"{session}.run"
             if state.exists():
                 self._resume(party, state)
             party.when_taking(lambda: _replace(state, party.state))
@@ -184,7 +184,7 @@ class PartyDesk:
                 print(f"tacit: {printable(party.failure)}", file=sys.stderr, flush=True)
             content = encode_values({"notes": self._lasting(party, before)}, self._kinds)
             if content != before:
-                _replace(self.own.state / NOTEBOOK, content)
+                _replace(self.party_file.state / NOTEBOOK, content)
             return reply
 
     def _lasting(self, party: Party, before: bytes) -> dict[tuple[Any, ...], Any]:
@@ -207,7 +207,7 @@ class PartyDesk:
 
     def set_limit(self) -> None:
         """Write the file's limit into the ledger, unless the ledger has limits for the data set."""
-        party_file = self.own
+        party_file = self.party_file
         if party_file.epsilon is None:
             return
         with Ledger(party_file.ledger) as book:
@@ -228,17 +228,19 @@ class PartyDesk:
         guard = (
             unrecorded
             if records is None
-            else LedgerGuard(book, self.own.dataset, self.plan.protocol, fingerprint(book, records))
+            else LedgerGuard(
+                book, self.party_file.dataset, self.plan.protocol, fingerprint(book, records)
+            )
         )
         return Party(
-            self.place,
+            self.index,
             self.identity,
             self.plan.agreement(),
             records,
             SystemNoise() if noise is None else noise,
             guard,
             state,
-            self.own.unit,
+            self.party_file.unit,
             self._transport(),
         )
 
@@ -247,14 +249,16 @@ class PartyDesk:
 
         It waits half a round for them, so that its reply arrives in the same round.
         """
-        if self.own.listen is None:
+        if self.party_file.listen is None:
             return None
         from tacit.running.mpc.channels import TunnelTransport  # noqa: PLC0415 -- few need it
 
-        return TunnelTransport(self.own.listen, self.own.address, self.plan.deadline / 2)
+        return TunnelTransport(
+            self.party_file.listen, self.party_file.address, self.plan.deadline / 2
+        )
 
     def _notebook(self) -> bytes:
-        path = self.own.state / NOTEBOOK
+        path = self.party_file.state / NOTEBOOK
         return path.read_bytes() if path.exists() else encode_values({"notes": {}})
 
     def _resume(self, party: Party, state: Path) -> None:
@@ -266,12 +270,12 @@ class PartyDesk:
     @contextmanager
     def _alone(self, session: str) -> Iterator[None]:
         """Keep every other process from answering for this party until the block ends."""
-        if not self.own.state.exists():
-            self.own.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-            sync(self.own.state.parent)
-        with (self.own.state / "lock").open("w") as lock:
+        if not self.party_file.state.exists():
+            self.party_file.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+            sync(self.party_file.state.parent)
+        with (self.party_file.state / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            _forget_old(self.own.state)
+            _forget_old(self.party_file.state)
             yield
 
 

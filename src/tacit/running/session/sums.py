@@ -23,7 +23,9 @@ def layout_of(query: Query) -> Layout:
     TypeError : for a step that does not say what it sums.
     """
     if query.step.sums is None:
-        raise TypeError(f"step {query.step.name} does not say what it sums, so nobody can sum it")
+        raise TypeError(
+            f"step {query.step.name} does not declare what it sums, so it cannot be summed"
+        )
     return query.step.sums(query)
 
 
@@ -85,12 +87,12 @@ def sum_terms(
     """
     name = b"tacit sum of a run 2" + agreement.digest + session + sha256(query).digest()
     parties = len(agreement.parties)
-    fewest = max(agreement.fewest, agreement.protocol.fewest(parties))
+    min_clients = max(agreement.min_clients, agreement.protocol.min_clients(parties))
     return SumTerms(
         sha256(name).digest()[:SESSION_BYTES],
         Roster(agreement.parties),
         length,
         agreement.largest,
-        Neighbourhood.of(parties, agreement.bears, fewest),
+        Neighbourhood.of(parties, agreement.bears, min_clients),
         attempt,
     )
