@@ -28,7 +28,8 @@ class ScoreDistribution:
 
     Parameters
     ----------
-    edges : the inner edges of the cells, ascending, shape (B-1,), B at least 3.
+    edges : the inner edges of the cells, ascending, shape (B-1,), B at least 2; with an open end at
+        least 3.
     values : the share of records below each inner edge, nondecreasing from 0 to 1,
         shape (..., B-1).
     low, high : the least and the largest possible score; None for an open end.
@@ -51,15 +52,18 @@ class ScoreDistribution:
     high: float | None = None
 
     def __post_init__(self) -> None:
-        if self.edges.ndim != 1 or self.edges.size < 2:
-            raise ValueError(f"there must be at least 2 inner edges, got shape {self.edges.shape}")
+        least = 2 if self.low is None or self.high is None else 1
+        if self.edges.ndim != 1 or self.edges.size < least:
+            raise ValueError(
+                f"there must be at least {least} inner edges, got shape {self.edges.shape}"
+            )
         if self.values.shape[-1:] != self.edges.shape:
             raise ValueError(
                 f"values must have shape (..., {self.edges.size}), got {self.values.shape}"
             )
         if not np.all(np.diff(self._knots) > 0):
             raise ValueError("edges must ascend between the least and the largest score")
-        if not np.all(np.diff(self._reached, axis=-1) >= 0):
+        if not np.all(self._reached[..., 1:] >= self._reached[..., :-1]):
             raise ValueError("values must be nondecreasing from 0 to 1")
 
     def at(self, scores: ArrayLike) -> Floats:
@@ -106,9 +110,11 @@ class ScoreDistribution:
     @cached_property
     def _knots(self) -> Floats:
         """All edges, with the ends; an open cell gets the width of its neighbour, shape (B+1,)."""
-        first, last = self.edges[1] - self.edges[0], self.edges[-1] - self.edges[-2]
-        low = self.edges[0] - first if self.low is None else self.low
-        high = self.edges[-1] + last if self.high is None else self.high
+        low, high = self.low, self.high
+        if low is None:
+            low = self.edges[0] - (self.edges[1] - self.edges[0])
+        if high is None:
+            high = self.edges[-1] + (self.edges[-1] - self.edges[-2])
         return np.concatenate([[low], self.edges, [high]])
 
     @cached_property
@@ -120,7 +126,9 @@ class ScoreDistribution:
     @cached_property
     def _coefficients(self) -> Floats:
         """Of powers 3 to 0 of the part of a cell, shape (4, ..., B)."""
-        curve = PchipInterpolator(self._knots, self._reached, axis=-1)
+        # scipy inverts slopes: that of a subnormal step is infinite, which gives the limit
+        with np.errstate(over="ignore"):
+            curve = PchipInterpolator(self._knots, self._reached, axis=-1)
         by_width = np.diff(self._knots) ** np.arange(DEGREE, -1, -1)[:, np.newaxis]
         # scipy puts the powers first and the cells second
         powers = np.moveaxis(np.asarray(curve.c), 1, -1)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.protocols.shared.noise_shares import share_of_noise
+from tacit.protocols.shared.noise_shares import noise_fraction
 from tacit.protocols.shared.whole_units import units_for, whole_units
 
 TOTALS = st.integers(-(2**50), 2**50)
@@ -48,4 +48,4 @@ def test_units_give_noise_of_the_largest_shared_scale() -> None:
 def test_shares_of_those_that_stay_make_the_whole_noise(
     planned: int, dropouts: float, share: Fraction
 ) -> None:
-    assert share_of_noise(1, planned, dropouts) == share
+    assert noise_fraction(1, planned, dropouts) == share

@@ -24,7 +24,7 @@ from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
 from tacit.protocols.fedauc.requests import SLACK, checked_ranks, public_records
 from tacit.protocols.fedauc.sums import check_sums, pair_of_sums
-from tacit.protocols.shared.noise_shares import planned_clients, share_of_noise
+from tacit.protocols.shared.noise_shares import noise_fraction, planned_clients
 from tacit.protocols.shared.whole_units import units_for, whole_units
 
 RANKS = ("fedauc", "ranks for sums")
@@ -190,7 +190,7 @@ def _noisy_residual(
 
 def _noise_share(clients: Clients, query: Query) -> Fraction:
     """A batch's part of the noise; every client that was ranked must be in the sum."""
-    return share_of_noise(clients.count, planned_clients(query), 0.0)
+    return noise_fraction(clients.count, planned_clients(query), 0.0)
 
 
 def _kept_ranks(clients: Clients, query: Query, state: ClientState) -> Ragged[np.int64]:

@@ -85,16 +85,19 @@ class Influences:
             return largest - least
         return np.maximum(-least, largest)
 
-    def total(self, clients: Clients) -> Integers:
-        """The fixed-point sum over all records of a batch, shape (...)."""
+    def totals(self, clients: Clients) -> Integers:
+        """The fixed-point sum over each client's records, shape (..., K)."""
         lead = self.area.shape
         rows = max(1, RECORDS_AT_ONCE // max(int(np.prod(lead)), 1))
-        total = np.zeros(lead, dtype=np.int64)
+        totals = np.zeros((*lead, clients.count), dtype=np.int64)
         for start in range(0, clients.records, rows):
             part = slice(start, start + rows)
             influences = self._influences(clients.scores[part], clients.labels[part])
-            total += influences.sum(axis=-1, dtype=np.int64)
-        return total
+            below = np.zeros((*lead, influences.shape[-1] + 1), dtype=np.int64)
+            np.cumsum(influences, axis=-1, out=below[..., 1:])
+            ends = np.clip(clients.offsets - start, 0, influences.shape[-1])
+            totals += np.diff(below[..., ends], axis=-1)
+        return totals
 
     def _influences(self, scores: Floats, labels: NDArray[np.int8]) -> Integers:
         """Of every record, in fixed point, shape (..., M)."""

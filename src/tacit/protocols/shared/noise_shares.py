@@ -15,7 +15,7 @@ def planned_clients(query: Query) -> int:
     return planned
 
 
-def share_of_noise(batch: int, planned: int, dropouts: float) -> Fraction:
+def noise_fraction(batch: int, planned: int, dropouts: float) -> Fraction:
     """The part of the noise that a batch draws, so that it suffices when some clients vanish.
 
     Parameters
@@ -26,7 +26,7 @@ def share_of_noise(batch: int, planned: int, dropouts: float) -> Fraction:
 
     Examples
     --------
-    >>> share_of_noise(1, 10, 0.2)
+    >>> noise_fraction(1, 10, 0.2)
     Fraction(1, 8)
     """
     needed = max(1, int(np.ceil(planned * (1 - dropouts) - 1e-9)))
