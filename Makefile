@@ -5,9 +5,13 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 # One more worker than cores, since some tests wait for programs that poll; threads of linear algebra
-# would only get in each other's way.
-PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest \
-  -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist worksteal -m 'not thorough'
+# would only get in each other's way. Compiled modules are kept, also where the environment says
+# otherwise: each worker and each program that a test starts would compile them again. PROFILE is
+# Hypothesis's: the examples of properties are the same in every run, or those of a new search.
+PROFILE := fixed
+PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest \
+  -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist worksteal -m 'not thorough' \
+  --hypothesis-profile $(PROFILE)
 # What `make test`, `make test-all-pythons` and `make coverage` run: all tests, or TESTS=tests/metrics.
 TESTS :=
 

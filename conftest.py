@@ -4,7 +4,16 @@ It stands at the root, so that tests, doc examples and the tests of the packages
 run under the same settings.
 """
 
+import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+settings.register_profile("fixed", UNTIMED, derandomize=True)
+settings.register_profile("searching", UNTIMED)
+settings.load_profile("fixed")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of real programs come first, so that one worker runs those that share a server."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)

@@ -51,8 +51,8 @@ def main() -> None:
     repetitions(scores, labels)
     exact_samplers()
     print("\n".join(server_side()), flush=True)
-    for apart, *inputs in APART:
-        subprocess.run([sys.executable, "-m", f"benchmarks.{apart}", *inputs], check=True)
+    for module, *arguments in APART:
+        subprocess.run([sys.executable, "-m", f"benchmarks.{module}", *arguments], check=True)
 
 
 def load(path: Path | None) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
@@ -65,16 +65,20 @@ def load(path: Path | None) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
 def exact_against_scikit_learn(scores: NDArray[np.float64], labels: NDArray[np.int8]) -> None:
     """The whole conversation, from arrays to the estimate, against ``roc_auc_score``."""
 
-    def ours() -> float:
+    def exact_area() -> float:
         clients = tacit.Clients.from_arrays(scores, labels)
         return tacit.evaluate(clients, tacit.ExactAUC()).auc.value
 
-    def theirs() -> float:
+    def scikit_learn_area() -> float:
         return float(roc_auc_score(labels, scores))
 
-    difference = abs(ours() - theirs())
-    mine, peer, ratio = paired(ours, theirs, times=15)
-    report("ExactAUC, arrays to result", mine, f"roc_auc_score {peer:.3f}, ratio {ratio:.2f}")
+    difference = abs(exact_area() - scikit_learn_area())
+    seconds, peer_seconds, ratio = paired(exact_area, scikit_learn_area, times=15)
+    report(
+        "ExactAUC, arrays to result",
+        seconds,
+        f"roc_auc_score {peer_seconds:.3f}, ratio {ratio:.2f}",
+    )
     print(f"  values differ by {difference:.1e}; target ratio at most 1.0")
 
 
@@ -103,13 +107,13 @@ def repetitions(scores: NDArray[np.float64], labels: NDArray[np.int8]) -> None:
     clients = tacit.Clients.split(scores, labels, clients=45_840, seed=0)
     protocol = tacit.FedAUC(1.0, mechanism="laplace", allocation="adaptive")
     rng = np.random.default_rng(0)
-    mine, bare, ratio = paired(
+    seconds, bare, ratio = paired(
         lambda: tacit.repeat(clients, protocol, times=100, seed=1),
         lambda: rng.laplace(size=(100, 2 * clients.count)),
         times=3,
     )
     note = f"NumPy's Laplace draws alone {bare:.3f}, ratio {ratio:.2f}"
-    report("100 x adaptive Laplace, 45,840 clients", mine, note)
+    report("100 x adaptive Laplace, 45,840 clients", seconds, note)
 
 
 def exact_samplers() -> None:
@@ -120,12 +124,16 @@ def exact_samplers() -> None:
         ("discrete Laplace", DiscreteLaplace(2, 1.0)),
         ("staircase", Staircase(1000, 1.0)),
     ):
-        mine, peer, ratio = paired(
+        seconds, peer_seconds, ratio = paired(
             partial(system.draw, mechanism, shape),
             partial(simulated.draw, mechanism, shape),
             times=3,
         )
-        report(f"10,000 exact {name} draws", mine, f"simulated {peer:.4f}, ratio {ratio:.0f}")
+        report(
+            f"10,000 exact {name} draws",
+            seconds,
+            f"simulated {peer_seconds:.4f}, ratio {ratio:.0f}",
+        )
 
 
 def median(work: Callable[[], object], times: int) -> float:

@@ -30,17 +30,17 @@ def main() -> None:
 def tried(tries: int) -> list[str]:
     """How every strategy fared over that many sessions."""
     start = time.perf_counter()
-    results: dict[str, Counter[str]] = {name: Counter() for name in STRATEGIES}
+    outcomes: dict[str, Counter[str]] = {name: Counter() for name in STRATEGIES}
     honest: Counter[str] = Counter()
     for room in rooms(tries):
         honest[outcome(room, answers)] += 1
         for name, strategy in STRATEGIES.items():
-            results[name][outcome(room, strategy)] += 1
+            outcomes[name][outcome(room, strategy)] += 1
     seconds = time.perf_counter() - start
-    forged = sum(counts[FORGED] for counts in results.values())
+    forged = sum(counts[FORGED] for counts in outcomes.values())
     note = f"{tries} x {len(STRATEGIES)} answers, {forged} wrong AUCs believed; honest answers: "
     lines = [row("Cheating aggregator", seconds, f"{note}{honest[UNCHANGED]} of {tries} accepted")]
-    return lines + [f"  {name:48s} {dict(counts)}" for name, counts in results.items()]
+    return lines + [f"  {name:48s} {dict(counts)}" for name, counts in outcomes.items()]
 
 
 if __name__ == "__main__":

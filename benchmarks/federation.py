@@ -39,7 +39,7 @@ from tacit.running.deployment.server import (
 )
 
 HOST, PARTIES, WAIT = "127.0.0.1", ("a", "b", "c"), 60.0
-LEGS, LONGEST = 5, 400.0
+ROUNDS, LONGEST = 5, 400.0
 PLAN = {"name": "score-histogram", "trust": "secure-sum", "epsilon": 1.0}
 EMPTY = f"""\
 import time
@@ -60,23 +60,23 @@ def empty(message, context):
 def main(grid, context):
     while len(nodes := list(grid.get_node_ids())) < {len(PARTIES)}:
         time.sleep(0.5)
-    for round in range(-1, {LEGS}):
-        asked = [
+    for number in range(-1, {ROUNDS}):
+        messages = [
             Message(RecordDict({{}}), dst_node_id=node, message_type="query.empty", ttl=240.0)
             for node in nodes
         ]
         started = time.monotonic()
-        told = len(list(grid.send_and_receive(asked, timeout=120.0)))
+        answers = len(list(grid.send_and_receive(messages, timeout=120.0)))
         seconds = time.monotonic() - started
-        print(f"round {{leg}}: {{told}} of {len(PARTIES)} parties answered in {{seconds:.1f}} s,",
-              "0 bytes down, 0 up so far", flush=True)
+        print(f"round {{number}}: {{answers}} of {len(PARTIES)} parties answered",
+              f"in {{seconds:.1f}} s, 0 bytes down, 0 up so far", flush=True)
 """
-"""The first round, -1, stands for the greeting with which our runs begin."""
-TOLD = re.compile(r"round (\d+): 3 of 3 .* in ([\d.]+) s, ([\d,]+) bytes down, ([\d,]+) up")
+"""The first round, -1, is the greeting with which a run of this package begins."""
+ROUND_LINE = re.compile(r"round (\d+): 3 of 3 .* in ([\d.]+) s, ([\d,]+) bytes down, ([\d,]+) up")
 
 
 @dataclass(frozen=True)
-class Legs:
+class Rounds:
     """What one run took.
 
     Parameters
@@ -99,55 +99,54 @@ class Session:
     ----------
     folder : for all files.
     running : ends the programs.
-    ours : whether this package starts the programs, with its guards, or Flower alone.
+    guarded : whether this package starts the programs, with its guards, or Flower alone.
     """
 
-    def __init__(self, folder: Path, running: contextlib.ExitStack, ours: bool) -> None:
+    def __init__(self, folder: Path, running: contextlib.ExitStack, guarded: bool) -> None:
         self._folder, self._running = folder, running
         self._coordinator = Coordinator(folder / "centre")
         self._flower = Flower(folder / "flower")
         self._port = free_port()
         make_certificates(self._coordinator.certificates, [HOST])
         self._write_plan()
-        start = self._start_guarded if ours else self._start_bare
+        start = self._start_guarded if guarded else self._start_bare
         self._nodes = [running.enter_context(node) for node in start()]
         for node in self._nodes:
             wait_connected(node, WAIT)
 
-    def empty(self) -> Legs:
+    def empty(self) -> Rounds:
         """A run of rounds in which nothing is done."""
         project = write_application(self._folder / "empty", "empty:server", "empty:client")
         (project / "empty.py").write_text(EMPTY, encoding="utf-8")
         command = ("flwr", "run", str(project), CONNECTION, "--stream")
         before = self._processor_seconds()
         with self._flower.lines(*command) as process:
-            said, _ = process.communicate(timeout=LONGEST)
-        return self._legs([plain(line) for line in said.splitlines()], before)
+            printed, _ = process.communicate(timeout=LONGEST)
+        return self._rounds([plain(line) for line in printed.splitlines()], before)
 
-    def ours(self) -> Legs:
+    def guarded(self) -> Rounds:
         """A run of our plan."""
-        before, said = self._processor_seconds(), list[str]()
-        conduct_run(self._coordinator, self._plan, LONGEST, said.append)
-        return self._legs(said, before)
+        before, printed = self._processor_seconds(), list[str]()
+        conduct_run(self._coordinator, self._plan, LONGEST, printed.append)
+        return self._rounds(printed, before)
 
     @property
     def _plan(self) -> Path:
         return self._coordinator.folder / "plan.toml"
 
-    def _legs(self, said: Sequence[str], before: float) -> Legs:
-        results = [match for line in said if (match := TOLD.search(line))]
-        if len(results) != LEGS:
-            raise RuntimeError(f"{len(results)} of {LEGS} rounds, and it said\n" + "\n".join(said))
+    def _rounds(self, printed: Sequence[str], before: float) -> Rounds:
+        matches = [match for line in printed if (match := ROUND_LINE.search(line))]
+        if len(matches) != ROUNDS:
+            raise RuntimeError(
+                f"{len(matches)} of {ROUNDS} rounds, and it printed\n" + "\n".join(printed)
+            )
         spent = self._processor_seconds() - before
-        whole = [
-            [int(round_messages[side].replace(",", "")) for side in (3, 4)]
-            for round_messages in results
-        ]
-        return Legs(
-            tuple(float(round_messages[2]) for round_messages in results),
+        whole = [[int(match[side].replace(",", "")) for side in (3, 4)] for match in matches]
+        return Rounds(
+            tuple(float(match[2]) for match in matches),
             sum(down for down, _ in whole),
             whole[-1][1],
-            spent / ((LEGS + 1) * len(PARTIES)),
+            spent / ((ROUNDS + 1) * len(PARTIES)),
         )
 
     def _processor_seconds(self) -> float:
@@ -247,24 +246,24 @@ def processor_seconds(roots: Set[int]) -> float:
 
 
 @contextlib.contextmanager
-def started(ours: bool) -> Iterator[Session]:
+def started(guarded: bool) -> Iterator[Session]:
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as running:
-        yield Session(Path(folder), running, ours)
+        yield Session(Path(folder), running, guarded)
 
 
-def lines(empty: Sequence[Legs], ours: Sequence[Legs]) -> list[str]:
+def lines(empty: Sequence[Rounds], guarded: Sequence[Rounds]) -> list[str]:
     """What is printed: seconds of a round, processor seconds of a message, bytes."""
 
-    def every(runs: Sequence[Legs]) -> list[float]:
+    def every(runs: Sequence[Rounds]) -> list[float]:
         return [second for run in runs for second in run.seconds]
 
-    def compared(name: str, measure: Callable[[Sequence[Legs]], float], aim: str) -> str:
-        mine, bare = measure(ours), measure(empty)
-        note = f"empty {bare:.3f}, ratio {mine / bare:.2f}{aim}"
-        return row(name, mine, note)
+    def compared(name: str, measure: Callable[[Sequence[Rounds]], float], aim: str) -> str:
+        seconds, bare = measure(guarded), measure(empty)
+        note = f"empty {bare:.3f}, ratio {seconds / bare:.2f}{aim}"
+        return row(name, seconds, note)
 
     mean, median = statistics.mean, statistics.median
-    down, up = ours[-1].bytes_down, ours[-1].bytes_up
+    down, up = guarded[-1].bytes_down, guarded[-1].bytes_up
     return [
         compared("A round, mean", lambda runs: mean(every(runs)), "; target at most 1.5 s"),
         compared("A round, median", lambda runs: median(every(runs)), ""),
@@ -273,8 +272,8 @@ def lines(empty: Sequence[Legs], ours: Sequence[Legs]) -> list[str]:
             lambda runs: mean(run.processor for run in runs),
             "",
         ),
-        f"  messages of {LEGS} rounds, {len(PARTIES)} parties: {down:,} bytes down, {up:,} up",
-        f"  seconds by round: ours {every(ours)}, empty {every(empty)}",
+        f"  messages of {ROUNDS} rounds, {len(PARTIES)} parties: {down:,} bytes down, {up:,} up",
+        f"  seconds by round: ours {every(guarded)}, empty {every(empty)}",
     ]
 
 
@@ -282,12 +281,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.federation", description=__doc__)
     parser.add_argument("--runs", type=int, default=2, help="runs of each application")
     options = parser.parse_args()
-    print(f"Three nodes over TLS, {options.runs} runs of {LEGS} rounds each; seconds")
-    with started(ours=False) as session:
+    print(f"Three nodes over TLS, {options.runs} runs of {ROUNDS} rounds each; seconds")
+    with started(guarded=False) as session:
         empty = [session.empty() for _ in range(options.runs)]
-    with started(ours=True) as session:
-        first = [session.ours() for _ in range(options.runs)]
-    print("\n".join(lines(empty, first)))
+    with started(guarded=True) as session:
+        guarded = [session.guarded() for _ in range(options.runs)]
+    print("\n".join(lines(empty, guarded)))
 
 
 if __name__ == "__main__":

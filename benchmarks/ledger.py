@@ -48,7 +48,7 @@ def lines(
                     f"{debits / synced:,.0f} a second, ratio {to_disk:.2f}",
                 ),
             ]
-        return rows + opening(here / "old.db", old)
+        return rows + reopening(here / "old.db", old)
 
 
 def debit(book: Ledger, numbers: count[int], debits: int) -> None:
@@ -82,7 +82,7 @@ def append(folder: Path, writes: int) -> None:
     os.close(file)
 
 
-def opening(path: Path, debits: int) -> list[str]:
+def reopening(path: Path, debits: int) -> list[str]:
     """The first and a later debit in a ledger that has many entries, whose chain is followed
     once."""
     with Ledger(path) as book:

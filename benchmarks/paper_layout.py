@@ -52,16 +52,16 @@ def main() -> None:
 def compared(adversary: str) -> list[str]:
     """Seconds from all bytes received to all bytes sent, and bytes a party, of all."""
     clients, lines = federation(), []
-    mine = ours(clients, adversary)
+    packed = packed_side(clients, adversary)
     for name, chain in CHAINS.items():
-        second = papers(clients, chain, 1 + (adversary == "malicious"))
-        areas = mine.area(mine.work()), second.area(second.work())
+        printed = printed_side(clients, chain, 1 + (adversary == "malicious"))
+        areas = packed.area(packed.work()), printed.area(printed.work())
         assert abs(areas[0] - areas[1]) < 1e-5, areas
-        quick, slow, ratio = paired(mine.work, second.work, TIMES)
+        quick, slow, ratio = paired(packed.work, printed.work, TIMES)
         note = f"{name} {slow:.3f}, {1 / ratio:.1f} times; target {FASTER:g}"
         lines.append(row(f"EncryptedAUC, {adversary}", quick, note))
-        fewer = second.upload_bytes / mine.upload_bytes
-        sizes = f"{mine.upload_bytes:,} bytes a party, {name} {second.upload_bytes:,}"
+        fewer = printed.upload_bytes / packed.upload_bytes
+        sizes = f"{packed.upload_bytes:,} bytes a party, {name} {printed.upload_bytes:,}"
         lines.append(f"  {sizes}, {fewer:.1f} times; target {FEWER:g}")
     return lines
 
@@ -72,7 +72,7 @@ def federation() -> Clients:
     return Clients.split(scores, labels, DISTINCT, seed=0)
 
 
-def ours(clients: Clients, adversary: Any) -> Side:
+def packed_side(clients: Clients, adversary: Any) -> Side:
     """EncryptedAUC. Its parties are distinct, since it would notice a repeated one."""
     protocol = EncryptedAUC(THRESHOLDS, adversary, most_records=PARTIES * 6_000)
     party = protocol.scheme_party(os.urandom(32), os.urandom(16), PARTIES)
@@ -98,7 +98,7 @@ def repeated(counts: Counts) -> Counts:
     )
 
 
-def papers(clients: Clients, chain: list[int], runs: int) -> Side:
+def printed_side(clients: Clients, chain: list[int], runs: int) -> Side:
     """The paper's layout; a second run does the same on as many slots as its shares take."""
     keys = tenseal.context(tenseal.SCHEME_TYPE.CKKS, DEGREE, coeff_mod_bit_sizes=chain, n_threads=1)
     keys.global_scale = SCALE
@@ -124,12 +124,12 @@ def paper_uploads(keys: Any, counts: Counts, slots: int) -> list[list[bytes]]:
     padding = np.zeros(slots - THRESHOLDS)
     made = []
     for index in range(DISTINCT):
-        single = counts.of(index)
+        client_counts = counts.of(index)
         values = (
-            np.concatenate([single.rising, padding]),
-            np.concatenate([single.falling, padding]),
-            single.positives,
-            single.negatives,
+            np.concatenate([client_counts.rising, padding]),
+            np.concatenate([client_counts.falling, padding]),
+            client_counts.positives,
+            client_counts.negatives,
         )
         made.append([tenseal.ckks_vector(keys, unit * part).serialize() for part in values])
     return made

@@ -67,10 +67,10 @@ class Session:
         return answer
 
     def answer(
-        self, name: str, inputs: dict[int, bytes], step: Callable[[int, bytes], bytes]
+        self, name: str, messages: dict[int, bytes], step: Callable[[int, bytes], bytes]
     ) -> None:
         """One round: what was given goes down, what each client answers goes up."""
-        for index, message in inputs.items():
+        for index, message in messages.items():
             start = time.process_time()
             answer = step(index, message)
             self.seconds[index][name] += time.process_time() - start
@@ -81,11 +81,11 @@ class Session:
     def run(self, vectors: NDArray[np.int64], leaving: int) -> NDArray[np.int64]:
         """All rounds; the first clients leave after their shares were sent."""
         clients, server = self.clients, self.server
-        everybody = dict.fromkeys(range(len(clients)), b"")
-        self.answer("advertise", everybody, lambda k, _: clients[k].advertise())
+        all_clients = dict.fromkeys(range(len(clients)), b"")
+        self.answer("advertise", all_clients, lambda k, _: clients[k].advertise())
         self.answer("share", self.serve(server.close_round), lambda k, m: clients[k].share(m))
-        inputs = self.serve(server.close_round)
-        staying = {index: message for index, message in inputs.items() if index >= leaving}
+        messages = self.serve(server.close_round)
+        staying = {index: message for index, message in messages.items() if index >= leaving}
         self.answer("mask", staying, lambda k, m: clients[k].mask(m, vectors[k]))
         self.answer("certify", self.serve(server.close_round), lambda k, m: clients[k].certify(m))
         self.answer("reveal", self.serve(server.close_round), lambda k, m: clients[k].reveal(m))
@@ -115,8 +115,8 @@ def sums(clients: int) -> list[str]:
 
 def _line(name: str, session: Session, rounds: tuple[str, ...], note: str) -> str:
     """Median seconds of the measured clients, and bytes of the last of them, in some rounds."""
-    spent = [sum(part[step] for step in rounds) for part in session.seconds[-MEASURED:]]
-    up, down = (sum(part[-1][step] for step in rounds) for part in (session.up, session.down))
+    spent = [sum(by_step[step] for step in rounds) for by_step in session.seconds[-MEASURED:]]
+    up, down = (sum(by_step[-1][step] for step in rounds) for by_step in (session.up, session.down))
     sent = f"{up:,} bytes up, {down:,} down"
     return row(name, statistics.median(spent), f"{note}; {sent}" if note else sent)
 

@@ -51,7 +51,7 @@ class Small:
 
     assignments: int
     strategies: int
-    opening: int
+    disclosing: int
     broken: bool
     continued: int
 
@@ -65,7 +65,7 @@ def main() -> None:
         sys.exit(0 if report(pool, options.share) else 1)
 
 
-def report(pool: ProcessPoolExecutor, share: float) -> bool:
+def report(pool: ProcessPoolExecutor, fraction: float) -> bool:
     """Print all that is searched; whether all is as it must be."""
     start, good = time.perf_counter(), True
     sections = {
@@ -76,7 +76,7 @@ def report(pool: ProcessPoolExecutor, share: float) -> bool:
     }
     for title, section in sections.items():
         good &= show(title, section(pool))
-    good &= show("The whole rule, random and greedy strategies", many(pool, share))
+    good &= show("The whole rule, random and greedy strategies", many(pool, fraction))
     print(f"{'All as it must be' if good else 'NOT as it must be'}: ", end="")
     print(f"{time.perf_counter() - start:.0f} s")
     return good
@@ -146,25 +146,26 @@ def small(pool: ProcessPoolExecutor) -> Iterator[Line]:
 def exhausted_one(scope: Scope) -> Small:
     result = exhaust(scope)
     less = 0 < result.least < scope.setting.allowed
-    counts = result.assignments, result.strategies, result.opening
+    counts = result.assignments, result.strategies, result.disclosing
     return Small(*counts, less, len(result.continued))
 
 
 def summed(name: str, lot: Sequence[Small]) -> Line:
     text = (
         f"{name}: {len(lot)} agreements, {sum(one.assignments for one in lot):,} announcements, "
-        f"{sum(one.strategies for one in lot):,} strategies, {sum(one.opening for one in lot):,} "
+        f"{sum(one.strategies for one in lot):,} strategies, "
+        f"{sum(one.disclosing for one in lot):,} "
         f"open a sum; below what is allowed: {sum(one.broken for one in lot)}; "
         f"sums with another attempt: {sum(one.continued for one in lot)}"
     )
     return Line(text, not any(one.broken or one.continued for one in lot))
 
 
-def many(pool: ProcessPoolExecutor, share: float) -> Iterator[Line]:
+def many(pool: ProcessPoolExecutor, fraction: float) -> Iterator[Line]:
     """Random and greedy strategies, one line an agreement."""
     total, lots = 0, []
     for index, (setting, number) in enumerate(many_clients()):
-        count = max(round(share * number), 1)
+        count = max(round(fraction * number), 1)
         sizes = [LOT] * (count // LOT) + [count % LOT] * (count % LOT > 0)
         seeds = range(1000 * index, 1000 * index + len(sizes))
         total += count
@@ -180,11 +181,11 @@ def searched(setting: Setting, strategies: int, seed: int) -> Searched:
 
 def merged(setting: Setting, lot: Sequence[Searched]) -> Line:
     tried = sum(one.strategies for one in lot)
-    refused, opening = sum(one.refusals for one in lot), sum(one.opening for one in lot)
+    refused, disclosing = sum(one.refusals for one in lot), sum(one.disclosing for one in lot)
     least = min((one.least for one in lot if one.least), default=0)
     text = (
         f"{setting.describe()}: {tried:,} strategies, {refused:,} with a refusal, "
-        f"{opening:,} open a sum, the smallest over {least}, allowed {setting.allowed}"
+        f"{disclosing:,} open a sum, the smallest over {least}, allowed {setting.allowed}"
     )
     return Line(text, not any(one.is_broken(setting) for one in lot))
 

@@ -57,8 +57,8 @@ def measured_pairs(pairs: int, kernel: str, noise: str) -> str:
     rows = protocol.rows(clients)
     exact = paired_values(kernel, rows[:, first], rows[:, second]).mean()
     pair = protocol.pair_noise(1.0)
-    result = float(pair.debiased(np.asarray(reply.reply["values"])).mean())
-    errors = (result - exact) / np.sqrt(pair.variance(1.0) / pairs)
+    estimate = float(pair.debiased(np.asarray(reply.reply["values"])).mean())
+    errors = (estimate - exact) / np.sqrt(pair.variance(1.0) / pairs)
     name = f"{pairs:,} pairs, {kernel}, {noise}"
     return described(name, reply, times, f"; {errors:+.1f} standard errors off")
 
@@ -82,8 +82,8 @@ def federation(records: int, clients: int) -> Clients:
 def answered(clients: Clients, query: Query) -> tuple[MPCReply, str]:
     start, spent = time.perf_counter(), processor_seconds()
     reply = answer_mpc(clients, query, settings=MPCSettings(timeout=600))
-    seconds, processor_time = time.perf_counter() - start, processor_seconds() - spent
-    return reply, f"{seconds:.1f} s with processes, {processor_time:.1f} s of processor time"
+    seconds, processor = time.perf_counter() - start, processor_seconds() - spent
+    return reply, f"{seconds:.1f} s with processes, {processor:.1f} s of processor time"
 
 
 def processor_seconds() -> float:

@@ -119,20 +119,20 @@ class Family:
             self.most = max(self.most, sum(map(proportional_bytes, self._members())))
 
     def _members(self) -> list[int]:
-        results = []
+        pids = []
         for path in Path("/proc").glob("[0-9]*/environ"):
             with contextlib.suppress(OSError):
                 if self._mark in path.read_bytes().split(b"\0"):
-                    results.append(int(path.parent.name))
-        return results
+                    pids.append(int(path.parent.name))
+        return pids
 
 
 def proportional_bytes(process: int) -> int:
     """What a process holds in memory; a page that several share counts in parts."""
     with contextlib.suppress(OSError):
         rollup = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii")
-        if result := re.search(r"^Pss: +(\d+) kB", rollup, re.MULTILINE):
-            return 1024 * int(result[1])
+        if pids := re.search(r"^Pss: +(\d+) kB", rollup, re.MULTILINE):
+            return 1024 * int(pids[1])
     return 0
 
 

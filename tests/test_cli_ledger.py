@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import sqlite3
 from pathlib import Path
 
@@ -106,6 +107,18 @@ class TestShow:
             assert result.exit_code == 2
             assert sentence in result.stderr
             assert result.stderr.count("\n") == 1
+
+    @pytest.mark.parametrize("command", ["show", "verify", "export"])
+    def test_what_is_no_file_is_no_ledger(self, tmp_path: Path, command: str) -> None:
+        os.mkfifo(tmp_path / "pipe")
+        held = os.open(tmp_path / "pipe", os.O_RDWR)  # nobody who opens it waits for another
+        try:
+            for path in (tmp_path, tmp_path / "pipe"):
+                result = run(command, path)
+                assert result.exit_code in (1, 2)
+                assert f"{path} is not a ledger: it is no regular file" in result.output
+        finally:
+            os.close(held)
 
 
 class TestLimit:

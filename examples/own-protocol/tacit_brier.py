@@ -86,9 +86,9 @@ class Brier(tp.Protocol):
         """How many of the clients must answer; so many draw all of the noise together."""
         return max(1, math.ceil(clients * (1 - self.dropouts) - 1e-9))
 
-    def noise(self, batch: int, asked: int) -> dict[str, PolyaShare]:
-        """What a batch of the asked clients adds to each sum."""
-        share, eps = Fraction(batch, self.min_clients(asked)), self.epsilon
+    def noise(self, batch: int, queried: int) -> dict[str, PolyaShare]:
+        """What a batch of the queried clients adds to each sum."""
+        share, eps = Fraction(batch, self.min_clients(queried)), self.epsilon
         return {name: PolyaShare(reach, part * eps, share) for name, (reach, part) in SUMS.items()}
 
     def replicate_size(self, clients: tp.Clients) -> int:
@@ -102,12 +102,12 @@ class Brier(tp.Protocol):
         records, errors, squares = (np.asarray(reply[name], dtype=np.float64) for name in SUMS)
         n = np.maximum(records, 1.0)
         value = errors / (UNITS * n)
-        spread = squares / (UNITS * n) - value**2
+        variance = squares / (UNITS * n) - value**2
         left = sum((part.cost(tp.Adjacency.RECORD) for part in noise.values()), tp.NOTHING)
         return tp.ServerResult(
             value,
             np.sqrt(quotient_variance(noise, value, n)),
-            np.sqrt(np.where(spread > 0, spread, np.nan) / n),  # of a mean; NaN where not known
+            np.sqrt(np.where(variance > 0, variance, np.nan) / n),  # of a mean; NaN where not known
             positives=np.full_like(value, np.nan),
             negatives=np.full_like(value, np.nan),
             approximation_error=1 / (UNITS * np.sqrt(12 * n)),  # of roundings that are independent

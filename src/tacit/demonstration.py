@@ -104,7 +104,7 @@ def demonstrate(seed: int | None = None) -> list[Comparison]:
 
 
 def compare(title: str, clients: Clients, seed: int) -> Comparison:
-    """Evaluate every protocol on one data set, each with noise of its own."""
+    """Evaluate every protocol on one data set, each with its own noise."""
     seeds = np.random.SeedSequence(seed).generate_state(len(PROTOCOLS), np.uint64)
     results = [
         (name, evaluate(clients, protocol, seed=int(protocol_seed), exact=True))

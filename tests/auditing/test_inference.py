@@ -22,7 +22,7 @@ from tacit.auditing.inferring import QUICK, exposures_of
 from tacit.metrics.ranking import top_hits
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.protocol.audits import AttackSizes
-from tacit.protocols.dpauc.attacks import cells_from_reached
+from tacit.protocols.dpauc.attacks import cells_of_lone_records
 from tests.federations import binormal_clients
 
 records = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 1)), min_size=1, max_size=40)
@@ -82,7 +82,7 @@ def test_candidates_are_the_curves_of_all_labellings() -> None:
 @given(st.lists(st.integers(0, 8), min_size=1, max_size=9))
 def test_a_lone_records_cell_is_where_the_count_falls(cells: list[int]) -> None:
     reached = np.array([[int(cell >= edge) for cell in cells] for edge in range(9)])
-    assert cells_from_reached(reached).tolist() == cells
+    assert cells_of_lone_records(reached).tolist() == cells
 
 
 def test_a_rise_means_a_positive_record() -> None:

@@ -81,10 +81,10 @@ def test_no_strategy_at_all_breaks_the_whole_rule_of_few_clients(clients: int) -
     if clients > 2:
         scopes += ring_scopes(clients) if clients == 4 else many_lists_scopes(clients)
     for scope in scopes:
-        result = exhaust(scope)
-        assert result.least == 0 or result.least >= scope.setting.allowed, scope.setting.describe()
-        assert not result.continued, "an attempt that was given up opened a sum"
-    assert any(exhaust(scope).opening for scope in scopes), "no strategy opened any sum"
+        found = exhaust(scope)
+        assert found.least == 0 or found.least >= scope.setting.allowed, scope.setting.describe()
+        assert not found.continued, "an attempt that was given up opened a sum"
+    assert any(exhaust(scope).disclosing for scope in scopes), "no strategy opened any sum"
 
 
 def test_renamed_assignments_are_tried_once_and_counted_all() -> None:
@@ -112,7 +112,7 @@ def test_a_plan_of_100000_strategies_at_every_size() -> None:
 def test_a_search_is_the_same_for_the_same_seed() -> None:
     setting = ring(10, colluders=1, min_clients=6, degree=4, threshold=3)
     first, second = (search(setting, 300, seed=1) for _ in range(2))
-    assert (first.refusals, first.opening) == (second.refusals, second.opening)
+    assert (first.refusals, first.disclosing) == (second.refusals, second.disclosing)
 
 
 def test_more_colluders_than_the_rule_bears_are_refused() -> None:

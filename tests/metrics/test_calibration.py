@@ -54,8 +54,8 @@ def sampled_cells(rng: np.random.Generator, records: int, cells: int) -> ScoreCe
     truth = rng.random(records)
     positive = rng.random(records) < truth
     edges = np.linspace(0, 1, cells + 1)
-    ours = np.histogram(truth[positive] ** 2, edges)[0]
-    return ScoreCells(edges, ours, np.histogram(truth[~positive] ** 2, edges)[0])
+    positive_counts = np.histogram(truth[positive] ** 2, edges)[0]
+    return ScoreCells(edges, positive_counts, np.histogram(truth[~positive] ** 2, edges)[0])
 
 
 def discrete_laplace(rng: np.random.Generator, deviation: float, size: int) -> Floats:
@@ -73,11 +73,11 @@ def noised(rng: np.random.Generator, cells: ScoreCells, deviation: float) -> Sco
 
 def records_of(cells: ScoreCells) -> list[tuple[float, int, int]]:
     """One (score, label, cell) a record, each score at its cell's centre."""
-    found = []
+    values = []
     for j, score in enumerate(cells.predicted):
-        found += [(float(score), 1, j)] * int(cells.positives[j])
-        found += [(float(score), 0, j)] * int(cells.negatives[j])
-    return found
+        values += [(float(score), 1, j)] * int(cells.positives[j])
+        values += [(float(score), 0, j)] * int(cells.negatives[j])
+    return values
 
 
 def naive_gaps(cells: ScoreCells, starts: list[int]) -> list[tuple[int, float]]:
@@ -87,8 +87,11 @@ def naive_gaps(cells: ScoreCells, starts: list[int]) -> list[tuple[int, float]]:
         bucket = sum(1 for start in starts if start <= j)
         buckets.setdefault(bucket, []).append((score, label))
     return [
-        (len(held), sum(y for _, y in held) / len(held) - sum(s for s, _ in held) / len(held))
-        for held in buckets.values()
+        (
+            len(bucket),
+            sum(y for _, y in bucket) / len(bucket) - sum(s for s, _ in bucket) / len(bucket),
+        )
+        for bucket in buckets.values()
     ]
 
 
@@ -126,12 +129,12 @@ def test_buckets_of_noisy_counts_hold_something(counts: list[int], buckets: int)
 @given(st.lists(st.integers(1, 40), min_size=2, max_size=30), st.integers(2, 12))
 def test_every_cut_is_the_nearest_to_a_share_of_the_total(counts: list[int], buckets: int) -> None:
     reached = [sum(counts[:i]) for i in range(len(counts) + 1)]
-    found = {reached[i] for i in equi_depth_starts(np.array(counts, dtype=np.float64), buckets)}
+    starts = {reached[i] for i in equi_depth_starts(np.array(counts, dtype=np.float64), buckets)}
     for k in range(1, buckets):
         target = k * reached[-1] / buckets
         nearest = min(reached, key=lambda height: abs(height - target))
         other = min(reached[::-1], key=lambda height: abs(height - target))
-        assert {nearest, other} & (found | {reached[-1]})
+        assert {nearest, other} & (starts | {reached[-1]})
 
 
 def test_the_noise_of_empty_cells_does_not_move_cuts() -> None:
@@ -149,8 +152,8 @@ def test_the_noise_of_empty_cells_does_not_move_cuts() -> None:
 
 
 def test_equal_binnings_are_found_once() -> None:
-    found = equi_depth_binnings(np.array([3.0, 3.0, 3.0]), range(1, 9))
-    assert [starts.tolist() for starts in found] == [[0], [0, 1], [0, 1, 2]]
+    binnings = equi_depth_binnings(np.array([3.0, 3.0, 3.0]), range(1, 9))
+    assert [starts.tolist() for starts in binnings] == [[0], [0, 1], [0, 1, 2]]
 
 
 @pytest.mark.parametrize(
@@ -233,8 +236,8 @@ def test_noisy_buckets_hold_several_deviations_of_their_noise() -> None:
     rng = np.random.default_rng(1)
     cells = noised(rng, sampled_cells(rng, 20_000, 512), 4.0)
     starts = finest_starts(cells)
-    found = Buckets.of(cells, starts)
-    assert (found.totals >= MIN_SIGNAL * np.sqrt(2 * merge(cells.variance, starts))).all()
+    buckets = Buckets.of(cells, starts)
+    assert (buckets.totals >= MIN_SIGNAL * np.sqrt(2 * merge(cells.variance, starts))).all()
     assert 10 < starts.size < 512
     assert reliable_starts(cells, 5).size == 5
 
@@ -296,8 +299,10 @@ def test_width_bounds_what_centres_change(records: list[tuple[float, int]], buck
     scores, labels = np.array([s for s, _ in records]), np.array([y for _, y in records])
     edges = np.linspace(0, 1, 12)
     positive = labels == 1
-    ours, theirs = (np.histogram(scores[side], edges)[0] for side in (positive, ~positive))
-    cells = ScoreCells(edges, ours, theirs)
+    positive_counts, negative_counts = (
+        np.histogram(scores[side], edges)[0] for side in (positive, ~positive)
+    )
+    cells = ScoreCells(edges, positive_counts, negative_counts)
     starts = equal_width_starts(cells, buckets)
     place = np.searchsorted(starts, np.searchsorted(edges[1:-1], scores, side="right"), "right")
     own = sum(abs((labels - scores)[place == b].sum()) for b in set(place)) / scores.size
@@ -330,9 +335,9 @@ def reliabilities(variance: float, replicates: int = 400) -> Floats:
     fractions = [round(90 * (j + 0.5) / 200) for j in range(200)]
     exact = uniform_cells([(fraction, 100 - fraction) for fraction in fractions])
     drawn = [noised(rng, exact, 10.0) for _ in range(replicates)]
-    found = [ScoreCells(c.edges, c.positives, c.negatives, variance) for c in drawn]
+    computed_cells = [ScoreCells(c.edges, c.positives, c.negatives, variance) for c in drawn]
     truth = calibration_figures(exact).reliability
-    return np.array([calibration_figures(cells).reliability - truth for cells in found])
+    return np.array([calibration_figures(cells).reliability - truth for cells in computed_cells])
 
 
 def test_noise_leaves_the_reliability_unbiased() -> None:
@@ -393,8 +398,8 @@ def test_the_standard_error_is_never_too_small(mean: float) -> None:
     # 1,000 groups of 20 buckets: a deviation errs by 2.2 %; beyond 12 % by chance: 5e-8.
     buckets = noisy_buckets(mean)
     fields = [np.split(np.asarray(part), 1000) for part in astuple(buckets)]
-    found = [debiased_ece(Buckets(*parts)) for parts in zip(*fields, strict=True)]
-    ratio = float(np.std([f.value for f in found]) / np.mean([f.standard_error for f in found]))
+    errors = [debiased_ece(Buckets(*parts)) for parts in zip(*fields, strict=True)]
+    ratio = float(np.std([f.value for f in errors]) / np.mean([f.standard_error for f in errors]))
     assert 0.6 < ratio < 1.12
 
 
@@ -404,9 +409,9 @@ def test_poisson_variance_takes_sampling_out_too() -> None:
     rng = np.random.default_rng(5)
     fraction, records = np.full(20_000, 0.3), np.full(20_000, 400.0)
     positives = rng.binomial(400, 0.3, 20_000).astype(np.float64)
-    found = debiased_ece(Buckets(fraction, positives, records, positives, records))
+    ece = debiased_ece(Buckets(fraction, positives, records, positives, records))
     deviation = math.sqrt(0.3 * 0.7 / 400)
-    assert found.value < (0.27 + 0.043) * deviation
+    assert ece.value < (0.27 + 0.043) * deviation
     plain = debiased_ece(Buckets(fraction, positives, records, *np.zeros((2, 20_000))))
     assert plain.value > 0.75 * deviation
 
@@ -456,8 +461,8 @@ def at_centres(edges: Floats, values: Floats, cells: ScoreCells) -> Floats:
 @given(PAIRS.filter(lambda pairs: sum(map(sum, pairs)) > 0))
 def test_bbq_is_the_average_by_evidence(pairs: list[tuple[int, int]]) -> None:
     cells = uniform_cells(pairs)
-    found = at_centres(*bayesian_binning(cells), cells)
-    assert found == pytest.approx(naive_bbq(cells), rel=1e-9)
+    centres = at_centres(*bayesian_binning(cells), cells)
+    assert centres == pytest.approx(naive_bbq(cells), rel=1e-9)
 
 
 def test_bbq_does_not_overflow() -> None:
@@ -471,10 +476,10 @@ def test_binning_is_the_smoothed_share(pairs: list[tuple[int, int]], buckets: in
     cells = uniform_cells(pairs)
     edges, values = histogram_binning(cells, buckets)
     starts = equi_depth_starts(cells.totals, buckets)
-    ours, totals = merge(cells.positives, starts), merge(cells.totals, starts)
+    positive_counts, totals = merge(cells.positives, starts), merge(cells.totals, starts)
     overall = (cells.positives.sum() + 1) / (cells.totals.sum() + 2)
     assert edges.tolist() == [*cells.edges[starts], 1.0]
-    assert values == pytest.approx((ours + 2 * overall) / (totals + 2))
+    assert values == pytest.approx((positive_counts + 2 * overall) / (totals + 2))
 
 
 def test_noise_lowers_the_number_of_buckets() -> None:
@@ -489,11 +494,11 @@ def test_noise_lowers_the_number_of_buckets() -> None:
 @given(PAIRS.filter(lambda pairs: sum(map(sum, pairs)) > 0))
 def test_isotonic_agrees_with_scikit_learn(pairs: list[tuple[int, int]]) -> None:
     cells = uniform_cells(pairs)
-    held = cells.totals > 0
+    filled = cells.totals > 0
     reference = IsotonicRegression(out_of_bounds="clip").fit(
-        cells.predicted[held],
-        cells.positives[held] / cells.totals[held],
-        sample_weight=cells.totals[held],
+        cells.predicted[filled],
+        cells.positives[filled] / cells.totals[filled],
+        sample_weight=cells.totals[filled],
     )
     knots, values = isotonic(cells)
     grid = np.linspace(0, 1, 101)
@@ -503,8 +508,8 @@ def test_isotonic_agrees_with_scikit_learn(pairs: list[tuple[int, int]]) -> None
 def test_platt_agrees_with_scikit_learn_on_platts_targets() -> None:
     cells = sampled_cells(np.random.default_rng(7), 3000, 40)
     slope, intercept = platt(cells)
-    ours, theirs = cells.positives.sum(), cells.negatives.sum()
-    high, low = (ours + 1) / (ours + 2), 1 / (theirs + 2)
+    positive_total, negative_total = cells.positives.sum(), cells.negatives.sum()
+    high, low = (positive_total + 1) / (positive_total + 2), 1 / (negative_total + 2)
     up = cells.positives * high + cells.negatives * low
     column = np.tile(logit(cells.predicted), 2)[:, None]
     reference = LogisticRegression(C=1e10, tol=1e-12, max_iter=10_000).fit(

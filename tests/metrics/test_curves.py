@@ -36,9 +36,11 @@ def naive_area(positives: list[int], negatives: list[int]) -> float:
 
 
 @given(CELLS.filter(any), CELLS.filter(any))
-def test_the_area_of_cells_is_the_share_of_pairs_won(ours: list[int], theirs: list[int]) -> None:
-    positives, negatives = np.array(ours), np.array(theirs)
-    expected = naive_area(ours, theirs)
+def test_the_area_of_cells_is_the_share_of_pairs_won(
+    positive_counts: list[int], negative_counts: list[int]
+) -> None:
+    positives, negatives = np.array(positive_counts), np.array(negative_counts)
+    expected = naive_area(positive_counts, negative_counts)
     assert float(cell_area(positives, negatives)) == pytest.approx(expected)
     across, up = rates(
         *(counts_from_thresholds(positives), counts_from_thresholds(negatives)),
@@ -62,16 +64,19 @@ def test_curves_agree_with_scikit_learn() -> None:
     np.testing.assert_allclose(up[::-1], tpr[1:])
     assert float(trapezoid_area(across, up)) == pytest.approx(sklearn_area(fpr, tpr), abs=1e-12)
     precision, recall = precision_recall(tp, fp, fn)
-    theirs = precision_recall_curve(labels, scores)
-    np.testing.assert_allclose(precision, theirs[0][:-1])
-    np.testing.assert_allclose(recall, theirs[1][:-1])
+    reference = precision_recall_curve(labels, scores)
+    np.testing.assert_allclose(precision, reference[0][:-1])
+    np.testing.assert_allclose(recall, reference[1][:-1])
 
 
 @given(CELLS.filter(any), CELLS.filter(any), st.integers(0, 3))
 def test_influences_are_the_derivatives_of_the_area(
-    ours: list[int], theirs: list[int], cell: int
+    positive_counts: list[int], negative_counts: list[int], cell: int
 ) -> None:
-    positives, negatives = np.array(ours, dtype=float), np.array(theirs, dtype=float)
+    positives, negatives = (
+        np.array(positive_counts, dtype=float),
+        np.array(negative_counts, dtype=float),
+    )
     step = np.zeros(4)
     step[cell] = 1e-5
     by_positive, by_negative = cell_influences(positives, negatives)

@@ -27,8 +27,8 @@ def test_bits_are_set_where_entries_are_minus_one(exponent: int) -> None:
 
 @given(row=st.integers(0, 2**32 - 1), column=st.integers(0, 2**32 - 1))
 def test_a_bit_is_the_parity_of_the_common_bits(row: int, column: int) -> None:
-    found = hadamard_bits(np.array([row]), np.array([column]))
-    assert bool(found[0]) == bool((row & column).bit_count() % 2)
+    bits = hadamard_bits(np.array([row]), np.array([column]))
+    assert bool(bits[0]) == bool((row & column).bit_count() % 2)
 
 
 @given(
@@ -43,9 +43,9 @@ def test_two_transforms_multiply_by_the_size(exponent: int, values: list[int]) -
 
 def test_values_of_any_layout_stay_as_they_were() -> None:
     values = np.arange(48, dtype=np.float64).reshape(16, 3).T
-    kept = values.copy()
+    original = values.copy()
     assert walsh_hadamard(values).shape == (3, 16)
-    np.testing.assert_array_equal(values, kept)
+    np.testing.assert_array_equal(values, original)
 
 
 @pytest.mark.parametrize("size", [0, 3, 12])

@@ -24,11 +24,15 @@ def paired_delong_variance(
     positive = labels == 1
     wins = []
     for scores in (first, second):
-        ours, theirs = scores[positive][:, np.newaxis], scores[~positive]
-        wins.append((ours > theirs) + 0.5 * (ours == theirs))
+        positive_scores, negative_scores = scores[positive][:, np.newaxis], scores[~positive]
+        wins.append(
+            (positive_scores > negative_scores) + 0.5 * (positive_scores == negative_scores)
+        )
     difference = wins[0] - wins[1]
-    ours, theirs = difference.mean(axis=1), difference.mean(axis=0)
-    return float(ours.var(ddof=1) / ours.size + theirs.var(ddof=1) / theirs.size)
+    by_positive, by_negative = difference.mean(axis=1), difference.mean(axis=0)
+    return float(
+        by_positive.var(ddof=1) / by_positive.size + by_negative.var(ddof=1) / by_negative.size
+    )
 
 
 def two_models(
@@ -47,8 +51,8 @@ def test_the_excess_is_that_of_a_bivariate_normal(corner: tuple[float, float, fl
     one, two, correlation = corner
     mpc = multivariate_normal.cdf([one, two], cov=[[1, correlation], [correlation, 1]])
     expected = mpc - norm.cdf(one) * norm.cdf(two)
-    found = _excess(np.array(one), np.array(two), np.array(correlation))
-    assert found == pytest.approx(expected, abs=1e-10)
+    excess = _excess(np.array(one), np.array(two), np.array(correlation))
+    assert excess == pytest.approx(expected, abs=1e-10)
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.4])
@@ -61,7 +65,7 @@ def test_the_plug_in_agrees_with_delong_where_its_model_holds(
     first, second, labels = two_models(rate, *areas, correlation, 4000, seed=1)
     ranks = [doubled_mid_ranks(scores) for scores in (first, second)]
     positives = int(labels.sum())
-    found = paired_plug_in_variance(
+    variance = paired_plug_in_variance(
         auc(first, labels),
         auc(second, labels),
         rank_correlation(*ranks),
@@ -69,18 +73,18 @@ def test_the_plug_in_agrees_with_delong_where_its_model_holds(
         labels.size - positives,
     )
     expected = paired_delong_variance(first, second, labels)
-    assert np.sqrt(found / expected) == pytest.approx(1.0, abs=0.12)
+    assert np.sqrt(variance / expected) == pytest.approx(1.0, abs=0.12)
 
 
 def test_rank_correlation_is_spearmans() -> None:
     rng = np.random.default_rng(0)
     first, second = rng.integers(0, 9, 200).astype(float), rng.integers(0, 9, 200).astype(float)
-    found = rank_correlation(doubled_mid_ranks(first), doubled_mid_ranks(second))
-    assert found == pytest.approx(spearmanr(first, second).statistic, abs=1e-12)
+    correlation = rank_correlation(doubled_mid_ranks(first), doubled_mid_ranks(second))
+    assert correlation == pytest.approx(spearmanr(first, second).statistic, abs=1e-12)
     assert rank_correlation(doubled_mid_ranks(np.ones(5)), doubled_mid_ranks(second[:5])) == 0.0
 
 
 def test_extreme_areas_have_a_variance() -> None:
-    found = paired_plug_in_variance(np.array([0.0, 1.0, 1.0]), 1.0, 0.5, 10.0, 10.0)
-    assert np.isfinite(found).all()
-    assert (found >= 0).all()
+    variance = paired_plug_in_variance(np.array([0.0, 1.0, 1.0]), 1.0, 0.5, 10.0, 10.0)
+    assert np.isfinite(variance).all()
+    assert (variance >= 0).all()

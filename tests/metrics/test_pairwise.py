@@ -33,8 +33,8 @@ pairs_of_ratings = st.lists(
 
 def mean_over_pairs(records: Floats, kernel: Callable[..., float]) -> float:
     """The U-statistic by its definition (paper 4, Eq. 2)."""
-    found = [kernel(one, other) for one, other in combinations(records.tolist(), 2)]
-    return sum(found) / len(found)
+    kernels = [kernel(one, other) for one, other in combinations(records.tolist(), 2)]
+    return sum(kernels) / len(kernels)
 
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=25).map(np.array))
@@ -63,8 +63,8 @@ def concordance(one: list[int], other: list[int]) -> float:
 @given(pairs_of_ratings)
 def test_tau_counts_ties_as_nothing(records: Floats) -> None:
     naive = mean_over_pairs(records, concordance)
-    found = kendall_tau(records[:, 0].astype(float), records[:, 1].astype(float))
-    assert found == pytest.approx(naive, abs=1e-12)
+    tau = kendall_tau(records[:, 0].astype(float), records[:, 1].astype(float))
+    assert tau == pytest.approx(naive, abs=1e-12)
 
 
 def test_tau_of_many_records_is_the_exact_count_of_pairs() -> None:
@@ -128,11 +128,11 @@ def test_values_spread_evenly_have_the_tables_mean(bins: int) -> None:
 
 def naive_merged(table: Floats, sizes: tuple[int, int], merged: tuple[bool, bool]) -> Floats:
     def group(index: int) -> list[int]:
-        found = [()]
+        values = [()]
         for at, size, wanted in zip(divmod(index, sizes[1]), sizes, merged, strict=True):
             own = [at] if not wanted else [p for p in (at - at % 2, at - at % 2 + 1) if p < size]
-            found = [(*head, p) for head in found for p in own]  # type: ignore[misc]
-        return [i * sizes[1] + j for i, j in found]  # type: ignore[misc]
+            values = [(*head, p) for head in values for p in own]  # type: ignore[misc]
+        return [i * sizes[1] + j for i, j in values]  # type: ignore[misc]
 
     return np.array(
         [

@@ -26,17 +26,17 @@ SCORES = st.one_of(st.lists(TIED, min_size=1, max_size=40), st.lists(SPREAD, min
 def both_classes(draw: Any, least: Any = 1) -> Any:
     """Scores and labels with at least ``least`` records of each class."""
     value = draw(st.sampled_from([TIED, SPREAD]))
-    ours = draw(st.lists(value, min_size=least, max_size=25))
-    theirs = draw(st.lists(value, min_size=least, max_size=25))
-    order = draw(st.permutations(range(len(ours) + len(theirs))))
-    labels = np.array([1] * len(ours) + [0] * len(theirs), dtype=np.int8)
-    return np.array(ours + theirs)[order], labels[order]
+    positive_scores = draw(st.lists(value, min_size=least, max_size=25))
+    negative_scores = draw(st.lists(value, min_size=least, max_size=25))
+    order = draw(st.permutations(range(len(positive_scores) + len(negative_scores))))
+    labels = np.array([1] * len(positive_scores) + [0] * len(negative_scores), dtype=np.int8)
+    return np.array(positive_scores + negative_scores)[order], labels[order]
 
 
 def comparisons(scores: Any, labels: Any) -> Any:
     """For each positive and negative: 1 for a win, one half for a tie, 0 for a loss."""
-    ours, theirs = scores[labels == 1][:, None], scores[labels == 0][None, :]
-    return (ours > theirs) + 0.5 * (ours == theirs)
+    positive_scores, negative_scores = scores[labels == 1][:, None], scores[labels == 0][None, :]
+    return (positive_scores > negative_scores) + 0.5 * (positive_scores == negative_scores)
 
 
 @given(SCORES)

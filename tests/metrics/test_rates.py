@@ -50,9 +50,11 @@ def records(counts: Floats) -> tuple[Floats, NDArray[np.int64]]:
 
 
 @few
-@given(ours=COUNTS, theirs=COUNTS, border=st.integers(0, 7))
-def test_rates_agree_with_scikit_learn(ours: list[int], theirs: list[int], border: int) -> None:
-    counts = np.array([ours, theirs], dtype=np.float64)
+@given(positive_counts=COUNTS, negative_counts=COUNTS, border=st.integers(0, 7))
+def test_rates_agree_with_scikit_learn(
+    positive_counts: list[int], negative_counts: list[int], border: int
+) -> None:
+    counts = np.array([positive_counts, negative_counts], dtype=np.float64)
     scores, labels = records(counts)
     above = reaching(EDGES, EDGES[border : border + 1])
     assert RATES.keys() == REFERENCES.keys()
@@ -64,51 +66,57 @@ def test_rates_agree_with_scikit_learn(ours: list[int], theirs: list[int], borde
 
 
 def by_differences(rate: Callable[[Floats], Floats], counts: Floats) -> Floats:
-    step, found = 1e-4, []
+    step, computed = 1e-4, []
     for place in np.ndindex(counts.shape):
         more, less = counts.copy(), counts.copy()
         more[place] += step
         less[place] -= step
-        found.append((rate(more) - rate(less)) / (2 * step))
-    return np.stack(found, axis=-1).reshape(*found[0].shape, *counts.shape)
+        computed.append((rate(more) - rate(less)) / (2 * step))
+    return np.stack(computed, axis=-1).reshape(*computed[0].shape, *counts.shape)
 
 
 @few
-@given(ours=COUNTS, theirs=COUNTS, thresholds=st.lists(THRESHOLDS, min_size=1, max_size=3))
+@given(
+    positive_counts=COUNTS,
+    negative_counts=COUNTS,
+    thresholds=st.lists(THRESHOLDS, min_size=1, max_size=3),
+)
 def test_gradients_are_derivatives(
-    ours: list[int], theirs: list[int], thresholds: list[float]
+    positive_counts: list[int], negative_counts: list[int], thresholds: list[float]
 ) -> None:
-    counts = np.array([ours, theirs], dtype=np.float64)
+    counts = np.array([positive_counts, negative_counts], dtype=np.float64)
     above = reaching(EDGES, np.array(thresholds))
     for name, rate in THRESHOLD_RATES.items():
-        found = rate(counts, above)
-        known = np.isfinite(found.value)
+        computed_rate = rate(counts, above)
+        known = np.isfinite(computed_rate.value)
         expected = by_differences(lambda c, rate=rate: rate(c, above).value, counts)  # type: ignore[misc]
-        assert found.gradient.shape == (len(thresholds), 2, 8), name
-        np.testing.assert_allclose(found.gradient[known], expected[known], rtol=1e-4, atol=1e-7)
+        assert computed_rate.gradient.shape == (len(thresholds), 2, 8), name
+        np.testing.assert_allclose(
+            computed_rate.gradient[known], expected[known], rtol=1e-4, atol=1e-7
+        )
 
 
 @few
-@given(ours=COUNTS, theirs=COUNTS)
+@given(positive_counts=COUNTS, negative_counts=COUNTS)
 def test_the_gradient_of_average_precision_is_its_derivative(
-    ours: list[int], theirs: list[int]
+    positive_counts: list[int], negative_counts: list[int]
 ) -> None:
-    counts = np.array([ours, theirs], dtype=np.float64)
-    found = average_precision(counts)
+    counts = np.array([positive_counts, negative_counts], dtype=np.float64)
+    computed_precision = average_precision(counts)
     expected = by_differences(lambda c: average_precision(c).value, counts)
-    np.testing.assert_allclose(found.gradient, expected, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(computed_precision.gradient, expected, rtol=1e-5, atol=1e-8)
 
 
 @few
-@given(ours=COUNTS, theirs=COUNTS, threshold=THRESHOLDS)
+@given(positive_counts=COUNTS, negative_counts=COUNTS, threshold=THRESHOLDS)
 def test_rates_do_not_change_when_all_counts_grow_alike(
-    ours: list[int], theirs: list[int], threshold: float
+    positive_counts: list[int], negative_counts: list[int], threshold: float
 ) -> None:
-    counts = np.array([ours, theirs], dtype=np.float64)
+    counts = np.array([positive_counts, negative_counts], dtype=np.float64)
     above = reaching(EDGES, np.array([threshold]))
-    found = [*(rate(counts, above) for rate in THRESHOLD_RATES.values())]
-    found += [average_precision(counts), positive_fraction(counts, np.eye(8))]
-    for rate in found:
+    rates = [*(rate(counts, above) for rate in THRESHOLD_RATES.values())]
+    rates += [average_precision(counts), positive_fraction(counts, np.eye(8))]
+    for rate in rates:
         known = np.isfinite(rate.value)
         moved = np.sum(counts * rate.gradient, axis=(-2, -1))
         np.testing.assert_allclose(moved[known], 0.0, atol=1e-12)
@@ -119,9 +127,9 @@ def test_rates_do_not_change_when_all_counts_grow_alike(
 
 def test_a_threshold_takes_its_part_of_the_cell_that_it_cuts() -> None:
     edges = np.array([0.0, 0.2, 1.0])
-    found = reaching(edges, np.array([0.0, 0.05, 0.2, 0.6, 1.0]))
+    fractions = reaching(edges, np.array([0.0, 0.05, 0.2, 0.6, 1.0]))
     expected = np.array([[1, 1], [0.75, 1], [0, 1], [0, 0.5], [0, 0]])
-    np.testing.assert_allclose(found, expected)
+    np.testing.assert_allclose(fractions, expected)
 
 
 def test_rates_of_nothing_are_unknown() -> None:
@@ -135,9 +143,9 @@ def test_rates_of_nothing_are_unknown() -> None:
 
 
 def test_average_precision_of_nothing_is_unknown() -> None:
-    found = average_precision(np.zeros((2, 4)))
-    assert np.isnan(found.value)
-    assert np.isnan(found.gradient).all()
+    computed_precision = average_precision(np.zeros((2, 4)))
+    assert np.isnan(computed_precision.value)
+    assert np.isnan(computed_precision.gradient).all()
 
 
 @pytest.mark.parametrize(("times", "error"), [(1, 1e-3), (100, 5e-5)])
@@ -154,8 +162,8 @@ def test_average_precision_is_that_of_scikit_learn(
     edges = np.linspace(0, 1, 4097)
     counts = np.stack([np.histogram(scores[labels == own], edges)[0] for own in (1, 0)])
     exact = sklearn.average_precision_score(labels, scores)
-    found = float(average_precision(counts.astype(np.float64)).value)
-    assert found == pytest.approx(exact, abs=error)
+    computed_precision = float(average_precision(counts.astype(np.float64)).value)
+    assert computed_precision == pytest.approx(exact, abs=error)
 
 
 def naive_average_precision(counts: Floats) -> float:
@@ -170,11 +178,13 @@ def naive_average_precision(counts: Floats) -> float:
 
 @few
 @given(
-    ours=st.lists(st.integers(0, 5), min_size=6, max_size=6).filter(any),
-    theirs=st.lists(st.integers(0, 5), min_size=6, max_size=6),
+    positive_counts=st.lists(st.integers(0, 5), min_size=6, max_size=6).filter(any),
+    negative_counts=st.lists(st.integers(0, 5), min_size=6, max_size=6),
 )
-def test_average_precision_is_the_sum_that_it_says(ours: list[int], theirs: list[int]) -> None:
-    counts = np.array([ours, theirs], dtype=np.float64)
+def test_average_precision_is_the_sum_that_it_says(
+    positive_counts: list[int], negative_counts: list[int]
+) -> None:
+    counts = np.array([positive_counts, negative_counts], dtype=np.float64)
     assert float(average_precision(counts).value) == pytest.approx(naive_average_precision(counts))
 
 
@@ -193,10 +203,10 @@ def test_sampling_errors_are_those_of_drawn_samples() -> None:
         average_precision,
     ]
     for rate in rates:
-        found = [rate(counts.astype(np.float64)) for counts in drawn[:300]]
+        computed_rates = [rate(counts.astype(np.float64)) for counts in drawn[:300]]
         errors = [
             float(np.squeeze(r.sampling_error(counts)))
-            for r, counts in zip(found, drawn, strict=False)
+            for r, counts in zip(computed_rates, drawn, strict=False)
         ]
         spread = np.std([float(np.squeeze(rate(c.astype(np.float64)).value)) for c in drawn])
         assert spread == pytest.approx(np.mean(errors), rel=0.06)

@@ -70,11 +70,11 @@ class Reports:
         return consistent_leaves(levels, self.predicted().weighting)
 
     def _unary(
-        self, rng: np.random.Generator, held: NDArray[np.int64], reports: NDArray[np.int64]
+        self, rng: np.random.Generator, set_counts: NDArray[np.int64], reports: NDArray[np.int64]
     ) -> Floats:
-        ones = rng.binomial(held, 0.5) + rng.binomial(reports - held, self.flip)
-        found = (ones - reports * self.flip) / (0.5 - self.flip)
-        return held + (found - held) * self.scale
+        ones = rng.binomial(set_counts, 0.5) + rng.binomial(reports - set_counts, self.flip)
+        computed = (ones - reports * self.flip) / (0.5 - self.flip)
+        return set_counts + (computed - set_counts) * self.scale
 
 
 def off(sums: Floats, predicted: float) -> float:
@@ -112,26 +112,26 @@ def test_sampled_levels_are_as_wrong_as_predicted(name: str) -> None:
     Where nothing but the partition errs, this weighting finds the classes' sizes exactly to first
     order; a deviation of one in 1,900 records is left.
     """
-    found = REPORTS[name].drawn(np.random.default_rng(7), 3000)
+    drawn = REPORTS[name].drawn(np.random.default_rng(7), 3000)
     weights = weights_to_try()
     predicted = REPORTS[name].predicted().variance_of(weights, RECORDS.astype(np.float64))
     assert predicted.shape == (len(weights),)
-    np.testing.assert_allclose(found.mean(axis=0), RECORDS, atol=0.1 * RECORDS.max())
+    np.testing.assert_allclose(drawn.mean(axis=0), RECORDS, atol=0.1 * RECORDS.max())
     for own, variance in zip(weights, predicted, strict=True):
         if variance < 1e-9:
-            assert (found @ own).std() < 1
+            assert (drawn @ own).std() < 1
             continue
-        assert off(found @ own, float(variance)) < ALARM
+        assert off(drawn @ own, float(variance)) < ALARM
 
 
 @pytest.mark.parametrize("scale", [0.7, 1.3])
 @pytest.mark.parametrize("name", ["noise", "noise-centred", "unary", "unary-centred"])
 def test_noise_30_percent_off_is_noticed(name: str, scale: float) -> None:
     wrong = replace(REPORTS[name], scale=scale)
-    found = wrong.drawn(np.random.default_rng(7), 3000)
+    drawn = wrong.drawn(np.random.default_rng(7), 3000)
     weights = weights_to_try()
     predicted = wrong.predicted().variance_of(weights, RECORDS.astype(np.float64))
-    offs = [off(found @ own, float(v)) for own, v in zip(weights, predicted, strict=True)]
+    offs = [off(drawn @ own, float(v)) for own, v in zip(weights, predicted, strict=True)]
     assert min(offs[1:]) > ALARM
 
 
@@ -139,12 +139,12 @@ def test_noise_30_percent_off_is_noticed(name: str, scale: float) -> None:
 def test_every_part_of_the_prediction_is_needed(part: str) -> None:
     """Without the partition's, the unary bits' or the centre's term some weight is off."""
     reports = Reports(centred=True, flip=0.02)
-    found = reports.drawn(np.random.default_rng(9), 3000)
+    drawn = reports.drawn(np.random.default_rng(9), 3000)
     wrong = {"factors": None, "extra": 0.0, "centred": False}[part]
     known = replace(reports.predicted(), **{part: wrong})  # type: ignore[arg-type]
     weights = weights_to_try()
     predicted = known.variance_of(weights, RECORDS.astype(np.float64))
-    assert max(off(found @ own, float(v)) for own, v in zip(weights, predicted, strict=True)) > 10
+    assert max(off(drawn @ own, float(v)) for own, v in zip(weights, predicted, strict=True)) > 10
 
 
 @pytest.mark.parametrize("known_total", [False, True])
@@ -156,12 +156,12 @@ def test_split_noise_is_as_wrong_as_predicted(known_total: bool) -> None:
         own + rng.normal(0, np.sqrt(v), (20_000, own.size)) if np.isfinite(v) else None
         for own, v in zip(levels_of(RECORDS.astype(np.float64)), variances, strict=True)
     ]
-    found = consistent_leaves(levels, variances)
+    leaves = consistent_leaves(levels, variances)
     for own in weights_to_try():
         predicted = float(noise.variance_of(own, RECORDS.astype(np.float64)))
-        assert off(found @ own, predicted) < ALARM
-        assert off(found @ own, predicted * 1.3**2) > ALARM
-        assert off(found @ own, predicted / 1.3**2) > ALARM
+        assert off(leaves @ own, predicted) < ALARM
+        assert off(leaves @ own, predicted * 1.3**2) > ALARM
+        assert off(leaves @ own, predicted / 1.3**2) > ALARM
 
 
 def test_noisy_leaves_do_not_raise_the_prediction() -> None:
@@ -171,12 +171,12 @@ def test_noisy_leaves_do_not_raise_the_prediction() -> None:
     small against it; false alarm below 1e-6.
     """
     reports = Reports(centred=False, noise=30.0)
-    found, noise = reports.drawn(np.random.default_rng(5), 500), reports.predicted()
-    weights = np.broadcast_to(weights_to_try()[0], found.shape)
-    assert (found < 0).mean() > 0.2
+    computed, noise = reports.drawn(np.random.default_rng(5), 500), reports.predicted()
+    weights = np.broadcast_to(weights_to_try()[0], computed.shape)
+    assert (computed < 0).mean() > 0.2
     alone = noise.variance_of(weights[0], np.zeros(RECORDS.size))
     exact = float(noise.variance_of(weights[0], RECORDS.astype(np.float64)) - alone)
-    predicted = noise.variance_of(weights, found) - alone
+    predicted = noise.variance_of(weights, computed) - alone
     error = float(predicted.std()) / math.sqrt(predicted.size)
     assert abs(float(predicted.mean()) - exact) < 5 * error < 0.25 * exact
 
@@ -190,9 +190,11 @@ def test_the_prediction_is_the_sum_over_observed_counts() -> None:
         observed = observation_weights(weights[row], assumed)
         for own, variance in zip(observed[1:], variances[1:], strict=True):
             expected[row] += sum(variance * value**2 for value in own.tolist())
-    found = TreeNoise(variances, assumed).variance_of(weights, np.ones(8))
-    np.testing.assert_allclose(found, expected)
-    assert (found >= TreeNoise(variances).variance_of(weights, np.ones(8)) * (1 - 1e-12)).all()
+    computed_variance = TreeNoise(variances, assumed).variance_of(weights, np.ones(8))
+    np.testing.assert_allclose(computed_variance, expected)
+    assert (
+        computed_variance >= TreeNoise(variances).variance_of(weights, np.ones(8)) * (1 - 1e-12)
+    ).all()
 
 
 def test_groups_of_weights_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,10 +89,10 @@ def test_consistent_leaves_are_the_dense_weighted_least_squares(
     variances: Floats, seed: int
 ) -> None:
     levels = observed_levels(variances, np.random.default_rng(seed), ())
-    found = consistent_leaves(levels, variances)
-    np.testing.assert_allclose(found, dense_leaves(levels, variances), rtol=1e-7, atol=1e-7)
+    leaves = consistent_leaves(levels, variances)
+    np.testing.assert_allclose(leaves, dense_leaves(levels, variances), rtol=1e-7, atol=1e-7)
     if variances[0] == 0:
-        assert found.sum() == pytest.approx(float(levels[0][0]))
+        assert leaves.sum() == pytest.approx(float(levels[0][0]))
 
 
 @pytest.mark.parametrize("exact", [1, 2, 3])
@@ -100,20 +100,20 @@ def test_any_one_level_may_be_exact(exact: int) -> None:
     variances = np.array([3.0, 1.0, 2.0, 0.5])
     variances[exact] = 0.0
     levels = observed_levels(variances, np.random.default_rng(exact), ())
-    found = consistent_leaves(levels, variances)
-    np.testing.assert_allclose(found, dense_leaves(levels, variances), atol=1e-9)
-    np.testing.assert_allclose(levels_of(found)[exact], levels[exact])
+    leaves = consistent_leaves(levels, variances)
+    np.testing.assert_allclose(leaves, dense_leaves(levels, variances), atol=1e-9)
+    np.testing.assert_allclose(levels_of(leaves)[exact], levels[exact])
 
 
 @few
 @given(variances=level_variances(), seed=st.integers(0, 2**32 - 1))
 def test_leading_axes_hold_trees_of_their_own(variances: Floats, seed: int) -> None:
     levels = observed_levels(variances, np.random.default_rng(seed), (2, 3))
-    found = consistent_leaves(levels, variances)
-    assert found.shape == (2, 3, 1 << (variances.size - 1))
+    leaves = consistent_leaves(levels, variances)
+    assert leaves.shape == (2, 3, 1 << (variances.size - 1))
     for place in np.ndindex(2, 3):
         alone = [None if own is None else own[place] for own in levels]
-        np.testing.assert_allclose(found[place], consistent_leaves(alone, variances), rtol=1e-12)
+        np.testing.assert_allclose(leaves[place], consistent_leaves(alone, variances), rtol=1e-12)
 
 
 @few
@@ -133,15 +133,21 @@ def test_observation_weights_are_the_adjoint(variances: Floats, seed: int) -> No
     rng = np.random.default_rng(seed)
     weights = rng.normal(size=(2, 1 << (variances.size - 1)))
     levels = observed_levels(variances, rng, ())
-    found = observation_weights(weights, variances)
-    assert [own.shape for own in found] == [(2, 1 << level) for level in range(variances.size)]
+    computed_weights = observation_weights(weights, variances)
+    assert [own.shape for own in computed_weights] == [
+        (2, 1 << level) for level in range(variances.size)
+    ]
     weighed = sum(
-        (own @ level for own, level in zip(found, levels, strict=True) if level is not None),
+        (
+            own @ level
+            for own, level in zip(computed_weights, levels, strict=True)
+            if level is not None
+        ),
         np.zeros(2),
     )
     expected = weights @ consistent_leaves(levels, variances)
     np.testing.assert_allclose(weighed, expected, rtol=1e-9, atol=1e-9)
-    for own, variance in zip(found, variances, strict=True):
+    for own, variance in zip(computed_weights, variances, strict=True):
         assert np.isfinite(variance) or not own.any(), "a level that was not observed has a weight"
 
 
@@ -150,9 +156,10 @@ def test_observation_weights_are_the_adjoint(variances: Floats, seed: int) -> No
 def test_an_estimate_is_unbiased(variances: Floats, seed: int) -> None:
     """The weights of the observations above a leaf add up to the leaf's own weight."""
     weights = np.random.default_rng(seed).normal(size=1 << (variances.size - 1))
-    found = observation_weights(weights, variances)
+    computed_weights = observation_weights(weights, variances)
     passed = sum(
-        (np.repeat(own, weights.size // own.size) for own in found), np.zeros(weights.size)
+        (np.repeat(own, weights.size // own.size) for own in computed_weights),
+        np.zeros(weights.size),
     )
     np.testing.assert_allclose(passed, weights, atol=1e-9)
 
@@ -161,20 +168,20 @@ def test_an_estimate_is_unbiased(variances: Floats, seed: int) -> None:
 @given(variances=level_variances())
 def test_node_variances_are_the_dense_diagonals(variances: Floats) -> None:
     covariance = dense_covariance(variances)
-    found = node_variances(variances)
+    computed_variances = node_variances(variances)
     for level, sums in enumerate(sums_by_level(variances.size)):
         diagonal = np.diag(sums @ covariance @ sums.T)
-        np.testing.assert_allclose(diagonal, found[level], rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(diagonal, computed_variances[level], rtol=1e-6, atol=1e-6)
 
 
 @few
 @given(variances=level_variances())
 def test_subtree_variances_are_the_roots_of_trees_of_their_own(variances: Floats) -> None:
-    found = subtree_variances(variances)
+    computed_variances = subtree_variances(variances)
     for level in range(variances.size):
         own = variances[level:]
         expected = own[0] if own.size == 1 else dense_covariance(own).sum()
-        assert found[level] == pytest.approx(expected, rel=1e-6, abs=1e-6)
+        assert computed_variances[level] == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
 @few
@@ -206,13 +213,13 @@ def test_drawn_errors_are_as_large_as_said_and_smaller_than_the_leaves_alone() -
         own + rng.normal(0, np.sqrt(variance), (draws, own.size)) if np.isfinite(variance) else None
         for own, variance in zip(levels_of(truth), variances, strict=True)
     ]
-    found = consistent_leaves(levels, variances)
+    leaves = consistent_leaves(levels, variances)
     for level, variance in enumerate(node_variances(variances)[1:], start=1):
-        nodes = levels_of(found)[level][:, 1] - levels_of(truth)[level][1]
+        nodes = levels_of(leaves)[level][:, 1] - levels_of(truth)[level][1]
         squares = float(np.sum(nodes**2)) / variance
         assert 5e-5 < chi2.cdf(squares, draws) < 1 - 5e-5
         assert not 5e-5 < chi2.cdf(squares / 1.3**2, draws) < 1 - 5e-5
-    assert np.mean((found - truth) ** 2) < np.mean((np.asarray(levels[-1]) - truth) ** 2)
+    assert np.mean((leaves - truth) ** 2) < np.mean((np.asarray(levels[-1]) - truth) ** 2)
 
 
 def test_shares_of_levels() -> None:

@@ -104,18 +104,21 @@ def test_tiny_federations_get_an_answer(
 
 def test_placement_is_the_variance_of_the_cells_areas() -> None:
     """Of 4,000 data sets the variance is known to 2.5 %; within 15 %."""
-    rng, (ours, theirs) = np.random.default_rng(0), (np.full(8, 6.0), np.full(8, 9.0))
-    found = []
+    rng, (expected_positives, expected_negatives) = (
+        np.random.default_rng(0),
+        (np.full(8, 6.0), np.full(8, 9.0)),
+    )
+    values = []
     for _ in range(4000):
         edges = np.arange(8.0)
-        positives = rng.poisson(ours)
-        negatives = rng.poisson(theirs)
+        positives = rng.poisson(expected_positives)
+        negatives = rng.poisson(expected_negatives)
         won = 0.0
         for cell in range(edges.size):
             up, down = rng.random(positives[cell]), rng.random(negatives[cell])
             won += float(np.sum(up[:, np.newaxis] > down)) - up.size * down.size / 2
-        found.append(won / (ours.sum() * theirs.sum()))
-    assert 0.85 < placement((ours, theirs)) / float(np.var(found)) < 1.15
+        values.append(won / (expected_positives.sum() * expected_negatives.sum()))
+    assert 0.85 < placement((expected_positives, expected_negatives)) / float(np.var(values)) < 1.15
 
 
 def test_the_geometry_of_a_sample_is_that_of_all_ranks() -> None:
@@ -131,13 +134,13 @@ def test_the_geometry_of_a_sample_is_that_of_all_ranks() -> None:
 def test_the_encrypted_bias_is_that_of_straight_lines() -> None:
     """Against the noiseless trapezoid area of half a million records, to a tenth of the bias."""
     scenario, protocol = Scenario(500_000, 250_000, 2, 1.0), EncryptedAUC(25, most_records=500_000)
-    found = encrypted_forecast(protocol, scenario, EVEN)
+    forecast = encrypted_forecast(protocol, scenario, EVEN)
     clients = scenario.drawn(EVEN, seed=0)
     counts = cumulative_counts(clients, 25)
     won = int(np.dot(counts.rising.sum(axis=1), counts.falling.sum(axis=1)))
     area = won / (2 * scenario.positives * scenario.negatives)
     error = area - auc(clients.scores, clients.labels)
-    assert abs(error - found.bias) < max(5 * found.standard_error, abs(found.bias) / 10)
+    assert abs(error - forecast.bias) < max(5 * forecast.standard_error, abs(forecast.bias) / 10)
 
 
 def test_encryption_refuses_rare_classes() -> None:

@@ -67,13 +67,13 @@ def test_advice_is_two_sentences(plans: dict[str, Plan], trust: str) -> None:
 
 def test_the_recommended_protocol_runs_as_it_is() -> None:
     """And errs by less than 6 of its predicted errors."""
-    found = plan(5_000, 1_500, 10, 1.0, "secure-sum", auc_guess=0.8).recommended
-    assert found is not None
+    prediction = plan(5_000, 1_500, 10, 1.0, "secure-sum", auc_guess=0.8).recommended
+    assert prediction is not None
     scores, labels = tacit.binormal_scores(1_500, 3_500, 0.8, seed=0)
     clients = tacit.Clients.split(scores, labels, clients=10, seed=0)
-    result = tacit.evaluate(clients, found.protocol, seed=1, exact=True)
+    result = tacit.evaluate(clients, prediction.protocol, seed=1, exact=True)
     assert result.exact is not None
-    assert abs(result.auc.value - result.exact) < 6 * found.forecast.error
+    assert abs(result.auc.value - result.exact) < 6 * prediction.forecast.error
 
 
 def test_labels_alone_are_not_preferred_to_whole_records(plans: dict[str, Plan]) -> None:
@@ -86,10 +86,10 @@ def test_labels_alone_are_not_preferred_to_whole_records(plans: dict[str, Plan])
 
 
 def test_candidates_without_noise_come_last(plans: dict[str, Plan]) -> None:
-    found = plans["secure-sum"]
-    assert found.candidates[-1].adjacency is None
-    assert found.recommended is not None
-    assert found.recommended.adjacency is not None
+    computed = plans["secure-sum"]
+    assert computed.candidates[-1].adjacency is None
+    assert computed.recommended is not None
+    assert computed.recommended.adjacency is not None
 
 
 def test_fewer_rounds_are_preferred_at_nearly_equal_errors(plans: dict[str, Plan]) -> None:
@@ -105,18 +105,18 @@ def test_fewer_rounds_are_preferred_at_nearly_equal_errors(plans: dict[str, Plan
 
 
 def test_drowned_classes_are_not_feasible() -> None:
-    found = plan(500, 10, 500, 0.1, "local")
-    assert found.recommended is None
-    assert found.to_dict()["recommended"] is None
-    assert found.advice.startswith("Not feasible at epsilon 0.1: ")
-    assert "It takes " in found.advice
-    assert "not feasible" in str(found)
+    prediction = plan(500, 10, 500, 0.1, "local")
+    assert prediction.recommended is None
+    assert prediction.to_dict()["recommended"] is None
+    assert prediction.advice.startswith("Not feasible at epsilon 0.1: ")
+    assert "It takes " in prediction.advice
+    assert "not feasible" in str(prediction)
 
 
 def test_a_metric_that_no_protocol_gives_is_not_feasible() -> None:
-    found = plan(5_000, 500, 10, 1.0, "encrypted", metric="precision@0.5")
-    assert found.candidates == ()
-    assert "no protocol under this trust gives precision@0.5" in found.advice
+    prediction = plan(5_000, 500, 10, 1.0, "encrypted", metric="precision@0.5")
+    assert prediction.candidates == ()
+    assert "no protocol under this trust gives precision@0.5" in prediction.advice
 
 
 @pytest.mark.parametrize("trust", ["server-sees-scores", "local", "secure-sum", "two-party"])
@@ -126,8 +126,8 @@ def test_targets_are_met_with_the_epsilon_that_they_are_said_to_take(trust: str)
     Nor far below, as settings may be chosen anew that suit that epsilon better.
     """
     given: dict[str, Any] = {"auc_guess": 0.8, "target": 0.02}
-    found = plan(20_000, 6_000, 20_000, 1.0, trust, **given)
-    for own in found.candidates:
+    prediction = plan(20_000, 6_000, 20_000, 1.0, trust, **given)
+    for own in prediction.candidates:
         if own.smallest_epsilon is None:
             assert own.adjacency is None
             continue
@@ -137,21 +137,21 @@ def test_targets_are_met_with_the_epsilon_that_they_are_said_to_take(trust: str)
 
 
 def test_fewer_records_are_found_where_there_are_too_many() -> None:
-    found = plan(100_000, 30_000, 10, 1.0, "secure-sum", target=0.01)
-    assert found.meets_target
-    assert found.recommended is not None
-    assert found.recommended.fewest_records is not None
-    assert found.recommended.fewest_records < 100_000
-    records = found.recommended.fewest_records
+    prediction = plan(100_000, 30_000, 10, 1.0, "secure-sum", target=0.01)
+    assert prediction.meets_target
+    assert prediction.recommended is not None
+    assert prediction.recommended.fewest_records is not None
+    assert prediction.recommended.fewest_records < 100_000
+    records = prediction.recommended.fewest_records
     again = plan(records, round(0.3 * records), 10, 1.0, "secure-sum")
     assert again.recommended is not None
     assert 0.7 < again.recommended.forecast.error / 0.01 < 1.1
 
 
 def test_an_unmet_target_says_what_it_takes() -> None:
-    found = plan(40_000, 4_000, 10, 1.0, "two-party", target=0.01)
-    assert found.meets_target is False
-    assert "is not met at epsilon 1 and takes epsilon " in found.advice
+    prediction = plan(40_000, 4_000, 10, 1.0, "two-party", target=0.01)
+    assert prediction.meets_target is False
+    assert "is not met at epsilon 1 and takes epsilon " in prediction.advice
 
 
 @pytest.mark.parametrize("target", [0.0, -1.0, math.nan, math.inf])
@@ -167,10 +167,10 @@ def test_unknown_trusts_are_refused() -> None:
 
 @pytest.mark.parametrize("metric", ["precision@0.3", "ece"])
 def test_histograms_are_planned_for_other_figures(metric: str) -> None:
-    found = plan(20_000, 4_000, 10, 1.0, "secure-sum", metric=metric, auc_guess=0.8)
-    assert found.recommended is not None
-    assert found.recommended.protocol.settings["aim"] == "curves"
-    assert 0 < found.recommended.forecast.error < 0.05
+    prediction = plan(20_000, 4_000, 10, 1.0, "secure-sum", metric=metric, auc_guess=0.8)
+    assert prediction.recommended is not None
+    assert prediction.recommended.protocol.settings["aim"] == "curves"
+    assert 0 < prediction.recommended.forecast.error < 0.05
 
 
 @pytest.mark.parametrize("trust", TRUSTS)

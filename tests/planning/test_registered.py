@@ -191,9 +191,9 @@ def test_an_epsilon_that_a_protocol_refuses_is_not_recommended() -> None:
     """An error of 0.25 would need less than a thousandth."""
     choosy, shapes = ChoosyBrier(1.0), (Shape(0.8),)
     family = Family((choosy,), choosy.trusts, metric=Metric.of_figure(choosy.figure))
-    found = smallest_epsilon(family, choosy, Scenario(40_000, 4_000, 10, 1.0), shapes, 0.25)
-    assert found is not None
-    assert 0.5 <= found < 0.53
+    epsilon = smallest_epsilon(family, choosy, Scenario(40_000, 4_000, 10, 1.0), shapes, 0.25)
+    assert epsilon is not None
+    assert 0.5 <= epsilon < 0.53
 
 
 def test_an_unknown_metric_is_refused_with_the_known_figures() -> None:

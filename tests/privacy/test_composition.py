@@ -71,8 +71,8 @@ class TestRestated:
 
     def test_what_does_not_follow_is_unlimited(self) -> None:
         for here, there in product(Adjacency, repeat=2):
-            found = restated(Cost(0.5, 1e-9, here, 0.1), there)
-            assert (found == UNPROTECTED) == ((here, there) not in CHANGES)
+            cost = restated(Cost(0.5, 1e-9, here, 0.1), there)
+            assert (cost == UNPROTECTED) == ((here, there) not in CHANGES)
 
     def test_what_is_shown_is_shown_everywhere(self) -> None:
         for there in Adjacency:
@@ -87,15 +87,15 @@ class TestRestated:
         middle = math.exp(epsilon) * last + delta
         first = math.exp(epsilon) * middle + delta
         needed = first - math.exp(2 * epsilon) * last
-        found = restated(Cost(epsilon, delta, RECORD), REPLACE)
-        assert found.epsilon == 2 * epsilon
-        assert found.delta == pytest.approx(needed, rel=1e-9)
+        cost = restated(Cost(epsilon, delta, RECORD), REPLACE)
+        assert cost.epsilon == 2 * epsilon
+        assert cost.delta == pytest.approx(needed, rel=1e-9)
 
     def test_rho_grows_with_the_square_as_the_gaussian_does(self) -> None:
         sigma = 3.0
         one, two = 1 / (2 * sigma**2), 2**2 / (2 * sigma**2)
-        found = restated(Cost(1.0, 1e-6, RECORD, one), LABEL)
-        assert found.rho == pytest.approx(two)
+        cost = restated(Cost(1.0, 1e-6, RECORD, one), LABEL)
+        assert cost.rho == pytest.approx(two)
 
     def test_delta_that_reaches_one_protects_nothing(self) -> None:
         assert restated(Cost(10.0, 1e-4, RECORD), REPLACE) == UNPROTECTED
@@ -128,11 +128,11 @@ class TestStatedCost:
 
 def exact_delta(times: int, each: float, epsilon: float) -> float:
     """Kairouz, Oh and Viswanath 2015, Thm. 3.3: that many randomised responses of epsilon each."""
-    kept = np.arange(times + 1)
-    log_choices = special.gammaln(times + 1) - special.gammaln(kept + 1)
-    log_choices -= special.gammaln(times - kept + 1)
-    log_here = log_choices + kept * each - times * np.logaddexp(0.0, each)
-    excess = -np.expm1(epsilon - (2 * kept - times) * each)
+    unflipped = np.arange(times + 1)
+    log_choices = special.gammaln(times + 1) - special.gammaln(unflipped + 1)
+    log_choices -= special.gammaln(times - unflipped + 1)
+    log_here = log_choices + unflipped * each - times * np.logaddexp(0.0, each)
+    excess = -np.expm1(epsilon - (2 * unflipped - times) * each)
     return float(np.sum(np.exp(log_here) * np.maximum(excess, 0.0)))
 
 
@@ -142,33 +142,33 @@ class TestBound:
     @settings(max_examples=10, deadline=None)
     @given(times=st.integers(2, 100), each=st.floats(0.01, 1.0))
     def test_it_holds_and_is_close_to_exact(self, times: int, each: float) -> None:
-        found = bound({Cost(each, adjacency=LABEL): times}, LABEL, 1e-6)
-        assert found.tightest.epsilon <= found.summed.epsilon == pytest.approx(times * each)
-        if found.way != "basic":
-            assert found.tightest.delta == 1e-6
-            assert exact_delta(times, each, found.tightest.epsilon) <= 1e-6
-            assert exact_delta(times, each, 0.98 * found.tightest.epsilon - 0.01) > 1e-6
+        composed = bound({Cost(each, adjacency=LABEL): times}, LABEL, 1e-6)
+        assert composed.tightest.epsilon <= composed.summed.epsilon == pytest.approx(times * each)
+        if composed.way != "basic":
+            assert composed.tightest.delta == 1e-6
+            assert exact_delta(times, each, composed.tightest.epsilon) <= 1e-6
+            assert exact_delta(times, each, 0.98 * composed.tightest.epsilon - 0.01) > 1e-6
 
     def test_other_adjacencies_are_composed_after_restating(self) -> None:
         history = {Cost(0.1, adjacency=RECORD): 30, Cost(0.2, adjacency=REPLACE): 20}
-        found = bound(history, REPLACE)
+        composed = bound(history, REPLACE)
         doubled = bound({Cost(0.2, adjacency=REPLACE): 50}, REPLACE)
-        assert (found.summed.epsilon, found.tightest) == (10.0, doubled.tightest)
-        assert found.releases == doubled.releases == 50
+        assert (composed.summed.epsilon, composed.tightest) == (10.0, doubled.tightest)
+        assert composed.releases == doubled.releases == 50
         assert bound(history, RECORD).tightest == UNPROTECTED
 
     def test_one_unlimited_debit_is_enough(self) -> None:
-        found = bound({Cost(0.1, adjacency=RECORD): 30, UNPROTECTED: 1}, RECORD)
-        assert found.summed == found.tightest == UNPROTECTED
+        composed = bound({Cost(0.1, adjacency=RECORD): 30, UNPROTECTED: 1}, RECORD)
+        assert composed.summed == composed.tightest == UNPROTECTED
 
     def test_gaussian_releases_compose_by_their_rho(self) -> None:
-        found = bound({Cost(1.0, 1e-7, RECORD, 0.02): 10}, RECORD, 1e-6)
-        assert found.way == "zcdp"
-        assert found.tightest.epsilon < 4 < found.summed.epsilon
+        composed = bound({Cost(1.0, 1e-7, RECORD, 0.02): 10}, RECORD, 1e-6)
+        assert composed.way == "zcdp"
+        assert composed.tightest.epsilon < 4 < composed.summed.epsilon
 
     def test_free_debits_are_counted_and_cost_nothing(self) -> None:
-        found = bound({Cost(0.0, adjacency=LABEL): 3}, LABEL)
-        assert (found.releases, found.summed.epsilon, found.way) == (3, 0.0, "basic")
+        composed = bound({Cost(0.0, adjacency=LABEL): 3}, LABEL)
+        assert (composed.releases, composed.summed.epsilon, composed.way) == (3, 0.0, "basic")
         assert bound({}, LABEL).tightest == NOTHING
 
     def test_many_different_costs_still_get_an_answer(self) -> None:

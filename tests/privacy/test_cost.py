@@ -35,14 +35,14 @@ def pure(epsilon: float) -> Cost:
 def composed_delta(times: int, each: float, epsilon: float) -> float:
     """The least delta at ``epsilon`` of ``times`` pure releases (Kairouz, Oh, Viswanath 2015).
 
-    The worst case is that many randomised responses, of which ``kept`` come out true: a privacy
-    loss of ``(2 kept - times) each``.
+    The worst case is that many randomised responses, ``unflipped`` of them unchanged: a privacy
+    loss of ``(2 unflipped - times) each``.
     """
-    kept = np.arange(times + 1)
-    log_choices = special.gammaln(times + 1) - special.gammaln(kept + 1)
-    log_choices -= special.gammaln(times - kept + 1)
-    log_here = log_choices + kept * each - times * np.logaddexp(0.0, each)
-    excess = -np.expm1(epsilon - (2 * kept - times) * each)
+    unflipped = np.arange(times + 1)
+    log_choices = special.gammaln(times + 1) - special.gammaln(unflipped + 1)
+    log_choices -= special.gammaln(times - unflipped + 1)
+    log_here = log_choices + unflipped * each - times * np.logaddexp(0.0, each)
+    excess = -np.expm1(epsilon - (2 * unflipped - times) * each)
     return float(np.sum(np.exp(log_here) * np.maximum(excess, 0.0)))
 
 

@@ -15,7 +15,7 @@ from tacit.data.clients import Ragged
 from tacit.metrics.ranking import plug_in_variance
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
-from tacit.protocols.baselines import _bit_places, _unpacked, share_plain_records
+from tacit.protocols.baselines import _bit_positions, _unpacked, share_plain_records
 from tests.federations import federations
 
 Floats = NDArray[np.float64]
@@ -23,12 +23,18 @@ Floats = NDArray[np.float64]
 
 def delong(scores: Floats, labels: NDArray[np.int8]) -> tuple[float, float]:
     """The AUC and DeLong's standard error (DeLong et al. 1988, Eq. 4 to 6), pair by pair."""
-    ours, theirs = scores[labels == 1], scores[labels == 0]
-    kernel = (ours[:, None] > theirs) + 0.5 * (ours[:, None] == theirs)
+    positive_scores, negative_scores = scores[labels == 1], scores[labels == 0]
+    kernel = (positive_scores[:, None] > negative_scores) + 0.5 * (
+        positive_scores[:, None] == negative_scores
+    )
     by_positive, by_negative = kernel.mean(axis=1), kernel.mean(axis=0)
     area = float(kernel.mean())
-    first = float(np.sum((by_positive - area) ** 2)) / (ours.size - 1) / ours.size
-    second = float(np.sum((by_negative - area) ** 2)) / (theirs.size - 1) / theirs.size
+    first = (
+        float(np.sum((by_positive - area) ** 2)) / (positive_scores.size - 1) / positive_scores.size
+    )
+    second = (
+        float(np.sum((by_negative - area) ** 2)) / (negative_scores.size - 1) / negative_scores.size
+    )
     return area, math.sqrt(first + second)
 
 
@@ -40,10 +46,10 @@ def test_the_population_interval_of_the_exact_auc_is_delongs(feature: int, decim
     scores = np.round(data.data[:, feature], decimals)[:113]
     labels = (1 - data.target[:113]).astype(np.int8)
     area, error = delong(scores, labels)
-    found = evaluate(Clients.split(scores, labels, 5, seed=0), ExactAUC()).auc
-    assert found.value == pytest.approx(area, abs=1e-12)
-    assert found.sampling_error == pytest.approx(error, rel=1e-12)
-    low, high = found.interval(0.95, about="population")
+    result = evaluate(Clients.split(scores, labels, 5, seed=0), ExactAUC()).auc
+    assert result.value == pytest.approx(area, abs=1e-12)
+    assert result.sampling_error == pytest.approx(error, rel=1e-12)
+    low, high = result.interval(0.95, about="population")
     reach = 1.959963984540054 * error
     assert (low, high) == pytest.approx((max(area - reach, 0), min(area + reach, 1)), abs=1e-9)
     positives = int(labels.sum())
@@ -65,7 +71,7 @@ def test_labels_are_sent_as_bits_and_come_back(clients: Clients) -> None:
 
 
 def test_a_client_sends_one_label_for_each_score() -> None:
-    _, offsets = _bit_places(np.array([9], dtype=np.int64))
+    _, offsets = _bit_positions(np.array([9], dtype=np.int64))
     short = Ragged(np.zeros(1, dtype=np.uint8), np.array([0, 1]))
     assert offsets.tolist() == [0, 2]
     with pytest.raises(ValueError, match="one label for each score"):
@@ -73,16 +79,16 @@ def test_a_client_sends_one_label_for_each_score() -> None:
 
 
 def test_a_lone_record_of_a_class_leaves_the_sampling_error_unknown() -> None:
-    found = evaluate(Clients.from_arrays([0.1, 0.5, 0.3], [0, 1, 0]), ExactAUC())
-    assert found.auc.value == 1
-    assert math.isnan(found.auc.sampling_error)
-    assert found.to_dict()["auc"]["population_interval"] == [None, None]
+    result = evaluate(Clients.from_arrays([0.1, 0.5, 0.3], [0, 1, 0]), ExactAUC())
+    assert result.auc.value == 1
+    assert math.isnan(result.auc.sampling_error)
+    assert result.to_dict()["auc"]["population_interval"] == [None, None]
 
 
 def test_classes_told_apart_without_a_mistake_are_warned_of() -> None:
-    found = evaluate(Clients.from_arrays([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1]), ExactAUC())
-    assert found.auc.interval(about="population") == (1.0, 1.0)
-    assert "the interval about the population is too narrow" in found.warnings[-1]
+    result = evaluate(Clients.from_arrays([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1]), ExactAUC())
+    assert result.auc.interval(about="population") == (1.0, 1.0)
+    assert "the interval about the population is too narrow" in result.warnings[-1]
 
 
 def test_the_exact_auc_needs_both_classes() -> None:

@@ -41,10 +41,10 @@ def test_encryption_moves_no_printed_digit(name: str) -> None:
     assert len(targets) == 2 * 3
     assert all(target.met for target in targets)
     values = {(row.row, row.column): row for row in rows if isinstance(row, Row)}
-    for (row, column), found in values.items():
+    for (row, column), computed in values.items():
         if column.startswith("ours"):
-            assert abs(found.ours - values[row, "plain, same thresholds"].ours) < 1e-6
-            assert found.paper is not None
+            assert abs(computed.ours - values[row, "plain, same thresholds"].ours) < 1e-6
+            assert computed.paper is not None
     for records in (100, 1000):
         exact = values[f"M={records}", "exact"]
         assert exact.paper == pytest.approx(exact.ours, abs=1e-3)

@@ -66,15 +66,15 @@ def test_every_job_gives_finite_rows(name: str) -> None:
     assert {row.table for row in rows} == {name}
     assert len({(row.row, row.column) for row in rows}) == len(rows)
     assert [row for row in rows if not math.isfinite(row.ours)] == []
-    found = [row.to_dict() for row in rows]
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    entries = [row.to_dict() for row in rows]
+    assert json.loads(json.dumps(entries, allow_nan=False)) == entries
 
 
 @pytest.mark.parametrize("name", JOBS)
 def test_every_job_survives_few_real_records(name: str) -> None:
     rows = measured(name, few(real_clients(200, 300)))
-    found = [row.to_dict() for row in rows]
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    entries = [row.to_dict() for row in rows]
+    assert json.loads(json.dumps(entries, allow_nan=False)) == entries
 
 
 @pytest.mark.parametrize("name", ["federated-figure-4", "histogram-coverage"])
@@ -86,13 +86,13 @@ def test_the_seed_decides(name: str) -> None:
 @given(
     exponent=st.floats(-3, 3),
     factor=st.floats(1e-6, 1e3),
-    places=st.lists(st.integers(1, 10**6), min_size=2, max_size=8, unique=True),
+    sizes=st.lists(st.integers(1, 10**6), min_size=2, max_size=8, unique=True),
 )
 def test_slopes_of_power_laws_are_their_exponents(
-    exponent: float, factor: float, places: list[int]
+    exponent: float, factor: float, sizes: list[int]
 ) -> None:
-    errors = [factor * float(place) ** exponent for place in places]
-    assert slope(places, errors) == pytest.approx(exponent, abs=1e-6)
+    errors = [factor * float(index) ** exponent for index in sizes]
+    assert slope(sizes, errors) == pytest.approx(exponent, abs=1e-6)
 
 
 def test_slopes_leave_out_what_has_no_logarithm() -> None:
@@ -124,20 +124,20 @@ def test_full_size_is_the_criteo_sets() -> None:
 def test_samples_are_parts_of_the_records() -> None:
     known = Records(np.linspace(0.0, 1.0, 50), np.arange(50, dtype=np.int8) % 2)
     assert known.sample(50, seed=0) is known
-    own = known.sample(20, seed=0)
-    assert np.unique(own.scores).size == 20
-    assert np.isin(own.scores, known.scores).all()
-    assert np.array_equal(own.labels, np.rint(49 * own.scores).astype(int) % 2)
+    label = known.sample(20, seed=0)
+    assert np.unique(label.scores).size == 20
+    assert np.isin(label.scores, known.scores).all()
+    assert np.array_equal(label.labels, np.rint(49 * label.scores).astype(int) % 2)
 
 
 def test_exact_rates_are_those_of_the_records() -> None:
     known = all_records(bench())
     cuts = np.array([0.1, 0.5, 0.9])
-    for place, cut in enumerate(cuts):
+    for index, cut in enumerate(cuts):
         called, true = known.scores >= cut, known.labels == 1
         hits = np.count_nonzero(called & true)
         naive = [hits / called.sum(), hits / true.sum(), np.mean(called == true)]
-        assert exact_rates(known, cuts)[:, place] == pytest.approx(naive, abs=1e-12)
+        assert exact_rates(known, cuts)[:, index] == pytest.approx(naive, abs=1e-12)
 
 
 def test_thresholds_at_borders_of_exact_cells_leave_no_error() -> None:
@@ -150,13 +150,13 @@ def test_thresholds_at_borders_of_exact_cells_leave_no_error() -> None:
 
 def test_rates_are_those_that_a_histogram_reports() -> None:
     known, cuts = all_records(bench()), np.array([0.2, 0.55])
-    found = histogram_of(known, protocol_for(paper.DISTRIBUTED), seed=3)
-    assert found is not None
+    histogram = histogram_of(known, protocol_for(paper.DISTRIBUTED), seed=3)
+    assert histogram is not None
     reported = np.array(
-        [[found.at(float(c))[name].value for c in cuts] for name in federated.MEASURED_RATES]
+        [[histogram.at(float(c))[name].value for c in cuts] for name in federated.MEASURED_RATES]
     )
     naive = np.abs(reported - exact_rates(known, cuts))
-    assert federated._rate_errors(known, found, cuts) == pytest.approx(naive, abs=1e-12)
+    assert federated._rate_errors(known, histogram, cuts) == pytest.approx(naive, abs=1e-12)
 
 
 def test_rates_without_a_histogram_are_wholly_wrong() -> None:
@@ -171,8 +171,8 @@ def test_exact_histograms_of_all_records_are_made_once() -> None:
     several = bench(repeats=3)
     assert len(list(runs(several, protocol_for(paper.FEDERATED)))) == 1
     assert len(list(runs(several, protocol_for(paper.FEDERATED), 1_000))) == 3
-    noisy = [found for _, found in runs(several, protocol_for(paper.DISTRIBUTED))]
-    assert len({found.counts.tobytes() for found in noisy if found is not None}) == 3
+    noisy = [computed for _, computed in runs(several, protocol_for(paper.DISTRIBUTED))]
+    assert len({computed.counts.tobytes() for computed in noisy if computed is not None}) == 3
 
 
 def test_calibration_errors_are_those_of_a_loop() -> None:
@@ -193,17 +193,17 @@ def test_calibration_errors_are_those_of_a_loop() -> None:
 
 @pytest.mark.parametrize("distortion", federated.DISTORTIONS)
 def test_distorted_scores_rise_with_chances_that_labels_follow(distortion: str) -> None:
-    own = all_records(bench()).distorted(8_000, distortion, seed=4)
-    chances = own.chances
+    label = all_records(bench()).distorted(8_000, distortion, seed=4)
+    chances = label.chances
     assert chances is not None
     order = np.argsort(chances)
-    assert (np.diff(own.scores[order]) >= 0).all()
-    assert calibration_error(own, own.scores) > 0.05
-    deviation = np.sum(own.labels - chances) / np.sqrt(np.sum(chances * (1 - chances)))
+    assert (np.diff(label.scores[order]) >= 0).all()
+    assert calibration_error(label, label.scores) > 0.05
+    deviation = np.sum(label.labels - chances) / np.sqrt(np.sum(chances * (1 - chances)))
     assert abs(deviation) < 4  # false alarm 6e-5
-    weighted = np.sum((own.labels - chances) * (chances - 0.5))
-    spread = np.sqrt(np.sum(chances * (1 - chances) * (chances - 0.5) ** 2))
-    assert abs(weighted) < 4 * spread  # false alarm 6e-5
+    weighted = np.sum((label.labels - chances) * (chances - 0.5))
+    standard_deviation = np.sqrt(np.sum(chances * (1 - chances) * (chances - 0.5) ** 2))
+    assert abs(weighted) < 4 * standard_deviation  # false alarm 6e-5
 
 
 def test_recalibration_helps_and_noise_costs() -> None:
@@ -224,8 +224,8 @@ def test_table_1_prints_every_bound_of_the_paper() -> None:
     bounds = {"P/R/A": paper.RATES_BOUND, "ROC AUC": paper.AUC_BOUND, "ECE": paper.ECE_BOUND}
     assert printed == {
         (f"{name} {trust}", f"slope in {parameter}, at most"): exponent
-        for name, own in bounds.items()
-        for trust, exponents in own.items()
+        for name, label in bounds.items()
+        for trust, exponents in label.items()
         for parameter, exponent in exponents.items()
     }
     for claim in (row for row in rows if "claim" in row.column):
@@ -243,10 +243,10 @@ def test_the_error_of_the_auc_is_the_predicted_one(epsilon: float) -> None:
     that is 30 % off.
     """
     protocol, several = protocol_for(paper.DISTRIBUTED, epsilon, height=8), bench()
-    found = federated.auc_error(several, protocol, 3_000, 1_000)
-    own = all_records(several).sample(3_000, several.seed("sample", 3_000))
-    predicted = repeat_results(own.clients, protocol, 20, seed=0).standard_error.mean()
-    assert found == pytest.approx(np.sqrt(2 / np.pi) * predicted, rel=0.12)
+    error = federated.auc_error(several, protocol, 3_000, 1_000)
+    label = all_records(several).sample(3_000, several.seed("sample", 3_000))
+    predicted = repeat_results(label.clients, protocol, 20, seed=0).standard_error.mean()
+    assert error == pytest.approx(np.sqrt(2 / np.pi) * predicted, rel=0.12)
 
 
 def test_figures_consist_of_points_and_claims() -> None:
@@ -285,28 +285,30 @@ def test_sizes_beyond_the_records_are_left_out() -> None:
 
 def test_the_worst_case_bounds_the_error_of_exact_buckets() -> None:
     known = all_records(bench())
-    found = histogram_of(known, protocol_for(paper.FEDERATED, height=10), 0)
-    assert found is not None
+    histogram = histogram_of(known, protocol_for(paper.FEDERATED, height=10), 0)
+    assert histogram is not None
     for buckets in federated_figures.BUCKETS:
-        worst = federated_figures._worst_case(known, found, buckets)
-        assert federated_figures._equi_depth(known, found, buckets) < worst <= 1 / buckets
+        worst = federated_figures._worst_case(known, histogram, buckets)
+        assert federated_figures._equi_depth(known, histogram, buckets) < worst <= 1 / buckets
 
 
 def test_uniform_buckets_are_the_cells_of_a_lower_tree() -> None:
     known = all_records(bench())
     fine = histogram_of(known, protocol_for(paper.FEDERATED, height=10), 0)
     assert fine is not None
-    place = np.minimum((known.scores * 16).astype(int), 15)
-    ours, theirs = (np.bincount(place[known.labels == own], minlength=16) for own in (1, 0))
-    expected = abs(float(cell_area(ours, theirs)) - ranking.auc(known.scores, known.labels))
+    index = np.minimum((known.scores * 16).astype(int), 15)
+    positives, negatives = (
+        np.bincount(index[known.labels == label], minlength=16) for label in (1, 0)
+    )
+    expected = abs(float(cell_area(positives, negatives)) - ranking.auc(known.scores, known.labels))
     assert federated_figures._equal_width(known, fine, 16) == pytest.approx(expected, abs=1e-12)
 
 
 def test_as_many_buckets_as_bins_are_fitted() -> None:
     known = all_records(bench())
-    found = histogram_of(known, protocol_for(paper.FEDERATED), 0)
-    assert found is not None
-    few_bins = federated_figures._recalibrated(known, found, "binning", 1)
+    histogram = histogram_of(known, protocol_for(paper.FEDERATED), 0)
+    assert histogram is not None
+    few_bins = federated_figures._recalibrated(known, histogram, "binning", 1)
     assert few_bins == pytest.approx(0.0, abs=1e-3)  # one bucket: the share of positives for all
     assert math.isnan(federated_figures._recalibrated(known, None, "binning", 1))
 
@@ -325,8 +327,8 @@ def test_exact_curves_hold_the_exact_areas() -> None:
     known = all_records(bench())
     curves = local_targets._exact_curves(known)
     assert np.mean(curves["roc"]) == pytest.approx(known.auc, abs=1e-3)
-    share = known.labels.mean()
-    assert curves["pr"][-1] == pytest.approx(share)
+    fraction = known.labels.mean()
+    assert curves["pr"][-1] == pytest.approx(fraction)
 
 
 def test_targets_have_their_bounds() -> None:

@@ -10,11 +10,11 @@ from tacit_studies import reference_fedauc as fedauc
 
 
 def test_table_1_is_part_of_table_7() -> None:
-    places = [fedauc.TABLE_7_CLIENTS.index(clients) for clients in fedauc.TABLE_1_CLIENTS]
+    columns = [fedauc.TABLE_7_CLIENTS.index(clients) for clients in fedauc.TABLE_1_CLIENTS]
     for epsilon, methods in fedauc.TABLE_1.items():
         for name, values in methods.items():
             row = fedauc.TABLE_7[epsilon][name]
-            assert values == (row if name == "RR" else tuple(row[place] for place in places))
+            assert values == (row if name == "RR" else tuple(row[index] for index in columns))
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ def test_deviations_fall_with_epsilon_and_rise_with_clients() -> None:
     for name, values in fedauc.TABLE_7[1.0].items():
         known = [value for value in values if value is not None]
         assert known == sorted(known)
-        for place, value in enumerate(values):
-            column = [fedauc.TABLE_7[epsilon][name][place] for epsilon in (1.0, 2.0, 4.0, 8.0)]
+        for index, value in enumerate(values):
+            column = [fedauc.TABLE_7[epsilon][name][index] for epsilon in (1.0, 2.0, 4.0, 8.0)]
             if value is not None:
                 assert column == sorted((v for v in column if v is not None), reverse=True)
 

@@ -44,35 +44,35 @@ def test_a_target_is_judged_on_both_sides(
 ) -> None:
     target = Target("t", "r", "c", ours, low, high)
     assert (target.target, target.met) == (text, met)
-    found = target.to_dict()
-    assert list(found) == [*ROW_KEYS, "target", "met"]
-    assert found["paper"] is None
-    assert found["ratio"] is None
+    entries = target.to_dict()
+    assert list(entries) == [*ROW_KEYS, "target", "met"]
+    assert entries["paper"] is None
+    assert entries["ratio"] is None
 
 
 def test_a_summary_counts_only_cells_with_a_ratio() -> None:
     rows = [row(1.0, 1.05), row(1.0, 0.85), row(1.0, 2.0, "far"), row(None, 9.0)]
-    found = summary(rows)
-    assert found.cells == 3
-    assert found.geometric_mean == pytest.approx((1.05 * 0.85 * 2) ** (1 / 3))
-    assert found.within == {10: 1 / 3, 20: 2 / 3, 25: 2 / 3}
-    assert found.worst is not None
-    assert found.worst.row == "far"
+    totals = summary(rows)
+    assert totals.cells == 3
+    assert totals.geometric_mean == pytest.approx((1.05 * 0.85 * 2) ** (1 / 3))
+    assert totals.within == {10: 1 / 3, 20: 2 / 3, 25: 2 / 3}
+    assert totals.worst is not None
+    assert totals.worst.row == "far"
 
 
 def test_a_ratio_of_zero_is_the_worst_and_leaves_the_mean_defined() -> None:
-    found = summary([row(1.0, 0.0, "none"), row(1.0, 2.0)])
-    assert found.geometric_mean == pytest.approx(2.0)
-    assert found.worst is not None
-    assert found.worst.row == "none"
+    totals = summary([row(1.0, 0.0, "none"), row(1.0, 2.0)])
+    assert totals.geometric_mean == pytest.approx(2.0)
+    assert totals.worst is not None
+    assert totals.worst.row == "none"
 
 
 def test_a_summary_names_the_targets_that_were_missed() -> None:
     targets = [Target("t", "good", "c", 1.0, at_least=1), Target("t", "bad", "c", 0.0, at_least=1)]
-    found = summary(targets)
-    assert found.targets == 2
-    assert found.unmet == (targets[1],)
-    assert str(found) == "1 of 2 targets met; missed: bad, c"
+    totals = summary(targets)
+    assert totals.targets == 2
+    assert totals.unmet == (targets[1],)
+    assert str(totals) == "1 of 2 targets met; missed: bad, c"
 
 
 def test_nothing_to_compare_is_said() -> None:

@@ -15,7 +15,7 @@ from tacit_studies.fedauc_tables import (
     flipped_aucs,
     rank_sensitivity,
 )
-from tacit_studies.figures import SHARES
+from tacit_studies.figures import BUDGET_FRACTIONS
 from tacit_studies.measuring import Bench, Split
 from tacit_studies.registry import TABLES
 from tacit_studies.rows import Row, Target
@@ -69,8 +69,8 @@ def test_every_table_gives_rows_that_survive_json(name: str, real: bool) -> None
     assert rows
     assert {row.table for row in rows} == {name}
     assert len({(row.row, row.column) for row in rows}) == len(rows)
-    found = [row.to_dict() for row in rows]
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    entries = [row.to_dict() for row in rows]
+    assert json.loads(json.dumps(entries, allow_nan=False)) == entries
 
 
 @pytest.mark.parametrize("name", NAMES[:-3])
@@ -118,12 +118,12 @@ def test_table_1_is_measured_as_in_table_7() -> None:
 
 def test_table_2_has_the_papers_deviation() -> None:
     rows = TABLES["fedauc-table-2"].measure(Scores(small=SOME, large=MORE), repeats=2_000)
-    found = {(row.row, row.column): row.ours for row in rows}
+    values = {(row.row, row.column): row.ours for row in rows}
     pairs = SOME.positives * SOME.negatives
     for epsilon in reference_fedauc.TABLE_2:
         for clients in (10, 1_000):
             formula = np.sqrt(2 * clients) * (SOME.records - 1) / (pairs * epsilon)
-            ours = found[(f"eps={epsilon:g} GlobalLaplace", f"K={clients}")]
+            ours = values[(f"eps={epsilon:g} GlobalLaplace", f"K={clients}")]
             assert ours == pytest.approx(formula, rel=0.12)
 
 
@@ -158,8 +158,8 @@ def test_flipped_labels_give_the_papers_noisy_auc() -> None:
     wrong = (1 - rate) * flip / (rate * (1 - flip) + (1 - rate) * flip)
     missed = rate * flip / (rate * flip + (1 - rate) * (1 - flip))
     expected = SOME.auc[0] * (1 - wrong - missed) + (wrong + missed) / 2
-    found = flipped_aucs(ranks, labels, 1.0, 200, seed=0)
-    assert found.mean() == pytest.approx(expected, abs=4 * found.std() / np.sqrt(200))
+    aucs = flipped_aucs(ranks, labels, 1.0, 200, seed=0)
+    assert aucs.mean() == pytest.approx(expected, abs=4 * aucs.std() / np.sqrt(200))
 
 
 def test_label_guessing_counts_the_highest_scores() -> None:
@@ -180,17 +180,17 @@ def test_few_repetitions_suffice_where_no_deviation_is_printed() -> None:
 
 def test_every_curve_has_a_point_a_share_and_a_claim() -> None:
     rows = TABLES["fedauc-figure-5"].measure(few(), 2)
-    assert len(rows) == 2 * (len(SHARES) + 1)
-    for claim in rows[len(SHARES) :: len(SHARES) + 1]:
+    assert len(rows) == 2 * (len(BUDGET_FRACTIONS) + 1)
+    for claim in rows[len(BUDGET_FRACTIONS) :: len(BUDGET_FRACTIONS) + 1]:
         assert claim.column == "claim: best alpha in [0.5, 0.6]"
-        assert claim.ours in SHARES
+        assert claim.ours in BUDGET_FRACTIONS
         assert isinstance(claim, Row)
         assert claim.paper is None
 
 
 def test_the_best_share_is_where_the_deviation_is_smallest() -> None:
     rows = TABLES["fedauc-figure-1b"].measure(Scores(small=SOME, large=MORE), 50)
-    points, claim = rows[: len(SHARES)], rows[len(SHARES)]
+    points, claim = rows[: len(BUDGET_FRACTIONS)], rows[len(BUDGET_FRACTIONS)]
     best = min(points, key=lambda row: row.ours)
     assert best.column == f"alpha={claim.ours:g}"
     assert 0.4 <= claim.ours <= 0.7

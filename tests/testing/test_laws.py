@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from tacit import DPAUC, FedAUC
-from tacit.protocol.conversation import Conversation, Protocol
+from tacit.data.clients import Clients
+from tacit.privacy.cost import NOTHING, Cost
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import (
+    ClientState,
+    Conversation,
+    Protocol,
+    Query,
+    Reply,
+    Step,
+    step,
+)
 from tacit.protocol.laws import ErrorCase, LawTraits
 from tacit.testing import checks
 from tacit.testing.laws import LAWS, laws_for
-from tests.brier import Brier, HalfDeclared
+from tests.brier import UNITS, Brier, HalfDeclared, in_units, noisy_squares
 from tests.federations import binormal_clients
 
 globals().update(laws_for(Brier))
@@ -84,6 +95,58 @@ def test_half_a_cost_breaks_the_privacy_law() -> None:
     checks.check_neighbours(Brier(1.0), 0)
     with pytest.raises(AssertionError):
         checks.check_neighbours(HalfDeclared(1.0), 0)
+
+
+@step(cost=noisy_squares.cost)
+def largest_beside(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """The noisy sums, and whether a client's error is large, as it is."""
+    large = clients.ragged((in_units(clients) > UNITS // 2).astype(np.int64)).sum() > 0
+    return {**noisy_squares.answer(clients, query, noise, state), "large": large.astype(np.int64)}
+
+
+@step()
+def free_positives(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """The numbers of positives, whose cost nobody declared."""
+    return {"positives": clients.ragged(clients.labels.astype(np.int64)).sum()}
+
+
+def cost_of_positives(clients: Clients, query: Query, state: ClientState) -> Cost:
+    """Nothing where no label is 1."""
+    guarantee: Cost = query.protocol.guarantee
+    return guarantee if clients.labels.any() else NOTHING
+
+
+cost_that_tells = replace(noisy_squares, cost=cost_of_positives)
+
+
+@dataclass(frozen=True)
+class Telling(Brier):
+    """Noise that suffices, and beside it what no noise hides.
+
+    Parameters
+    ----------
+    asked : the step that tells, before the honest one.
+    """
+
+    asked: Step = largest_beside
+
+    def conversation(self, clients: int) -> Conversation:
+        yield Query(self.asked, self)
+        return (yield from super().conversation(clients))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (largest_beside, "without noise"),
+        (free_positives, "without noise"),
+        (cost_that_tells, "depends on the records"),
+    ],
+    ids=["largest", "free", "cost"],
+)
+def test_what_no_noise_hides_breaks_the_privacy_law(asked: Step, said: str) -> None:
+    with pytest.raises(AssertionError, match=said):
+        checks.check_neighbours(Telling(1.0, asked=asked), 0)
 
 
 def test_without_pytest_one_sentence_says_what_to_install() -> None:

@@ -29,7 +29,8 @@ from tacit.protocol.query_messages import query_kinds
 from tacit.protocol.values import decode_values, encode_values
 from tacit.protocols.shared.rank_noise import RankNoise
 from tacit.results.server_result import ServerResult
-from tacit.running.session.client import REFUSED, Party
+from tacit.running.session.answers import REFUSED
+from tacit.running.session.client import Party
 from tacit.running.session.coordinator import Coordinator, LostPartyError, RunError
 from tacit.running.session.debits import Debit, DeclinedError, unrecorded
 from tacit.running.session.messages import (
@@ -751,7 +752,7 @@ def test_steps_of_sums_must_say_what_they_sum() -> None:
             yield Query(unsaid, self, view=View.SUM)
             raise AssertionError
 
-    with pytest.raises(TypeError, match="unsaid does not say what it sums"):
+    with pytest.raises(TypeError, match="step unsaid does not declare what it sums"):
         rehearse(binormal_clients(30, 40, 3), Unsaid())
 
 

@@ -38,16 +38,16 @@ def attacked(name: str) -> Audit:
 
 def test_attacks_come_near_the_guarantee_and_do_not_exceed_it() -> None:
     """A sound protocol exceeds it with probability 0.001 over the seed, which is fixed."""
-    found = attacked("brier")
-    assert found.passed
-    (step,) = found.steps
+    outcome = attacked("brier")
+    assert outcome.passed
+    (step,) = outcome.steps
     assert step.verdict == "holds"  # neither refuted, nor a weak attack
 
 
 def test_half_a_guarantee_is_rejected() -> None:
-    found = attacked("brier-half-declared")
-    assert not found.passed
-    assert [step.verdict for step in found.steps] == ["EXCEEDED"]
+    outcome = attacked("brier-half-declared")
+    assert not outcome.passed
+    assert [step.verdict for step in outcome.steps] == ["EXCEEDED"]
 
 
 def near(run: Rehearsal, clients: tacit.Clients) -> bool:

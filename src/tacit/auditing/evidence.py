@@ -19,12 +19,13 @@ from tacit.arrays import Floats
 Score = Callable[[Floats], Floats]
 
 MAX_ROWS = 256
-"""Most different rows for which whole rows are learnt."""
+"""Largest number of different rows for which whole rows are learnt."""
 
 BINS = 24
 
 MIN_CHI_SQUARE_EXCESS = 5.0
-"""Standard deviations by which a column's chi-square must exceed its mean, for it to count."""
+"""Number of standard deviations by which the chi-square of a column that counts exceeds its
+mean."""
 
 MANTISSA_BITS = 53
 

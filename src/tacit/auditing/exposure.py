@@ -44,7 +44,7 @@ class Exposure(GuessCounts):
 
     @property
     def share(self) -> float:
-        """The share of right guesses."""
+        """The fraction of right guesses."""
         return self.right / self.tries
 
     @property
@@ -60,7 +60,7 @@ class Exposure(GuessCounts):
 
     @property
     def chance(self) -> float | None:
-        """An upper bound on the chance of so many right guesses where the guarantee holds.
+        """An upper bound on the probability of this many right guesses where the guarantee holds.
 
         Let p be the largest share that the ceiling allows. The bound is the upper tail of the
         binomial distribution. If the probabilities of the guesses differ and are p on average, the

@@ -18,7 +18,7 @@ Labels = NDArray[np.int8]
 def positives_from_curve(
     records: NDArray[Any], false_positive_rate: Floats, true_positive_rate: Floats
 ) -> Floats:
-    """The share of positives in every cell, from a ROC curve and the known scores, shape (T,).
+    """The fraction of positives in every cell, from a ROC curve and the known scores, shape (T,).
 
     An attacker who knows the scores knows the number of records ``n_j`` between two thresholds.
     This number is ``P t_j + N f_j``, where t and f are the steps of the rates. As ``P + N = M``,
@@ -66,7 +66,7 @@ def candidate_curves(positives: Integers, negatives: Integers, cells: Integers) 
 
 
 def all_labellings(records: int) -> Integers:
-    """Every labelling of so many records, shape (2**u, u).
+    """Every labelling of u records, shape (2**u, u).
 
     Examples
     --------
@@ -108,7 +108,7 @@ def labels_from_change(before: Floats, after: Floats) -> Labels:
 def advantage_bound(epsilon: float, delta: float = 0.0) -> float:
     """The most by which a guess of one bit beats a coin: ``(e^eps - 1 + 2 delta) / (e^eps + 1)``.
 
-    The advantage is the share of right guesses minus that of wrong ones. Where the bit is
+    The advantage is the fraction of right guesses minus that of wrong ones. Where the bit is
     (epsilon, delta)-private, right guesses of either value are at most ``exp(epsilon)`` times as
     frequent as wrong ones, plus delta; for delta 0 that is ``tanh(epsilon / 2)``.
 

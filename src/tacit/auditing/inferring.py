@@ -117,7 +117,7 @@ def received_fields(protocol: Protocol, sizes: AttackSizes, seed: int) -> Iterat
 
 
 def _differ(target: Target, clients: Clients, other: Clients) -> bool:
-    """Whether replies without noise tell two data sets apart."""
+    """Whether replies without noise distinguish two data sets."""
     bare = [observe(target.questions, data, BareCoins()) for data in (clients, other)]
     return bare[0].shape != bare[1].shape or bool(np.any(bare[0] != bare[1]))
 

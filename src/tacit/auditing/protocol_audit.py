@@ -21,7 +21,7 @@ Half of the remaining probability is for the client steps, half for the attacks 
 """
 
 PART = (1 - CONFIDENCE) / 2
-"""The false-alarm probability of either half."""
+"""False-alarm probability of either half."""
 
 
 @dataclass(frozen=True)

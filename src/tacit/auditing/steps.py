@@ -24,7 +24,7 @@ from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import Protocol, View
 
 MIN_FRACTION = 0.6
-"""The share of a tight mechanism's epsilon that an attack should reach."""
+"""Fraction of a tight mechanism's epsilon that an attack should reach."""
 
 WHOLE_RUN = "whole run"
 
@@ -32,7 +32,7 @@ IDLE_COLUMNS = 64
 """Number of columns that an attack uses where no column is known to depend on the record."""
 
 COINS = 20
-"""Seeds tried for a conversation in which every step concerns somebody."""
+"""Number of seeds tried for a conversation in which every step concerns some record."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ MIN_TRIES = 4_000
 FULL = Effort()
 QUICK = Effort(numbers=2**21, tries=30_000, pilot=1_000, divided=3)
 CHUNK = 2**21
-"""Numbers drawn at once."""
+"""Number of values drawn at once."""
 
 PILOTS = 12
-"""Draws of the attack for each draw of the pilot, where they are made one at a time."""
+"""Number of draws of the attack for each draw of the pilot, where they are made one at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,14 +173,14 @@ class StepAudit:
 
     @property
     def share(self) -> float | None:
-        """The share of the declared epsilon that the bound reaches."""
+        """The fraction of the declared epsilon that the bound reaches."""
         if self.bound is None or self.declared.epsilon == 0:
             return None
         return self.bound.epsilon / self.declared.epsilon
 
     @property
     def weak(self) -> bool:
-        """Whether the bound is lower than an attack with so many draws should reach."""
+        """Whether the bound is lower than an attack with this number of draws should reach."""
         needed = MIN_FRACTION * self.declared.epsilon
         if not self.tight or self.share is None or self.visible < needed:
             return False
@@ -324,7 +324,7 @@ def _moved_numbers(
 def _spoken_conversation(
     protocol: Protocol, clients: Clients, noise: NoiseMaker
 ) -> Sequence[Question]:
-    """A conversation in which somebody answers every query."""
+    """A conversation in which some record answers every query."""
     for seed in range(COINS):
         questions = questions_of(protocol, clients, noise(seed, None))
         if all(map(_heard, questions)):

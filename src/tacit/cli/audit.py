@@ -62,12 +62,12 @@ def audit(
     print_json: bool,
     **settings: Any,
 ) -> None:
-    """Attack a protocol: what epsilon do its replies show, and which labels do they betray?
+    """Attack a protocol: what epsilon do its replies show, and which labels do they reveal?
 
-    Every client step answers many times on two neighbouring data sets; whoever tells them apart
-    proves a lower bound on epsilon, which must not exceed the declared one. Without other settings
-    than --epsilon, several are attacked, so that every step answers. Nothing is spent: the records
-    are synthetic and all noise is simulated.
+    Every client step answers many times on two neighbouring data sets. An attack that
+    distinguishes them proves a lower bound on epsilon, which must not exceed the declared one.
+    Without other settings than --epsilon, several are attacked, so that every step answers. Nothing
+    is spent: the records are synthetic and all noise is simulated.
     """
     chosen = {key: value for key, value in settings.items() if value is not None}
     if testing:

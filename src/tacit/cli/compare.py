@@ -10,6 +10,7 @@ import numpy as np
 
 import tacit
 from tacit.cli.options import COMPARISONS, SettingsCommand, chosen_protocol
+from tacit.cli.shared_options import json_option, names_option, seed_option, split_option
 from tacit.cli.shell import NO_SIGNAL, as_json, as_lines, show
 from tacit.cli.units import doubts_told, unit_option
 from tacit.data.clients import Clients
@@ -50,23 +51,11 @@ Exit status:
     type=click.Choice(comparison_names()),
     help="What to run: scores known to the server, labels private.",
 )
-@click.option(
-    "--split",
-    type=click.IntRange(min=1),
-    metavar="K",
-    help="Simulate: pool all records and deal them out to K clients.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    help="Simulate: fix the noise and the split. Without it, noise comes from the system, or "
-    "with --split from fresh entropy.",
-)
+@split_option
+@seed_option
 @click.option("--federation", metavar="NAME", help="What these records are called.")
-@click.option(
-    "--names/--no-names", default=True, help="Write the clients' names into the JSON, up to 200."
-)
-@click.option("--json", "print_json", is_flag=True, help="Print the result as JSON.")
+@names_option
+@json_option
 @click.option(
     "--exact/--no-exact",
     default=None,
@@ -124,7 +113,7 @@ def compare(
 def _read(
     files: tuple[str, ...], score: str, versus: str, label: str, client: str | None, unit: Units
 ) -> Clients:
-    """Both models' scores; where files have units of their own, both columns are converted."""
+    """Both models' scores; where files have different units, both columns are converted."""
     clients = tacit.read(files, score, label, client, versus, unit)
     if unit is None or isinstance(unit, str):
         return clients

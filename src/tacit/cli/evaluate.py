@@ -12,6 +12,7 @@ import numpy as np
 import tacit
 from tacit.cli.grouped import evaluate_by_group, refuse_with_groups
 from tacit.cli.options import SettingsCommand, chosen_protocol
+from tacit.cli.shared_options import json_option, names_option, seed_option, split_option
 from tacit.cli.shell import NO_SIGNAL, as_json, as_lines, show
 from tacit.cli.units import doubts_told, refuse_two_maps, unit_option
 from tacit.data.clients import Clients
@@ -70,23 +71,13 @@ Exit status:
     metavar="NAME",
     help="With --groups: an agreed group, once for each; else groups are read off the records.",
 )
-@click.option(
-    "--split",
-    type=click.IntRange(min=1),
-    metavar="K",
-    help="Simulate: pool all records and deal them out to K clients.",
-)
+@split_option
 @click.option(
     "--by",
     type=click.Choice(("uniform", "score")),
     help="With --split: deal out at random (the default), or similar scores together.",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    help="Simulate: fix the noise and the split. Without it, noise comes from the system, or "
-    "with --split from fresh entropy.",
-)
+@seed_option
 @click.option(
     "--calibrate",
     type=click.Choice(tuple(METHODS)),
@@ -98,10 +89,8 @@ Exit status:
     metavar="NAME",
     help="What these records are called; results of one name are compared as about the same.",
 )
-@click.option(
-    "--names/--no-names", default=True, help="Write the clients' names into the JSON, up to 200."
-)
-@click.option("--json", "print_json", is_flag=True, help="Print the result as JSON.")
+@names_option
+@json_option
 @click.option("--plot", metavar="FILE", help="Save a picture (.png, .svg or .pdf).")
 @click.option(
     "--engine",

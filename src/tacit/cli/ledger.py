@@ -125,7 +125,7 @@ def _period(context: Any, option: Any, text: str | None) -> timedelta | None:
     "--period",
     callback=_period,
     metavar="N[m|h|d|w]",
-    help="In any so many minutes, hours, days or weeks; for ever by default.",
+    help="Length of the rolling window, as 30m, 12h, 365d or 52w; the whole history by default.",
 )
 @click.option(
     "--adjacency",

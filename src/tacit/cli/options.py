@@ -21,7 +21,7 @@ from tacit.protocol.registry import (
 from tacit.protocol.settings import Setting, known_settings
 
 CHOSEN = "tacit.cli.options.chosen"
-"""The key under which a command's context says whose options are wanted."""
+"""Key under which a command's context names the protocols whose options it shows."""
 
 CHOICE = "--protocol"
 
@@ -84,7 +84,7 @@ class SettingsCommand(click.Command):
         return [*parameters[:position], *added, *parameters[position:]]
 
     def _options(self, names: tuple[str, ...]) -> list[click.Option]:
-        """The options of these protocols' settings, made once: click tells them apart as objects.
+        """The options of these protocols' settings, made once: click distinguishes them as objects.
 
         A setting that has the name of a parameter of the command itself has no option.
         """
@@ -209,7 +209,7 @@ def _metavar(kind: Any) -> str | None:
 def help_of(settings: Sequence[Labelled], protocols: int) -> str:
     """What protocols say of a setting: each text once, after the protocols that say it.
 
-    A text that most of so many protocols share stands without their names.
+    A text that most of the protocols share is shown without their names.
     """
     labels: dict[str, list[str]] = {}
     for name, setting in settings:

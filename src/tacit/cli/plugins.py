@@ -6,7 +6,7 @@ A distribution adds a command by an entry point whose name is the command's and 
     [project.entry-points."tacit.commands"]
     reproduce = "tacit_studies.command:reproduce"
 
-Entry points are read only where a command is asked for that is not ours, or where all are listed;
+Entry points are read only where a command is not built in, or where all commands are listed;
 a command's module is imported only where the command is shown or run.
 """
 
@@ -24,7 +24,7 @@ INSTALLABLE = {"reproduce": "tacit-studies"}
 
 
 class Extensible(Tacit):
-    """A group whose commands are its own and those of other distributions. Its own come first."""
+    """A group of built-in commands, and after them those of other distributions."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands that are installed."""
@@ -70,7 +70,7 @@ def plugin_command(name: str) -> click.Command | None:
     Returns
     -------
     The command; one that says what is wrong, where it is not installed, cannot be imported, or
-    is added by two distributions; None where nobody has a command of this name.
+    is added by two distributions; None where there is no command of this name.
     """
     points = tuple(entry_points(group=GROUP, name=name))
     if not points:
@@ -93,7 +93,7 @@ def _loaded(point: EntryPoint) -> click.Command:
     source = f"the command {point.name} of {_distribution(point)}"
     try:
         command = point.load()
-    except Exception as error:  # whatever a module of somebody else raises at its import
+    except Exception as error:  # any error of another distribution's module at its import
         return Unavailable(point.name, f"{source} cannot be loaded: {_summary(error)}")
     if not isinstance(command, click.Command):
         return Unavailable(point.name, f"{source} is no click.Command but {command!r}")

@@ -23,7 +23,7 @@ class Tacit(click.Group):
     """Commands whose every error is one sentence on standard error, and never a traceback."""
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
-        """Register a command, and tell it and its parts the names of the help option.
+        """Register a command, and set the names of its help option.
 
         click asks the context for these names at a command's first use, and keeps the option: used
         alone once, outside of its group, a command would never learn ``-h``.
@@ -100,7 +100,7 @@ def prompt_interrupt() -> Iterator[None]:
 def show(text: str) -> None:
     """Print to standard output; a full disk behind it is an error like any other.
 
-    Files hold the names of columns and groups: no control character of theirs is printed.
+    Files hold the names of columns and groups: none of their control characters is printed.
     """
     try:
         click.echo("\n".join(map(escaped, text.split("\n"))))
@@ -113,7 +113,7 @@ def show(text: str) -> None:
 
 
 def as_lines(rows: Sequence[tuple[str, str]], warnings: Sequence[str]) -> str:
-    """Labelled lines and warnings; a name with a line end makes no line of its own."""
+    """Labelled lines and warnings; a line end in a name starts no line."""
     safe = [(escaped(name), escaped(value)) for name, value in rows]
     width = max(len(name) for name, _ in safe)
     lines = [f"{name:{width}}  {value}" for name, value in safe]

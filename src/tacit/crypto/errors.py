@@ -4,11 +4,11 @@ from __future__ import annotations
 
 
 class SumError(ValueError):
-    """A secure sum that cannot go on as asked; no vector has been revealed by it."""
+    """A secure sum that cannot go on; it has revealed no vector."""
 
 
 class MalformedError(SumError):
-    """Bytes that are not such a message: of another kind or version, cut short, out of order."""
+    """Bytes that are no message of a sum: of another kind or version, cut short, out of order."""
 
 
 class SessionError(SumError):

@@ -71,7 +71,7 @@ class Clients:
     second : float64, shape (M,). A second value of each record, for statistics of pairs of values
         (Kendall's tau); None where records have one value only. Finite.
     unit : what the scores are: ``"probability"``, ``"percent"``, ``"log-odds"`` or ``"real"``; None
-        where nobody said.
+        where it is unknown.
 
     Raises
     ------
@@ -317,7 +317,7 @@ class Clients:
 
 
 def _common_unit(parts: Sequence[Clients]) -> str | None:
-    """The unit of all batches; a batch whose unit nobody said fits no other."""
+    """The unit of all batches; a batch of unknown unit fits no other."""
     units = sorted({part.unit or "no named unit" for part in parts})
     if len(units) > 1:
         raise DataError(f"batches of one unit can be put together, got {' and '.join(units)}")

@@ -81,7 +81,8 @@ def numbers_of(column: Any, called: str, location: Location) -> NDArray[np.float
 
     Raises
     ------
-    DataError : for what is no such number, naming ``called``, the value and its location.
+    DataError : for a value that is not a number of this kind, naming ``called``, the value and its
+        location.
     """
     numbers = _as_float64(column, f"{called} must be numbers", location)
     _refuse_first(~np.isfinite(numbers), f"{called} must be finite", column, location)
@@ -142,7 +143,7 @@ def _as_float64(column: Any, must: str, location: Location) -> NDArray[np.float6
 
 
 def _first_that_is_no_number(text: Any) -> int:
-    """The index of the first text that is no number, by bisection; one such text exists."""
+    """The index of the first text that is no number, by bisection; such a text exists."""
     low, high = 0, len(text)
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Units of the scores in one owner's files: named, or looked at where nobody named them."""
+"""Units of the scores in one owner's files: as named, or detected where none is named."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def require_types(schema: pa.Schema, columns: Columns, source: str) -> None:
-    """Refuse columns whose type cannot be what they stand for."""
+    """Refuse columns whose type does not suit their use."""
     requirements: list[tuple[str | None, Callable[[Any], bool], str]] = [
         (columns.score, is_number, "numbers"),
         (columns.label, is_label, "0/1 or booleans"),

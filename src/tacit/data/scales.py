@@ -1,6 +1,6 @@
 """Whether clients' or files' scores are evidently of different scales.
 
-For whoever may see the scores: the owner of several files, or a server to which scores are public.
+For those that may see the scores: the owner of several files, or a server if scores are public.
 Between clients whose scores are private, names of units are compared instead (``units``).
 """
 
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from tacit.data.clients import Ragged
 
 ROUNDING = 1e-6
-"""How far beyond 0 or 1 a probability may lie by rounding."""
+"""Largest distance of a probability beyond 0 or 1 that rounding explains."""
 EVIDENT_FRACTION = 0.05
 """Fraction of scores outside [0, 1] from which a scale is evidently another one. A single wrong
 record is no scale; log-odds and percent have most or many scores there."""
 MAX_FALSE_ALARM = 1e-3
 """Probability of an alarm where all clients' scores are draws from one distribution, at most."""
 MIN_SCORES = 20
-"""Number of scores from which a width is compared."""
+"""Least number of scores of a client whose width is compared."""
 MAX_WIDTH_RATIO = 8.0
 """Ratio of widths from which two scales are evidently different: percent are some 15 times as wide
 as log-odds."""
@@ -91,7 +91,7 @@ def clients_apart(scores: Ragged[np.float64]) -> ScaleDifference | None:
 
 
 def _chance_of_within(fractions: NDArray[np.float64], sizes: NDArray[np.int64]) -> float:
-    """A bound on the probability that chance puts so many clients within [0, 1].
+    """A bound on the probability that chance puts this many clients within [0, 1].
 
     Were all records dealt out to the clients at random, a client of n records would be within with
     a probability of at most ``f**n``, f the fraction of all records within (a hypergeometric draw

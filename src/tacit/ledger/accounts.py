@@ -14,10 +14,12 @@ from tacit.privacy.composition import largest_rho, restated
 from tacit.privacy.cost import Adjacency, Cost
 
 UNIT = 2**100
-"""Parts of 1 in which costs are added: whole numbers of parts, rounded up, have exact sums."""
+"""Number of parts of 1 in which costs are added: whole numbers of parts, rounded up, have exact
+sums."""
 
 SLACK = 10**9
-"""A sum may exceed a limit by one part in so many: shares of epsilon are binary fractions."""
+"""Inverse of the relative excess over a limit that is still allowed: parts of epsilon are binary
+fractions."""
 
 
 @dataclass(frozen=True)

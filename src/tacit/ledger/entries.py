@@ -123,7 +123,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Line:
-    """An entry as it stands in the ledger; times and periods in microseconds, digests keyed.
+    """An entry as the ledger stores it; times and periods in microseconds, digests keyed.
 
     ``time`` never goes back from one line to the next; ``clock`` is what the clock said.
     """

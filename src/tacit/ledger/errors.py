@@ -1,4 +1,4 @@
-"""Why a party declines to answer: what its owner reads, and what everybody else may know.
+"""Why a party declines to answer: the reason for its owner, and the reason for all others.
 
 The text of these errors is for the owner of the ledger and may hold numbers. ``public`` is for the
 others, and holds none: it says that the party declines, and of what kind the reason is.
@@ -12,7 +12,7 @@ class BudgetError(ValueError):
 
     Attributes
     ----------
-    public : what may be told to others; no numbers, no names.
+    public : the reason that others may read; no numbers, no names.
 
     Examples
     --------

@@ -8,6 +8,7 @@ import hmac
 import os
 import secrets
 import sqlite3
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +45,7 @@ class Identity:
 
 
 class Key:
-    """A ledger's secret key for digests: without it nobody can test which records gave a digest."""
+    """A ledger's secret key for digests: without it a digest cannot be matched to records."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -72,9 +73,7 @@ def open_to_write(path: Path) -> tuple[sqlite3.Connection, Identity, Key]:
         _make(path)
     key = _read_key(path)
     _check_owner_only(path)
-    connection = sqlite3.connect(
-        path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
-    )
+    connection = _connected(path, path.absolute().as_uri())
     with closed_on_error(connection, path):
         identity = _identity(connection, path)
         if not hmac.compare_digest(identity.key_check, key.check):
@@ -91,20 +90,25 @@ def open_to_read(path: Path) -> tuple[sqlite3.Connection, Identity]:
     LedgerError : for a file that is no ledger.
     FileNotFoundError : where there is none.
     """
-    path.stat()
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise LedgerError(f"{path} is not a ledger: it is no regular file")
     uri = path.absolute().as_uri()
     beside = path.with_name(f"{path.name}-wal")
     unchanging = not beside.exists() and not os.access(path.parent, os.W_OK)
     mode = "mode=ro&immutable=1" if unchanging else "mode=ro"
-    connection = sqlite3.connect(
-        f"{uri}?{mode}",
-        uri=True,
-        timeout=WAIT_SECONDS,
-        isolation_level=None,
-        check_same_thread=False,
-    )
+    connection = _connected(path, f"{uri}?{mode}")
     with closed_on_error(connection, path):
         return connection, _identity(connection, path)
+
+
+def _connected(path: Path, place: str) -> sqlite3.Connection:
+    """A connection to the file of a ledger, whose address ``place`` is."""
+    try:
+        return sqlite3.connect(
+            place, uri=True, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
+        )
+    except sqlite3.Error as error:
+        raise LedgerError(f"{path} cannot be used as a ledger: {error}") from None
 
 
 def key_path(path: Path) -> Path:

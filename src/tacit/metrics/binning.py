@@ -35,7 +35,7 @@ class ScoreCells:
     positives, negatives : counts in each cell, shape (B,); noisy counts may be negative.
     noise_variance : the variance of the noise on each of these 2B counts, independent between
         them: one number, or shape (B,) where cells differ; None where counts are exact.
-    centres : the score that stands for each cell, within it, shape (B,); None for the middle.
+    centres : the score that represents each cell, within it, shape (B,); None for the middle.
 
     Raises
     ------
@@ -111,7 +111,7 @@ class ScoreCells:
 
     @property
     def predicted(self) -> Floats:
-        """The score that stands for each cell, shape (B,)."""
+        """The score that represents each cell, shape (B,)."""
         if self.centres is not None:
             return self.centres
         return (self.edges[:-1] + self.edges[1:]) / 2
@@ -266,7 +266,7 @@ def finest_starts(cells: ScoreCells) -> Starts:
 
 
 def reliable_starts(cells: ScoreCells, buckets: int) -> Starts:
-    """Equi-depth buckets, at most this many; fewer where one would not stand out from its noise."""
+    """Equi-depth buckets, at most this many; fewer where one would not be reliable."""
     starts = equi_depth_starts(cells.totals, buckets)
     while starts.size > 1 and not Buckets.of(cells, starts).reliable.all():
         starts = equi_depth_starts(cells.totals, min(buckets, starts.size) * 4 // 5)
@@ -288,7 +288,7 @@ def merge(cells: Counts, starts: Starts) -> Counts:
 def bucket_means(totals: Floats, values: Floats, starts: Starts) -> Floats:
     """The mean value of each bucket's records, from ascending values of cells.
 
-    Noisy counts may weigh a cell negatively; the mean is kept within the values of the bucket's
+    Noisy counts may weigh a cell negatively; the mean is clipped to the values of the bucket's
     first and last cell, and is the middle of the two where the bucket's count is not positive.
     """
     low = values[starts]

@@ -1,7 +1,7 @@
 """How well scores are calibrated, and maps that recalibrate them, from counts in score cells.
 
 Everything here is post-processing of the counts in ``ScoreCells``, which may be noisy. Figures are
-NaN, and fits refuse, where the counts' total does not stand out from its noise.
+NaN, and fits refuse, where the counts' total is not reliable (``MIN_SIGNAL``).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def calibration_figures(cells: ScoreCells, buckets: int = 15) -> CalibrationFigu
     Returns
     -------
     CalibrationFigures, all NaN where ``cells.has_signal`` is False; ``ece`` and ``mce`` alone NaN
-    where no bucket of equal width stands out from its noise.
+    where no bucket of equal width is reliable.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def histogram_binning(cells: ScoreCells, buckets: int | None = None) -> tuple[Fl
     buckets : how many buckets there are at most; None for the cube root of
         ``cells.effective_records``, which balances the error of a bucket's width against the error
         of its fraction (Cormode and Markov 2023, Theorems 7 and 8). There are fewer where a bucket
-        would not stand out from its noise.
+        would not be reliable.
 
     Returns
     -------
@@ -245,7 +245,7 @@ def bayesian_binning(cells: ScoreCells) -> tuple[Floats, Floats]:
     The numbers of buckets run, as there, from a tenth of the cube root of the number of records to
     ten times the cube root, but never so many that a bucket has less than five. Beyond that code,
     there are no more buckets than cells, equal binnings count once, binnings with a bucket that
-    does not stand out from its noise are left out, and noisy counts weigh less (``_posterior``).
+    is not reliable are left out, and noisy counts weigh less (``_posterior``).
 
     Returns
     -------

@@ -16,7 +16,7 @@ from tacit.arrays import Floats
 Counts = NDArray[Any]
 
 CROWDED_CELL = 4.0
-"""A cell with this many times the mean number of pairs is crowded; smooth densities stay below."""
+"""Least ratio of a crowded cell's pairs to the mean number; smooth densities have a smaller one."""
 
 
 def counts_from_thresholds(cells: Counts) -> Counts:
@@ -146,7 +146,8 @@ def curvature_error(positives: Counts, negatives: Counts) -> Floats:
     For smooth densities the uncorrected area errs by the square of the width and the corrected one
     by its fourth power: a third of the change of the first is then the correction itself, and a
     fifteenth of the change of the second its error. The larger of the disagreement with the one
-    and an eighth of the other stands for the error; scores that crowd into few cells make it large.
+    and an eighth of the other is taken as the error; scores that crowd into few cells make it
+    large.
     """
     coarse = merge_pairs(positives), merge_pairs(negatives)
     correction = density_correction(positives, negatives)
@@ -170,7 +171,7 @@ def crowding_variance(positives: Counts, negatives: Counts) -> Floats:
 
 
 def placement_variance(positives: Counts, negatives: Counts) -> Floats:
-    """The error of not knowing where in its cell a record lies, as a variance of the AUC.
+    """The error from unknown positions of records in their cells, as a variance of the AUC.
 
     A cell's own AUC, of p positives and n negatives placed at random, has variance
     ``(p + n + 1) / (12 p n)`` (Mann and Whitney 1947); it enters weighted by the cell's fraction of

@@ -16,7 +16,7 @@ CLIP = 1e-6
 def platt(cells: ScoreCells) -> tuple[float, float]:
     """Platt scaling (Platt 1999) on log-odds: slope a and intercept b of ``expit(a logit(s) + b)``.
 
-    For scores that are probabilities log-odds take the place of the margin, so that the family
+    For scores that are probabilities log-odds replace the margin, so that the family
     holds the identity, a = 1 and b = 0; scores are clipped ``CLIP`` away from 0 and 1. The weighted
     likelihood of bucket counts is maximised with Platt's targets: ``(P + 1) / (P + 2)`` for
     positives, ``1 / (N + 2)`` for negatives, P and N the class totals, which keep a and b finite.
@@ -50,7 +50,7 @@ def platt(cells: ScoreCells) -> tuple[float, float]:
 
 
 def log_odds(scores: Floats) -> Floats:
-    """``log(s / (1 - s))``, scores kept ``CLIP`` away from 0 and 1."""
+    """``log(s / (1 - s))``, scores clipped to ``CLIP`` from 0 and 1."""
     return scipy.special.logit(np.clip(scores, CLIP, 1 - CLIP))
 
 

@@ -30,7 +30,7 @@ def _reason(chosen: Candidate, candidates: Sequence[Candidate]) -> str:
     """The protocol, and what it is better than."""
     low, high = chosen.error_range
     hiding = f", which hides {HIDES[chosen.adjacency]}" if chosen.adjacency else ""
-    said = (
+    text = (
         f"Use {chosen.title}{hiding}: its predicted error is "
         f"{chosen.forecast.error:.2g} ({low:.2g} to {high:.2g} over plausible scores)"
     )
@@ -40,26 +40,29 @@ def _reason(chosen: Candidate, candidates: Sequence[Candidate]) -> str:
     ]
     if alike and chosen.adjacency:
         follower = min(alike, key=lambda other: other.forecast.error)
-        hidden = (
+        protection = (
             "the same is hidden"
             if follower.adjacency is chosen.adjacency
             else f"{HIDES[follower.adjacency]}, is hidden"
         )
-        return (
-            f"{said}, against {follower.forecast.error:.2g} with {follower.title}, where {hidden}."
-        )
+        error = f"{follower.forecast.error:.2g}"
+        return f"{text}, against {error} with {follower.title}, where {protection}."
     more = others and chosen.adjacency
-    return f"{said}, and no other candidate hides as much." if more else f"{said}."
+    return f"{text}, and no other candidate hides as much." if more else f"{text}."
 
 
 def _price(chosen: Candidate, scenario: Scenario, target: float | None) -> str:
     """What is given up, and what an unmet target would take."""
-    said = f"What is given up: {chosen.given_up or 'nothing'}"
+    text = f"What is given up: {chosen.given_up or 'nothing'}"
     if target is None or chosen.forecast.error <= target:
-        return f"{said}."
-    ways = _ways(chosen)
-    wanted = f"an error of {target:g} is not met at epsilon {scenario.epsilon:g}"
-    return f"{said}; {wanted} and takes {ways}." if ways else f"{said}; {wanted}, nor otherwise."
+        return f"{text}."
+    means = _means(chosen)
+    shortfall = f"an error of {target:g} is not met at epsilon {scenario.epsilon:g}"
+    return (
+        f"{text}; {shortfall} and takes {means}."
+        if means
+        else f"{text}; {shortfall}, nor otherwise."
+    )
 
 
 def _not_feasible(
@@ -77,8 +80,8 @@ def _not_feasible(
     why = (
         f"Not feasible at epsilon {scenario.epsilon:g}: with {nearest.title}, which comes nearest,"
     )
-    ways = _ways(nearest)
-    help_ = f"It takes {ways}." if ways else "More records or another trust are needed."
+    means = _means(nearest)
+    help_ = f"It takes {means}." if means else "More records or another trust are needed."
     return f"{why} {nearest.forecast.obstacle}. {help_}"
 
 
@@ -89,8 +92,8 @@ def _does(name: str, trusts: Sequence[Trust]) -> str:
     return f"The protocol {name} does, with trust {alternatives}."
 
 
-def _ways(candidate: Candidate) -> str:
+def _means(candidate: Candidate) -> str:
     epsilon, records = candidate.smallest_epsilon, candidate.fewest_records
-    ways = [] if epsilon is None else [f"epsilon {epsilon:g}"]
-    ways += [] if records is None else [f"{records:,} records"]
-    return " or ".join(ways)
+    means = [] if epsilon is None else [f"epsilon {epsilon:g}"]
+    means += [] if records is None else [f"{records:,} records"]
+    return " or ".join(means)

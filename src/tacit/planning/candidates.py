@@ -14,7 +14,7 @@ from tacit.results.estimate import finite
 
 WHOLE_RECORD = (Adjacency.RECORD, Adjacency.REPLACE)
 
-NEAR = 1.1
+EQUAL_ERROR_RATIO = 1.1
 """Factor within which two errors count as equal."""
 
 HIDES = {
@@ -69,7 +69,7 @@ class Candidate:
 
     @property
     def title(self) -> str:
-        """The protocol's name with the settings that tell it from its kind."""
+        """The protocol's name with the settings that distinguish it."""
         return self.protocol.title
 
     def to_dict(self) -> dict[str, Any]:
@@ -108,11 +108,11 @@ def best_of(candidates: tuple[Candidate, ...]) -> Candidate | None:
     feasible = [candidate for candidate in candidates if candidate.feasible]
     if not feasible:
         return None
-    hidden, error = rank(min(feasible, key=rank))
+    protection, error = rank(min(feasible, key=rank))
     near = [
         candidate
         for candidate in feasible
-        if rank(candidate)[0] == hidden and rank(candidate)[1] <= NEAR * error
+        if rank(candidate)[0] == protection and rank(candidate)[1] <= EQUAL_ERROR_RATIO * error
     ]
     return min(near, key=lambda candidate: (candidate.traffic.rounds, rank(candidate)))
 
@@ -120,8 +120,8 @@ def best_of(candidates: tuple[Candidate, ...]) -> Candidate | None:
 def rank(candidate: Candidate) -> tuple[int, float]:
     """The order of candidates: by what is hidden, then by error."""
     error = candidate.forecast.error
-    hidden = 0 if candidate.hides_records else 1 if candidate.adjacency else 2
-    return hidden, error if math.isfinite(error) else math.inf
+    protection = 0 if candidate.hides_records else 1 if candidate.adjacency else 2
+    return protection, error if math.isfinite(error) else math.inf
 
 
 def _plain(value: Any) -> Any:

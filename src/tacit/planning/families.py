@@ -29,12 +29,12 @@ def families(trust: str, scenario: Scenario, metric: Metric) -> list[Family]:
     ------
     ValueError : for an unknown trust.
     """
-    wanted = Trust.of(trust)
+    requested = Trust.of(trust)
     return [
         family
         for kind in registered()
         for family in kind.families(scenario, metric)
-        if wanted in family.trusts and family.protocols
+        if requested in family.trusts and family.protocols
     ]
 
 
@@ -68,9 +68,9 @@ def trusts_by_protocol(scenario: Scenario, metric: Metric) -> dict[str, list[Tru
     """The protocols that give a metric under any trust model, and under which."""
     trusts: dict[str, list[Trust]] = {}
     for kind in registered():
-        given = {trust for family in kind.families(scenario, metric) for trust in family.trusts}
-        if given:
-            trusts[kind.name] = [trust for trust in Trust if trust in given]
+        fitting = {trust for family in kind.families(scenario, metric) for trust in family.trusts}
+        if fitting:
+            trusts[kind.name] = [trust for trust in Trust if trust in fitting]
     return trusts
 
 
@@ -82,8 +82,8 @@ def best_settings(family: Family, scenario: Scenario, shapes: tuple[Shape, ...])
 def settings_at(family: Family, scenario: Scenario, shapes: tuple[Shape, ...]) -> Protocol:
     """The best settings of a tuned family for another scenario than the one it was made for."""
     changed: Sequence[Any] = family.protocols
-    others = [replace(protocol, epsilon=scenario.epsilon) for protocol in changed]
-    return _best(family, others, scenario, shapes)
+    protocols = [replace(protocol, epsilon=scenario.epsilon) for protocol in changed]
+    return _best(family, protocols, scenario, shapes)
 
 
 def _best(

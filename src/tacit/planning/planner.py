@@ -38,19 +38,19 @@ def plan(
 ) -> Plan:
     """Predict every fitting protocol's error and traffic, and recommend one.
 
-    Nothing is spent and no record is read. Predictions come from the protocols' own variance
+    Nothing is spent and no record is read. Predictions come from the protocols' variance
     formulas at the counts that binormal scores would give (docs, planning).
 
     Parameters
     ----------
     records, positives : how many there are, of all clients together; a guess will do.
-    clients : how many clients hold them, equally many each and dealt out at random.
+    clients : the number of clients; each has equally many records, assigned at random.
     epsilon : the privacy budget of one evaluation.
     trust : who may see what (``protocol.trust``): ``"each"``,
         ``"server-sees-scores"``, ``"local"``, ``"secure-sum"``, ``"exact-sum"``, ``"encrypted"``
         or ``"mpc"`` (or ``"two-party"``).
-    auc_guess : the AUC that is expected; without one, 0.65 to 0.9 are taken to be plausible.
-    target : the root mean square error that is wanted, standard error and bias together.
+    auc_guess : the expected AUC; without one, 0.65 to 0.9 are assumed.
+    target : the requested root mean square error, standard error and bias together.
     metric : ``"auc"``, ``"precision@t"`` with a threshold t, ``"ece"``, or the figure of a
         registered protocol. Without one the AUC is planned, and protocols that estimate other
         figures are predicted beside it (``Plan.others``).
@@ -66,12 +66,15 @@ def plan(
     >>> predicted.recommended.protocol.name, predicted.recommended.forecast.error < 0.001
     ('score-histogram', True)
     """
-    scenario, wanted = Scenario(records, positives, clients, epsilon), metric_named(metric)
+    scenario, requested_metric = (
+        Scenario(records, positives, clients, epsilon),
+        metric_named(metric),
+    )
     if target is not None and not (math.isfinite(target) and target > 0):
         raise ValueError(f"target must be positive and finite, got {target}")
     shapes = plausible_shapes(auc_guess)
-    candidates = _candidates(trust, scenario, wanted, shapes, target)
-    elsewhere = {} if candidates else trusts_by_protocol(scenario, wanted)
+    candidates = _candidates(trust, scenario, requested_metric, shapes, target)
+    elsewhere = {} if candidates else trusts_by_protocol(scenario, requested_metric)
     chosen = best_of(candidates)
     sampling = [scenario.sampling_error(shape) for shape in shapes]
     return Plan(
@@ -83,7 +86,7 @@ def plan(
         sampling_error=(min(sampling), max(sampling)),
         candidates=candidates,
         recommended=chosen,
-        advice=advice(candidates, chosen, scenario, wanted.name, target, elsewhere),
+        advice=advice(candidates, chosen, scenario, requested_metric.name, target, elsewhere),
         others=_others(trust, scenario, shapes) if metric is None else (),
     )
 
@@ -96,9 +99,9 @@ def _candidates(
     target: float | None,
 ) -> tuple[Candidate, ...]:
     """The candidates for a metric, by rank; with what a target takes, or where none is feasible."""
-    offered = families(trust, scenario, metric)
-    made = [(family, _candidate(family, scenario, shapes)) for family in offered]
-    known = [(family, candidate) for family, candidate in made if candidate is not None]
+    fitting = families(trust, scenario, metric)
+    predicted = [(family, _candidate(family, scenario, shapes)) for family in fitting]
+    known = [(family, candidate) for family, candidate in predicted if candidate is not None]
     if target is not None or not any(candidate.feasible for _, candidate in known):
         compared = shapes[:COMPARED_SHAPES]
         known = [
@@ -112,9 +115,9 @@ def _others(trust: str, scenario: Scenario, shapes: tuple[Shape, ...]) -> tuple[
     """What is predicted of protocols that estimate other figures, each figure's by rank."""
     candidates = []
     for metric in other_metrics():
-        offered = families(trust, scenario, metric)
-        made = [_candidate(family, scenario, shapes) for family in offered]
-        candidates += sorted((each for each in made if each is not None), key=rank)
+        fitting = families(trust, scenario, metric)
+        predicted = [_candidate(family, scenario, shapes) for family in fitting]
+        candidates += sorted((each for each in predicted if each is not None), key=rank)
     return tuple(candidates)
 
 
@@ -147,9 +150,9 @@ def _with_target(
 ) -> Candidate:
     """The candidate with what it takes to reach the target, or to say anything."""
     aim = candidate.forecast.max_error if target is None else target
-    searched = (family, candidate.protocol, scenario, shapes, aim)
+    search_arguments = (family, candidate.protocol, scenario, shapes, aim)
     return replace(
         candidate,
-        smallest_epsilon=smallest_epsilon(*searched),
-        fewest_records=fewest_records(*searched),
+        smallest_epsilon=smallest_epsilon(*search_arguments),
+        fewest_records=fewest_records(*search_arguments),
     )

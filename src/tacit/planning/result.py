@@ -11,7 +11,7 @@ from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocol.trust import Trust
 from tacit.results.estimate import finite
 
-HEAD = ("protocol", "epsilon hides", "error", "plausible", "bias", "bytes", "rounds", "s")
+HEADINGS = ("protocol", "epsilon hides", "error", "plausible", "bias", "bytes", "rounds", "s")
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,10 @@ class Plan:
 
     Parameters
     ----------
-    scenario : what was known.
-    trust, metric : what was asked for.
-    target : the error that was wanted, if any.
-    shapes : how scores may be spread, the central one first.
+    scenario : the numbers of the plan.
+    trust, metric : the requested trust and metric.
+    target : the requested error, if any.
+    shapes : plausible shapes of the scores, the central one first.
     sampling_error : the least and largest standard error of an exact AUC about the population's.
     candidates : all that fit the trust and give the metric, those that hide whole records first,
         each group by its error.
@@ -94,14 +94,17 @@ class Plan:
     def _table(self) -> list[str]:
         if not self.candidates:
             return ["no protocol gives this metric under this trust"]
-        return _aligned([HEAD, *(_row(candidate) for candidate in self.candidates)])
+        return _aligned([HEADINGS, *(_row(candidate) for candidate in self.candidates)])
 
     def _other_figures(self) -> list[str]:
         """The protocols of the trust that estimate another figure, with its name."""
         if not self.others:
             return []
         rows = [(candidate.figure, *_row(candidate)) for candidate in self.others]
-        return ["other figures under this trust:", *_aligned([("figure", *HEAD), *rows], texts=3)]
+        return [
+            "other figures under this trust:",
+            *_aligned([("figure", *HEADINGS), *rows], texts=3),
+        ]
 
     def _closing(self) -> list[str]:
         lines = [self.advice]
@@ -117,9 +120,9 @@ class Plan:
         width = max((len(candidate.title) for candidate in self.candidates), default=0)
         for candidate in self.candidates:
             epsilon, records = candidate.smallest_epsilon, candidate.fewest_records
-            ways = [] if epsilon is None else [f"epsilon {epsilon:g}"]
-            ways += [] if records is None else [f"{records:,} records"]
-            requirement = " or ".join(ways) if ways else "not within reach"
+            means = [] if epsilon is None else [f"epsilon {epsilon:g}"]
+            means += [] if records is None else [f"{records:,} records"]
+            requirement = " or ".join(means) if means else "not within reach"
             lines.append(f"  {candidate.title:{width}}  {requirement}")
         return lines
 

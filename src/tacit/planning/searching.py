@@ -21,7 +21,7 @@ MAX_EPSILON = 50.0
 MAX_GROWTH = 1e5
 """Maximum factor on the number of records in a search."""
 
-CLOSE = 0.04
+TOLERANCE = 0.04
 """Relative distance from the target at which a search ends, on the safe side."""
 
 STEPS, LEAPS = 12, 2
@@ -45,10 +45,10 @@ def smallest_epsilon(
 
     def at(epsilon: float) -> float:
         try:
-            asked = replace(protocol, epsilon=epsilon)  # type: ignore[type-var]
+            changed = replace(protocol, epsilon=epsilon)  # type: ignore[type-var]
         except ValueError:  # an epsilon that the protocol refuses gives nothing
             return math.inf
-        return excess(asked, replace(scenario, epsilon=epsilon))
+        return excess(changed, replace(scenario, epsilon=epsilon))
 
     crossing = _crossing(at, scenario.epsilon, MIN_BUDGET, max(MAX_EPSILON, scenario.epsilon), 1.0)
     return None if crossing is None else _rounded_up(crossing)
@@ -93,9 +93,9 @@ def _excess(
             predicted = forecast(variant, other)
         except ValueError:
             return math.inf
-        drowned = MIN_ERRORS * predicted.class_error / predicted.smaller_class
-        wrong = ratio * predicted.error
-        return max(wrong / target, drowned, 1e-9) if math.isfinite(wrong) else math.inf
+        class_excess = MIN_ERRORS * predicted.class_error / predicted.smaller_class
+        error = ratio * predicted.error
+        return max(error / target, class_excess, 1e-9) if math.isfinite(error) else math.inf
 
     return excess
 
@@ -113,13 +113,13 @@ def _crossing(
     if below > 1:
         return None
     for step in range(STEPS):
-        if above <= 1 or high < low * (1 + CLOSE) or below >= 1 - CLOSE:
+        if above <= 1 or high < low * (1 + TOLERANCE) or below >= 1 - TOLERANCE:
             break
-        share = 0.5
+        position = 0.5
         if step % 3 < 2 and math.isfinite(above):
-            share = math.log(above) / (math.log(above) - math.log(below))
-        share = min(max(share + CLOSE / 4, 0.02), 0.98)
-        middle = math.exp((1 - share) * math.log(low) + share * math.log(high))
+            position = math.log(above) / (math.log(above) - math.log(below))
+        position = min(max(position + TOLERANCE / 4, 0.02), 0.98)
+        middle = math.exp((1 - position) * math.log(low) + position * math.log(high))
         ratio = excess(middle)
         if ratio > 1:
             low, above = middle, ratio
@@ -137,7 +137,7 @@ def _bracket(
     edge = most if falls else least
     for leap in range(LEAPS + 1):
         far = min(max(excess_here, 1 / MAX_LEAP), MAX_LEAP) ** (1 / power)
-        there = min(max(here * far * (1 + CLOSE if falls else 1 - CLOSE), least), most)
+        there = min(max(here * far * (1 + TOLERANCE if falls else 1 - TOLERANCE), least), most)
         there = edge if leap == LEAPS else there
         value = excess(there)
         if there == edge or (value <= 1) is falls:

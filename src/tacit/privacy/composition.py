@@ -1,7 +1,7 @@
 """Costs at different adjacencies, restated at one, and the guarantee of a whole history.
 
-A guarantee at one adjacency bounds another only where every change of the second kind is made of
-changes of the first. Where it is not, nothing is claimed: the bound is unlimited.
+A guarantee at one adjacency bounds another only where every change of the second kind is a sequence
+of changes of the first. Otherwise the bound is unlimited.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ CHANGES: dict[tuple[Adjacency, Adjacency], int] = {
     (Adjacency.LABEL, Adjacency.LABEL): 1,
     (Adjacency.SCORE, Adjacency.SCORE): 1,
 }
-"""How many changes of the first kind make one of the second; what is missing cannot be made."""
+"""Number of changes of the first kind that make one of the second; missing pairs have none."""
 
 MAX_LOSS = 10_000.0
-"""Largest sum of epsilons at which privacy-loss distributions are composed: more says nothing."""
+"""Largest sum of epsilons at which privacy-loss distributions are composed: a larger one gives no
+useful guarantee."""
 
 MAX_KINDS = 200
-"""Largest number of different costs that are composed so: each takes a convolution."""
+"""Largest number of different costs that are composed so: each needs a convolution."""
 
 MAX_EXPONENT = 700.0
 
@@ -41,12 +42,12 @@ MAX_EXPONENT = 700.0
 def restated(cost: Cost, adjacency: Adjacency) -> Cost:
     """The same release's guarantee at another adjacency, unlimited where nothing follows.
 
-    A replaced record is one that left and one that came, and so is a changed label or score: a
+    A replaced record is one removed and one added record, and so is a changed label or score: a
     guarantee (epsilon, delta) about one added or removed record gives (2 epsilon,
     (1 + e^epsilon) delta) about these (Dwork and Roth 2014, Def. 2.4 used twice), and rho gives
-    4 rho (Bun and Steinke 2016, Prop. 1.9). Whoever may replace a record may change its label or
-    its score alone. Nothing else follows: a protocol at label adjacency may show all scores, one at
-    score adjacency all labels, one at replace adjacency how many records there are.
+    4 rho (Bun and Steinke 2016, Prop. 1.9). A change of a label or of a score alone is a
+    replacement. Nothing else follows: a protocol at label adjacency may reveal all scores, one at
+    score adjacency all labels, one at replace adjacency the number of records.
 
     Raises
     ------
@@ -102,8 +103,8 @@ class Bound:
     adjacency : what the bound hides.
     releases : how many releases it covers.
     summed : epsilons and deltas added up. True whatever the releases' costs depended on.
-    tightest : the smallest epsilon found, with its delta; ``summed`` where that is the smallest.
-    way : how ``tightest`` was found: "basic", "zcdp" or "pld".
+    tightest : the smallest computed epsilon, with its delta; ``summed`` where that is the smallest.
+    way : how ``tightest`` was computed: "basic", "zcdp" or "pld".
 
     Notes
     -----

@@ -28,7 +28,7 @@ class Adjacency(Enum):
 
 
 class NoisyRelease(ABC):
-    """What somebody sees of a statistic under noise, at a stated change of the statistic."""
+    """An observed statistic under noise, at a stated change of the statistic."""
 
     @abstractmethod
     def cost(self, adjacency: Adjacency) -> Cost:
@@ -158,29 +158,30 @@ NOTHING = Cost(0.0)
 """The cost of a step that depends on nothing private."""
 
 MIN_BUDGET = 0.001
-"""The smallest epsilon of an evaluation; its parts must stay within the samplers' range."""
+"""Least epsilon of an evaluation; its parts must stay within the samplers' range."""
 
 MAX_BUDGET = 700.0
-"""The largest epsilon of an evaluation: ``exp(epsilon)`` and its parts stay finite numbers."""
+"""Largest epsilon of an evaluation: ``exp(epsilon)`` and its parts stay finite numbers."""
 
 UNPROTECTED = Cost(math.inf)
-"""The cost of a step that shows private values as they are."""
+"""The cost of a step that sends private values without noise."""
 
 LOSS_ROUNDING = 2.0**-52
-"""Part of delta reserved for each composed release: floating-point convolution errs by less."""
+"""Fraction of delta reserved for each composed release: the error of a convolution is smaller."""
 
 MECHANISM_ROUNDING = 1e-10
-"""Part of delta reserved where mechanisms' loss distributions are convolved: these have less than a
-million points, each of which errs by about 2**-53."""
+"""Fraction of delta reserved where mechanisms' loss distributions are convolved: these have less
+than a million points, each with an error of about 2**-53."""
 
 MECHANISM_MARGIN = 1e-3
-"""Part of delta reserved there for what samplers' roundings add to it."""
+"""Fraction of delta reserved there for the roundings of samplers."""
 
 MAX_MECHANISM_LOSS = 100.0
-"""Mechanisms' loss distributions are not convolved above this sum of epsilons: it says nothing."""
+"""Largest sum of epsilons at which mechanisms' loss distributions are convolved: a larger one
+gives no useful guarantee."""
 
 SIGMA_SLACK = 1.0 + 2.0**-30
-"""A calibrated sigma is raised by this factor, more than the error of the root finding."""
+"""Factor on a calibrated sigma: the increase exceeds the error of the root finding."""
 
 
 def compose(
@@ -233,7 +234,7 @@ def compose(
 def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """The smallest Gaussian sigma that is (epsilon, delta)-private (Balle and Wang 2018, Thm. 8).
 
-    It is raised by one part in 10**9, so that it is never short of the exact solution.
+    It is raised by one part in 10**9, so that it is never below the exact solution.
 
     Raises
     ------
@@ -367,7 +368,7 @@ def _mechanism_epsilon(costs: list[Cost], delta: float) -> float:
 
     The noise that is drawn differs from the noise that is composed by a total variation of at most
     D, all releases together. Its delta at epsilon is then larger by at most
-    ``(1 + exp(epsilon)) D``, which must stay within what is kept back.
+    ``(1 + exp(epsilon)) D``, which must stay within the reserved part of delta.
     """
     known = any(cost.mechanism is not None for cost in costs)
     kept_back = MECHANISM_MARGIN * delta

@@ -49,7 +49,7 @@ class AuditCase:
     name : the protocol.
     settings : its settings without epsilon.
     records : how many records there are, of one client unless ``apart``.
-    apart : whether every record has a client of its own.
+    apart : whether every record is one client.
     one_by_one : how many replies are drawn one at a time, where records choose in private what
         they answer, or replies are ciphertexts; 0 to draw many at once.
     tight : whether the declared epsilon should be within an attack's reach.
@@ -99,7 +99,7 @@ class AttackSizes:
     Parameters
     ----------
     records : of attacks on one large data set.
-    trials : small data sets, each with records and noise of its own.
+    trials : small data sets, each with its own records and noise.
     """
 
     records: int = 20_000
@@ -115,7 +115,7 @@ class GuessCounts:
     attack : what the attacker guesses, from what.
     release : what was released.
     protected : whether something protects it.
-    right, tries : right guesses, of so many.
+    right, tries : the number of right guesses, and of all guesses.
     blind : the fraction of right guesses of an attacker who sees no release.
     """
 

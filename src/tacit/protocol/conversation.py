@@ -115,11 +115,12 @@ Participation = Callable[[Clients, "Query"], NDArray[np.bool_]]
 Layout = Mapping[str, tuple[int, ...]]
 """The names of integer fields, with their shapes."""
 NoiseSharing = Callable[["Query"], int | None]
-"""How many clients a query says to share the noise of a sum; None where nobody draws a share."""
+"""The number of clients that divide the noise of a sum, by the query; None where none divides
+it."""
 
 
 def unshared(query: Query) -> None:
-    """Nobody draws a share of noise: the sum is exact, or every client's own noise is whole."""
+    """No client draws a noise share: the sum is exact, or each client adds whole noise."""
 
 
 @dataclass(frozen=True)
@@ -131,14 +132,14 @@ class Step:
     ``participates`` says which records the reply depends on, shape (M,): the others spend nothing.
     ``sums`` names the fields of a step that is asked for sums, with their shapes, from the query
     alone: real secure aggregation agrees on them before anybody answers. ``shares`` says by how
-    many clients the step divides its noise: what is drawn for a hundred protects nobody in a sum
-    over ten. A party compares it with the agreement, and answers no sum whose step does not declare
-    it. ``refuses_once`` is for a step that tests what the server sends: between real parties
-    whatever it raises ends the run, and the server is told that it was refused, not why. ``once``
-    is for a step that begins something of which a run has one, such as the records' turns or the
-    session of a key: a real party answers it once a run. ``computes`` makes the program by which
-    real clients compute a step that is asked for with ``View.MPC``; without it they refuse the
-    step.
+    many clients the step divides its noise: noise that is divided by a hundred does not protect a
+    sum over ten. A party compares it with the agreement, and answers no sum whose step does not
+    declare it. ``refuses_once`` is for a step that tests what the server sends: between real
+    parties whatever it raises ends the run, and the server learns that it was refused, not why.
+    ``once`` is for a step that begins something of which a run has one, such as the records' turns
+    or the session of a key: a real party answers it once a run. ``computes`` makes the program by
+    which real clients compute a step that is asked for with ``View.MPC``; without it they refuse
+    the step.
     """
 
     name: str
@@ -244,7 +245,7 @@ class Protocol(Declarations, ABC):
     """Settings with which ``tacit init`` may begin a plan; None where it should not."""
 
     def __post_init__(self) -> None:
-        """Refuse unknown choices; a protocol with checks of its own calls this one first."""
+        """Refuse unknown choices; a protocol with further checks calls this one first."""
         check_choices(self)
 
     @property
@@ -288,7 +289,7 @@ class Protocol(Declarations, ABC):
     def fitted(self, clients: Clients) -> Clients:
         """The clients with values beyond the public range moved to its nearest end.
 
-        Where a party answers to others, a refusal would tell them that one of its records is out of
+        Where a party answers to others, a refusal would show them that one of its records is out of
         range. The map takes one record at a time, so that neighbouring records stay neighbours and
         every step keeps its guarantee.
         """
@@ -311,7 +312,7 @@ class Protocol(Declarations, ABC):
     planning_module: ClassVar[str] = ""
     """The module whose constant ``PLANNING`` is a ``Planning``; empty for the defaults below."""
     title_settings: ClassVar[tuple[str, ...]] = ("mechanism", "labels", "adjacency")
-    """The settings that tell a configuration from others of its protocol, in its title."""
+    """The settings that distinguish a configuration from others of its protocol, in its title."""
 
     @property
     def title(self) -> str:

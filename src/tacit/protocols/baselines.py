@@ -39,9 +39,9 @@ def share_plain_records(
 
     Labels are sent as bits, eight in a byte; the labels of each client start with a new byte.
     """
-    places, offsets = _bit_places(clients.sizes)
+    positions, offsets = _bit_positions(clients.sizes)
     bits = np.zeros(8 * int(offsets[-1]), dtype=np.uint8)
-    bits[places] = clients.labels
+    bits[positions] = clients.labels
     return {
         "scores": clients.ragged(clients.scores),
         "labels": Ragged(np.packbits(bits), offsets),
@@ -76,10 +76,10 @@ def share_noisy_scores(
     ------
     DataError : for a score outside [0, 1].
     """
-    wrong = np.flatnonzero((clients.scores < 0) | (clients.scores > 1))
-    if wrong.size:
+    outside = np.flatnonzero((clients.scores < 0) | (clients.scores > 1))
+    if outside.size:
         raise DataError(
-            f"scores must be in [0, 1] for noise of sensitivity 1, got {clients.scores[wrong[0]]}"
+            f"scores must be in [0, 1] for noise of sensitivity 1, got {clients.scores[outside[0]]}"
         )
     mechanism: Laplace = query.protocol.score_noise
     grid = power_of_two_grid(mechanism.scale)
@@ -234,12 +234,12 @@ def _check_classes(positives: int, negatives: int) -> None:
         )
 
 
-def _bit_places(sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _bit_positions(sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The position of each record's bit, (M,), and of each client's first byte, (K+1,)."""
     starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
     offsets = np.concatenate(([0], np.cumsum(-(-sizes // 8)))).astype(np.int64)
-    places = np.repeat(8 * offsets[:-1] - starts, sizes) + np.arange(sizes.sum())
-    return places.astype(np.int64), offsets
+    positions = np.repeat(8 * offsets[:-1] - starts, sizes) + np.arange(sizes.sum())
+    return positions.astype(np.int64), offsets
 
 
 def _unpacked(packed: Ragged[np.uint8], sizes: NDArray[np.int64]) -> NDArray[np.int8]:
@@ -249,7 +249,7 @@ def _unpacked(packed: Ragged[np.uint8], sizes: NDArray[np.int64]) -> NDArray[np.
     ------
     ValueError : for another number of bytes.
     """
-    places, offsets = _bit_places(sizes)
+    positions, offsets = _bit_positions(sizes)
     if not np.array_equal(packed.offsets, offsets):
         raise ValueError("clients must send one label for each score")
-    return np.unpackbits(packed.values)[places].astype(np.int8)
+    return np.unpackbits(packed.values)[positions].astype(np.int8)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,6 +14,7 @@ from tacit.results.estimate import (
     finite,
 )
 from tacit.results.evaluation import Evaluation
+from tacit.results.html_table import html_table
 from tacit.results.integrity import with_fingerprint
 
 SCHEMA = "tacit-comparison/1"
@@ -119,10 +119,4 @@ class Comparison:
         return f"{here}, {where}"
 
     def _repr_html_(self) -> str:
-        lines = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-            f"<td>{html.escape(value)}</td></tr>"
-            for name, value in self.to_rows()
-        )
-        notes = "".join(f"<li>{html.escape(warning)}</li>" for warning in self.run.warnings)
-        return f"<table>{lines}</table>" + (f"<ul>{notes}</ul>" if notes else "")
+        return html_table(self.to_rows(), self.run.warnings)

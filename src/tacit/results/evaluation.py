@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 import platform
 from collections.abc import Mapping
@@ -30,6 +29,7 @@ from tacit.results.estimate import (
     finite,
 )
 from tacit.results.histogram import Histogram
+from tacit.results.html_table import html_table
 from tacit.results.integrity import SCHEMA, federation_entry, with_fingerprint
 from tacit.results.reading import Result
 from tacit.results.threshold_rates import rates_entry, rates_of_curve
@@ -345,13 +345,7 @@ class Evaluation:
         return draw_evaluation(self, axes)
 
     def _repr_html_(self) -> str:
-        lines = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-            f"<td>{html.escape(value)}</td></tr>"
-            for name, value in self.to_rows()
-        )
-        notes = "".join(f"<li>{html.escape(warning)}</li>" for warning in self.warnings)
-        return f"<table>{lines}</table>" + (f"<ul>{notes}</ul>" if notes else "")
+        return html_table(self.to_rows(), self.warnings)
 
 
 def _roc_entry(curve: Curve) -> dict[str, list[float | None]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,6 +15,7 @@ from tacit.results.estimate import (
     finite,
 )
 from tacit.results.evaluation import Evaluation
+from tacit.results.html_table import html_table
 from tacit.results.integrity import with_fingerprint
 
 SCHEMA = "tacit-groups/1"
@@ -232,13 +232,7 @@ class GroupedEvaluation:
         return f"; without {', '.join(names)}" if names else ""
 
     def _repr_html_(self) -> str:
-        lines = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-            f"<td>{html.escape(value)}</td></tr>"
-            for name, value in self.to_rows()
-        )
-        notes = "".join(f"<li>{html.escape(warning)}</li>" for warning in self.warnings)
-        return f"<table>{lines}</table>" + (f"<ul>{notes}</ul>" if notes else "")
+        return html_table(self.to_rows(), self.warnings)
 
 
 def simultaneous_level(level: float, count: int) -> float:

@@ -157,7 +157,7 @@ def exact_auc(clients: Clients) -> float:
 
 
 def _source(clients: Clients, seed: int | None, engine: str) -> NoiseSource:
-    """The noise of a run; clients in processes of their own draw theirs from the system."""
+    """The noise of a run; clients in separate processes draw noise from the system."""
     return SystemNoise() if engine == "spu" and seed is None else noise_source(clients, seed)
 
 

@@ -9,7 +9,7 @@ The ClientApp reads one value of its node's configuration: ``party``, the path o
 Two kinds of messages travel. ``query.hello`` asks a node which party it is, of which agreement.
 ``query.message`` brings it one signed message and takes back one. Flower authenticates nodes and
 encrypts the way to its server, which can read messages and lose them; messages are signed end to
-end besides, so that nobody on the way can change or make one. What comes from the network is
+end besides, so that a relay can neither change nor make one. What comes from the network is
 never unpickled or evaluated.
 """
 
@@ -57,7 +57,7 @@ MAX_POLL_SECONDS = 0.5
 POLL_FRACTION = 1 / 20
 """The time between two looks, as a fraction of the time since something last came."""
 WAIT_RATIO = 1.0
-"""Waiting for replies takes at least so many times as long as looking for them."""
+"""Least ratio of the time that waits for replies to the time that looks for them."""
 
 NONCE_BYTES = 16
 Printer = Callable[[str], None]

@@ -1,8 +1,8 @@
 """Units between a plan and its parties: words are compared before a record is read.
 
 A plan names the unit in which its protocol takes scores, and each party's own file the unit that
-its scores are in. Both words are configuration, so a refusal that follows from them tells nobody
-anything about a record.
+its scores are in. Both words are configuration, so a refusal that follows from them reveals nothing
+about a record.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from tacit.protocol.conversation import Protocol
 from tacit.protocol.score_range import UNIT_INTERVAL
 
 FOREIGN_UNIT = "the unit in its own file cannot be converted to the plan's"
-"""What a party tells everybody who asks it for scores of another unit."""
+"""Reason that a party gives where the plan needs another unit."""
 
 
 def default_unit(protocol: Protocol) -> str:
-    """The unit of a plan that names none: probabilities, or what a public range of its own says."""
+    """The unit of a plan that names none: probabilities, or the unit of its public range."""
     return PROBABILITY if protocol.score_range in (None, UNIT_INTERVAL) else REAL
 
 

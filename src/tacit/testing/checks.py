@@ -170,24 +170,60 @@ def one_client(seed: int) -> Clients:
     return Clients.from_arrays(rng.integers(0, 9, 11) / 8, labels)
 
 
+def two_records(seed: int) -> Clients:
+    """One client of two records, of which either decides what is the largest or the only one."""
+    high = 0.75 + np.random.default_rng(seed).integers(1, 2, endpoint=True) / 8
+    return Clients.from_arrays(np.array([high, 0.75]), np.array([0, 1]))
+
+
 def check_neighbours(protocol: Protocol, seed: int) -> None:
     """No neighbour costs more than the step declares, and the worst one nearly that.
 
     Exact, not sampled: the noise that each step asks for against what any neighbour moves.
     Label-private steps are given the same ranks for both data sets, as scores are public there. It
-    catches a wrong sensitivity, a private value without noise, and a cost far too high.
+    catches a wrong sensitivity, a private value without noise, be it the largest of a client or in
+    a step that costs nothing, a cost that depends on the records, and a cost far too high.
     """
-    traits, clients = protocol.law_traits, protocol.fitted(one_client(seed))
-    notes = ClientState() if traits.keeps_state else None
-    for query, _ in conversation_of(clients, protocol, NoNoise(), notes):
-        cost = query.step.cost(clients, query, ClientState())
-        if cost == NOTHING or math.isinf(cost.epsilon):
-            continue
-        costs = list(losses(clients, query, cost, notes))
-        worst = max(loss.delta(cost.epsilon) for loss in costs)
-        assert worst <= max(cost.delta, 0.0) * (1 + 1e-9), "a neighbour costs more than declared"
-        nearly = max(loss.delta(MIN_TIGHTNESS * cost.epsilon) for loss in costs)
+    _check_losses(protocol, protocol.fitted(two_records(seed)))
+    traits, worst = protocol.law_traits, _check_losses(protocol, protocol.fitted(one_client(seed)))
+    for cost, losses_of_step in worst:
+        nearly = max(loss.delta(MIN_TIGHTNESS * cost.epsilon) for loss in losses_of_step)
         assert traits.loose or nearly > cost.delta, "the declared cost is far from tight"
+
+
+def _check_losses(protocol: Protocol, clients: Clients) -> list[tuple[Cost, list[Loss]]]:
+    """The cost of each step that has one, with what every neighbour costs, which is no more."""
+    notes = ClientState() if protocol.law_traits.keeps_state else None
+    measured = []
+    for query, reply in conversation_of(clients, protocol, NoNoise(), notes):
+        cost = query.step.cost(clients, query, ClientState())
+        if math.isinf(cost.epsilon):
+            continue
+        if cost == NOTHING:
+            _check_free(protocol, clients, query, reply)
+            continue
+        assert cost.adjacency is not None
+        for other in neighbours(clients, cost.adjacency):
+            again = query.step.cost(other, query, ClientState())
+            assert again == cost, "the declared cost depends on the records"
+        step_losses = list(losses(clients, query, cost, notes))
+        worst = max(loss.delta(cost.epsilon) for loss in step_losses)
+        assert worst <= max(cost.delta, 0.0) * (1 + 1e-9), "a neighbour costs more than declared"
+        measured.append((cost, step_losses))
+    return measured
+
+
+def _check_free(protocol: Protocol, clients: Clients, query: Query, reply: Reply) -> None:
+    """A step that costs nothing replies the same for all neighbours that the guarantee hides."""
+    adjacency = protocol.guarantee.adjacency
+    if adjacency is None or math.isinf(protocol.guarantee.epsilon):
+        return
+    for other in neighbours(clients, adjacency):
+        moved = query.step.answer(other, query, NoNoise(), ClientState())
+        assert moved.keys() == reply.keys()
+        loss_between(reply, moved, Recorder())
+        again = query.step.cost(other, query, ClientState())
+        assert again == NOTHING, "the declared cost depends on the records"
 
 
 def losses(

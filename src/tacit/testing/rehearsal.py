@@ -1,6 +1,6 @@
 """Runs a protocol through real messages on one machine, with a script of faults.
 
-Every party is an object of its own, with its own records, noise and keys; coordinator and parties
+Every party is a separate object, with its own records, noise and keys; coordinator and parties
 exchange signed bytes and nothing else, and sums are secure sums. What a deployment sends, this
 sends; only the wires are missing, and the script says what happens on them.
 """
@@ -81,7 +81,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A message that somebody did not accept.
+    """A message that was not accepted.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class Keys:
 
     @classmethod
     def generate(cls, parties: int) -> Keys:
-        """New keys for so many parties."""
+        """New keys for this number of parties."""
         return cls(tuple(Identity.generate() for _ in range(parties)), Identity.generate())
 
     def agreement(
@@ -182,7 +182,7 @@ def rehearse(
     guards : each party's ledger.
     forge : a dishonest coordinator.
     older : an earlier rehearsal, whose messages ``"replay"`` delivers; it needs the same ``keys``.
-    keys : everybody's signing keys; new ones by default.
+    keys : all signing keys; new ones by default.
     min_clients : parties without whom there is no result; 0 takes all of them.
     colluders : parties that may collude with the coordinator; None takes a fifth of them.
     retries : how often a message that went unanswered is sent again.

@@ -50,11 +50,11 @@ class Room(Transport):
             self._changed.notify_all()
 
     def take(self, key: tuple[Any, ...]) -> Any:
-        """A value that somebody left.
+        """A value that a party left.
 
         Raises
         ------
-        MPCError : when nobody leaves it in time.
+        MPCError : when no party leaves it in time.
         """
         with self._changed:
             if not self._changed.wait_for(lambda: key in self._left, self._wait):

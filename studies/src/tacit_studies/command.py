@@ -67,7 +67,10 @@ def _measure(table: Table, source: Scores, repeats: int | None, seed: int) -> li
         steps = 1000
         with click.progressbar(length=steps, label=table.name, file=sys.stderr) as bar:
             return table.measure(
-                source, repeats, seed, lambda share: bar.update(round(share * steps) - bar.pos)
+                source,
+                repeats,
+                seed,
+                lambda fraction: bar.update(round(fraction * steps) - bar.pos),
             )
 
 

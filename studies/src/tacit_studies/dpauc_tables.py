@@ -11,7 +11,7 @@ from functools import partial
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.shared.rank_noise import RESPONSE
 from tacit_studies import reference_dpauc as paper
-from tacit_studies.measuring import IID, NON_IID, Bench, Job, Split, centre, spread
+from tacit_studies.measuring import IID, NON_IID, Bench, Job, Split, centre, standard_deviation
 from tacit_studies.rows import Row
 
 SETTINGS = {"IID": IID, "Non-IID": NON_IID}
@@ -86,7 +86,7 @@ def _estimate(
     column = f"eps={protocol.epsilon:g}"
     return [
         Row(table, f"{row} mean", column, printed[0], centre(estimates)),
-        Row(table, f"{row} std", column, printed[1], spread(estimates)),
+        Row(table, f"{row} std", column, printed[1], standard_deviation(estimates)),
     ]
 
 

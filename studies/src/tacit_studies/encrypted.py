@@ -28,7 +28,7 @@ from tacit.protocols.encrypted.protocol import ADVERSARIES, EncryptedAUC
 from tacit.running.evaluating import exact_auc, repeat
 from tacit.running.simulation import simulate
 from tacit_studies import reference_encrypted as paper
-from tacit_studies.measuring import Bench, Job, centre, quotient, spread
+from tacit_studies.measuring import Bench, Job, centre, quotient, standard_deviation
 from tacit_studies.rows import Measured, Row, Target
 from tacit_studies.sources import EvaluationSet
 
@@ -82,7 +82,7 @@ def _line(table: str, block: paper.Block, points: int, bench: Bench) -> list[Mea
         estimates = repeat(clients, noisy, bench.repeats, bench.seed(row, epsilon))
         column = f"DPAUC eps={epsilon:g}"
         rows.append(Row(table, f"{row} mean", column, pair[0], centre(estimates)))
-        rows.append(Row(table, f"{row} std", column, pair[1], spread(estimates)))
+        rows.append(Row(table, f"{row} std", column, pair[1], standard_deviation(estimates)))
     return rows
 
 

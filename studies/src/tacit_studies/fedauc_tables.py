@@ -21,7 +21,16 @@ from tacit.protocols.baselines import NoisyScores
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.shared.rank_noise import RESPONSE
 from tacit_studies import reference_fedauc as paper
-from tacit_studies.measuring import IID, NON_IID, Bench, Job, Setting, Split, centre, spread
+from tacit_studies.measuring import (
+    IID,
+    NON_IID,
+    Bench,
+    Job,
+    Setting,
+    Split,
+    centre,
+    standard_deviation,
+)
 from tacit_studies.rows import Row
 
 FEW_REPEATS = 10
@@ -70,7 +79,7 @@ def _response_deviation(
 ) -> list[Row]:
     """Randomised response, which does not depend on the clients."""
     estimates = bench.estimates(FedAUC(epsilon, RESPONSE), Split())
-    return [Row(table, f"eps={epsilon:g} RR", "any K", printed, spread(estimates))]
+    return [Row(table, f"eps={epsilon:g} RR", "any K", printed, standard_deviation(estimates))]
 
 
 def _deviation(
@@ -78,7 +87,11 @@ def _deviation(
 ) -> list[Row]:
     method = METHODS[name]
     estimates = bench.estimates(method.protocol(epsilon), Split(clients, method.by))
-    return [Row(table, f"eps={epsilon:g} {name}", f"K={clients}", printed, spread(estimates))]
+    return [
+        Row(
+            table, f"eps={epsilon:g} {name}", f"K={clients}", printed, standard_deviation(estimates)
+        )
+    ]
 
 
 def deviations_with_class_sizes(table: str) -> list[Job]:
@@ -105,7 +118,9 @@ def _rank_sum_deviation(
     seed = bench.seed(table, epsilon, name, split)
     noise = np.concatenate(list(_noise_totals(sensitivity / epsilon, bench.repeats, seed)))
     error = noise / (dealt.positives * (dealt.records - dealt.positives))
-    return [Row(table, f"eps={epsilon:g} {name}", f"K={clients}", printed, spread(error))]
+    return [
+        Row(table, f"eps={epsilon:g} {name}", f"K={clients}", printed, standard_deviation(error))
+    ]
 
 
 def rank_sensitivity(clients: Clients, sensitivity: str) -> NDArray[np.float64]:
@@ -128,8 +143,8 @@ def _groups(times: int, numbers: int, seed: int) -> Iterator[tuple[int, int]]:
     """Sizes of groups of repetitions that hold ``numbers`` each, and a seed for every group."""
     most = max(GROUP_NUMBERS // numbers, 1)
     seeds = np.random.SeedSequence(seed).generate_state(-(-times // most), np.uint64)
-    for place, group_seed in enumerate(seeds):
-        yield min(most, times - place * most), int(group_seed)
+    for index, group_seed in enumerate(seeds):
+        yield min(most, times - index * most), int(group_seed)
 
 
 def without_debiasing(table: str) -> list[Job]:
@@ -189,7 +204,7 @@ def _response_estimate(
     column = f"epoch {split.epoch + 1}"
     return [
         Row(table, f"eps={epsilon:g} mean", column, printed[0], centre(estimates)),
-        Row(table, f"eps={epsilon:g} std", column, printed[1], spread(estimates)),
+        Row(table, f"eps={epsilon:g} std", column, printed[1], standard_deviation(estimates)),
     ]
 
 

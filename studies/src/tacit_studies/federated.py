@@ -1,6 +1,6 @@
 """Paper 5's measurements: errors of rates, AUC and calibration; the jobs of its Table 1.
 
-Every record is a client of its own, as in the paper. A figure that needs the histogram itself is
+Every record is one client, as in the paper. A figure that needs the histogram itself is
 measured run by run, for a histogram exists only where there is no replicate axis.
 """
 
@@ -137,8 +137,8 @@ def runs(
     """
     known = all_records(bench)
     constant = protocol.epsilon is None and size is None
-    for place in range(1 if constant else bench.repeats):
-        seed = bench.seed("paper 5", protocol, size, place)
+    for index in range(1 if constant else bench.repeats):
+        seed = bench.seed("paper 5", protocol, size, index)
         sampled = known if size is None else known.sample(size, seed)
         yield sampled, histogram_of(sampled, protocol, seed)
 
@@ -189,9 +189,9 @@ def exact_rates(records: Records, thresholds: Floats) -> Floats:
     array([0.5 , 1.  , 0.67])
     """
     size = thresholds.size + 1
-    place = np.searchsorted(thresholds, records.scores, side="right")
+    index = np.searchsorted(thresholds, records.scores, side="right")
     counts = np.stack(
-        [np.bincount(place[records.labels == label], minlength=size) for label in (1, 0)]
+        [np.bincount(index[records.labels == label], minlength=size) for label in (1, 0)]
     )
     above = np.triu(np.ones((size - 1, size)), 1)
     return np.stack(
@@ -229,8 +229,8 @@ def calibration_errors(
 
     def measured() -> dict[str, Floats]:
         errors: dict[str, list[float]] = {method: [] for method in methods}
-        for place in range(bench.repeats):
-            seed = bench.seed("calibration", protocol, size, distortion, place)
+        for index in range(bench.repeats):
+            seed = bench.seed("calibration", protocol, size, distortion, index)
             distorted = all_records(bench).distorted(size, distortion, seed)
             histogram = histogram_of(distorted, protocol, seed)
             for method in methods:
@@ -250,7 +250,7 @@ def recalibrated_error(records: Records, histogram: Histogram | None, method: st
 def calibration_error(records: Records, predicted: Floats, bins: int = ECE_BINS) -> float:
     """The expected calibration error over bins of equal width (paper 5, section 2.1, footnote 1).
 
-    What a bin should predict is its records' mean chance where that is known, else the share of
+    What a bin should predict is its records' mean chance where that is known, else the fraction of
     positives.
 
     Examples
@@ -260,12 +260,12 @@ def calibration_error(records: Records, predicted: Floats, bins: int = ECE_BINS)
     0.2
     """
     truth = records.labels if records.chances is None else records.chances
-    place = np.minimum((predicted * bins).astype(np.int64), bins - 1)
-    missed = np.bincount(place, weights=truth - predicted, minlength=bins)
+    index = np.minimum((predicted * bins).astype(np.int64), bins - 1)
+    missed = np.bincount(index, weights=truth - predicted, minlength=bins)
     return float(np.abs(missed).sum()) / records.size
 
 
-def slope(places: Sequence[float], errors: Sequence[float]) -> float:
+def slope(sizes: Sequence[float], errors: Sequence[float]) -> float:
     """The exponent of the power law that fits best: least squares on logarithms.
 
     Points whose error is not positive and finite are left out; NaN with fewer than two.
@@ -275,11 +275,11 @@ def slope(places: Sequence[float], errors: Sequence[float]) -> float:
     >>> round(slope([1, 10, 100], [3.0, 0.03, 0.0003]), 9)
     -2.0
     """
-    where, height = np.asarray(places, np.float64), np.asarray(errors, np.float64)
+    log_sizes, height = np.asarray(sizes, np.float64), np.asarray(errors, np.float64)
     usable = np.isfinite(height) & (height > 0)
     if np.count_nonzero(usable) < 2:
         return math.nan
-    return float(np.polyfit(np.log(where[usable]), np.log(height[usable]), 1)[0])
+    return float(np.polyfit(np.log(log_sizes[usable]), np.log(height[usable]), 1)[0])
 
 
 def mean_of(errors: NDArray[np.float64]) -> float:

@@ -80,12 +80,14 @@ def _rate_points(
     """The mean error of every rate, and the error bars of the paper: how thresholds differ."""
     errors = rate_errors(bench, protocol, size)
     rows = []
-    for place, name in enumerate(MEASURED_RATES):
-        errors_of_rate = errors[:, place]
+    for index, name in enumerate(MEASURED_RATES):
+        errors_of_rate = errors[:, index]
         by_threshold = np.array([mean_of(column) for column in errors_of_rate.T])
-        spread = float(np.nanstd(by_threshold)) if np.isfinite(by_threshold).any() else math.nan
+        standard_deviation = (
+            float(np.nanstd(by_threshold)) if np.isfinite(by_threshold).any() else math.nan
+        )
         rows.append(Row(table, row, name, None, mean_of(errors_of_rate)))
-        rows.append(Row(table, row, f"{name}, spread over thresholds", None, spread))
+        rows.append(Row(table, row, f"{name}, spread over thresholds", None, standard_deviation))
     return rows
 
 
@@ -172,8 +174,8 @@ def _auc_points(table: str, trust: str, bench: Bench) -> list[Row]:
         for name, measure in _AUC_CURVES.items()
     }
     points = [
-        Row(table, f"{trust} B={number}", name, None, errors[place])
-        for place, number in enumerate(BUCKETS)
+        Row(table, f"{trust} B={number}", name, None, errors[index])
+        for index, number in enumerate(BUCKETS)
         for name, errors in curves.items()
     ]
     return [*points, *_auc_claims(table, trust, curves)]
@@ -249,17 +251,17 @@ def figure_5(table: str) -> list[Job]:
     and does not vanish for perfect scores.
     """
     points = [
-        Job(partial(_calibration_points, table, trust, place))
+        Job(partial(_calibration_points, table, trust, index))
         for trust in TRUSTS
-        for place in range(len(BINS))
+        for index in range(len(BINS))
     ]
     return [*points, *(Job(partial(_calibration_claims, table, trust)) for trust in TRUSTS)]
 
 
-def _calibration_points(table: str, trust: str, place: int, bench: Bench) -> list[Row]:
-    bins, errors_by_method = BINS[place], _calibration_errors(bench, trust)
+def _calibration_points(table: str, trust: str, index: int, bench: Bench) -> list[Row]:
+    bins, errors_by_method = BINS[index], _calibration_errors(bench, trust)
     return [
-        Row(table, f"{trust} bins={bins}", name, None, errors[place])
+        Row(table, f"{trust} bins={bins}", name, None, errors[index])
         for name, errors in errors_by_method.items()
     ]
 
@@ -284,7 +286,7 @@ def _calibration_errors(bench: Bench, trust: str) -> dict[str, list[float]]:
     """The mean calibration error at every number of bins, by method."""
 
     def measured() -> dict[str, list[float]]:
-        trials = [_calibrated_once(bench, trust, place) for place in range(bench.repeats)]
+        trials = [_calibrated_once(bench, trust, index) for index in range(bench.repeats)]
         return {
             name: [
                 mean_of(np.array([trial[name][at] for trial in trials])) for at in range(len(BINS))
@@ -295,9 +297,9 @@ def _calibration_errors(bench: Bench, trust: str) -> dict[str, list[float]]:
     return bench.once(("calibration by bins", trust), measured)
 
 
-def _calibrated_once(bench: Bench, trust: str, place: int) -> dict[str, list[float]]:
+def _calibrated_once(bench: Bench, trust: str, index: int) -> dict[str, list[float]]:
     """Both halves of the records in a random order: one to calibrate on, one to measure."""
-    known, seed = all_records(bench), bench.seed("halves", trust, place)
+    known, seed = all_records(bench), bench.seed("halves", trust, index)
     order = np.random.default_rng(seed).permutation(known.size)
     fitted, fresh = (
         Records(known.scores[half] ** POWER, known.labels[half])

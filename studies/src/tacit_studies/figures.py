@@ -1,8 +1,8 @@
 """The points of the papers' figures, and a row for every claim that the text makes about one.
 
 The paper's text does not give the figures' values, so their rows have no paper's number. Curves
-over a budget share are measured with the same random numbers at every share, so that luck does not
-decide where the deviation is smallest.
+over a budget fraction are measured with the same random numbers at every fraction, so that luck
+does not decide where the deviation is smallest.
 """
 
 from __future__ import annotations
@@ -18,10 +18,19 @@ from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.shared.rank_noise import RESPONSE, RankNoise
 from tacit_studies import reference_fedauc as paper
 from tacit_studies.fedauc_tables import ADAPTIVE
-from tacit_studies.measuring import IID, NON_IID, Bench, Job, Setting, Split, quotient, spread
+from tacit_studies.measuring import (
+    IID,
+    NON_IID,
+    Bench,
+    Job,
+    Setting,
+    Split,
+    quotient,
+    standard_deviation,
+)
 from tacit_studies.rows import Row
 
-SHARES = tuple(round(0.05 * step, 2) for step in range(1, 20))
+BUDGET_FRACTIONS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 """The budget shares alpha and beta at which curves are measured."""
 
 CURVE_EPSILONS = (1.0, 2.0, 4.0, 8.0)
@@ -47,7 +56,7 @@ def data_size(table: str) -> list[Job]:
 
 def _data_size(table: str, epsilon: float, bench: Bench) -> list[Row]:
     small, large = (
-        spread(bench.estimates(FedAUC(epsilon, RESPONSE), Split(large=large)))
+        standard_deviation(bench.estimates(FedAUC(epsilon, RESPONSE), Split(large=large)))
         for large in (False, True)
     )
     row = f"eps={epsilon:g}"
@@ -80,12 +89,12 @@ def _alpha_curve(table: str, epsilon: float, by: Setting, bench: Bench) -> list[
     deviations = _curve(bench, Split(CURVE_CLIENTS, by), partial(_local, epsilon), row)
     points = _points(table, row, "alpha", deviations)
     low, high = paper.BEST_ALPHA
-    best = SHARES[int(np.argmin(deviations))]
+    best = BUDGET_FRACTIONS[int(np.argmin(deviations))]
     return [*points, Row(table, row, f"claim: best alpha in [{low}, {high}]", None, best)]
 
 
 def allocations(table: str, by: Setting) -> list[Job]:
-    """Figures 1c and 6: naive and orthogonal over their share, and adaptive, at epsilon 1."""
+    """Figures 1c and 6: naive and orthogonal over their fraction, and adaptive, at epsilon 1."""
     return [Job(partial(_allocations, table, by), records=THOUSAND_RECORDS_EACH)]
 
 
@@ -93,7 +102,7 @@ def _allocations(table: str, by: Setting, bench: Bench) -> list[Row]:
     split = Split(THOUSAND_RECORDS_EACH, by)
     naive = _curve(bench, split, partial(_local, 1.0), table)
     orthogonal = _curve(bench, split, _orthogonal, table)
-    adaptive = spread(bench.estimates(ADAPTIVE(1.0), split, draws=table))
+    adaptive = standard_deviation(bench.estimates(ADAPTIVE(1.0), split, draws=table))
     claimed = (
         ("claim: best orthogonal/best naive < 1", quotient(min(orthogonal), min(naive))),
         ("claim: adaptive/best orthogonal < 1", quotient(adaptive, min(orthogonal))),
@@ -117,14 +126,17 @@ def _orthogonal(beta: float) -> FedAUC:
 def _curve(
     bench: Bench, split: Split, protocol: Callable[[float], FedAUC], draws: str
 ) -> list[float]:
-    """The deviation at every share, from the same random numbers."""
-    return [spread(bench.estimates(protocol(share), split, draws=draws)) for share in SHARES]
-
-
-def _points(table: str, row: str, share: str, deviations: Sequence[float]) -> list[Row]:
+    """The deviation at every fraction, from the same random numbers."""
     return [
-        Row(table, row, f"{share}={at:g}", None, value)
-        for at, value in zip(SHARES, deviations, strict=True)
+        standard_deviation(bench.estimates(protocol(fraction), split, draws=draws))
+        for fraction in BUDGET_FRACTIONS
+    ]
+
+
+def _points(table: str, row: str, fraction: str, deviations: Sequence[float]) -> list[Row]:
+    return [
+        Row(table, row, f"{fraction}={at:g}", None, value)
+        for at, value in zip(BUDGET_FRACTIONS, deviations, strict=True)
     ]
 
 
@@ -139,10 +151,10 @@ def adaptive_shares(table: str) -> list[Job]:
 def _adaptive_shares(table: str, by: Setting, bench: Bench) -> list[Row]:
     clients = bench.clients(Split(THOUSAND_RECORDS_EACH, by))
     geometry = RankGeometry.of(clients.ragged(doubled_mid_ranks(clients.scores)))
-    share = adaptive_allocation(geometry, RankNoise("laplace", 1.0)).fraction
+    fraction = adaptive_allocation(geometry, RankNoise("laplace", 1.0)).fraction
     return [
         Row(table, NAMES[by], f"percentile {decile}", None, float(value))
-        for decile, value in zip(DECILES, np.percentile(share, DECILES), strict=True)
+        for decile, value in zip(DECILES, np.percentile(fraction, DECILES), strict=True)
     ]
 
 

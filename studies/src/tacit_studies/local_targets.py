@@ -1,7 +1,7 @@
-"""Our own targets for histograms and for the local model: errors, coverage, calibration.
+"""Targets of this package for histograms and for the local model: errors, coverage, calibration.
 
 Absolute bounds are about the 458,407 Criteo scores, on which they were set, or the synthetic ones
-that stand in for them. Every record is a client of its own unless a row says otherwise.
+that replace them. Every record is one client unless a row says otherwise.
 """
 
 from __future__ import annotations
@@ -136,10 +136,10 @@ def _distributed_rates(table: str, bench: Bench) -> list[Target]:
             table,
             f"{paper.DISTRIBUTED} eps=1",
             f"mean |{name} error|",
-            mean_of(errors[:, place]),
+            mean_of(errors[:, index]),
             at_most=DISTRIBUTED_RATES,
         )
-        for place, name in enumerate(MEASURED_RATES)
+        for index, name in enumerate(MEASURED_RATES)
     ]
 
 
@@ -179,13 +179,13 @@ def _exact_curves(records: Records) -> dict[str, Floats]:
     }
 
 
-def _area(exact: Floats, places: Floats, heights: Floats) -> float:
+def _area(exact: Floats, known_rates: Floats, heights: Floats) -> float:
     """The area between the exact curve and a private one, over the places that the latter has.
 
     Its points descend with rising thresholds; between them it is straight.
     """
     known = np.isfinite(heights)
-    across, up = np.flip(places[known]), np.flip(heights[known])
+    across, up = np.flip(known_rates[known]), np.flip(heights[known])
     inside = (across[0] <= CURVE_POINTS) & (across[-1] >= CURVE_POINTS)
     gaps = np.abs(np.interp(CURVE_POINTS[inside], across, up) - exact[inside])
     return float(gaps.sum() / (CURVE_POINTS.size - 1))
@@ -286,12 +286,12 @@ def coverage(table: str) -> list[Job]:
 def _coverage(table: str, protocol: Protocol, bench: Bench) -> list[Measured]:
     known = all_records(bench)
     results = repeat_results(known.clients, protocol, bench.repeats, bench.seed(protocol))
-    share = float(results.covers(known.auc, 0.95).mean())
+    fraction = float(results.covers(known.auc, 0.95).mean())
     row = _called(protocol)
     ratio = quotient(
         float(np.sqrt(np.mean(results.standard_error**2))), float(np.std(results.value))
     )
     return [
-        Target(table, row, "coverage of the 95 % interval", share, *COVERAGE),
+        Target(table, row, "coverage of the 95 % interval", fraction, *COVERAGE),
         Row(table, row, "predicted error / measured std", None, ratio),
     ]

@@ -20,7 +20,7 @@ from tacit_studies.rows import Measured
 from tacit_studies.sources import Floats, Labels, Scores
 from tacit_studies.spelling import spelled_for_seeds
 
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 
 Setting = Literal["uniform", "score"]
 
@@ -33,7 +33,7 @@ WORKERS = 2
 
 @dataclass(frozen=True)
 class Split:
-    """An evaluation set, dealt out to clients."""
+    """An evaluation set, divided among clients."""
 
     clients: int = 1
     by: Setting = IID
@@ -42,7 +42,7 @@ class Split:
 
 
 class Bench:
-    """What the jobs of one run share: the scores and their splits, each made once.
+    """The data of the jobs of one run: the scores and their splits, each made once.
 
     Parameters
     ----------
@@ -65,9 +65,11 @@ class Bench:
 
     def scored(self, epoch: int = 0, large: bool = False) -> tuple[Floats, Labels]:
         """The scores and labels of an evaluation set at an epoch."""
-        wanted = self.source.large if large else self.source.small
+        evaluation_set = self.source.large if large else self.source.small
         seed = self.seed("records", large)
-        return self.once(("scored", epoch, large), lambda: self.source.draw(wanted, epoch, seed))
+        return self.once(
+            ("scored", epoch, large), lambda: self.source.draw(evaluation_set, epoch, seed)
+        )
 
     def clients(self, split: Split) -> Clients:
         """The clients of a split."""
@@ -92,15 +94,15 @@ class Bench:
         seed = self.seed(draws or protocol, split)
         return repeat(self.clients(split), protocol, repeats or self.repeats, seed)
 
-    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+    def once(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """What ``make`` returns, made by the first job that asks for ``key``; others wait."""
         with self._guard:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
             if key not in self._made:
                 self._made[key] = make()
-            made: Made = self._made[key]
-            return made
+            value: Value = self._made[key]
+            return value
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ class Table:
 
     Parameters
     ----------
-    name : what it is called on the command line.
+    name : its name on the command line.
     description : one line on what it shows.
     jobs : lists what is measured.
     repeats : how often each setting is measured by default.
@@ -146,18 +148,18 @@ class Table:
         Parameters
         ----------
         source : where scores come from.
-        repeats : how often each setting is measured; None takes the table's own number.
+        repeats : how often each setting is measured; None takes the number of the table.
         seed : makes the rows repeatable.
-        progress : is told the finished fraction of the jobs, from above 0 to 1, after every job.
+        progress : receives the finished fraction of the jobs, from above 0 to 1, after every job.
 
         Raises
         ------
         ValueError : for fewer than one repetition.
         """
-        times = self.repeats if repeats is None else repeats
-        if times < 1:
-            raise ValueError(f"repeats must be at least 1, got {times}")
-        bench = Bench(source, times, seed)
+        repetitions = self.repeats if repeats is None else repeats
+        if repetitions < 1:
+            raise ValueError(f"repeats must be at least 1, got {repetitions}")
+        bench = Bench(source, repetitions, seed)
         jobs = [job for job in self.jobs() if job.records <= source.small.records]
         rows: list[Measured] = []
         with ThreadPoolExecutor(WORKERS) as pool:
@@ -168,13 +170,13 @@ class Table:
         return rows
 
 
-def spread(estimates: NDArray[np.float64]) -> float:
-    """The standard deviation over repetitions; NaN when one of them found no signal."""
+def standard_deviation(estimates: NDArray[np.float64]) -> float:
+    """The standard deviation over repetitions; NaN where one of them had no signal."""
     return float(np.std(estimates))
 
 
 def centre(estimates: NDArray[np.float64]) -> float:
-    """The mean over repetitions; NaN when one of them found no signal."""
+    """The mean over repetitions; NaN where one of them had no signal."""
     return float(np.mean(estimates))
 
 

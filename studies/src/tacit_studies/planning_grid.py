@@ -29,10 +29,10 @@ from tacit_studies.sources import Floats
 from tacit_studies.spelling import table_settings
 
 DATA_SETS = 50
-"""Number of data sets that share the repetitions of a cell."""
+"""Number of data sets among which the repetitions of a cell are divided."""
 
-WITHIN, SHARE = 0.2, 0.9
-"""A planned error may be off by this share in all but a tenth of the cells."""
+WITHIN, MIN_FRACTION_WITHIN = 0.2, 0.9
+"""Largest relative error of a planned error in all but a tenth of the cells."""
 
 PRECISION = "precision@0.3"
 
@@ -51,7 +51,7 @@ class Kind:
     trust : whose family it is.
     place : which one of the trust's in ``TITLES``.
     cells : the sizes.
-    shape : how scores are spread.
+    shape : the shape of the scores.
     metric : what is measured.
     """
 
@@ -174,8 +174,16 @@ def _cell(table: str, kind: Kind, sizes: Sizes, bench: Bench) -> list[Measured]:
 
 def _agreement(table: str, bench: Bench) -> list[Measured]:
     ratios = np.array([_cell_errors(*cell, bench).ratio for cell in cells()])
-    share = float(np.mean(np.abs(ratios - 1) <= WITHIN))
-    return [Target(table, f"all {ratios.size} cells", "share within 20 %", share, at_least=SHARE)]
+    fraction = float(np.mean(np.abs(ratios - 1) <= WITHIN))
+    return [
+        Target(
+            table,
+            f"all {ratios.size} cells",
+            "share within 20 %",
+            fraction,
+            at_least=MIN_FRACTION_WITHIN,
+        )
+    ]
 
 
 def _cell_errors(kind: Kind, sizes: Sizes, bench: Bench) -> CellErrors:

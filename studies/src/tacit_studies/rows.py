@@ -138,10 +138,13 @@ class Summary:
     def __str__(self) -> str:
         parts = []
         if self.worst is not None:
-            shares = ", ".join(f"{share:.0%} within {p} %" for p, share in self.within.items())
+            fractions = ", ".join(
+                f"{fraction:.0%} within {p} %" for p, fraction in self.within.items()
+            )
             parts.append(
                 f"{self.cells} cells, geometric mean of ours/paper {self.geometric_mean:.3f}, "
-                f"{shares}, worst {self.worst.ratio:.3f} at {self.worst.row}, {self.worst.column}"
+                f"{fractions}, "
+                f"worst {self.worst.ratio:.3f} at {self.worst.row}, {self.worst.column}"
             )
         if self.targets:
             missed = "".join(f"; missed: {t.row}, {t.column}" for t in self.unmet)
@@ -205,8 +208,8 @@ def _aligned(lines: Sequence[tuple[str, ...]]) -> str:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(
-            text.ljust(width) if place < 2 else text.rjust(width)
-            for place, (text, width) in enumerate(zip(line, widths, strict=True))
+            text.ljust(width) if index < 2 else text.rjust(width)
+            for index, (text, width) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in lines
     )

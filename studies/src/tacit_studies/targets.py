@@ -1,4 +1,4 @@
-"""Our own targets: gains of our protocols over the papers', and how true predicted errors are.
+"""Targets of this package: gains over the papers' protocols, and accuracy of predicted errors.
 
 Every ratio compares settings that were measured in the same run on the same clients.
 """
@@ -19,7 +19,16 @@ from tacit.running.simulation import simulate
 from tacit_studies.dpauc_tables import LAPLACE_THRESHOLDS, paper_laplace
 from tacit_studies.fedauc_tables import ADAPTIVE
 from tacit_studies.figures import NAMES
-from tacit_studies.measuring import IID, NON_IID, Bench, Job, Split, centre, quotient, spread
+from tacit_studies.measuring import (
+    IID,
+    NON_IID,
+    Bench,
+    Job,
+    Split,
+    centre,
+    quotient,
+    standard_deviation,
+)
 from tacit_studies.rows import Target
 
 EPSILONS = (1.0, 2.0, 4.0, 8.0)
@@ -56,7 +65,7 @@ def _influence(table: str, epsilon: float, split: Split, bench: Bench) -> list[T
     """Randomised response does not depend on the clients, and is measured once an epsilon."""
 
     def deviation(protocol: FedAUC, of: Split = split) -> float:
-        return spread(bench.estimates(protocol, of))
+        return standard_deviation(bench.estimates(protocol, of))
 
     row = f"eps={epsilon:g} {NAMES[split.by]} K={split.clients}"
     response = bench.once(
@@ -90,20 +99,20 @@ def histogram(table: str) -> list[Job]:
 
 def _histogram(table: str, split: Split, bench: Bench) -> list[Target]:
     row = f"eps=1 T={LAPLACE_THRESHOLDS} K={split.clients}"
-    printed = spread(bench.estimates(paper_laplace(1.0), split))
+    printed = standard_deviation(bench.estimates(paper_laplace(1.0), split))
     targets = []
     for adjacency in ("record", "label"):
         protocol = DPAUC(1.0, LAPLACE_THRESHOLDS, "histogram", adjacency=adjacency)
         tight = DPAUC(1.0, LAPLACE_THRESHOLDS, "laplace", accounting="tight", adjacency=adjacency)
         estimates = bench.estimates(protocol, split)
-        deviation = spread(estimates)
+        deviation = standard_deviation(estimates)
         plain = float(simulate(bench.clients(split), protocol, NoNoise()).server_result.value)
         bias = quotient(abs(centre(estimates) - plain), deviation)
         if adjacency == "record":
             column = "std of Laplace, paper accounting (label) / histogram (record)"
             targets.append(Target(table, row, column, quotient(printed, deviation), at_least=10))
         column = f"std of Laplace, tight accounting ({adjacency}) / histogram ({adjacency})"
-        gain = quotient(spread(bench.estimates(tight, split)), deviation)
+        gain = quotient(standard_deviation(bench.estimates(tight, split)), deviation)
         targets.append(Target(table, row, column, gain, at_least=3))
         column = f"|mean - noiseless area| / std of histogram ({adjacency})"
         targets.append(Target(table, row, column, bias, at_most=0.3))
@@ -166,7 +175,9 @@ def _coverage(
     results = repeat_results(
         bench.clients(split), protocol, bench.repeats, bench.seed(protocol, split)
     )
-    predicted = quotient(float(np.sqrt(np.mean(results.privacy_error**2))), spread(results.value))
+    predicted = quotient(
+        float(np.sqrt(np.mean(results.privacy_error**2))), standard_deviation(results.value)
+    )
     inside = results.covers(bench.exact(split), 0.95)
     row = f"{name} K={split.clients}"
     return [

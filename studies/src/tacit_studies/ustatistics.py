@@ -2,8 +2,8 @@
 
 The paper's records are not published with it, so records of the same shape are made here: scores of
 a smaller class of 693, and 246,000 pairs of ratings on a scale of six whose tau is 0.58. The text
-does not say how the ratings spread over the scale. Two shapes are measured: every rating as
-frequent as any other, and high ratings the most frequent. The paper's text does not give the
+does not say how the ratings are distributed over the scale. Two shapes are measured: every rating
+as frequent as any other, and high ratings the most frequent. The paper's text does not give the
 figures' values, so their rows have no paper's number.
 """
 
@@ -26,7 +26,7 @@ from tacit.protocols.paired.noise import LAPLACE, SHARED
 from tacit.protocols.paired.protocol import PairedUStatistic
 from tacit.protocols.ustatistic.protocol import UStatistic
 from tacit.running.evaluating import repeat
-from tacit_studies.measuring import Bench, Job, centre, quotient, spread
+from tacit_studies.measuring import Bench, Job, centre, quotient, standard_deviation
 from tacit_studies.rows import Measured, Row, Target
 
 Floats = NDArray[np.float64]
@@ -78,9 +78,9 @@ HIGH_PRIVACY = 2.0
 EVEN_ONLY_BELOW = 1.0
 """Below this epsilon randomised response must err less than all pairs on even ratings only.
 
-Its noise grows with the spread of the kernel's mean over all symbols, also over those that are
-rare, and that spread is larger where ratings are high. At epsilon 0.5 its error is a tenth smaller
-on even ratings and a tenth larger on high ones.
+Its noise grows with the variance of the kernel's mean over all symbols, also over those that are
+rare, and that variance is larger where ratings are high. At epsilon 0.5 its error is a tenth
+smaller on even ratings and a tenth larger on high ones.
 """
 
 
@@ -166,7 +166,7 @@ def _compared(table: str, shape: str, epsilon: float, bench: Bench) -> list[Meas
 def _points(table: str, row: str, errors: Floats) -> list[Measured]:
     return [
         Row(table, row, "mean absolute error", None, centre(errors)),
-        Row(table, row, "std of the absolute error", None, spread(errors)),
+        Row(table, row, "std of the absolute error", None, standard_deviation(errors)),
     ]
 
 

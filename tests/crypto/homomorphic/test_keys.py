@@ -72,7 +72,7 @@ def test_an_aggregator_in_the_middle_is_noticed() -> None:
 
 def test_left_out_doubled_or_alone() -> None:
     parties, meeting = members()
-    with pytest.raises(HomomorphicError, match="left out"):
+    with pytest.raises(HomomorphicError, match="introduction is missing"):
         meeting.index_of(Member.new(TERMS))
     first = parties[0].introduction
     with pytest.raises(HomomorphicError, match="introduced twice"):

@@ -202,8 +202,8 @@ def test_the_mean_and_variance_of_reports_are_as_predicted(
         np.random.default_rng(4).choice(distribution.points, 400_000, p=distribution.masses)
     )
     values, predicted = report.values(distribution), report.variance(distribution)
-    for told, holds in ((epsilon, True), (epsilon / 1.3, False), (epsilon * 1.3, False)):
-        other = GridReport(told, report.grid, report.width)
+    for claimed, holds in ((epsilon, True), (epsilon / 1.3, False), (epsilon * 1.3, False)):
+        other = GridReport(claimed, report.grid, report.width)
         errors = values[other.answers(numbers, SimulatedNoise(5))] - numbers
         off = np.abs(errors.reshape(2, -1).mean(axis=-1)).max() / np.sqrt(predicted / 200_000)
         close = abs(float(np.mean(errors**2)) / predicted - 1) < 0.03

@@ -20,9 +20,9 @@ def test_composed_delta_is_the_divergence_of_all_outcomes(
     keep = math.exp(each) / (1 + math.exp(each))
     expected = 0.0
     for outcome in itertools.product((0, 1), repeat=answers):
-        ours = math.prod(1 - keep if bit else keep for bit in outcome)
-        theirs = math.prod(keep if bit else 1 - keep for bit in outcome)
-        expected += max(0.0, ours - math.exp(epsilon) * theirs)
+        first = math.prod(1 - keep if bit else keep for bit in outcome)
+        second = math.prod(keep if bit else 1 - keep for bit in outcome)
+        expected += max(0.0, first - math.exp(epsilon) * second)
     assert composed_delta(each, answers, epsilon) == pytest.approx(expected, rel=1e-9, abs=1e-300)
 
 
@@ -38,8 +38,8 @@ def test_an_answer_gets_as_much_as_delta_allows(epsilon: float, delta: float, an
 def test_privacy_loss_distributions_agree(epsilon: float, delta: float, answers: int) -> None:
     """Those of dp-accounting are discretised upwards, to steps of 1e-4."""
     costs = [Cost(answer_epsilon(epsilon, delta, answers), adjacency=Adjacency.SCORE)] * answers
-    found = compose(costs, delta, "pld").epsilon
-    assert epsilon * (1 - 1e-6) <= found <= epsilon + 2e-3
+    cost = compose(costs, delta, "pld").epsilon
+    assert epsilon * (1 - 1e-6) <= cost <= epsilon + 2e-3
 
 
 def test_without_delta_epsilon_is_divided() -> None:

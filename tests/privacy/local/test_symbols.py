@@ -39,13 +39,13 @@ def test_both_probabilities_to_full_precision(symbols: int, epsilon: float) -> N
     response = SymbolResponse(symbols, epsilon)
     with localcontext(prec=60):
         exact = symbols / (symbols + Decimal(epsilon).exp() - 1)
-        assert abs(Decimal(response.replaced) / exact - 1) < Decimal("1e-14")
-        assert abs(Decimal(response.kept) / (1 - exact) - 1) < Decimal("1e-14")
+        assert abs(Decimal(response.replace_probability) / exact - 1) < Decimal("1e-14")
+        assert abs(Decimal(response.keep_probability) / (1 - exact) - 1) < Decimal("1e-14")
 
 
 @pytest.mark.parametrize("epsilon", [745.0, 1e300])
 def test_a_replacement_is_never_impossible(epsilon: float) -> None:
-    assert SymbolResponse(5, epsilon).replaced > 0
+    assert SymbolResponse(5, epsilon).replace_probability > 0
 
 
 class Asked(NoNoise):
@@ -101,7 +101,9 @@ def test_rounding_down_would_have_been_noticed(monkeypatch: pytest.MonkeyPatch) 
     """The bare probability, which the source rounds down above one half, passes exp(epsilon)."""
     passed = 0
     for symbols, epsilon in SETTINGS:
-        replaced = drawn_probability(SymbolResponse(symbols, epsilon).replaced, monkeypatch)
+        replaced = drawn_probability(
+            SymbolResponse(symbols, epsilon).replace_probability, monkeypatch
+        )
         with localcontext(prec=60):
             exact = symbols / (symbols + Decimal(epsilon).exp() - 1)
             passed += Decimal(replaced.numerator) / Decimal(replaced.denominator) < exact
@@ -120,8 +122,8 @@ def test_reports_have_their_probabilities(
 
     def p_value(claimed: float) -> float:
         response = SymbolResponse(symbols, claimed)
-        expected = np.full(symbols, response.replaced / symbols)
-        expected[1] += response.kept
+        expected = np.full(symbols, response.replace_probability / symbols)
+        expected[1] += response.keep_probability
         return float(stats.chisquare(counts, expected * own.size).pvalue)
 
     assert p_value(epsilon) > level
@@ -134,10 +136,10 @@ class Scripted(NoNoise):
 
     def __init__(self, replaced: NDArray[np.bool_], uniform: NDArray[np.int64]) -> None:
         super().__init__()
-        self.replaced, self.uniform = replaced, uniform
+        self.replace_probability, self.uniform = replaced, uniform
 
     def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> NDArray[Any]:
-        return self.replaced if isinstance(distribution, Bits) else self.uniform
+        return self.replace_probability if isinstance(distribution, Bits) else self.uniform
 
 
 def test_a_report_is_the_own_symbol_or_one_that_does_not_depend_on_it() -> None:
@@ -148,20 +150,22 @@ def test_a_report_is_the_own_symbol_or_one_that_does_not_depend_on_it() -> None:
 
 
 def report_probability(response: SymbolResponse, own: int, report: int) -> float:
-    return response.replaced / response.symbols + response.kept * (own == report)
+    return response.replace_probability / response.symbols + response.keep_probability * (
+        own == report
+    )
 
 
 def all_reports(response: SymbolResponse, records: list[int]) -> list[tuple[float, list[int]]]:
     """Every outcome with its probability, and the counts of its reports."""
-    found = []
+    values = []
     for reports in product(range(response.symbols), repeat=len(records)):
         chances = [
             report_probability(response, own, report)
             for own, report in zip(records, reports, strict=True)
         ]
         counts = np.bincount(reports, minlength=response.symbols).tolist()
-        found.append((float(np.prod(chances)), counts))
-    return found
+        values.append((float(np.prod(chances)), counts))
+    return values
 
 
 @pytest.mark.parametrize("epsilon", [0.4, 1.0, 3.0])
@@ -170,10 +174,12 @@ def test_debiased_counts_and_their_variance_are_unbiased(epsilon: float) -> None
     response = SymbolResponse(3, epsilon)
     chances, counts = zip(*all_reports(response, [0, 0, 1, 2]), strict=True)
     probability, reported = np.array(chances), np.array(counts)
-    held = response.debiased(reported)
-    np.testing.assert_allclose(probability @ held, [2, 1, 1], atol=1e-10)
+    debiased_counts = response.debiased(reported)
+    np.testing.assert_allclose(probability @ debiased_counts, [2, 1, 1], atol=1e-10)
     for weights in np.array([[1.0, 0, 0], [0.3, -1, 2], [1, 1, 1]]):
-        exact = probability @ (held @ weights) ** 2 - (np.array([2, 1, 1]) @ weights) ** 2
+        exact = (
+            probability @ (debiased_counts @ weights) ** 2 - (np.array([2, 1, 1]) @ weights) ** 2
+        )
         own, shared = response.covariance(reported)
         plain = np.sum(own * weights**2, axis=-1) - 2 * (shared @ weights) * weights.sum()
         assert probability @ plain == pytest.approx(exact, abs=1e-9)

@@ -51,14 +51,14 @@ class Scripted(NoNoise):
 
 def likelihoods(value: int, size: int, epsilon: float) -> dict[tuple[bool, ...], float]:
     """The probability of every answer, summed over all outcomes of the bits that were drawn."""
-    found: dict[tuple[bool, ...], float] = {}
+    values: dict[tuple[bool, ...], float] = {}
     for script in product((False, True), repeat=size + 1):
         noise = Scripted(script=script)
         bits = unary_bits(np.array([value]), size, epsilon, noise)
         assert noise.given_bits == size + 1
         answer = tuple(bits[0].tolist())
-        found[answer] = found.get(answer, 0.0) + noise.chance
-    return found
+        values[answer] = values.get(answer, 0.0) + noise.chance
+    return values
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
@@ -70,10 +70,10 @@ def test_every_answer_costs_at_most_epsilon_and_one_costs_it(size: int, epsilon:
         assert math.fsum(table.values()) == pytest.approx(1.0, rel=1e-12)
         assert len(table) == 2**size
     worst = max(
-        abs(math.log(ours[answer] / theirs[answer]))
-        for ours in tables
-        for theirs in tables
-        for answer in ours
+        abs(math.log(first[answer] / second[answer]))
+        for first in tables
+        for second in tables
+        for answer in first
     )
     assert worst == pytest.approx(epsilon, rel=1e-9)
 
@@ -103,21 +103,21 @@ def test_counts_are_unbiased_and_as_wrong_as_said(epsilon: float) -> None:
     values = np.repeat([0, 1, 1, 3], [50, 100, 20, 130])
     bits = unary_bits(values, 4, epsilon, SimulatedNoise(6, replicates=4000))
     assert bits.shape == (4000, 300, 4)
-    found = unary_counts(bits.sum(axis=1), 300, epsilon)
-    held = np.bincount(values, minlength=4)
-    expected = 300 * unary_variance(epsilon) + held * SET_BIT_VARIANCE
-    assert (np.abs(found.mean(axis=0) - held) < ALARM * np.sqrt(expected / 4000)).all()
-    np.testing.assert_allclose(found.var(axis=0), expected, rtol=0.12)
+    counts = unary_counts(bits.sum(axis=1), 300, epsilon)
+    true_counts = np.bincount(values, minlength=4)
+    expected = 300 * unary_variance(epsilon) + true_counts * SET_BIT_VARIANCE
+    assert (np.abs(counts.mean(axis=0) - true_counts) < ALARM * np.sqrt(expected / 4000)).all()
+    np.testing.assert_allclose(counts.var(axis=0), expected, rtol=0.12)
 
 
 def test_the_held_bits_own_variance_is_seen() -> None:
     """At a large epsilon nothing else is left: halves of binomial bits, doubled."""
     bits = unary_bits(np.zeros(400, dtype=np.int64), 2, 12.0, SimulatedNoise(7, replicates=4000))
-    found = unary_counts(bits.sum(axis=1), 400, 12.0)
-    assert found[:, 0].var() == pytest.approx(
+    counts = unary_counts(bits.sum(axis=1), 400, 12.0)
+    assert counts[:, 0].var() == pytest.approx(
         400 * (SET_BIT_VARIANCE + unary_variance(12.0)), rel=0.12
     )
-    assert found[:, 1].var() < 1
+    assert counts[:, 1].var() < 1
 
 
 @settings(max_examples=100, deadline=None)
@@ -134,9 +134,9 @@ def test_the_variances_are_those_of_the_bits(epsilon: float) -> None:
 def test_counts_follow_their_formula() -> None:
     reported: NDArray[np.int64] = np.array([[10, 20], [30, 0]])
     q = flip_probability(1.0)
-    found = unary_counts(reported, np.array([[40], [50]]), 1.0)
-    np.testing.assert_allclose(found[0], (reported[0] - 40 * q) / (0.5 - q))
-    np.testing.assert_allclose(found[1], (reported[1] - 50 * q) / (0.5 - q))
+    counts = unary_counts(reported, np.array([[40], [50]]), 1.0)
+    np.testing.assert_allclose(counts[0], (reported[0] - 40 * q) / (0.5 - q))
+    np.testing.assert_allclose(counts[1], (reported[1] - 50 * q) / (0.5 - q))
 
 
 def test_no_reports_give_no_bits() -> None:

@@ -140,7 +140,7 @@ class TestOneShare:
 
 def distribution(scale: float, share: Fraction, entries: int) -> list[Decimal]:
     """The distribution function of a Polya number, each term from whole binomial coefficients."""
-    found, reached = [], Decimal(0)
+    computed, reached = [], Decimal(0)
     for k in range(entries):
         rising = Fraction(1)
         for place in range(k):
@@ -148,8 +148,8 @@ def distribution(scale: float, share: Fraction, entries: int) -> list[Decimal]:
         base = (-1 / Decimal(scale)).exp()
         empty = ((1 - base).ln() * share.numerator / share.denominator).exp()
         reached += Decimal(rising.numerator) / Decimal(rising.denominator) * empty * base**k
-        found.append(reached)
-    return found
+        computed.append(reached)
+    return computed
 
 
 class TestTable:
@@ -198,8 +198,8 @@ class TestTable:
         border = exact._polya_table(scale, share, 128)[4]
         word, rest = border >> 64, border & (2**64 - 1)
         assert 0 < rest + 1000 * side < 2**64 - 1
-        found = drawn(scale, share, [word, rest + 1000 * side])
-        assert found == (4 if side < 0 else 5)
+        draws = drawn(scale, share, [word, rest + 1000 * side])
+        assert draws == (4 if side < 0 else 5)
 
     def test_the_third_word_decides(self) -> None:
         scale, share = 2.0, Fraction(3, 5)
@@ -251,12 +251,12 @@ class TestLossUnderAShare:
         single = stats.nbinom.pmf(np.arange(reach + 1), share, -np.expm1(-1 / scale))
         near = [float(single[z:] @ single[: single.size - z]) for z in range(min(reach // 2, 300))]
         losses = [np.log(one / two) for one, two in pairwise(near) if two > 1e-280]
-        found = shared_laplace_epsilon(scale, share)
-        assert max(losses) <= found * (1 + 1e-9)
+        epsilon = shared_laplace_epsilon(scale, share)
+        assert max(losses) <= epsilon * (1 + 1e-9)
         if share < 1:
-            assert losses[0] == pytest.approx(found, rel=1e-9)
+            assert losses[0] == pytest.approx(epsilon, rel=1e-9)
         else:
-            assert found == 1 / scale
+            assert epsilon == 1 / scale
             assert losses == sorted(losses) or share == 1.0
 
     @settings(max_examples=100, deadline=None)
@@ -274,8 +274,8 @@ class TestLossUnderAShare:
         assert shared_laplace_epsilon(scale, share) == 1 / scale
 
     def test_little_noise_of_a_tiny_scale_has_a_finite_loss(self) -> None:
-        found = shared_laplace_epsilon(1e-3, 0.5)
-        assert found == pytest.approx(1000 + np.log(2), rel=1e-9)
+        epsilon = shared_laplace_epsilon(1e-3, 0.5)
+        assert epsilon == pytest.approx(1000 + np.log(2), rel=1e-9)
 
     @pytest.mark.parametrize("share", [0.0, -0.5, float("nan")])
     def test_no_noise_is_refused(self, share: float) -> None:
@@ -327,11 +327,11 @@ class TestChoices:
         """Chi-square; false alarm below 1e-6. A weight 30 % off is refused."""
         counts = np.bincount(source.draw(Choices((5, 0, 3, 2)), (20_000,)), minlength=4)
         assert counts[1] == 0
-        kept = counts[[0, 2, 3]]
+        selected = counts[[0, 2, 3]]
         right, wrong = np.array([5.0, 3.0, 2.0]), np.array([5.0, 3.0, 2.6])
         level = reference.UNSEEDED_LEVEL
-        assert stats.chisquare(kept, right / right.sum() * 20_000).pvalue > level
-        assert stats.chisquare(kept, wrong / wrong.sum() * 20_000).pvalue < level
+        assert stats.chisquare(selected, right / right.sum() * 20_000).pvalue > level
+        assert stats.chisquare(selected, wrong / wrong.sum() * 20_000).pvalue < level
 
     @pytest.mark.parametrize("place", [0, 2])
     @pytest.mark.parametrize("source", [SimulatedNoise(4), SystemNoise(), NoNoise()])

@@ -57,5 +57,5 @@ def exact_area() -> float:
 def exact_half_range() -> float:
     """The pairs that share a cell, half of them, over all."""
     counts = cumulative_counts(federation(), THRESHOLDS)
-    hidden = int((counts.inside.sum(axis=1) * counts.falling.sum(axis=1)).sum())
-    return hidden / (2 * int(counts.positives.sum()) * int(counts.negatives.sum()))
+    tied = int((counts.inside.sum(axis=1) * counts.falling.sum(axis=1)).sum())
+    return tied / (2 * int(counts.positives.sum()) * int(counts.negatives.sum()))

@@ -100,7 +100,7 @@ def rooms(count: int) -> Iterator[Room]:
 
 
 Change = Callable[[BfvEvaluator, Any, int], Any]
-PLACES = SCHEME.layout.places
+PLACES = SCHEME.layout.positions
 
 
 def answers(
@@ -154,10 +154,10 @@ def times(polynomial: dict[int, int]) -> Change:
     """Multiply by a plaintext polynomial; a negative power of x is minus its complement."""
 
     def change(evaluator: BfvEvaluator, value: Any, run: int) -> Any:
-        held = np.zeros(DEGREE, dtype=object)
+        coefficients = np.zeros(DEGREE, dtype=object)
         for place, number in polynomial.items():
-            held[place % DEGREE] = number * (1 if place >= 0 else -1) % PLAIN_MODULI[run]
-        factor = plaintext(held.astype(np.uint64), evaluator.context)
+            coefficients[place % DEGREE] = number * (1 if place >= 0 else -1) % PLAIN_MODULI[run]
+        factor = plaintext(coefficients.astype(np.uint64), evaluator.context)
         evaluator._evaluator.multiply_plain_inplace(value, factor)
         return value
 
@@ -309,12 +309,12 @@ def outcome(room: Room, strategy: Callable[[Room], list[bytes]]) -> str:
     """
     made = strategy(room)
     try:
-        found = room.party.decrypted(made)
+        area = room.party.decrypted(made)
     except CheatingError as error:
         return "runs disagree" if "runs disagree" in str(error) else "check failed"
     except HomomorphicError:
         return "no answer"
     except DataError:
         return "no AUC"
-    moved = abs(found.value / exact_area() - 1), abs(found.half_range / exact_half_range() - 1)
+    moved = abs(area.value / exact_area() - 1), abs(area.half_range / exact_half_range() - 1)
     return UNCHANGED if moved[0] < ALLOWED and moved[1] < 10 * ALLOWED else FORGED

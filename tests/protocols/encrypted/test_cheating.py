@@ -56,12 +56,12 @@ def test_an_answer_that_counts_as_forged(sessions: list[Room]) -> None:
     scheme = replace(SCHEME, checked=False)
     party = KeptParty(scheme, room.party.secret, room.party.session, PARTIES)
     uploads = party.uploads(cumulative_counts(federation(), THRESHOLDS), range(PARTIES))
-    places = dict.fromkeys(scheme.layout.falling().tolist(), 3)
+    positions = dict.fromkeys(scheme.layout.falling().tolist(), 3)
     forged = Room(party, room.keys, uploads, None)
 
     def added(_: Room) -> list[bytes]:
         evaluator = room.evaluators[0]
-        total = plus(places)(evaluator, evaluator.total([upload[0] for upload in uploads]), 0)
+        total = plus(positions)(evaluator, evaluator.total([upload[0] for upload in uploads]), 0)
         mask = ExactAggregator(scheme, room.keys).mask(0)
         return [evaluator.answer(total, HONEST, mask)]
 

@@ -66,7 +66,7 @@ def plain_answer(
     products = total[layout.rising()] * total[layout.falling()] * factors
     inside = total[layout.inside()] * total[layout.falling()] * shrunk
     first, second = layout.totals
-    added = total[list(layout.places)]
+    added = total[list(layout.positions)]
     values = [
         2 * multiplier * products.sum() + added[0],
         -2 * multiplier * total[first] * total[second] + added[1],
@@ -83,7 +83,7 @@ def decrypted(made: list[tuple[Checks, list[int]]]) -> float:
 
 def half_range(made: list[tuple[Checks, list[int]]]) -> float:
     numbers = agreed([checks.decrypted(values) for checks, values in made])
-    return numbers.hidden / (2 * numbers.denominator)
+    return numbers.tied / (2 * numbers.denominator)
 
 
 def test_plain_model_is_the_protocol() -> None:
@@ -96,8 +96,8 @@ def test_one_shared_multiplier_would_let_a_shrunk_half_range_pass() -> None:
     """Nine tenths of the range, made up for with a tenth of the denominator."""
 
     def shrunk(checks: Checks) -> list[int]:
-        numerator, denominator, hidden, tag = plain_answer(checks, summed(checks))
-        changed = [10 * numerator, 10 * denominator, 9 * hidden + denominator]
+        numerator, denominator, tied, tag = plain_answer(checks, summed(checks))
+        changed = [10 * numerator, 10 * denominator, 9 * tied + denominator]
         return [*(value % checks.modulus for value in changed), tag]
 
     forged = [(checks, shrunk(checks)) for checks in secrets(multipliers=(12345,) * 8)]
@@ -110,7 +110,7 @@ def test_one_shared_multiplier_would_let_a_shrunk_half_range_pass() -> None:
 
 def test_dropping_any_share_of_a_pair_in_a_cell_makes_the_runs_disagree() -> None:
     """An aggregator that could leave slots out would still not shrink the range unnoticed."""
-    slots, kept = 4 * (THRESHOLDS + 1), 0
+    slots, undetected = 4 * (THRESHOLDS + 1), 0
     for slot in range(slots):
         factors = np.ones(slots, dtype=object)
         factors[slot] = 0
@@ -118,16 +118,16 @@ def test_dropping_any_share_of_a_pair_in_a_cell_makes_the_runs_disagree() -> Non
         found = [own.decrypted(values) for own, values in made]
         if found[0] == found[1]:
             assert half_range(made) == exact_half_range()
-            kept += 1
-    assert kept < slots / 4
+            undetected += 1
+    assert undetected < slots / 4
 
 
 def test_one_shared_multiplier_would_let_a_scaled_numerator_pass() -> None:
     """With r3 = ... = r8, numerator times 11 over denominator times 10 passes both runs."""
 
     def scaled(checks: Checks) -> list[int]:
-        numerator, denominator, hidden, tag = plain_answer(checks, summed(checks))
-        scaled = [11 * numerator, 10 * denominator, 10 * hidden]
+        numerator, denominator, tied, tag = plain_answer(checks, summed(checks))
+        scaled = [11 * numerator, 10 * denominator, 10 * tied]
         return [*(value % checks.modulus for value in scaled), tag]
 
     forged = decrypted([(checks, scaled(checks)) for checks in secrets(multipliers=(12345,) * 8)])

@@ -25,13 +25,13 @@ from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.encrypted.bfv import ExactAggregator, ExactParty, ExactScheme
 from tacit.protocols.encrypted.packing import (
-    SPREAD,
+    MULTIPLIER_RANGE,
     Counts,
     Layout,
     Numbers,
     Scale,
-    below,
     cumulative_counts,
+    uniform_below,
 )
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.steps import (
@@ -204,47 +204,49 @@ def test_the_range_of_ckks_holds_the_scheme_s_own_error() -> None:
 def test_the_half_range_is_exact_without_perturbation(adversary: Any) -> None:
     data = crowded("crowded")
     protocol = EncryptedAUC(40, adversary, most_records=2000, perturbed=False)
-    found = simulate(data, protocol, NoNoise()).server_result
-    assert float(found.half_range) == pytest.approx(float(naive_half_range(data, 40)), rel=1e-15)
-    assert Fraction(float(found.half_range)) >= naive_half_range(data, 40)
-    assert bool(found.covers(tacit.evaluate(data, tacit.ExactAUC()).auc.value))
+    computed_run = simulate(data, protocol, NoNoise()).server_result
+    assert float(computed_run.half_range) == pytest.approx(
+        float(naive_half_range(data, 40)), rel=1e-15
+    )
+    assert Fraction(float(computed_run.half_range)) >= naive_half_range(data, 40)
+    assert bool(computed_run.covers(tacit.evaluate(data, tacit.ExactAUC()).auc.value))
 
 
 def test_scores_of_one_hide_nothing() -> None:
     """A cell that is a single point holds ties, which count half anyway."""
     data = Clients.from_arrays([1.0, 1.0, 1.0, 0.2], [1, 0, 1, 0], [0, 0, 1, 1])
     protocol = EncryptedAUC(10, most_records=20, perturbed=False)
-    found = simulate(data, protocol, NoNoise()).server_result
-    assert float(found.value) == 0.75
-    assert float(found.half_range) < 1e-300
+    computed_run = simulate(data, protocol, NoNoise()).server_result
+    assert float(computed_run.value) == 0.75
+    assert float(computed_run.half_range) < 1e-300
 
 
 @given(
     pairs=st.tuples(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9)),
     perturbations=st.tuples(*[st.floats(0, 1)] * 3),
-    places=st.integers(7, 12),
+    decimals=st.integers(7, 12),
 )
 def test_no_perturbation_moves_the_range_off_the_exact_auc(
-    pairs: tuple[int, int, int], perturbations: tuple[float, float, float], places: int
+    pairs: tuple[int, int, int], perturbations: tuple[float, float, float], decimals: int
 ) -> None:
     """For any numbers of pairs in one cell that count, none or all of them, and any u, v, w.
 
     Without the perturbations' width in the bounds this fails where no pair shares a cell.
     """
-    before, hidden, after = pairs
-    total = before + hidden + after + 10**9
+    before, tied, after = pairs
+    total = before + tied + after + 10**9
     scale = Scale(2**17)
     multiplier = scale.bound // 2
     u, v, w = (int(part * scale.width) for part in perturbations)
     numbers = Numbers(
-        multiplier * 2 * (2 * before + hidden) + u, multiplier * 2 * total + v,
-        multiplier * 2 * hidden + w,
+        multiplier * 2 * (2 * before + tied) + u, multiplier * 2 * total + v,
+        multiplier * 2 * tied + w,
     )  # fmt: skip
-    found = scale.area(numbers, perturbed=True)
-    for told in (found, found.rounded(places, 3)):
-        value, reach = Fraction(told.value), Fraction(told.half_range)
+    area = scale.area(numbers, perturbed=True)
+    for certain in (area, area.rounded(decimals, 3)):
+        value, reach = Fraction(certain.value), Fraction(certain.half_range)
         assert value - reach <= Fraction(before, total)
-        assert Fraction(before + hidden, total) <= value + reach
+        assert Fraction(before + tied, total) <= value + reach
 
 
 def test_the_width_of_the_perturbation_is_in_the_range() -> None:
@@ -252,9 +254,9 @@ def test_the_width_of_the_perturbation_is_in_the_range() -> None:
     scale = Scale(2**17)
     total, before = 2**31, 2**31 - 5
     numbers = Numbers(scale.bound * 4 * before, scale.bound * 2 * total + scale.width, 0)
-    found = scale.area(numbers, perturbed=True)
-    assert found.value < before / total <= found.value + found.half_range
-    assert found.half_range < 1e-6
+    area = scale.area(numbers, perturbed=True)
+    assert area.value < before / total <= area.value + area.half_range
+    assert area.half_range < 1e-6
     assert scale.area(numbers, perturbed=False).value + 1e-12 < before / total
 
 
@@ -344,16 +346,16 @@ def crossing(
 
 
 def collisions(layout: Layout) -> Integers:
-    """Positions of ``layout.places`` that another product of two used positions reaches."""
+    """Positions of ``layout.positions`` that another product of two used positions reaches."""
     used = layout.used
     first, second = np.triu_indices(used.size)
     low, high = used[first], used[second]
-    numerator, _, hidden, _ = layout.places
+    numerator, _, hidden, _ = layout.positions
     meant = crossing(low, high, (layout.rising(), layout.falling()), numerator)
     meant |= crossing(low, high, (layout.falling(), layout.inside()), hidden)
     meant |= (low == layout.totals[0]) & (high == layout.totals[1])
     reached = (low + high)[~meant] % DEGREE
-    return np.intersect1d(reached, np.array(layout.places))
+    return np.intersect1d(reached, np.array(layout.positions))
 
 
 def test_no_layout_has_collisions() -> None:
@@ -378,7 +380,7 @@ def test_other_coefficients_of_the_square_mix_many_products(products: int) -> No
 
     firsts = np.concatenate([layout.rising(), layout.inside()])
     across = np.flatnonzero(reached(firsts, layout.falling()))
-    others = np.setdiff1d(across, layout.places)
+    others = np.setdiff1d(across, layout.positions)
     assert (reached(layout.used, layout.used)[others] // 2).min() >= products // 2
 
 
@@ -425,9 +427,9 @@ def test_as_many_multipliers_fit_an_answer_as_is_said(most_records: int, share: 
     scale = Scale(most_records)
     half = most_records // 2
     true = np.array([2 * (half * half * 3 // 4), 2 * half * half, 2 * (half * half // 97)])
-    added = np.array([below(scale.width) for _ in range(3)])
+    added = np.array([uniform_below(scale.width) for _ in range(3)])
     seen = scale.multiplier() * true + added
-    tried = np.arange(scale.bound // SPREAD, scale.bound + 1)[:, np.newaxis]
+    tried = np.arange(scale.bound // MULTIPLIER_RANGE, scale.bound + 1)[:, np.newaxis]
     even = seen // (2 * tried) * 2
     fits = (seen - tried * even < scale.width).all(axis=1)
     assert fits.mean() >= share - 1e-3
@@ -509,9 +511,9 @@ def test_counts_of_one_client() -> None:
 def test_an_auc_is_told_to_seven_places(adversary: Any) -> None:
     """With all its digits the aggregator, which knows how it answered, finds the class totals."""
     data = federation(clients=3)
-    told = run(data, EncryptedAUC(20, adversary, most_records=5000))
-    assert told == round(told, 7)
-    assert told == pytest.approx(naive_trapezoid(data, 20), abs=1e-6)
+    estimate = run(data, EncryptedAUC(20, adversary, most_records=5000))
+    assert estimate == round(estimate, 7)
+    assert estimate == pytest.approx(naive_trapezoid(data, 20), abs=1e-6)
 
 
 def test_nothing_opens_after_an_answer_that_was_refused() -> None:

@@ -79,9 +79,9 @@ class Choice:
         start, width, error = scale * self.low, scale * self.width, scale * self.error
         records = 100_000 * scale
         shift = (records - 1) / 2 - scale * self.centre
-        ranks = (np.array([start + part * width + shift]) for part in (0.0, 1.0, 0.5))
-        low, high, mean = ranks
-        geometry = RankGeometry(records, low, high, mean, np.array([1e30]), np.array([9.0]))
+        bottom, middle, top = (np.array([start + part * width + shift]) for part in (0.0, 0.5, 1.0))
+        scatter, sizes = np.array([1e30]), np.array([9.0])
+        geometry = RankGeometry(records, bottom, top, middle, scatter, sizes)
         noise = RankNoise("laplace", self.epsilon)
         prior = PriorEstimate(records / 2, 0.5, 0.0, error)
         chosen = influence_allocation(geometry, noise, prior, rounds=1)

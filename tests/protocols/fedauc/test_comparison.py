@@ -65,9 +65,9 @@ def with_second(clients: Clients, seed: int) -> Clients:
 
 
 def result_of(clients: Clients, protocol: ComparedAUC, noise: Any) -> ComparisonResult:
-    found = simulate(clients, protocol, noise).server_result
-    assert isinstance(found, ComparisonResult)
-    return found
+    run = simulate(clients, protocol, noise).server_result
+    assert isinstance(run, ComparisonResult)
+    return run
 
 
 def summing(epsilon: float = 1.0) -> ComparedAUC:
@@ -87,14 +87,14 @@ def test_without_noise_and_flips_all_three_figures_are_exact(clients: Clients, s
     """At an epsilon so large that no label flips and no noise is drawn, ties among the scores."""
     both = with_second(clients, seed)
     for mechanism in ("staircase", "randomised-response"):
-        found = result_of(both, ComparedAUC(40.0, mechanism), NoNoise())
+        result = result_of(both, ComparedAUC(40.0, mechanism), NoNoise())
         assert both.second is not None
         aucs = auc(both.scores, both.labels), auc(both.second, both.labels)
-        assert found.first is not None
-        assert found.second is not None
-        assert found.first.value == pytest.approx(aucs[0], abs=1e-9)
-        assert found.second.value == pytest.approx(aucs[1], abs=1e-9)
-        assert found.value == pytest.approx(aucs[0] - aucs[1], abs=1e-9)
+        assert result.first is not None
+        assert result.second is not None
+        assert result.first.value == pytest.approx(aucs[0], abs=1e-9)
+        assert result.second.value == pytest.approx(aucs[1], abs=1e-9)
+        assert result.value == pytest.approx(aucs[0] - aucs[1], abs=1e-9)
 
 
 @given(clients=federations(), seed=st.integers(0, 1000))
@@ -176,7 +176,7 @@ def test_no_flipped_label_costs_more_than_is_declared(mechanism: str, responders
         query, per_client={**query.per_client, "responding": Ragged(chosen, clients.offsets)}
     )
     noise = Recorder()
-    ours = query.step.answer(clients, query, noise, ClientState())
+    reply = query.step.answer(clients, query, noise, ClientState())
     assert query.step.cost(clients, query, ClientState()).epsilon == 1.0
     worst = 0.0
     for place in range(11):
@@ -187,10 +187,10 @@ def test_no_flipped_label_costs_more_than_is_declared(mechanism: str, responders
         if chosen[place]:
             undone = query.step.answer(other, query, Recorder(flipped=int(record)), ClientState())
             assert all(
-                np.array_equal(values_of(ours[name]), values_of(undone[name])) for name in ours
+                np.array_equal(values_of(reply[name]), values_of(undone[name])) for name in reply
             )
             continue
-        loss = loss_between(ours, query.step.answer(other, query, NoNoise(), ClientState()), noise)
+        loss = loss_between(reply, query.step.answer(other, query, NoNoise(), ClientState()), noise)
         assert loss.epsilon <= 1.0 + 1e-9
         worst = max(worst, loss.epsilon)
     assert worst > 0.6
@@ -245,11 +245,11 @@ def test_predicted_errors_and_intervals_hold(protocol: ComparedAUC, by: str) -> 
     figure misses a bound with probability below 1e-4.
     """
     clients = two_models(6000, 6, by=by, seed=3, correlation=0.999, strayed=0.005)
-    found = result_of(clients, protocol, SimulatedNoise(11, REPEATS))
+    result = result_of(clients, protocol, SimulatedNoise(11, REPEATS))
     assert clients.second is not None
     aucs = auc(clients.scores, clients.labels), auc(clients.second, clients.labels)
     exact = (aucs[0] - aucs[1], *aucs)
-    for figure, true in zip((found, found.first, found.second), exact, strict=True):
+    for figure, true in zip((result, result.first, result.second), exact, strict=True):
         spread, coverage = spread_and_coverage(figure, true)
         assert spread == pytest.approx(1.0, abs=0.1)
         assert 0.93 <= coverage <= 0.97
@@ -259,8 +259,8 @@ def test_predicted_errors_and_intervals_hold(protocol: ComparedAUC, by: str) -> 
 def test_a_noise_scale_30_percent_off_is_noticed(factor: float) -> None:
     """Where hardly any record responds: flips have no scale."""
     clients = two_models(6000, 6, seed=3)
-    found = result_of(clients, summing(), Rescaled(factor, 11, REPEATS))
-    spread, coverage = spread_and_coverage(found, summing().exact(clients))
+    result = result_of(clients, summing(), Rescaled(factor, 11, REPEATS))
+    spread, coverage = spread_and_coverage(result, summing().exact(clients))
     assert abs(spread - 1.0) > 0.1
     assert not 0.93 <= coverage <= 0.97
 
@@ -286,31 +286,31 @@ def test_intervals_about_the_population_cover_its_difference() -> None:
 def test_one_comparison_beats_two_evaluations_of_half_the_budget(clients: int, gain: float) -> None:
     """The spread of 300 repetitions of each, whose ratio errs by 6 %."""
     both = two_models(20000, clients)
-    ours = result_of(both, summing(), SimulatedNoise(1, 300)).value
+    together = result_of(both, summing(), SimulatedNoise(1, 300)).value
     assert both.second is not None
     apart = [
         repeat(replace(both, scores=scores, second=None), FedAUC(0.5, allocation="adaptive"), 300)
         for scores in (both.scores, both.second)
     ]
-    assert (apart[0] - apart[1]).std() > gain * ours.std()
+    assert (apart[0] - apart[1]).std() > gain * together.std()
 
 
 def test_models_that_rank_alike_differ_by_nothing() -> None:
     clients = two_models(2000, 4)
     alike = replace(clients, second=clients.scores**3)
-    found = result_of(alike, summing(), SimulatedNoise(1))
-    assert float(found.value) == 0.0
-    assert float(found.privacy_error) == 0.0
-    assert float(found.sampling_error) == pytest.approx(0.0, abs=1e-8)
+    result = result_of(alike, summing(), SimulatedNoise(1))
+    assert float(result.value) == 0.0
+    assert float(result.privacy_error) == 0.0
+    assert float(result.sampling_error) == pytest.approx(0.0, abs=1e-8)
 
 
 def test_hopeless_noise_says_so() -> None:
     clients = two_models(30, 3)
     values = [result_of(clients, ComparedAUC(0.05), SimulatedNoise(s)) for s in range(30)]
-    silent = [found for found in values if math.isnan(float(found.value))]
+    silent = [computed for computed in values if math.isnan(float(computed.value))]
     assert silent
-    assert all("not enough signal" in " ".join(found.warnings) for found in silent)
-    assert all(found.warnings for found in values)
+    assert all("not enough signal" in " ".join(computed.warnings) for computed in silent)
+    assert all(computed.warnings for computed in values)
 
 
 def test_asks_travel_and_are_answered_alike() -> None:
@@ -319,9 +319,11 @@ def test_asks_travel_and_are_answered_alike() -> None:
     query = query_of(clients, protocol)
     own = clients.part(1, 2)
     sent = decode_query(encode_query(query.part(1, 2)), protocol)
-    ours = query.step.answer(own, query.part(1, 2), NoNoise(), ClientState())
-    theirs = sent.step.answer(own, sent, NoNoise(), ClientState())
-    assert all(np.array_equal(values_of(ours[name]), values_of(theirs[name])) for name in ours)
+    reply = query.step.answer(own, query.part(1, 2), NoNoise(), ClientState())
+    other_reply = sent.step.answer(own, sent, NoNoise(), ClientState())
+    assert all(
+        np.array_equal(values_of(reply[name]), values_of(other_reply[name])) for name in reply
+    )
 
 
 @pytest.mark.parametrize(

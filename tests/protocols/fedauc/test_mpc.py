@@ -54,10 +54,10 @@ def test_predicted_errors_are_the_true_ones(mechanism: str) -> None:
     """
     delta = 1e-6 if mechanism == "gaussian" else 0.0
     protocol = FedAUC(4.0, mechanism, delta=delta, ranks="mpc")
-    found = repeat_results(CLIENTS, protocol, 2000, seed=1)
-    spread = float(found.value.std())
-    assert float(np.mean(found.privacy_error)) == pytest.approx(spread, rel=0.125)
-    bias = float(found.value.mean()) - protocol.exact(CLIENTS)
+    results = repeat_results(CLIENTS, protocol, 2000, seed=1)
+    spread = float(results.value.std())
+    assert float(np.mean(results.privacy_error)) == pytest.approx(spread, rel=0.125)
+    bias = float(results.value.mean()) - protocol.exact(CLIENTS)
     assert abs(bias) < 5 * spread / np.sqrt(2000)
 
 
@@ -91,9 +91,9 @@ def test_clients_keep_their_own_mid_ranks() -> None:
     clients = Clients.from_arrays([0.9, 0.1, 0.1, 0.5], [1, 0, 1, 0], ["a", "a", "b", "b"])
     state = ClientState()
     rank_together.answer(clients, Query(rank_together, HIDDEN, view=View.MPC), NoNoise(), state)
-    kept = state.recall_field(RANKS)
-    assert isinstance(kept, Ragged)
-    np.testing.assert_array_equal(kept.values, [1, 6, 1, 4])
+    stored = state.recall_field(RANKS)
+    assert isinstance(stored, Ragged)
+    np.testing.assert_array_equal(stored.values, [1, 6, 1, 4])
     own = state.part(1, 2).recall_field(RANKS)
     assert isinstance(own, Ragged)
     np.testing.assert_array_equal(own.values, [1, 4])
@@ -136,7 +136,7 @@ def test_sums_before_ranks_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "share"), [("laplace", 0.5), ("staircase", 0.0), ("staircase", 1.0)]
+    ("mechanism", "fraction"), [("laplace", 0.5), ("staircase", 0.0), ("staircase", 1.0)]
 )
 def test_sums_without_the_agreed_noise_are_refused(mechanism: str, fraction: float) -> None:
     state, query = ClientState(), Query(rank_together, HIDDEN, view=View.MPC)

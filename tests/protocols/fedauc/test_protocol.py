@@ -46,9 +46,9 @@ def debiased_as_in_the_paper(scores: NDArray[Any], flipped: NDArray[Any], epsilo
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
 def test_flipped_labels_are_debiased_as_in_the_paper(epsilon: float) -> None:
     clients = binormal_clients(400, 900, 7)
-    ours = evaluate(clients, FedAUC(epsilon, "randomised-response"), seed=4).auc.value
+    estimate = evaluate(clients, FedAUC(epsilon, "randomised-response"), seed=4).auc.value
     flipped = flip_labels(clients.labels, epsilon, SimulatedNoise(4))
-    assert ours == pytest.approx(
+    assert estimate == pytest.approx(
         debiased_as_in_the_paper(clients.scores, flipped, epsilon), abs=1e-12
     )
 
@@ -191,18 +191,18 @@ def test_a_previous_release_replaces_the_first_round() -> None:
 def test_influence_beats_adaptive_on_uniform_clients(mechanism: str, clients: int) -> None:
     """Observed spreads of 1,500 repetitions, each with 1.8 % error; the gap is over 20 %."""
     federation = binormal_clients(10000, 30000, clients)
-    ours = repeat(federation, FedAUC(1.0, mechanism), 1500, seed=1).std()
+    deviation = repeat(federation, FedAUC(1.0, mechanism), 1500, seed=1).std()
     paper = repeat(federation, FedAUC(1.0, "laplace", "adaptive"), 1500, seed=2).std()
-    assert ours < 0.8 * paper
+    assert deviation < 0.8 * paper
 
 
 def test_a_badly_wrong_previous_release_is_bounded_by_its_stated_error() -> None:
     """With an honest error the allocation stays near the adaptive one (false alarm below 1e-6)."""
     clients = binormal_clients(2000, 18000, 10)
     wrong = PriorEstimate(10000.0, 0.5, 5000.0, 6000.0)
-    ours = repeat(clients, FedAUC(1.0, "laplace", prior=wrong), 1500, seed=1).std()
+    deviation = repeat(clients, FedAUC(1.0, "laplace", prior=wrong), 1500, seed=1).std()
     paper = repeat(clients, FedAUC(1.0, "laplace", "adaptive"), 1500, seed=2).std()
-    assert ours < 1.3 * paper
+    assert deviation < 1.3 * paper
 
 
 def test_no_signal_gives_no_number() -> None:

@@ -84,15 +84,15 @@ def test_the_largest_sums_that_are_answered_are_exact(mechanism: str, pivot: int
     values = np.full(records, HIGHEST, dtype=np.int64)
     values[1::2] -= 3
     ranks_of = np.sort(values if pivot == 0 else HIGHEST - values)
-    told = []
+    residuals = []
     for positives in range(records - 8, records + 1):
         clients = one_client(records, positives)
         query = crafted(mechanism, clients.ragged(ranks_of), pivot)
         reply = query.step.answer(clients, query, NoNoise(), ClientState())
         exact = exact_sum(ranks_of[:positives]) - pivot * positives
-        told.append(int(np.asarray(reply["residuals"])[0]))
-        assert told[-1] == exact
-    moved = np.abs(np.diff(np.array(told, dtype=object)))
+        residuals.append(int(np.asarray(reply["residuals"])[0]))
+        assert residuals[-1] == exact
+    moved = np.abs(np.diff(np.array(residuals, dtype=object)))
     sensitivity = largest_distance(clients.ragged(ranks_of), np.array([pivot]))[0]
     assert max(moved) <= sensitivity
 
@@ -141,9 +141,9 @@ def test_hidden_ranks_refuse_an_announced_number_whose_sums_would_not_be_exact(
         with pytest.raises(ValueError, match="the sum would not be exact"):
             query.step.answer(clients, query, NoNoise(), state)
         return
-    told = np.asarray(query.step.answer(clients, query, NoNoise(), state)["residuals"])
+    residuals = np.asarray(query.step.answer(clients, query, NoNoise(), state)["residuals"])
     ranks = 2 * np.arange(2**11)
-    assert int(told[0]) == int(ranks.sum()) - 2**11 * (HIGHEST - 1)
+    assert int(residuals[0]) == int(ranks.sum()) - 2**11 * (HIGHEST - 1)
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "staircase"])

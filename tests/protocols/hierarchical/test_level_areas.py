@@ -12,8 +12,8 @@ from scipy.optimize import minimize_scalar
 from tacit.metrics.trees import levels_of
 from tacit.protocols.hierarchical.consistent_area import (
     consistent_area,
+    consistent_counts,
     leaf_variance,
-    leaves_of,
     planned_variance,
     product_variance,
 )
@@ -67,22 +67,22 @@ def walked(levels: LevelCounts, replicate: int) -> float:
 @pytest.mark.parametrize("seed", range(8))
 def test_the_traversal_is_the_papers_recursion(seed: int) -> None:
     levels = noisy_levels(seed)
-    found = traversal_area(levels)
+    area = traversal_area(levels)
     for replicate in range(3):
-        assert found.value[replicate] == pytest.approx(walked(levels, replicate), rel=1e-12)
+        assert area.value[replicate] == pytest.approx(walked(levels, replicate), rel=1e-12)
 
 
 def test_the_traversal_stops_at_some_nodes_and_not_at_others() -> None:
     """So that the comparison above sees both."""
-    hidden = traversal_area(noisy_levels(0)).hidden
+    cell_variance = traversal_area(noisy_levels(0)).cell_variance
     influences = traversal_area(noisy_levels(0)).influences
-    assert (hidden > 0).any()
+    assert (cell_variance > 0).any()
     assert any((own == 0).any() for own in influences)
     assert (influences[-1] != 0).any()
 
 
 @pytest.mark.parametrize(
-    "estimator", [traversal_area, lambda own: consistent_area(own, leaves_of(own))]
+    "estimator", [traversal_area, lambda own: consistent_area(own, consistent_counts(own))]
 )
 def test_influences_are_the_derivatives(estimator) -> None:  # type: ignore[no-untyped-def]
     """A small change of a level's counts that keeps their sum and the walk's choices."""
@@ -112,11 +112,11 @@ def test_consistent_leaves_solve_the_weighted_least_squares(sampled: bool) -> No
         rows.append(np.kron(np.eye(2**level), np.ones(width)))
         weights.append(np.full(2**level, 1e6 if level == 0 else variances[level] ** -0.5))
     design, weight = np.vstack(rows), np.concatenate(weights)
-    found = leaves_of(levels)[0]
+    counts = consistent_counts(levels)[0]
     for side in (0, 1):
         observed = np.concatenate([own[0, side] for own in levels.counts])
         solved = np.linalg.lstsq(weight[:, np.newaxis] * design, weight * observed, rcond=None)[0]
-        np.testing.assert_allclose(found[side], solved, rtol=1e-6)
+        np.testing.assert_allclose(counts[side], solved, rtol=1e-6)
 
 
 def leaf_covariance(variances: Floats) -> Floats:
@@ -164,9 +164,9 @@ def test_the_threshold_factor_minimises_the_bound(classes: tuple[float, float]) 
         inner = 21 * math.sqrt(2 * total * gain**2 * a) / (math.sqrt(a) - 1)
         return 2 * total + (4 * a + 1) * least + inner
 
-    found = threshold_factor(np.array(classes), gain)
+    factor = threshold_factor(np.array(classes), gain)
     best = minimize_scalar(bound, bounds=(1.001, 50.0), method="bounded", options={"xatol": 1e-9})
-    assert found == pytest.approx(best.x, rel=1e-4)
+    assert factor == pytest.approx(best.x, rel=1e-4)
 
 
 def test_the_planned_error_is_that_of_evenly_spread_scores() -> None:
@@ -186,4 +186,4 @@ def test_levels_without_reports_follow_the_level_above() -> None:
     np.testing.assert_allclose(levels.counts[3], np.repeat(levels.counts[2], 2, axis=-1) / 2)
     assert all(own.sum(axis=-1) == pytest.approx([20, 20]) for own in levels.counts)
     assert np.isfinite(traversal_area(levels).value)
-    assert levels_of(leaves_of(levels))[0].ravel() == pytest.approx([20, 20])
+    assert levels_of(consistent_counts(levels))[0].ravel() == pytest.approx([20, 20])

@@ -46,10 +46,10 @@ class Scripted(NoNoise):
             self.asked.append(probability)
             return np.array(self.flips)
         assert isinstance(distribution, UniformIntegers)
-        told = np.array(self.integers_told.pop(0), dtype=np.int64).reshape(shape)
+        integers = np.array(self.integers_told.pop(0), dtype=np.int64).reshape(shape)
         limits = np.broadcast_to(distribution.bounds, shape)
-        self.chance *= float(np.prod(np.where(told < limits, 1 / limits, 0.0)))
-        return told
+        self.chance *= float(np.prod(np.where(integers < limits, 1 / limits, 0.0)))
+        return integers
 
 
 def reports_of(clients: Clients, protocol: HierarchicalAUC, height: int, noise: Any) -> Any:
@@ -65,24 +65,24 @@ def outcomes(protocol: HierarchicalAUC, height: int, score: float) -> Outcomes:
         [range(2**height - 1)] if answers == 1 else [range(2**k - 1) for k in range(1, 1 + height)]
     )
     levels = [[k] for k in range(height)] if answers == 1 else [None]
-    found: Outcomes = defaultdict(float)
+    probabilities: Outcomes = defaultdict(float)
     for level, row, flips in itertools.product(
         levels, itertools.product(*rows), itertools.product((False, True), repeat=answers)
     ):
-        told = [list(row)] if level is None else [level, list(row)]
-        noise = Scripted(told, list(flips))
+        script = [list(row)] if level is None else [level, list(row)]
+        noise = Scripted(script, list(flips))
         sent = reports_of(clients, protocol, height, noise)
         if noise.chance > 0:
-            found[tuple(sent.values.tolist())] += noise.chance
-    return found
+            probabilities[tuple(sent.values.tolist())] += noise.chance
+    return probabilities
 
 
 def worst_ratio(protocol: HierarchicalAUC, height: int) -> float:
     cells = [outcomes(protocol, height, (k + 0.5) / 2**height) for k in range(2**height)]
     return max(
-        ours[sent] / theirs[sent]
-        for ours, theirs in itertools.permutations(cells, 2)
-        for sent in ours
+        first_cell[sent] / second_cell[sent]
+        for first_cell, second_cell in itertools.permutations(cells, 2)
+        for sent in first_cell
     )
 
 
@@ -90,14 +90,14 @@ def worst_ratio(protocol: HierarchicalAUC, height: int) -> float:
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_a_report_is_epsilon_private_and_no_more(epsilon: float, height: int) -> None:
     """Every outcome of every pair of cells; the bound is attained, so 30 % off would be noticed."""
-    found = worst_ratio(HierarchicalAUC(epsilon), height)
-    assert found == pytest.approx(math.exp(epsilon), rel=1e-12)
+    ratio = worst_ratio(HierarchicalAUC(epsilon), height)
+    assert ratio == pytest.approx(math.exp(epsilon), rel=1e-12)
 
 
 def test_outcomes_of_a_record_are_a_distribution() -> None:
-    found = outcomes(HierarchicalAUC(1.0), 3, 0.3)
-    assert sum(found.values()) == pytest.approx(1.0, abs=1e-12)
-    assert len(found) == 2 * (1 + 3 + 7)
+    computed_outcomes = outcomes(HierarchicalAUC(1.0), 3, 0.3)
+    assert sum(computed_outcomes.values()) == pytest.approx(1.0, abs=1e-12)
+    assert len(computed_outcomes) == 2 * (1 + 3 + 7)
 
 
 def test_answers_on_every_level_cost_no_more_than_epsilon_and_delta() -> None:
@@ -109,10 +109,10 @@ def test_answers_on_every_level_cost_no_more_than_epsilon_and_delta() -> None:
     protocol, height = HierarchicalAUC(1.0, delta=0.05), 3
     cells = [outcomes(protocol, height, (k + 0.5) / 8) for k in range(8)]
     worst = 0.0
-    for ours, theirs in itertools.permutations(cells, 2):
+    for first_cell, second_cell in itertools.permutations(cells, 2):
         by_rows: dict[tuple[int, ...], list[float]] = defaultdict(lambda: [0.0, 0.0])
-        for sent, chance in ours.items():
-            loss = max(0.0, chance - math.exp(1.0) * theirs[sent])
+        for sent, chance in first_cell.items():
+            loss = max(0.0, chance - math.exp(1.0) * second_cell[sent])
             rows = by_rows[tuple(report // 4 for report in sent)]
             rows[0], rows[1] = rows[0] + loss, rows[1] + chance
         assert sum(loss for loss, _ in by_rows.values()) <= 0.05
@@ -127,17 +127,17 @@ def test_counts_are_unbiased(delta: float) -> None:
     noise = protocol.report_noise(height)
     for cell in range(8):
         levels = [np.zeros(2**level) for level in range(height + 1)]
-        told = np.zeros(height)
+        answered = np.zeros(height)
         for sent, chance in outcomes(protocol, height, (cell + 0.5) / 8).items():
             reports = Ragged(np.array(sent, dtype=np.uint32), np.array([0, len(sent)]))
             counted = LevelCounts.of(table_of(reports, height), noise)
             present = counted.reports[1] > 0
-            told += chance * present
+            answered += chance * present
             for level in range(1, height + 1):
                 levels[level] += chance * present[level - 1] * counted.counts[level][1]
         for level in range(1, height + 1):
             own = np.arange(2**level) == cell >> (height - level)
-            np.testing.assert_allclose(levels[level] / told[level - 1], own, atol=1e-12)
+            np.testing.assert_allclose(levels[level] / answered[level - 1], own, atol=1e-12)
 
 
 def test_a_counts_variance_is_that_of_every_draw_and_flip() -> None:
@@ -165,8 +165,10 @@ def test_the_order_of_reports_tells_nothing_of_the_order_of_records() -> None:
     places = np.lexsort((plain.scores, plain.client_of_record))
     ordered = Clients(plain.scores[places], plain.labels[places], plain.offsets)
     protocol = HierarchicalAUC(1.0, delta=0.01)
-    ours, theirs = (reports_of(c, protocol, 4, NoNoise()) for c in (plain, ordered))
-    np.testing.assert_array_equal(ours.values, theirs.values)
+    plain_reports, ordered_reports = (
+        reports_of(c, protocol, 4, NoNoise()) for c in (plain, ordered)
+    )
+    np.testing.assert_array_equal(plain_reports.values, ordered_reports.values)
     drawn = reports_of(plain, HierarchicalAUC(1.0), 4, SimulatedNoise(0, replicates=3))
     for k in range(4):
         assert (np.diff(drawn.part(k, k + 1).values.astype(np.int64), axis=-1) >= 0).all()
@@ -251,11 +253,11 @@ def test_intervals_hold_for_other_data(positives: int, auc: float, epsilon: floa
 def test_the_consistent_estimate_is_the_better_one() -> None:
     """Spreads of 300 repetitions have 4 % error each; the bound is far from the ratio."""
     clients = binormal_clients(1600, 2400, 4000, seed=5)
-    found = {
+    results = {
         name: repeat_results(clients, SETTINGS[name], 300, seed=3).value.std()
         for name in ("consistent", "traversal")
     }
-    assert found["consistent"] < 0.75 * found["traversal"]
+    assert results["consistent"] < 0.75 * results["traversal"]
 
 
 def test_clients_may_hold_any_number_of_records() -> None:
@@ -318,9 +320,9 @@ def test_crowded_scores_are_known_to_hide_much(estimator: Any) -> None:
     scores = 0.3 + 1e-6 * labels
     clients = Clients.split(scores, labels, clients=20000, seed=0)
     protocol = HierarchicalAUC(5.0, 6, estimator=estimator)
-    found = repeat_results(clients, protocol, times=1, seed=0)
-    assert float(found.value[0]) == pytest.approx(0.5, abs=0.1)
-    assert 1.96 * float(found.standard_error[0]) > 0.45
+    results = repeat_results(clients, protocol, times=1, seed=0)
+    assert float(results.value[0]) == pytest.approx(0.5, abs=0.1)
+    assert 1.96 * float(results.standard_error[0]) > 0.45
     result = evaluate(clients, protocol, seed=0)
     assert not result.has_signal
     assert "what the cells hide" in result.warnings[-2]

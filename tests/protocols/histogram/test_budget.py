@@ -103,10 +103,10 @@ def test_each_aim_is_best_at_what_it_aims_at(epsilon: float, distance: int, know
 def test_the_area_is_never_better_served_by_another_division(
     height: int, epsilon: float, known: bool
 ) -> None:
-    found = {
+    variances = {
         aim: variance(auc_weights(height), height, epsilon, 1, aim, known) for aim in get_args(Aim)
     }
-    assert found["auc"] <= 1.01 * min(found.values())
+    assert variances["auc"] <= 1.01 * min(variances.values())
 
 
 def test_no_shift_between_two_levels_serves_the_area_better() -> None:
@@ -143,9 +143,9 @@ def test_records_are_dealt_out_whole(aim: Aim, height: int) -> None:
 def test_the_local_height_falls_with_the_noise() -> None:
     by_records = [local_height(reports, 2.0) for reports in (10, 10**3, 10**5, 10**7, 10**9)]
     by_epsilon = [local_height(10**6, epsilon) for epsilon in (0.1, 0.5, 1.0, 2.0, 5.0)]
-    for found in (by_records, by_epsilon):
-        assert found == sorted(found)
-        assert found[0] < found[-1]
-        assert set(found) <= set(LOCAL_HEIGHTS)
+    for computed in (by_records, by_epsilon):
+        assert computed == sorted(computed)
+        assert computed[0] < computed[-1]
+        assert set(computed) <= set(LOCAL_HEIGHTS)
     assert by_records[0] == min(LOCAL_HEIGHTS)
     assert by_records[-1] > 6

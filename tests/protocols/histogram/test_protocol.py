@@ -146,8 +146,8 @@ class TestWithoutNoise:
         clients = binormal_clients(900, 1400, 8, seed=2)
         protocol = ScoreHistogram("exact-sum")
         server_result = simulate(clients, protocol, SystemNoise(), chunk=chunk).server_result
-        found = histogram_of(server_result).counts
-        np.testing.assert_array_equal(found, cells_of(clients, 14))
+        histogram = histogram_of(server_result).counts
+        np.testing.assert_array_equal(histogram, cells_of(clients, 14))
         assert server_result.privacy_error == 0
         assert float(server_result.approximation_error) < 1e-4
         assert abs(server_result.value - exact_auc(clients)) < 3 * server_result.approximation_error
@@ -164,8 +164,8 @@ class TestWithoutNoise:
     def test_distributed_counts_are_exact(self, height: int, aim: Any) -> None:
         clients = binormal_clients(300, 500, 4)
         protocol = replace(SHARED, height=height, aim=aim)
-        found = histogram_of(simulate(clients, protocol, NoNoise()).server_result).counts
-        np.testing.assert_allclose(found, cells_of(clients, height), atol=1e-9)
+        histogram = histogram_of(simulate(clients, protocol, NoNoise()).server_result).counts
+        np.testing.assert_allclose(histogram, cells_of(clients, height), atol=1e-9)
 
     def test_the_second_round_finds_the_area_of_the_records(self) -> None:
         """At so little noise that cells are fine, what they hide is below a millionth."""
@@ -272,8 +272,8 @@ class TestErrors:
             simulate(clients, ScoreHistogram("exact-sum"), NoNoise()).server_result.sampling_error
         )
         for protocol in (SHARED, SAMPLED["record"], SAMPLED["local-5"]):
-            found = repeat_results(clients, protocol, 10, seed=1).sampling_error
-            assert float(found.mean()) == pytest.approx(exact, rel=0.1)
+            results = repeat_results(clients, protocol, 10, seed=1).sampling_error
+            assert float(results.mean()) == pytest.approx(exact, rel=0.1)
 
 
 def loss_of_counts(scale: float, share: float, distance: int = 1) -> float:
@@ -371,20 +371,20 @@ TRIED = {
 @pytest.mark.parametrize("name", list(TRIED))
 def test_tiny_data_never_give_confident_nonsense(name: str, data: str) -> None:
     """No signal, a warning about the classes, a wide error, or a value near the exact one."""
-    held = TINY[data]
+    clients = TINY[data]
     if name == "exact-sum" and data in ("positives", "negatives"):
         pytest.skip("exact sums tell that a class is absent, which is an error")
     for seed in range(4):
-        result = evaluate(held, TRIED[name], seed=seed)
+        result = evaluate(clients, TRIED[name], seed=seed)
         json.dumps(result.to_dict(), allow_nan=False)
         assert result.to_rows()
-        told = " ".join(result.warnings)
+        warnings = " ".join(result.warnings)
         value, error = result.auc.value, result.auc.standard_error
         if not result.has_signal:
-            assert "not enough signal" in told or "no figure" in told
+            assert "not enough signal" in warnings or "no figure" in warnings
             assert ("AUC", "not enough signal") in result.to_rows()
-        elif "smaller class" not in told and "came out as" not in told and error < 0.1:
-            assert abs(value - exact_auc(held)) < 5 * error + 1e-6
+        elif "smaller class" not in warnings and "came out as" not in warnings and error < 0.1:
+            assert abs(value - exact_auc(clients)) < 5 * error + 1e-6
 
 
 @pytest.mark.parametrize("name", list(TRIED))

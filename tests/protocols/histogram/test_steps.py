@@ -205,10 +205,10 @@ class TestWhatIsSent:
             )
             for _ in range(2)
         ]
-        ours, theirs = (reply["levels"] for reply in replies)
-        assert isinstance(ours, Ragged)
-        assert isinstance(theirs, Ragged)
-        np.testing.assert_array_equal(ours.values, theirs.values)
+        first_levels, second_levels = (reply["levels"] for reply in replies)
+        assert isinstance(first_levels, Ragged)
+        assert isinstance(second_levels, Ragged)
+        np.testing.assert_array_equal(first_levels.values, second_levels.values)
         np.testing.assert_array_equal(replies[0]["bits"].offsets, replies[1]["bits"].offsets)  # type: ignore[union-attr]
 
     def test_each_report_costs_epsilon_for_its_replacement(self) -> None:
@@ -244,9 +244,9 @@ class TestWhatIsSent:
         assert sorted(drawn) == [4, 8, 16, 32, 64]
         for size, parts in drawn.items():
             expected = np.concatenate(parts, axis=-2)
-            found, reports = set_bits(reply, size.bit_length() - 1)
+            computed, reports = set_bits(reply, size.bit_length() - 1)
             assert reports == expected.shape[-2]
-            np.testing.assert_array_equal(found, expected.sum(axis=-2))
+            np.testing.assert_array_equal(computed, expected.sum(axis=-2))
 
     def test_a_level_that_nobody_chose_has_no_reports(self) -> None:
         reply = answer(
@@ -258,9 +258,9 @@ class TestWhatIsSent:
             hospital(),
             NoNoise(),
         )
-        found, reports = set_bits(reply, 5)
+        computed, reports = set_bits(reply, 5)
         assert reports == 0
-        assert not found.any()
+        assert not computed.any()
 
     def test_reports_take_the_bytes_of_their_level(self) -> None:
         assert report_bytes(np.array([2, 3, 4, 11], dtype=np.int8)).tolist() == [1, 1, 2, 256]

@@ -51,12 +51,12 @@ def naive_value(kernel: str, first: Any, second: Any) -> int:
 @given(records=st.lists(st.tuples(UNITS, BITS, UNITS, BITS), min_size=1, max_size=8))
 def test_values_of_pairs_are_those_of_the_definition(kernel: str, records: list[Any]) -> None:
     flat = np.array(records).T
-    found = paired_values(kernel, flat[:2], flat[2:])
-    assert found.dtype == np.int64
-    assert found.tolist() == [naive_value(kernel, r[:2], r[2:]) for r in records]
+    values = paired_values(kernel, flat[:2], flat[2:])
+    assert values.dtype == np.int64
+    assert values.tolist() == [naive_value(kernel, r[:2], r[2:]) for r in records]
     low, high = BOUNDS[kernel]
-    assert found.min() >= low
-    assert found.max() <= high
+    assert values.min() >= low
+    assert values.max() <= high
 
 
 @pytest.mark.parametrize("kernel", ["collision", "kendall", "gini"])
@@ -116,18 +116,18 @@ def test_one_number_that_others_do_not_know_makes_the_matching_random() -> None:
 def test_pairs_sit_on_neighbouring_seats(records: int, seed: int) -> None:
     seats = drawn_seats(np.array([seed]), 3, records)
     first, second = seated_pairs(seats)
-    for row, ours, theirs in zip(seats, first, second, strict=True):
+    for row, first_records, second_records in zip(seats, first, second, strict=True):
         naive = {int(seat): place for place, seat in enumerate(row)}
         half = range(records // 2)
-        assert [naive[2 * p] for p in half] == ours.tolist()
-        assert [naive[2 * p + 1] for p in half] == theirs.tolist()
+        assert [naive[2 * p] for p in half] == first_records.tolist()
+        assert [naive[2 * p + 1] for p in half] == second_records.tolist()
 
 
 @pytest.mark.parametrize(
     ("seats", "message"),
     [
-        ([[0, 1, 1]], "one seat of its own"),
-        ([[0, 1, 3]], "one seat of its own"),
+        ([[0, 1, 1]], "each record has one seat"),
+        ([[0, 1, 3]], "each record has one seat"),
         ([[0, 1, 2], [2, 1, 0]], "take part in 1 matchings"),
     ],
 )
@@ -181,8 +181,8 @@ def test_both_variances_together_are_theorem_5(matchings: int) -> None:
         / (matchings * n)
         * (2 * (matchings - 1) * (1 - 1 / (n - 1)) * one + (1 + (matchings - 1) / (n - 1)) * two)
     )
-    ours = matching_variance(two, one, n, matchings) + all_pairs_variance(two, one, n)
-    assert float(ours) == pytest.approx(theorem, rel=1e-4)
+    total = matching_variance(two, one, n, matchings) + all_pairs_variance(two, one, n)
+    assert float(total) == pytest.approx(theorem, rel=1e-4)
 
 
 def test_what_pairs_share_is_measured_over_several_matchings() -> None:
@@ -208,5 +208,5 @@ def test_the_auc_shares_what_its_ranks_say() -> None:
     positives, negatives = rng.exponential(2.0, 1000), rng.exponential(1.0, 3000)
     won = (positives[:, np.newaxis] > negatives).astype(float)
     shares = np.concatenate([won.sum(axis=1), won.sum(axis=0)]) / 3999
-    found = area_shared_covariance(np.array(won.mean()), np.array(1000.0), 4000)
-    assert float(found) == pytest.approx(shares.var(), rel=0.03)
+    covariance = area_shared_covariance(np.array(won.mean()), np.array(1000.0), 4000)
+    assert float(covariance) == pytest.approx(shares.var(), rel=0.03)

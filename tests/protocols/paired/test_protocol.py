@@ -21,7 +21,7 @@ from tacit.protocols.paired.class_sizes import count_variance, counted_positives
 from tacit.protocols.paired.matching import drawn_seats
 from tacit.protocols.paired.noise import NOISES, RESPONSE, SHARED, PairNoise
 from tacit.protocols.paired.protocol import compute_pairs, count_positives
-from tacit.protocols.paired.settings import PLANNED_SPREADS, best_matchings, class_epsilon
+from tacit.protocols.paired.settings import PLANNED_VARIANCES, best_matchings, class_epsilon
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
 from tacit.testing.recording import Recorder, Rescaled, loss_between
@@ -77,14 +77,14 @@ def test_predicted_variance_is_within_a_tenth_and_intervals_cover(name: str) -> 
     by more than 5 of its standard errors and a hundredth of an error, 1e-6.
     """
     clients, protocol = SETTINGS[name]
-    found = repeat_results(clients, protocol, RUNS, seed=8)
+    results = repeat_results(clients, protocol, RUNS, seed=8)
     exact = protocol.exact(clients)
-    predicted = float(np.mean(found.privacy_error**2))
-    assert float(found.value.var()) == pytest.approx(predicted, rel=0.1)
-    assert 0.93 <= found.covers(exact).mean() <= 0.97
+    predicted = float(np.mean(results.privacy_error**2))
+    assert float(results.value.var()) == pytest.approx(predicted, rel=0.1)
+    assert 0.93 <= results.covers(exact).mean() <= 0.97
     biased = 0.05 if name.startswith("auc") else 0.01
     reach = (5 / math.sqrt(RUNS) + biased) * math.sqrt(predicted)
-    assert abs(found.value.mean() - exact) < reach
+    assert abs(results.value.mean() - exact) < reach
 
 
 class FlippedWrongly(SimulatedNoise):
@@ -107,12 +107,12 @@ def test_noise_30_percent_off_is_noticed(name: str, factor: float) -> None:
     clients, protocol = SETTINGS[name]
     right = repeat_results(clients, protocol, 200, seed=8)
     kind = FlippedWrongly if protocol.kind == RESPONSE else Rescaled
-    found = simulate(clients, protocol, kind(factor, 8, 1000)).server_result
-    ratio = float(found.value.var() / np.mean(right.privacy_error**2))
+    run = simulate(clients, protocol, kind(factor, 8, 1000)).server_result
+    ratio = float(run.value.var() / np.mean(right.privacy_error**2))
     if kind is Rescaled:
         assert abs(ratio - 1) > 0.1
     else:
-        assert not 0.93 <= found.covers(protocol.exact(clients)).mean() <= 0.97
+        assert not 0.93 <= run.covers(protocol.exact(clients)).mean() <= 0.97
 
 
 @pytest.mark.parametrize("kernel", ["auc", "kendall", "gini", "collision"])
@@ -124,7 +124,7 @@ def test_without_noise_it_is_the_mean_over_the_pairs_drawn(kernel: str, records:
     second = rng.integers(0, 4, records) / 4
     clients = Clients.from_arrays(scores, labels, np.arange(records) % 4, second)
     protocol = PairedUStatistic(kernel, 1.0, matchings=2, noise="laplace")
-    found = float(simulate(clients, protocol, NoNoise()).server_result.value)
+    run = float(simulate(clients, protocol, NoNoise()).server_result.value)
     other = clients.labels if kernel == "auc" else clients.second
     assert other is not None
     rows = list(zip(clients.scores, other, strict=True))
@@ -140,7 +140,7 @@ def test_without_noise_it_is_the_mean_over_the_pairs_drawn(kernel: str, records:
         positives, negatives = clients.positives, records - clients.positives
         spread = count_variance(clients.sizes, protocol.class_epsilon(clients.sizes))
         mean *= records * (records - 1) / 2 / (positives * negatives + spread)
-    assert found == pytest.approx(mean, abs=1e-12)
+    assert run == pytest.approx(mean, abs=1e-12)
 
 
 def mpc_query(protocol: PairedUStatistic, clients: Clients, seed: int = 1) -> Query:
@@ -160,15 +160,15 @@ def test_kendalls_records_spend_epsilon_and_no_more(records: int, matchings: int
     protocol = PairedUStatistic("kendall", 1.5, matchings)
     clients = Clients.from_values(values, second)
     query, noise, losses = mpc_query(protocol, clients), Recorder(), []
-    ours = compute_pairs.answer(clients, query, noise, ClientState())
+    reply = compute_pairs.answer(clients, query, noise, ClientState())
     for record in range(records):
         for own in (-1.0, 2.0, 9.0):
             for other in (-1.0, 2.0, 9.0):
                 changed, turned = values.copy(), second.copy()
                 changed[record], turned[record] = own, other
                 neighbour = Clients.from_values(changed, turned)
-                theirs = compute_pairs.answer(neighbour, query, NoNoise(), ClientState())
-                losses.append(loss_between(ours, theirs, noise).epsilon)
+                other_reply = compute_pairs.answer(neighbour, query, NoNoise(), ClientState())
+                losses.append(loss_between(reply, other_reply, noise).epsilon)
     assert max(losses) <= 1.5 * (1 + 1e-9)
     assert max(losses) > 0.6 * 1.5
 
@@ -210,8 +210,8 @@ def test_shared_noise_is_one_draw_of_the_two_halves_that_parties_add() -> None:
     weights = np.exp(-np.abs(np.arange(-400, 401)) / 2.0)
     shares = weights / weights.sum()
     expected = np.bincount(np.clip(np.arange(-400, 401), -9, 9) + 9, shares) * size
-    for found in (drawn, parties):
-        counts = np.bincount(np.clip(found, -9, 9).ravel() + 9, minlength=19)
+    for computed in (drawn, parties):
+        counts = np.bincount(np.clip(computed, -9, 9).ravel() + 9, minlength=19)
         assert stats.chisquare(counts, expected).pvalue > 1e-6
 
 
@@ -234,8 +234,8 @@ def test_a_colluding_client_leaves_what_is_stated(width: int, epsilon: float) ->
 
 def test_shared_noise_says_what_a_colluding_client_leaves() -> None:
     clients, protocol = SETTINGS["auc-shared"]
-    told = tacit.evaluate(clients, protocol, seed=1).warnings
-    assert any("a client that tells it all it knows leaves epsilon" in text for text in told)
+    warnings = tacit.evaluate(clients, protocol, seed=1).warnings
+    assert any("a client that tells it all it knows leaves epsilon" in text for text in warnings)
     assert not any("tells it all" in text for text in tacit.evaluate(*SETTINGS["auc"]).warnings)
 
 
@@ -273,7 +273,7 @@ def test_no_other_number_of_matchings_is_planned_to_err_less(epsilon: float, noi
 
     def planned(matchings: int) -> float:
         added = PairNoise(noise, epsilon / matchings, 1).variance(1.0)
-        return (PLANNED_SPREADS["auc"] + added) / matchings
+        return (PLANNED_VARIANCES["auc"] + added) / matchings
 
     best = best_matchings("auc", epsilon, noise)
     assert planned(best) <= min(planned(q) for q in range(1, 33)) * (1 + 1e-12)
@@ -350,8 +350,8 @@ def test_a_result_says_that_a_trusted_party_computed_the_pairs(simulated: bool) 
 
 def test_too_little_signal_gives_no_number() -> None:
     clients = Clients.from_arrays([0.1, 0.9, 0.4], [0, 1, 0], [0, 1, 2])
-    found = [tacit.evaluate(clients, PairedUStatistic("auc", 0.01), seed=s) for s in range(20)]
-    lost = [result for result in found if not result.has_signal]
+    results = [tacit.evaluate(clients, PairedUStatistic("auc", 0.01), seed=s) for s in range(20)]
+    lost = [result for result in results if not result.has_signal]
     assert lost
     assert all("not enough signal" in result.warnings[-1] for result in lost)
 
@@ -359,8 +359,6 @@ def test_too_little_signal_gives_no_number() -> None:
 @pytest.mark.parametrize("kernel", ["kendall", "gini", "collision"])
 def test_two_records_are_one_pair(kernel: str) -> None:
     clients = Clients.from_values([0.25, 0.75], [0.5, 0.25], [0, 1])
-    found = simulate(
-        clients, PairedUStatistic(kernel, 1.0, noise="laplace"), NoNoise()
-    ).server_result
-    assert found.value == PairedUStatistic(kernel, 1.0).exact(clients)
-    assert math.isfinite(float(found.privacy_error))
+    run = simulate(clients, PairedUStatistic(kernel, 1.0, noise="laplace"), NoNoise()).server_result
+    assert run.value == PairedUStatistic(kernel, 1.0).exact(clients)
+    assert math.isfinite(float(run.privacy_error))

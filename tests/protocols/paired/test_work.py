@@ -80,9 +80,9 @@ def test_a_coin_of_both_parties_flips_at_the_agreed_rate(two: ThreadedParties) -
     size = 6_000
     rows = [np.full((2, size), 0.5), np.full((2, size), 0.5)]
     agreed = terms("collision", RESPONSE)
-    found = opened(two, agreed, rows, np.ones(size, dtype=np.bool_))
-    assert set(np.unique(found)) == {0, 1}
-    assert np.mean(found == 0) == pytest.approx(agreed.pair_noise.flip, abs=5 * 0.0057)
+    opened_numbers = opened(two, agreed, rows, np.ones(size, dtype=np.bool_))
+    assert set(np.unique(opened_numbers)) == {0, 1}
+    assert np.mean(opened_numbers == 0) == pytest.approx(agreed.pair_noise.flip, abs=5 * 0.0057)
 
 
 @pytest.mark.parametrize(("kind", "draws", "kurtosis"), [(LAPLACE, 2, 4.5), (SHARED, 1, 6.0)])
@@ -96,10 +96,10 @@ def test_both_parties_noise_has_the_agreed_scale(
     size = 20_000
     rows = [np.full((2, size), 0.5), np.full((2, size), 0.5)]
     agreed = terms("gini", kind)
-    found = opened(two, agreed, rows, np.ones(size, dtype=np.bool_)).astype(np.float64)
+    opened_numbers = opened(two, agreed, rows, np.ones(size, dtype=np.bool_)).astype(np.float64)
     wanted = draws * 2 * float(GRIDS["gini"]) ** 2
     bound = 5 * ((kurtosis - 1) / size) ** 0.5
-    assert np.mean(found**2) == pytest.approx(wanted, rel=bound)
+    assert np.mean(opened_numbers**2) == pytest.approx(wanted, rel=bound)
 
 
 def test_shares_alone_say_nothing(two: ThreadedParties) -> None:

@@ -30,8 +30,8 @@ def test_reconciling_is_weighted_least_squares() -> None:
     matrix, variances = design()
     weights = matrix.T / variances
     expected = np.linalg.solve(weights @ matrix, weights @ measured)
-    ours = LEVELS.noise(5, 1.0).reconciled(measured[:7], measured[7:])
-    np.testing.assert_allclose(ours, expected)
+    reconciled = LEVELS.noise(5, 1.0).reconciled(measured[:7], measured[7:])
+    np.testing.assert_allclose(reconciled, expected)
 
 
 def test_variances_are_those_of_least_squares() -> None:
@@ -61,6 +61,6 @@ def test_both_levels_together_cost_epsilon(epsilon: float, cells: int) -> None:
 def test_two_levels_take_much_of_the_noise_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spreads of 1,000 repetitions have 2.2 % error each; the gap is over 40 %."""
     clients = binormal_clients(20000, 60000, 10)
-    ours = repeat(clients, DPAUC(1.0, 100), 1000, seed=1).std()
+    deviation = repeat(clients, DPAUC(1.0, 100), 1000, seed=1).std()
     monkeypatch.setattr(DPAUC, "levels", Levels(100, 0, 1.0, 0.0))
-    assert ours < 0.7 * repeat(clients, DPAUC(1.0, 100), 1000, seed=1).std()
+    assert deviation < 0.7 * repeat(clients, DPAUC(1.0, 100), 1000, seed=1).std()

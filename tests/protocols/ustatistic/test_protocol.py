@@ -64,10 +64,10 @@ def spread_out(records: int, seed: int = 0) -> Clients:
     return one_each(first, second, rng.random(records) < first)
 
 
-def assert_same(ours: Reply, theirs: Reply) -> None:
-    assert ours.keys() == theirs.keys()
-    for name in ours:
-        left, right = values_of(ours[name]), values_of(theirs[name])
+def assert_same(first: Reply, second: Reply) -> None:
+    assert first.keys() == second.keys()
+    for name in first:
+        left, right = values_of(first[name]), values_of(second[name])
         assert left.dtype == right.dtype
         np.testing.assert_array_equal(left, right)
 
@@ -88,8 +88,9 @@ def every_outcome(response: SymbolResponse, records: list[int]) -> tuple[Floats,
     chances, counts = [], []
     for reports in product(range(response.symbols), repeat=len(records)):
         own = [
-            response.replaced / response.symbols + response.kept * (report == held)
-            for report, held in zip(reports, records, strict=True)
+            response.replace_probability / response.symbols
+            + response.keep_probability * (report == symbol)
+            for report, symbol in zip(reports, records, strict=True)
         ]
         chances.append(math.prod(own))
         counts.append(np.bincount(reports, minlength=response.symbols))
@@ -126,7 +127,7 @@ def test_the_estimate_is_the_mean_over_pairs_of_debiased_reports() -> None:
     rng = np.random.default_rng(1)
     table, response = gini_table(np.arange(5.0)), SymbolResponse(5, 0.8)
     reports = rng.integers(0, 5, 40)
-    debiased = (np.eye(5)[reports] - response.replaced / 5) / response.kept
+    debiased = (np.eye(5)[reports] - response.replace_probability / 5) / response.keep_probability
     paired = debiased @ table @ debiased.T
     naive = (paired.sum() - np.trace(paired)) / (40 * 39)
     counts = np.bincount(reports, minlength=5)
@@ -144,22 +145,22 @@ def test_variances_are_those_of_their_definitions(tables: int) -> None:
     weights = rng.normal(size=(2, tables))
     estimator = PairEstimator(kernels, response, counts)
     n = float(estimator.records)
-    ours = estimator.privacy_variance(weights), estimator.sampling_variance(weights)
+    variances = estimator.privacy_variance(weights), estimator.sampling_variance(weights)
     for row in range(2):
         table = sum(w * k for w, k in zip(weights[row], kernels, strict=True))
-        held = response.debiased(counts[row])
+        debiased = response.debiased(counts[row])
         own, shared = response.covariance(counts[row])
         noise = np.diag(own) - np.outer(shared, np.ones(6)) - np.outer(np.ones(6), shared)
         np.testing.assert_allclose(noise.sum(axis=0), 0, atol=1e-6 * n)
         second = 2 * np.trace(table @ noise @ table @ noise)
-        first = 4 * held @ table @ noise @ table @ held
+        first = 4 * debiased @ table @ noise @ table @ debiased
         expected = (max(first - 2 * second, 0) + second) / (n * (n - 1)) ** 2
-        assert ours[0][row] == pytest.approx(expected, rel=1e-9)
-        shares = held / n
+        assert variances[0][row] == pytest.approx(expected, rel=1e-9)
+        shares = debiased / n
         one = shares @ (table @ shares) ** 2 - (shares @ table @ shares) ** 2
         both = shares @ table**2 @ shares - (shares @ table @ shares) ** 2
         expected = 2 / (n * (n - 1)) * (2 * (n - 2) * max(one, 0) + max(both, 0))
-        assert ours[1][row] == pytest.approx(expected, rel=1e-9)
+        assert variances[1][row] == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_sampling_error_is_that_of_repeated_samples() -> None:
@@ -167,9 +168,9 @@ def test_the_sampling_error_is_that_of_repeated_samples() -> None:
     samples = [rated(400, seed) for seed in range(600)]
     for kernel in ("gini", "kendall", "auc"):
         protocol = UStatistic(kernel, 20.0, values=GRID)
-        found = [simulate(own, protocol, SimulatedNoise(1)).server_result for own in samples]
+        runs = [simulate(own, protocol, SimulatedNoise(1)).server_result for own in samples]
         exact = np.std([protocol.exact(own) for own in samples])
-        predicted = math.sqrt(np.mean([float(own.sampling_error) ** 2 for own in found]))
+        predicted = math.sqrt(np.mean([float(own.sampling_error) ** 2 for own in runs]))
         assert predicted == pytest.approx(exact, rel=0.15)
 
 
@@ -191,10 +192,10 @@ def test_bins_err_less_than_their_approximation_error(kernel: str, bins: int) ->
     """At epsilon 60 only the bins err; more of them are known to err less."""
     clients = spread_out(20_000)
     protocol = UStatistic(kernel, 60.0, bins)
-    found = simulate(clients, protocol, SimulatedNoise(0)).server_result
+    run = simulate(clients, protocol, SimulatedNoise(0)).server_result
     coarse = simulate(clients, UStatistic(kernel, 60.0, bins // 2), SimulatedNoise(0)).server_result
-    assert abs(float(found.value) - protocol.exact(clients)) < 2 * float(found.approximation_error)
-    assert float(found.approximation_error) < float(coarse.approximation_error)
+    assert abs(float(run.value) - protocol.exact(clients)) < 2 * float(run.approximation_error)
+    assert float(run.approximation_error) < float(coarse.approximation_error)
 
 
 @pytest.mark.parametrize(("kernel", "bins"), [("gini", 10), ("auc", 10), ("kendall", 8)])
@@ -207,10 +208,10 @@ def test_the_table_for_bins_beats_values_spread_evenly(kernel: str, bins: int) -
     assert tables.change is not None
     counts = np.bincount(space.of_records(clients), minlength=space.symbols)
     scale = pair_mean(opposite_classes(space), counts) if kernel == "auc" else 1.0
-    ours = pair_mean(tables.means, counts) / scale
+    corrected = pair_mean(tables.means, counts) / scale
     plain = pair_mean(tables.means - tables.change / 3, counts) / scale
     exact = protocol.exact(clients)
-    assert abs(ours - exact) < abs(plain - exact) / 2
+    assert abs(corrected - exact) < abs(plain - exact) / 2
 
 
 @pytest.mark.parametrize(("kernel", "bins"), [("gini", 10), ("auc", 10), ("kendall", 6)])
@@ -263,8 +264,8 @@ class Rescaled(SimulatedNoise):
 
     def __init__(self, factor: float, response: SymbolResponse, seed: int, replicates: int) -> None:
         super().__init__(seed, replicates)
-        kept = response.kept / factor
-        self.chance = 1 - kept
+        keep_probability = response.keep_probability / factor
+        self.chance = 1 - keep_probability
 
     def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> NDArray[Any]:
         if isinstance(distribution, Bits):
@@ -355,8 +356,8 @@ def test_chunks_replicates_and_order_give_the_same_estimate(name: str, clients: 
     assert clients.second is not None
     cuts = np.concatenate(([0], np.cumsum(clients.sizes[::-1]))).astype(np.int64)
     turned = one_each(clients.scores[::-1], clients.second[::-1], clients.labels[::-1], cuts)
-    found = simulate(turned, protocol, NoNoise()).server_result.value
-    np.testing.assert_allclose(found, whole, rtol=1e-12, atol=1e-11)
+    run = simulate(turned, protocol, NoNoise()).server_result.value
+    np.testing.assert_allclose(run, whole, rtol=1e-12, atol=1e-11)
 
 
 @every_protocol
@@ -364,9 +365,11 @@ def test_a_run_spends_epsilon_with_exact_noise_from_the_system(name: str) -> Non
     result = evaluate(rated(500), PROTOCOLS[name], noise=SystemNoise())
     assert (result.spent.epsilon, result.spent.adjacency) == (1.0, Adjacency.REPLACE)
     assert result.noise == "system"
-    told = " ".join(result.warnings)
+    warnings = " ".join(result.warnings)
     assert (
-        math.isfinite(result.estimate.value) or "not enough signal" in told or "no figure" in told
+        math.isfinite(result.estimate.value)
+        or "not enough signal" in warnings
+        or "no figure" in warnings
     )
 
 
@@ -554,7 +557,7 @@ def test_bins_chosen_for_few_clients_with_many_records_are_warned_of() -> None:
 
 def test_an_estimate_outside_its_range_is_reported_as_it_came() -> None:
     protocol = UStatistic("collision", 1.0, values=GRID)
-    found = [evaluate(one_each(np.zeros(300)), protocol, seed=seed) for seed in range(10)]
-    high = [result for result in found if result.estimate.value > 1]
+    results = [evaluate(one_each(np.zeros(300)), protocol, seed=seed) for seed in range(10)]
+    high = [result for result in results if result.estimate.value > 1]
     assert high
     assert all("lies outside [0, 1]; it is reported as it came" in r.warnings[-1] for r in high)

@@ -22,8 +22,8 @@ from tests.laws import PROTOCOLS
 
 SOURCES = Path(tacit.__file__).parent
 ANSWERING = {
-    "running.session.client.Party._computed",
-    "running.session.client.Party._computed_together",
+    "running.session.answers.Answers.computed",
+    "running.session.client_mpc.ClientComputations._reply",
 }
 """Where records of clients that exist meet a question; each of them is watched below."""
 ONE_PROCESS = {
@@ -40,6 +40,7 @@ INVENTED = {
     "protocol.traffic.dry_run",
     "protocols.dpauc.attacks._first_reply",
     "protocols.shared.score_attacks.received_scores",
+    "testing.checks._check_free",
     "testing.checks._response_loss",
     "testing.checks.check_batches",
     "testing.checks.conversation_of",

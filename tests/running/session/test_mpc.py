@@ -21,7 +21,8 @@ from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
 from tacit.running.mpc.transport import Announcement, UnreachableError
 from tacit.running.session.announcements import announced, query_name
-from tacit.running.session.client import STOPPED, Party
+from tacit.running.session.client import Party
+from tacit.running.session.client_mpc import STOPPED
 from tacit.running.session.coordinator import LostPartyError, RunError
 from tacit.running.session.debits import Debit, unrecorded
 from tacit.running.session.exchanges import MPCExchange

@@ -23,7 +23,7 @@ from tacit.protocol import registry
 from tacit.protocol.values import decode_values, encode_values
 from tacit.protocols.encrypted.bfv import ExactParty
 from tacit.protocols.encrypted.steps import PINNED
-from tacit.running.session.client import REFUSED
+from tacit.running.session.answers import REFUSED
 from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.debits import Account
 from tacit.running.session.messages import (

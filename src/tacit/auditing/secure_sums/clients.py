@@ -30,7 +30,7 @@ from tacit.crypto.secure_sum.graph import Indices
 Members = frozenset[int]
 Lists = tuple[bytes, bytes, bytes]
 TERMS = bytes(32)
-"""Stand-in for the digest of the terms: a search is about a single sum."""
+"""Placeholder for the digest of the terms: a search is about a single sum."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Masked:
     ----------
     sent : shape (K,), who sent a masked vector.
     partners : shape (K, K), row i is whose pair masks client i added; empty where it sent nothing.
-    announced : who shared, by what the server told each client; empty where it sent nothing.
+    announced : the clients that shared, as announced to each client; empty where none was.
     digests : what each signed with its vector, or ``NO_DIGEST``.
     colluding : int64, shape (K,), how many colluders hold shares of each client's secrets.
     """
@@ -156,7 +156,7 @@ class HonestClients:
         setting = self.setting
         sent = np.zeros(setting.clients, dtype=np.bool_)
         read, announced = _reader(), [frozenset[int]()] * setting.clients
-        # a share opens only if its owner sealed it under the list that the receiver was told
+        # a share decrypts only if its owner encrypted it under the list that the receiver has
         alike = attempt.story[:, None] == attempt.story
         opens = attempt.around & (~setting.honest | (shared & alike))
         openable = ~(attempt.delivered & ~opens).any(-1)
@@ -223,7 +223,7 @@ class HonestClients:
         setting = self.setting
         signers = stayed if Part.DIGESTS in setting.without else agreeing
         message = (story.transcript, announced, stayed, left, signers)
-        # whether leavers cut the ring is the same for all who are told the same: asked once
+        # whether leavers cut the ring depends on the lists only: computed once for each pair
         rule = self._ring_ignored if message in self._uncut else self._lists_rule
         digests = dict.fromkeys(signers | {k}, b"its own")
         accepted = self._once(

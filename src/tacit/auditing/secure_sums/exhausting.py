@@ -4,13 +4,13 @@ One attempt's strategy says of each honest client: which list of keys it is told
 have shared (U2), which pair of disjoint lists (U, D) it is asked to sign, and whether it then gets
 the signatures. The search leaves out only strategies that another one matches:
 
-1. *Silence.* A client that is told nothing answers nothing. More answers never take an equation
+1. *Silence.* A client that receives nothing answers nothing. More answers never take an equation
    from the server, as it need not use them. The silence of a client affects others only through
    signatures, and more signatures never make a client refuse. So the server tells each client
    something that it accepts, where there is any, and hands on all signatures.
 2. *Other deliveries.* ``check_delivery`` accepts the shares of one set of owners only.
 3. *Colluders.* They hand over all they know and sign every list.
-4. *Different lists of keys.* Keys and masks depend on the list, so clients that were told different
+4. *Different lists of keys.* Keys and masks depend on the list, so clients that received different
    ones accept no share of each other and have no mask in common, and sign different digests: the
    view is that of several strategies side by side, each on the clients of one list while the others
    are silent. So one list for all is enough. ``Scope.stories`` may still hold more lists, to check
@@ -80,7 +80,7 @@ class Exhausted:
     assignments : choices of a list of keys and a U2 for every client; renamed ones too.
     classes : the number of classes of these assignments under renaming.
     strategies : assignments together with the lists that clients sign; renamed ones too.
-    opening : how many of these strategies determine a sum for the server.
+    disclosing : how many of these strategies determine a sum for the server.
     least : the fewest honest vectors in a determined combination; 0 where there is none.
     example : a strategy that determines such a combination in one attempt.
     outcomes : the sums that single attempts determine.
@@ -91,7 +91,7 @@ class Exhausted:
     assignments: int = 0
     classes: int = 0
     strategies: int = 0
-    opening: int = 0
+    disclosing: int = 0
     least: int = 0
     example: Attempt | None = None
     outcomes: set[Sums] = field(default_factory=set)
@@ -264,19 +264,19 @@ class _Lists:
         revealed = self._certified(masked, chosen)
         labels = self._honest.opened(masked, left, revealed).labels
         sizes = least_sum(labels)
-        opening = np.flatnonzero(sizes)
-        if not opening.size:
+        disclosing = np.flatnonzero(sizes)
+        if not disclosing.size:
             return
-        self._result.opening += weight * opening.size
-        self._result.outcomes.update(_outcomes(labels[opening]))
-        least = opening[np.argmin(sizes[opening])]
+        self._result.disclosing += weight * disclosing.size
+        self._result.outcomes.update(_outcomes(labels[disclosing]))
+        least = disclosing[np.argmin(sizes[disclosing])]
         lists = {"stayed": self._stayed[chosen[least]], "left": left[least]}
         self._result.note(int(sizes[least]), replace(attempt, **lists, revealing=revealed[least]))
         if self.is_done:
             return
         # fewer shares open no more, so strategies that opened nothing are done
-        for group in self._may_reveal(masked, revealed[opening].any(0)):
-            fewer = self._honest.opened(masked, left[opening], revealed[opening] & group)
+        for group in self._may_reveal(masked, revealed[disclosing].any(0)):
+            fewer = self._honest.opened(masked, left[disclosing], revealed[disclosing] & group)
             self._result.continued.update(_outcomes(fewer.labels))
 
     def _may_reveal(self, masked: Masked, certified: Bools) -> list[Bools]:

@@ -38,14 +38,14 @@ class Searched:
     ----------
     strategies : how many were tried.
     refusals : of these, those in which an honest client that was asked gave no shares.
-    opening : of these, those that determine a sum for the server.
+    disclosing : of these, those that determine a sum for the server.
     least : the fewest honest vectors in a determined combination; 0 where there is none.
     example : a strategy that determines such a combination.
     """
 
     strategies: int = 0
     refusals: int = 0
-    opening: int = 0
+    disclosing: int = 0
     least: int = 0
     example: tuple[Attempt, ...] = ()
 
@@ -53,7 +53,7 @@ class Searched:
         """Count one strategy."""
         self.strategies += 1
         self.refusals += refused
-        self.opening += least > 0
+        self.disclosing += least > 0
         if least and (not self.least or least < self.least):
             self.least, self.example = least, example
 

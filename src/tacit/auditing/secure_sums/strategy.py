@@ -57,7 +57,7 @@ class Attempt:
     ----------
     stories : lists of advertised keys.
     story : int64, shape (K,), the number of the list that each client gets.
-    announced : shape (K, K), row i is who shared its secrets (U2), by what client i is told.
+    announced : shape (K, K), row i is the clients that shared (U2), as announced to client i.
     delivered : shape (K, K), row i is whose shares reach client i.
     stayed, left : shape (K, K), row i is the two lists that client i is asked to sign.
     revealing : shape (K,), who gets the signatures on its lists and is asked for its shares.
@@ -73,7 +73,7 @@ class Attempt:
 
     @property
     def around(self) -> Bools:
-        """Shape (K, K): row i holds the neighbours of client i by the list that it was told."""
+        """Shape (K, K): row i holds the neighbours of client i by the list that it received."""
         rows = np.stack([story.around for story in self.stories])
         return rows[self.story, np.arange(self.story.size)]
 

@@ -53,13 +53,13 @@ dataset = "{dataset}"  # under which name the ledger keeps these records
 score = "score"             # the column of scores
 unit = "probability"        # what the scores are: "probability" (from 0 to 1), "percent",
                             # "log-odds", or "real" for any other numbers; they are converted to
-                            # the plan's unit, and a wrong word here spoils everybody's result
+                            # the plan's unit, and a wrong unit here makes the whole result wrong
 label = "label"             # the column of labels, 0 or 1
 
 # What a new book allows; change it later with: tacit ledger limit
 [limit]
 epsilon = 3.0               # no more than this is spent
-period = "365d"             # in any so many days (d), weeks (w) or years (y)
+period = "365d"             # rolling window: 365d, 52w or 1y
 # adjacency = "record"      # what the limit hides; "label" for protocols that show scores
 
 # Only for protocols that parties compute together: where the others reach this one

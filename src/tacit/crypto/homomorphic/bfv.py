@@ -137,7 +137,7 @@ class BfvEvaluator:
 
     Raises
     ------
-    HomomorphicError : for bytes that are no such keys.
+    HomomorphicError : for bytes that are not keys of these parameters.
     """
 
     def __init__(self, parameters: Parameters, keys: Sequence[bytes], run: int = 0) -> None:

@@ -1,7 +1,7 @@
 """CKKS (Cheon, Kim, Kim and Song 2017), the paper's scheme: inner products of encrypted vectors.
 
-Results are approximate. Whoever publishes a decryption with all its digits may betray the key (Li
-and Micciancio 2021), so what leaves a key owner is rounded.
+Results are approximate. A party that publishes a decryption with all its digits may reveal the key
+(Li and Micciancio 2021), so what leaves a key owner is rounded.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class CkksEvaluator:
 
     Raises
     ------
-    HomomorphicError : for bytes that are no such keys.
+    HomomorphicError : for bytes that are not keys of these parameters.
     """
 
     def __init__(self, keys: Sequence[bytes], length: int) -> None:

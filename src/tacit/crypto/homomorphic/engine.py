@@ -1,4 +1,4 @@
-"""Microsoft SEAL through TenSEAL: parameters that are checked, objects as bytes, errors as ours.
+"""Microsoft SEAL through TenSEAL: checked parameters, objects as bytes, errors of this package.
 
 SEAL reads and writes files only. Where the system has anonymous files in memory they are used, so
 that SEAL writes no key to a disk; elsewhere a private directory is made and deleted at once.
@@ -33,7 +33,7 @@ class HomomorphicError(ValueError):
 
 
 class NotInstalledError(ImportError):
-    """Homomorphic encryption was asked for and its library is not installed."""
+    """The library of homomorphic encryption is not installed."""
 
 
 def tenseal_api() -> Any:
@@ -149,7 +149,7 @@ def restored(kind: str, context: Any, raw: bytes) -> Any:
 
     Raises
     ------
-    HomomorphicError : for bytes that are no such object, or one of other parameters.
+    HomomorphicError : for bytes that are not an object of this kind, or one of other parameters.
     """
     if len(raw) > MAX_OBJECT:
         raise HomomorphicError(f"an object has at most {MAX_OBJECT} bytes, got {len(raw)}")

@@ -1,4 +1,4 @@
-"""How parties come to share a secret that the aggregator, who carries every message, never has.
+"""How parties agree on a secret that the aggregator, which relays every message, never has.
 
 Each party introduces itself with a fresh X25519 key, signed by its Ed25519 identity together with
 the terms. The first party draws the session's secret and seals it for every other party; from it
@@ -32,7 +32,7 @@ FIRST = 0
 
 @dataclass(frozen=True)
 class Introduction:
-    """What a party tells all others.
+    """What a party announces to all others.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Introduction:
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """A party's own keys in one session; none of them leaves it.
+    """A party's keys in one session; none of them leaves the party.
 
     Examples
     --------

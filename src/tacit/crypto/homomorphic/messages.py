@@ -51,8 +51,8 @@ def read(message: bytes, kind: Kind, session: bytes, index: int) -> list[bytes]:
 
     Raises
     ------
-    HomomorphicError : for bytes that are no such message, damaged, of another version, kind,
-        session or party.
+    HomomorphicError : for bytes that are not a message of this format, damaged, of another version,
+        kind, session or party.
     """
     if len(message) < HEADER.size + CHECKSUM_BYTES:
         raise HomomorphicError(

@@ -1,1 +1,1 @@
-"""Sums of which nobody sees the terms (Bell et al. 2020, secure aggregation)."""
+"""Sums whose terms stay hidden (Bell et al. 2020, secure aggregation)."""

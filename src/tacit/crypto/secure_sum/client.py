@@ -86,7 +86,7 @@ class SumClient:
 
     @property
     def state(self) -> dict[str, Any]:
-        """All that the client holds, its secrets too: store it where nobody else can read it."""
+        """All state of the client with its secrets: store it where only the client can read it."""
         return {
             "taken": self._taken,
             "has_given_up": self._has_given_up,
@@ -150,12 +150,12 @@ class SumClient:
 
         Parameters
         ----------
-        adverts : the server's message with everybody's keys.
+        adverts : the server's message with all clients' keys.
 
         Raises
         ------
         ForgedError : when a neighbour's keys are not signed by its identity for these terms.
-        RefusedError : when this client's own keys are missing or were changed.
+        RefusedError : when this client's keys are missing or were changed.
         TooFewError : when fewer clients than agreed take part.
         SumError : for any other message, or when the step is out of order.
         """

@@ -1,6 +1,6 @@
 """What a client requires of the server's lists before it signs them, and before it reveals shares.
 
-A server that may tell each client another story could collect shares of both secrets of one
+A server that gives clients different lists could collect shares of both secrets of one
 client, or choose who "left" so that the masks of a small group fall away. With K clients, of whom
 at most b collude with the server, a client therefore answers only what
 
@@ -67,7 +67,7 @@ class ListRule:
 
     @property
     def is_complete(self) -> bool:
-        """Whether everybody masks with everybody; then tau shares reconstruct a secret."""
+        """Whether each client masks with all others; then tau shares reconstruct a secret."""
         return self.degree >= self.clients - 1
 
 
@@ -81,7 +81,7 @@ def digest_of(
     terms_digest : 32 bytes, of all terms.
     attempt : which attempt at the sum, from 0.
     adverts_transcript : 32 bytes, of all advertised keys.
-    announced : everybody of whom the server said that it shared its secrets (U2).
+    announced : the clients that shared their secrets (U2), as the server announced.
     """
     head = b"tacit sum announced 2" + terms_digest + struct.pack("<I", attempt)
     return sha256(head + adverts_transcript + pack_indices(announced)).digest()
@@ -121,7 +121,7 @@ def check_delivery(
     ----------
     rule : what was agreed.
     index : the client.
-    arranged : everybody who advertised keys, in the order of the ring.
+    arranged : all clients that advertised keys, in the order of the ring.
     announced : who is said to have shared its secrets.
     owners : whose shares came.
 
@@ -158,11 +158,11 @@ def check_lists(
     ----------
     rule : what was agreed.
     index : the client.
-    arranged : everybody who advertised keys, in the order of the ring.
+    arranged : all clients that advertised keys, in the order of the ring.
     announced : who was announced to this client as having shared its secrets (U2).
     stayed : whose masked vectors are to be summed (U).
     left : who shared its secrets and sent no masked vector (D).
-    digests : by client, the digest d that it signed; the client's own among them.
+    digests : by client, the digest d that it signed; the client itself included.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def check_lists(
     if both := stayed & left:
         raise RefusedError(
             f"client {min(both)} is listed both as having sent a vector and as having left: "
-            "shares of its seed and of its key together would betray its vector"
+            "shares of its seed and of its key together would reveal its vector"
         )
     if index not in stayed:
         raise RefusedError(f"client {index} sent its vector, but is not listed as having sent it")
@@ -195,7 +195,7 @@ def _check_digests(index: int, stayed: AbstractSet[int], digests: Mapping[int, b
     """Everybody whose vector is summed masked it under the same keys and the same announcement."""
     if others := {member for member in stayed if digests.get(member) != digests[index]}:
         raise RefusedError(
-            f"client {min(others)} did not sign the keys and clients that client {index} was told"
+            f"client {min(others)} did not sign the keys and clients that client {index} received"
         )
 
 

@@ -1,4 +1,4 @@
-"""Who masks with whom: everybody, or a random ring when clients are many.
+"""Which clients mask with each other: all, or neighbours on a random ring of many clients.
 
 Above ``COMPLETE`` clients each has k neighbours on a ring in random order, k/2 on each side: a
 Harary graph with random labels (Bell et al. 2020, "Secure Single-Server Aggregation with
@@ -55,7 +55,7 @@ class Neighbourhood:
 
     Parameters
     ----------
-    degree : neighbours a client; even, or everybody else.
+    degree : neighbours of a client; an even number, or all others.
     threshold : shares that reconstruct a secret, more than half of them.
     min_clients : clients without whom there is no sum; no client helps to unmask a sum of fewer.
     colluders : clients that may collude with the server.
@@ -97,7 +97,7 @@ class Neighbourhood:
     def complete(
         cls, clients: int, colluders: int | None = None, min_clients: int | None = None
     ) -> Neighbourhood:
-        """Everybody masks with everybody.
+        """Each client masks with all others.
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ def leak_chance(
 def loss_chance(clients: int, dropped: int, degree: int, threshold: ArrayLike) -> Floats:
     """A bound on the probability that too few receivers of some client's shares remain.
 
-    A client that remains holds a share of its own; one that dropped out does not.
+    A client that remains has one share of its secret; one that dropped out has none.
 
     Examples
     --------

@@ -73,7 +73,7 @@ def to_words(vector: Integers, bits: int) -> Words:
 
 
 def to_signed(words: Words) -> Integers:
-    """The integers of least magnitude that such words stand for."""
+    """The integers of least magnitude that the words represent."""
     return words.view(f"i{words.itemsize}").astype(np.int64)
 
 

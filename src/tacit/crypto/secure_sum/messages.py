@@ -62,7 +62,8 @@ def read(message: bytes, kind: Kind, session: bytes, index: int) -> bytes:
 
     Raises
     ------
-    MalformedError : for bytes that are no such message, of another version, or cut short.
+    MalformedError : for bytes that are not a message of this format, of another version, or cut
+        short.
     RoundError : for a message of another round.
     SessionError : for a message of another session.
     UnknownClientError : for a message of or for another client.
@@ -146,7 +147,7 @@ def unpack_records(body: bytes, size: int, clients: int) -> dict[int, bytes]:
 
 
 def take_records(body: bytes, size: int, clients: int) -> tuple[dict[int, bytes], bytes]:
-    """The first records of a body, and what stands behind them; errors as in ``unpack_records``.
+    """The first records of a body, and the rest; errors as in ``unpack_records``.
 
     Examples
     --------
@@ -175,7 +176,7 @@ def pack_indices(indices: Iterable[int]) -> bytes:
 
 
 def take_indices(body: bytes, clients: int) -> tuple[frozenset[int], bytes]:
-    """The first list of clients in a body, and what stands behind it.
+    """The first list of clients in a body, and the rest.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Another attempt at a secure sum: statements that the last one will never be unmasked.
 
 The difference of two sums over different clients shows what single clients added. So a new attempt
-begins only when nobody can unmask the last one any more: its clients erase their secrets, and sign
+begins only when the last one can no longer be unmasked: its clients erase their secrets, and sign
 that they revealed nothing and never will. Every client verifies these statements itself.
 """
 
@@ -37,7 +37,7 @@ def check_ended(
     ----------
     terms : those of the attempt that is to begin.
     restart : the server's message with the statements.
-    announced : who was announced to this client in the last attempt; everybody where nobody was.
+    announced : who was announced to this client in the last attempt; all clients where none was.
     digest : what this client signed then, or ``NO_DIGEST``.
 
     Raises

@@ -32,7 +32,7 @@ ONE = np.array([[0], [1]], dtype=np.uint64)
 MAX_ONE_BY_ONE = 16
 """Largest number of elements that are inverted one by one."""
 OWNERS_AT_ONCE = 256
-"""Secrets that are combined together."""
+"""Number of secrets that are combined together."""
 
 
 def split(secret: bytes, points: Points, threshold: int) -> Octets:

@@ -82,7 +82,7 @@ class SumServer:
 
         Parameters
         ----------
-        sender : the client that the message came from, as the caller's connection tells.
+        sender : the client that the message came from, as the caller's connection shows.
         message : what its step returned.
 
         Raises

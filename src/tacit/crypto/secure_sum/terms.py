@@ -5,7 +5,7 @@ of the vectors it learns nothing else. A client learns who else takes part, and 
 or sum. The protocol is that of Bonawitz et al. 2017, "Practical Secure Aggregation for
 Privacy-Preserving Machine Learning", figure 4, on the sparse graph of Bell et al. 2020 where
 clients are many; the rule of ``consistency`` replaces its consistency check.
-``SumClient`` and ``SumServer`` are state machines that turn bytes into bytes: whoever runs them
+``SumClient`` and ``SumServer`` are state machines that turn bytes into bytes: their caller
 carries the messages.
 
 =========  ===============================  ====================================================
@@ -77,7 +77,8 @@ class SumTerms:
     Parameters
     ----------
     session : 16 bytes that name this sum and no other, from ``new_session``.
-    roster : the public identity keys of all clients of the agreement, whoever takes part.
+    roster : the public identity keys of all clients of the agreement, also of clients that do not
+        take part.
     length : numbers in each vector.
     largest : the largest magnitude of a number that a client sends, with the tail of its noise. A
         client refuses to send a larger one, so that no sum wraps around.

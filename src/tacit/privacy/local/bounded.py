@@ -1,7 +1,7 @@
 """Locally private reports of ordered values and of a bounded number, by sliding windows.
 
 A record holds one of ``inputs`` ordered values and reports one of ``inputs + width - 1`` outputs.
-The ``width`` outputs from its own value on are its window: each is ``exp(epsilon)`` times as likely
+The ``width`` outputs from its value on are its window: each is ``exp(epsilon)`` times as likely
 as an output outside. One input step slides the window by one output. With two inputs and a width of
 one this is randomised response (Warner 1965; for a number rounded to a bit, Duchi et al. 2018);
 with many inputs it is the piecewise mechanism (Wang et al. 2019) on integers.

@@ -9,7 +9,7 @@ from tacit.privacy.cost import check_epsilon
 from tacit.privacy.local.response import flip_probability
 
 DELTA_SLACK = 1.0 + 2.0**-40
-"""A composed delta is raised by this factor, more than the rounding error of its sum."""
+"""Factor on a composed delta: the increase exceeds the rounding error of its sum."""
 
 
 def composed_delta(answer_epsilon: float, answers: int, epsilon: float) -> float:
@@ -45,7 +45,7 @@ def composed_delta(answer_epsilon: float, answers: int, epsilon: float) -> float
 def answer_epsilon(epsilon: float, delta: float, answers: int) -> float:
     """The largest epsilon of each of so many answers that costs (epsilon, delta) together.
 
-    With delta 0 that is ``epsilon / answers``. It is found by bisection from below, so that
+    With delta 0 that is ``epsilon / answers``. It is computed by bisection from below, so that
     ``composed_delta`` of what is returned never exceeds ``delta``.
 
     Raises

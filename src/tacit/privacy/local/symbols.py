@@ -1,7 +1,7 @@
-"""k-ary randomised response: one of k symbols, kept or replaced by a uniform one (Bell et al. 2020,
-Alg. 1).
+"""k-ary randomised response: one of k symbols, reported or replaced by a uniform one (Bell et al.
+2020, Alg. 1).
 
-A report is the record's own symbol with probability ``1 - beta``, and else uniform over all k
+A report is the record's symbol with probability ``1 - beta``, and else uniform over all k
 symbols, ``beta = k / (k + exp(epsilon) - 1)``.
 """
 
@@ -20,7 +20,7 @@ from tacit.privacy.mechanisms.choices import Bits, UniformIntegers
 from tacit.privacy.sampling.noise import NoiseSource
 
 REPLACEMENT_SLACK = 1.0 + 2.0**-40
-"""The probability of a replacement is raised by this factor: more than it is rounded anywhere."""
+"""Factor on the probability of a replacement: the increase exceeds every rounding error."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class SymbolResponse:
     Examples
     --------
     >>> response = SymbolResponse(symbols=4, epsilon=1.0)
-    >>> round(response.replaced, 4), round(response.kept, 4)
+    >>> round(response.replace_probability, 4), round(response.keep_probability, 4)
     (0.6995, 0.3005)
     """
 
@@ -52,13 +52,13 @@ class SymbolResponse:
             raise ValueError(f"symbols must be at least 2, got {self.symbols}")
 
     @property
-    def replaced(self) -> float:
+    def replace_probability(self) -> float:
         """beta, the probability that a report is a uniform symbol; never rounded to zero."""
         ratio = math.exp(-self.epsilon)
         return max(self.symbols * ratio / (1 + (self.symbols - 1) * ratio), math.ulp(0.0))
 
     @property
-    def kept(self) -> float:
+    def keep_probability(self) -> float:
         """``1 - beta``, to full precision."""
         return -math.expm1(-self.epsilon) / (1 + (self.symbols - 1) * math.exp(-self.epsilon))
 
@@ -72,7 +72,7 @@ class SymbolResponse:
         one half and downwards above; the slack outweighs that, so that a replacement is never less
         likely than beta, and the ratio never larger.
         """
-        chance = min(self.replaced * REPLACEMENT_SLACK, 1.0)
+        chance = min(self.replace_probability * REPLACEMENT_SLACK, 1.0)
         replaced = noise.draw(Bits(chance), (symbols.size,))
         uniform = noise.draw(UniformIntegers(self.symbols), symbols.shape)
         return np.where(replaced, uniform, symbols)
@@ -84,7 +84,9 @@ class SymbolResponse:
         section 3).
         """
         records = counts.sum(axis=-1, keepdims=True, dtype=np.float64)
-        return np.asarray((counts - records * self.replaced / self.symbols) / self.kept)
+        return np.asarray(
+            (counts - records * self.replace_probability / self.symbols) / self.keep_probability
+        )
 
     def covariance(self, counts: NDArray[Any]) -> tuple[Floats, Floats]:
         """The covariance of the debiased counts, as two vectors s and u of shape (..., k).
@@ -93,12 +95,15 @@ class SymbolResponse:
         reports of a record with symbol v have probabilities ``p_v = q e_v + (beta / k) 1`` and
         covariance ``diag(p_v) - p_v p_v'``; the sum over records, over ``q^2``, has
         ``s = E[counts] / q^2 - c`` and ``u = beta c / (k q) + M beta^2 / (2 k^2 q^2)``. The counts
-        stand for their expectation and their debiased values for c, so both are unbiased.
+        estimate their expectation and their debiased values c, so both are unbiased.
         """
         estimates = self.debiased(counts)
         records = counts.sum(axis=-1, keepdims=True, dtype=np.float64)
-        share = self.replaced / (self.symbols * self.kept)
-        return counts / self.kept**2 - estimates, share * estimates + records * share**2 / 2
+        ratio = self.replace_probability / (self.symbols * self.keep_probability)
+        return (
+            counts / self.keep_probability**2 - estimates,
+            ratio * estimates + records * ratio**2 / 2,
+        )
 
     def variance(self, counts: NDArray[Any], weights: Floats) -> Floats:
         """The variance of a weighted sum of the debiased counts, shape (...).
@@ -116,6 +121,6 @@ class SymbolResponse:
         92.07
         """
         diagonal, shared = self.covariance(counts)
-        spread = np.sum(diagonal * weights**2, axis=-1)
+        variance = np.sum(diagonal * weights**2, axis=-1)
         crossed = np.sum(shared * weights, axis=-1) * np.sum(weights, axis=-1)
-        return np.maximum(spread - 2 * crossed, 0.0)
+        return np.maximum(variance - 2 * crossed, 0.0)

@@ -14,12 +14,12 @@ from tacit.privacy.sampling.noise import NoiseSource
 
 Booleans = NDArray[np.bool_]
 
-HELD = 0.5
-"""Probability that the bit of a record's own value is set."""
+SET_PROBABILITY = 0.5
+"""Probability that the bit of the record's value is set."""
 
 SET_BIT_VARIANCE = 1.0
-"""What a report adds to the variance of the count of the value that it holds, beyond what it adds
-to others': ``(1/4 - q (1-q)) / (1/2 - q)^2``, which is 1 at every epsilon."""
+"""Variance that a report adds to the count of its value, less the variance that it adds to another
+count: ``(1/4 - q (1-q)) / (1/2 - q)^2``, which is 1 at every epsilon."""
 
 
 def unary_bits(
@@ -27,11 +27,11 @@ def unary_bits(
 ) -> Booleans:
     """Every value as ``size`` bits, shape (n, size), after the replicate axis if there is one.
 
-    The held value's bit is set with probability 1/2, every other with ``q = 1 / (1 + e^epsilon)``.
-    Two values differ in two bits. The worst answer has the one set and the other not, and is
-    ``(1/2) / q * (1 - q) / (1/2) = (1 - q) / q = e^epsilon`` times as likely under the one value as
-    under the other: epsilon for a value's replacement by any other. A ``q`` that is rounded towards
-    1/2, as the exact source does, only lowers that.
+    The bit of the value is set with probability 1/2, every other with ``q = 1 / (1 + e^epsilon)``.
+    Two values differ in two bits. The report with the largest ratio has one set and the other not,
+    and is ``(1/2) / q * (1 - q) / (1/2) = (1 - q) / q = e^epsilon`` times as likely under one value
+    as under the other: epsilon for a value's replacement by any other. A ``q`` that is rounded
+    towards 1/2, as the exact source does, only lowers that.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def unary_bits(
     """
     count = values.size
     bits = noise.draw(RandomisedResponse(epsilon), (count, size))
-    value_bits = ~noise.draw(Bits(1 - HELD), (count,))
+    value_bits = ~noise.draw(Bits(1 - SET_PROBABILITY), (count,))
     bits[..., np.arange(count), values] = value_bits
     return bits
 
@@ -50,16 +50,16 @@ def unary_bits(
 def unary_counts(
     reported: NDArray[np.int64], reports: NDArray[np.int64] | int, epsilon: float
 ) -> NDArray[np.float64]:
-    """Unbiased numbers of records with every value from the numbers of set bits.
+    """Unbiased numbers of records with every value, from the numbers of set bits.
 
     ``(count - n q) / (1/2 - q)`` (Wang et al. 2017, Eq. 2).
     """
     q = flip_probability(epsilon)
-    return np.asarray((reported - reports * q) / (HELD - q), dtype=np.float64)
+    return np.asarray((reported - reports * q) / (SET_PROBABILITY - q), dtype=np.float64)
 
 
 def unary_variance(epsilon: float) -> float:
-    """The variance that a report adds to the count of a value it does not hold.
+    """The variance that a report adds to the count of another value than its own.
 
     ``q (1-q) / (1/2 - q)^2 = 4 e^epsilon / (e^epsilon - 1)^2`` (Wang et al. 2017, Eq. 9).
 

@@ -82,7 +82,7 @@ class UniformIntegers(Distribution):
 class Choices(Distribution):
     """Indices of ``weights``, each chosen in proportion to its weight.
 
-    They say who does what, not what is hidden: all replicates share them, so a protocol that
+    They choose and do not hide: all replicates have the same draw, so a protocol that
     samples its clients asks for one replicate at a time.
     """
 

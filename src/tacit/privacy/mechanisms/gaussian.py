@@ -28,7 +28,8 @@ from tacit.privacy.sampling.grids import (
 )
 
 WIDE_SIGMA = 8.0
-"""From here on the variance of the discrete Gaussian is ``sigma**2`` to double precision."""
+"""Least sigma at which the variance of the discrete Gaussian is ``sigma**2`` in double
+precision."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,8 @@ class _Concentrated(Mechanism):
 class Gaussian(_Concentrated):
     """Normal noise of the smallest standard deviation for (epsilon, delta).
 
-    ``Normal`` draws it. What the exact sampler's grid adds to delta is kept back from ``delta``.
+    ``Normal`` draws it. What the exact sampler's grid adds to delta is subtracted from ``delta``
+    before.
 
     Parameters
     ----------

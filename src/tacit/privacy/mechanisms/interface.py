@@ -25,7 +25,7 @@ class Distribution(ABC):
     """A distribution that a noise source draws from. Parameters are checked by each draw."""
 
     shared: ClassVar[bool] = False
-    """Whether all replicates share one draw: it says who does what, not what is hidden."""
+    """Whether all replicates have the same draw: it is a choice, and hides nothing."""
 
     @abstractmethod
     def exact(self, shape: Shape) -> NDArray[Any]:
@@ -36,7 +36,7 @@ class Distribution(ABC):
         """Fast draws from a generator, for experiments; never for a release."""
 
     def silent(self, shape: Shape) -> NDArray[Any]:
-        """What stands for a draw where there is no noise: zeros."""
+        """The value of a draw without noise: zeros."""
         return np.zeros(shape, dtype=np.int64)
 
     def scaled(self, factor: float) -> Distribution:
@@ -72,12 +72,12 @@ class Mechanism(Distribution, NoisyRelease):
 
 
 def single(*parameters: ArrayLike) -> bool:
-    """Whether these are plain numbers, so that a mechanism of theirs can be part of a cost."""
+    """Whether these are plain numbers, so that their mechanism can be part of a cost."""
     return all(isinstance(value, int | float | np.number) for value in parameters)
 
 
 ROUNDING = 2.0**-40
-"""A sensitivity that was computed in floating point may fall short of its integer by this part."""
+"""Largest relative error of a sensitivity that is computed in floating point and is an integer."""
 
 
 def whole_steps(shift: ArrayLike) -> int:

@@ -20,7 +20,7 @@ from tacit.privacy.sampling.distributions import (
     staircase_variance,
     whole_sensitivity,
 )
-from tacit.privacy.sampling.stairs import SHARE_SLACK, Stairs, exact_magnitude
+from tacit.privacy.sampling.stairs import OUTER_SLACK, Stairs, exact_magnitude
 
 
 @dataclass(frozen=True)
@@ -104,22 +104,22 @@ class Staircase(Mechanism):
 
     @property
     def loss_error(self) -> float:
-        """The outer part is drawn more often by ``SHARE_SLACK``; doubled for other roundings."""
-        return 2 * (SHARE_SLACK - 1)
+        """The outer part is drawn more often by ``OUTER_SLACK``; doubled for other roundings."""
+        return 2 * (OUTER_SLACK - 1)
 
     def exact(self, shape: Shape) -> Integers:
-        """Noise from a geometric step, a part, a place in it and a sign.
+        """Noise from a geometric step, a part, an offset in it and a sign.
 
-        Each is exact but the choice of the outer part, whose probability is rounded up. That leaves
-        the guarantee untouched: with any weight of the outer part between ``exp(-epsilon)`` and 1
-        the probabilities fall away from zero, and fall ``exp(-epsilon)``-fold over every
+        Each is exact except the choice of the outer part, whose probability is rounded up. That
+        leaves the guarantee untouched: with any weight of the outer part between ``exp(-epsilon)``
+        and 1 the probabilities fall away from zero, and fall ``exp(-epsilon)``-fold over every
         ``sensitivity`` integers, which is all that epsilon-privacy needs.
         """
         stairs = Stairs.broadcast(self.sensitivity, self.epsilon, shape)
         return stairs.signed(exact_magnitude, exact.coins, shape)
 
     def simulated(self, rng: np.random.Generator, shape: Shape) -> Integers:
-        """Noise from a geometric step, a place within it, and a sign."""
+        """Noise from a geometric step, an offset within it, and a sign."""
         return simulated.staircase(
             rng, Stairs.broadcast(self.sensitivity, self.epsilon, shape), shape
         )
@@ -148,7 +148,7 @@ class ContinuousStaircase(Distribution):
         raise ValueError("continuous staircase noise is only simulated; Staircase is for releases")
 
     def simulated(self, rng: np.random.Generator, shape: Shape) -> Floats:
-        """Noise from a geometric step, a place within it, and a sign."""
+        """Noise from a geometric step, an offset within it, and a sign."""
         widths = checked_scale(self.sensitivity, "sensitivity")
         epsilons = checked_epsilon(self.epsilon, widths)
         return simulated.continuous_staircase(rng, widths, epsilons, shape)

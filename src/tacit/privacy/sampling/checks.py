@@ -10,18 +10,18 @@ from numpy.typing import ArrayLike
 from tacit.arrays import Floats, Integers
 
 MAX_SCALE = 2.0**44
-"""Noise of this scale exceeds 2**53 with probability ``exp(-2**9)``, so a float64 holds it."""
+"""Largest scale of noise: it exceeds 2**53, and so float64, with probability ``exp(-2**9)``."""
 
 MIN_STAIRCASE_EPSILON = 2.0**-30
-"""Below it the raised outer share could pass the inner one."""
+"""Least epsilon of a staircase: below it rounding could make the outer part the likelier one."""
 
 
 def checked_scale(values: ArrayLike, name: str) -> Floats:
     """Scales as float64, each from 0 to ``MAX_SCALE``."""
     numbers = np.asarray(values, dtype=np.float64)
-    wrong = ~((numbers >= 0) & (numbers <= MAX_SCALE))
-    if np.any(wrong):
-        raise ValueError(f"{name} must be from 0 to 2**44, got {numbers[wrong].flat[0]}")
+    refused = ~((numbers >= 0) & (numbers <= MAX_SCALE))
+    if np.any(refused):
+        raise ValueError(f"{name} must be from 0 to 2**44, got {numbers[refused].flat[0]}")
     return numbers
 
 
@@ -29,10 +29,10 @@ def checked_epsilon(epsilon: ArrayLike, sensitivity: Integers | Floats) -> Float
     """Epsilon, refused out of range where the sensitivity is positive, and 1 where that is 0."""
     numbers, widths = np.broadcast_arrays(np.asarray(epsilon, dtype=np.float64), sensitivity)
     inside = np.isfinite(numbers) & (numbers >= MIN_STAIRCASE_EPSILON)
-    wrong = (widths > 0) & ~inside
-    if np.any(wrong):
+    refused = (widths > 0) & ~inside
+    if np.any(refused):
         raise ValueError(
-            f"epsilon must be finite and at least 2**-30, got {numbers[wrong].flat[0]}"
+            f"epsilon must be finite and at least 2**-30, got {numbers[refused].flat[0]}"
         )
     allowed = np.where(widths > 0, numbers, 1.0)
     checked_scale(widths / allowed, "sensitivity / epsilon")

@@ -11,18 +11,18 @@ from numpy.typing import ArrayLike
 from tacit.arrays import Floats, Integers
 
 MAX_SENSITIVITY = 2**44
-"""Sensitivities above this leave no room for noise of their size in a 64-bit integer."""
+"""Largest sensitivity: noise of a larger size could leave the range of 64-bit integers."""
 
 MAX_SUMMED_SCALE = 2.0**16
-"""Up to this scale the probabilities of a share of noise are summed term by term."""
+"""Largest scale at which the probabilities of a share of noise are summed term by term."""
 
 
 def whole_sensitivity(sensitivity: ArrayLike) -> Integers:
     """The sensitivity as integers; refuses fractions, negative values and values above 2**44."""
     values = np.asarray(sensitivity)
-    wrong = ~((values >= 0) & (values <= MAX_SENSITIVITY) & (values == np.floor(values)))
-    if np.any(wrong):
-        first = values[wrong].flat[0]
+    refused = ~((values >= 0) & (values <= MAX_SENSITIVITY) & (values == np.floor(values)))
+    if np.any(refused):
+        first = values[refused].flat[0]
         raise ValueError(f"sensitivity must be a whole number from 0 to 2**44, got {first}")
     return values.astype(np.int64)
 
@@ -82,7 +82,7 @@ def staircase_inner_width(sensitivity: ArrayLike, epsilon: ArrayLike) -> Integer
     candidates = [np.clip(guess + step, 1, width) for step in (0, 1, 2)]
     best = candidates[0]
     for candidate in candidates[1:]:
-        better = _staircase_spread(width, epsilon, candidate) < _staircase_spread(
+        better = _staircase_moment(width, epsilon, candidate) < _staircase_moment(
             width, epsilon, best
         )
         best = np.where(better, candidate, best)
@@ -101,16 +101,16 @@ def discrete_staircase_variance(sensitivity: ArrayLike, epsilon: ArrayLike) -> F
     """
     width = whole_sensitivity(sensitivity)
     inner = staircase_inner_width(width, epsilon)
-    spread = _staircase_spread(np.maximum(width, 1), epsilon, inner)
+    moment = _staircase_moment(np.maximum(width, 1), epsilon, inner)
     with np.errstate(divide="ignore"):
-        variance = spread / np.expm1(-np.asarray(epsilon, dtype=np.float64)) ** 2
+        variance = moment / np.expm1(-np.asarray(epsilon, dtype=np.float64)) ** 2
     return np.where(width > 0, variance, 0.0)
 
 
-def _staircase_spread(sensitivity: ArrayLike, epsilon: ArrayLike, inner: ArrayLike) -> Floats:
+def _staircase_moment(sensitivity: ArrayLike, epsilon: ArrayLike, inner: ArrayLike) -> Floats:
     """The variance at this inner width times ``(1-b)**2``, which stays finite as epsilon falls.
 
-    Step ``k >= 0`` has ``sensitivity`` places, of weight ``b**k`` up to the inner width and
+    Step ``k >= 0`` has ``sensitivity`` integers, of weight ``b**k`` up to the inner width and
     ``b**(k+1)`` above it. The sums of ``b**k``, ``k b**k`` and ``k**2 b**k`` are ``1``, ``b`` and
     ``b (1+b)`` over rising powers of ``1-b``.
     """
@@ -131,7 +131,7 @@ def _power_sums(count: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def shared_laplace_epsilon(scale: float, share: float, distance: int = 1) -> float:
-    """What a sum of this sensitivity costs under part of its discrete Laplace noise.
+    """The epsilon of a sum of this sensitivity under a share of its discrete Laplace noise.
 
     The difference of two Polya draws of shape ``share`` has, with ``b = exp(-1/scale)``,
     probabilities ``p(z) ~ b^z (r)_z / z! 2F1(r, r+z; z+1; b^2)``. With shares below 1 they fall
@@ -141,9 +141,9 @@ def shared_laplace_epsilon(scale: float, share: float, distance: int = 1) -> flo
     Parameters
     ----------
     scale : of the discrete Laplace noise that all shares add up to.
-    share : the part of it that was drawn, above 0.
-    distance : how far a neighbour moves the sum; beyond 1 the loss of a share below 1 is found for
-        scales up to 2**16, and is infinity above.
+    share : the share of it that was drawn, above 0.
+    distance : the largest change of the sum by a neighbour; beyond 1 the loss of a share below 1 is
+        computed for scales up to 2**16, and is infinity above.
 
     Examples
     --------
@@ -166,8 +166,8 @@ def shared_laplace_epsilon(scale: float, share: float, distance: int = 1) -> flo
 
 def _shared_fall(scale: float, share: float, distance: int) -> float:
     """``log p(0)/p(distance)`` of the difference of two Polya draws, from their probabilities."""
-    places = np.arange(int(40 * scale) + 40 + distance, dtype=np.float64)
-    ways = scipy.special.gammaln(places + share) - scipy.special.gammaln(places + 1)
-    single = np.exp(ways - places / scale)
+    integers = np.arange(int(40 * scale) + 40 + distance, dtype=np.float64)
+    ways = scipy.special.gammaln(integers + share) - scipy.special.gammaln(integers + 1)
+    single = np.exp(ways - integers / scale)
     unshifted = single[: single.size - distance]
     return float(np.log(np.sum(single**2) / np.sum(unshifted * single[distance:])))

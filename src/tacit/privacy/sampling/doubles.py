@@ -1,4 +1,4 @@
-"""Noise for audits: whose choices are the same on every draw, and with a mistake; never a release.
+"""Noise for audits, with the same choices on every draw, or with a mistake; never for a release.
 
 An audit draws many replies to one query, and it has to notice a mechanism with a mistake.
 """
@@ -19,10 +19,10 @@ NoiseMaker = Callable[[int, int | None], NoiseSource]
 
 
 class PublicCoins(SimulatedNoise):
-    """Simulated noise whose choices of who does what are the same on every draw.
+    """Simulated noise with the same data-independent choices on every draw.
 
-    A reply that says what was chosen, whatever the records hold, is as private as it is for the
-    worst choice; to draw many replies with one choice takes nothing from an attack.
+    A reply that contains the choices, for all records, is as private as it is for the worst choice;
+    an attack loses nothing when many replies are drawn with one choice.
 
     Parameters
     ----------
@@ -35,17 +35,17 @@ class PublicCoins(SimulatedNoise):
         self._coin_seed = coins
 
     def draw(self, distribution: Distribution, shape: Shape) -> NDArray[Any]:
-        """Draws from the generator; what all replicates share comes from the fixed coins."""
+        """Draws from the generator; draws for all replicates come from the fixed coins."""
         if distribution.shared:
             return SimulatedNoise(self._coin_seed).draw(distribution, shape)
         return super().draw(distribution, shape)
 
 
 class BareCoins(NoNoise):
-    """No noise, but the choices of ``PublicCoins``: what a record moves, apart from noise."""
+    """No noise, but the choices of ``PublicCoins``: the effect of a record, without noise."""
 
     def draw(self, distribution: Distribution, shape: Shape) -> NDArray[Any]:
-        """Zeros; what all replicates share comes from the coins that fall where none are named."""
+        """Zeros; draws for all replicates come from the default coins of ``PublicCoins``."""
         if distribution.shared:
             return PublicCoins(0, None).draw(distribution, shape)
         return super().draw(distribution, shape)
@@ -87,7 +87,7 @@ class RepeatedNoise(PublicCoins):
         self._seed = seed
 
     def draw(self, distribution: Distribution, shape: Shape) -> NDArray[Any]:
-        """The same discrete Laplace noise every time; all else as it should be."""
+        """The same discrete Laplace noise every time; other draws without a mistake."""
         if isinstance(distribution, DiscreteLaplace):
             return PublicCoins(self._seed, self.replicates).draw(distribution, shape)
         return super().draw(distribution, shape)

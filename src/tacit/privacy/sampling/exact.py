@@ -20,13 +20,13 @@ Bits = NDArray[np.bool_]
 Sampler = Callable[[float, int], Integers]
 
 WORD = 64
-"""Bits of a word."""
+"""Number of bits of a word."""
 
 MAX_SHARED_SCALE = 2.0**16
-"""Above it the table of a share of noise would hold millions of entries."""
+"""Largest scale of shares of noise: above it a table would have millions of entries."""
 
 SCALE_SLACK = 1.0 + 2.0**-50
-"""Scales computed in floating point are raised by this factor, so rounding never costs privacy."""
+"""Factor on scales that are computed in floating point: rounding never costs privacy."""
 
 
 def words(size: int) -> Words:
@@ -60,9 +60,9 @@ def by_parameter(parameters: Floats, sampler: Sampler) -> Integers:
     draws = np.zeros(flat.size, dtype=np.int64)
     order = np.argsort(flat, kind="stable")
     values, starts = np.unique(flat[order], return_index=True)
-    for value, places in zip(values, np.split(order, starts)[1:], strict=True):
+    for value, indices in zip(values, np.split(order, starts)[1:], strict=True):
         if value > 0:
-            draws[places] = sampler(float(value) * SCALE_SLACK, places.size)
+            draws[indices] = sampler(float(value) * SCALE_SLACK, indices.size)
     return draws.reshape(parameters.shape)
 
 
@@ -80,7 +80,7 @@ def polya(scale: float, share: Fraction, size: int) -> Integers:
     """Integers k >= 0 with probability ``C(k+r-1, k) (1-b)**r b**k``, ``b = exp(-1/scale)``.
 
     Inversion: a uniform number is compared with the distribution function, 64 bits at first. Where
-    these leave it open on which side it lies, both get more digits until they do not.
+    these bits do not decide the comparison, both get more digits until they do.
     """
     if scale > MAX_SHARED_SCALE:
         raise ValueError(f"shared noise has a scale of at most {MAX_SHARED_SCALE}, got {scale}")
@@ -90,13 +90,13 @@ def polya(scale: float, share: Fraction, size: int) -> Integers:
     integers = np.searchsorted(table, drawn - step, side="right")
     upper = np.searchsorted(table, drawn + step, side="right")
     ends = (drawn == 0) | (drawn == np.uint64(2**WORD - 1))
-    for place in np.flatnonzero((integers != upper) | (integers == table.size) | ends):
-        integers[place] = _settled(scale, share, int(drawn[place]))
+    for index in np.flatnonzero((integers != upper) | (integers == table.size) | ends):
+        integers[index] = _refined(scale, share, int(drawn[index]))
     return integers.astype(np.int64)
 
 
-def _settled(scale: float, share: Fraction, number: int) -> int:
-    """The draw of a uniform number whose first word leaves it open."""
+def _refined(scale: float, share: Fraction, number: int) -> int:
+    """The draw of a uniform number whose first word does not decide it."""
     bits = WORD
     while True:
         number, bits = number << WORD | int(words(1)[0]), bits + WORD
@@ -114,10 +114,10 @@ def _polya_table(scale: float, share: Fraction, bits: int) -> tuple[int, ...]:
         base = (-1 / Decimal(scale)).exp()
         shape = Decimal(share.numerator) / Decimal(share.denominator)
         chance = ((1 - base).ln() * shape).exp()
-        reached, table, unit = Decimal(0), [0], Decimal(2) ** bits
+        cumulative, table, unit = Decimal(0), [0], Decimal(2) ** bits
         while table[-1] < 2**bits - 1:
-            reached += chance
-            table.append(min(int(reached * unit), 2**bits - 1))
+            cumulative += chance
+            table.append(min(int(cumulative * unit), 2**bits - 1))
             chance *= base * (len(table) - 2 + shape) / (len(table) - 1)
     return tuple(table[1:])
 

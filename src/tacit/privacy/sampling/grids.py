@@ -12,13 +12,13 @@ from tacit.arrays import Floats
 from tacit.privacy.sampling import exact
 
 GRID_BITS = 20
-"""Continuous noise of scale b is drawn on a power-of-two grid at most ``b / 2**GRID_BITS`` wide."""
+"""Binary logarithm of the ratio of a noise's scale to its power-of-two grid, at least."""
 
 GAUSSIAN_GRID_BITS = 40
-"""The same for Gaussian noise, where the grid enters the guarantee through a tiny delta."""
+"""The same for Gaussian noise, where the grid adds a small part to delta."""
 
 GAUSSIAN_DISTANCE = 2.0 ** (-2 * GAUSSIAN_GRID_BITS - 2)
-"""The total variation between a drawn coordinate and a normal one rounded to the grid, at most."""
+"""Largest total variation between a drawn coordinate and a normal one rounded to the grid."""
 
 
 def on_grid(scale: Floats, shape: tuple[int, ...], bits: int, sampler: exact.Sampler) -> Floats:

@@ -5,7 +5,7 @@ rank sum) of size below 2**53. ``SimulatedNoise`` draws fast, seeded floating-po
 experiments. ``SystemNoise`` draws exact samples from operating-system entropy (OpenDP for the
 discrete Laplace and Gaussian distributions); continuous noise lives on a fine power-of-two grid
 that contains the integers, so that no low bit of a floating-point sample can betray the statistic
-(Mironov 2012). How each mechanism is drawn is its own affair: see ``tacit.privacy.mechanisms``.
+(Mironov 2012). Each mechanism has its samplers: see ``tacit.privacy.mechanisms``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class NoiseSource(ABC):
         return shape if self.replicates is None else (self.replicates, *shape)
 
     def drawn_shape(self, distribution: Distribution, shape: Shape) -> Shape:
-        """``full_shape``, or ``shape`` for what all replicates share."""
+        """``full_shape``, or ``shape`` for a draw that is the same in all replicates."""
         return shape if distribution.shared else self.full_shape(shape)
 
     @abstractmethod
@@ -76,5 +76,5 @@ class NoNoise(NoiseSource):
         self.replicates = replicates
 
     def draw(self, distribution: Distribution, shape: Shape) -> NDArray[Any]:
-        """What stands for a draw without noise: zeros, and the first of several choices."""
+        """The value without noise: zeros, and the first of several choices."""
         return distribution.silent(self.drawn_shape(distribution, shape))

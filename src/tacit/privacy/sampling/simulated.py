@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.privacy.sampling.distributions import staircase_gamma
-from tacit.privacy.sampling.stairs import Stairs, outer_share
+from tacit.privacy.sampling.stairs import Stairs, outer_probability
 
 Bits = NDArray[np.bool_]
 Shape = tuple[int, ...]
@@ -55,12 +55,12 @@ def discrete_gaussian(rng: np.random.Generator, sigma: Floats, shape: Shape) -> 
     draws = np.zeros(sigmas.size, dtype=np.int64)
     todo = np.flatnonzero(sigmas > 0)
     while todo.size:
-        wanted = sigmas[todo]
-        envelope = np.floor(wanted) + 1
-        proposed = geometric(rng, 1 / envelope, wanted.shape)
-        proposed -= geometric(rng, 1 / envelope, wanted.shape)
+        sigma = sigmas[todo]
+        envelope = np.floor(sigma) + 1
+        proposed = geometric(rng, 1 / envelope, sigma.shape)
+        proposed -= geometric(rng, 1 / envelope, sigma.shape)
         with np.errstate(over="ignore"):
-            excess = (np.abs(proposed) / wanted - wanted / envelope) ** 2 / 2
+            excess = (np.abs(proposed) / sigma - sigma / envelope) ** 2 / 2
         taken = rng.standard_exponential(todo.size) >= excess
         draws[todo[taken]] = proposed[taken]
         todo = todo[~taken]
@@ -77,18 +77,18 @@ def polya(rng: np.random.Generator, scale: Floats, share: Fraction, shape: Shape
 
 
 def staircase(rng: np.random.Generator, stairs: Stairs, shape: Shape) -> Integers:
-    """Integer staircase noise: a geometric step, a place within it, a sign."""
+    """Integer staircase noise: a geometric step, an offset within it, a sign."""
 
     def magnitude(some: Stairs) -> Integers:
         step = geometric(rng, some.epsilon, some.width.shape)
-        outer = rng.random(step.size) < some.outer_share
+        outer = rng.random(step.size) < some.outer_probability
         uniform = rng.random(step.size)
-        place = np.where(
+        offset = np.where(
             outer,
             some.inner + np.floor(uniform * (some.width - some.inner)),
             np.floor(uniform * some.inner),
         )
-        return step * some.width + place.astype(np.int64)
+        return step * some.width + offset.astype(np.int64)
 
     return stairs.signed(magnitude, lambda size: coins(rng, (size,)), shape)
 
@@ -99,10 +99,10 @@ def continuous_staircase(
     """Continuous staircase noise (Geng and Viswanath 2014, Alg. 1)."""
     inner = staircase_gamma(epsilon)
     step = geometric(rng, epsilon, shape)
-    outer = rng.random(shape) < outer_share(np.float64(1), inner, epsilon)
-    place = rng.random(shape)
-    place = np.where(outer, inner + (1 - inner) * place, inner * place)
-    magnitude = (step + place) * width
+    outer = rng.random(shape) < outer_probability(np.float64(1), inner, epsilon)
+    offset = rng.random(shape)
+    offset = np.where(outer, inner + (1 - inner) * offset, inner * offset)
+    magnitude = (step + offset) * width
     return np.where(coins(rng, shape), -magnitude, magnitude)
 
 

@@ -1,4 +1,4 @@
-"""Staircase noise on the integers, drawn as a step, a part of it, a place in that, and a sign."""
+"""Staircase noise on the integers, drawn as a step, a part of it, an offset in it, and a sign."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tacit.privacy.sampling.distributions import staircase_inner_width, whole_se
 Bits = NDArray[np.bool_]
 Shape = tuple[int, ...]
 
-SHARE_SLACK = 1.0 + 2.0**-40
-"""The staircase's outer share is raised by this factor, more than its rounding error."""
+OUTER_SLACK = 1.0 + 2.0**-40
+"""Factor on the probability of the outer part: the increase exceeds its rounding error."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class Stairs:
 
     Parameters
     ----------
-    places : where each stands in the flattened draw.
+    indices : the index of each in the flattened draw.
     width : the sensitivity, which is the width of a step.
     inner : the width of the inner part of a step.
     """
 
-    places: NDArray[np.intp]
+    indices: NDArray[np.intp]
     width: Integers
     inner: Integers
     epsilon: Floats
@@ -44,13 +44,15 @@ class Stairs:
         epsilons = checked_epsilon(epsilon, width)
         inner = np.broadcast_to(staircase_inner_width(width, epsilons), shape)
         width, epsilons = np.broadcast_to(width, shape), np.broadcast_to(epsilons, shape)
-        places = np.flatnonzero(width)
-        return cls(places, width.ravel()[places], inner.ravel()[places], epsilons.ravel()[places])
+        indices = np.flatnonzero(width)
+        return cls(
+            indices, width.ravel()[indices], inner.ravel()[indices], epsilons.ravel()[indices]
+        )
 
     @property
-    def outer_share(self) -> Floats:
+    def outer_probability(self) -> Floats:
         """The probability of the outer part of a step."""
-        return outer_share(self.width, self.inner, self.epsilon)
+        return outer_probability(self.width, self.inner, self.epsilon)
 
     def signed(
         self, magnitude: Callable[[Stairs], Integers], coins: Callable[[int], Bits], shape: Shape
@@ -58,31 +60,31 @@ class Stairs:
         """Magnitudes with fair signs; minus zero is drawn again, so that zero counts once."""
         draws = np.zeros(math.prod(shape), dtype=np.int64)
         stairs = self
-        while stairs.places.size:
-            size, negative = magnitude(stairs), coins(stairs.places.size)
-            draws[stairs.places] = np.where(negative, -size, size)
+        while stairs.indices.size:
+            size, negative = magnitude(stairs), coins(stairs.indices.size)
+            draws[stairs.indices] = np.where(negative, -size, size)
             stairs = stairs.only(negative & (size == 0))
         return draws.reshape(shape)
 
     def only(self, selected: Bits) -> Stairs:
         """Some of the staircases."""
         return Stairs(
-            self.places[selected],
+            self.indices[selected],
             self.width[selected],
             self.inner[selected],
             self.epsilon[selected],
         )
 
 
-def outer_share(width: ArrayLike, inner: ArrayLike, epsilon: ArrayLike) -> Floats:
+def outer_probability(width: ArrayLike, inner: ArrayLike, epsilon: ArrayLike) -> Floats:
     """The probability of a step's outer part, which is ``exp(-epsilon)`` times as dense."""
     outer = np.exp(np.negative(epsilon)) * np.subtract(width, inner)
     return np.asarray(outer / (outer + inner), dtype=np.float64)
 
 
 def outer_threshold(stairs: Stairs) -> NDArray[np.uint64]:
-    """Of 2**64 words, how many choose the outer part: rounded up, none where it has no place."""
-    threshold = np.ceil(stairs.outer_share * SHARE_SLACK * 2.0**64)
+    """How many of 2**64 words choose the outer part: rounded up, 0 where it has no width."""
+    threshold = np.ceil(stairs.outer_probability * OUTER_SLACK * 2.0**64)
     return np.where(stairs.width > stairs.inner, np.maximum(threshold, 1), 0).astype(np.uint64)
 
 
@@ -90,6 +92,6 @@ def exact_magnitude(stairs: Stairs) -> Integers:
     """Sizes of the noise, from operating-system entropy."""
     outer = exact.words(stairs.width.size) < outer_threshold(stairs)
     count = np.where(outer, stairs.width - stairs.inner, stairs.inner)
-    place = exact.uniform_below(count.astype(np.uint64)).astype(np.int64)
+    offset = exact.uniform_below(count.astype(np.uint64)).astype(np.int64)
     step = exact.geometric(stairs.epsilon)
-    return step * stairs.width + np.where(outer, stairs.inner, 0) + place
+    return step * stairs.width + np.where(outer, stairs.inner, 0) + offset

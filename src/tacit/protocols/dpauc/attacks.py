@@ -1,4 +1,4 @@
-"""What the counts of a client with one record say: its cell and its label."""
+"""What the counts of a client with one record reveal: its cell and its label."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def guesses_from_lone_counts(
 ) -> Iterator[Guesses]:
     """The cell of a client's only record, and its label, from the client's counts.
 
-    Exact counts per threshold say both. Where labels are flipped the counts still say where the
-    record lies, which is the weakness that Sun et al. 2022b names.
+    Exact counts per threshold reveal both. Where labels are flipped the counts still reveal the
+    record's cell, a weakness that Sun et al. 2022b names.
     """
     scores, labels = synthetic_records(sizes.records // 10, seed, 0.5)
     clients = Clients.from_arrays(scores, labels, np.arange(scores.size))
     epsilon = protocol.guarantee.epsilon
     exact = DPAUC(epsilon, THRESHOLDS, "laplace")
     four = np.asarray(_first_reply(exact, clients, NoNoise())["counts"])
-    cells = cells_from_reached(four[0] + four[1])
+    cells = cells_of_lone_records(four[0] + four[1])
     yield from _lone("exact counts per threshold", exact, clients, (cells, four[0, 0] > 0), False)
     flipping = DPAUC(epsilon, THRESHOLDS, RESPONSE, adjacency="label")
     reply = _first_reply(flipping, clients, SimulatedNoise(seed))
-    cells = cells_from_reached(counts_from_thresholds(np.asarray(reply["records"]).T).T)
+    cells = cells_of_lone_records(counts_from_thresholds(np.asarray(reply["records"]).T).T)
     guesses = np.asarray(reply["positives"]).sum(axis=0) > 0
     yield from _lone("counts of flipped labels", flipping, clients, (cells, guesses), True)
     histogram = DPAUC(epsilon, THRESHOLDS)
@@ -48,7 +48,7 @@ def guesses_from_lone_counts(
     yield from _lone("noisy histograms", histogram, clients, guess, True)
 
 
-def cells_from_reached(reached: NDArray[Any]) -> Integers:
+def cells_of_lone_records(reached: NDArray[Any]) -> Integers:
     """The cell of every client's only record, from how many records reach each threshold.
 
     The difference of neighbouring counts is 1 in the record's cell, which is what Sun et al. 2022b
@@ -60,7 +60,7 @@ def cells_from_reached(reached: NDArray[Any]) -> Integers:
 
     Examples
     --------
-    >>> cells_from_reached(np.array([[1, 1], [1, 0], [0, 0]]))
+    >>> cells_of_lone_records(np.array([[1, 1], [1, 0], [0, 0]]))
     array([1, 0])
     """
     below = np.vstack([reached[1:], np.zeros_like(reached[:1])])

@@ -46,10 +46,10 @@ def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> Forecas
         noise = CellNoise(response_variance(protocol.epsilon) * (cells[0] + cells[1]))
     else:
         noise = protocol.levels.noise(scenario.clients, protocol.record_distance)
-    spread = independent_variance if protocol.adjacency != "label" else exchange_variance
+    variance_of = independent_variance if protocol.adjacency != "label" else exchange_variance
     value = float(cell_area(*cells) + density_correction(*cells))
     return Forecast(
-        math.sqrt(float(spread(*cells, noise)) + placement(cells, corrected=True)),
+        math.sqrt(float(variance_of(*cells, noise)) + placement(cells, corrected=True)),
         value - shape.auc,
         min(scenario.positives, scenario.negatives),
         math.sqrt(noise.total),

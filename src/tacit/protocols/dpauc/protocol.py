@@ -49,7 +49,12 @@ from tacit.protocols.shared.cells import (
     result_from_confusion,
 )
 from tacit.protocols.shared.confusion import CountNoise
-from tacit.protocols.shared.flipped_labels import Flipped, everybody, flipped_labels, flipping_cost
+from tacit.protocols.shared.flipped_labels import (
+    Flipped,
+    every_client,
+    flipped_labels,
+    flipping_cost,
+)
 from tacit.protocols.shared.levels import CellNoise, Levels, best_levels
 from tacit.protocols.shared.rank_noise import RESPONSE, SPELLINGS
 from tacit.results.server_result import ServerResult
@@ -71,7 +76,7 @@ def _full_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
 
 
 def _response_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    return flipping_cost(clients, query.protocol.epsilon, state, everybody(clients))
+    return flipping_cost(clients, query.protocol.epsilon, state, every_client(clients))
 
 
 @step(cost=_full_cost)
@@ -142,7 +147,7 @@ def flipped_histograms(
     As Sun et al. 2022b warns, the number of records in a cell is exact: the server learns each
     client's score histogram, which label adjacency does not protect.
     """
-    flipped = flipped_labels(clients, query.protocol.epsilon, noise, state, everybody(clients))
+    flipped = flipped_labels(clients, query.protocol.epsilon, noise, state, every_client(clients))
     positives, records = cell_counts(clients, query.protocol.edges, flipped)
     return {"positives": positives, "records": records}
 
@@ -329,8 +334,8 @@ class DPAUC(DPAUCDeclarations, Protocol):
         if self.adjacency == "label":
             return self._from_exchanged(cells, _total(reply, "records"), drawn)
         positives, negatives = cells[..., 0, :], cells[..., 1, :]
-        spread = independent_variance(positives, negatives, drawn)
-        return result_from_cells(self.edges, (positives, negatives), spread, drawn)
+        variance = independent_variance(positives, negatives, drawn)
+        return result_from_cells(self.edges, (positives, negatives), variance, drawn)
 
     def _from_flipped(self, flipped: Floats, records: Floats) -> ServerResult:
         flip = flip_probability(self.epsilon)
@@ -340,8 +345,8 @@ class DPAUC(DPAUCDeclarations, Protocol):
     def _from_exchanged(self, positives: Floats, records: Floats, noise: CellNoise) -> ServerResult:
         """Noise that moves a record from one class to the other; cell totals are exact."""
         cells = positives, records - positives
-        spread = exchange_variance(*cells, noise)
-        return result_from_cells(self.edges, cells, spread, noise)
+        variance = exchange_variance(*cells, noise)
+        return result_from_cells(self.edges, cells, variance, noise)
 
 
 STEPS: dict[type[Mechanism], Step] = {

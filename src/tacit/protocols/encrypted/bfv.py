@@ -26,7 +26,7 @@ from tacit.protocols.encrypted.packing import (
     Layout,
     Numbers,
     Scale,
-    below,
+    uniform_below,
 )
 
 NOTHING = Numbers(0, 0, 0)
@@ -90,19 +90,19 @@ class ExactParty:
         most time.
         """
         extras = [Numbers(self._extra(), self._extra(), self._extra()) for _ in parties]
-        made: list[list[bytes]] = [[] for _ in parties]
+        uploads: list[list[bytes]] = [[] for _ in parties]
         for run in range(self.scheme.runs):
             secret_key, modulus = self._secret_key(run), bfv_parameters(run).plain_modulus
             checks = self.checks(run) if self.scheme.checked else None
-            for place, party in enumerate(parties):
-                client_counts = counts.of(place)
+            for index, party in enumerate(parties):
+                client_counts = counts.of(index)
                 polynomial = (
                     plain_polynomial(self.scheme.layout, client_counts, modulus)
                     if checks is None
-                    else checks.polynomial(client_counts, extras[place], party, self.parties)
+                    else checks.polynomial(client_counts, extras[index], party, self.parties)
                 )
-                made[place].append(secret_key.encrypted(polynomial))
-        return made
+                uploads[index].append(secret_key.encrypted(polynomial))
+        return uploads
 
     def decrypted(self, answers: Sequence[bytes]) -> Certain:
         """The AUC, and how far the exact one may be from it.
@@ -128,23 +128,23 @@ class ExactParty:
         return Checks.derive(seed, run, self.scheme.thresholds, self.scheme.shares)
 
     def _numbers(self, run: int, answer: bytes) -> Numbers:
-        places = self.scheme.layout.places
+        positions = self.scheme.layout.positions
         if self.scheme.checked:
-            return self.checks(run).decrypted(self._secret_key(run).decrypted(answer, places))
-        return Numbers(*self._secret_key(run).decrypted(answer, places[:TAG]))
+            return self.checks(run).decrypted(self._secret_key(run).decrypted(answer, positions))
+        return Numbers(*self._secret_key(run).decrypted(answer, positions[:TAG]))
 
     def _secret_key(self, run: int) -> BfvSecretKey:
         return BfvSecretKey(bfv_parameters(run), key_seed(self.secret, self.session))
 
     def _extra(self) -> int:
-        """One party's part of a perturbation, where the parties perturb and not the aggregator."""
-        share = self.scheme.scale.width // self.parties
-        return below(share + 1) if self.scheme.checked and self.scheme.perturbed else 0
+        """One party's part of a perturbation, where the parties perturb the answer."""
+        part = self.scheme.scale.width // self.parties
+        return uniform_below(part + 1) if self.scheme.checked and self.scheme.perturbed else 0
 
 
 @dataclass(frozen=True, eq=False)
 class ExactAggregator:
-    """The aggregator: evaluation keys, ciphertexts, and secrets of its own.
+    """The aggregator: evaluation keys, ciphertexts, and its secrets.
 
     Parameters
     ----------
@@ -171,7 +171,9 @@ class ExactAggregator:
             raise HomomorphicError(f"every party sends {runs} ciphertexts")
         multiplier = self.scheme.scale.multiplier()
         width = self.scheme.scale.width if self.scheme.perturbed else 1
-        extra = NOTHING if self.scheme.checked else Numbers(*(below(width) for _ in range(TAG)))
+        extra = (
+            NOTHING if self.scheme.checked else Numbers(*(uniform_below(width) for _ in range(TAG)))
+        )
         answers = []
         for run in range(runs):
             evaluator = BfvEvaluator(bfv_parameters(run), self.keys)
@@ -184,7 +186,7 @@ class ExactAggregator:
         """Uniform numbers at every coefficient but those of the answer, shape (n,).
 
         The mask is a plaintext. Adding it does not change a ciphertext's noise, which the fresh
-        noise hides; it makes the other coefficients uniform for everybody who decrypts.
+        noise hides; it makes the other coefficients uniform for every party that decrypts.
 
         Parameters
         ----------
@@ -193,9 +195,9 @@ class ExactAggregator:
         """
         modulus = bfv_parameters(run).plain_modulus
         mask = random_residues(DEGREE, modulus).copy()
-        places = list(self.scheme.layout.places)
-        mask[places] = 0
-        mask[places[:TAG]] = [number % modulus for number in extra]
+        positions = list(self.scheme.layout.positions)
+        mask[positions] = 0
+        mask[positions[:TAG]] = [number % modulus for number in extra]
         return mask
 
 

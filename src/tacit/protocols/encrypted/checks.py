@@ -3,14 +3,14 @@
 Spec section 3b, in a field. Counts are multiplied by r3..r10, split into additive shares of the
 field's size, permuted, and masked at every coefficient by masks that sum to zero over the parties.
 Of the answer, parties recover ``A = c X + u``, ``B = c Y + v`` and ``G = c Z + w``, with the
-aggregator's c and the parties' own small perturbations u, v, w. Both runs, over different primes
+aggregator's c and the parties' small perturbations u, v, w. Both runs, over different primes
 with independent secrets, must give the same A, B and G.
 
-What an aggregator can do to ciphertexts it cannot read is to evaluate polynomials of degree at most
-2 in their contents (more leaves no noise budget), chosen without knowing the secrets. Three
-arguments cover them:
+An aggregator cannot read ciphertexts. It can evaluate polynomials of degree at most 2 in their
+contents (more leaves no noise budget), chosen without knowledge of the secrets. Three arguments
+cover these:
 
-- The tag is right only if every party's polynomial was added exactly once: the parties' shares of
+- The tag is correct only if every party's polynomial was added exactly once: the parties' shares of
   the tag are uniform and sum to it. A wrong sum passes with probability at most 2 / t
   (Schwartz-Zippel), t about 2^60.
 - If an aggregator scales or shifts numbers differently, or by anything but one c, there is a
@@ -18,7 +18,7 @@ arguments cover them:
   uniform residue. With probability at most 4 / t it agrees with the other run's, and is small. The
   half-range is bound to the denominator as the numerator is: ``r9 r4`` times the one plus
   ``r10 r6`` times the other. Products of counts of different cells, which carry the right
-  multipliers, stand in coefficients of the square that hold at least J / 2 products of independent
+  multipliers, are in coefficients of the square that hold at least J / 2 products of independent
   slots (the tests count them), most of which have a share among their factors.
 - One c that wraps around both primes alike: all pairs ``(c X, c Y)`` modulo ``t t'`` form a lattice
   of determinant ``t t' > 2^119``. A pair in the accepted square of side 2^58 that is not parallel
@@ -29,7 +29,7 @@ So a forged AUC, or half-range, is accepted with probability below 2^-57 an atte
 has one attempt with each party. The aggregator can still choose the size of c, and with it the
 weight of the parties' perturbations: parties refuse an answer that these may have moved by more
 than 2^-20 of the denominator (``Scale.area``). The checks do not detect a change without effect,
-such as a change to the copies of a count that is zero at all parties: acceptance then tells the
+such as a change to the copies of a count that is zero at all parties: acceptance then shows the
 aggregator that it changed such a count, in both runs.
 
 An aggregator that could scale single slots, which this packing gives no means to, would have to
@@ -139,9 +139,9 @@ class Checks:
         terms[layout.rising()], terms[layout.falling()], terms[layout.inside()] = slots
         terms[list(layout.totals)] = -positives * r7, negatives * r8
         u, v, w = extra
-        own_tag = self.tag if party == 0 else 0
-        added = r3 * r4 * u + r5 * r6 * v, r7 * r8 * v, r9 * r4 * w + r10 * r6 * v, own_tag
-        terms[list(layout.places)] = added
+        party_tag = self.tag if party == 0 else 0
+        added = r3 * r4 * u + r5 * r6 * v, r7 * r8 * v, r9 * r4 * w + r10 * r6 * v, party_tag
+        terms[list(layout.positions)] = added
         terms[layout.used] += self._mask(party, parties)
         return (terms % modulus).astype(np.uint64)
 
@@ -159,8 +159,8 @@ class Checks:
         r3, r4, r5, r6, r7, r8, r9, r10 = self.multipliers
         denominator = self._divided(values[1], r7 * r8)
         numerator = self._divided(values[0] - r5 * r6 * denominator, r3 * r4)
-        hidden = self._divided(values[2] - r10 * r6 * denominator, r9 * r4)
-        return Numbers(numerator, denominator, hidden)
+        tied = self._divided(values[2] - r10 * r6 * denominator, r9 * r4)
+        return Numbers(numerator, denominator, tied)
 
     def _divided(self, number: int, divisor: int) -> int:
         """The quotient in the field."""
@@ -219,9 +219,9 @@ def _elements(seed: bytes, label: bytes, count: int, modulus: int) -> Elements:
 
 def _summing(shares: Elements, modulus: int) -> Elements:
     """Rows with the last entry replaced so that they sum to 0."""
-    made: Any = shares.copy()
-    made[..., -1] = -made[..., :-1].sum(axis=-1) % modulus
-    return made
+    summing: Any = shares.copy()
+    summing[..., -1] = -summing[..., :-1].sum(axis=-1) % modulus
+    return summing
 
 
 def _scaled(counts: Integers, multiplier: int, total: int) -> Elements:

@@ -23,17 +23,17 @@ ANSWERS = 3
 RANGE = 32.0
 """Scaled value of the agreed bound of records."""
 MAX_MULTIPLIER = 8.0
-RELATIVE = 1e-7
+RELATIVE_PERTURBATION = 1e-7
 """Largest relative perturbation of each number of an answer."""
-RESIDUE = 2.0**-16
+EVALUATION_ERROR = 2.0**-16
 """Largest error that key switching and rescaling add to a number of an answer. The largest of 160
 measured errors, at 100 and 4,095 thresholds, was 1.7e-6; they grow with neither counts nor
 parties."""
-FRESH = 2.0**-25
+UPLOAD_ERROR = 2.0**-25
 """Six standard deviations of the error that the uploads add to it, for one party and threshold:
 ``6 * 2 RANGE * MAX_MULTIPLIER`` times a slot's, ``3.2 sqrt(n / 2) / 2^45``, rounded up."""
-LEAST = 2.0**-6
-"""Least denominator that the scheme's error does not hide."""
+MIN_DENOMINATOR = 2.0**-6
+"""Least denominator that is accepted: it exceeds the scheme's error."""
 DIGITS = 8
 
 
@@ -63,7 +63,7 @@ class ApproximateScheme:
 
     def error(self, parties: int) -> float:
         """The largest error that the scheme itself adds to a number of an answer."""
-        return RESIDUE + FRESH * math.sqrt(self.thresholds * parties)
+        return EVALUATION_ERROR + UPLOAD_ERROR * math.sqrt(self.thresholds * parties)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ class ApproximateParty:
         if len(answers) != ANSWERS:
             raise HomomorphicError(f"there are {ANSWERS} answers, got {len(answers)}")
         numerator, denominator, paired = (self._secret_key.decrypted(answer) for answer in answers)
-        if denominator < LEAST:
+        if denominator < MIN_DENOMINATOR:
             raise DataError(
                 "the AUC is undefined without both classes, or they are too small beside "
                 f"most_records={self.scheme.most_records}"
@@ -124,16 +124,16 @@ class ApproximateParty:
     def _certain(self, numerator: float, denominator: float, paired: float) -> Certain:
         """Bounds over all possible perturbations and errors of the scheme.
 
-        ``paired`` stands for ``2 (P N + sum p n)``: ``(paired - denominator) / (2 denominator)`` is
+        ``paired`` is ``2 (P N + sum p n)``: ``(paired - denominator) / (2 denominator)`` is
         the half-range ``sum p n / (2 P N)``.
         """
         error = self.scheme.error(self.parties)
-        relative = 1 + (RELATIVE if self.scheme.perturbed else 0.0)
+        relative = 1 + (RELATIVE_PERTURBATION if self.scheme.perturbed else 0.0)
         least, most = (denominator - error) / relative, (denominator + error) * relative
         value = numerator / denominator
-        off = max((numerator + error) / least - value, value - (numerator - error) / most)
-        hidden = max((paired + error) / least - 1, 0.0) / 2
-        return Certain(value, hidden + off)
+        error_bound = max((numerator + error) / least - value, value - (numerator - error) / most)
+        half_range = max((paired + error) / least - 1, 0.0) / 2
+        return Certain(value, half_range + error_bound)
 
     @property
     def _secret_key(self) -> CkksSecretKey:
@@ -142,7 +142,7 @@ class ApproximateParty:
 
 @dataclass(frozen=True, eq=False)
 class ApproximateAggregator:
-    """The aggregator: evaluation keys, ciphertexts, and secrets of its own.
+    """The aggregator: evaluation keys, ciphertexts, and its secrets.
 
     Parameters
     ----------
@@ -164,13 +164,13 @@ class ApproximateAggregator:
             raise HomomorphicError(f"every party sends {CIPHERTEXTS} ciphertexts")
         evaluator = CkksEvaluator(self.keys, self.scheme.length)
         rising, falling, positives, negatives = (
-            evaluator.total([each[place] for each in uploads]) for place in range(CIPHERTEXTS)
+            evaluator.total([each[index] for each in uploads]) for index in range(CIPHERTEXTS)
         )
         numerator = evaluator.summed(evaluator.product(rising, falling))
         denominator = evaluator.product(positives, negatives)
         paired = evaluator.summed(evaluator.product(positives, negatives))
         multiplier = 1 + (MAX_MULTIPLIER - 1) * float(_fractions(1)[0])
-        wide = RELATIVE if self.scheme.perturbed else 0.0
+        wide = RELATIVE_PERTURBATION if self.scheme.perturbed else 0.0
         factors = multiplier * (1 + wide * _fractions(ANSWERS)) * np.array([1.0, 2.0, 2.0])
         products = (numerator, denominator, paired)
         return [

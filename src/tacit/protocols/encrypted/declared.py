@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tacit.protocol.conversation import Protocol
 
 DRAWS = 24
-"""Draws of ciphertexts in an audit, each of which takes milliseconds."""
+"""Number of draws of ciphertexts in an audit; each takes milliseconds."""
 
 
 class EncryptedDeclarations(Declarations):

@@ -26,7 +26,7 @@ CIPHERTEXT_SECONDS, KEY_SECONDS = 0.001, 0.6
 
 
 def encrypted_forecast(protocol: EncryptedAUC, scenario: Scenario, shape: Shape) -> Forecast:
-    """No noise: straight lines between thresholds, and records' places between them.
+    """No noise: straight lines between thresholds, and unknown positions of records between them.
 
     This is the error that the shape predicts. The interval of a result assumes no shape and is the
     certain range, ``sum p n / (2 P N)`` on either side.
@@ -48,11 +48,11 @@ def encrypted_families(scenario: Scenario) -> list[Family]:
 
 
 def _against(adversary: Any, scenario: Scenario) -> Family:
-    made = (
+    candidates = (
         partial(EncryptedAUC, points, adversary, most_records=scenario.records) for points in POINTS
     )
     return Family(
-        accepted(made),
+        accepted(candidates),
         (Trust.ENCRYPTED,),
         "there is no differential privacy: the AUC is released as it is, epsilon is not kept, and "
         "an aggregator that colludes with a client learns everything; its interval is the certain "

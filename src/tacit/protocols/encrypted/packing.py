@@ -25,20 +25,22 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.protocols.shared.cell_counts import cell_counts
 
-LARGEST = 2**57
+MAX_NUMBER = 2**57
 """Upper bound of each number of an answer, for each plain modulus; well below that modulus."""
 MAX_MULTIPLIER = 2**17
+"""Upper bound of the aggregator's multiplier."""
 MIN_MULTIPLIER = 2**10
-SPREAD = 4
-"""The multiplier is drawn between a SPREADth of its bound and its bound."""
+"""Least upper bound of the multiplier that is accepted."""
+MULTIPLIER_RANGE = 4
+"""Ratio of the largest multiplier to the least."""
 PERTURBATION = 2.0**-32
 """Width of the perturbations, as a fraction of the largest possible number."""
 PRECISION = 2.0**-20
 """Largest accepted perturbation, as a fraction of the denominator."""
 TAG = 3
-"""Index of the tag in ``Layout.places``."""
+"""Index of the tag's position in ``Layout.positions``."""
 MAX_PRODUCTS = 909
-"""Largest number of products: with more, other products reach the positions ``Layout.places``."""
+"""Largest number of products: with more, other products reach ``Layout.positions``."""
 
 
 class Numbers(NamedTuple):
@@ -48,12 +50,12 @@ class Numbers(NamedTuple):
     ----------
     numerator : of ``2 sum T F``.
     denominator : of ``2 P N``.
-    hidden : of ``2 sum p n``, the pairs that share a cell.
+    tied : of ``2 sum p n``, the pairs of one cell.
     """
 
     numerator: int
     denominator: int
-    hidden: int
+    tied: int
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Layout:
     Examples
     --------
     >>> layout = Layout(100)
-    >>> layout.places
+    >>> layout.positions
     (201, 807, 403, 605)
     """
 
@@ -89,16 +91,16 @@ class Layout:
         return DEGREE - 1, 8 * self.products + 8
 
     @property
-    def places(self) -> tuple[int, int, int, int]:
+    def positions(self) -> tuple[int, int, int, int]:
         """The positions of the ``Numbers`` in the square, in their order, and of a zero."""
-        numerator, hidden = 2 * self.products + 1, 4 * self.products + 3
-        return numerator, 8 * self.products + 7, hidden, 6 * self.products + 5
+        numerator, tied = 2 * self.products + 1, 4 * self.products + 3
+        return numerator, 8 * self.products + 7, tied, 6 * self.products + 5
 
     @cached_property
     def used(self) -> Integers:
-        """Every position that a polynomial may use: factors, totals, and ``places``."""
+        """Every position that a polynomial may use: factors, totals, and ``positions``."""
         blocks = [self.rising(), self.falling(), self.inside()]
-        return np.concatenate([*blocks, self.totals, self.places]).astype(np.int64)
+        return np.concatenate([*blocks, self.totals, self.positions]).astype(np.int64)
 
     def rising(self) -> Integers:
         """The positions of the first factors of the numerator, shape (J,)."""
@@ -109,7 +111,7 @@ class Layout:
         return 2 * self.products + 1 - self.rising()
 
     def inside(self) -> Integers:
-        """The positions of the first factors of the pairs that share a cell, shape (J,)."""
+        """The positions of the first factors of the pairs of one cell, shape (J,)."""
         return 2 * self.products + 2 + self.rising()
 
 
@@ -148,22 +150,23 @@ def cumulative_counts(clients: Clients, thresholds: int | NDArray[np.float64]) -
     Parameters
     ----------
     clients : the clients.
-    thresholds : ascending from 0 to 1, shape (N,); a number stands for that many evenly spaced
-        ones, as in Baykara et al. 2024, section IV-C.
+    thresholds : ascending from 0 to 1, shape (N,), or the number of evenly spaced thresholds, as in
+        Baykara et al. 2024, section IV-C.
 
-    The curve starts at (0, 0), so that scores of exactly 1 count too. They have a cell of their
-    own, in which all pairs are ties: it hides nothing.
+    The curve starts at (0, 0), so that scores of exactly 1 count too. They have a separate cell, in
+    which all pairs are ties: its count is exact.
 
     Raises
     ------
     DataError : for a score outside [0, 1].
     """
-    places = np.linspace(0.0, 1.0, thresholds) if isinstance(thresholds, int) else thresholds
-    positives, records = cell_counts(clients, places, clients.labels)
+    if isinstance(thresholds, int):
+        thresholds = np.linspace(0.0, 1.0, thresholds)
+    positives, records = cell_counts(clients, thresholds, clients.labels)
     negatives = (records - positives)[::-1]
-    reached = np.cumsum(positives[::-1], axis=0)
+    cumulative = np.cumsum(positives[::-1], axis=0)
     inside = positives[::-1].copy()
-    rising = 2 * reached - inside
+    rising = 2 * cumulative - inside
     inside[0] = 0
     return Counts(rising, negatives, inside, positives.sum(axis=0), negatives.sum(axis=0))
 
@@ -177,9 +180,9 @@ class Scale:
     secret. The perturbations u, v and w are uniform up to ``width``, about 1e-7 of the answer. From
     2^17 agreed records on they are at least twice as wide as c, so that every c gives even numbers,
     as X, Y and Z are; at 2^16 every c up to half its bound does, a third of them. So no gcd of the
-    three reveals c, and X, Y and Z stay hidden within a factor of ``SPREAD``. With fewer agreed
-    records, parties that try every c may find it: so few records cannot have both an AUC to a
-    millionth and secret totals.
+    three reveals c, and X, Y and Z stay hidden within a factor of ``MULTIPLIER_RANGE``. With fewer
+    agreed records, parties that try every c may find it: so few records cannot have both an AUC to
+    a millionth and secret totals.
 
     Parameters
     ----------
@@ -221,7 +224,7 @@ class Scale:
     @property
     def largest(self) -> int:
         """The upper bound of each number of an answer."""
-        return LARGEST**self.moduli
+        return MAX_NUMBER**self.moduli
 
     @property
     def most(self) -> int:
@@ -235,26 +238,26 @@ class Scale:
 
     @property
     def width(self) -> int:
-        """The bound that every perturbation is below."""
+        """The upper bound of every perturbation."""
         return max(1, int(self.bound * self.most_records**2 * PERTURBATION))
 
     def multiplier(self) -> int:
         """A secret multiplier, from the operating system's entropy."""
-        least = self.bound // SPREAD
-        return least + below(self.bound - least + 1)
+        least = self.bound // MULTIPLIER_RANGE
+        return least + uniform_below(self.bound - least + 1)
 
     def area(self, numbers: Numbers, perturbed: bool) -> Certain:
-        """The AUC of an answer's numbers, and how far the exact one may be from it.
+        """The AUC of an answer's numbers, and the largest distance of the exact AUC from it.
 
-        A record's cell is known, but not its place in the cell. Pairs that share a cell count half,
-        and in truth may all count or none: the exact AUC is within ``sum p n / (2 P N)`` of the
-        trapezoid's. Perturbations are never negative, so the bounds hold for all of them.
+        A record's cell is known, but not its position in the cell. Pairs of one cell count half,
+        and their true values may all be 1 or all be 0: the exact AUC is within ``sum p n / (2 P
+        N)`` of the trapezoid's. Perturbations are at least 0, so the bounds hold for all of them.
 
         Raises
         ------
         DataError : where a class is absent, or the perturbation is above ``PRECISION``: 2 P N is
             below ``most_records^2 / 1024``, or the multiplier is smaller than agreed.
-        OverflowError : for numbers that no honest answer has.
+        OverflowError : for numbers that an honest answer cannot have.
         """
         width = self.width
         if not self._plausible(numbers):
@@ -267,19 +270,19 @@ class Scale:
         if width > 1 and width > PRECISION * numbers.denominator:
             raise DataError(
                 f"the perturbation, made for most_records={self.most_records}, exceeds "
-                f"{PRECISION:.0e} of the answer: agree on a bound nearer to the records there are "
+                f"{PRECISION:.0e} of the answer: agree on a bound nearer to the number of records "
                 "(or the aggregator chose too small a multiplier)"
             )
         return _certain(numbers, width if perturbed else 0)
 
     def _plausible(self, numbers: Numbers) -> bool:
-        """Whether an honest answer may hold them: no number of pairs is above all pairs'."""
-        numerator, denominator, hidden = numbers
+        """Whether an honest answer may have these numbers: no count of pairs exceeds all pairs."""
+        numerator, denominator, tied = numbers
         largest = self.bound * self.most_records**2 + self.width
         return (
             max(numbers) <= largest
             and numerator <= 2 * denominator + self.width
-            and hidden <= denominator + self.width
+            and tied <= denominator + self.width
         )
 
 
@@ -296,23 +299,23 @@ class Certain:
     value: float
     half_range: float
 
-    def rounded(self, places: int, digits: int) -> Certain:
-        """The AUC rounded to ``places`` places; the half-range rounded up to ``digits`` digits."""
-        value = round(self.value, places)
+    def rounded(self, decimals: int, digits: int) -> Certain:
+        """The AUC rounded to ``decimals``; the half-range rounded up to ``digits`` digits."""
+        value = round(self.value, decimals)
         reach = nextafter(self.half_range + abs(value - self.value), inf)
-        return Certain(value, rounded_up(reach, digits, places))
+        return Certain(value, rounded_up(reach, digits, decimals))
 
 
-def rounded_up(value: float, digits: int, places: int) -> float:
-    """A positive number rounded up to ``digits`` digits, and at most ``places`` decimal places.
+def rounded_up(value: float, digits: int, decimals: int) -> float:
+    """A positive number rounded up to ``digits`` digits, and at most ``decimals`` decimal places.
 
     Examples
     --------
-    >>> rounded_up(0.0123456, digits=3, places=7), rounded_up(0.00000012, digits=3, places=7)
+    >>> rounded_up(0.0123456, digits=3, decimals=7), rounded_up(0.00000012, digits=3, decimals=7)
     (0.0124, 2e-07)
     """
     exact = Decimal(value)
-    finest = max(exact.adjusted() - digits + 1, -places) if exact else -places
+    finest = max(exact.adjusted() - digits + 1, -decimals) if exact else -decimals
     return float(exact.quantize(Decimal((0, (1,), finest)), ROUND_CEILING))
 
 
@@ -323,15 +326,15 @@ def _certain(numbers: Numbers, width: int) -> Certain:
     with ``0 <= Z' <= Z``, so at most ``(A + G) / (2 (B - width))`` and at least ``(A - G - width) /
     (2 B)``.
     """
-    numerator, denominator, hidden = numbers
+    numerator, denominator, tied = numbers
     value = numerator / (2 * denominator)
-    high = Fraction(numerator + hidden, 2 * (denominator - width))
-    low = Fraction(numerator - hidden - width, 2 * denominator)
+    high = Fraction(numerator + tied, 2 * (denominator - width))
+    low = Fraction(numerator - tied - width, 2 * denominator)
     reach = max(high - Fraction(value), Fraction(value) - low)
     return Certain(value, nextafter(float(reach), inf))
 
 
-def below(bound: int) -> int:
+def uniform_below(bound: int) -> int:
     """A uniform number below a bound of at most 2^60; the bias is below 2^-60."""
     high, low = (int(word) for word in random_words(2))
     return ((high << 64) | low) % bound

@@ -1,13 +1,14 @@
 """EncryptedAUC: the AUC under homomorphic encryption (Baykara et al. 2024).
 
-Parties share one secret key and send encrypted counts. The aggregator, who holds evaluation keys
-only, computes numerator and denominator under a secret multiplier, and under the same one how many
-pairs of a positive and a negative share a cell; parties decrypt and divide. The two quotients are
-the AUC and its certain half-range, since pairs in one cell may all count or none. The aggregator
-learns the AUC, to seven places, and the half-range, to three digits, because the parties tell it;
-where there are only hundreds of records the class totals may follow from that. Parties learn the
-same to a little more, and the product of the class totals within the multiplier's range, a factor
-of 4; below 65,536 agreed records they may work that product out (``encrypted.packing.Scale``).
+Parties share one secret key and send encrypted counts. The aggregator, which has evaluation keys
+only, computes numerator and denominator under a secret multiplier, and under the same one the
+number of pairs of a positive and a negative in one cell; parties decrypt and divide. The two
+quotients are the AUC and its certain half-range, since pairs in one cell may all count or none. The
+aggregator learns the AUC, to seven decimals, and the half-range, to three digits, because the
+parties send them; where there are only hundreds of records the class totals may follow from that.
+Parties learn the same to a little more, and the product of the class totals within the multiplier's
+range, a factor of 4; below 65,536 agreed records they may work that product out
+(``encrypted.packing.Scale``).
 
 No collusion between the aggregator and any party is assumed: every party has the key. An aggregator
 may always refuse to answer.
@@ -55,17 +56,17 @@ from tacit.protocols.encrypted.steps import (
 from tacit.results.server_result import ServerResult
 
 SHARES = 4
-TOLD = ("auc", "half_range")
+RELEASED_FIELDS = ("auc", "half_range")
 ADVERSARIES = ("semi-honest", "malicious")
-UNPERTURBED = (
+UNPERTURBED_WARNING = (
     "answers were not perturbed: parties could compute the product of the class totals exactly"
 )
-NARROWER = (
+WIDE_RANGE_WARNING = (
     "the range is certain, and wide where scores crowd into few cells: more thresholds, or "
     "thresholds at agreed quantiles (edges), narrow it"
 )
-WIDE = 0.01
-"""Half-range above which a result has the warning ``NARROWER``."""
+WIDE_HALF_RANGE = 0.01
+"""Half-range above which a result has the warning ``WIDE_RANGE_WARNING``."""
 
 
 @dataclass(frozen=True)
@@ -81,18 +82,18 @@ class EncryptedAUC(EncryptedDeclarations, Protocol):
     thresholds : N, uniform over [0, 1] with both ends, unless ``edges`` says where they are.
     adversary : ``"semi-honest"``, or ``"malicious"``: an aggregator that computes another AUC or
         half-range is detected, except with probability below 2^-57 (see ``encrypted.checks``), and
-        the run gives no AUC. Parties are semi-honest. Parties that were not told each other's
-        identities (``encrypted.steps.pin``) believe those that the aggregator relays.
+        the run gives no AUC. Parties are semi-honest. Parties without each other's identities
+        (``encrypted.steps.pin``) accept those that the aggregator relays.
     scheme : ``"bfv"``, exact integers, or the paper's ``"ckks"``, for a semi-honest aggregator.
     most_records : a public bound of all parties' records together, from which the numbers are
         scaled. Answers are perturbed by at most ``2^-30 most_records^2 / (2 P N)`` of the
-        denominator; above 1e-6 they are refused, so the bound should not be far above the records
-        there are. Where there are more records than agreed, a checked run refuses the answer; a
+        denominator; above 1e-6 they are refused, so the bound should not be far above the number
+        of records. Where there are more records than agreed, a checked run refuses the answer; a
         semi-honest one does too, unless the numbers happen to wrap around to plausible ones. Above
         11,863,283 records a semi-honest run sends two ciphertexts, one for each of two plain
         moduli, and a checked one is refused.
-    edges : the N thresholds themselves, ascending from 0 to 1: quantiles of scores that were agreed
-        beforehand, from public scores or an earlier private run. None spreads them evenly.
+    edges : the N thresholds, ascending from 0 to 1: quantiles of scores that were agreed
+        beforehand, from public scores or an earlier private run. None spaces them evenly.
     perturbed : False leaves the perturbation out, so that an AUC is exact to the last digit and
         the parties learn the product of the class totals: for tests.
 
@@ -149,7 +150,7 @@ class EncryptedAUC(EncryptedDeclarations, Protocol):
         return UNPROTECTED
 
     @property
-    def places(self) -> NDArray[np.float64]:
+    def threshold_scores(self) -> NDArray[np.float64]:
         """The thresholds, ascending, shape (N,)."""
         if self.edges is not None:
             return np.array(self.edges, dtype=np.float64)
@@ -165,7 +166,7 @@ class EncryptedAUC(EncryptedDeclarations, Protocol):
         return 4 * self.thresholds * clients.count
 
     def enrol(self, state: ClientState, identity: Identity, roster: Roster) -> None:
-        """Pin the parties' identities, so that relayed ones are not believed."""
+        """Pin the parties' identities, so that relayed ones are not accepted."""
         pin(state, [identity], roster)
 
     def scheme_party(self, secret: bytes, session: bytes, parties: int) -> Any:
@@ -182,8 +183,8 @@ class EncryptedAUC(EncryptedDeclarations, Protocol):
 
     def conversation(self, clients: int) -> Conversation:
         """Introductions, keys, encrypted counts, the answer; nothing is decrypted on this side."""
-        said = yield Query(introduce, self)
-        introductions = as_parts(said["introduction"])
+        introduced = yield Query(introduce, self)
+        introductions = as_parts(introduced["introduction"])
         session = self._session(introductions)
         sent = yield Query(share_keys, self, broadcast={"introductions": introductions})
         keys = read(as_parts(sent["keys"])[FIRST], Kind.KEYS, session, FIRST)
@@ -196,9 +197,9 @@ class EncryptedAUC(EncryptedDeclarations, Protocol):
         answers = self.scheme_aggregator(keys).answers(uploads)
         answer = write(Kind.ANSWER, session, EVERYBODY, answers)
         reply = yield Query(open_answer, self, broadcast={"answer": answer})
-        figures = np.stack([np.asarray(reply[name], dtype=np.float64) for name in TOLD])
+        figures = np.stack([np.asarray(reply[name], dtype=np.float64) for name in RELEASED_FIELDS])
         if np.any(figures != figures[:, :1]):
-            raise HomomorphicError("the parties tell different AUCs of one answer")
+            raise HomomorphicError("the parties report different AUCs of one answer")
         return self._server_result(*figures[:, FIRST])
 
     @property
@@ -212,8 +213,8 @@ class EncryptedAUC(EncryptedDeclarations, Protocol):
         return ApproximateScheme(self.thresholds, self.most_records, self.perturbed)
 
     def _session(self, introductions: Sequence[bytes]) -> bytes:
-        spoken = [Introduction.from_bytes(each) for each in introductions]
-        return Meeting.of(spoken, self.terms).session
+        parsed = [Introduction.from_bytes(each) for each in introductions]
+        return Meeting.of(parsed, self.terms).session
 
     def _boxes(self, sent: Reply, session: bytes, parties: int) -> list[bytes]:
         boxes = read(as_parts(sent["boxes"])[FIRST], Kind.BOX, session, EVERYBODY)
@@ -222,15 +223,15 @@ class EncryptedAUC(EncryptedDeclarations, Protocol):
         return boxes
 
     def _server_result(self, area: float, half_range: float) -> ServerResult:
-        """The AUC that the parties tell, with its certain range; nobody knows the class sizes.
+        """The AUC that the parties report, with its certain range; the class sizes are unknown.
 
-        The approximation error is the standard deviation of a number about which its range is all
-        that is known, ``half_range / sqrt(3)`` (JCGM 100:2008, 4.3.7).
+        The approximation error is the standard deviation of a number of which only the range is
+        known, ``half_range / sqrt(3)`` (JCGM 100:2008, 4.3.7).
         """
         unknown = np.asarray(np.nan)
-        warnings = [] if self.perturbed else [UNPERTURBED]
-        if half_range > WIDE:
-            warnings.append(NARROWER)
+        warnings = [] if self.perturbed else [UNPERTURBED_WARNING]
+        if half_range > WIDE_HALF_RANGE:
+            warnings.append(WIDE_RANGE_WARNING)
         return ServerResult(
             value=np.asarray(area),
             privacy_error=np.zeros(()),

@@ -27,9 +27,9 @@ from tacit.protocol.conversation import ClientState, Field, Query, Reply, step
 from tacit.protocols.encrypted.packing import Certain, cumulative_counts
 
 DIGITS = 7
-"""Decimal places of a released AUC."""
+"""Number of decimals of a released AUC."""
 RANGE_DIGITS = 3
-"""Significant digits of a released half-range."""
+"""Number of significant digits of a released half-range."""
 NOTE = ("encrypted-auc", "session")
 PINNED = ("encrypted-auc", "pinned")
 
@@ -72,7 +72,7 @@ class Seat:
 def pin(state: ClientState, identities: Sequence[Identity], roster: Roster) -> None:
     """Store the identities of a batch's clients, and those that they accept as parties.
 
-    Without this call, clients make new identities, and believe those that the aggregator relays.
+    Without this call, clients make new identities, and accept those that the aggregator relays.
 
     Parameters
     ----------
@@ -123,12 +123,12 @@ def share_keys(clients: Clients, query: Query, noise: NoiseSource, state: Client
     seat = replace(seat, meeting=meeting)
     keys, boxes = [b""] * clients.count, [b""] * clients.count
     if FIRST in seat.indices:
-        place = seat.indices.index(FIRST)
+        index = seat.indices.index(FIRST)
         seat = replace(seat, secret=os.urandom(SECRET_BYTES))
         made = _party(settings, seat).evaluation_keys()
-        keys[place] = write(Kind.KEYS, meeting.session, FIRST, made)
-        encrypted = seat.members[place].boxes(meeting, seat.secret or b"")
-        boxes[place] = write(Kind.BOX, meeting.session, EVERYBODY, encrypted)
+        keys[index] = write(Kind.KEYS, meeting.session, FIRST, made)
+        encrypted = seat.members[index].boxes(meeting, seat.secret or b"")
+        boxes[index] = write(Kind.BOX, meeting.session, EVERYBODY, encrypted)
     state.keep(NOTE, seat)
     return {"keys": as_field(keys), "boxes": as_field(boxes)}
 
@@ -137,8 +137,8 @@ def share_keys(clients: Clients, query: Query, noise: NoiseSource, state: Client
 def send_counts(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Send the encrypted counts at every threshold and in every cell, and both classes' totals.
 
-    Nothing is spent here: without the key, which the aggregator does not have, a ciphertext tells
-    its size only (RLWE, at 128 bits of security).
+    It costs nothing: without the key, which the aggregator does not have, a ciphertext reveals its
+    size only (RLWE, at 128 bits of security).
 
     Counts are sent once a session. Two uploads of one party have the same masks and differ in its
     perturbations alone: their difference, added to a total a thousand times, would move the AUC by
@@ -162,7 +162,7 @@ def send_counts(clients: Clients, query: Query, noise: NoiseSource, state: Clien
         raise HomomorphicError("the counts of this session were sent already")
     seat = replace(_with_secret(seat, as_parts(query.per_client["box"])), counted=True)
     state.keep(NOTE, seat)
-    counts = cumulative_counts(clients, settings.places)
+    counts = cumulative_counts(clients, settings.threshold_scores)
     uploads = _party(settings, seat).uploads(counts, seat.indices)
     session = seat.known_meeting.session
     messages = [
@@ -177,7 +177,7 @@ def open_answer(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     """Decrypt the aggregator's answer, check it, divide, and send the AUC with its half-range.
 
     Both are released without noise: they have no differential privacy. The AUC is rounded to
-    ``DIGITS`` places, and the half-range up, to three digits: the aggregator knows its multiplier
+    ``DIGITS`` decimals, and the half-range up, to three digits: the aggregator knows its multiplier
     and perturbations, and could compute the class totals from a quotient with all digits. Nothing
     else is sent.
 
@@ -187,7 +187,7 @@ def open_answer(clients: Clients, query: Query, noise: NoiseSource, state: Clien
 
     Raises
     ------
-    CheatingError : where the aggregator did not compute as agreed, as far as parties can tell.
+    CheatingError : where a check shows that the aggregator did not compute as agreed.
     HomomorphicError : for bytes that are not an answer to this session.
     DataError : where a class is absent.
     """
@@ -220,7 +220,7 @@ def as_parts(value: Field) -> list[bytes]:
     """
     if not isinstance(value, Ragged) or value.values.dtype != np.uint8 or value.values.ndim != 1:
         raise HomomorphicError("messages travel as bytes")
-    return [value.part(place, place + 1).values.tobytes() for place in range(value.clients)]
+    return [value.part(index, index + 1).values.tobytes() for index in range(value.clients)]
 
 
 def _seat(state: ClientState) -> Seat:

@@ -1,9 +1,9 @@
 """FedAUC: labels are private, scores are known to the server (Sun et al. 2022a; docs, sections 1a
 to 1f).
 
-The server ranks everybody's scores; each client returns a noisy count of its positives and a noisy
+The server ranks all clients' scores; each client returns a noisy count of its positives and a noisy
 rank sum. Adjacency: one record's label flips. The server sees every client's scores in ascending
-order within the client (so that positions tell nothing), and every client's noisy pair.
+order within the client (so that positions reveal nothing), and every client's noisy pair.
 """
 
 from __future__ import annotations

@@ -14,15 +14,15 @@ from tacit.metrics.trees import (
 )
 from tacit.protocols.hierarchical.level_counts import LevelArea, LevelCounts, ReportNoise
 
-CROWDING = 4.0
+MIN_CROWDING = 4.0
 """Least ratio at which pairs within cells count as crowded: the mean of their squared numbers over
-the square of their mean. Smooth densities stay below."""
+the square of their mean. Smooth densities have a smaller ratio."""
 
 SMOOTH_HEIGHT = 5
-"""Largest height of cells on which noise does not hide the densities' slopes."""
+"""Largest height at which the slopes of the densities are estimated: below it noise is small."""
 
 
-def leaves_of(levels: LevelCounts) -> Floats:
+def consistent_counts(levels: LevelCounts) -> Floats:
     """The lowest level's counts by weighted least squares over all levels, shape (..., 2, 2**h).
 
     The weights are those of the expected numbers of reports, so they are public, and the same for
@@ -42,7 +42,7 @@ def consistent_area(levels: LevelCounts, leaves: Floats) -> LevelArea:
         value=value,
         influences=observation_weights(weights, variances)[1:],
         product=np.full(value.shape, product_variance(variances) / levels.pairs),
-        hidden=np.zeros(value.shape),
+        cell_variance=np.zeros(value.shape),
     )
 
 
@@ -50,10 +50,10 @@ def product_variance(variances: Floats) -> float:
     """The variance of the cell area's products of errors, times the number of pairs.
 
     A consistent tree's errors are independent differences between siblings, of variance
-    ``D_a = 2 u_{a+1}`` below level a, with u the ``subtree_variances`` of one record. Two
-    differences with one above the other, on levels a < b, meet in the area with the weight
-    ``2**(a-b) / 4``, all others not at all. There are ``2**b`` such pairs of nodes, with either
-    class above: ``sum_{a<b} 2**(2a-b) D_a D_b / 8``.
+    ``D_a = 2 u_{a+1}`` below level a, with u the ``subtree_variances`` of one record. In
+    the area the product of two differences, one above the other on levels a < b, has the weight
+    ``2**(a-b) / 4``; all other products have the weight 0. There are ``2**b`` such pairs of nodes,
+    with either class above: ``sum_{a<b} 2**(2a-b) D_a D_b / 8``.
     """
     differences = 2 * subtree_variances(variances)[1:]
     depth = np.arange(differences.size)
@@ -62,32 +62,32 @@ def product_variance(variances: Floats) -> float:
     return float(np.sum(weights * differences[above] * differences[below]))
 
 
-def inside_variance(levels: LevelCounts, leaves: Floats) -> Floats:
+def within_leaf_variance(levels: LevelCounts, leaves: Floats) -> Floats:
     """The error of counting pairs within a leaf one half, as a variance of the AUC.
 
-    Densities that are linear inside cells move the area by ``density_correction``, in proportion to
-    the squared width. It is measured on at most ``2**SMOOTH_HEIGHT`` cells, where noise does not
-    drown it, and scaled to the leaves' width; scores that crowd into few leaves add their own
-    error. The correction is not added to the estimate: at useful heights it brings more noise than
-    it takes bias away.
+    Densities that are linear inside cells change the area by ``density_correction``, in proportion
+    to the squared width. It is estimated on at most ``2**SMOOTH_HEIGHT`` cells, where noise is
+    small beside it, and scaled to the leaves' width; scores that crowd into few leaves add a
+    further error. The correction is not added to the estimate: at useful heights it adds more noise
+    than it removes bias.
     """
     height = min(levels.noise.height, SMOOTH_HEIGHT)
     negatives, positives = np.moveaxis(levels_of(leaves)[height], -2, 0)
-    moved = density_correction(positives, negatives) * 4.0 ** (height - levels.noise.height)
-    return moved**2 + crowded_variance(levels, leaves)
+    correction = density_correction(positives, negatives) * 4.0 ** (height - levels.noise.height)
+    return correction**2 + crowded_variance(levels, leaves)
 
 
 def crowded_variance(levels: LevelCounts, leaves: Floats) -> Floats:
     """The error of cells that hold far more pairs than others, as a variance of the AUC.
 
     The fraction of a cell's pairs that positives win is taken as uniform on [0, 1], of variance
-    1/12, for squared numbers of pairs beyond ``CROWDING`` times an even spread's. A squared count
-    is too large by its noise variance on average, which is taken off first.
+    1/12, for squared numbers of pairs beyond ``MIN_CROWDING`` times those of equal cells. A squared
+    count is too large by its noise variance on average, which is subtracted first.
     """
     variance = levels.classes[:, np.newaxis] * leaf_variance(levels.noise.record_variances)
     squares = np.prod(leaves**2 - variance, axis=-2).sum(axis=-1)
-    even = np.prod(leaves, axis=-2).sum(axis=-1) ** 2 / leaves.shape[-1]
-    return np.maximum(squares - CROWDING * even, 0.0) / 12 / levels.pairs**2
+    uniform = np.prod(leaves, axis=-2).sum(axis=-1) ** 2 / leaves.shape[-1]
+    return np.maximum(squares - MIN_CROWDING * uniform, 0.0) / 12 / levels.pairs**2
 
 
 def leaf_variance(variances: Floats) -> float:
@@ -98,11 +98,11 @@ def leaf_variance(variances: Floats) -> float:
 
 
 def planned_variance(noise: ReportNoise, records: int) -> float:
-    """The AUC's variance for so many records, half of them positive, spread evenly.
+    """The AUC's variance for so many records, half of them positive, uniform.
 
     The influences then fall evenly from 1/2 to -1/2 over a class's n records: half the difference
     of the halves' means below a node of level a is ``2**-(a+2) / n``, and there are ``2**a`` such
-    nodes. Products of errors come on top.
+    nodes. The variance of products of errors is added.
     """
     variances = noise.record_variances
     differences = 2 * subtree_variances(variances)[1:]

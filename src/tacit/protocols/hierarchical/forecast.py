@@ -12,7 +12,7 @@ from tacit.metrics.trees import levels_of
 from tacit.protocol.forecast import Family, Forecast, Planning, accepted, placement
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocol.trust import Trust
-from tacit.protocols.hierarchical.consistent_area import consistent_area, leaves_of
+from tacit.protocols.hierarchical.consistent_area import consistent_area, consistent_counts
 from tacit.protocols.hierarchical.level_counts import LevelCounts, privacy_variance
 from tacit.protocols.hierarchical.protocol import HierarchicalAUC
 
@@ -46,12 +46,12 @@ def hierarchical_forecast(protocol: HierarchicalAUC, scenario: Scenario, shape: 
     reports = np.repeat(classes[:, np.newaxis], height, axis=-1)
     counts = levels_of(np.stack([negatives, positives]))
     levels = LevelCounts(classes, counts, reports / (height if noise.sampled else 1), noise)
-    leaves = leaves_of(levels)
+    leaves = consistent_counts(levels)
     area = consistent_area(levels, leaves)
     alone = replace(area, product=np.zeros_like(area.product))
     first = float(privacy_variance(levels, alone, leaves))
-    spread = first + float(area.product) + placement((positives, negatives))
-    return Forecast(math.sqrt(spread), float(area.value) - shape.auc)
+    variance = first + float(area.product) + placement((positives, negatives))
+    return Forecast(math.sqrt(variance), float(area.value) - shape.auc)
 
 
 def hierarchical_families(scenario: Scenario) -> list[Family]:

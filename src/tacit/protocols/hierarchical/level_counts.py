@@ -1,6 +1,6 @@
 """Counts on every level of two trees from one-bit reports, and the errors of areas made of them.
 
-The classes stand on the axis before the last: 0 negatives, 1 positives. Level l has ``2**l`` nodes.
+The classes are on the axis before the last: 0 negatives, 1 positives. Level l has ``2**l`` nodes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class ReportNoise:
     Parameters
     ----------
     height : the number of levels below the root.
-    gain : by how much an answer is multiplied to undo its flips, ``(e^eps + 1) / (e^eps - 1)`` with
+    gain : the factor on an answer that debiases its flips, ``(e^eps + 1) / (e^eps - 1)`` with
         the epsilon of one answer.
     sampled : whether a record reports on one level, drawn at random, or on every level.
     """
@@ -36,8 +36,8 @@ class ReportNoise:
 
         ``C h (1 - 2**-l)`` where levels are sampled, else ``C (1 - 2**-l)``, with C the squared
         gain. A level's errors are as those of independent counts of this variance from which the
-        error of their known sum is taken out: each row but the constant one is asked for with
-        probability ``1 / (2**l - 1)``, and the rows are orthogonal.
+        error of their known sum is removed: each row but the constant one is drawn with probability
+        ``1 / (2**l - 1)``, and the rows are orthogonal.
         """
         depth = np.arange(self.height + 1, dtype=np.float64)
         answers = self.height if self.sampled else 1
@@ -69,13 +69,13 @@ class LevelCounts:
         to a row j drawn from the others gives ``(1 + (d-1) gain a H[j, v]) / d`` in node v, whose
         mean is 1 in the record's node and 0 elsewhere. The mean over a level's reports times the
         class size is the count; a level without reports halves the counts of the one above.
-        Dividing by the realised number of reports instead of its expectation ``n / h`` takes
-        ``(h-1) count**2 / n`` off a count's variance.
+        Division by the realised number of reports, not by its expectation ``n / h``,
+        reduces a count's variance by ``(h-1) count**2 / n``.
 
         Parameters
         ----------
         table : how often a node of the heap ``2**l + j`` was answered, by class and by answer, the
-            kept sign first, shape (..., 2**(h+1), 2, 2).
+            unflipped sign first, shape (..., 2**(h+1), 2, 2).
         """
         reports = np.swapaxes(table[..., 0] + table[..., 1], -1, -2)
         answers = np.swapaxes(table[..., 0] - table[..., 1], -1, -2)
@@ -88,8 +88,8 @@ class LevelCounts:
         for level, size in enumerate(edges):
             waves = walsh_hadamard(answers[..., size : 2 * size]) * (noise.gain * (size - 1))
             node_counts = (classes[:, np.newaxis] + scale[..., level, np.newaxis] * waves) / size
-            silent = by_level[..., level, np.newaxis] == 0
-            counts.append(np.where(silent, np.repeat(counts[-1], 2, axis=-1) / 2, node_counts))
+            unreported = by_level[..., level, np.newaxis] == 0
+            counts.append(np.where(unreported, np.repeat(counts[-1], 2, axis=-1) / 2, node_counts))
         return cls(classes, counts, by_level, noise)
 
     @property
@@ -100,9 +100,11 @@ class LevelCounts:
     @property
     def variances(self) -> Floats:
         """The noise variance of the realised reports, by class and level, shape (..., 2, h)."""
-        wanted = self.classes[:, np.newaxis] / (self.noise.height if self.noise.sampled else 1)
+        expected_reports = self.classes[:, np.newaxis] / (
+            self.noise.height if self.noise.sampled else 1
+        )
         expected = self.classes[:, np.newaxis] * self.noise.record_variances[1:]
-        return expected * wanted / np.maximum(self.reports, 1.0)
+        return expected * expected_reports / np.maximum(self.reports, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,13 +116,13 @@ class LevelArea:
     value : the AUC, shape (...).
     influences : how it changes with each count, by level below the root, shapes (..., 2, 2**l).
     product : the variance of the products of a positive and a negative count's error.
-    hidden : the variance of what the cells hide.
+    cell_variance : the variance because positions within cells are unknown.
     """
 
     value: Floats
     influences: list[Floats]
     product: Floats
-    hidden: Floats
+    cell_variance: Floats
 
 
 def privacy_variance(levels: LevelCounts, area: LevelArea, leaves: Floats) -> Floats:
@@ -130,7 +132,7 @@ def privacy_variance(levels: LevelCounts, area: LevelArea, leaves: Floats) -> Fl
     n records reporting there, and mean and variance of g over these n records. One report's
     ``sum g z`` has the second moment ``(m/n**2) v |g|**2`` and the mean ``mean(g)``. Where every
     record reports, only its own variance counts: a level gives ``v |g|**2 - n mean(g)**2 -
-    n Var(g)``. Where records are dealt out to the levels, without replacement, all levels give
+    n Var(g)``. Where records are assigned to the levels, without replacement, all levels give
     ``sum_l (v |g|**2 - (n**2/m) mean(g)**2) - n Var(sum_l g)``.
 
     Influences are themselves noisy: each class's squared ones are too large by ``product`` on
@@ -142,24 +144,24 @@ def privacy_variance(levels: LevelCounts, area: LevelArea, leaves: Floats) -> Fl
     leaves : estimated counts of the lowest level for the records' fraction of each node, shape
         (..., 2, 2**h).
     """
-    shares = levels_of(leaves / levels.classes[:, np.newaxis])
+    fractions = levels_of(leaves / levels.classes[:, np.newaxis])
     sizes = levels.classes[:, np.newaxis]
     first = np.zeros(area.value.shape)
     total: Floats = np.zeros(1)
     for level, influences in enumerate(area.influences):
-        share = shares[level + 1]
+        fraction = fractions[level + 1]
         centred = influences - influences.mean(axis=-1, keepdims=True)
-        mean = np.sum(share * centred, axis=-1)
+        mean = np.sum(fraction * centred, axis=-1)
         scale = levels.classes**2 / np.maximum(levels.reports[..., level], 1.0)
         noise = levels.variances[..., level] * np.sum(centred**2, axis=-1) - scale * mean**2
         first = first + noise.sum(axis=-1)
         total = np.repeat(total, 2, axis=-1) + centred if levels.noise.sampled else centred
         if not levels.noise.sampled or level == levels.noise.height - 1:
-            first = first - np.sum(sizes[:, 0] * _spread(share, total), axis=-1)
+            first = first - np.sum(sizes[:, 0] * _variance_over_records(fraction, total), axis=-1)
     return np.maximum(first - 2 * area.product, 0.0) + area.product
 
 
-def _spread(share: Floats, values: Floats) -> Floats:
-    """The variance of values over records with these shares, which are noisy; never negative."""
-    mean = np.sum(share * values, axis=-1, keepdims=True)
-    return np.maximum(np.sum(share * (values - mean) ** 2, axis=-1), 0.0)
+def _variance_over_records(fraction: Floats, values: Floats) -> Floats:
+    """The variance of values over records with these fractions, which are noisy; at least 0."""
+    mean = np.sum(fraction * values, axis=-1, keepdims=True)
+    return np.maximum(np.sum(fraction * (values - mean) ** 2, axis=-1), 0.0)

@@ -2,7 +2,7 @@
 4b).
 
 Labels are public, scores are private, and nobody is trusted: a record answers one yes-or-no
-question about the cell its score lies in, by randomised response. The server counts both classes on
+question about the cell of its score, by randomised response. The server counts both classes on
 every level of a tree of cells, and takes the area of these counts.
 """
 
@@ -37,9 +37,9 @@ from tacit.protocol.score_range import UNIT_INTERVAL, check_scores_in_unit_inter
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.hierarchical.consistent_area import (
     consistent_area,
-    inside_variance,
-    leaves_of,
+    consistent_counts,
     planned_variance,
+    within_leaf_variance,
 )
 from tacit.protocols.hierarchical.declared import HierarchicalDeclarations
 from tacit.protocols.hierarchical.level_counts import LevelCounts, ReportNoise, privacy_variance
@@ -71,7 +71,7 @@ def hadamard_reports(
 ) -> Reply:
     """Send one bit about the cell of every record's score, flipped at random.
 
-    A record draws a level l from 1..h and a row j from 1..2**l - 1, both without looking at its
+    A record draws a level l from 1..h and a row j from 1..2**l - 1, both independent of its
     score, and answers with the entry ``H[j, v]`` of the Walsh-Hadamard matrix, v being the score's
     cell among ``2**l`` (Bell et al. 2020, section 4 and B.2). Row 0 is left out: it is 1 in every
     cell. The answer is flipped with probability ``1 / (1 + e^epsilon)``.
@@ -82,10 +82,10 @@ def hadamard_reports(
     on the score. With a delta every level is answered, each bit flipped at
     ``settings.answer_epsilon(h)``: together they cost (epsilon, delta), by ``composed_delta``.
 
-    A client sends its reports in ascending order, as one record's are already. Their order is then
-    a function of the reports alone, even where the client keeps its records sorted by score. The
-    server learns each record's label, level, row and flipped bit, and about its score nothing but
-    that bit.
+    A client sends its reports in ascending order, as those of one record already are. Their order
+    is then a function of the reports alone, even where the client's records are sorted by score.
+    The server learns each record's label, level, row and flipped bit, and nothing else about its
+    score.
 
     A report is ``4 (2**l + j) + 2 label + bit``, the bit set where the answer is -1.
     """
@@ -122,7 +122,7 @@ class HierarchicalAUC(HierarchicalDeclarations, Protocol):
     Parameters
     ----------
     epsilon : the privacy budget of one evaluation, for every record.
-    height : the scores are told apart in ``2**height`` equal cells of [0, 1]; None chooses by
+    height : scores are counted in ``2**height`` equal cells of [0, 1]; None chooses by
         ``height_for`` from the number of clients.
     delta : above 0 every record answers on every level, at an epsilon each that costs
         (epsilon, delta) together; that pays only for large epsilon.
@@ -187,7 +187,7 @@ class HierarchicalAUC(HierarchicalDeclarations, Protocol):
         return ReportNoise(height, gain, sampled=self.delta == 0)
 
     def height_for(self, clients: int) -> int:
-        """The height that was given, or the one with the least planned error.
+        """The height of the settings, or the one with the least planned error.
 
         The plan is from public figures: the consistent estimator's noise for one record a client,
         half of them positive, and for B cells in use the error ``1 / (3 B**2)`` of counting pairs
@@ -254,43 +254,43 @@ def table_of(reports: Field, height: int) -> Integers:
     for extreme in (values.min(), values.max()):
         if not 8 <= extreme < size:
             raise ValueError(f"reports must be from 8 to {size - 1}, got {extreme}")
-    several = values.reshape(-1, values.shape[-1])
-    places = several + size * np.arange(several.shape[0], dtype=np.int64)[:, np.newaxis]
-    counts = np.bincount(places.ravel(), minlength=size * several.shape[0])
+    replicates = values.reshape(-1, values.shape[-1])
+    cells = replicates + size * np.arange(replicates.shape[0], dtype=np.int64)[:, np.newaxis]
+    counts = np.bincount(cells.ravel(), minlength=size * replicates.shape[0])
     return counts.reshape(*values.shape[:-1], size // 4, 2, 2)
 
 
 def result_from_levels(levels: LevelCounts, estimator: str) -> ServerResult:
     """The area of two trees of counts, with its errors and warnings."""
-    leaves = leaves_of(levels)
+    leaves = consistent_counts(levels)
     consistent = estimator == "consistent"
     area = consistent_area(levels, leaves) if consistent else traversal_area(levels)
     error = np.sqrt(privacy_variance(levels, area, leaves))
-    hidden = np.sqrt(area.hidden + inside_variance(levels, leaves))
-    silent = error > 0.5
-    value = np.where(silent, np.nan, area.value)
+    cell_variance = np.sqrt(area.cell_variance + within_leaf_variance(levels, leaves))
+    undefined = error > 0.5
+    value = np.where(undefined, np.nan, area.value)
     negatives, positives = levels.classes
     like = np.zeros(value.shape)
     sampling = np.sqrt(np.vectorize(plug_in_variance)(area.value, positives, negatives))
     return ServerResult(
         value=value,
         privacy_error=error,
-        sampling_error=np.where(silent, np.nan, sampling),
+        sampling_error=np.where(undefined, np.nan, sampling),
         positives=like + positives,
         negatives=like + negatives,
-        approximation_error=hidden,
-        warnings=_warnings(float(error), float(hidden)) if value.ndim == 0 else (),
+        approximation_error=cell_variance,
+        warnings=_warnings(float(error), float(cell_variance)) if value.ndim == 0 else (),
     )
 
 
-def _warnings(error: float, hidden: float) -> tuple[str, ...]:
+def _warnings(error: float, cell_variance: float) -> tuple[str, ...]:
     if error > 0.5:
         return (
             "not enough signal at this epsilon for this number of records: "
             f"the predicted error of the AUC is {error:.2f}",
         )
     warnings = []
-    if hidden > error:
+    if cell_variance > error:
         warnings.append(
             "what the cells hide outweighs the privacy noise: use a larger height, or map the "
             "scores by an agreed public function so that they spread over [0, 1]"

@@ -32,14 +32,14 @@ class Forms:
     lost: Floats
 
     @classmethod
-    def of(cls, looked: Bits, stopped: Bits, lowest: bool) -> Forms:
+    def of(cls, open_nodes: Bits, stopped: Bits, lowest: bool) -> Forms:
         """Below a node that is looked into, pairs in one child are counted further down.
 
         Among leaves there is no further down: they count one half, as tied scores do. Below a node
         where the walk stops all pairs count one half.
         """
         half = stopped / 2.0
-        return cls(half + looked / 2.0 if lowest else half, half + looked, half)
+        return cls(half + open_nodes / 2.0 if lowest else half, half + open_nodes, half)
 
     def influences(self, children: Floats) -> Floats:
         """The area's change with every child's count, before division by the number of pairs.
@@ -96,7 +96,7 @@ def traversal_area(levels: LevelCounts) -> LevelArea:
     A node whose counts, raised to at least half of ``sqrt(a v)``, have a product below ``tau =
     a sqrt(v- v+)`` is not looked into: half its pairs count as won (Bell et al. 2020, before Eq.
     10). Here ``v = C n h`` bounds a count's variance; the root is exact, and always looked into.
-    The leaves' own pairs count one half; the paper, whose AUC counts ties as lost, leaves them out.
+    Pairs within a leaf count one half; in the paper, whose AUC counts ties as lost, they count 0.
     Whether a node is looked into follows from levels above those whose counts are multiplied, so
     given the choices the estimate is bilinear and without bias, but for what stopped nodes hide.
     """
@@ -104,22 +104,24 @@ def traversal_area(levels: LevelCounts) -> LevelArea:
     bound = levels.classes * levels.noise.record_variances[-1] / (1 - 2.0**-height)
     factor = threshold_factor(levels.classes, levels.noise.gain)
     active = np.ones((*levels.counts[1].shape[:-2], 1), dtype=np.bool_)
-    value, product, hidden = (np.zeros(active.shape[:-1]) for _ in range(3))
+    value, product, cell_variance = (np.zeros(active.shape[:-1]) for _ in range(3))
     influences = []
     for level in range(height):
         large = _large(levels.counts[level], bound, factor) if level else active
-        looked, stopped = active & large, active & ~large
+        open_nodes, stopped = active & large, active & ~large
         children = levels.counts[level + 1]
-        forms = Forms.of(looked, stopped, level == height - 1)
+        forms = Forms.of(open_nodes, stopped, level == height - 1)
         influence = forms.influences(children) / pairs
         influences.append(influence)
         value = value + np.sum(influence[..., 1, :] * children[..., 1, :], axis=-1)
         product = product + levels.variances[..., level].prod(axis=-1) * forms.norm() / pairs**2
         squares = pair_sums(children) ** 2 - 2 * levels.variances[..., level, np.newaxis]
-        hidden = hidden + np.sum(np.where(stopped, squares.prod(axis=-2), 0.0), axis=-1)
-        active = np.repeat(looked, 2, axis=-1)
-    hidden = np.maximum(hidden, 0.0) / 12 / pairs**2
-    return LevelArea(value, influences, product, hidden)
+        cell_variance = cell_variance + np.sum(
+            np.where(stopped, squares.prod(axis=-2), 0.0), axis=-1
+        )
+        active = np.repeat(open_nodes, 2, axis=-1)
+    cell_variance = np.maximum(cell_variance, 0.0) / 12 / pairs**2
+    return LevelArea(value, influences, product, cell_variance)
 
 
 def _large(counts: Floats, bound: Floats, factor: float) -> Bits:

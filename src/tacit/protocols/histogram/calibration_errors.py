@@ -13,7 +13,7 @@ from tacit.protocol.scenario import Scenario, Shape
 from tacit.results.histogram import Histogram
 
 IMITATIONS = 200
-"""Number of imitated histograms whose calibration errors are compared with the shape's."""
+"""Number of simulated histograms whose calibration errors are compared with the shape's."""
 
 FINE_CELLS = 2**12
 """Number of cells in which the shape's own calibration error is computed."""

@@ -141,7 +141,7 @@ class HistogramDeclarations(Declarations):
         if self.second_round:
             inexact = "a second round cancels errors to first order only"
         elif self.budget == "sample":
-            inexact = "records that are dealt out to levels are not all"
+            inexact = "records that are assigned to levels are not all"
         return LawTraits(
             inexact=inexact,
             unmeasured_loss="bits without flips are no reports" if local else "",

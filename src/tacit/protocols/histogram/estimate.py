@@ -121,10 +121,11 @@ def result_from_tree(
 
 
 def best_depth(cells: Floats, noise: TreeNoise) -> int:
-    """The depth at which the area is taken: deeper cells hide less, but multiply more noise.
+    """The depth at which the area is computed: deeper cells have less bias and more noise.
 
-    The least sum of ``_products`` and of what cells hide (``CELL_BIAS``); the first-order variance
-    grows so slowly with the depth that it is left out. Of several replicates the mean size counts.
+    The least sum of ``_products`` and of the squared bias of cells (``CELL_BIAS``); the first-order
+    variance grows so slowly with the depth that it is left out. Of several replicates the mean size
+    counts.
     """
     products = _products(noise)
     if not products.any():
@@ -160,7 +161,7 @@ def _at_depth(cells: Floats, depth: int) -> Floats:
 
 
 def _cell_variance(positives: Floats, negatives: Floats) -> Floats:
-    """What cells hide: records' places, crowds, and the curvature of densities."""
+    """The error of cells: records' positions, crowding, and the curvature of densities."""
     variance = placement_variance(positives, negatives) + crowding_variance(positives, negatives)
     return variance + curvature_error(positives, negatives) ** 2
 

@@ -39,7 +39,7 @@ EXACT_HEIGHT = 12
 """The height that a plan takes for exact sums."""
 
 SECOND_ROUND = 0.5
-"""The part of epsilon that a plan tries for a second round."""
+"""Fraction of epsilon that a plan compares for a second round."""
 
 
 def tree_forecast(

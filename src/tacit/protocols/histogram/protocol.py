@@ -2,8 +2,8 @@
 docs, section 5).
 
 Both classes' scores are counted in a tree of cells. ``trust`` says who may see what: the exact sum
-over the clients, a sum whose noise every client drew a share of, or reports that are private before
-they leave a record. All figures follow from the consistent tree.
+over the clients, a sum with noise of which every client drew a share, or reports that are private
+before they leave the client. All figures follow from the consistent tree.
 """
 
 from __future__ import annotations

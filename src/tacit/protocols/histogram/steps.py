@@ -18,10 +18,10 @@ from tacit.protocol.score_range import check_scores_in_unit_interval
 from tacit.protocols.shared.noise_shares import planned_clients
 
 BITS_AT_ONCE = 2**24
-"""Unary bits are drawn and counted in groups of about this many."""
+"""Number of unary bits that are drawn and counted at a time, about."""
 
 FIRST_CELLS = 2
-"""The first level with cells, after the total and the classes."""
+"""Index of the first level with cells, after the total and the classes."""
 
 
 def leaves_of(clients: Clients, height: int) -> Integers:
@@ -71,10 +71,10 @@ def summed_trees(clients: Clients, query: Query, noise: NoiseSource, state: Clie
     by one, replacing it two. The noise shares of all queried clients add up to discrete Laplace
     noise of scale ``distance / epsilon_l`` on every count of level l, which costs ``epsilon_l`` by
     the Laplace mechanism on the integers; the levels' parts add up to epsilon. Where records are
-    dealt out to levels (``budget="sample"``), each chooses one level, whatever it holds, and counts
-    there only: every level's noise has the scale ``distance / epsilon``, and a record costs epsilon
-    once. The guarantee is about the sum over all clients, and holds against a server that sees the
-    sum only and colludes with nobody; with ``exact-sum`` there is no noise.
+    assigned to levels (``budget="sample"``), each draws one level, independent of its data, and
+    counts there only: every level's noise has the scale ``distance / epsilon``, and a record costs
+    epsilon once. The guarantee is about the sum over all clients, and holds against a server that
+    sees the sum only and colludes with no client; with ``exact-sum`` there is no noise.
 
     The server learns the noisy sum of the trees, and how many clients answered.
     """

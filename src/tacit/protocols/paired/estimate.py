@@ -1,4 +1,4 @@
-"""What noisy values of matched pairs say: a mean over pairs, or an AUC, with its errors."""
+"""Estimates from noisy values of matched pairs: a mean over pairs, or an AUC, with errors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tacit.protocols.paired.moments import (
 )
 from tacit.results.server_result import ANY, ServerResult
 
-WEAK = 5.0
-"""A class below this many of its standard errors makes linearised errors too small."""
+MIN_CLASS_SIZE_IN_ERRORS = 5.0
+"""Least class size, in its standard errors, at which the linearised errors are large enough."""
 
 
 def matched_mean_result(sample: MatchedSample, rounding: float) -> ServerResult:
@@ -44,9 +44,11 @@ def matched_mean_result(sample: MatchedSample, rounding: float) -> ServerResult:
     )
 
 
-def matched_area_result(sample: MatchedSample, positives: Floats, spread: float) -> ServerResult:
-    """The AUC: ``U n (n - 1) / (2 P N)``, U the mean over pairs of who wins (Bell et al. 2020, Eq.
-    7).
+def matched_area_result(
+    sample: MatchedSample, positives: Floats, class_error: float
+) -> ServerResult:
+    """The AUC: ``U n (n - 1) / (2 P N)``, U the mean over pairs of the kernel (Bell et al. 2020,
+    Eq. 7).
 
     ``P (n - P)`` of a noisy P is too small by the noise's variance, which is added. To first order
     the quotient's variance is that of U over ``(2 P N / (n (n - 1)))^2``, and
@@ -56,30 +58,30 @@ def matched_area_result(sample: MatchedSample, positives: Floats, spread: float)
     ----------
     sample : the pairs' values, 1 for pairs that the positive wins.
     positives : the noisy number of positive records P, shape (...).
-    spread : the standard deviation of its noise.
+    class_error : the standard deviation of its noise.
     """
     n = sample.records
     negatives = n - positives
-    mixed = positives * negatives + spread**2
+    mixed = positives * negatives + class_error**2
     known = (positives > 0) & (negatives > 0)
-    share = np.where(known, 2 * mixed / (n * (n - 1)), 1.0)
-    value = np.where(known, sample.mean / share, np.nan)
+    pair_fraction = np.where(known, 2 * mixed / (n * (n - 1)), 1.0)
+    value = np.where(known, sample.mean / pair_fraction, np.nan)
     area = np.clip(np.where(known, value, 0.5), 0.0, 1.0)
     filled = np.where(known, positives, n / 2)
     shared = np.minimum(area_shared_covariance(area, filled, n), sample.kernel_variance / 2)
-    of_counts = area * (n - 2 * filled) / np.where(known, mixed, 1.0) * spread
-    privacy = np.sqrt(sample.privacy_variance(shared) / share**2 + of_counts**2)
+    count_error = area * (n - 2 * filled) / np.where(known, mixed, 1.0) * class_error
+    privacy = np.sqrt(sample.privacy_variance(shared) / pair_fraction**2 + count_error**2)
     warnings: tuple[str, ...] = ()
     if value.ndim == 0:
         smaller = min(float(positives), float(negatives))
-        warnings = _area_warnings(float(privacy), smaller, spread)
+        warnings = _area_warnings(float(privacy), smaller, class_error)
     return ServerResult(
         value=value,
         privacy_error=np.where(known, privacy, np.nan),
         sampling_error=np.where(known, _area_sampling(area, filled, n), np.nan),
         positives=np.asarray(positives),
         negatives=np.asarray(negatives),
-        positives_error=np.full_like(value, spread),
+        positives_error=np.full_like(value, class_error),
         warnings=warnings,
     )
 
@@ -89,36 +91,36 @@ def _area_sampling(area: Floats, positives: Floats, records: int) -> Floats:
     twice, once = exponential_moments(area)
     negatives = records - positives
     square = area**2
-    spread = (
+    class_error = (
         area * (1 - area) + (positives - 1) * (twice - square) + (negatives - 1) * (once - square)
     )
-    return np.asarray(np.sqrt(np.maximum(spread / (positives * negatives), 0.0)))
+    return np.asarray(np.sqrt(np.maximum(class_error / (positives * negatives), 0.0)))
 
 
 def _mean_warnings(value: float, error: float, low: float, high: float) -> tuple[str, ...]:
-    vague = _vague(error, low, high)
-    if vague or low <= value <= high:
-        return vague
+    warnings = _error_warnings(error, low, high)
+    if warnings or low <= value <= high:
+        return warnings
     inside = f"[{low:g}, {high:g}]"
     return (f"the estimate {value:.4f} lies outside {inside}; it is reported as it came",)
 
 
-def _vague(error: float, low: float, high: float) -> tuple[str, ...]:
-    """What to say of an error that leaves almost every value between these open."""
+def _error_warnings(error: float, low: float, high: float) -> tuple[str, ...]:
+    """The warning for an error above half the range of values."""
     if error <= (high - low) / 2:
         return ()
     return (f"this estimate says little: it errs by {error:.2g} on a scale of {high - low:.2g}",)
 
 
-def _area_warnings(error: float, smaller: float, spread: float) -> tuple[str, ...]:
+def _area_warnings(error: float, smaller: float, class_error: float) -> tuple[str, ...]:
     if smaller <= 0:
         return (
             "not enough signal at this epsilon: the smaller class is estimated at "
-            f"{smaller:.1f} records, with a standard error of {spread:.1f}",
+            f"{smaller:.1f} records, with a standard error of {class_error:.1f}",
         )
-    if smaller < WEAK * spread:
+    if smaller < MIN_CLASS_SIZE_IN_ERRORS * class_error:
         return (
             f"the smaller class is estimated at {smaller:.0f} records with a standard error of "
-            f"{spread:.0f}; the errors are linearised and too small here",
+            f"{class_error:.0f}; the errors are linearised and too small here",
         )
-    return _vague(error, 0.0, 1.0)
+    return _error_warnings(error, 0.0, 1.0)

@@ -19,7 +19,7 @@ from tacit.protocols.paired.noise import RESPONSE
 from tacit.protocols.paired.protocol import PairedUStatistic
 
 PAIR_SECONDS, PAIR_BYTES = 3.3e-5, 340
-"""A pair between two clients under cryptography, in a session that is open; measured."""
+"""Seconds and bytes of a pair between two clients in an open session; measured."""
 
 MAX_CLIENTS = 2**12
 """Largest number of clients whose sizes are computed; the others have as many records."""
@@ -44,19 +44,19 @@ def paired_forecast(protocol: PairedUStatistic, scenario: Scenario, shape: Shape
     """
     if protocol.kernel != "auc":
         raise ValueError(f"plans are for the kernel 'auc', got {protocol.kernel!r}")
-    n, (sizes, more) = scenario.records, client_sizes(scenario)
+    n, (sizes, weight) = scenario.records, client_sizes(scenario)
     count_epsilon = protocol.class_epsilon(sizes)
-    counted = more * count_variance(sizes, count_epsilon)
+    counted = weight * count_variance(sizes, count_epsilon)
     noise = protocol.pair_noise(protocol.epsilon - count_epsilon).variance(1 - 1 / scenario.clients)
     positives, negatives = float(scenario.positives), float(scenario.negatives)
-    share = 2 * positives * negatives / (n * (n - 1))
-    mean = shape.auc * share
+    pair_fraction = 2 * positives * negatives / (n * (n - 1))
+    mean = shape.auc * pair_fraction
     area = np.array(shape.auc)
     shared = area_shared_covariance(area, np.array(positives), n)
     shared = np.minimum(shared, mean * (1 - mean) / 2)
     matchings = protocol.pairs_a_record
-    drawn = float(matching_variance(mean * (1 - mean), shared, n, matchings))
-    of_pairs = (drawn + noise / (matchings * (n // 2))) / share**2
+    matching_term = float(matching_variance(mean * (1 - mean), shared, n, matchings))
+    of_pairs = (matching_term + noise / (matchings * (n // 2))) / pair_fraction**2
     of_counts = (shape.auc * (negatives - positives) / (positives * negatives)) ** 2 * counted
     return Forecast(
         math.sqrt(of_pairs + of_counts),
@@ -67,7 +67,7 @@ def paired_forecast(protocol: PairedUStatistic, scenario: Scenario, shape: Shape
 
 
 def paired_families(scenario: Scenario) -> list[Family]:
-    """One family, which chooses its own settings."""
+    """One family, which chooses its settings."""
     return [
         Family(
             (PairedUStatistic("auc", scenario.epsilon),),
@@ -83,12 +83,12 @@ def paired_traffic(protocol: PairedUStatistic, scenario: Scenario) -> Traffic:
 
     The values of all pairs count as sent by all clients in equal parts, rounded up.
     """
-    *asked, mpc = measured_rounds(protocol, scenario)
+    *first_rounds, mpc = measured_rounds(protocol, scenario)
     matchings, half = protocol.pairs_a_record, scenario.records // 2
     kind = np.uint8 if protocol.kind == RESPONSE else np.int64
     values = len(encode({"values": np.zeros((matchings, 0), dtype=kind)}))
     values += matchings * half * np.dtype(kind).itemsize
-    rounds = [*asked, replace(mpc, sent=-(-values // scenario.clients))]
+    rounds = [*first_rounds, replace(mpc, sent=-(-values // scenario.clients))]
     traffic = traffic_of_rounds(rounds, scenario)
     pairs = matchings * scenario.own_records * (1 - 1 / scenario.clients)
     return replace(
@@ -99,9 +99,10 @@ def paired_traffic(protocol: PairedUStatistic, scenario: Scenario) -> Traffic:
 
 
 def client_sizes(scenario: Scenario) -> tuple[NDArray[np.int64], float]:
-    """The numbers of records of up to ``MAX_CLIENTS`` clients, and how many each stands for.
+    """The numbers of records of up to ``MAX_CLIENTS`` clients, and how many each represents.
 
-    Epsilon's best part for class sizes is the same for any number of clients of the same sizes.
+    The best part of epsilon for class sizes is the same for any number of clients of the same
+    sizes.
     """
     few = min(scenario.clients, MAX_CLIENTS)
     more = scenario.clients / few

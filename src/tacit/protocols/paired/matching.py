@@ -1,7 +1,7 @@
-"""Which records meet: random perfect matchings of all records (Bell et al. 2020, section 5).
+"""Which records are paired: random perfect matchings of all records (Bell et al. 2020, section 5).
 
 A matching gives every record a seat. Seats ``2 p`` and ``2 p + 1`` are the first and the second of
-pair p. Of an odd number of records the one on the last seat stays out.
+pair p. Of an odd number of records the one with the last seat is in no pair.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from tacit.arrays import Integers
 from tacit.data.errors import DataError
 
 SEED_BOUND = 2**62
-"""Clients' random numbers are below this."""
+"""Upper bound of the clients' random numbers."""
 
 
 def drawn_seats(numbers: NDArray[Any], matchings: int, records: int) -> Integers:
     """The seats of all records in so many independent matchings.
 
-    The clients' random numbers are combined by exclusive or, so that one number that nobody else
-    knew makes the matchings random. What they seed need not be secret: a guarantee about pairs
-    holds for every matching, whoever chose it.
+    The clients' random numbers are combined by exclusive or, so that one number that the
+    other clients did not know makes the matchings random. The matchings need not be secret: a
+    guarantee about pairs holds for every matching.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def drawn_seats(numbers: NDArray[Any], matchings: int, records: int) -> Integers
 
 
 def seated_pairs(seats: Integers) -> tuple[Integers, Integers]:
-    """The places of the first and of the second record of every pair, each (..., Q, n // 2).
+    """The indices of the first and of the second record of every pair, each (..., Q, n // 2).
 
     Examples
     --------
@@ -57,8 +57,8 @@ def seated_pairs(seats: Integers) -> tuple[Integers, Integers]:
     ([[2, 4]], [[3, 0]])
     """
     order = np.empty_like(seats)
-    places = np.broadcast_to(np.arange(seats.shape[-1], dtype=np.int64), seats.shape)
-    np.put_along_axis(order, seats, places, axis=-1)
+    indices = np.broadcast_to(np.arange(seats.shape[-1], dtype=np.int64), seats.shape)
+    np.put_along_axis(order, seats, indices, axis=-1)
     end = seats.shape[-1] // 2 * 2
     return order[..., 0:end:2], order[..., 1:end:2]
 
@@ -75,4 +75,4 @@ def check_seats(seats: Integers, matchings: int) -> None:
     if not np.array_equal(
         np.sort(seats, axis=-1), np.broadcast_to(np.arange(seats.shape[-1]), seats.shape)
     ):
-        raise DataError("in every matching a record has one seat of its own")
+        raise DataError("in every matching each record has one seat, and each seat one record")

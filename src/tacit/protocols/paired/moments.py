@@ -58,17 +58,18 @@ def all_pairs_variance(kernel: Floats | float, shared: Floats | float, records: 
 
 
 def reference_covariances(kernel: str, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """The least and the most that pairs sharing a record covary, for values of a usual shape.
+    """Least and largest covariance of pairs with a common record, for values of a usual shape.
 
-    One matching's pairs share no record, so they do not tell. ``"kendall"``: values with normal
-    copula, ``1/9 - (2/pi asin(rho/2))^2`` with ``rho = sin(pi tau / 2)`` (Esscher 1924), times the
-    root of the fraction of pairs without a tie for the least. ``"gini"``: a tenth of the variance,
-    where values are spread evenly, to a third, where they are exponential. ``"collision"``: from 0,
-    where all values are equally frequent, to ``U^(3/2) - U^2``, the most that there is.
+    Pairs of one matching have no common record, so it cannot be estimated from them. ``"kendall"``:
+    values with normal copula, ``1/9 - (2/pi asin(rho/2))^2`` with ``rho = sin(pi tau / 2)``
+    (Esscher 1924), times the root of the fraction of pairs without a tie for the least. ``"gini"``:
+    a tenth of the variance, where values are uniform, to a third, where they are exponential.
+    ``"collision"``: from 0, where all values are equally frequent, to ``U^(3/2) - U^2``, the most
+    that there is.
 
     Parameters
     ----------
-    kernel : a name in ``GRIDS``, but for the AUC (``area_shared_covariance``).
+    kernel : a name in ``GRIDS``, except the AUC (``area_shared_covariance``).
     mean, variance : of the kernel over pairs, shape (...).
 
     Examples
@@ -83,8 +84,8 @@ def reference_covariances(kernel: str, mean: Floats, variance: Floats) -> tuple[
         inside = np.clip(mean, 0.0, 1.0)
         return np.zeros_like(inside), inside**1.5 - inside**2
     tau = np.clip(mean, -1.0, 1.0)
-    bent = 2 / np.pi * np.arcsin(np.sin(np.pi * tau / 2) / 2)
-    most = np.maximum(1 / 9 - bent**2, 0.0)
+    angle = 2 / np.pi * np.arcsin(np.sin(np.pi * tau / 2) / 2)
+    most = np.maximum(1 / 9 - angle**2, 0.0)
     return most * np.sqrt(np.minimum(variance + tau**2, 1.0)), most
 
 
@@ -130,7 +131,7 @@ class MatchedSample:
 
     @cached_property
     def kernel_variance(self) -> Floats:
-        """The variance of the kernel over pairs, at least 0 and at most its bounds allow.
+        """The variance of the kernel over pairs, from 0 to the largest that its bounds allow.
 
         For a kernel of two values it follows from the mean; for others it is the values' variance
         less the noise's.
@@ -139,15 +140,15 @@ class MatchedSample:
         most = (inside - self.low) * (self.high - inside)
         if self.kernel in TWO_VALUED or self.pairs < 2:
             return np.asarray(most)
-        spread = self.values.var(axis=(-2, -1), ddof=1)
-        return np.asarray(np.clip(spread - self.noise, 0.0, most))
+        value_variance = self.values.var(axis=(-2, -1), ddof=1)
+        return np.asarray(np.clip(value_variance - self.noise, 0.0, most))
 
     @cached_property
     def shared_covariances(self) -> tuple[Floats, Floats]:
-        """The least and the most that two pairs with one record in common covary.
+        """Least and largest covariance of two pairs with a common record.
 
         They are equal where a record is in several pairs, whose noise is independent: then it is
-        measured. It lies between 0 and half the kernel's variance.
+        estimated. It lies between 0 and half the kernel's variance.
         """
         if self.matchings == 1:
             bounds = reference_covariances(self.kernel, self.mean, self.kernel_variance)
@@ -160,21 +161,22 @@ class MatchedSample:
     def _measured_covariance(self) -> Floats:
         """The mean product of two of a record's values, less their means."""
         centred = self.values - self.mean[..., np.newaxis, np.newaxis]
-        alone = np.zeros((*centred.shape[:-1], 1))
+        zero = np.zeros((*centred.shape[:-1], 1))
         record_values = np.take_along_axis(
-            np.concatenate([centred, alone], axis=-1), self.seats // 2, axis=-1
+            np.concatenate([centred, zero], axis=-1), self.seats // 2, axis=-1
         )
         products = record_values.sum(axis=-2) ** 2 - (record_values**2).sum(axis=-2)
         taking_part = 2 * self.values.shape[-1] / self.records
-        met = self.records * self.matchings * (self.matchings - 1) * taking_part**2
-        return np.asarray(products.sum(axis=-1) / met)
+        products_counted = self.records * self.matchings * (self.matchings - 1) * taking_part**2
+        return np.asarray(products.sum(axis=-1) / products_counted)
 
     def privacy_variance(self, shared: Floats) -> Floats:
-        """Of the mean about this data's U: noise, and which pairs were drawn, shape (...).
+        """The variance of the mean about this data's U: noise, and the draw of pairs, shape (...).
 
         Parameters
         ----------
-        shared : the covariance of pairs that share a record, the larger the less there is.
+        shared : the covariance of pairs with a common record; a larger one gives a smaller
+            variance.
         """
         drawn = matching_variance(self.kernel_variance, shared, self.records, self.matchings)
         return np.asarray(drawn + self.noise / self.pairs)
@@ -207,7 +209,11 @@ def area_shared_covariance(area: Floats, positives: Floats, records: int) -> Flo
     positives : the number of positive records, same shape.
     records : n.
     """
-    share = positives / records
+    positive_fraction = positives / records
     lost, won = exponential_moments(area)
-    squares = share * (1 - share) * ((1 - share) * won + share * lost)
-    return np.maximum(squares - (2 * share * (1 - share) * area) ** 2, 0.0)
+    squares = (
+        positive_fraction
+        * (1 - positive_fraction)
+        * ((1 - positive_fraction) * won + positive_fraction * lost)
+    )
+    return np.maximum(squares - (2 * positive_fraction * (1 - positive_fraction) * area) ** 2, 0.0)

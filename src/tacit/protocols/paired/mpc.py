@@ -27,19 +27,19 @@ CHUNK = 50_000
 
 
 @dataclass(frozen=True, eq=False)
-class Meetings:
-    """All pairs of records: their clients, and their places among each client's own records.
+class RecordPairs:
+    """All pairs of records: their clients, and their indices among each client's records.
 
     Every array has shape (pairs,).
     """
 
     first_client: Integers
     second_client: Integers
-    first_place: Integers
-    second_place: Integers
+    first_index: Integers
+    second_index: Integers
 
     @classmethod
-    def of(cls, offsets: Integers, first: Integers, second: Integers) -> Meetings:
+    def of(cls, offsets: Integers, first: Integers, second: Integers) -> RecordPairs:
         """The pairs of the records ``first`` and ``second``, which count all clients' records.
 
         Parameters
@@ -48,12 +48,12 @@ class Meetings:
 
         Examples
         --------
-        >>> meetings = Meetings.of(np.array([0, 2, 3]), np.array([2]), np.array([1]))
-        >>> meetings.first_client.tolist(), meetings.second_place.tolist()
+        >>> record_pairs = RecordPairs.of(np.array([0, 2, 3]), np.array([2]), np.array([1]))
+        >>> record_pairs.first_client.tolist(), record_pairs.second_index.tolist()
         ([1], [1])
         """
         first_client, second_client = (
-            np.searchsorted(offsets, each, side="right") - 1 for each in (first, second)
+            np.searchsorted(offsets, records, side="right") - 1 for records in (first, second)
         )
         return cls(
             first_client,
@@ -64,14 +64,14 @@ class Meetings:
 
     @property
     def clients(self) -> list[tuple[int, int]]:
-        """Which clients meet, the lower first; a client meets itself in pairs of its own."""
+        """The pairs of clients that have pairs of records, the lower first; also with itself."""
         low = np.minimum(self.first_client, self.second_client)
         high = np.maximum(self.first_client, self.second_client)
-        met = np.unique(np.stack([low, high]), axis=1)
-        return [(int(lower), int(higher)) for lower, higher in met.T]
+        client_pairs = np.unique(np.stack([low, high]), axis=1)
+        return [(int(lower), int(higher)) for lower, higher in client_pairs.T]
 
     def between(self, client: int, other: int) -> Integers:
-        """The places of the pairs of these two clients."""
+        """The indices of the pairs of these two clients."""
         straight = (self.first_client == client) & (self.second_client == other)
         crossed = (self.first_client == other) & (self.second_client == client)
         return np.flatnonzero(straight | crossed)
@@ -79,8 +79,8 @@ class Meetings:
     def side(self, pairs: Integers, client: int) -> tuple[Integers, NDArray[np.bool_]]:
         """One client's records in pairs with another client, and whether each is the first."""
         leading = self.first_client[pairs] == client
-        places = np.where(leading, self.first_place[pairs], self.second_place[pairs])
-        return places, leading
+        indices = np.where(leading, self.first_index[pairs], self.second_index[pairs])
+        return indices, leading
 
     def of_client(self, client: int) -> NDArray[np.bool_]:
         """Which pairs have a record of this client."""
@@ -91,8 +91,8 @@ class Meetings:
 class PairsProgram(MPCProgram):
     """The noisy values of all pairs, as ``compute_pairs`` gives them.
 
-    A client computes its own pairs alone, and those with each other client in one session of the
-    two. It sends the server its share of every pair that has a record of its own.
+    A client computes the pairs of its records alone, and those with each other client in one
+    session of the two. It sends the server its share of every pair that has one of its records.
 
     Parameters
     ----------
@@ -118,22 +118,22 @@ class PairsProgram(MPCProgram):
         """
         settings: PairedUStatistic = query.protocol
         seats = _seats(query)
-        meetings = Meetings.of(_offsets(peers, seats.values.shape[-1]), *_paired(seats))
+        record_pairs = RecordPairs.of(_offsets(peers, seats.values.shape[-1]), *_paired(seats))
         pair_noise = settings.pair_noise(float(query.broadcast["epsilon"]))
         terms = Terms(settings.kernel, pair_noise, settings.pairs_a_record, noise)
-        work, me = PairWork(terms, settings.rows(clients)), peers.index
-        values = np.zeros(meetings.first_client.size, dtype=np.int64)
-        for lower, higher in meetings.clients:
-            pairs = meetings.between(lower, higher)
-            if me == lower == higher:
-                first, second = meetings.first_place[pairs], meetings.second_place[pairs]
+        work, index = PairWork(terms, settings.rows(clients)), peers.index
+        values = np.zeros(record_pairs.first_client.size, dtype=np.int64)
+        for lower, higher in record_pairs.clients:
+            pairs = record_pairs.between(lower, higher)
+            if index == lower == higher:
+                first, second = record_pairs.first_index[pairs], record_pairs.second_index[pairs]
                 values[pairs] = work.alone(first, second)
-            elif me in (lower, higher):
-                places, leading = meetings.side(pairs, me)
+            elif index in (lower, higher):
+                indices, leading = record_pairs.side(pairs, index)
                 with peers.link((lower, higher), pairs.size) as run:
-                    parts = list(work.shares(run, places, leading, self.chunk))
+                    parts = list(work.shares(run, indices, leading, self.chunk))
                 values[pairs] = np.concatenate(parts).view(np.int64)
-        return {"values": values[meetings.of_client(me)]}
+        return {"values": values[record_pairs.of_client(index)]}
 
     def combined(self, query: Query, replies: Sequence[Reply]) -> Reply:
         """The values that the shares add up to.
@@ -145,10 +145,10 @@ class PairsProgram(MPCProgram):
         settings: PairedUStatistic = query.protocol
         seats = _seats(query)
         first, second = _paired(seats)
-        meetings = Meetings.of(seats.offsets, first, second)
+        record_pairs = RecordPairs.of(seats.offsets, first, second)
         values = np.zeros(first.size, dtype=np.int64)
         for client, reply in enumerate(replies):
-            shares, pairs = reply.get("values"), meetings.of_client(client)
+            shares, pairs = reply.get("values"), record_pairs.of_client(client)
             expected = (int(pairs.sum()),)
             if not isinstance(shares, np.ndarray) or shares.dtype != np.int64:
                 raise ValueError(f"party {client} sent no shares of its pairs")

@@ -1,4 +1,4 @@
-"""The noise of single pairs' values: what it protects, its variance, and how it is taken out."""
+"""The noise of single pairs' values: what it protects, its variance, and the debiasing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HALF = Fraction(1, 2)
 
 @dataclass(frozen=True)
 class PairNoise:
-    """How a pair's integer value is randomised before anybody sees it.
+    """How a pair's integer value is randomised before any party sees it.
 
     Between two clients ``"laplace"`` adds two draws of discrete Laplace noise, one of each client;
     ``"shared"`` adds two halves of one draw; ``"randomised-response"`` flips a bit by a coin that
@@ -36,7 +36,8 @@ class PairNoise:
     ----------
     kind : one of ``NOISES``.
     epsilon : the budget of one pair.
-    width : how far one record can move the value, at least 1; for randomised response exactly 1.
+    width : the largest change of the value by one record, at least 1; for randomised response
+        exactly 1.
 
     Examples
     --------
@@ -57,14 +58,14 @@ class PairNoise:
 
     @property
     def part(self) -> DiscreteLaplace | PolyaShare:
-        """What each of two clients adds to the value of a pair between them."""
+        """The noise that each of two clients adds to the value of a pair between them."""
         if self.kind == SHARED:
             return PolyaShare(self.width, self.epsilon, HALF)
         return self.whole
 
     @property
     def response(self) -> RandomisedResponse:
-        """What flips a bit."""
+        """The mechanism that flips a bit."""
         return RandomisedResponse(self.epsilon)
 
     @property
@@ -86,9 +87,9 @@ class PairNoise:
     def collusion_epsilon(self) -> float:
         """The epsilon of a pair against the server together with one of the pair's two clients.
 
-        Such a client takes off the noise that it added itself. Under ``"laplace"`` the other's draw
-        is left, a whole one, and under ``"randomised-response"`` a coin that it does not know.
-        Under ``"shared"`` half a draw is left, which supports less (``shared_laplace_epsilon``).
+        Such a client subtracts the noise that it added itself. Under ``"laplace"`` the other's draw
+        remains, a whole one, and under ``"randomised-response"`` a coin that it does not know.
+        Under ``"shared"`` half a draw remains, which supports less (``shared_laplace_epsilon``).
         """
         return self.epsilon if self.responds else float(self.part.loss(self.width))
 

@@ -102,7 +102,7 @@ def compute_pairs(clients: Clients, query: Query, noise: NoiseSource, state: Cli
     The server learns the noisy value of every pair, and no client learns anything. Between real
     clients both is true up to what the cryptography guarantees, and the cost is computational
     differential privacy (Bell et al. 2020, Theorem 5). ``PairNoise`` says what is left where one
-    client tells the server all that it knows.
+    client reveals to the server all that it knows.
 
     Raises
     ------
@@ -133,7 +133,7 @@ class PairedUStatistic(PairedDeclarations, Protocol):
     matchings : Q, how many pairs a record is in, each with ``epsilon / Q``; None takes the number
         of least planned variance (``best_matchings``), which is 1 unless epsilon is large.
     noise : what hides the value of a pair between two clients, from the server and from a client
-        that tells the server all it knows:
+        that reveals to the server all that it knows:
 
         - ``"laplace"``: both clients add discrete Laplace noise that alone gives epsilon, so a
           colluding client leaves epsilon. Twice the variance of one draw.
@@ -291,12 +291,12 @@ class PairedUStatistic(PairedDeclarations, Protocol):
         if self.kernel != RANGE:
             return clients.scores
         low, high = self.domain
-        wrong = np.flatnonzero((clients.scores < low) | (clients.scores > high))
-        if wrong.size:
+        outside = np.flatnonzero((clients.scores < low) | (clients.scores > high))
+        if outside.size:
             raise DataError(
-                f"values must be in [{low:g}, {high:g}], got {clients.scores[wrong[0]]} in "
-                f"{clients.location(int(wrong[0]))}; set the domain by public bounds, never by the "
-                "data's own minimum and maximum"
+                f"values must be in [{low:g}, {high:g}], got {clients.scores[outside[0]]} in "
+                f"{clients.location(int(outside[0]))}; set the domain by public bounds, never by "
+                "the data's own minimum and maximum"
             )
         return (clients.scores - low) / (high - low)
 
@@ -310,14 +310,14 @@ class PairedUStatistic(PairedDeclarations, Protocol):
         offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         seats = drawn_seats(_array(offer["numbers"]), self.pairs_a_record, records)
         count_epsilon = self.class_epsilon(sizes)
-        counted = None
+        class_counts = None
         if count_epsilon:
             reply = yield Query(count_positives, self, {"epsilon": count_epsilon})
-            counted = counted_positives(_array(reply["positives"]), sizes, count_epsilon)
-        each, left = {"seats": Ragged(seats, offsets)}, self.epsilon - count_epsilon
-        reply = yield Query(compute_pairs, self, {"epsilon": left}, each, View.MPC)
-        sample = self._sample(_array(reply["values"]), seats, offsets, left)
-        return self._warned(self._server_result(sample, counted), sample, count_epsilon)
+            class_counts = counted_positives(_array(reply["positives"]), sizes, count_epsilon)
+        per_client, rest = {"seats": Ragged(seats, offsets)}, self.epsilon - count_epsilon
+        reply = yield Query(compute_pairs, self, {"epsilon": rest}, per_client, View.MPC)
+        sample = self._sample(_array(reply["values"]), seats, offsets, rest)
+        return self._warned(self._server_result(sample, class_counts), sample, count_epsilon)
 
     def _sample(
         self, received: NDArray[Any], seats: Integers, offsets: Integers, epsilon: float
@@ -335,15 +335,15 @@ class PairedUStatistic(PairedDeclarations, Protocol):
 
     @property
     def _unit(self) -> float:
-        """What one of the kernel's integers stands for."""
+        """The value of one of the kernel's integers."""
         low, high = self.domain
         return (high - low) / GRIDS[self.kernel]
 
     def _server_result(
-        self, sample: MatchedSample, counted: tuple[Floats, float] | None
+        self, sample: MatchedSample, class_counts: tuple[Floats, float] | None
     ) -> ServerResult:
-        if counted is not None:
-            positives, variance = counted
+        if class_counts is not None:
+            positives, variance = class_counts
             return matched_area_result(sample, positives, math.sqrt(variance))
         rounding = self._unit / math.sqrt(6) if self.kernel == RANGE else 0.0
         return matched_mean_result(sample, rounding)
@@ -358,10 +358,10 @@ class PairedUStatistic(PairedDeclarations, Protocol):
     def _colluding(self, count_epsilon: float) -> str:
         """The warning about the epsilon that remains where a client of a pair helps the server."""
         pair = self.pair_noise(self.epsilon - count_epsilon)
-        left = count_epsilon + self.pairs_a_record * pair.collusion_epsilon
+        rest = count_epsilon + self.pairs_a_record * pair.collusion_epsilon
         return (
             f"shared noise keeps epsilon {self.epsilon:g} from the server alone: a client that "
-            f"tells it all it knows leaves epsilon {left:.3g} to the records it met"
+            f"tells it all it knows leaves epsilon {rest:.3g} to the records it met"
         )
 
 

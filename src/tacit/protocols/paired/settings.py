@@ -10,23 +10,23 @@ from tacit.protocols.paired.kernels import BOUNDS
 from tacit.protocols.paired.noise import PairNoise
 
 MAX_MATCHINGS = 32
-"""By default a record is in no more pairs."""
+"""Largest number of pairs of a record by default."""
 
-PLANNED_SPREADS = {"auc": 0.2, "collision": 0.2, "kendall": 0.2, "gini": 0.045}
-"""``zeta_2 - 2 zeta_1`` over the squared range: how much one random matching's values vary.
+PLANNED_VARIANCES = {"auc": 0.2, "collision": 0.2, "kendall": 0.2, "gini": 0.045}
+"""``zeta_2 - 2 zeta_1`` over the squared range: the variance of one random matching's values.
 
-Kernels of two values vary by up to a quarter; Gini's on evenly spread values by ``1/18 - 2/180``.
+Kernels of two values have a variance of up to 1/4; Gini's on uniform values ``1/18 - 2/180``.
 """
 
-PLANNED_SHARE, PLANNED_AREA = 0.25, 0.75
-"""The fraction of positives and the AUC for which class sizes are paid."""
+PLANNED_POSITIVE_FRACTION, PLANNED_AREA = 0.25, 0.75
+"""Fraction of positives, and AUC, for which epsilon is divided."""
 
-CLASS_SHARES = np.geomspace(2.0**-8, 0.75, 64)
-"""The parts of epsilon that class sizes may get."""
+CLASS_FRACTIONS = np.geomspace(2.0**-8, 0.75, 64)
+"""Fractions of epsilon that are compared for class sizes."""
 
 
 def kernel_width(kernel: str) -> int:
-    """How far one record can move the kernel of a pair, in the kernel's integers."""
+    """The largest change of a pair's kernel by one record, in the kernel's integers."""
     low, high = BOUNDS[kernel]
     return high - low
 
@@ -50,17 +50,17 @@ def best_matchings(kernel: str, epsilon: float, noise: str) -> int:
 
     def planned(matchings: int) -> float:
         noisy = PairNoise(noise, epsilon / matchings, width).variance(1.0) / width**2
-        return (PLANNED_SPREADS[kernel] + noisy) / matchings
+        return (PLANNED_VARIANCES[kernel] + noisy) / matchings
 
     return min(range(1, MAX_MATCHINGS + 1), key=planned)
 
 
 def class_epsilon(epsilon: float, noise: str, matchings: int, sizes: Integers) -> float:
-    """The part of epsilon that noisy class sizes get: the one of least planned variance.
+    """The part of epsilon for noisy class sizes: the one of least planned variance.
 
     The AUC's relative variance is that of the mean over pairs, with the rest of epsilon, plus
     ``((N - P) / (P N))^2`` times the noise of all clients' counts. Few clients with many records
-    pay little.
+    spend little.
 
     Parameters
     ----------
@@ -74,14 +74,17 @@ def class_epsilon(epsilon: float, noise: str, matchings: int, sizes: Integers) -
     [0.1, 0.77]
     """
     records = int(sizes.sum())
-    positives, negatives = PLANNED_SHARE * records, (1 - PLANNED_SHARE) * records
-    mixed = 2 * PLANNED_SHARE * (1 - PLANNED_SHARE)
+    positives, negatives = (
+        PLANNED_POSITIVE_FRACTION * records,
+        (1 - PLANNED_POSITIVE_FRACTION) * records,
+    )
+    mixed = 2 * PLANNED_POSITIVE_FRACTION * (1 - PLANNED_POSITIVE_FRACTION)
     pairs = matchings * (records // 2) * (mixed * PLANNED_AREA) ** 2
-    lever = ((negatives - positives) / (positives * negatives)) ** 2
+    sensitivity = ((negatives - positives) / (positives * negatives)) ** 2
 
-    def planned(share: float) -> float:
-        pair_variance = PairNoise(noise, (1 - share) * epsilon / matchings, 1).variance(1.0)
-        counted = lever * count_variance(sizes, share * epsilon)
-        return (PLANNED_SPREADS["auc"] + pair_variance) / pairs + counted
+    def planned(fraction: float) -> float:
+        pair_variance = PairNoise(noise, (1 - fraction) * epsilon / matchings, 1).variance(1.0)
+        count_variance_sum = sensitivity * count_variance(sizes, fraction * epsilon)
+        return (PLANNED_VARIANCES["auc"] + pair_variance) / pairs + count_variance_sum
 
-    return float(epsilon * min(CLASS_SHARES.tolist(), key=planned))
+    return float(epsilon * min(CLASS_FRACTIONS.tolist(), key=planned))

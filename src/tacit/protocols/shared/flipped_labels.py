@@ -73,7 +73,7 @@ def flipping_cost(
     return Cost(epsilon, adjacency=Adjacency.LABEL)
 
 
-def everybody(clients: Clients) -> NDArray[np.bool_]:
+def every_client(clients: Clients) -> NDArray[np.bool_]:
     """All clients answer."""
     return np.ones(clients.count, dtype=np.bool_)
 

@@ -20,7 +20,7 @@ from tacit.protocol.audits import (
 from tacit.protocol.conversation import ClientState, Protocol
 
 CLIENT_SIZES = ((1, "one record"), (100, "100 records"))
-"""Records of a client whose scores the server receives in ascending order."""
+"""Numbers of records of clients whose scores the server receives in ascending order."""
 
 
 def guesses_from_ascending_scores(

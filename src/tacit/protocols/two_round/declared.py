@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tacit.protocol.conversation import ClientState
 
 RECORDS = 8
-"""Records of an audit, so that some speak in each round."""
+"""Number of records of an audit, so that some report in each round."""
 
 
 class TwoRoundDeclarations(ReportDeclarations):

@@ -71,7 +71,7 @@ class Turns(NamedTuple):
     def of(
         cls, clients: Clients, drawn: NDArray[np.uint8], rounds: int = 0, first: int = 0
     ) -> Turns:
-        """The note of clients whose records drew these turns; just now, unless rounds are given."""
+        """The note of clients whose records drew these turns, before any round by default."""
         key = secrets.token_bytes(ORDER_KEY_BYTES)
         return cls(drawn, rounds, first, key, order_of(clients, key))
 

@@ -93,7 +93,7 @@ class Influence:
 
         Public labels: ``a + b - A`` with a and b the classes' mean numbers. Private labels: ``A +
         (mean - A) / rarer`` with the fraction of the rarer class. Where a class has no report left
-        the first round's A stands alone, and its variance is not known here.
+        the first round's A is returned, and its variance is not known here.
         """
         area = float(self.model.area)
         whole, reporting = self.sizes

@@ -1,4 +1,4 @@
-"""What counts of randomised symbols say: a mean over pairs, or an AUC, with its errors."""
+"""Estimates from counts of randomised symbols: a mean over pairs, or an AUC, with errors."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tacit.results.server_result import ANY, ServerResult
 
 Counts = NDArray[Any]
 
-WEAK = 5.0
-"""A class below this many of its standard errors makes linearised errors too small."""
+MIN_CLASS_SIZE_IN_ERRORS = 5.0
+"""Least class size, in its standard errors, at which the linearised errors are large enough."""
 
 
 def mean_result(tables: PairTables, response: SymbolResponse, counts: Counts) -> ServerResult:
@@ -33,12 +33,14 @@ def mean_result(tables: PairTables, response: SymbolResponse, counts: Counts) ->
     unit_weights = np.ones((*counts.shape[:-1], 1))
     value = estimator.mean(tables.means)
     error = np.sqrt(estimator.privacy_variance(unit_weights))
-    variation = _variation_variance(estimator, tables)
+    variation = _cell_variance(estimator, tables)
     classless = np.full_like(value, np.nan)
     low, high = float(tables.means.min()), float(tables.means.max())
     warnings: tuple[str, ...] = ()
     if value.ndim == 0:
-        warnings = _outside(float(value), low, high) + _hiding(float(error), float(variation))
+        warnings = _outside(float(value), low, high) + _cell_warnings(
+            float(error), float(variation)
+        )
         if error > (high - low) / 2:
             warnings = (
                 f"this estimate says little: it errs by {float(error):.2g} on a scale of "
@@ -67,7 +69,7 @@ def area_result(
 
     Parameters
     ----------
-    tables : what the AUC's kernel says of pairs of symbols; negatives' symbols come first.
+    tables : the AUC's kernel for pairs of symbols; negatives' symbols come first.
     opposite : 1 for pairs of symbols of both classes, shape (k, k).
     response, counts : as in ``mean_result``.
     """
@@ -76,45 +78,49 @@ def area_result(
     positive = np.repeat([0.0, 1.0], counts.shape[-1] // 2)
     positives = estimator.debiased @ positive
     negatives = estimator.records - positives
-    spread = np.sqrt(response.variance(counts, positive))
+    class_error = np.sqrt(response.variance(counts, positive))
     known = (pairs > 0) & (positives > 0) & (negatives > 0)
-    share = np.where(known, pairs, 1.0)
-    value = np.where(known, won / share, np.nan)
-    weights = np.stack([1 / share, -np.clip(np.nan_to_num(value), 0, 1) / share], axis=-1)
+    pair_fraction = np.where(known, pairs, 1.0)
+    value = np.where(known, won / pair_fraction, np.nan)
+    weights = np.stack(
+        [1 / pair_fraction, -np.clip(np.nan_to_num(value), 0, 1) / pair_fraction], axis=-1
+    )
     errors = [
         estimator.privacy_variance(weights),
         estimator.sampling_variance(weights),
-        _variation_variance(estimator, tables) / share**2,
+        _cell_variance(estimator, tables) / pair_fraction**2,
     ]
     privacy, sampling, variation = (
         np.where(known, np.sqrt(variance), np.nan) for variance in errors
     )
     warnings: tuple[str, ...] = ()
     if value.ndim == 0:
-        warnings = _hiding(float(privacy), float(variation) ** 2)
-        warnings = _class_warnings(float(positives), float(negatives), float(spread)) or warnings
+        warnings = _cell_warnings(float(privacy), float(variation) ** 2)
+        warnings = (
+            _class_warnings(float(positives), float(negatives), float(class_error)) or warnings
+        )
     return ServerResult(
         value=value,
         privacy_error=privacy,
         sampling_error=sampling,
         positives=positives,
         negatives=negatives,
-        positives_error=spread,
+        positives_error=class_error,
         approximation_error=variation,
         warnings=warnings,
     )
 
 
-def _variation_variance(estimator: PairEstimator, tables: PairTables) -> Floats:
-    """What bins hide, as a variance of the U-statistic.
+def _cell_variance(estimator: PairEstimator, tables: PairTables) -> Floats:
+    """The error because positions within bins are unknown, as a variance of the U-statistic.
 
     Where densities are smooth, less than half of the change by the last halving of the bins
-    remains. Crowded cells hide more.
+    remains. Crowded cells add a further error.
     """
     if tables.change is None or tables.variation is None:
         return np.zeros(estimator.counts.shape[:-1])
-    left = estimator.mean(tables.change) / 2
-    return np.asarray(left**2 + estimator.crowding_variance(tables.variation))
+    remaining = estimator.mean(tables.change) / 2
+    return np.asarray(remaining**2 + estimator.crowding_variance(tables.variation))
 
 
 def _outside(value: float, low: float, high: float) -> tuple[str, ...]:
@@ -124,7 +130,7 @@ def _outside(value: float, low: float, high: float) -> tuple[str, ...]:
     return (f"the estimate {value:.4f} lies outside {inside}; it is reported as it came",)
 
 
-def _hiding(error: float, variation: float) -> tuple[str, ...]:
+def _cell_warnings(error: float, variation: float) -> tuple[str, ...]:
     if not math.sqrt(variation) > error:
         return ()
     return (
@@ -132,20 +138,20 @@ def _hiding(error: float, variation: float) -> tuple[str, ...]:
     )
 
 
-def _class_warnings(positives: float, negatives: float, spread: float) -> tuple[str, ...]:
+def _class_warnings(positives: float, negatives: float, class_error: float) -> tuple[str, ...]:
     smaller = min(positives, negatives)
     if smaller <= 0:
         return (
             _no_signal(
                 f"the noisy class totals are {positives:.1f} and {negatives:.1f}, with a "
-                f"standard error of {spread:.1f}"
+                f"standard error of {class_error:.1f}"
             ),
         )
-    if smaller >= WEAK * spread:
+    if smaller >= MIN_CLASS_SIZE_IN_ERRORS * class_error:
         return ()
     return (
         f"the smaller class is estimated at {smaller:.0f} records with a standard error of "
-        f"{spread:.0f}; the errors are linearised and too small here",
+        f"{class_error:.0f}; the errors are linearised and too small here",
     )
 
 

@@ -19,8 +19,8 @@ from tacit.protocols.ustatistic.protocol import UStatistic
 BINS = (2, 4, 6, 8, 12, 16, 24, 32)
 """Numbers of bins that a plan compares."""
 
-WHOLE = 1 + 1e-12
-"""Keeps the sum of expected counts from falling below a whole number by rounding."""
+ROUNDING_SLACK = 1 + 1e-12
+"""Factor on expected counts: their sum is not below a whole number after rounding."""
 
 
 def symbols_forecast(protocol: UStatistic, scenario: Scenario, shape: Shape) -> Forecast:
@@ -46,18 +46,18 @@ def symbols_forecast(protocol: UStatistic, scenario: Scenario, shape: Shape) -> 
     response = SymbolResponse(space.symbols, protocol.epsilon)
     positives, negatives = scenario.counts(shape, space.symbols // 2)
     expected = np.concatenate([negatives, positives])
-    replaced = response.replaced * scenario.records / response.symbols
-    counts = (response.kept * expected + replaced) * WHOLE
+    replaced = response.replace_probability * scenario.records / response.symbols
+    counts = (response.keep_probability * expected + replaced) * ROUNDING_SLACK
     tables, opposite = _tables(space.symbols // 2)
     result = area_result(tables, opposite, response, counts)
     mixed = _pair_mean(opposite, expected)
     kernel = (tables.means - float(result.value) * opposite) / mixed
     diagonal, shared = response.covariance(counts)
-    spread = np.diag(diagonal) - shared[:, np.newaxis] - shared
-    applied = kernel @ spread
+    covariance = np.diag(diagonal) - shared[:, np.newaxis] - shared
+    applied = kernel @ covariance
     pairs = scenario.records * (scenario.records - 1.0)
     gradient = kernel @ expected
-    variance = 4 * gradient @ spread @ gradient + 2 * float(np.sum(applied * applied.T))
+    variance = 4 * gradient @ covariance @ gradient + 2 * float(np.sum(applied * applied.T))
     smaller = min(scenario.positives, scenario.negatives)
     return Forecast(
         math.sqrt(max(variance, 0.0) / pairs**2 + placement((positives, negatives))),

@@ -14,8 +14,8 @@ from tacit.privacy.local.symbols import SymbolResponse
 
 Counts = NDArray[Any]
 
-CROWDED = 4.0
-"""A pair of cells with this many times the mean number of pairs is crowded."""
+MIN_CROWDING = 4.0
+"""Least ratio of a crowded pair of cells' number of pairs to the mean number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class PairEstimator:
 
     @property
     def records(self) -> int:
-        """n, the number of reports, which all replicates share."""
+        """n, the number of reports, the same for all replicates."""
         return int(self.counts.sum(axis=-1).flat[0])
 
     @property
@@ -53,11 +53,11 @@ class PairEstimator:
         sum, all over ``q^2``; so written, sums of integer kernels are exact.
         """
         n = self.records
-        base, rows = self.response.replaced / self.response.symbols, table.sum(axis=1)
+        base, rows = self.response.replace_probability / self.response.symbols, table.sum(axis=1)
         paired = np.sum((self.counts @ table) * self.counts, axis=-1)
         paired = (paired - self.counts @ np.diagonal(table)) / (n * (n - 1))
         shifted = paired - 2 * base * (self.counts @ rows) / n + base**2 * rows.sum()
-        return np.asarray(shifted / self.response.kept**2)
+        return np.asarray(shifted / self.response.keep_probability**2)
 
     def privacy_variance(self, weights: Floats) -> Floats:
         """The noise variance of a weighted sum of the U-statistics about this data's, shape (...).
@@ -65,8 +65,8 @@ class PairEstimator:
         With the noise D of the debiased counts, of covariance S, the error times ``n (n - 1)`` is
         ``2 D' A c`` (Hoeffding's projection) plus the sum over pairs of reports of ``D_i' A D_j``:
         variances ``4 c' A S A c`` and ``2 tr(A S A S)``, up to fractions of one record in n. The
-        debiased h stands for c. Its own noise adds ``4 tr(A S A S)`` to the first, which is
-        taken out, as far as the first stays at least zero.
+        debiased h estimates c. Its noise adds ``4 tr(A S A S)`` to the first, which is
+        subtracted, as far as the first stays at least zero.
 
         Parameters
         ----------
@@ -90,30 +90,30 @@ class PairEstimator:
         ``2 / (n (n - 1)) (2 (n - 2) zeta_1 + zeta_2)`` (Bell et al. 2020, Eq. 3), with ``zeta_1``
         the variance of the kernel's mean given one record and ``zeta_2`` that of the kernel.
         """
-        shares = self.debiased / self.records
-        given = self._applied(shares, weights)
-        mean = np.sum(shares * given, axis=-1)
-        single = np.maximum(np.sum(shares * given**2, axis=-1) - mean**2, 0.0)
-        both = np.maximum(self._squared(shares, weights) - mean**2, 0.0)
+        fractions = self.debiased / self.records
+        conditional_mean = self._applied(fractions, weights)
+        mean = np.sum(fractions * conditional_mean, axis=-1)
+        single = np.maximum(np.sum(fractions * conditional_mean**2, axis=-1) - mean**2, 0.0)
+        both = np.maximum(self._squared(fractions, weights) - mean**2, 0.0)
         n = float(self.records)
         return np.asarray(2 / (n * (n - 1)) * (2 * (n - 2) * single + both))
 
     def crowding_variance(self, variation: Floats) -> Floats:
-        """What crowded pairs of cells hide, as a variance of the U-statistic, shape (...).
+        """The error of crowded pairs of cells, as a variance of the U-statistic, shape (...).
 
-        Where cells hold more than ``CROWDED`` times the pairs of records that such cells hold on
-        average, their neighbours do not tell how values lie inside them. The kernel's mean over the
-        pairs of two crowded cells is then taken as uniform over the range that the cells leave
-        open, of variance ``variation^2 / 12``, the same for both orders of the two.
+        Where cells hold more than ``MIN_CROWDING`` times the pairs of records that such cells hold
+        on average, their neighbours do not determine the densities inside them. The kernel's mean
+        over the pairs of two crowded cells is then taken as uniform over the range that the cells
+        leave open, of variance ``variation^2 / 12``, the same for both orders of the two.
 
         Parameters
         ----------
         variation : the range that two cells leave open, shape (k, k).
         """
-        shares = np.maximum(self.debiased / self.records, 0.0)
-        pairs = shares[..., :, np.newaxis] * shares[..., np.newaxis, :]
-        usual = np.mean(pairs, axis=(-2, -1), where=variation > 0, keepdims=True)
-        crowded = np.where(pairs > CROWDED * usual, pairs * variation, 0.0)
+        fractions = np.maximum(self.debiased / self.records, 0.0)
+        pairs = fractions[..., :, np.newaxis] * fractions[..., np.newaxis, :]
+        mean_pairs = np.mean(pairs, axis=(-2, -1), where=variation > 0, keepdims=True)
+        crowded = np.where(pairs > MIN_CROWDING * mean_pairs, pairs * variation, 0.0)
         return np.sum(crowded**2, axis=(-2, -1)) / 6
 
     def _applied(self, vectors: Floats, weights: Floats) -> Floats:

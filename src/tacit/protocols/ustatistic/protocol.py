@@ -44,7 +44,7 @@ MAX_SYMBOLS = 4096
 
 MIN_BINS = 2
 
-TELLING_BINS = 4
+MIN_INFORMATIVE_BINS = 4
 """With fewer, halving them says little about the error that they leave."""
 
 BYTE = 256
@@ -60,7 +60,7 @@ def random_symbols(clients: Clients, query: Query, noise: NoiseSource, state: Cl
     with ``beta / k``, ``beta = k / (k + exp(epsilon) - 1)``: whatever the record was instead, a
     report is at most ``exp(epsilon)`` times as likely as under what it is. Reports are independent
     and a record has one, so replacing one record by any other costs epsilon. A client that holds
-    several records sends its reports in ascending order, so that their places say nothing.
+    several records sends its reports in ascending order, so that their positions reveal nothing.
 
     The server learns a randomised symbol of every record, and how many records a client holds.
 
@@ -110,7 +110,7 @@ class UStatistic(UStatisticDeclarations, Protocol):
     ----------
     kernel : ``"gini"`` (``|x - x'|``), ``"collision"`` (``1[x = x']``), ``"kendall"``
         (``sign(x - x') sign(z - z')`` with the records' second values z; ties count 0) or ``"auc"``
-        (of scores, with private classes). Or a symmetric kernel of your own on ``values``: a
+        (of scores, with private classes). Or another symmetric kernel on ``values``: a
         vectorised function of two arrays, or the matrix of its values.
     epsilon : the privacy budget of every record.
     bins : into how many equal bins a range is cut. By default ``n^(1/4) sqrt(epsilon)`` (Bell et
@@ -118,8 +118,8 @@ class UStatistic(UStatisticDeclarations, Protocol):
         along each axis, and at least 2, with the number of clients for n. That suits clients of one
         record; give ``bins`` where clients hold many.
     domain : the public range of the values.
-    values : the public values themselves, ascending, where they are finite in number; nothing is
-        then cut. ``"collision"`` and kernels of your own need them.
+    values : the public values, ascending, where they are finite in number; nothing is
+        then cut. ``"collision"`` and other kernels need them.
     second_domain, second_values : the same for second values; by default as for the first.
 
     Raises
@@ -228,7 +228,7 @@ class UStatistic(UStatisticDeclarations, Protocol):
         return self.pair_kernel.exact(clients, self.space(MIN_BINS))
 
     def replicate_size(self, clients: Clients) -> int:
-        """Reports with what they are made of, and the pairs of symbols."""
+        """Reports with their random draws, and the pairs of symbols."""
         return 5 * clients.records + 4 * self.space(self.bins_for(clients.count)).symbols ** 2
 
     def bins_for(self, records: int) -> int:
@@ -242,10 +242,10 @@ class UStatistic(UStatisticDeclarations, Protocol):
         if self.bins is not None or not self.ranges:
             return self.bins or MIN_BINS
         coordinates = sum(axis.column != "labels" for axis in self.axes)
-        wanted = (records**0.25 * math.sqrt(self.epsilon)) ** (1 / coordinates)
-        given = math.prod(axis.cells for axis in self.axes if axis.grid)
-        most = int((MAX_SYMBOLS / given) ** (1 / self.ranges))
-        return min(max(round(wanted), MIN_BINS), most)
+        planned_bins = (records**0.25 * math.sqrt(self.epsilon)) ** (1 / coordinates)
+        public_cells = math.prod(axis.cells for axis in self.axes if axis.grid)
+        max_bins = int((MAX_SYMBOLS / public_cells) ** (1 / self.ranges))
+        return min(max(round(planned_bins), MIN_BINS), max_bins)
 
     def space(self, bins: int) -> SymbolSpace:
         """The symbols, where ranges are cut into so many bins."""
@@ -281,10 +281,10 @@ class UStatistic(UStatisticDeclarations, Protocol):
                 f"values were cut into bins={bins}, as suits {clients} clients of one record each; "
                 f"{records} records were reported, for which bins={suited} suits better"
             )
-        if self.ranges and bins < TELLING_BINS:
+        if self.ranges and bins < MIN_INFORMATIVE_BINS:
             warnings.append(
-                f"fewer than {TELLING_BINS} bins do not tell how values lie inside them, got "
-                f"bins={bins}: the approximation error is a guess"
+                f"fewer than {MIN_INFORMATIVE_BINS} bins do not tell how values lie inside them, "
+                f"got bins={bins}: the approximation error is a guess"
             )
         return replace(result, warnings=tuple(warnings))
 
@@ -327,7 +327,7 @@ class UStatistic(UStatisticDeclarations, Protocol):
 
 
 def _axis(column: Column, domain: tuple[float, float], grid: Any) -> Axis:
-    """An axis that is not cut yet; a grid takes the place of the unit range only."""
+    """An axis that is not cut yet; a grid is for the unit range only."""
     if grid is not None:
         if tuple(domain) != UNIT:
             raise ValueError(f"{column} have a range or a finite domain, not both, got {domain}")

@@ -1,1 +1,1 @@
-"""Runs a federation on Flower's own programs, with keys and certificates of its own."""
+"""Runs a federation on Flower's programs, with keys and certificates of the federation."""

@@ -1,4 +1,4 @@
-"""Certificates for one server: an authority of its own, whose certificate every party keeps."""
+"""Certificates for one server: an authority for it alone, whose certificate every party stores."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Certificates:
 
     Parameters
     ----------
-    authority : the authority's certificate, which parties are given.
+    authority : the authority's certificate, which every party receives.
     certificate : the server's own.
     key : the server's private key.
     """
@@ -52,7 +52,7 @@ class Certificates:
 def make_certificates(files: Certificates, hosts: Sequence[str]) -> None:
     """Write a new authority and a server certificate that it signed.
 
-    The authority's private key is not kept: nobody can sign another certificate with it. New
+    The authority's private key is not stored: no other certificate can be signed with it. New
     certificates therefore mean a new authority, which the parties have to be given again.
 
     Parameters

@@ -14,7 +14,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def write_public(path: Path, content: bytes) -> None:
-    """Write a file that everybody may read, in a folder that is made if there is none."""
+    """Write a file that all users may read, in a folder that is made if there is none."""
     _write(path, content, PUBLIC)
 
 

@@ -1,7 +1,8 @@
 """The keys of a deployment: identities sign messages, and node keys open the server's door.
 
 An identity says who answers, and is what the plan names. A node key only lets a SuperNode connect
-to its SuperLink. The two are separate, so that whoever runs the network cannot answer for a party.
+to its SuperLink. The two are separate, so that the operator of the network cannot answer for a
+party.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def kept_node_key(path: Path) -> Path:
 
     Raises
     ------
-    KeyFileError : for a file that holds no such key, or that others may read.
+    KeyFileError : for a file without such a key, or that others may read.
     """
     public = public_path(path)
     if not path.exists():

@@ -1,4 +1,5 @@
-"""Starts one of Flower's programs as a fork of a prepared process, and stands in for it.
+"""Starts one of Flower's programs as a fork of a prepared process, and takes its signals and exit
+status.
 
 Flower starts programs by name and watches the process that it started. This is that process: it
 asks the prepared process (``template``) for a fork, hands on signals, and ends as the fork ends.
@@ -148,7 +149,7 @@ def launch(folder: str, arguments: Sequence[str]) -> NoReturn:
     folder : of the guarded programs, with the socket in it.
     arguments : the program's name, and its arguments.
     """
-    signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)  # until there is somebody to tell
+    signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)  # until there is a fork to signal
     connection = None
     try:
         connection = connected(folder)

@@ -1,7 +1,7 @@
 """Ends Flower's programs with the process that started them, also where that one is killed.
 
 A process that starts a program holds a lock on a file, and the program, like every program that it
-starts in turn, waits in a thread of its own for that lock. The kernel releases a lock when its
+starts in turn, waits in a separate thread for that lock. The kernel releases a lock when its
 owner ends, however it ends; what gets the lock then ends at once. Nothing is polled, and nothing
 rests on process groups, which Flower's own programs leave.
 """

@@ -81,8 +81,8 @@ def run_locally(path: Path, count: int, tell: Tell, verbose: Tell | None = None)
     ----------
     path : the plan; keys that it does not name are made.
     count : how many parties it must have.
-    tell : is told each step.
-    verbose : is told the commands and what they say.
+    tell : receives a line about each step.
+    verbose : receives the commands and their output.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def run_locally(path: Path, count: int, tell: Tell, verbose: Tell | None = None)
 def check_parties(desks: Sequence[PartyDesk]) -> None:
     """Refuse units that do not suit the plan, and scores that are evidently of other scales.
 
-    One owner runs all parties here, so that a refusal tells nobody anything.
+    One owner runs all parties here, so that a refusal reveals nothing.
     """
     for desk in desks:
         desk.check_unit()
@@ -181,7 +181,7 @@ def prepared(path: Path, parties: tuple[LocalParty, ...], hidden: Path) -> Coord
 
 
 def _write_plan(path: Path, parties: tuple[LocalParty, ...], coordinator: Coordinator) -> None:
-    """The plan with everybody's keys, and every party's file with this plan and whole paths.
+    """The plan with all parties' keys, and every party's file with this plan and whole paths.
 
     The parties' identities are their own. The coordinator is one made for this machine. Parties
     that compute together listen on this machine alone.

@@ -50,7 +50,7 @@ def start_node(
     authority : the certificate of the server's authority.
     key : the party's private node key.
     folder : where Flower's configuration and the log go.
-    tell : is told the command.
+    tell : receives the command.
     programs : a folder of guarded programs with a prepared process; None makes the node's own.
 
     Raises

@@ -59,14 +59,14 @@ def require_flower() -> None:
 
 
 def free_port() -> int:
-    """A port on loopback that nobody listens on at the moment."""
+    """A free port on loopback."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def is_listening(host: str, port: int) -> bool:
-    """Whether somebody accepts connections there."""
+    """Whether connections are accepted there."""
     try:
         with socket.create_connection((host, port), timeout=1.0):
             return True
@@ -75,13 +75,13 @@ def is_listening(host: str, port: int) -> bool:
 
 
 class Flower:
-    """How Flower's programs are called: with a configuration folder of their own.
+    """How Flower's programs are called: with a separate configuration folder.
 
     Parameters
     ----------
     home : the folder, instead of the user's own ``~/.flwr``.
     first : a folder whose programs stand for those of Flower; None for Flower's.
-    tell : is told every command before it is run.
+    tell : receives every command before it runs.
     settings : further environment variables.
     """
 
@@ -306,7 +306,7 @@ class Program:
 
 
 def end(process: subprocess.Popen[Any]) -> None:
-    """End a process that leads a session of its own, and what is left of that session."""
+    """End a process that leads a session, and what is left of that session."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -21,7 +21,7 @@ from tacit.running.deployment.programs import DeploymentError, Tell, plain
 from tacit.running.deployment.server import CONNECTION, Coordinator, runs_of
 
 LOG_PREFIX = "tacit: "
-"""The beginning of every line that the coordinator's own program writes."""
+"""Beginning of every line that the coordinator's program writes."""
 STARTED = re.compile(r"Successfully started run (\d+)")
 SLACK = 90.0
 """Seconds beyond a round's deadline in which a run must say something, before it is looked
@@ -39,8 +39,8 @@ def conduct_run(
     coordinator : the coordinator's folder, whose server is running.
     plan : the plan.
     deadline : seconds that a round of the run may take.
-    tell : is told each step of the run.
-    verbose : is told commands, and everything that Flower says.
+    tell : receives a line about each step of the run.
+    verbose : receives the commands and all output of Flower.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def _report(line: str, tell: Tell, verbose: Tell | None) -> None:
 
 
 def _stop(coordinator: Coordinator, number: str, verbose: Tell | None) -> None:
-    """End a run that nobody waits for any more."""
+    """End a run for which the caller no longer waits."""
     if number:
         with contextlib.suppress(DeploymentError):
             coordinator.flower(verbose).call("flwr", "stop", number, CONNECTION)

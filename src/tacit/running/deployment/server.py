@@ -153,7 +153,7 @@ def start_server(
     coordinator : the coordinator's folder, with certificates.
     listen : the address to listen on.
     port : the one port of all of Flower's interfaces.
-    tell : is told the command.
+    tell : receives the command.
     lasting : whether the server's state is in a file, so that a server started again from this
         folder knows its nodes and runs; a state in memory answers sooner.
 

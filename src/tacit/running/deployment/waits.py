@@ -35,7 +35,7 @@ class Waits:
 
     Parameters
     ----------
-    sleep, now : the functions that really wait, and tell the time; tests pass others.
+    sleep, now : the functions that wait, and that give the time; tests pass others.
     """
 
     def __init__(

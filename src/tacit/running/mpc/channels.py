@@ -1,7 +1,7 @@
 """Direct channels between parties: TLS between announced certificates, SPU over it.
 
 A party makes a key and a certificate for every computation. The certificate is announced with the
-party's signature, so that nobody who carries the announcement can sit between two parties.
+party's signature, so that a relay of the announcement cannot stand between two parties.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class _Channels(MeasuredPeers):
         return [session for session in self.sessions if session.parties == tuple(members)]
 
     def send(self, index: int, message: bytes) -> None:
-        """Send a message by a connection of its own."""
+        """Send a message by a separate connection."""
         self._tunnel.send(index, message)
 
     def receive(self, index: int) -> bytes:
@@ -182,7 +182,7 @@ class _Channels(MeasuredPeers):
 
 
 def _check_certificates(peers: Sequence[Peer], meeting: Meeting) -> None:
-    """Refuse certificates that do not tell the parties apart.
+    """Refuse certificates that do not distinguish the parties.
 
     Whoever shows a certificate counts as the party that announced it. A party could announce the
     certificate of another party: then that party would receive its messages, or messages of that

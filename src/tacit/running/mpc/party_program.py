@@ -3,7 +3,7 @@
 It reads frames on its standard input and answers on its standard output. The first comes from
 whoever runs the party: its records, its ledger, its key, and what was agreed. All later ones hold
 signed messages of the session's coordinator, which the party answers as in any federation
-(``session.client.Party``). It computes with the other parties over channels of their own.
+(``session.client.Party``). It computes with the other parties over their own channels.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ UNEXPECTED = (ValueError, TypeError, KeyError, ImportError, OSError)
 class Desk:
     """Where a party reads orders and writes answers, from more than one thread.
 
-    When the other end is gone the process ends: nobody would take its answers.
+    When the other end is gone the process ends.
     """
 
     def __init__(self, orders: BinaryIO, answers: BinaryIO) -> None:

@@ -38,7 +38,7 @@ from tacit.running.session.reasons import printable
 STARTING_SECONDS = 120.0
 """The least time allowed for setting up processes, checks and connections."""
 GRACE_SECONDS = 5.0
-"""How long a process may take to end when it is told to."""
+"""Largest number of seconds that a process may take to end on request."""
 
 Ledgers = Mapping[str, str | os.PathLike[str]]
 """The files of clients' ledgers, by the clients' names."""

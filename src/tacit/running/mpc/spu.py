@@ -28,11 +28,11 @@ AT_ONCE, SILENT = "YACL_Softspoken", "YACL_Ferret"
 MANY_ITEMS = 200_000
 """Above it silent transfers pay."""
 STORAGE = {2: "cheetah.AShr<FM64>", 3: "aby3.AShr<FM64>"}
-"""How a party's part of a secret 64-bit integer is kept: additive shares, one or two of three."""
+"""How a party's part of a secret 64-bit integer is stored: additive shares, one or two of three."""
 
 
 class NotInstalledError(ImportError):
-    """A joint computation was asked for and its library is not installed."""
+    """The library of computations between clients is not installed."""
 
 
 def library(name: str) -> Any:
@@ -52,7 +52,7 @@ def library(name: str) -> Any:
 
 
 def runtime_config(parties: int, transfers: str) -> Any:
-    """SPU's configuration for so many parties: the 64-bit ring, 18 fraction bits.
+    """SPU's configuration for this number of parties: the 64-bit ring, 18 fraction bits.
 
     Of SPU's settings only its JSON form reaches the kind of oblivious transfers.
     """
@@ -69,7 +69,8 @@ def runtime_config(parties: int, transfers: str) -> Any:
 
 
 def transfers_for(items: int) -> str:
-    """The kind of oblivious transfers that suits so many items in one session of two parties.
+    """The kind of oblivious transfers that suits this number of items in one session of two
+    parties.
 
     Silent transfers (Ferret, Yang et al. 2020) take seconds to begin and few bytes each; SoftSpoken
     (Roy 2022) begins at once.
@@ -168,7 +169,7 @@ class SPURun(SharedRun):
     ) -> Words:
         """The share of a function of shared inputs; see ``SharedRun.evaluated``.
 
-        A fresh sharing of zero is added, so that shares say nothing but what they add up to.
+        A fresh sharing of zero is added, so that shares reveal only their sum.
         """
         shapes = [summands[0].shape for summands in inputs]
         key = (*name, *shapes)

@@ -99,4 +99,4 @@ class Transport(ABC):
 
 
 class UnreachableError(Exception):
-    """A party cannot compute with others, for a reason that everybody may know."""
+    """A party cannot compute with others, for a public reason."""

@@ -1,10 +1,10 @@
-"""A tunnel of mutually authenticated TLS 1.3 between parties, for a library that speaks plain.
+"""A tunnel of mutually authenticated TLS 1.3 between parties, for a library that uses plain.
 
 SPU's own link offers TLS, but a port of it that was given certificates goes on accepting plaintext
-connections beside them, so that whoever reaches the port may inject messages. Here SPU listens on a
-Unix socket in a directory of its user alone, and only the tunnel listens on the network. It lets a
-connection through when the other side proves, by the handshake, that it holds the key of a
-certificate that was announced for this session.
+connections beside them, so that any host that reaches the port may inject messages. Here SPU
+listens on a Unix socket in a directory of its user alone, and only the tunnel listens on the
+network. It lets a connection through when the other side proves, by the handshake, that it holds
+the key of a certificate that was announced for this session.
 """
 
 from __future__ import annotations

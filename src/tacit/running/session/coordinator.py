@@ -131,7 +131,7 @@ class Coordinator:
 
         Parameters
         ----------
-        sender : the party that the message came from, as the caller's connection tells.
+        sender : the party that the message came from, as the caller's connection shows.
         message : what ``Party.answer`` gave.
 
         Raises

@@ -15,7 +15,7 @@ from tacit.running.session.reasons import checked_reason
 
 
 class DeclinedError(Exception):
-    """A party does not answer a query, for a reason that it may tell everyone.
+    """A party does not answer a query, for a public reason.
 
     Parameters
     ----------

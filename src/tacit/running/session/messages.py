@@ -2,8 +2,8 @@
 
 A message's signature covers what all sides agreed on, so that a message under another protocol,
 another epsilon or another list of parties is refused. The coordinator and every party pin each
-other's public keys beforehand: whoever carries the messages can lose them, and read them where the
-way is not encrypted, but not change or make one.
+other's public keys beforehand: a relay can lose the messages, and read them where the
+way is not encrypted, but neither change nor make one.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ HEAD = Header(
 
 
 class ForeignMessageError(SignedMessageError):
-    """A message of another session or agreement, or to somebody else."""
+    """A message of another session or agreement, or to another receiver."""
 
 
 class ForgedMessageError(SignedMessageError):
@@ -141,7 +141,7 @@ class Agreement:
     def digest(self) -> bytes:
         """SHA-256 of everything agreed; the unit is among it where it is not the default.
 
-        ``min_clients`` stands under its earlier name, so that the digest stays as it was.
+        ``min_clients`` has its earlier name here, so that the digest stays as it was.
         """
         terms: dict[str, Any] = {
             "protocol": {"name": self.protocol.name, **self.protocol.settings},
@@ -219,7 +219,7 @@ def verified(message: bytes, agreement: Agreement, sender: int, receiver: int) -
     Raises
     ------
     MalformedMessageError : for bytes that are not a message of this version.
-    ForeignMessageError : for a message under another agreement, from or to somebody else.
+    ForeignMessageError : for a message under another agreement, of another sender or receiver.
     ForgedMessageError : for a message that the sender did not sign.
 
     Examples
@@ -263,7 +263,7 @@ def verified(message: bytes, agreement: Agreement, sender: int, receiver: int) -
 
 
 def name_of(index: int) -> str:
-    """How messages call a party or the coordinator."""
+    """The name of a party or of the coordinator in errors."""
     return "the coordinator" if index == COORDINATOR else f"party {index}"
 
 

@@ -1,7 +1,7 @@
 """Answers a coordinator's messages on a party's own machine, one process a message.
 
 Order of what is made durable: the debit in the ledger, then where the run stands, then the reply
-leaves. A process that dies in between has spent what its ledger says, and told nothing; the
+leaves. A process that dies in between has spent what its ledger says, and sent nothing; the
 message, sent again, is answered anew and paid again. Every message that is answered has its debit,
 even of zero, so that a state that is older than the ledger is noticed (``debits.LedgerGuard``).
 A note that serves once (``ClientState.take``) is off the disk before it is used: a process that
@@ -47,7 +47,7 @@ from tacit.running.units import can_answer
 
 NOTEBOOK = "notebook"
 FORGOTTEN_AFTER = 30 * 86_400.0
-"""Seconds after which the state of a run that nobody continued is deleted."""
+"""Seconds after which the state of a run that was not continued is deleted."""
 
 
 def read_identity(path: Path) -> Identity:
@@ -142,7 +142,7 @@ class PartyDesk:
 
         Raises
         ------
-        PlanError : naming both, on the party's own screen.
+        PlanError : naming both, on the party's screen.
         """
         if self.fits:
             return
@@ -163,7 +163,7 @@ class PartyDesk:
         Raises
         ------
         SignedMessageError : for a message that is not accepted.
-        BudgetError, OSError : where book or state cannot be written; nothing was told.
+        BudgetError, OSError : where ledger or state cannot be written; nothing was sent.
         """
         session = message[SESSION_POSITION].hex()
         with self._alone(session), Ledger(self.party_file.ledger) as book:

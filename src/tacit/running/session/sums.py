@@ -70,8 +70,8 @@ def sum_terms(
 ) -> SumTerms:
     """The terms of an attempt at the sum that one query of a run is for.
 
-    They name the run and the query, so that parties who are asked anything else are in another sum.
-    All parties of the agreement are in the roster, whoever is there: nobody chooses who counts.
+    They name the run and the query, so that parties with another query are in another sum.
+    All parties of the agreement are in the roster, present or not: none of them chooses it.
 
     Parameters
     ----------
