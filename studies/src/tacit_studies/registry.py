@@ -13,6 +13,7 @@ from tacit_studies import (
     federated,
     federated_figures,
     figures,
+    floor,
     local_targets,
     planning_grid,
     targets,
@@ -271,6 +272,12 @@ _TARGETS = (
         "our target: 95 % intervals of histograms and local reports (slow)",
         local_targets.coverage,
         repeats=500,
+    ),
+    _table(
+        "floor",
+        "our target: errors beside the least that noise of the agreed privacy allows",
+        floor.floors,
+        repeats=200,
     ),
     _table(
         "planning-grid",

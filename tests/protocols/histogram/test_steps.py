@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,28 +15,27 @@ from tacit import Clients
 from tacit.data.clients import Ragged
 from tacit.data.errors import DataError
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost
-from tacit.privacy.mechanisms.choices import Choices
-from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
-from tacit.protocol.conversation import ClientState, Query, Reply, View, total
+from tacit.protocol.conversation import ClientState, Query, View, total
 from tacit.protocols.histogram import steps as tree_steps
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.histogram.steps import (
-    RANK_UNITS,
     leaves_of,
-    noise_fraction,
     report_bytes,
     set_bits,
-    summed_ranks,
     summed_trees,
     unary_reports,
 )
+from tacit.protocols.shared.noise_shares import noise_fraction
 from tacit.testing.recording import values_of
-
-HEIGHT = 3
-CELLS = 2**HEIGHT
-PIVOT = 3 * RANK_UNITS // 4
+from tests.protocols.histogram.losses import (
+    HEIGHT,
+    Recorder,
+    answer,
+    hospital,
+    loss,
+    worst_loss,
+)
 
 SPLIT = {
     "record": ScoreHistogram("secure-sum", 1.0, HEIGHT),
@@ -56,86 +53,10 @@ SAMPLED = {
 }
 
 
-@dataclass
-class Recorder(NoNoise):
-    """No noise, but the scales and shares that were asked for; levels as the test says."""
-
-    levels: tuple[int, ...] = ()
-    scales: list[float] = field(default_factory=list)
-    shares: list[Fraction] = field(default_factory=list)
-    replicates: int | None = None
-
-    def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
-        if isinstance(distribution, Choices):
-            assert (len(self.levels),) == shape
-            return np.array(self.levels, dtype=np.int64)
-        if isinstance(distribution, PolyaShare):
-            self.scales += np.broadcast_to(distribution.scale, shape).ravel().tolist()
-            self.shares.append(distribution.share)
-        return super().draw(distribution, shape)
-
-
-def hospital() -> Clients:
-    return Clients.from_arrays([0.03, 0.2, 0.51, 0.52, 0.99, 1.0], [0, 1, 0, 1, 1, 0])
-
-
 def tree_query(protocol: ScoreHistogram, clients: int = 1) -> Query:
     return Query(
         summed_trees, protocol, broadcast={"clients": clients, "height": HEIGHT}, view=View.SUM
     )
-
-
-def rank_query(protocol: ScoreHistogram, ranks: Any, pivot: int = PIVOT, clients: int = 1) -> Query:
-    shared = {"clients": clients, "height": HEIGHT, "ranks": ranks, "pivot": pivot}
-    return Query(summed_ranks, protocol, broadcast=shared, view=View.SUM)
-
-
-def answer(query: Query, clients: Clients, noise: NoiseSource) -> Reply:
-    return query.step.answer(clients, query, noise, ClientState())
-
-
-def loss(reply: Reply, other_reply: Reply, noise: Recorder) -> float:
-    """The privacy loss of the recorded noise, entry by entry in the order of the draws."""
-    assert reply.keys() == other_reply.keys()
-    moved = np.concatenate(
-        [np.abs(np.subtract(reply[name], other_reply[name])).ravel() for name in reply]  # type: ignore[arg-type]
-    )
-    noisy = len(noise.scales)
-    assert not moved[noisy:].any(), "a private value was sent without noise"
-    return math.fsum(
-        float(distance) / scale
-        for distance, scale in zip(moved[:noisy], noise.scales, strict=True)
-        if distance
-    )
-
-
-def neighbours(clients: Clients, adjacency: Adjacency) -> Iterator[tuple[int | None, Clients]]:
-    """Every other data set of one client, with the record that is missing from it, if one is."""
-    for record in range(clients.records):
-        if adjacency is Adjacency.RECORD:
-            yield (
-                record,
-                Clients.from_arrays(
-                    np.delete(clients.scores, record), np.delete(clients.labels, record)
-                ),
-            )
-            continue
-        for cell, label in product(range(CELLS), (0, 1)):
-            scores, labels = clients.scores.copy(), clients.labels.copy()
-            scores[record], labels[record] = (cell + 0.5) / CELLS, label
-            yield None, Clients.from_arrays(scores, labels)
-
-
-def worst_loss(query: Query, clients: Clients, levels: tuple[int, ...] = ()) -> float:
-    """The largest loss over all neighbours; a record's level is its own, whatever it holds."""
-    noise = Recorder(levels)
-    reply = answer(query, clients, noise)
-    assert set(noise.shares) == {Fraction(1)}
-    values = []
-    for gone, other in neighbours(clients, Adjacency(query.protocol.adjacency)):
-        remaining = tuple(level for place, level in enumerate(levels) if place != gone)
-        values.append(loss(reply, answer(query, other, Recorder(remaining)), noise))
-    return max(values)
 
 
 class TestTheCostOfTrees:
@@ -187,75 +108,14 @@ class TestTheCostOfTrees:
     @pytest.mark.parametrize("name", list(SPLIT))
     def test_both_rounds_together_cost_epsilon(self, name: str) -> None:
         protocol = SPLIT[name]
-        both = protocol.tree_cost + protocol.rank_cost
+        both = protocol.tree_cost + protocol.influence_cost
         assert protocol.epsilon is not None
         assert both.epsilon == pytest.approx(protocol.epsilon, rel=1e-12)
         assert both.epsilon <= protocol.epsilon * (1 + 1e-12)
         assert both.adjacency is Adjacency(protocol.adjacency)
 
-    def test_without_a_second_round_ranks_cost_nothing(self) -> None:
-        assert SPLIT["record"].rank_cost == NOTHING
-
-
-class TestTheCostOfRanks:
-    """Exact, for the ranks that a record can move most."""
-
-    @pytest.mark.parametrize("pivot", [0, RANK_UNITS // 2, PIVOT, RANK_UNITS])
-    @pytest.mark.parametrize("name", ["two-rounds", "two-rounds-replace"])
-    def test_the_worst_ranks_spend_the_step_s_part_and_no_more(self, name: str, pivot: int) -> None:
-        protocol = SPLIT[name]
-        reach = rank_extremes(pivot)
-        losses = []
-        for positive_rank, negative_rank in product(reach, reach):
-            ranks = np.repeat([positive_rank, negative_rank], CELLS)
-            losses.append(worst_loss(rank_query(protocol, ranks, pivot), hospital()))
-            ranks[0], ranks[-1] = reach[1], reach[0]
-            losses.append(worst_loss(rank_query(protocol, ranks, pivot), hospital()))
-        cost = rank_query(protocol, ranks).step.cost(
-            hospital(), rank_query(protocol, ranks), ClientState()
-        )
-        assert cost == protocol.rank_cost
-        assert max(losses) == pytest.approx(cost.epsilon, rel=1e-12)
-
-    def test_noise_30_percent_too_small_is_noticed(self) -> None:
-        weaker = replace(SPLIT["two-rounds"], epsilon=1.3)
-        ranks = np.repeat(rank_extremes(PIVOT), CELLS)
-        assert worst_loss(rank_query(weaker, ranks), hospital()) > 1.29 * 0.3
-
-    def test_sums_are_those_of_the_ranks(self) -> None:
-        clients, ranks = hospital(), np.arange(2 * CELLS) * 50 - 700
-        expected = np.zeros(2, dtype=np.int64)
-        for leaf in leaves_of(clients, HEIGHT).tolist():
-            expected[leaf // CELLS] += ranks[leaf]
-        reply = answer(rank_query(SPLIT["two-rounds"], ranks), clients, NoNoise())
-        np.testing.assert_array_equal(values_of(reply["sums"]), expected)
-        assert reply["clients"] == 1
-
-    @pytest.mark.parametrize(
-        ("ranks", "message"),
-        [
-            (np.full(16, RANK_UNITS - PIVOT + 1), f"ranks must be from -{PIVOT} to .*, got 257"),
-            (np.full(16, -PIVOT - 1), f"ranks must be from -{PIVOT} to .*, got -769"),
-            (np.full(16, 0.25), "ranks must be 64-bit integers of shape .*, got float64"),
-            (np.full(16, np.nan), "ranks must be 64-bit integers of shape .*, got float64"),
-            (np.zeros((2, 16), dtype=np.int64), r"of shape \(16,\), got int64 of \(2, 16\)"),
-            (np.zeros(8, dtype=np.int64), r"of shape \(16,\), got int64 of \(8,\)"),
-        ],
-    )
-    def test_clients_refuse_ranks_that_would_tell_too_much(self, ranks: Any, message: str) -> None:
-        """Fractions and several sets of ranks would leave differences that no noise covers."""
-        with pytest.raises(ValueError, match=message):
-            answer(rank_query(SPLIT["two-rounds"], ranks), hospital(), NoNoise())
-
-    @pytest.mark.parametrize("pivot", [-1, RANK_UNITS + 1, math.nan])
-    def test_clients_refuse_a_pivot_outside_the_range(self, pivot: Any) -> None:
-        ranks = np.zeros(16, dtype=np.int64)
-        with pytest.raises(ValueError, match=f"pivot must be from 0 to {RANK_UNITS}, got {pivot}"):
-            answer(rank_query(SPLIT["two-rounds"], ranks, pivot), hospital(), NoNoise())
-
-
-def rank_extremes(pivot: int) -> tuple[int, int]:
-    return -pivot, RANK_UNITS - pivot
+    def test_without_a_second_round_influences_cost_nothing(self) -> None:
+        assert SPLIT["record"].influence_cost == NOTHING
 
 
 class TestSharesOfNoise:
@@ -273,29 +133,20 @@ class TestSharesOfNoise:
         assert noise_fraction(left, asked, dropouts) >= 1
         assert left == 1 or noise_fraction(left - 1, asked, dropouts) < 1
 
-    @pytest.mark.parametrize("name", ["record", "two-rounds"])
-    def test_a_step_draws_the_share_of_its_clients(self, name: str) -> None:
-        protocol = replace(SPLIT[name], dropouts=0.2)
+    def test_a_step_draws_the_share_of_its_clients(self) -> None:
+        protocol = replace(SPLIT["record"], dropouts=0.2)
         clients = Clients.from_arrays(np.linspace(0, 1, 8), [0, 1] * 4, np.arange(8) // 2)
-        queries = [tree_query(protocol, 10)]
-        if protocol.second_round:
-            queries.append(rank_query(protocol, np.zeros(2 * CELLS, dtype=np.int64), clients=10))
-        for query in queries:
-            for first, last in ((0, 4), (0, 1), (1, 4)):
-                noise = Recorder()
-                answer(query, clients.part(first, last), noise)
-                assert set(noise.shares) == {Fraction(last - first, 8)}
+        for first, last in ((0, 4), (0, 1), (1, 4)):
+            noise = Recorder()
+            answer(tree_query(protocol, 10), clients.part(first, last), noise)
+            assert set(noise.shares) == {Fraction(last - first, 8)}
 
     def test_shares_of_the_exact_source_add_up_to_a_sum(self) -> None:
-        """Both rounds with every client on its own: the scales are ones that can be drawn."""
-        protocol = SPLIT["two-rounds"]
+        """Every client on its own: the scales are ones that can be drawn."""
         clients = Clients.from_arrays(np.linspace(0, 1, 9), [0, 1, 1] * 3, np.arange(9) // 3)
-        for query in (
-            tree_query(protocol, 3),
-            rank_query(protocol, np.zeros(2 * CELLS, dtype=np.int64), clients=3),
-        ):
-            replies = [answer(query, clients.part(k, k + 1), SystemNoise()) for k in range(3)]
-            assert total(replies)["clients"] == 3
+        query = tree_query(SPLIT["two-rounds"], 3)
+        replies = [answer(query, clients.part(k, k + 1), SystemNoise()) for k in range(3)]
+        assert total(replies)["clients"] == 3
 
 
 class TestWhatIsSent:

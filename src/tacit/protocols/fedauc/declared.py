@@ -19,13 +19,19 @@ from tacit.protocol.audits import (
 )
 from tacit.protocol.declarations import Declarations
 from tacit.protocol.laws import ErrorCase, LawTraits
+from tacit.protocol.trust import Trust
 from tacit.protocols.fedauc.threats import threats_of
 from tacit.protocols.shared.rank_noise import RESPONSE
+
+SECURE_SUM = Trust.SECURE_SUM.value
 
 ADDITIVE_COPIES = 400
 """Copies of a small client's records with which it adds noise and flips no labels."""
 
-NOTICED = ("fedauc", "fedauc-adaptive", "fedauc-gaussian")
+ROUNDING = 1e-6
+"""Largest error of an AUC of few records by rounding sums to units (``whole_units``)."""
+
+NOTICED = ("fedauc-secure-sum", "fedauc", "fedauc-adaptive", "fedauc-gaussian")
 """Law cases in which wrong noise must be noticed."""
 
 
@@ -35,6 +41,7 @@ class FedAUCDeclarations(Declarations):
     mechanism: str
     allocation: str
     ranks: str
+    trust: str
     threats = staticmethod(threats_of)
 
     @classmethod
@@ -48,6 +55,7 @@ class FedAUCDeclarations(Declarations):
                 {"mechanism": "laplace", "allocation": "fixed"},
                 {"mechanism": "gaussian", "delta": DELTA, "allocation": "adaptive"},
                 {"ranks": "mpc"},
+                {"trust": "secure-sum"},
             ),
             AuditCase(cls.name, {"mechanism": RESPONSE}, records=2),
             AuditCase(cls.name, {"mechanism": "staircase"}, records=600),
@@ -98,6 +106,7 @@ class FedAUCDeclarations(Declarations):
             "fedauc-global": kind(1.0, "laplace", "fixed", sensitivity="global"),
             "fedauc-response": kind(1.0, RESPONSE),
             "fedauc-mpc": kind(1.0, ranks="mpc"),
+            "fedauc-secure-sum": kind(1.0, trust="secure-sum"),
         }
 
     @classmethod
@@ -109,13 +118,17 @@ class FedAUCDeclarations(Declarations):
 
     @property
     def law_traits(self) -> LawTraits:
-        """Flipped labels are debiased without noise too; clients that rank together keep notes."""
-        together = self.ranks == "mpc"
+        """Flipped labels are debiased without noise too; clients that rank together keep notes.
+
+        Sums are rounded to units before their shares of noise are added.
+        """
+        together, summed = self.ranks == "mpc", self.trust == SECURE_SUM
         return LawTraits(
             indivisible="a client alone cannot rank its records" if together else "",
             inexact="flipped labels are debiased all the same"
             if self.mechanism == RESPONSE
             else "",
-            keeps_state=together,
+            keeps_state=together or summed,
+            tolerance=ROUNDING if summed else 1e-9,
             copies=ADDITIVE_COPIES if self.allocation == "influence" else 1,
         )

@@ -10,7 +10,13 @@ import numpy as np
 from tacit.data.clients import Ragged
 from tacit.protocol.forecast import Family, Forecast, Planning
 from tacit.protocol.scenario import GUESSES, Scenario, Shape
-from tacit.protocol.traffic import Traffic, measured_rounds, traffic_of_rounds
+from tacit.protocol.traffic import (
+    DRY_CLIENTS,
+    Traffic,
+    measured_rounds,
+    measured_traffic,
+    traffic_of_rounds,
+)
 from tacit.protocol.trust import Trust
 from tacit.protocols.fedauc.allocation import (
     Allocation,
@@ -26,6 +32,8 @@ from tacit.protocols.fedauc.allocation import (
 )
 from tacit.protocols.fedauc.estimate import result_from_pairs
 from tacit.protocols.fedauc.protocol import FedAUC
+from tacit.protocols.fedauc.secure_sum import sensitivity
+from tacit.protocols.fedauc.secure_sum_rounds import FirstRound, divided, numerator_variance
 from tacit.protocols.shared.rank_noise import RESPONSE, RankNoise
 
 MAX_DRAWN = 2**19
@@ -52,6 +60,8 @@ def fedauc_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> Forec
     >>> round(forecast.standard_error, 4)
     0.0011
     """
+    if protocol.trust == Trust.SECURE_SUM.value:
+        return _summed_forecast(protocol, scenario, shape)
     geometry = expected_geometry(scenario.records, scenario.clients)
     records, positives = scenario.records, np.array(float(scenario.positives))
     area = np.array(shape.auc)
@@ -82,9 +92,34 @@ def fedauc_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> Forec
     return Forecast(float(result.privacy_error), 0.0, smaller, float(np.sqrt(counted)))
 
 
+def _summed_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> Forecast:
+    """The variance formulas of sums, after a first round that finds the true sizes and AUC."""
+    records, positives = scenario.records, np.array(float(scenario.positives))
+    spent, area = 0.0, np.array(shape.auc)
+    if protocol.prior is not None:
+        first = FirstRound.of_prior(protocol.prior)
+    else:
+        parts = divided(records, protocol.epsilon)
+        spent = parts.first * protocol.epsilon
+        pairs = positives * (records - positives)
+        first = FirstRound.of_sums(records, positives, (area - 0.5) * pairs, spent, parts.count)
+    reach = sensitivity(records, first.pivot(records))
+    numerator = numerator_variance(first, protocol.epsilon - spent, reach)
+    counted = np.asarray(first.count_variance)
+    result = result_from_pairs(records, positives, area, numerator, counted)
+    smaller = min(scenario.positives, scenario.negatives)
+    return Forecast(float(result.privacy_error), 0.0, smaller, float(np.sqrt(counted)))
+
+
 def fedauc_families(scenario: Scenario) -> list[Family]:
-    """Staircase noise and randomised response."""
+    """Sums over all clients, staircase noise of each, and randomised response."""
     return [
+        Family(
+            (FedAUC(scenario.epsilon, trust=Trust.SECURE_SUM.value),),
+            (Trust.SERVER_SEES_SCORES,),
+            "every score is shown to the server, every client must stay to the end, and every "
+            "further evaluation costs epsilon again",
+        ),
         Family(
             (FedAUC(scenario.epsilon),),
             (Trust.SERVER_SEES_SCORES,),
@@ -113,11 +148,21 @@ def fedauc_traffic(protocol: FedAUC, scenario: Scenario) -> Traffic:
     >>> fedauc_traffic(FedAUC(1.0), Scenario(40_000, 4_000, 10, 1.0)).rounds
     3
     """
+    if protocol.trust == Trust.SECURE_SUM.value:
+        return measured_traffic(protocol, _with_few_clients(scenario))
     if protocol.mechanism == RESPONSE or protocol.allocation != "influence":
         return traffic_of_rounds(measured_rounds(protocol, scenario), scenario)
     rounds = measured_rounds(_with_known_centre(protocol, scenario), scenario)
     first = rounds[-1:] if planned_first_round(protocol, scenario) > 0 else []
     return traffic_of_rounds([*rounds, *first], scenario)
+
+
+def _with_few_clients(scenario: Scenario) -> Scenario:
+    """As many clients as a dry run has, with as many records each: all of them have to answer."""
+    few = min(scenario.clients, DRY_CLIENTS)
+    records = max(2, round(few * scenario.own_records))
+    positives = min(max(1, round(records * scenario.positive_fraction)), records - 1)
+    return replace(scenario, records=records, positives=positives, clients=few)
 
 
 @lru_cache(maxsize=16)

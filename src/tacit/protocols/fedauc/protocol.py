@@ -24,9 +24,12 @@ from tacit.privacy.sampling.grids import gaussian_delta
 from tacit.protocol.conversation import Conversation, Protocol, Query, Step
 from tacit.protocol.score_range import UNIT_INTERVAL
 from tacit.protocol.settings import EPSILON, setting
+from tacit.protocol.trust import Trust
 from tacit.protocols.fedauc.allocation import FIRST_ROUND_FRACTIONS, PriorEstimate, RankGeometry
 from tacit.protocols.fedauc.declared import FedAUCDeclarations
 from tacit.protocols.fedauc.mpc import noisy_hidden_rank_sums, offer_sizes, rank_together
+from tacit.protocols.fedauc.secure_sum import keep_ranks, summed_rank_pairs, summed_residuals
+from tacit.protocols.fedauc.secure_sum_rounds import rounds_by_sum
 from tacit.protocols.fedauc.server import RankSumServer
 from tacit.protocols.fedauc.steps import noisy_rank_sums, share_scores
 from tacit.protocols.shared.flipped_labels import Flipped
@@ -40,13 +43,17 @@ from tacit.protocols.shared.rank_noise import (
 )
 from tacit.results.server_result import ServerResult
 
+SECURE_SUM = Trust.SECURE_SUM.value
+SHARED_MECHANISM = "discrete-laplace"
+"""The mechanism of which every client can draw a share."""
+
 UNSETTLED: Any = None
 """A setting that follows from the others unless it is given."""
 
 
 def _adds_noise(protocol: FedAUC) -> bool:
-    """Whether sums get noise, so that a budget is divided between them."""
-    return protocol.mechanism != RESPONSE
+    """Whether each client adds noise to its sums, so that it divides its budget between them."""
+    return protocol.mechanism != RESPONSE and protocol.trust != SECURE_SUM
 
 
 def _allocates(allocation: str, protocol: FedAUC) -> bool:
@@ -77,6 +84,10 @@ class FedAUC(RankSumServer, FedAUCDeclarations, Protocol):
         together without showing them (``rank_together``). That takes the allocation ``"fixed"``
         with the sensitivity ``"global"``, which are then the defaults, and measures ranks from the
         middle one: the server could not know the errors of any other.
+    trust : ``"each"`` (every client adds its own noise) or ``"secure-sum"``: the server sees sums
+        over all clients only, whose noise every client draws a share of. That takes discrete
+        Laplace noise and ranks that the server knows; its error does not grow with the number of
+        clients.
 
     Raises
     ------
@@ -90,7 +101,7 @@ class FedAUC(RankSumServer, FedAUCDeclarations, Protocol):
 
     epsilon: float = setting(help=EPSILON)
     mechanism: str = setting(
-        default="staircase",
+        default=UNSETTLED,
         choices=MECHANISMS,
         help=f"{', '.join(MECHANISMS)}; the first by default",
         type=str,
@@ -134,8 +145,15 @@ class FedAUC(RankSumServer, FedAUCDeclarations, Protocol):
         "show them to nobody",
         used=lambda protocol: protocol.ranks != "server",
     )
+    trust: Literal["each", "secure-sum"] = setting(
+        default="each",
+        help="who adds noise: each client its own (the default), or all of them a share of the "
+        "noise of a secure sum",
+        used=lambda protocol: protocol.trust != "each",
+    )
 
     name = "fedauc"
+    title_settings = ("trust", "mechanism")
     planning_module = f"{__package__}.forecast"
     setting_order = ("epsilon", "mechanism", "allocation", "delta")
     query_types = (RankNoise,)
@@ -144,6 +162,7 @@ class FedAUC(RankSumServer, FedAUCDeclarations, Protocol):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_budget(self.epsilon)
+        self._settle_trust()
         self._settle_ranks()
         for name in ("alpha", "beta"):
             value = getattr(self, name)
@@ -155,6 +174,23 @@ class FedAUC(RankSumServer, FedAUCDeclarations, Protocol):
             gaussian_delta(self.epsilon, self.delta * min(FIRST_ROUND_FRACTIONS[1:]), PAIR)
         elif self.delta != 0:
             raise ValueError(f"delta belongs to gaussian noise, got {self.delta}")
+
+    def _settle_trust(self) -> None:
+        """Fill in the mechanism, and refuse what a secure sum has no use for."""
+        summed = self.trust == SECURE_SUM
+        if summed and self.allocation is UNSETTLED:
+            object.__setattr__(self, "allocation", "influence")
+        if self.mechanism is UNSETTLED:
+            object.__setattr__(self, "mechanism", SHARED_MECHANISM if summed else "staircase")
+        if not summed:
+            return
+        for name, value, only in (
+            ("mechanism", self.mechanism, SHARED_MECHANISM),
+            ("allocation", self.allocation, "influence"),
+            ("ranks", self.ranks, "server"),
+        ):
+            if value != only:
+                raise ValueError(f"trust={SECURE_SUM!r} needs {name}={only!r}, got {value!r}")
 
     def _settle_ranks(self) -> None:
         """Fill in what was left open, and refuse what needs ranks that the server does not see."""
@@ -196,7 +232,13 @@ class FedAUC(RankSumServer, FedAUCDeclarations, Protocol):
         """Scores are asked for only where the server may know them."""
         if self.ranks == "mpc":
             return (offer_sizes, rank_together, noisy_hidden_rank_sums)
+        if self.trust == SECURE_SUM:
+            return (share_scores, keep_ranks, summed_rank_pairs, summed_residuals)
         return (share_scores, noisy_rank_sums)
+
+    def min_clients(self, clients: int) -> int:
+        """In a secure sum all: they were ranked together, and each draws a share of the noise."""
+        return clients if self.trust == SECURE_SUM else super().min_clients(clients)
 
     @property
     def score_range(self) -> tuple[float, float] | None:
@@ -248,7 +290,10 @@ class FedAUC(RankSumServer, FedAUCDeclarations, Protocol):
         ranks = Ragged(doubled_mid_ranks(sent.values), sent.offsets)
         if ranks.values.size < 2:
             raise ValueError(f"an AUC needs at least two records, got {ranks.values.size}")
-        geometry, scales = RankGeometry.of(ranks), clients_apart(sent)
+        scales = clients_apart(sent)
+        if self.trust == SECURE_SUM:
+            return replace((yield from rounds_by_sum(self, clients, ranks)), scales=scales)
+        geometry = RankGeometry.of(ranks)
         if self.responds or self.allocation != "influence":
             noise = RankNoise(self.mechanism, self.epsilon, self.delta)
             pairs = yield from self._query_pairs(

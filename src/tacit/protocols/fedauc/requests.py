@@ -53,7 +53,7 @@ class RankRequest:
         ValueError : for a value of another type, shape or range, or ranks whose sum would not be
             exact; the message names it.
         """
-        ranks, columns = _ranks(clients, query), _Columns(clients, query, noise)
+        ranks, columns = checked_ranks(clients, query), _Columns(clients, query, noise)
         pivot = columns.read("pivot", np.dtype(np.int64))
         if pivot.min() < 0 or pivot.max() > 2 * MAX_RECORDS:
             raise ValueError(f"doubled pivots must be from 0 to {2 * MAX_RECORDS}")
@@ -118,7 +118,13 @@ def _whole(query: Query, name: str) -> int:
     return int(value)
 
 
-def _ranks(clients: Clients, query: Query) -> Ragged[np.int64]:
+def checked_ranks(clients: Clients, query: Query) -> Ragged[np.int64]:
+    """The doubled ranks of a query, one for every record.
+
+    Raises
+    ------
+    ValueError : for values of another type or shape, or out of range.
+    """
     ranks = query.per_client["ranks"]
     if not isinstance(ranks, Ragged) or ranks.values.dtype != np.int64 or ranks.values.ndim != 1:
         raise ValueError("ranks must be ragged 64-bit integers")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tacit.protocol.threats import ThreatModel
+from tacit.protocol.trust import Trust
 from tacit.protocols.shared.rank_noise import RESPONSE
 from tacit.protocols.shared.threats import NOBODY
 
@@ -35,7 +36,20 @@ FLIPPED_LABELS = ThreatModel(
     PAGE,
 )
 
+SUMS_OF_RANKS = ThreatModel(
+    "The server is trusted to see sums only. Between real parties that takes secure aggregation; "
+    "the command `tacit evaluate` adds up all replies in one process. The other clients are "
+    "trusted to draw their shares of the noise and to keep them secret.",
+    "Exactly: every client's scores and number of records. With noise: the number of positives of "
+    "all clients together, and two sums of their ranks.",
+    "The ranks of its own records among all, and a pivot made of noisy totals.",
+    f"{SCORES_OPEN} Clients that tell the server their shares take their part of the noise away.",
+    PAGE,
+)
+
 
 def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
     """The threat model of these settings."""
+    if settings.get("trust") == Trust.SECURE_SUM.value:
+        return SUMS_OF_RANKS
     return FLIPPED_LABELS if settings.get("mechanism") == RESPONSE else NOISY_SUMS

@@ -21,9 +21,6 @@ from tacit.protocols.histogram.threats import threats_of
 if TYPE_CHECKING:
     from tacit.protocol.conversation import Query
 
-RANKS = "ranks"
-"""What the second round's query publishes, on every replicate by itself."""
-
 EXACT_SUM, SHARED_NOISE = Trust.EXACT_SUM.value, Trust.SECURE_SUM.value
 REPORTS = Trust.LOCAL.value
 """The values of ``trust``."""
@@ -79,39 +76,48 @@ class HistogramDeclarations(Declarations):
         return ()
 
     def hostile_query(self, query: Query) -> Query:
-        """Published ranks at the end of their range that is farther from the pivot.
+        """Published functions under which a low negative moves the sum most.
 
-        There one record moves the sums most. The other query holds nothing that changes how much a
-        step reveals.
+        All positives lie in the middle and all negatives at the top, so that the AUC is 0. A
+        negative below the middle has the influence 1, a positive there 0. The other query holds
+        nothing that changes how much a step reveals.
         """
-        from tacit.protocols.histogram.steps import RANK_UNITS
+        from tacit.protocols.histogram.second_round import NEGATIVES, POSITIVES, SIZES
 
-        if RANKS not in query.broadcast:
+        if SIZES not in query.broadcast:
             return query
-        ranks, pivot = query.broadcast[RANKS], int(query.broadcast["pivot"])
-        end = max(-pivot, RANK_UNITS - pivot, key=abs)
-        return replace(query, broadcast={**query.broadcast, RANKS: np.full_like(ranks, end)})
+        inner = (1 << int(query.broadcast["height"])) - 1
+        positives = (np.arange(inner) >= inner // 2).astype(np.float64)
+        fields = {POSITIVES: positives, NEGATIVES: np.zeros(inner), SIZES: np.ones(2)}
+        return replace(query, broadcast={**query.broadcast, **fields})
 
     def replicated_query(self, query: Query, replicates: int) -> Query:
-        """The same published ranks for every replicate."""
-        if RANKS not in query.broadcast:
+        """The same published functions for every replicate."""
+        from tacit.protocols.histogram.second_round import NEGATIVES, POSITIVES, SIZES
+
+        if SIZES not in query.broadcast:
             return query
-        ranks = query.broadcast[RANKS]
-        repeated = np.broadcast_to(ranks, (replicates, *ranks.shape))
-        return replace(query, broadcast={**query.broadcast, RANKS: repeated})
+        fields = {
+            name: np.repeat(query.broadcast[name][np.newaxis], replicates, axis=0)
+            for name in (POSITIVES, NEGATIVES, SIZES)
+        }
+        return replace(query, broadcast={**query.broadcast, **fields})
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:
-        """Every trust model, and every way to divide the budget."""
+        """Every trust model, and every way to divide the budget.
+
+        Two rounds get an epsilon at which the classes of small data show, so that there is an AUC.
+        """
         kind: Any = cls
         return {
             "histogram-secure": kind(EXACT_SUM, height=5),
             "histogram": kind(SHARED_NOISE, 1.0, 5),
             "histogram-replace": kind(SHARED_NOISE, 1.0, 5, adjacency="replace"),
             "histogram-all": kind(SHARED_NOISE, 1.0, 5, aim="all"),
-            "histogram-second": kind(SHARED_NOISE, 1.0, 5, second_round=0.5),
+            "histogram-second": kind(SHARED_NOISE, 8.0, 5, second_round=0.5),
             "histogram-second-replace": kind(
-                SHARED_NOISE, 1.0, 5, adjacency="replace", second_round=0.5
+                SHARED_NOISE, 8.0, 5, adjacency="replace", second_round=0.5
             ),
             "histogram-sample": kind(SHARED_NOISE, 1.0, 5, budget="sample"),
             "local-histogram": kind(REPORTS, 1.0, 4),

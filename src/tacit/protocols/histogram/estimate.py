@@ -7,7 +7,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.data.errors import DataError
@@ -21,11 +20,11 @@ from tacit.metrics.curves import (
     density_influences,
     placement_variance,
 )
+from tacit.metrics.score_distribution import ScoreDistribution
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import node_variances, subtree_variances
 from tacit.privacy.cost import Cost
 from tacit.protocols.histogram.budget import CELL_BIAS
-from tacit.protocols.histogram.steps import RANK_UNITS
 from tacit.protocols.shared.cells import COARSE_CELLS, estimate_warnings
 from tacit.results.histogram import Histogram
 from tacit.results.server_result import ServerResult
@@ -33,61 +32,33 @@ from tacit.results.server_result import ServerResult
 MIN_BUCKET_IN_ERRORS = 5.0
 """Least count of a supported bucket, in standard deviations of its noise."""
 
+MIN_CLASS_IN_ERRORS = 6.0
+"""Least class size, in standard errors, at which the AUC of two rounds is given."""
+
+PLACES_IN_CELL = 8
+"""Points a cell at which two interpolations are compared."""
+
 MAX_BUCKETS = 200
 """Largest number of buckets of curves and calibration by default."""
 
 
 @dataclass(frozen=True, eq=False)
-class Ranks:
-    """The values that the server publishes for a second round.
+class SecondRound:
+    """The AUC by both rounds, and its variance by the second round's noise, shape (...)."""
 
-    Parameters
-    ----------
-    values : a whole number for every leaf, shape (..., 2B): see ``summed_ranks``.
-    pivot : the number subtracted from every rank, in the same units.
-    area : the AUC of the published distributions, shape (...), with what rounding the ranks adds.
-    """
-
-    values: NDArray[np.int64]
-    pivot: int
     area: Floats
+    variance: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class RankRound:
-    """The second round's answers: noisy sums of ranks, shape (..., 2), and their noise variance."""
+def published_distributions(leaves: Floats, noise: TreeNoise) -> tuple[Floats, Floats]:
+    """The part of each class below the inner edges of ``product_depth``, shape (..., B-1) each.
 
-    ranks: Ranks
-    sums: Floats
-    variance: float
-
-
-def published_ranks(leaves: Floats, noise: TreeNoise) -> Ranks:
-    """The mid-distributions of each class at the other's leaves, less the estimated AUC.
-
-    With the AUC as the pivot an error in a class's size changes nothing to first order. Of several
-    replicates the mean is taken. Inside a cell of the area's depth distributions rise evenly.
+    Positives first. Of several replicates all have the same cells.
     """
     cells = leaves.reshape(*leaves.shape[:-1], 2, -1)
-    finest = cells.shape[-1]
-    coarse = _at_depth(cells, best_depth(cells, noise))
-    positive_distribution, negative_distribution = (
-        _distribution(np.repeat(coarse[..., row, :], finest // coarse.shape[-1], axis=-1))
-        for row in (0, 1)
-    )
-    fraction_below, fraction_above = (
-        _middles(negative_distribution),
-        1 - _middles(positive_distribution),
-    )
-    area = np.sum(fraction_below * np.diff(positive_distribution, axis=-1), axis=-1)
-    pivot = round(RANK_UNITS * float(np.mean(area)))
-    whole = np.rint(RANK_UNITS * np.concatenate([fraction_below, fraction_above], axis=-1)).astype(
-        np.int64
-    )
-    masses = np.concatenate(
-        [np.diff(positive_distribution, axis=-1), np.diff(negative_distribution, axis=-1)], axis=-1
-    )
-    return Ranks(whole - pivot, pivot, np.sum(masses * whole, axis=-1) / RANK_UNITS - area)
+    coarse = _at_depth(cells, product_depth(cells, noise))
+    positives, negatives = (_distribution(coarse[..., row, :])[..., 1:-1] for row in (0, 1))
+    return positives, negatives
 
 
 def result_from_tree(
@@ -95,7 +66,7 @@ def result_from_tree(
     noise: TreeNoise,
     buckets: int | None,
     protection: Cost | None = None,
-    second: RankRound | None = None,
+    second: SecondRound | None = None,
 ) -> ServerResult:
     """The AUC of the leaves with its errors, or of the second round; and the histogram.
 
@@ -105,7 +76,7 @@ def result_from_tree(
     noise : the errors of the tree that they come from.
     buckets : how many buckets curves and calibration have; None takes what the counts support.
     protection : what the noise supports, where clients vanished.
-    second : the answers of a second round.
+    second : what a second round says.
     """
     cells = leaves.reshape(*leaves.shape[:-1], 2, -1)
     positives, negatives = cells[..., 0, :], cells[..., 1, :]
@@ -115,15 +86,14 @@ def result_from_tree(
             "the AUC is undefined without both classes, "
             f"got {int(classes[0])} positive and {int(classes[1])} negative records"
         )
-    depth = best_depth(cells, noise)
-    coarse = _at_depth(cells, depth)
-    value, variance = (
-        _area(coarse, cells, noise) if second is None else _ranked(coarse, noise, second)
-    )
-    cell_variance = _cell_variance(coarse[..., 0, :], coarse[..., 1, :])
-    if second is not None:
-        cell_variance = _leaf_variance(coarse, cells.shape[-1])
     class_variance = _class_variance(cells, noise)
+    if second is None:
+        coarse = _at_depth(cells, best_depth(cells, noise))
+        value, variance = _area(coarse, cells, noise)
+        cell_variance = _cell_variance(coarse[..., 0, :], coarse[..., 1, :])
+    else:
+        value, variance = _by_both_rounds(cells, noise, second)
+        cell_variance = _product_cell_variance(cells, noise)
     single = np.ndim(value) == 0
     supported = _supported(float(classes[0] + classes[1]), noise) if single else 0
     bucket_count = min(supported, MAX_BUCKETS) if buckets is None else buckets
@@ -165,6 +135,26 @@ def best_depth(cells: Floats, noise: TreeNoise) -> int:
     return int(np.argmin(products / max(float(pairs), 1.0) ** 2 + cell_variance))
 
 
+def product_depth(cells: Floats, noise: TreeNoise) -> int:
+    """The depth at which a second round's functions are published, at least 1.
+
+    Their errors, by noise and by interpolation, matter as products only. The least sum of the
+    standard deviation of ``_products`` and of ``_hidden_product`` is taken.
+    """
+    products = _products(noise)
+    pairs = max(float(np.mean(np.prod(cells.sum(axis=-1), axis=-1))), 1.0)
+    hidden = np.array([_hidden_product(depth) for depth in range(products.size)])
+    return 1 + int(np.argmin((np.sqrt(products) / pairs + hidden)[1:]))
+
+
+def _hidden_product(depth: int) -> float:
+    """What the product of both functions' interpolation errors adds to the AUC, about.
+
+    The square of the assumed bias of an area of such cells; binormal and Criteo scores err less.
+    """
+    return (CELL_BIAS / 4.0**depth) ** 2
+
+
 def _at_depth(cells: Floats, depth: int) -> Floats:
     """The counts in ``2**depth`` cells."""
     return cells.reshape(*cells.shape[:-1], 1 << depth, -1).sum(axis=-1)
@@ -176,29 +166,55 @@ def _cell_variance(positives: Floats, negatives: Floats) -> Floats:
     return variance + curvature_error(positives, negatives) ** 2
 
 
-def _leaf_variance(coarse: Floats, leaves: int) -> Floats:
-    """The error of leaves, where records were ranked by them and crowding is known coarsely.
+def _product_cell_variance(cells: Floats, noise: TreeNoise) -> Floats:
+    """What cells hide where scores are exact and only the functions between edges are estimates.
 
-    Records placed at random inside cells of a ``1/r`` of the width matter ``1/r**2`` as much.
+    Only the product of both functions' errors counts. Of records placed at random in a cell of p
+    positives and n negatives, the pairs won have the variance ``p n (p + n + 1) / 12``; what either
+    class's function says of the other's records takes ``p n (p + n) / 12`` away, and ``p n / 12``
+    is left. Smooth densities add ``_hidden_product``, or what cells of twice the width would
+    err by, if that is more. Crowds are looked for at the area's depth too, which is often
+    finer.
     """
-    positives, negatives = coarse[..., 0, :], coarse[..., 1, :]
-    finer = (leaves // coarse.shape[-1]) ** 2
-    variance = (
-        crowding_variance(positives, negatives) + placement_variance(positives, negatives) / finer
-    )
-    return variance + (CELL_BIAS / leaves**2) ** 2
+    depth, area_depth = product_depth(cells, noise), best_depth(cells, noise)
+    coarse, finer = (np.maximum(_at_depth(cells, each), 0.0) for each in (depth, area_depth))
+    pairs = np.sum(np.prod(coarse, axis=-2), axis=-1) / 12
+    totals = np.maximum(np.prod(coarse.sum(axis=-1), axis=-1), 1.0)
+    crowds = [crowding_variance(each[..., 0, :], each[..., 1, :]) for each in (coarse, finer)]
+    smooth = np.maximum(_hidden_product(depth), np.abs(_product_of_changes(coarse)))
+    return pairs / totals**2 + np.maximum(*crowds) + smooth**2
+
+
+def _product_of_changes(coarse: Floats) -> Floats:
+    """The product of both functions' changes, ``integral of dF- d(dF+)``, from cells of twice the
+    width to these: about what the interpolation between every second edge errs by.
+    """
+    edges = np.arange(1, coarse.shape[-1]) / coarse.shape[-1]
+    if edges.size < 3:
+        return np.zeros(coarse.shape[:-2])
+    places = np.linspace(0, 1, PLACES_IN_CELL * coarse.shape[-1] + 1)
+    values = _distribution(coarse)[..., 1:-1]
+    halved = ScoreDistribution(edges[1::2], values[..., 1::2], 0.0, 1.0)
+    changes = halved.at(places) - ScoreDistribution(edges, values, 0.0, 1.0).at(places)
+    middles = (changes[..., 1, 1:] + changes[..., 1, :-1]) / 2
+    return np.sum(middles * np.diff(changes[..., 0, :], axis=-1), axis=-1)
 
 
 def _area(cells: Floats, leaves: Floats, noise: TreeNoise) -> tuple[Floats, Floats]:
     """The area of the cells with its variance: that of the influences' sum, and of products."""
     positives, negatives = cells[..., 0, :], cells[..., 1, :]
     value = cell_area(positives, negatives) + _correction(positives, negatives, noise)
+    variance = _influence_variance(cells, leaves, noise) + _product_variance(cells, noise)
+    return value, np.where(np.isfinite(value), variance, np.nan)
+
+
+def _influence_variance(cells: Floats, leaves: Floats, noise: TreeNoise) -> Floats:
+    """The variance of the area of these cells in first order."""
+    positives, negatives = cells[..., 0, :], cells[..., 1, :]
     plain, bent = cell_influences(positives, negatives), density_influences(positives, negatives)
     weights = np.nan_to_num(np.concatenate([plain[0] + bent[0], plain[1] + bent[1]], axis=-1))
     finer = np.repeat(weights, leaves.shape[-1] // cells.shape[-1], axis=-1)
-    class_variance = noise.variance_of(finer, leaves.reshape(finer.shape))
-    variance = class_variance + _product_variance(cells, noise)
-    return value, np.where(np.isfinite(value), variance, np.nan)
+    return noise.variance_of(finer, leaves.reshape(finer.shape))
 
 
 def _correction(positives: Floats, negatives: Floats, noise: TreeNoise) -> Floats:
@@ -211,19 +227,23 @@ def _correction(positives: Floats, negatives: Floats, noise: TreeNoise) -> Float
     return np.clip(correction, -reach, reach)
 
 
-def _ranked(cells: Floats, noise: TreeNoise, second: RankRound) -> tuple[Floats, Floats]:
-    """The second round's AUC: both classes' mean ranks less the published area.
+def _by_both_rounds(leaves: Floats, noise: TreeNoise, second: SecondRound) -> tuple[Floats, Floats]:
+    """The second round's AUC with its variance; NaN where a class does not show in the first.
 
-    ``a + b - area`` with a and b the mean fractions of the other class that positives beat and that
-    beat negatives: the errors of the published distributions cancel to first order (docs, section
-    4d). What remains is the noise of the sums, and the product of both distributions' errors.
+    The errors of the published functions cancel to first order (docs, section 5b). What remains is
+    the noise of the sum, the products of both functions' errors by noise and of one by noise with
+    one by interpolation, and the product of a class size's relative error with a function's error.
     """
-    sizes = np.stack([cells[..., 0, :].sum(axis=-1), cells[..., 1, :].sum(axis=-1)], axis=-1)
-    known = np.where(sizes > 0, sizes, np.nan)
-    means = second.sums / known / RANK_UNITS + second.ranks.pivot / RANK_UNITS
-    noise_variance = np.sum(second.variance / (RANK_UNITS * known) ** 2, axis=-1)
-    value = means.sum(axis=-1) - second.ranks.area
-    return value, noise_variance + _product_variance(cells, noise)
+    depth = product_depth(leaves, noise)
+    cells, class_variance = _at_depth(leaves, depth), _class_variance(leaves, noise)
+    smaller = cells.sum(axis=-1).min(axis=-1)
+    shown = smaller > MIN_CLASS_IN_ERRORS * np.sqrt(class_variance)
+    product = np.sqrt(_product_variance(cells, noise))
+    by_functions = product**2 + 2 * product * _hidden_product(depth)
+    relative = class_variance / np.maximum(smaller, 1.0) ** 2
+    by_sizes = relative * _influence_variance(cells, leaves, noise)
+    variance = second.variance + by_functions + by_sizes
+    return np.where(shown, second.area, np.nan), np.where(shown, variance, np.nan)
 
 
 def _products(noise: TreeNoise) -> Floats:
@@ -299,8 +319,3 @@ def _distribution(counts: Floats) -> Floats:
     inner = (over + under)[..., :-1] / 2
     edge = np.zeros_like(fractions[..., :1])
     return np.concatenate([edge, inner, edge + 1], axis=-1)
-
-
-def _middles(distribution: Floats) -> Floats:
-    """The distribution function in the middle of every cell."""
-    return (distribution[..., :-1] + distribution[..., 1:]) / 2

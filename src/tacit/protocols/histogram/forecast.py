@@ -12,6 +12,7 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.metrics.rates import reaching
 from tacit.metrics.tree_noise import TreeNoise
+from tacit.privacy.cost import Adjacency
 from tacit.privacy.local.unary import unary_variance
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocol.forecast import Family, Forecast, Planning, accepted, placement
@@ -22,13 +23,9 @@ from tacit.protocol.traffic import Traffic, measured_traffic
 from tacit.protocol.trust import Trust
 from tacit.protocols.histogram.budget import CHOICE_UNITS, Aim
 from tacit.protocols.histogram.calibration_errors import ece_error, ece_of
-from tacit.protocols.histogram.estimate import (
-    RankRound,
-    best_depth,
-    published_ranks,
-    result_from_tree,
-)
+from tacit.protocols.histogram.estimate import best_depth, result_from_tree
 from tacit.protocols.histogram.protocol import ScoreHistogram, sampled_noise
+from tacit.protocols.histogram.second_round import both_rounds, published
 from tacit.protocols.histogram.steps import FIRST_CELLS, report_bytes
 from tacit.results.histogram import Histogram
 
@@ -65,7 +62,6 @@ def tree_forecast(
     height = protocol.tree_height(scenario.clients)
     leaves = np.concatenate(scenario.counts(shape, 1 << height))
     noise = tree_noise(protocol, scenario, height)
-    second = _second_round(protocol, leaves, noise) if protocol.second_round else None
     smaller = min(scenario.positives, scenario.negatives)
     if target_metric.name == ECE:
         whole = result_from_tree(leaves, noise, None)
@@ -77,15 +73,16 @@ def tree_forecast(
         histogram = Histogram(leaves.reshape(2, -1), noise, 1, 1)
         exact = precision_of(shape, scenario, target_metric.threshold)
         return _precision_forecast(histogram, target_metric.threshold, exact, smaller)
-    result = result_from_tree(leaves[np.newaxis], noise, None, second=second)
+    if protocol.second_round:
+        return _second_round_forecast(protocol, leaves, noise, smaller)
+    result = result_from_tree(leaves[np.newaxis], noise, None)
     error, value, counted = (
         float(field[0])
         for field in (result.privacy_error, result.value, np.asarray(result.positives_error))
     )
     cells = leaves.reshape(2, -1)
-    depth = height if second is not None else best_depth(cells, noise)
-    coarse = cells.reshape(2, 1 << depth, -1).sum(axis=-1)
-    variance = error**2 + placement((coarse[0], coarse[1]), corrected=second is None)
+    coarse = cells.reshape(2, 1 << best_depth(cells, noise), -1).sum(axis=-1)
+    variance = error**2 + placement((coarse[0], coarse[1]), corrected=True)
     return Forecast(math.sqrt(variance), value - shape.auc, smaller, counted)
 
 
@@ -193,12 +190,20 @@ def _local_noise(records: int, epsilon: float, units: tuple[int, ...]) -> TreeNo
     return sampled_noise(variances, factors, records, centred=True)
 
 
-def _second_round(protocol: ScoreHistogram, leaves: Floats, noise: TreeNoise) -> RankRound:
-    """The expected sums of the published ranks, and the variance of their noise."""
-    ranks = published_ranks(leaves[np.newaxis], noise)
-    weighted = (ranks.values * leaves).reshape(1, 2, -1).sum(axis=-1)
-    variance = float(discrete_laplace_variance(protocol.rank_scale(ranks.pivot)))
-    return RankRound(ranks, weighted, variance)
+def _second_round_forecast(
+    protocol: ScoreHistogram, leaves: Floats, noise: TreeNoise, smaller: int
+) -> Forecast:
+    """Errors from both rounds' noise, and from what cells hide of the product of two functions."""
+    fields = published(leaves[np.newaxis], noise)
+    epsilon, adjacency = protocol.influence_cost.epsilon, Adjacency(protocol.adjacency)
+    second = both_rounds(fields, np.zeros(1), epsilon, adjacency)
+    result = result_from_tree(leaves[np.newaxis], noise, None, second=second)
+    error, hidden, counted = (
+        float(np.asarray(field)[0])
+        for field in (result.privacy_error, result.approximation_error, result.positives_error)
+    )
+    known = math.isfinite(error)
+    return Forecast(math.hypot(error, hidden) if known else math.inf, 0.0, smaller, counted)
 
 
 def precision_of(shape: Shape, scenario: Scenario, threshold: float) -> float:

@@ -1,12 +1,10 @@
-"""Client steps of score histograms: summed trees of counts, summed ranks, and unary reports."""
+"""Client steps of score histograms: summed trees of counts, and unary reports."""
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.arrays import Integers
 from tacit.data.clients import Clients, Ragged
@@ -17,16 +15,13 @@ from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
 from tacit.protocol.score_range import check_scores_in_unit_interval
+from tacit.protocols.shared.noise_shares import planned_clients
 
 BITS_AT_ONCE = 2**24
 """Number of unary bits that are drawn and counted at a time, about."""
 
 FIRST_CELLS = 2
 """Index of the first level with cells, after the total and the classes."""
-
-RANK_UNITS = 2**10
-"""Fractions of a class are sent as whole multiples of one over this; finer ones would need noise of
-a scale at which exact shares of it are not drawn (``MAX_SHARED_SCALE``)."""
 
 
 def leaves_of(clients: Clients, height: int) -> Integers:
@@ -44,11 +39,6 @@ def leaves_of(clients: Clients, height: int) -> Integers:
 
 def _tree_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
     cost: Cost = query.protocol.tree_cost
-    return cost
-
-
-def _rank_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    cost: Cost = query.protocol.rank_cost
     return cost
 
 
@@ -73,17 +63,7 @@ def _tree_layout(query: Query) -> Layout:
     return {level_name(level): (1 << level,) for level in levels} | {"clients": ()}
 
 
-def _rank_layout(query: Query) -> Layout:
-    return {"sums": (2,), "clients": ()}
-
-
-def _noise_sharers(query: Query) -> int:
-    """Among how many clients a query divides the noise."""
-    queried: int = query.broadcast["clients"]
-    return queried
-
-
-@step(cost=_tree_cost, sums=_tree_layout, shares=_noise_sharers)
+@step(cost=_tree_cost, sums=_tree_layout, shares=planned_clients)
 def summed_trees(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Send the tree of both classes' counts, with this batch's share of the noise.
 
@@ -104,7 +84,7 @@ def summed_trees(clients: Clients, query: Query, noise: NoiseSource, state: Clie
     chosen = (
         noise.draw(Choices(settings.level_units(height)), (clients.records,)) if sampled else None
     )
-    share = settings.noise_share(clients.count, query.broadcast["clients"])
+    share = settings.noise_share(clients.count, planned_clients(query))
     reply: dict[str, Any] = {}
     drawn: dict[int, PolyaShare] = settings.level_noise(height, share)
     for level in settings.level_scales(height):
@@ -114,48 +94,6 @@ def summed_trees(clients: Clients, query: Query, noise: NoiseSource, state: Clie
             node_counts = node_counts + noise.draw(drawn[level], node_counts.shape)
         reply[level_name(level)] = node_counts
     return reply | {"clients": np.asarray(clients.count, dtype=np.int64)}
-
-
-@step(cost=_rank_cost, sums=_rank_layout, shares=_noise_sharers)
-def summed_ranks(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
-    """Send the sums of the other class's published distribution over the own class's records.
-
-    ``query.broadcast["ranks"]`` gives every leaf a whole number from ``-pivot`` to
-    ``RANK_UNITS - pivot``: for positives the fraction of negatives that they beat, for negatives
-    the fraction of positives that beat them, in units of ``1 / RANK_UNITS`` less the pivot. Other
-    numbers, and more or fewer than one a leaf, are refused: fractions would pass through whole
-    noise, and two sets would share it. A record changes one of the two sums by at most ``max(pivot,
-    RANK_UNITS - pivot)``, replacing it both sums together by twice that: discrete Laplace noise of
-    that scale over the step's part of epsilon costs that part. Shares of the noise add up over the
-    clients, as in ``summed_trees``.
-
-    The server learns the two noisy sums over all clients, and how many clients answered.
-    """
-    settings, height = query.protocol, agreed_height(query)
-    ranks, pivot = query.broadcast["ranks"], query.broadcast["pivot"]
-    half = 1 << height
-    _check_ranks(ranks, pivot, noise.full_shape((2 * half,)))
-    counts = np.bincount(leaves_of(clients, height), minlength=2 * half)
-    weighted = ranks * counts
-    sums = np.stack([weighted[..., :half].sum(-1), weighted[..., half:].sum(-1)], axis=-1)
-    share = settings.noise_share(clients.count, query.broadcast["clients"])
-    drawn = noise.draw(settings.rank_noise(pivot, share), (2,))
-    return {"sums": sums + drawn, "clients": np.asarray(clients.count, dtype=np.int64)}
-
-
-def _check_ranks(ranks: NDArray[Any], pivot: int, shape: tuple[int, ...]) -> None:
-    """Refuse what a record could move by more than the noise is made for."""
-    if not 0 <= pivot <= RANK_UNITS:
-        raise ValueError(f"pivot must be from 0 to {RANK_UNITS}, got {pivot}")
-    if ranks.dtype != np.int64 or ranks.shape != shape:
-        raise ValueError(
-            f"ranks must be 64-bit integers of shape {shape}, got {ranks.dtype} of {ranks.shape}"
-        )
-    for outermost in (ranks.min(), ranks.max()):
-        if not -pivot <= outermost <= RANK_UNITS - pivot:
-            raise ValueError(
-                f"ranks must be from {-pivot} to {RANK_UNITS - pivot}, got {outermost}"
-            )
 
 
 def level_name(level: int) -> str:
@@ -168,7 +106,7 @@ def _unary_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
     return guarantee if clients.records else NOTHING
 
 
-@step(cost=_unary_cost, shares=_noise_sharers)
+@step(cost=_unary_cost, shares=planned_clients)
 def unary_reports(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Send every record's class and cell as unary bits, on one level that it chose at random.
 
@@ -228,9 +166,3 @@ def set_bits(reply: Reply, level: int) -> tuple[Integers, int]:
         bits = np.unpackbits(sent.values[..., positions], axis=-1, count=size)
         bit_counts += bits.sum(axis=-2, dtype=np.int64)
     return bit_counts, starts.size
-
-
-def noise_fraction(batch: int, queried: int, dropouts: float) -> Fraction:
-    """The part of the noise that a batch draws, so that it suffices when some clients vanish."""
-    needed = max(1, int(np.ceil(queried * (1 - dropouts) - 1e-9)))
-    return Fraction(batch, needed)

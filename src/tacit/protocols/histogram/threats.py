@@ -30,9 +30,11 @@ BY_TRUST = {
     Trust.SECURE_SUM: ThreatModel(
         f"{SUM_TRUST} The other clients are trusted to draw their shares of the noise and to keep "
         "them secret.",
-        "With noise: how many positives and negatives of all clients together lie in every cell. "
-        "Exactly: how many clients answered.",
-        "Both classes' published distributions where there was a second round; else nothing.",
+        "With noise: how many positives and negatives of all clients together lie in every cell, "
+        "and, with a second round, the sum of all records' influences on the AUC. Exactly: how "
+        "many clients answered.",
+        "Both classes' published distributions and sizes where there was a second round; else "
+        "nothing.",
         "Clients that vanish, or that tell the server their shares, take their part of the noise "
         "away. Colluders cannot be seen.",
         PAGE,

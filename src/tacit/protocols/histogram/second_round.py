@@ -1,0 +1,169 @@
+"""The second round of a score histogram: one number, the summed influences of all records.
+
+The first round gives the distribution functions F- and F+ of both classes, their sizes P and N, and
+the AUC A1 of these functions. The second measures, with m = min(P, N),
+
+    S = sum over positives of (F-(s) - A1) m/P + sum over negatives of (1 - F+(s) - A1) m/N
+
+and ``A1 + S/m`` is the AUC but for the noise on S and for products of two errors of the first
+round. Scores enter exactly: cells matter only through these products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import Floats
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.metrics.score_distribution import ScoreDistribution
+from tacit.metrics.tree_noise import TreeNoise
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.sampling.distributions import discrete_laplace_variance
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
+from tacit.protocol.score_range import check_scores_in_unit_interval
+from tacit.protocols.histogram.estimate import SecondRound, published_distributions
+from tacit.protocols.histogram.steps import agreed_height
+from tacit.protocols.shared.influence_sum import FIXED_POINT, Influences
+from tacit.protocols.shared.noise_shares import planned_clients
+from tacit.protocols.shared.whole_units import units_for, whole_units
+
+POSITIVES, NEGATIVES, SIZES = "positives_below", "negatives_below", "class_sizes"
+"""Fields of the query: the part of each class below every inner edge, and (P, N)."""
+
+
+def published(leaves: Floats, noise: TreeNoise) -> dict[str, Floats]:
+    """What the server publishes of a tree, for one run or for each of several replicates.
+
+    A class that came out empty gets the size 1: the round goes on, and its result is no figure.
+    """
+    positives, negatives = published_distributions(leaves, noise)
+    sizes = leaves.reshape(*leaves.shape[:-1], 2, -1).sum(axis=-1)
+    return {POSITIVES: positives, NEGATIVES: negatives, SIZES: np.maximum(sizes, 1.0)}
+
+
+def influences_of(fields: Mapping[str, Any]) -> Influences:
+    """The influences that follow from the published fields, at the server and at every client."""
+    positives, negatives = (_distribution_of(fields[name]) for name in (POSITIVES, NEGATIVES))
+    return Influences.of(positives, negatives, fields[SIZES])
+
+
+def _distribution_of(values: Floats) -> ScoreDistribution:
+    """On equal cells of [0, 1]."""
+    cells = values.shape[-1] + 1
+    return ScoreDistribution(np.arange(1, cells) / cells, values, 0.0, 1.0)
+
+
+def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
+    """The influences of a query, as a client accepts them.
+
+    Raises
+    ------
+    ValueError : for fields of another type or shape, for cells that are no level of the agreed
+        tree, for functions that fall or leave [0, 1], and for sizes that are not above 0 and
+        finite.
+    """
+    fields = query.broadcast
+    cells = np.shape(fields[POSITIVES])[-1:]
+    depths = [(1 << depth) - 1 for depth in range(1, agreed_height(query) + 1)]
+    if not cells or cells[0] not in depths:
+        raise ValueError(f"functions must have a number of inner edges in {depths}, got {cells}")
+    for name, shape in ((POSITIVES, cells), (NEGATIVES, cells), (SIZES, (2,))):
+        _check_numbers(name, fields[name], noise.full_shape(shape))
+    sizes = fields[SIZES]
+    if not np.all((sizes > 0) & np.isfinite(sizes)):
+        raise ValueError(f"class sizes must be above 0 and finite, got {sizes.tolist()}")
+    return influences_of(fields)
+
+
+def _check_numbers(name: str, numbers: Any, shape: tuple[int, ...]) -> None:
+    """Refuse what is no array of 64-bit floats of this shape: two sets would share one noise."""
+    found = (getattr(numbers, "dtype", type(numbers)), np.shape(numbers))
+    if found != (np.dtype(np.float64), shape):
+        raise ValueError(f"{name} must be 64-bit floats of shape {shape}, got {found}")
+
+
+def _influence_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
+    cost: Cost = query.protocol.influence_cost
+    return cost
+
+
+def _influence_layout(query: Query) -> Layout:
+    return {"sum": (), "clients": ()}
+
+
+@step(cost=_influence_cost, sums=_influence_layout, shares=planned_clients)
+def summed_influences(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
+    """Send the sum of the records' influences on the AUC, with this batch's share of the noise.
+
+    The query publishes both classes' distribution functions at the inner edges of equal cells, and
+    the class sizes. From these alone the client computes the influence of every record, a whole
+    multiple of ``1 / FIXED_POINT`` from ``-A1`` to ``1 - A1`` times at most 1, and the sensitivity
+    D of their sum: the largest size of an influence where a record is added or removed, their width
+    where it is replaced by any other. So a neighbour moves the exact sum by at most D. The client
+    rounds its sum once to units of ``D / R``, R whole, after which a neighbour moves it by at most
+    R units (``whole_units``). The shares of all clients that were asked add up to discrete Laplace
+    noise of scale ``R / epsilon_2``, epsilon_2 the second round's part of epsilon, which costs that
+    part by the Laplace mechanism on the integers. The guarantee is about the sum over all clients,
+    and holds against a server that sees it only and colludes with nobody.
+
+    The server learns the noisy sum over all clients, and how many clients answered.
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1].
+    ValueError : for published functions or sizes that could not come from a first round.
+    """
+    check_scores_in_unit_interval(clients)
+    settings, influences = query.protocol, agreed_influences(query, noise)
+    reach = influences.sensitivity(Adjacency(settings.adjacency))[..., np.newaxis]
+    units = units_for(settings.influence_cost.epsilon)
+    rounded = whole_units(influences.totals(clients), reach, units).sum(axis=-1)
+    share = settings.noise_share(clients.count, planned_clients(query))
+    drawn = noise.draw(settings.influence_noise(share), ())
+    return {"sum": rounded + drawn, "clients": np.asarray(clients.count, dtype=np.int64)}
+
+
+def both_rounds(
+    fields: Mapping[str, Floats],
+    sums: Floats,
+    epsilon: float,
+    adjacency: Adjacency,
+    inflation: float = 1.0,
+) -> SecondRound:
+    """The AUC by both rounds, and its variance by the second round's noise.
+
+    Parameters
+    ----------
+    fields : what was published.
+    sums : the noisy sums, in units.
+    epsilon, adjacency : of the second round.
+    inflation : the noise that arrived, as a multiple of what epsilon needs.
+    """
+    influences = influences_of(fields)
+    units = units_for(epsilon)
+    smaller = fields[SIZES].min(axis=-1)
+    reach = influences.sensitivity(adjacency) / FIXED_POINT
+    unit = reach / (units * smaller)
+    variance = inflation * float(discrete_laplace_variance(units / epsilon))
+    return SecondRound(influences.area + sums * unit, variance * unit**2)
+
+
+def check_the_same_number(first: int, second: int) -> None:
+    """Refuse a second sum over other clients than the first round's figures are about.
+
+    Raises
+    ------
+    DataError : for another number of clients.
+    """
+    if first != second:
+        raise DataError(
+            f"both rounds must have the same clients: {first} answered the first and {second} the "
+            "second; evaluate those that are left anew"
+        )

@@ -1,0 +1,200 @@
+"""FedAUC by secure sums: its error at any number of clients, and servers that lie to a client."""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tacit
+from tacit import Clients, FedAUC
+from tacit.data.clients import Ragged
+from tacit.data.errors import DataError
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocol.conversation import ClientState, Query, View
+from tacit.protocols.fedauc.secure_sum import (
+    keep_ranks,
+    residual_noise,
+    sensitivity,
+    summed_rank_pairs,
+    summed_residuals,
+)
+from tacit.protocols.fedauc.secure_sum_rounds import FirstRound, divided
+from tacit.running.evaluating import repeat_results
+from tacit.running.simulation import simulate
+
+SUMMED = FedAUC(1.0, trust="secure-sum")
+SCORES, LABELS = tacit.binormal_scores(2000, 6000, 0.8, seed=3)
+
+
+def clients_of(count: int) -> Clients:
+    return Clients.split(SCORES, LABELS, clients=count, seed=0)
+
+
+def keep(clients: Clients, ranks: NDArray[np.int64] | None = None) -> ClientState:
+    """The state of clients that received these doubled ranks, or 0, 2, 4, ..."""
+    values = 2 * np.arange(clients.records) if ranks is None else ranks
+    state = ClientState()
+    query = Query(
+        keep_ranks,
+        SUMMED,
+        {"records": clients.records},
+        {"ranks": Ragged(values.astype(np.int64), clients.offsets)},
+    )
+    keep_ranks.answer(clients, query, NoNoise(), state)
+    return state
+
+
+def residual_query(clients: Clients, **changes: Any) -> Query:
+    shared = {
+        "clients": clients.count,
+        "records": clients.records,
+        "epsilon": 1.0,
+        "pivot": np.array(3, dtype=np.int64),
+    }
+    return Query(summed_residuals, SUMMED, shared | changes, view=View.SUM)
+
+
+@pytest.mark.parametrize("count", [1, 10, 800])
+def test_the_error_does_not_grow_with_the_number_of_clients(count: int) -> None:
+    """Within 8 % of the first-order limit ``sqrt(2) max(c, M-c) / (epsilon P N)``.
+
+    Seeded. Of 2,000 repetitions the standard deviation is known to 2.4 % (Laplace noise), and the
+    bound lies 10 % above the expected 1.06: a noise scale 30 % off is rejected.
+    """
+    clients = clients_of(count)
+    result = repeat_results(clients, SUMMED, 2000, seed=7)
+    exact = SUMMED.exact(clients)
+    centre = 2000 - 0.5 + exact * (8000 - 2 * 2000)
+    limit = np.sqrt(2) * max(centre, 8000 - centre) / (2000 * 6000)
+    measured = float(np.std(result.value - exact))
+    parts = divided(8000, 1.0)
+    expected = limit / (1 - parts.first)
+    assert 0.9 * expected < measured < 1.1 * expected
+    assert abs(np.mean(result.privacy_error) / measured - 1) < 0.1
+    assert abs(np.mean(result.value) - exact) < 5 * measured / np.sqrt(2000) + 1e-5
+
+
+def test_each_client_adds_more_noise_than_a_sum_needs() -> None:
+    clients = clients_of(100)
+    errors = [
+        float(np.mean(repeat_results(clients, protocol, 50, seed=1).privacy_error))
+        for protocol in (SUMMED, FedAUC(1.0))
+    ]
+    assert errors[0] < errors[1] / 4
+
+
+def test_an_earlier_release_takes_the_place_of_the_first_round() -> None:
+    clients = clients_of(10)
+    release = tacit.evaluate(clients, SUMMED, seed=0).release
+    later = FedAUC(1.0, trust="secure-sum", prior=release)
+    run = simulate(clients, later, NoNoise())
+    assert run.rounds == 3
+    assert abs(float(run.server_result.value) - later.exact(clients)) < 1e-4
+
+
+def test_a_class_that_does_not_show_gives_no_figure() -> None:
+    first = FirstRound(np.array(50.0), 100.0, np.array(0.8), np.array(1.0))
+    assert np.isnan(first.area_with(1000, np.array(900), np.array(10.0)))
+    shown = FirstRound(np.array(70.0), 100.0, np.array(0.8), np.array(1.0))
+    assert np.isfinite(shown.area_with(1000, np.array(900), np.array(10.0)))
+
+
+def test_a_client_that_vanished_ends_the_run() -> None:
+    clients = clients_of(5)
+    with pytest.raises(DataError, match="all 6 clients that were ranked"):
+        simulate(clients, SUMMED, NoNoise(), asked=6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"epsilon": 1.1}, "epsilon must be above 0 and at most 1.0, got 1.1"),
+        ({"epsilon": "1"}, "epsilon must be above 0"),
+        ({"epsilon": float("nan")}, "epsilon must be above 0"),
+        ({"pivot": np.array(-1)}, "a doubled pivot must be from 0 to 14"),
+        ({"pivot": np.array(15)}, "a doubled pivot must be from 0 to 14"),
+        ({"pivot": np.array(3.5)}, "pivot must be a 64-bit integer"),
+        ({"pivot": np.array([3, 4])}, "pivot must be a 64-bit integer"),
+        ({"records": 0}, "records must be at least 1"),
+    ],
+)
+def test_queries_that_would_weaken_the_noise_are_refused(
+    changes: dict[str, Any], said: str
+) -> None:
+    clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4)
+    query = residual_query(clients, **changes)
+    with pytest.raises(ValueError, match=said):
+        query.step.cost(clients, query, ClientState())
+        query.step.answer(clients, query, NoNoise(), keep(clients))
+
+
+def test_fewer_records_than_the_ranks_say_are_refused() -> None:
+    """A server that announces fewer records later would make the sensitivity too small."""
+    clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4)
+    query = residual_query(clients, records=5)
+    with pytest.raises(DataError, match="reach beyond the 5 records"):
+        query.step.answer(clients, query, NoNoise(), keep(clients))
+
+
+def test_ranks_beyond_the_announced_records_are_refused() -> None:
+    clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4)
+    with pytest.raises(ValueError, match="must be at most 14"):
+        keep(clients, np.array([0, 1, 2, 3, 4, 5, 6, 15]))
+
+
+def test_sums_before_ranks_are_refused() -> None:
+    clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4)
+    query = residual_query(clients)
+    with pytest.raises(DataError, match="has not received the ranks"):
+        query.step.answer(clients, query, NoNoise(), ClientState())
+
+
+@pytest.mark.parametrize("part", [0.0, 1.0, "half"])
+def test_a_first_round_without_noise_on_one_number_is_refused(part: object) -> None:
+    clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4)
+    shared = {"clients": 1, "records": 8, "epsilon": 0.5, "count_part": part}
+    query = Query(summed_rank_pairs, SUMMED, shared, view=View.SUM)
+    with pytest.raises(ValueError, match="count_part must be above 0 and below 1"):
+        query.step.answer(clients, query, NoNoise(), keep(clients))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"mechanism": "staircase"}, "needs mechanism='discrete-laplace'"),
+        ({"allocation": "fixed"}, "needs allocation='influence'"),
+        ({"ranks": "mpc"}, "needs ranks='server'"),
+    ],
+)
+def test_settings_that_a_sum_cannot_use_are_refused(settings: dict[str, str], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        FedAUC(1.0, trust="secure-sum", **settings)  # type: ignore[arg-type]
+
+
+def test_the_settings_say_who_adds_noise() -> None:
+    assert SUMMED.settings["trust"] == "secure-sum"
+    assert "trust" not in FedAUC(1.0).settings
+    assert SUMMED.title == "fedauc, secure-sum, discrete-laplace"
+    assert FedAUC(1.0).title == "fedauc, staircase"
+
+
+def test_a_label_moves_the_released_sum_by_no_more_than_the_noise_hides() -> None:
+    """Every label of a client, at several pivots: by at most R units, and by R where it can."""
+    scores = np.arange(40) / 40
+    labels = np.tile([0, 1], 20)
+    clients = Clients.from_arrays(scores, labels)
+    whole = residual_noise(1.0, Fraction(1))
+    for pivot in (0, 17, 39, 78):
+        query = residual_query(clients, pivot=np.array(pivot))
+        plain = query.step.answer(clients, query, NoNoise(), keep(clients))["residual"]
+        moves = []
+        for record in range(40):
+            other = labels.copy()
+            other[record] = 1 - other[record]
+            changed = Clients.from_arrays(scores, other)
+            reply = query.step.answer(changed, query, NoNoise(), keep(changed))
+            moves.append(abs(int(np.asarray(reply["residual"])) - int(np.asarray(plain))))
+        assert max(moves) == whole.sensitivity
+        assert int(sensitivity(40, np.array(pivot))) == max(pivot, 78 - pivot)

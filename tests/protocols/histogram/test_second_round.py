@@ -1,0 +1,266 @@
+"""The second round of score histograms: its cost computed exactly, and servers that lie to it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tacit import Clients, ScoreHistogram, binormal_scores
+from tacit.data.errors import DataError
+from tacit.privacy.cost import Adjacency
+from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
+from tacit.protocol.conversation import ClientState, Query, View, total
+from tacit.protocols.histogram.second_round import (
+    NEGATIVES,
+    POSITIVES,
+    SIZES,
+    both_rounds,
+    influences_of,
+    summed_influences,
+)
+from tacit.protocols.shared.influence_sum import FIXED_POINT
+from tacit.protocols.shared.whole_units import units_for
+from tacit.running.evaluating import exact_auc, repeat_results
+from tacit.running.simulation import simulate
+from tests.federations import binormal_clients
+from tests.protocols.histogram.losses import (
+    CELLS,
+    HEIGHT,
+    Recorder,
+    answer,
+    hospital,
+    neighbours,
+    worst_loss,
+)
+
+PROTOCOLS = {
+    "record": ScoreHistogram("secure-sum", 1.0, HEIGHT, second_round=0.3),
+    "replace": ScoreHistogram("secure-sum", 2.0, HEIGHT, second_round=0.6, adjacency="replace"),
+}
+RISING = np.arange(1, CELLS) / CELLS
+ADJACENCIES = pytest.mark.parametrize("name", list(PROTOCOLS))
+
+
+def fields_of(
+    positives: NDArray[np.float64] = RISING**2,
+    negatives: NDArray[np.float64] = RISING**0.5,
+    sizes: tuple[float, float] = (30.0, 50.0),
+) -> dict[str, Any]:
+    return {POSITIVES: positives, NEGATIVES: negatives, SIZES: np.array(sizes)}
+
+
+def query_of(protocol: ScoreHistogram, fields: dict[str, Any], clients: int = 1) -> Query:
+    shared = {"clients": clients, "height": HEIGHT, **fields}
+    return Query(summed_influences, protocol, broadcast=shared, view=View.SUM)
+
+
+def units_of(protocol: ScoreHistogram) -> int:
+    return units_for(protocol.influence_cost.epsilon)
+
+
+def sum_of(query: Query, clients: Clients) -> int:
+    return int(np.asarray(answer(query, clients, NoNoise())["sum"]))
+
+
+class TestTheCost:
+    """Exact: the noise of the sum against what any neighbour moves it."""
+
+    @ADJACENCIES
+    def test_the_worst_functions_spend_the_second_part_and_no_more(self, name: str) -> None:
+        protocol = PROTOCOLS[name]
+        query = protocol.hostile_query(query_of(protocol, fields_of()))
+        cost = query.step.cost(hospital(), query, ClientState())
+        assert cost == protocol.influence_cost
+        assert worst_loss(query, hospital()) == pytest.approx(cost.epsilon, rel=1e-12)
+
+    @ADJACENCIES
+    def test_honest_functions_spend_no_more(self, name: str) -> None:
+        protocol = PROTOCOLS[name]
+        for sizes in ((30.0, 50.0), (1.0, 1e9), (2e5, 3.0)):
+            query = query_of(protocol, fields_of(sizes=sizes))
+            assert worst_loss(query, hospital()) <= protocol.influence_cost.epsilon
+
+    def test_noise_30_percent_too_small_is_noticed(self) -> None:
+        weaker = replace(PROTOCOLS["record"], epsilon=1.3)
+        query = weaker.hostile_query(query_of(weaker, fields_of()))
+        assert worst_loss(query, hospital()) > 1.29 * 0.3
+
+    @ADJACENCIES
+    @settings(max_examples=60, deadline=None)
+    @given(data=st.data())
+    def test_no_neighbour_moves_the_sum_by_more_than_its_units(
+        self, name: str, data: st.DataObject
+    ) -> None:
+        """Any published functions and sizes, and every neighbour of any records."""
+        unit = st.floats(0, 1)
+        values = st.lists(unit, min_size=CELLS - 1, max_size=CELLS - 1)
+        positives, negatives = (np.sort(data.draw(values)) for _ in range(2))
+        size = st.floats(1e-6, 1e9)
+        fields = fields_of(positives, negatives, (data.draw(size), data.draw(size)))
+        records = data.draw(st.lists(st.tuples(unit, st.sampled_from([0, 1])), min_size=2))
+        scores, labels = zip(*records, strict=True)
+        clients = Clients.from_arrays(scores, labels)
+        protocol = PROTOCOLS[name]
+        query = query_of(protocol, fields)
+        ours = sum_of(query, clients)
+        for _, other in neighbours(clients, Adjacency(name)):
+            assert abs(ours - sum_of(query, other)) <= units_of(protocol)
+
+    @ADJACENCIES
+    def test_the_noise_has_the_scale_of_its_units(self, name: str) -> None:
+        protocol, noise = PROTOCOLS[name], Recorder()
+        answer(query_of(protocol, fields_of()), hospital(), noise)
+        assert noise.scales == [units_of(protocol) / protocol.influence_cost.epsilon]
+
+    def test_a_step_draws_the_share_of_its_clients(self) -> None:
+        protocol = replace(PROTOCOLS["record"], dropouts=0.2)
+        clients = Clients.from_arrays(np.linspace(0, 1, 8), [0, 1] * 4, np.arange(8) // 2)
+        for first, last in ((0, 4), (0, 1), (1, 4)):
+            noise = Recorder()
+            answer(query_of(protocol, fields_of(), 10), clients.part(first, last), noise)
+            assert set(noise.shares) == {Fraction(last - first, 8)}
+
+    def test_shares_of_the_exact_source_add_up_to_a_sum(self) -> None:
+        """Every client on its own: the scale is one that can be drawn."""
+        clients = Clients.from_arrays(np.linspace(0, 1, 9), [0, 1, 1] * 3, np.arange(9) // 3)
+        query = query_of(PROTOCOLS["record"], fields_of(), 3)
+        replies = [answer(query, clients.part(k, k + 1), SystemNoise()) for k in range(3)]
+        assert total(replies)["clients"] == 3
+
+
+class TestTheSum:
+    @ADJACENCIES
+    def test_it_is_that_of_the_influences(self, name: str) -> None:
+        """Each client rounds once, so clients apart send the same as together."""
+        protocol, fields = PROTOCOLS[name], fields_of()
+        clients = binormal_clients(300, 500, 6, seed=1)
+        query, influences = query_of(protocol, fields, 6), influences_of(fields)
+        reach = int(influences.sensitivity(Adjacency(name)))
+        totals = influences.totals(clients).tolist()
+        units = units_of(protocol)
+        rounded = [math.floor(Fraction(each * units, reach) + Fraction(1, 2)) for each in totals]
+        assert sum_of(query, clients) == sum(rounded)
+        assert sum(sum_of(query, clients.part(k, k + 1)) for k in range(6)) == sum(rounded)
+
+    @ADJACENCIES
+    def test_it_turns_into_the_area_of_both_rounds(self, name: str) -> None:
+        protocol, fields = PROTOCOLS[name], fields_of(sizes=(300.0, 500.0))
+        clients = binormal_clients(300, 500, 1, seed=1)
+        influences = influences_of(fields)
+        scores, positive = clients.scores, clients.labels == 1
+        beaten = influences.negatives.at(scores[positive]).mean()
+        beating = 1 - influences.positives.at(scores[~positive]).mean()
+        epsilon = protocol.influence_cost.epsilon
+        sums = np.asarray(answer(query_of(protocol, fields), clients, NoNoise())["sum"])
+        found = both_rounds(fields, sums, epsilon, Adjacency(name))
+        unit = 1 / (units_of(protocol) * 300)
+        assert float(found.area) == pytest.approx(
+            beaten + beating - float(influences.area), abs=unit + 1e-8
+        )
+        doubled = both_rounds(fields, sums, epsilon, Adjacency(name), inflation=2.0)
+        assert float(doubled.variance) == pytest.approx(2 * float(found.variance))
+
+    def test_replicates_have_functions_of_their_own(self) -> None:
+        noise = SimulatedNoise(1, replicates=2)
+        several = {
+            POSITIVES: np.stack([RISING**2, RISING]),
+            NEGATIVES: np.stack([RISING, RISING**0.5]),
+            SIZES: np.array([[30.0, 50.0], [50.0, 30.0]]),
+        }
+        totals = influences_of(several).totals(hospital())
+        sent = answer(query_of(PROTOCOLS["record"], several), hospital(), noise)["sum"]
+        assert np.shape(np.asarray(sent)) == (2,)
+        for row in range(2):
+            alone = influences_of({name: field[row] for name, field in several.items()})
+            np.testing.assert_array_equal(totals[row], alone.totals(hospital()))
+
+
+LIES: list[tuple[dict[str, Any], str]] = [
+    ({POSITIVES: np.flip(RISING)}, "values must be nondecreasing from 0 to 1"),
+    ({NEGATIVES: RISING + 0.2}, "values must be nondecreasing from 0 to 1"),
+    ({NEGATIVES: RISING - 0.2}, "values must be nondecreasing from 0 to 1"),
+    ({POSITIVES: np.full(7, np.nan)}, "values must be nondecreasing from 0 to 1"),
+    ({POSITIVES: np.full(7, np.inf)}, "values must be nondecreasing from 0 to 1"),
+    ({POSITIVES: RISING.astype(np.float32)}, "positives_below must be 64-bit floats"),
+    ({POSITIVES: RISING.tolist()}, "positives_below must be 64-bit floats"),
+    ({POSITIVES: np.zeros(7, dtype=np.int64)}, "positives_below must be 64-bit floats"),
+    ({NEGATIVES: RISING[::2]}, r"negatives_below must be 64-bit floats of shape \(7,\)"),
+    ({NEGATIVES: np.stack([RISING] * 2)}, r"negatives_below must be 64-bit floats of shape \(7,\)"),
+    ({POSITIVES: np.stack([RISING] * 2)}, r"positives_below must be 64-bit floats of shape \(7,\)"),
+    ({POSITIVES: np.array(0.5)}, r"number of inner edges in \[1, 3, 7\], got \(\)"),
+    ({POSITIVES: np.zeros(0), NEGATIVES: np.zeros(0)}, r"edges in \[1, 3, 7\], got \(0,\)"),
+    ({POSITIVES: np.linspace(0, 1, 15)}, r"edges in \[1, 3, 7\], got \(15,\)"),
+    ({SIZES: np.array([0.0, 5.0])}, r"class sizes must be above 0 and finite, got \[0.0, 5.0\]"),
+    ({SIZES: np.array([5.0, -1.0])}, "class sizes must be above 0 and finite"),
+    ({SIZES: np.array([np.nan, 5.0])}, "class sizes must be above 0 and finite"),
+    ({SIZES: np.array([np.inf, 5.0])}, "class sizes must be above 0 and finite"),
+    ({SIZES: np.array([5e-324, 1e308])}, "weights must be above 0 and at most 1"),
+    ({SIZES: np.array([5, 5])}, r"class_sizes must be 64-bit floats of shape \(2,\)"),
+    ({SIZES: np.array([5.0])}, r"class_sizes must be 64-bit floats of shape \(2,\)"),
+    ({"height": 4}, "height must be 3, as agreed, got 4"),
+]
+
+
+@pytest.mark.parametrize(("lie", "said"), LIES)
+def test_clients_refuse_what_no_first_round_gives(lie: dict[str, Any], said: str) -> None:
+    query = query_of(PROTOCOLS["record"], fields_of())
+    with pytest.raises(ValueError, match=said):
+        answer(replace(query, broadcast={**query.broadcast, **lie}), hospital(), NoNoise())
+
+
+def test_scores_outside_the_range_are_refused() -> None:
+    clients = Clients.from_arrays([0.5, 1.5], [0, 1])
+    with pytest.raises(DataError, match=r"got 1\.5"):
+        answer(query_of(PROTOCOLS["record"], fields_of()), clients, NoNoise())
+
+
+def test_a_class_that_does_not_show_gives_no_figure() -> None:
+    """60 positives, of which the first round knows the number within some 20."""
+    clients = binormal_clients(60, 4000, 3, seed=1)
+    protocol = ScoreHistogram("secure-sum", 0.2, second_round=0.8)
+    result = simulate(clients, protocol, SimulatedNoise(2)).server_result
+    assert np.isnan(float(result.value))
+    assert any("not enough signal" in warning for warning in result.warnings)
+    several = repeat_results(clients, protocol, 50, seed=1)
+    unshown = several.positives <= 6 * np.asarray(several.positives_error)
+    np.testing.assert_array_equal(np.isnan(several.value), unshown)
+
+
+def test_what_cells_hide_is_within_what_is_said() -> None:
+    """Without noise, at cells that suit the noise: 24 data sets, each within 3 stated errors.
+
+    Seeded; the stated error is a standard deviation of records placed at random, and a bias.
+    """
+    misses = []
+    for seed in range(8):
+        for positives, area in ((400, 0.7), (3000, 0.8), (9000, 0.95)):
+            scores, labels = binormal_scores(positives, 2 * positives, area, seed=seed)
+            clients = Clients.from_arrays(scores, labels)
+            protocol = ScoreHistogram("secure-sum", 1.0, second_round=0.8)
+            result = simulate(clients, protocol, NoNoise()).server_result
+            missed = abs(float(result.value) - exact_auc(clients))
+            misses.append(missed / float(result.approximation_error))
+    assert max(misses) < 3
+
+
+@pytest.mark.parametrize("height", [1, 2])
+def test_the_flattest_trees_have_a_second_round(height: int) -> None:
+    clients = binormal_clients(3000, 5000, 4, seed=3)
+    result = simulate(
+        clients, ScoreHistogram("secure-sum", 8.0, height, second_round=0.8), SimulatedNoise(1)
+    ).server_result
+    error = math.hypot(float(result.privacy_error), float(result.approximation_error))
+    assert abs(float(result.value) - exact_auc(clients)) < 4 * error
+
+
+def test_the_fixed_point_is_finer_than_a_unit() -> None:
+    """A unit is a part of the least sensitivity, 1/2, so that rounding to it loses no more."""
+    assert units_for(PROTOCOLS["replace"].influence_cost.epsilon) < FIXED_POINT / 2
