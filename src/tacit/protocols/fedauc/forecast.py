@@ -160,7 +160,7 @@ def fedauc_traffic(protocol: FedAUC, scenario: Scenario) -> Traffic:
 def _with_few_clients(scenario: Scenario) -> Scenario:
     """As many clients as a dry run has, with as many records each: all of them have to answer."""
     few = min(scenario.clients, DRY_CLIENTS)
-    records = max(2, round(few * scenario.own_records))
+    records = max(2, round(few * scenario.records_per_client))
     positives = min(max(1, round(records * scenario.positive_fraction)), records - 1)
     return replace(scenario, records=records, positives=positives, clients=few)
 
