@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def measured(parties: int, checked: bool) -> list[str]:
-    """A party's work, the aggregator's reading and computing apart, and opening.
+    """A party's work, the aggregator's reading and computing apart, and decryption.
 
     Computing does not depend on the number of parties, so it is timed on one party's ciphertexts.
     """
@@ -55,7 +55,7 @@ def measured(parties: int, checked: bool) -> list[str]:
         row(f"{name}: read and add", reading, f"{max(sizes):,} bytes up a party"),
         row(f"{name}: compute and answer", computing, f"{sum(map(len, answers)):,} bytes"),
         row(f"{name}: one party encrypts", median(lambda: party.uploads(counts, [0])), ""),
-        row(f"{name}: opening", median(lambda: party.decrypted(answers)), ""),
+        row(f"{name}: decryption", median(lambda: party.decrypted(answers)), ""),
         row(f"{name}: making keys", median(party.evaluation_keys), f"{key_bytes:,} bytes"),
     ]
 

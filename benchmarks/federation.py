@@ -26,7 +26,7 @@ from benchmarks.timing import row
 from tacit.running.deployment.applications import write_application
 from tacit.running.deployment.certificates import make_certificates
 from tacit.running.deployment.files import write_public
-from tacit.running.deployment.keys import kept_identity, kept_node_key
+from tacit.running.deployment.keys import stored_identity, stored_node_key
 from tacit.running.deployment.local import toml_text
 from tacit.running.deployment.node import start_node, wait_connected
 from tacit.running.deployment.programs import Flower, Program, free_port, is_listening, plain
@@ -159,7 +159,7 @@ class Session:
         parties = []
         for name in PARTIES:
             home = self._folder / name
-            key = kept_identity(home / "identity.key").public.hex()
+            key = stored_identity(home / "identity.key").public.hex()
             parties.append({"name": name, "key": key})
             labels = rng.integers(0, 2, 400)
             scores = 1 / (1 + np.exp(-rng.normal(1.2 * labels - 0.6, 1.0)))
@@ -172,7 +172,7 @@ class Session:
             )
         head = {
             "name": "bench",
-            "coordinator": kept_identity(self._coordinator.identity).public.hex(),
+            "coordinator": stored_identity(self._coordinator.identity).public.hex(),
         }
         self._plan.write_text(toml_text({"plan": head, "protocol": PLAN, "party": parties}))
 
@@ -181,7 +181,7 @@ class Session:
         coordinator = self._coordinator
         self._running.enter_context(start_server(coordinator, HOST, self._port))
         for name in PARTIES:
-            public = kept_node_key(self._folder / name / "node.key")
+            public = stored_node_key(self._folder / name / "node.key")
             write_public(coordinator.nodes / f"{name}.pub", public.read_bytes())
         register_nodes(coordinator)
         address, authority = f"{HOST}:{self._port}", coordinator.certificates.authority
@@ -217,7 +217,7 @@ class Session:
 
     def _start_node(self, name: str) -> Program:
         home = self._folder / name
-        public = kept_node_key(home / "node.key")
+        public = stored_node_key(home / "node.key")
         self._flower.call("flwr", "supernode", "register", str(public), CONNECTION, "--name", name)
         return self._flower.start(
             home / "supernode.log",

@@ -18,7 +18,7 @@ REPORTS, HEIGHT = 1_000_000, 16
 
 
 def server_side(reports: int = REPORTS, height: int = HEIGHT, times: int = 9) -> list[str]:
-    """From all reports to the findings, by both estimators, against one sort of as many floats."""
+    """From all reports to the result, by both estimators, against one sort of as many floats."""
     scores, labels = tacit.binormal_scores(reports // 4, reports - reports // 4, 0.75, seed=0)
     numbers = np.random.default_rng(0).random(reports)
     rows = []

@@ -1,9 +1,9 @@
 """Our aggregator beside the paper's layout in one run: ``python -m benchmarks.paper_layout``.
 
-Paper 3 sends four CKKS ciphertexts of ring degree 2^14 a client (section VII-C): T, F and both
-totals, and all of it twice where the aggregator may cheat. Here it is written with TenSEAL's
-vectors, on one thread, with two chains of primes: one about as long as the paper's 1.70 MB a
-ciphertext take, and the shortest that two multiplications with its 50-bit scale need.
+In Baykara et al. 2024 a client sends four CKKS ciphertexts of ring degree 2^14 (section VII-C): T,
+F and both totals, and all of it twice where the aggregator may cheat. Here it is written with
+TenSEAL's vectors, on one thread, with two chains of primes: one about as long as the paper's
+1.70 MB a ciphertext take, and the shortest that two multiplications with its 50-bit scale need.
 """
 
 from __future__ import annotations

@@ -25,7 +25,13 @@ from tacit.auditing.secure_sums.scopes import (
 )
 from tacit.auditing.secure_sums.searching import Searched, determined, search
 from tacit.auditing.secure_sums.setting import Setting
-from tacit.auditing.secure_sums.weakened import Attack, exhausted, found_alone, hints, known_attacks
+from tacit.auditing.secure_sums.weakened import (
+    Attack,
+    broken_without_hint,
+    exhausted,
+    hints,
+    known_attacks,
+)
 
 AT_MOST = 40_000
 """Strategies after which a weakened rule counts as not broken by the search."""
@@ -97,13 +103,13 @@ def attacks(pool: ProcessPoolExecutor) -> Iterator[Line]:
 
 def tried(attack: Attack) -> Line:
     """One known attack, on the weakened rule and on the whole one."""
-    opened, _ = determined(HonestClients(attack.setting), attack.attempts)
+    vectors, _ = determined(HonestClients(attack.setting), attack.attempts)
     whole, _ = determined(HonestClients(attack.whole), attack.attempts)
     allowed = attack.setting.allowed
     text = (
-        f"{attack.name}; {described(attack.setting)}: opens a sum over {opened}, allowed {allowed}"
+        f"{attack.name}; {described(attack.setting)}: opens a sum over {vectors}, allowed {allowed}"
     )
-    holds = opened == attack.opened < allowed and not 0 < whole < allowed
+    holds = vectors == attack.vectors < allowed and not 0 < whole < allowed
     return Line(f"{text}; whole rule: {whole or 'nothing'}", holds)
 
 
@@ -119,7 +125,7 @@ def broken(scope: Scope) -> Line:
 
 
 def alone(pool: ProcessPoolExecutor) -> Iterator[Line]:
-    return iter(pool.map(broken_by_search, found_alone()))
+    return iter(pool.map(broken_by_search, broken_without_hint()))
 
 
 def broken_by_search(setting: Setting) -> Line:

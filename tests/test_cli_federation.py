@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from tacit.cli import main
 from tacit.cli.federation.shared import stoppable
 from tacit.running.deployment import local
-from tacit.running.deployment.keys import kept_identity, kept_node_key
+from tacit.running.deployment.keys import stored_identity, stored_node_key
 from tacit.running.deployment.programs import DeploymentError
 from tacit.running.session.plan_file import PartyFile, Plan
 
@@ -58,7 +58,7 @@ def test_init_writes_files_that_fit_together(study: Path) -> None:
     assert [party.name for party in plan.parties] == [party_file.name]
     assert plan.agreement().min_clients == 1
     assert plan.name == "centre"
-    assert plan.coordinator == kept_identity(study / "centre" / "identity.key").public
+    assert plan.coordinator == stored_identity(study / "centre" / "identity.key").public
 
 
 def test_init_leaves_keys_out_that_it_does_not_know(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_init_refuses_what_makes_no_plan(tmp_path: Path, arguments: list[str], r
 
 def test_keys_are_shown_and_kept(study: Path) -> None:
     again = tacit("keys", study / "a")
-    assert public_key(again) == kept_identity(study / "a" / "identity.key").public.hex()
+    assert public_key(again) == stored_identity(study / "a" / "identity.key").public.hex()
     assert str(study / "a" / "node.key.pub") in again.output
     secret = (study / "a" / "identity.key").read_text().strip()
     assert secret not in again.output
@@ -255,14 +255,14 @@ def test_a_local_plan_names_everybodys_keys(tmp_path: Path) -> None:
     coordinator = local.prepared(tmp_path / "plan.toml", parties, hidden)
     agreement = Plan.read(hidden / "plan.toml").agreement()
     for party, key in zip(parties, agreement.parties, strict=True):
-        assert kept_identity(party.file.parent / "identity.key").public == key
+        assert stored_identity(party.file.parent / "identity.key").public == key
         assert (
             PartyFile.read(hidden / "parties" / party.name / "party.toml").ledger.parent
             == party.file.parent
         )
-        public = kept_node_key(hidden / "parties" / party.name / "node.key").read_bytes()
+        public = stored_node_key(hidden / "parties" / party.name / "node.key").read_bytes()
         assert (coordinator.nodes / f"{party.name}.pub").read_bytes() == public
-    assert agreement.coordinator == kept_identity(coordinator.identity).public
+    assert agreement.coordinator == stored_identity(coordinator.identity).public
     assert "key" not in (tmp_path / "a" / "party.toml").read_text().replace("identity.key", "")
 
 

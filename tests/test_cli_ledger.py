@@ -26,10 +26,10 @@ def run(*arguments: object) -> Result:
 
 
 def spend(path: Path, cost: Cost, times: int, dataset: str = "registry") -> None:
-    with Ledger(path) as book:
+    with Ledger(path) as opened:
         for number in range(times):
             records = dataset.encode().ljust(32)
-            book.debit(
+            opened.debit(
                 Entry(dataset, records, "fedauc", "0", f"{dataset} {number}", bytes(32), cost)
             )
 
@@ -37,7 +37,7 @@ def spend(path: Path, cost: Cost, times: int, dataset: str = "registry") -> None
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A ledger with a limit at label adjacency, 20 debits of 0.1 and a refusal."""
-    path = tmp_path / "book.db"
+    path = tmp_path / "ledger.db"
     arguments = ("--dataset", "registry", "--epsilon", 2, "--period", "365d")
     assert run("limit", path, *arguments, "--adjacency", "label").exit_code == 0
     cost = Cost(0.1, adjacency=Adjacency.LABEL)
@@ -85,17 +85,17 @@ class TestShow:
 
     def test_a_clock_that_lags_is_told(self, tmp_path: Path) -> None:
         times = iter((2e9, 1e9))
-        with Ledger(tmp_path / "book.db", clock=lambda: next(times)) as book:
-            book.limit("registry", 1.0)
-            book.limit("registry", 2.0)
+        with Ledger(tmp_path / "ledger.db", clock=lambda: next(times)) as opened:
+            opened.limit("registry", 1.0)
+            opened.limit("registry", 2.0)
         assert (
             "clock    behind the ledger's own time in 1 entries"
-            in run("show", tmp_path / "book.db").stdout
+            in run("show", tmp_path / "ledger.db").stdout
         )
 
-    def test_an_empty_book(self, tmp_path: Path) -> None:
-        Ledger(tmp_path / "book.db").close()
-        assert "none yet" in run("show", tmp_path / "book.db").stdout
+    def test_an_empty_ledger(self, tmp_path: Path) -> None:
+        Ledger(tmp_path / "ledger.db").close()
+        assert "none yet" in run("show", tmp_path / "ledger.db").stdout
 
     def test_errors_are_one_sentence(self, path: Path, tmp_path: Path) -> None:
         for arguments, sentence in (
@@ -124,8 +124,8 @@ class TestShow:
 class TestLimit:
     """Limits are entries of the ledger."""
 
-    def test_it_makes_a_book(self, tmp_path: Path) -> None:
-        path = tmp_path / "book.db"
+    def test_it_makes_a_ledger(self, tmp_path: Path) -> None:
+        path = tmp_path / "ledger.db"
         result = run("limit", path, "--dataset", "registry", "--epsilon", 3, "--period", "52w")
         assert result.exit_code == 0
         with Ledger.open_readonly(path) as pages:
@@ -138,7 +138,7 @@ class TestLimit:
     @pytest.mark.parametrize("period", ["0d", "-1d", "1y", "d", "1.5h", ""])
     def test_periods_are_numbers_with_a_unit(self, tmp_path: Path, period: str) -> None:
         arguments = ("--dataset", "registry", "--epsilon", 3, "--period", period)
-        result = run("limit", tmp_path / "book.db", *arguments)
+        result = run("limit", tmp_path / "ledger.db", *arguments)
         assert result.exit_code == 2
         assert "is not like 30m, 12h, 365d or 52w" in result.stderr
         assert not list(tmp_path.iterdir())
@@ -157,7 +157,7 @@ class TestLimit:
 class TestVerify:
     """0 and a head, or 1 and a sentence."""
 
-    def test_a_book_that_verifies(self, path: Path) -> None:
+    def test_a_ledger_that_verifies(self, path: Path) -> None:
         with Ledger.open_readonly(path) as pages:
             heads = [line.hash.hex() for line in pages.lines()]
         for arguments in ((), ("--head", heads[3]), ("--head", heads[-1].upper())):
@@ -165,7 +165,7 @@ class TestVerify:
             assert result.exit_code == 0
             assert result.stdout == f"{path} verifies: 22 entries\nhead {heads[-1]}\n"
 
-    def test_a_book_that_does_not(self, path: Path) -> None:
+    def test_a_ledger_that_does_not(self, path: Path) -> None:
         connection = sqlite3.connect(path)
         connection.execute("UPDATE entries SET epsilon = 0.01 WHERE number = 7")
         connection.commit()
@@ -177,12 +177,12 @@ class TestVerify:
         assert run("show", path).exit_code == 2
         assert run("export", path).exit_code == 0
 
-    def test_a_head_of_another_book(self, path: Path) -> None:
+    def test_a_head_of_another_ledger(self, path: Path) -> None:
         result = run("verify", path, "--head", "ab" * 32)
         assert result.exit_code == 1
         assert "none of its 22 entries has the head abab" in result.stdout
 
-    def test_a_file_that_is_no_book(self, tmp_path: Path) -> None:
+    def test_a_file_that_is_no_ledger(self, tmp_path: Path) -> None:
         (tmp_path / "text").write_text("score,label\n")
         result = run("verify", tmp_path / "text")
         assert result.exit_code == 1
@@ -215,14 +215,14 @@ class TestExport:
     def test_no_cell_of_csv_is_a_formula(self, tmp_path: Path, name: str) -> None:
         """Whoever names a data set, or a protocol in a plan, writes into others' spreadsheets."""
         with pytest.raises(LimitError):
-            spend(tmp_path / "book.db", Cost(0.1, adjacency=Adjacency.LABEL), 1, name)
+            spend(tmp_path / "ledger.db", Cost(0.1, adjacency=Adjacency.LABEL), 1, name)
         (row,) = csv.DictReader(
-            io.StringIO(run("export", tmp_path / "book.db", "--format", "csv").stdout)
+            io.StringIO(run("export", tmp_path / "ledger.db", "--format", "csv").stdout)
         )
         assert row["dataset"] == (name if name == "registry" else f"'{name}")
         assert not any(str(cell).startswith(("=", "+", "-", "@")) for cell in row.values())
         assert float(row["epsilon"]) == 0.1
-        (reported,) = json.loads(run("export", tmp_path / "book.db").stdout)
+        (reported,) = json.loads(run("export", tmp_path / "ledger.db").stdout)
         assert reported["dataset"] == name
 
     @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n"])
@@ -232,7 +232,7 @@ class TestExport:
 
     def test_csv_says_the_same(self, path: Path, tmp_path: Path) -> None:
         run("limit", path, "--dataset", "registry", "--epsilon", "inf")
-        file = tmp_path / "book.csv"
+        file = tmp_path / "ledger.csv"
         assert run("export", path, "--format", "csv", "--output", file).stdout == ""
         rows = list(csv.DictReader(io.StringIO(file.read_text())))
         content = json.loads(run("export", path).stdout)

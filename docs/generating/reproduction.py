@@ -51,11 +51,11 @@ GROUPS = {
         "histogram-coverage",
         "planning-grid",
     ),
-    "Paper 1, FedAUC": ("fedauc-table-", "fedauc-figure-"),
-    "Paper 2, DPAUC": ("dpauc-table-", "dpauc-figure-"),
-    "Paper 3, the AUC under homomorphic encryption": ("fhe-",),
-    "Paper 4, U-statistics": ("ustatistics-",),
-    "Paper 5, calibration and evaluation": ("federated-",),
+    "Sun et al. 2022a, FedAUC": ("fedauc-table-", "fedauc-figure-"),
+    "Sun et al. 2022b, DPAUC": ("dpauc-table-", "dpauc-figure-"),
+    "Baykara et al. 2024, the AUC under homomorphic encryption": ("fhe-",),
+    "Bell et al. 2020, U-statistics": ("ustatistics-",),
+    "Cormode and Markov 2023, calibration and evaluation": ("federated-",),
 }
 """The page's sections, with how the names in them begin."""
 

@@ -65,11 +65,11 @@ class Meter:
     """Measures epoch after epoch on the same test records.
 
     Each label party sends its scores, receives their ranks, and answers with two numbers
-    (``tacit.FedAUC``; paper 1). Two answers are compared, each at epsilon:
+    (``tacit.FedAUC``; Sun et al. 2022a). Two answers are compared, each at epsilon:
 
     - ``once``: every test label is flipped by randomised response before the first epoch, and kept
       in the notebook. All epochs' sums are of these flipped labels, hence post-processing of one
-      release: epsilon in all (paper 1, section 4.1).
+      release: epsilon in all (Sun et al. 2022a, section 4.1).
     - ``fresh``: staircase noise on the sums, drawn anew, which costs epsilon an epoch.
 
     Parameters

@@ -2,7 +2,7 @@
 
 The server holds all features and the lower layers: the wide part's weights, the embeddings, and the
 deep part up to the cut layer. Every label party holds the labels of its own records and upper
-layers of its own. Two kinds of messages pass, and nothing else (paper 1, section 2.1):
+layers of its own. Two kinds of messages pass, and nothing else (Sun et al. 2022a, section 2.1):
 
 - ``Activations``, from the server to one label party: which of its records, and their cut layer.
 - ``Gradients``, back: the derivatives of the party's loss by those activations.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 CLICKS = 117_317 / 458_407
-"""The share of positive labels in paper 1's small evaluation set (Table 4)."""
+"""The share of positive labels in Sun et al. 2022a's small evaluation set (Table 4)."""
 SIGNAL = 1.25
 """The standard deviation of the log-odds of a click; an ideal classifier has an AUC near 0.79."""
 SHARES = (1.0, 0.8, 0.4)

@@ -18,7 +18,7 @@ from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.graph import Neighbourhood, arrange
 from tacit.crypto.secure_sum.messages import EVERYBODY, Kind
 from tacit.crypto.secure_sum.terms import SumTerms, new_session
-from tests.crypto.secure_sum.carrying import HEADER
+from tests.crypto.secure_sum.transporting import HEADER
 
 GRAPHS = {
     "complete": (4, Neighbourhood.complete(4, colluders=0)),

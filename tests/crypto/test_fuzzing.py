@@ -19,7 +19,7 @@ from tacit.crypto.homomorphic import messages as homomorphic_messages
 from tacit.crypto.homomorphic.engine import HomomorphicError, restored
 from tacit.crypto.homomorphic.keys import Introduction, Meeting, Member
 from tacit.crypto.homomorphic.messages import NO_SESSION
-from tacit.crypto.homomorphic.messages import Kind as Sealed
+from tacit.crypto.homomorphic.messages import Kind as HomomorphicKind
 from tacit.crypto.identities import Identity, Roster
 from tacit.crypto.secure_sum import messages as sum_messages
 from tacit.crypto.secure_sum.client import SumClient
@@ -72,7 +72,7 @@ def rechecked(message: bytes) -> bytes:
 
 def parts_of(message: bytes) -> list[bytes] | None:
     try:
-        return homomorphic_messages.read(message, Sealed.COUNTS, SESSION, 3)
+        return homomorphic_messages.read(message, HomomorphicKind.COUNTS, SESSION, 3)
     except HomomorphicError:
         return None
 
@@ -80,13 +80,13 @@ def parts_of(message: bytes) -> list[bytes] | None:
 @many
 @given(st.binary(max_size=200), changes(), st.booleans())
 def test_homomorphic_messages(noise: bytes, how: Any, fitting: bool) -> None:
-    message = homomorphic_messages.write(Sealed.COUNTS, SESSION, 3, [b"one", b"", noise])
+    message = homomorphic_messages.write(HomomorphicKind.COUNTS, SESSION, 3, [b"one", b"", noise])
     assert parts_of(message) == [b"one", b"", noise]
     assert parts_of(noise) is None
     other = rechecked(changed(message, how)) if fitting else changed(message, how)
     result = parts_of(other)
     if result is not None:
-        assert homomorphic_messages.write(Sealed.COUNTS, SESSION, 3, result) == other
+        assert homomorphic_messages.write(HomomorphicKind.COUNTS, SESSION, 3, result) == other
         assert fitting or other == message
 
 
@@ -110,7 +110,7 @@ def test_introductions(noise: bytes, how: Any) -> None:
 @many
 @given(st.lists(st.binary(max_size=80), max_size=5))
 def test_introductions_of_any_parts(parts: list[bytes]) -> None:
-    message = homomorphic_messages.write(Sealed.INTRODUCTION, NO_SESSION, 0, parts)
+    message = homomorphic_messages.write(HomomorphicKind.INTRODUCTION, NO_SESSION, 0, parts)
     with pytest.raises(HomomorphicError):
         Meeting.of([MEMBERS[0].introduction, Introduction.from_bytes(message)], TERMS)
 

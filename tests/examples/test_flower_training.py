@@ -104,8 +104,8 @@ def test_every_round_is_measured_privately(borrow: Borrow, tmp_path: Path) -> No
         assert entry["result"]["spent"]["epsilon"] == 1.0
     assert exact[-1] > 0.7
     for name in "abc":
-        with Ledger(tmp_path / name / "ledger.db") as book:
-            (spending,) = book.spending("test records")
+        with Ledger(tmp_path / name / "ledger.db") as ledger:
+            (spending,) = ledger.spending("test records")
             assert spending.epsilon == pytest.approx(2.0)
 
 

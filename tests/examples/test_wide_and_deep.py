@@ -85,8 +85,8 @@ def test_another_file_is_refused_by_name(criteo: Any, tmp_path: Path, text: str,
 def test_synthetic_records_have_the_shape_of_real_ones(borrow: Borrow, impressions: Any) -> None:
     synthetic = borrow(FOLDER, "synthetic")
     same(impressions, synthetic.synthetic_impressions(4000, seed=3))
-    spread = math.sqrt(synthetic.CLICKS * (1 - synthetic.CLICKS) / 4000)
-    assert abs(impressions.labels.mean() - synthetic.CLICKS) < SIGMAS * spread
+    deviation = math.sqrt(synthetic.CLICKS * (1 - synthetic.CLICKS) / 4000)
+    assert abs(impressions.labels.mean() - synthetic.CLICKS) < SIGMAS * deviation
     known = impressions.integers[~np.isnan(impressions.integers)]
     assert 0.02 < 1 - known.size / impressions.integers.size < 0.5
     assert known.max() > 100 * np.median(known)
@@ -146,8 +146,8 @@ def test_every_epoch_is_computed_from_the_labels_that_were_flipped_first(borrow:
         assert result.once.auc.value == pytest.approx(expected, abs=1e-9)
         ranks = np.argsort(np.argsort(pooled))
         centre = positives - 0.5 + expected * (records - 2 * positives)
-        spread = rho * (1 - rho) / (1 - 2 * rho) ** 2 * np.sum((ranks - centre) ** 2)
-        error = math.sqrt(spread) / (positives * (records - positives))
+        variance = rho * (1 - rho) / (1 - 2 * rho) ** 2 * np.sum((ranks - centre) ** 2)
+        error = math.sqrt(variance) / (positives * (records - positives))
         assert result.once.auc.standard_error == pytest.approx(error, rel=0.01)
 
 

@@ -40,10 +40,10 @@ def entry(session: str, step: int, epsilon: float = 0.25) -> Entry:
 
 
 def open_limited(path: Path, epsilon: float) -> Ledger:
-    book = Ledger(path)
-    if DATASET not in book.datasets():
-        book.limit(DATASET, epsilon)
-    return book
+    ledger = Ledger(path)
+    if DATASET not in ledger.datasets():
+        ledger.limit(DATASET, epsilon)
+    return ledger
 
 
 def fork(work: Callable[[], None]) -> int:
@@ -75,17 +75,17 @@ def dies_after(lines: int) -> None:
     sys.settrace(trace)
 
 
-def answer_paid(book: Ledger, requested: Entry, compute: Callable[[], bytes]) -> bytes:
+def answer_paid(ledger: Ledger, requested: Entry, compute: Callable[[], bytes]) -> bytes:
     """An answer as a party gives it: the debit first."""
-    book.debit(requested)
+    ledger.debit(requested)
     return compute()
 
 
-def answer_unsafely(book: Ledger, requested: Entry, compute: Callable[[], bytes]) -> bytes:
+def answer_unsafely(ledger: Ledger, requested: Entry, compute: Callable[[], bytes]) -> bytes:
     """What must be noticed: a reply that leaves before its debit."""
     reply = compute()
     os.write(OUT, reply)
-    book.debit(requested)
+    ledger.debit(requested)
     return b""
 
 
@@ -94,11 +94,11 @@ OUT = 3
 
 def rehearse(path: Path, session: str, start: int, answer: Answer, rng: random.Random) -> None:
     """Answer a session's steps from ``start``, some of them twice, each reply to the pipe."""
-    with open_limited(path, 1e6) as book:
+    with open_limited(path, 1e6) as ledger:
         for step in range(start, STEPS):
             requested = entry(session, step, rng.choice((0.0, 0.25)))
             for _ in range(rng.choice((1, 1, 2))):
-                os.write(OUT, answer(book, requested, partial(reply_of, session, step)))
+                os.write(OUT, answer(ledger, requested, partial(reply_of, session, step)))
 
 
 def reply_of(session: str, step: int) -> bytes:
@@ -148,9 +148,9 @@ def uncovered(path: Path, left: dict[tuple[str, str], set[bytes]]) -> int:
     """How many different replies left beyond the debits of their session and step."""
     if not path.exists():
         return sum(map(len, left.values()))
-    with Ledger.open_readonly(path) as book:
-        book.verify()
-        debits = Counter((e.session, e.step) for e in book.lines() if e.kind == "debit")
+    with Ledger.open_readonly(path) as ledger:
+        ledger.verify()
+        debits = Counter((e.session, e.step) for e in ledger.lines() if e.kind == "debit")
     return sum(max(len(replies) - debits[requested], 0) for requested, replies in left.items())
 
 
@@ -160,10 +160,10 @@ def kill(folder: Path, seed: int, runs: int, unsafe: bool) -> None:
     answer = answer_unsafely if unsafe else answer_paid
     left: dict[tuple[str, str], set[bytes]] = defaultdict(set)
     start, session = 0, 0
-    path = folder / "book.db"
+    path = folder / "ledger.db"
     for run in range(runs):
         if run % 20 == 0:
-            path, start, session = folder / f"book-{run}.db", 0, session + 1
+            path, start, session = folder / f"ledger-{run}.db", 0, session + 1
             left.clear()
         source = random.Random(rng.random())  # noqa: S311
         replies, status = killed_run(path, f"run {session}", start, answer, source)
@@ -190,10 +190,10 @@ def crowd(path: Path, processes: int, each: int, epsilon: float) -> None:
         os.close(go)
         os.read(starting, 1)
         accepted = 0
-        with open_limited(path, epsilon) as book:
+        with open_limited(path, epsilon) as ledger:
             for step in range(each):
                 try:
-                    book.debit(entry(f"{number}", step))
+                    ledger.debit(entry(f"{number}", step))
                     accepted += 1
                 except LimitError:
                     break
@@ -216,17 +216,17 @@ def full(path: Path, most_bytes: int) -> None:
 
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     sent = 0
-    with open_limited(path, 1e6) as book:
+    with open_limited(path, 1e6) as ledger:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
         try:
             for step in range(10_000):
-                answer_paid(book, entry("full", step), compute)
+                answer_paid(ledger, entry("full", step), compute)
                 sent += 1
         except LedgerError as error:
             public, reported = error.public, str(error)
         resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-        after = answer_paid(book, entry("full", 10_000), compute)
-        entries = book.verify()
+        after = answer_paid(ledger, entry("full", 10_000), compute)
+        entries = ledger.verify()
     facts = {"sent": sent, "computed": len(computed), "public": public, "told": reported}
     print(json.dumps({**facts, "after": after.decode(), "entries": entries}))
 

@@ -40,12 +40,12 @@ VALUES: dict[str, list[Any]] = {
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A closed book of a limit and five debits."""
-    path = tmp_path / "book.db"
-    with Ledger(path) as book:
-        book.limit("registry", 10.0, 1e-3)
+    """A closed ledger of a limit and five debits."""
+    path = tmp_path / "ledger.db"
+    with Ledger(path) as ledger:
+        ledger.limit("registry", 10.0, 1e-3)
         for number in range(1, ENTRIES):
-            book.debit(entry(f"run {number}"))
+            ledger.debit(entry(f"run {number}"))
     return path
 
 
@@ -90,20 +90,20 @@ def test_a_changed_value_is_found(path: Path, column: str, value: Any) -> None:
 
 def test_no_more_is_debited_in_a_book_that_was_changed(path: Path) -> None:
     edit(path, ("UPDATE entries SET epsilon = 0.0 WHERE number = 3", ()))
-    with Ledger(path) as book:
+    with Ledger(path) as ledger:
         for _ in range(2):
             with pytest.raises(LedgerError, match="does not verify: entry 3 was changed"):
-                book.debit(entry("last"))
+                ledger.debit(entry("last"))
         with pytest.raises(LedgerError, match="does not verify"):
-            book.limit("registry", 100.0)
+            ledger.limit("registry", 100.0)
 
 
 def test_changes_under_an_open_book_are_found_when_it_is_opened_again(path: Path) -> None:
-    with Ledger(path) as book:
-        assert book.debit(entry("before")).number == ENTRIES + 1
+    with Ledger(path) as ledger:
+        assert ledger.debit(entry("before")).number == ENTRIES + 1
         edit(path, ("UPDATE entries SET epsilon = 0.0 WHERE number = ?", (ENTRIES + 1,)))
         with pytest.raises(LedgerError, match="does not verify"):
-            book.debit(entry("after"))
+            ledger.debit(entry("after"))
 
 
 def test_a_removed_entry_is_found(path: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_damaged_file_is_found(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-2000:] = bytes(2000)
     path.write_bytes(content)
-    assert "book.db" in complaint(path)
+    assert "ledger.db" in complaint(path)
 
 
 @pytest.mark.parametrize("writable", [True, False])
@@ -210,10 +210,10 @@ def test_a_copy_is_read_also_where_nothing_can_be_written(
 ) -> None:
     folder = tmp_path / "archive"
     folder.mkdir()
-    (folder / "book.db").write_bytes(path.read_bytes())
+    (folder / "ledger.db").write_bytes(path.read_bytes())
     folder.chmod(0o755 if writable else 0o555)
     monkeypatch.setattr("tacit.ledger.files.os.access", lambda place, mode: writable)
-    with Ledger.open_readonly(folder / "book.db") as pages:
+    with Ledger.open_readonly(folder / "ledger.db") as pages:
         assert pages.verify() == ENTRIES
-        assert writable or [file.name for file in folder.iterdir()] == ["book.db"]
+        assert writable or [file.name for file in folder.iterdir()] == ["ledger.db"]
     folder.chmod(0o755)

@@ -50,28 +50,28 @@ class TestProcesses:
     """Processes on one ledger are serialised, from its making on."""
 
     def test_together_they_never_pass_the_limit(self, tmp_path: Path) -> None:
-        path = tmp_path / "book.db"
+        path = tmp_path / "ledger.db"
         (reported,) = children("crowd", path, 6, 20, 5)
         assert reported["codes"] == [0] * 6
         assert sum(reported["accepted"]) == 20
-        with Ledger.open_readonly(path) as book:
-            book.verify()
-            assert book.spending("registry")[0].epsilon == 5.0
+        with Ledger.open_readonly(path) as ledger:
+            ledger.verify()
+            assert ledger.spending("registry")[0].epsilon == 5.0
 
     def test_a_book_taken_through_a_fork_is_refused(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        with Ledger(tmp_path / "book.db") as book:
+        with Ledger(tmp_path / "ledger.db") as ledger:
             monkeypatch.setattr("tacit.ledger.pages.os.getpid", lambda: -1)
             with pytest.raises(LedgerError, match="opened before a fork"):
-                book.limit("registry", 1.0)
+                ledger.limit("registry", 1.0)
 
 
 class TestFullDisk:
     """A debit that cannot be written is no debit, and there is no reply."""
 
     def test_files_that_may_not_grow(self, tmp_path: Path) -> None:
-        (reported,) = children("full", tmp_path / "book.db", 120_000)
+        (reported,) = children("full", tmp_path / "ledger.db", 120_000)
         assert 0 < reported["sent"] < 10_000
         assert reported["computed"] == reported["sent"] + 1
         assert reported["after"] == "reply"
@@ -83,26 +83,26 @@ class TestFullDisk:
         requested = Entry(
             "registry", bytes(32), "dpauc", "0", "run", bytes(32), Cost(0, 0, Adjacency.RECORD)
         )
-        with Ledger(tmp_path / "book.db") as book:
-            book.limit("registry", 1.0)
-            (pages,) = book._connection.execute("PRAGMA page_count").fetchone()
-            book._connection.execute(f"PRAGMA max_page_count = {pages}")
+        with Ledger(tmp_path / "ledger.db") as ledger:
+            ledger.limit("registry", 1.0)
+            (pages,) = ledger._connection.execute("PRAGMA page_count").fetchone()
+            ledger._connection.execute(f"PRAGMA max_page_count = {pages}")
             with pytest.raises(LedgerError, match="database or disk is full"):
                 for _ in range(1000):
-                    book.debit(requested)
-            before = book.verify()
+                    ledger.debit(requested)
+            before = ledger.verify()
             with pytest.raises(LedgerError, match="database or disk is full"):
-                answer_paid(book, requested, lambda: pytest.fail("computed without a debit"))
-            assert book.verify() == before
+                answer_paid(ledger, requested, lambda: pytest.fail("computed without a debit"))
+            assert ledger.verify() == before
 
     def test_a_book_that_is_locked_for_too_long(self, tmp_path: Path) -> None:
-        path = tmp_path / "book.db"
-        with Ledger(path) as book:
-            book._connection.execute("PRAGMA busy_timeout = 1")
+        path = tmp_path / "ledger.db"
+        with Ledger(path) as ledger:
+            ledger._connection.execute("PRAGMA busy_timeout = 1")
             other = sqlite3.connect(path, isolation_level=None)
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(LedgerError, match="locked"):
-                book.limit("registry", 1.0)
+                ledger.limit("registry", 1.0)
             other.execute("ROLLBACK")
             other.close()
-            assert book.limit("registry", 1.0).number == 1
+            assert ledger.limit("registry", 1.0).number == 1

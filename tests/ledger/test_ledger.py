@@ -35,7 +35,7 @@ REPLACE, SCORE = Adjacency.REPLACE, Adjacency.SCORE
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "book.db"
+    return tmp_path / "ledger.db"
 
 
 def asked(session: str = "run", cost: Cost | None = None, **changes: Any) -> Entry:
@@ -62,26 +62,26 @@ class TestDebits:
                 assert [line.kind for line in other.lines()] == ["limit", "debit"]
             return b"reply"
 
-        with Ledger(path) as book:
-            book.limit("registry", 1.0)
-            assert answer_paid(book, asked(), compute) == b"reply"
+        with Ledger(path) as ledger:
+            ledger.limit("registry", 1.0)
+            assert answer_paid(ledger, asked(), compute) == b"reply"
 
     def test_every_commit_waits_for_the_disk(self, path: Path) -> None:
         for _ in range(2):
-            with Ledger(path) as book:
+            with Ledger(path) as ledger:
                 results = [
-                    book._connection.execute(f"PRAGMA {name}").fetchone()[0]
+                    ledger._connection.execute(f"PRAGMA {name}").fetchone()[0]
                     for name in ("journal_mode", "synchronous", "fullfsync")
                 ]
                 assert results == ["wal", 2, 1]
 
     def test_a_line_says_what_was_asked(self, path: Path) -> None:
         cost = Cost(0.5, 1e-7, RECORD, 0.01)
-        with Ledger(path, clock=lambda: 1e9) as book:
-            book.limit("registry", 1.0, 1e-6)
-            receipt = book.debit(asked(cost=cost))
-            line = book.lines()[-1]
-            assert (receipt.number, receipt.hash) == (line.number, line.hash) == (2, book.head)
+        with Ledger(path, clock=lambda: 1e9) as ledger:
+            ledger.limit("registry", 1.0, 1e-6)
+            receipt = ledger.debit(asked(cost=cost))
+            line = ledger.lines()[-1]
+            assert (receipt.number, receipt.hash) == (line.number, line.hash) == (2, ledger.head)
         assert receipt.time.isoformat() == "2001-09-09T01:46:40+00:00"
         reported = line.entry
         assert replace(reported, request=asked().request) == asked(cost=cost)
@@ -94,22 +94,22 @@ class TestDebits:
             Cost(0.0, adjacency=SCORE),
             UNPROTECTED,
         ]
-        with Ledger(path) as book:
-            book.limit("registry", math.inf)
+        with Ledger(path) as ledger:
+            ledger.limit("registry", math.inf)
             for number, cost in enumerate(costs):
-                book.debit(asked(f"{number}", cost))
-        with Ledger(path) as book:
-            assert list(book.history("registry").elements()) == costs
-            assert book.history() == book.history("registry")
-            assert not book.history("elsewhere")
+                ledger.debit(asked(f"{number}", cost))
+        with Ledger(path) as ledger:
+            assert list(ledger.history("registry").elements()) == costs
+            assert ledger.history() == ledger.history("registry")
+            assert not ledger.history("elsewhere")
 
     def test_a_failure_after_the_debit_leaves_the_cost(self, path: Path) -> None:
-        with Ledger(path) as book:
-            book.limit("registry", 1.0)
+        with Ledger(path) as ledger:
+            ledger.limit("registry", 1.0)
             with pytest.raises(IndexError):
-                answer_paid(book, asked(), replying())
+                answer_paid(ledger, asked(), replying())
             with pytest.raises(LimitError):
-                answer_paid(book, asked(), never)
+                answer_paid(ledger, asked(), never)
 
     def test_threads_share_a_book(self, path: Path) -> None:
         accepted: list[int] = []
@@ -117,20 +117,20 @@ class TestDebits:
         def work(number: int) -> None:
             for step in range(10):
                 try:
-                    book.debit(asked(f"{number} {step}"))
+                    ledger.debit(asked(f"{number} {step}"))
                 except LimitError:
                     return
                 accepted.append(number)
 
-        with Ledger(path) as book:
-            book.limit("registry", 15.0)
+        with Ledger(path) as ledger:
+            ledger.limit("registry", 15.0)
             threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
             assert len(accepted) == 15
-            assert book.verify() == 1 + 15 + len(book.lines()) - 16
+            assert ledger.verify() == 1 + 15 + len(ledger.lines()) - 16
 
 
 class TestContradictions:
@@ -147,47 +147,47 @@ class TestContradictions:
     def test_another_question_under_the_same_step_is_refused(
         self, path: Path, change: dict[str, Any]
     ) -> None:
-        with Ledger(path) as book:
-            book.limit("registry", 10.0)
-            book.debit(asked())
+        with Ledger(path) as ledger:
+            ledger.limit("registry", 10.0)
+            ledger.debit(asked())
             with pytest.raises(ConflictError, match="was answered for another"):
-                answer_paid(book, asked(**change), never)
-            assert book.spending("registry")[0].epsilon == 1.0
+                answer_paid(ledger, asked(**change), never)
+            assert ledger.spending("registry")[0].epsilon == 1.0
 
     def test_the_same_question_costs_again(self, path: Path) -> None:
         for number in range(2):
-            with Ledger(path) as book:
-                book.limit("registry", 2.0)
-                assert answer_paid(book, asked(), replying(b"noisy")) == b"noisy"
-                assert book.spending("registry")[0].epsilon == number + 1
-        with Ledger(path) as book, pytest.raises(LimitError):
-            answer_paid(book, asked(), never)
+            with Ledger(path) as ledger:
+                ledger.limit("registry", 2.0)
+                assert answer_paid(ledger, asked(), replying(b"noisy")) == b"noisy"
+                assert ledger.spending("registry")[0].epsilon == number + 1
+        with Ledger(path) as ledger, pytest.raises(LimitError):
+            answer_paid(ledger, asked(), never)
 
     def test_the_same_records_under_another_name_are_refused(self, path: Path) -> None:
-        with Ledger(path) as book:
-            book.limit("registry", 10.0)
-            book.limit("escape", 10.0)
-            book.debit(asked())
+        with Ledger(path) as ledger:
+            ledger.limit("registry", 10.0)
+            ledger.limit("escape", 10.0)
+            ledger.debit(asked())
             with pytest.raises(ConflictError, match="are booked as 'registry', got 'escape'"):
-                book.debit(asked("other", dataset="escape"))
+                ledger.debit(asked("other", dataset="escape"))
 
 
 class TestLimits:
     """What is refused, and what is said about it."""
 
     def test_without_a_limit_nothing_is_answered(self, path: Path) -> None:
-        with Ledger(path) as book:
+        with Ledger(path) as ledger:
             with pytest.raises(LimitError, match="no limit is set for data set 'registry'"):
-                answer_paid(book, asked(), never)
-            assert not book.history()
+                answer_paid(ledger, asked(), never)
+            assert not ledger.history()
 
     def test_a_limit_is_reached_and_not_passed(self, path: Path) -> None:
-        with Ledger(path) as book:
-            book.limit("registry", 0.3, adjacency=LABEL)
+        with Ledger(path) as ledger:
+            ledger.limit("registry", 0.3, adjacency=LABEL)
             for number in range(3):
-                book.debit(asked(f"{number}", Cost(0.1, adjacency=LABEL)))
+                ledger.debit(asked(f"{number}", Cost(0.1, adjacency=LABEL)))
             with pytest.raises(LimitError) as refused:
-                book.debit(asked("3", Cost(1e-6, adjacency=LABEL)))
+                ledger.debit(asked("3", Cost(1e-6, adjacency=LABEL)))
         assert str(refused.value) == (
             "dpauc asks data set 'registry' to spend epsilon 1e-06, delta 0 at label adjacency; "
             "its limit is epsilon 0.3, delta 0 at label adjacency (basic), of which epsilon 0.3, "
@@ -196,13 +196,13 @@ class TestLimits:
 
     @pytest.mark.parametrize("parts", [3, 6, 7, 49])
     def test_parts_of_a_limit_add_up_to_it(self, path: Path, parts: int) -> None:
-        with Ledger(path) as book:
-            book.limit("registry", 1.0)
+        with Ledger(path) as ledger:
+            ledger.limit("registry", 1.0)
             for number in range(parts):
-                book.debit(asked(f"{number}", Cost(1.0 / parts, adjacency=RECORD)))
-            book.debit(asked("free", Cost(0.0, adjacency=RECORD)))
+                ledger.debit(asked(f"{number}", Cost(1.0 / parts, adjacency=RECORD)))
+            ledger.debit(asked("free", Cost(0.0, adjacency=RECORD)))
             with pytest.raises(LimitError):
-                book.debit(asked("more", Cost(1e-6, adjacency=RECORD)))
+                ledger.debit(asked("more", Cost(1e-6, adjacency=RECORD)))
 
     def test_others_learn_no_numbers(self) -> None:
         for kind in (BudgetError, LimitError, ConflictError, LedgerError):
@@ -211,11 +211,11 @@ class TestLimits:
 
     def test_delta_is_limited_too(self, path: Path) -> None:
         gaussian = Cost(0.1, 6e-7, RECORD, 0.001)
-        with Ledger(path) as book:
-            book.limit("registry", 10.0, 1e-6)
-            book.debit(asked("0", gaussian))
+        with Ledger(path) as ledger:
+            ledger.limit("registry", 10.0, 1e-6)
+            ledger.debit(asked("0", gaussian))
             with pytest.raises(LimitError, match="delta 6e-07"):
-                book.debit(asked("1", gaussian))
+                ledger.debit(asked("1", gaussian))
 
     @pytest.mark.parametrize(
         ("limited", "spent", "fits"),
@@ -234,84 +234,84 @@ class TestLimits:
     def test_costs_count_at_the_limits_adjacency(
         self, path: Path, limited: Adjacency, spent: Adjacency, fits: int
     ) -> None:
-        with Ledger(path) as book:
-            book.limit("registry", 2.0, adjacency=limited)
+        with Ledger(path) as ledger:
+            ledger.limit("registry", 2.0, adjacency=limited)
             for number in range(fits):
-                book.debit(asked(f"{number}", Cost(1.0, adjacency=spent)))
+                ledger.debit(asked(f"{number}", Cost(1.0, adjacency=spent)))
             with pytest.raises(LimitError):
-                book.debit(asked("last", Cost(1.0, adjacency=spent)))
+                ledger.debit(asked("last", Cost(1.0, adjacency=spent)))
 
     def test_a_free_step_that_shows_scores_is_refused_where_scores_are_hidden(
         self, path: Path
     ) -> None:
-        with Ledger(path) as book:
-            book.limit("registry", 2.0, adjacency=RECORD)
+        with Ledger(path) as ledger:
+            ledger.limit("registry", 2.0, adjacency=RECORD)
             with pytest.raises(LimitError):
-                book.debit(asked(cost=Cost(0.0, adjacency=LABEL)))
+                ledger.debit(asked(cost=Cost(0.0, adjacency=LABEL)))
 
     def test_what_protects_nothing_needs_an_infinite_limit_and_stays(self, path: Path) -> None:
-        with Ledger(path) as book:
-            book.limit("registry", 100.0)
+        with Ledger(path) as ledger:
+            ledger.limit("registry", 100.0)
             with pytest.raises(LimitError, match="spend without limit, delta 0 at no adjacency"):
-                book.debit(asked("0", UNPROTECTED))
-            book.limit("registry", math.inf)
-            book.debit(asked("0", UNPROTECTED))
-            book.limit("registry", 100.0)
+                ledger.debit(asked("0", UNPROTECTED))
+            ledger.limit("registry", math.inf)
+            ledger.debit(asked("0", UNPROTECTED))
+            ledger.limit("registry", 100.0)
             with pytest.raises(LimitError, match="1 debits without limit"):
-                book.debit(asked("1", Cost(0.1, adjacency=RECORD)))
+                ledger.debit(asked("1", Cost(0.1, adjacency=RECORD)))
 
     def test_all_limits_of_a_data_set_hold(self, path: Path) -> None:
         now = [0.0]
-        with Ledger(path, clock=lambda: now[0]) as book:
-            book.limit("registry", 1.0, period=timedelta(days=1))
-            book.limit("registry", 3.0, period=timedelta(days=365))
+        with Ledger(path, clock=lambda: now[0]) as ledger:
+            ledger.limit("registry", 1.0, period=timedelta(days=1))
+            ledger.limit("registry", 3.0, period=timedelta(days=365))
             for day in range(3):
                 now[0] = day * 86400.0
-                book.debit(asked(f"{day}"))
+                ledger.debit(asked(f"{day}"))
                 with pytest.raises(LimitError, match="in 1 day, 0:00:00 is epsilon 1"):
-                    book.debit(asked(f"{day} again"))
+                    ledger.debit(asked(f"{day} again"))
             now[0] = 3 * 86400.0
             with pytest.raises(LimitError, match="in 365 days, 0:00:00 is epsilon 3"):
-                book.debit(asked("3"))
+                ledger.debit(asked("3"))
 
     def test_a_limit_counts_what_was_debited_before_it(self, path: Path) -> None:
-        with Ledger(path) as book:
-            book.limit("registry", 5.0)
+        with Ledger(path) as ledger:
+            ledger.limit("registry", 5.0)
             for number in range(3):
-                book.debit(asked(f"{number}"))
-            book.limit("registry", 3.5)
+                ledger.debit(asked(f"{number}"))
+            ledger.limit("registry", 3.5)
             with pytest.raises(LimitError, match=r"of which epsilon 3,"):
-                book.debit(asked("3"))
+                ledger.debit(asked("3"))
 
     def test_limits_are_of_one_data_set(self, path: Path) -> None:
-        with Ledger(path) as book:
+        with Ledger(path) as ledger:
             for name in ("one", "two"):
-                book.limit(name, 1.0)
-                book.debit(asked(name, dataset=name, fingerprint=name[:1].encode() * 32))
-            assert book.datasets() == ["one", "two"]
-            assert [book.spending(name)[0].epsilon for name in ("one", "two")] == [1.0, 1.0]
+                ledger.limit(name, 1.0)
+                ledger.debit(asked(name, dataset=name, fingerprint=name[:1].encode() * 32))
+            assert ledger.datasets() == ["one", "two"]
+            assert [ledger.spending(name)[0].epsilon for name in ("one", "two")] == [1.0, 1.0]
 
     def test_concentrated_sums_allow_more_small_debits(self, path: Path) -> None:
         small = Cost(0.1, adjacency=RECORD)
         fitting = {}
         for accounting in ("basic", "zcdp"):
-            with Ledger(path.with_name(accounting)) as book:
-                book.limit("registry", 3.0, 1e-6, accounting=accounting)
+            with Ledger(path.with_name(accounting)) as ledger:
+                ledger.limit("registry", 3.0, 1e-6, accounting=accounting)
                 fitting[accounting] = 0
                 with pytest.raises(LimitError):
                     for number in range(100):
-                        book.debit(asked(f"{number}", small))
+                        ledger.debit(asked(f"{number}", small))
                         fitting[accounting] += 1
         rho = largest_rho(3.0, 1e-6)
         assert fitting == {"basic": 30, "zcdp": math.floor(rho / (0.1**2 / 2))}
         assert fitting["zcdp"] > 30
 
     def test_concentrated_sums_need_a_rho(self, path: Path) -> None:
-        with Ledger(path) as book:
-            book.limit("registry", 5.0, 1e-6, accounting="zcdp")
-            book.debit(asked("0", Cost(1.0, 1e-9, RECORD, 0.01)))
+        with Ledger(path) as ledger:
+            ledger.limit("registry", 5.0, 1e-6, accounting="zcdp")
+            ledger.debit(asked("0", Cost(1.0, 1e-9, RECORD, 0.01)))
             with pytest.raises(LimitError):
-                book.debit(asked("1", Cost(0.01, 1e-9, RECORD)))
+                ledger.debit(asked("1", Cost(0.01, 1e-9, RECORD)))
 
     @pytest.mark.parametrize(
         ("settings", "message"),
@@ -327,25 +327,25 @@ class TestLimits:
     def test_impossible_limits_are_refused(
         self, path: Path, settings: dict[str, Any], message: str
     ) -> None:
-        with Ledger(path) as book:
+        with Ledger(path) as ledger:
             with pytest.raises(ValueError, match=message):
-                book.limit("registry", **settings)
-            assert book.lines() == []
+                ledger.limit("registry", **settings)
+            assert ledger.lines() == []
 
 
 class TestRefusals:
     """Refused questions are noted once, and change no sum."""
 
     def test_a_refusal_is_noted_once_for_a_session_and_step(self, path: Path) -> None:
-        with Ledger(path) as book:
+        with Ledger(path) as ledger:
             for session in ("a", "a", "b"):
                 with pytest.raises(LimitError):
-                    book.debit(asked(session))
-            noted = [(line.kind, line.session, line.reason) for line in book.lines()]
+                    ledger.debit(asked(session))
+            noted = [(line.kind, line.session, line.reason) for line in ledger.lines()]
             assert noted == [("refusal", "a", "LimitError"), ("refusal", "b", "LimitError")]
-            book.limit("registry", 1.0)
-            book.debit(asked("a"))
-            assert book.spending("registry")[0].epsilon == 1.0
+            ledger.limit("registry", 1.0)
+            ledger.debit(asked("a"))
+            assert ledger.spending("registry")[0].epsilon == 1.0
 
 
 class TestFingerprints:
@@ -360,17 +360,17 @@ class TestFingerprints:
 
     def test_any_change_matters(self, path: Path) -> None:
         scores, labels = np.array([0.1, 0.2, 0.3]), np.array([0, 1, 1])
-        with Ledger(path) as book, Ledger(path.with_name("other.db")) as other:
+        with Ledger(path) as ledger, Ledger(path.with_name("other.db")) as other:
             results = {
-                book.fingerprint(scores, labels),
+                ledger.fingerprint(scores, labels),
                 other.fingerprint(scores, labels),
-                book.fingerprint(scores, 1 - labels),
-                book.fingerprint(scores[:2], labels[:2]),
-                book.fingerprint(np.nextafter(scores, 1), labels),
-                book.fingerprint(labels, scores),
-                book.fingerprint(scores),
-                book.fingerprint(np.repeat(scores, 2), np.repeat(labels, 2)),
-                book.fingerprint(scores[[1, 0, 2]], labels),
+                ledger.fingerprint(scores, 1 - labels),
+                ledger.fingerprint(scores[:2], labels[:2]),
+                ledger.fingerprint(np.nextafter(scores, 1), labels),
+                ledger.fingerprint(labels, scores),
+                ledger.fingerprint(scores),
+                ledger.fingerprint(np.repeat(scores, 2), np.repeat(labels, 2)),
+                ledger.fingerprint(scores[[1, 0, 2]], labels),
             }
             assert len(results) == 9
             assert {len(each) for each in results} == {32}
@@ -397,12 +397,12 @@ class TestSecrecy:
     def test_neither_records_nor_replies_nor_asks_are_in_the_book(self, path: Path) -> None:
         scores, labels = np.array([0.123456789, 0.987654321]), np.array([0, 1])
         query = b"ranks of your records: 17, 42"
-        with Ledger(path) as book:
-            book.limit("registry", 1.0)
+        with Ledger(path) as ledger:
+            ledger.limit("registry", 1.0)
             entry = asked(
-                fingerprint=book.fingerprint(scores, labels), request=request_digest(query)
+                fingerprint=ledger.fingerprint(scores, labels), request=request_digest(query)
             )
-            answer_paid(book, entry, replying(b"secret reply"))
+            answer_paid(ledger, entry, replying(b"secret reply"))
             stored = b"".join(file.read_bytes() for file in path.parent.iterdir())
         plain = canonical_records(scores, labels)
         for secret in (
@@ -416,13 +416,13 @@ class TestSecrecy:
         assert b"secret reply" not in stored
 
     def test_only_the_owner_may_read(self, path: Path) -> None:
-        with Ledger(path) as book:
-            book.limit("registry", 1.0)
+        with Ledger(path) as ledger:
+            ledger.limit("registry", 1.0)
             modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
-        names = ("book.db", "book.db-shm", "book.db-wal", "book.db.key")
+        names = ("ledger.db", "ledger.db-shm", "ledger.db-wal", "ledger.db.key")
         assert modes == dict.fromkeys(names, 0o600)
 
-    @pytest.mark.parametrize("name", ["book.db", "book.db.key"])
+    @pytest.mark.parametrize("name", ["ledger.db", "ledger.db.key"])
     def test_files_that_others_may_read_are_refused(self, path: Path, name: str) -> None:
         Ledger(path).close()
         path.with_name(name).chmod(0o640)
@@ -430,10 +430,10 @@ class TestSecrecy:
             Ledger(path)
 
     def test_a_book_without_its_key_can_be_read_and_not_continued(self, path: Path) -> None:
-        with Ledger(path) as book:
-            book.limit("registry", 1.0)
-        path.with_name("book.db.key").unlink()
-        with pytest.raises(LedgerError, match=r"book\.db\.key is missing"):
+        with Ledger(path) as ledger:
+            ledger.limit("registry", 1.0)
+        path.with_name("ledger.db.key").unlink()
+        with pytest.raises(LedgerError, match=r"ledger\.db\.key is missing"):
             Ledger(path)
         with Ledger.open_readonly(path) as pages:
             assert pages.verify() == 1
@@ -441,7 +441,7 @@ class TestSecrecy:
     def test_another_books_key_is_refused(self, path: Path) -> None:
         for each in (path, path.with_name("other.db")):
             Ledger(each).close()
-        path.with_name("other.db.key").replace(path.with_name("book.db.key"))
+        path.with_name("other.db.key").replace(path.with_name("ledger.db.key"))
         with pytest.raises(LedgerError, match="is not the key of"):
             Ledger(path)
 
@@ -449,9 +449,11 @@ class TestSecrecy:
     def test_other_files_are_no_books(self, path: Path, content: bytes) -> None:
         Ledger(path).close()
         path.write_bytes(content)
-        for opening in (Ledger, Ledger.open_readonly):
-            with pytest.raises(LedgerError, match=r"book\.db (is not|cannot be used as) a ledger"):
-                opening(path)
+        for make in (Ledger, Ledger.open_readonly):
+            with pytest.raises(
+                LedgerError, match=r"ledger\.db (is not|cannot be used as) a ledger"
+            ):
+                make(path)
 
     def test_a_book_that_is_not_there(self, path: Path) -> None:
         with pytest.raises(FileNotFoundError):

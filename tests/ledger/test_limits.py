@@ -91,40 +91,40 @@ class TestPeriods:
 
     def test_a_debit_counts_for_exactly_its_period(self, tmp_path: Path) -> None:
         clock = Clock(1e9)
-        with Ledger(tmp_path / "book.db", clock) as book:
-            book.limit("registry", 1.0, period=timedelta(days=1))
-            book.debit(asked("first"))
+        with Ledger(tmp_path / "ledger.db", clock) as ledger:
+            ledger.limit("registry", 1.0, period=timedelta(days=1))
+            ledger.debit(asked("first"))
             clock.seconds = 1e9 + DAY - 0.001
             with pytest.raises(LimitError):
-                book.debit(asked("early"))
+                ledger.debit(asked("early"))
             clock.seconds = 1e9 + DAY
-            book.debit(asked("in time"))
+            ledger.debit(asked("in time"))
             with pytest.raises(LimitError):
-                book.debit(asked("again"))
+                ledger.debit(asked("again"))
 
     def test_without_a_period_it_counts_for_ever(self, tmp_path: Path) -> None:
         clock = Clock(0.0)
-        with Ledger(tmp_path / "book.db", clock) as book:
-            book.limit("registry", 1.0)
-            book.debit(asked("first"))
+        with Ledger(tmp_path / "ledger.db", clock) as ledger:
+            ledger.limit("registry", 1.0)
+            ledger.debit(asked("first"))
             clock.seconds = 200 * 365 * DAY
             with pytest.raises(LimitError):
-                book.debit(asked("two centuries later"))
+                ledger.debit(asked("two centuries later"))
 
     def test_looking_from_a_wrong_time_forgets_nothing(self, tmp_path: Path) -> None:
         """The clock leaps, a question is refused without a note, and the clock comes back."""
         clock = Clock(1e9)
-        with Ledger(tmp_path / "book.db", clock) as book:
-            book.limit("registry", 1.0, period=timedelta(days=1))
-            book.debit(asked("first"))
+        with Ledger(tmp_path / "ledger.db", clock) as ledger:
+            ledger.limit("registry", 1.0, period=timedelta(days=1))
+            ledger.debit(asked("first"))
             for clock.seconds in (1e9, 1e9 + 5 * DAY):
                 with pytest.raises(LimitError):
-                    book.debit(asked("far too much", 5.0))
-            assert book.spending("registry", clock)[0].epsilon == 0.0
+                    ledger.debit(asked("far too much", 5.0))
+            assert ledger.spending("registry", clock)[0].epsilon == 0.0
             clock.seconds = 1e9 + 1
-            assert book.spending("registry", clock)[0].epsilon == 1.0
+            assert ledger.spending("registry", clock)[0].epsilon == 1.0
             with pytest.raises(LimitError):
-                book.debit(asked("second"))
+                ledger.debit(asked("second"))
 
 
 class TestClocks:
@@ -132,48 +132,48 @@ class TestClocks:
 
     def test_a_clock_that_goes_back_does_not_free_budget(self, tmp_path: Path) -> None:
         clock = Clock(1e9)
-        path = tmp_path / "book.db"
-        with Ledger(path, clock) as book:
-            book.limit("registry", 2.0, period=timedelta(days=1))
-            book.debit(asked("first"))
+        path = tmp_path / "ledger.db"
+        with Ledger(path, clock) as ledger:
+            ledger.limit("registry", 2.0, period=timedelta(days=1))
+            ledger.debit(asked("first"))
             clock.seconds = 1e9 - 3650 * DAY
-            book.debit(asked("second"))
+            ledger.debit(asked("second"))
             with pytest.raises(LimitError):
-                book.debit(asked("third"))
-        with Ledger(path, clock) as book:
+                ledger.debit(asked("third"))
+        with Ledger(path, clock) as ledger:
             with pytest.raises(LimitError):
-                book.debit(asked("after a restart"))
-            lines = book.lines()
+                ledger.debit(asked("after a restart"))
+            lines = ledger.lines()
             assert {line.time for line in lines} == {10**15}
             assert lines[-1].clock == (10**9 - 3650 * 86400) * 10**6
-            book.verify()
+            ledger.verify()
 
     def test_after_a_leap_ahead_and_back_debits_count_longer_not_shorter(
         self, tmp_path: Path
     ) -> None:
         clock = Clock(1e9)
-        with Ledger(tmp_path / "book.db", clock) as book:
-            book.limit("registry", 2.0, period=timedelta(days=1))
+        with Ledger(tmp_path / "ledger.db", clock) as ledger:
+            ledger.limit("registry", 2.0, period=timedelta(days=1))
             clock.seconds = 1e9 + 100 * DAY
-            book.debit(asked("in the future"))
+            ledger.debit(asked("in the future"))
             for day in range(100):
                 clock.seconds = 1e9 + day * DAY
                 if day == 0:
-                    book.debit(asked("back again"))
+                    ledger.debit(asked("back again"))
                 with pytest.raises(LimitError):
-                    book.debit(asked(f"{day}"))
+                    ledger.debit(asked(f"{day}"))
             clock.seconds = 1e9 + 101 * DAY
-            book.debit(asked("when the clock has caught up"))
+            ledger.debit(asked("when the clock has caught up"))
 
     @pytest.mark.parametrize("seconds", [math.nan, -1.0, math.inf, 1e15])
     def test_a_clock_that_makes_no_sense_stops_the_book(
         self, tmp_path: Path, seconds: float
     ) -> None:
         clock = Clock(1e9)
-        with Ledger(tmp_path / "book.db", clock) as book:
-            book.limit("registry", 2.0)
+        with Ledger(tmp_path / "ledger.db", clock) as ledger:
+            ledger.limit("registry", 2.0)
             clock.seconds = seconds
             with pytest.raises(LedgerError, match="seconds from 1970 to 9999, got"):
-                book.debit(asked("first"))
+                ledger.debit(asked("first"))
             clock.seconds = 1e9
-            assert book.debit(asked("first")).number == 2
+            assert ledger.debit(asked("first")).number == 2

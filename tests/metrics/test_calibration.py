@@ -359,21 +359,21 @@ def noisy_buckets(mean: float, assumed: float = 1.0, count: int = 20_000) -> Buc
     rng = np.random.default_rng(4)
     fraction, records, deviation = 0.3, 500.0, 10.0
     noise = rng.normal(0.0, deviation, (2, count))
-    spread = deviation * math.hypot(1 - fraction, fraction)
-    positives = fraction * records + mean * spread + noise[0]
-    totals = records + mean * spread + noise.sum(axis=0)
+    scale = deviation * math.hypot(1 - fraction, fraction)
+    positives = fraction * records + mean * scale + noise[0]
+    totals = records + mean * scale + noise.sum(axis=0)
     variance = np.full(count, (assumed * deviation) ** 2, dtype=np.float64)
     # A shift by m in p and t moves p - e t by (1 - e) m; undo the (1 - e).
-    positives += mean * spread * fraction / (1 - fraction)
-    totals += mean * spread * fraction / (1 - fraction)
+    positives += mean * scale * fraction / (1 - fraction)
+    totals += mean * scale * fraction / (1 - fraction)
     return Buckets(np.full(count, fraction), positives, totals, variance, 2 * variance)
 
 
 def remaining_bias(mean: float, assumed: float = 1.0) -> float:
     """What the debiased error keeps of the noise, in deviations of one bucket."""
     buckets = noisy_buckets(mean, assumed)
-    spread = 10.0 * math.hypot(0.7, 0.3)
-    return debiased_ece(buckets).value * float(buckets.totals.mean()) / spread - mean
+    scale = 10.0 * math.hypot(0.7, 0.3)
+    return debiased_ece(buckets).value * float(buckets.totals.mean()) / scale - mean
 
 
 @pytest.mark.parametrize("mean", [0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 6.0])

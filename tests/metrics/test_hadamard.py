@@ -37,8 +37,8 @@ def test_a_bit_is_the_parity_of_the_common_bits(row: int, column: int) -> None:
 )
 def test_two_transforms_multiply_by_the_size(exponent: int, values: list[int]) -> None:
     """Integers stay exact."""
-    spread = np.resize(np.array(values, dtype=np.float64), 2**exponent)
-    np.testing.assert_array_equal(walsh_hadamard(walsh_hadamard(spread)), spread * 2**exponent)
+    column = np.resize(np.array(values, dtype=np.float64), 2**exponent)
+    np.testing.assert_array_equal(walsh_hadamard(walsh_hadamard(column)), column * 2**exponent)
 
 
 def test_values_of_any_layout_stay_as_they_were() -> None:

@@ -32,7 +32,7 @@ pairs_of_ratings = st.lists(
 
 
 def mean_over_pairs(records: Floats, kernel: Callable[..., float]) -> float:
-    """The U-statistic by its definition (paper 4, Eq. 2)."""
+    """The U-statistic by its definition (Bell et al. 2020, Eq. 2)."""
     kernels = [kernel(one, other) for one, other in combinations(records.tolist(), 2)]
     return sum(kernels) / len(kernels)
 

@@ -18,14 +18,14 @@ from tacit.metrics.ranking import (
 )
 
 TIED = st.integers(0, 6).map(float)
-SPREAD = st.floats(-1e300, 1e300)
-SCORES = st.one_of(st.lists(TIED, min_size=1, max_size=40), st.lists(SPREAD, min_size=1))
+ANY_SIZE = st.floats(-1e300, 1e300)
+SCORES = st.one_of(st.lists(TIED, min_size=1, max_size=40), st.lists(ANY_SIZE, min_size=1))
 
 
 @st.composite
 def both_classes(draw: Any, least: Any = 1) -> Any:
     """Scores and labels with at least ``least`` records of each class."""
-    value = draw(st.sampled_from([TIED, SPREAD]))
+    value = draw(st.sampled_from([TIED, ANY_SIZE]))
     positive_scores = draw(st.lists(value, min_size=least, max_size=25))
     negative_scores = draw(st.lists(value, min_size=least, max_size=25))
     order = draw(st.permutations(range(len(positive_scores) + len(negative_scores))))

@@ -189,9 +189,9 @@ def test_average_precision_is_the_sum_that_it_says(
 
 
 def test_sampling_errors_are_those_of_drawn_samples() -> None:
-    """4,000 samples of 3,000 records: spread within 6 % of the mean error, five standard errors.
+    """4,000 samples of 3,000 records: their standard deviation is within 6 % of the mean error.
 
-    Errors 30 % off are refused.
+    That is five standard errors. Errors 30 % off are refused.
     """
     rng = np.random.default_rng(3)
     chances = np.concatenate([np.linspace(1, 5, 8), np.linspace(9, 1, 8)])
@@ -208,8 +208,8 @@ def test_sampling_errors_are_those_of_drawn_samples() -> None:
             float(np.squeeze(r.sampling_error(counts)))
             for r, counts in zip(computed_rates, drawn, strict=False)
         ]
-        spread = np.std([float(np.squeeze(rate(c.astype(np.float64)).value)) for c in drawn])
-        assert spread == pytest.approx(np.mean(errors), rel=0.06)
+        deviation = np.std([float(np.squeeze(rate(c.astype(np.float64)).value)) for c in drawn])
+        assert deviation == pytest.approx(np.mean(errors), rel=0.06)
 
 
 def test_noise_in_empty_cells_is_not_taken_for_records() -> None:

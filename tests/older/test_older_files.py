@@ -26,7 +26,7 @@ from tacit.results.calibrator import Calibrator
 from tacit.results.reading import read_results
 from tacit.running.session.messages import COORDINATOR, verified
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.service import NOTEBOOK, PartyDesk
+from tacit.running.session.service import CLIENT_STATE_FILE, PartyDesk
 from tacit.running.session.state import cost_of, state_kinds
 
 FILES = Path(__file__).parent / "files"
@@ -57,17 +57,17 @@ def test_a_plan_and_a_partys_file_say_what_they_said(home: Path) -> None:
 
 
 def test_a_ledger_holds_what_was_spent(home: Path) -> None:
-    with Ledger(home / "a" / "ledger.db") as book:
-        book.verify()
-        (spending,) = book.spending("registry")
+    with Ledger(home / "a" / "ledger.db") as ledger:
+        ledger.verify()
+        (spending,) = ledger.spending("registry")
         assert (spending.epsilon, spending.limit.epsilon) == (0.0, 100.0)
-        assert [line.step for line in book.lines()] == [None, "0 share_scores"]
+        assert [line.step for line in ledger.lines()] == [None, "0 share_scores"]
 
 
 @pytest.mark.parametrize("flipped", [False, True], ids=["no notebook", "a notebook"])
 def test_a_run_goes_on_where_the_older_program_left_it(home: Path, flipped: bool) -> None:
     """Labels that were flipped and released before cost nothing, and stay as they are."""
-    notebook = home / "a" / "ledger-state" / NOTEBOOK
+    notebook = home / "a" / "ledger-state" / CLIENT_STATE_FILE
     desk = PartyDesk.open(home / "a" / "party.toml")
     kinds, agreement = state_kinds(desk.plan.protocol), desk.plan.agreement()
     if flipped:
@@ -77,9 +77,9 @@ def test_a_run_goes_on_where_the_older_program_left_it(home: Path, flipped: bool
     said = decode_values(reply.body)
     assert cost_of(said["spent"]).epsilon == (0.0 if flipped else 1.0)
     assert np.asarray(decode(said["content"])["positives"], dtype=np.float64).shape == ()
-    with Ledger(home / "a" / "ledger.db") as book:
-        assert [line.step for line in book.lines()][1:] == ["0 share_scores", "1 noisy_rank_sums"]
-        assert [each.epsilon for each in book.spending("registry")] == [0.0 if flipped else 1.0]
+    with Ledger(home / "a" / "ledger.db") as ledger:
+        assert [line.step for line in ledger.lines()][1:] == ["0 share_scores", "1 noisy_rank_sums"]
+        assert [each.epsilon for each in ledger.spending("registry")] == [0.0 if flipped else 1.0]
     (note,) = decode_values(notebook.read_bytes(), kinds)["notes"].values()
     assert isinstance(note, Flipped)
     assert note.released.all()

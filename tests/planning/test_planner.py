@@ -182,4 +182,4 @@ def test_extreme_federations_get_an_answer(trust: str, sizes: tuple[int, int, in
 
 def test_shapes_differ_in_form_and_auc() -> None:
     assert len({(own.auc, own.form) for own in plausible_shapes(None)}) == 4
-    assert Scenario(10, 3, 2, 1.0).own_records == 5
+    assert Scenario(10, 3, 2, 1.0).records_per_client == 5

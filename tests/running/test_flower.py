@@ -187,8 +187,8 @@ def test_a_message_that_went_unanswered_is_sent_again(tmp_path: Path) -> None:
     grid = Grid(tmp_path, lost=lambda node, kind, count: kind == flower.MESSAGE and count == 0)
     coordinator, _, _ = conducted(tmp_path, identity, grid)
     assert coordinator.active == (0, 1, 2)
-    with Ledger(tmp_path / "a" / "ledger.db") as book:
-        assert len([line for line in book.lines() if line.step is not None]) == 2
+    with Ledger(tmp_path / "a" / "ledger.db") as ledger:
+        assert len([line for line in ledger.lines() if line.step is not None]) == 2
 
 
 def test_who_never_answers_is_left_out_and_named(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The simulation's carrying: what each view shows, whole or in chunks."""
+"""The simulation's transport: what each view shows, whole or in chunks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables I to III and figures 2 and 3 of paper 3."""
+"""Tables I to III and figures 2 and 3 of Baykara et al. 2024."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paper 5's table and figures, and our own targets beside them, on few records."""
+"""Cormode and Markov 2023's table and figures, and our own targets beside them, on few records."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Figures 3 and 4 of paper 4 on synthetic records."""
+"""Figures 3 and 4 of Bell et al. 2020 on synthetic records."""
 
 from __future__ import annotations
 

@@ -187,12 +187,12 @@ def test_a_run_begins_again_without_the_lost_party_and_every_book_knows() -> Non
         ADAPTIVE,
         [Fault("drop", 3, 1)],
         noise=silent,
-        guards=[book.append for book in debits],
+        guards=[party_debits.append for party_debits in debits],
         on_loss="restart",
         min_clients=4,
     )
     assert run.members == (0, 1, 2, 4)
-    spent = [sum((debit.cost for debit in book), NOTHING).epsilon for book in debits]
+    spent = [sum((debit.cost for debit in each), NOTHING).epsilon for each in debits]
     assert spent == [2.0, 2.0, 2.0, 1.0, 2.0]
 
 
@@ -232,12 +232,12 @@ class Overbudget:
 
 def test_a_party_that_declines_is_named_with_its_public_reason() -> None:
     clients = binormal_clients(60, 40, 3)
-    books: list[Any] = [lambda debit: None, Overbudget(), lambda debit: None]
-    run = rehearse(clients, PROTOCOLS["dpauc"], guards=books, noise=silent, min_clients=2)
+    guards: list[Any] = [lambda debit: None, Overbudget(), lambda debit: None]
+    run = rehearse(clients, PROTOCOLS["dpauc"], guards=guards, noise=silent, min_clients=2)
     assert run.declined == {1: "its budget does not allow this run"}
     assert run.members == (0, 2)
     with pytest.raises(RunError, match="party 1 declined: its budget does not allow this run"):
-        rehearse(clients, PROTOCOLS["dpauc"], guards=books, min_clients=3)
+        rehearse(clients, PROTOCOLS["dpauc"], guards=guards, min_clients=3)
 
 
 UNFIT = ["", "x" * 201, "\x1b[2Jno", "two\nlines", "\u202eturned", "bell\x07"]
@@ -256,8 +256,8 @@ def test_a_reason_that_nobody_should_print_is_refused_on_both_ends(reason: str) 
         raise RudeError
 
     clients = binormal_clients(60, 40, 3)
-    books: list[Any] = [lambda debit: None, rude, lambda debit: None]
-    run = rehearse(clients, PROTOCOLS["dpauc"], guards=books, noise=silent, min_clients=2)
+    guards: list[Any] = [lambda debit: None, rude, lambda debit: None]
+    run = rehearse(clients, PROTOCOLS["dpauc"], guards=guards, noise=silent, min_clients=2)
     assert not run.declined
     assert run.members == (0, 2)
     (refusal,) = run.refusals
@@ -621,12 +621,12 @@ def test_a_sum_that_too_few_stay_in_is_tried_again_with_all_who_answer(
     with pytest.raises(RunError, match="clients must"):
         rehearse(clients, protocol, faults, **arguments)
     debits: list[list[Debit]] = [[] for _ in range(5)]
-    guards = [book.append for book in debits]
+    guards = [party_debits.append for party_debits in debits]
     run = rehearse(clients, protocol, faults, on_loss="restart", guards=guards, **arguments)
     assert run.members == (0, 1, 2, 3, 4)
     assert run.server_result.value == simulate(clients, protocol, NoNoise()).server_result.value
     assert run.spent == protocol.guarantee
-    paid = [sum((debit.cost for debit in book), NOTHING).epsilon for book in debits]
+    paid = [sum((debit.cost for debit in each), NOTHING).epsilon for each in debits]
     assert paid == [2.0 * protocol.guarantee.epsilon if turn > 1 else 1.0] * 5
 
 

@@ -12,7 +12,7 @@ import tacit
 from tacit.cli.options import COMPARISONS, SettingsCommand, chosen_protocol
 from tacit.cli.shared_options import json_option, names_option, seed_option, split_option
 from tacit.cli.shell import NO_SIGNAL, as_json, as_lines, show
-from tacit.cli.units import doubts_told, unit_option
+from tacit.cli.units import printed_doubts, unit_option
 from tacit.data.clients import Clients
 from tacit.data.file_units import Units
 from tacit.protocol.registry import comparison_names
@@ -90,7 +90,7 @@ def compare(
         raise click.UsageError(f"--versus names the same column as --score, {score!r}")
     if split is not None and client is not None:
         raise click.UsageError("--client cannot be used with --split, which makes its own clients")
-    with doubts_told():
+    with printed_doubts():
         clients = _read(files, score, versus, label, client, unit)
     if split is not None:
         clients = _split(clients, split, seed)

@@ -14,7 +14,7 @@ from tacit.cli.grouped import evaluate_by_group, refuse_with_groups
 from tacit.cli.options import SettingsCommand, chosen_protocol
 from tacit.cli.shared_options import json_option, names_option, seed_option, split_option
 from tacit.cli.shell import NO_SIGNAL, as_json, as_lines, show
-from tacit.cli.units import doubts_told, refuse_two_maps, unit_option
+from tacit.cli.units import printed_doubts, refuse_two_maps, unit_option
 from tacit.data.clients import Clients
 from tacit.data.file_units import Units
 from tacit.output import OutputFile, PictureFile
@@ -155,7 +155,7 @@ def evaluate(
     if groups is not None:
         idle = (("--split", split), ("--calibrate", calibrate), ("--plot", plot))
         refuse_with_groups((*idle, ("--ledger", ledgers or None)))
-        with doubts_told():
+        with printed_doubts():
             both = tacit.read_with_groups(
                 files, groups, score, needed, client, second, unit, group_name or None
             )
@@ -174,7 +174,7 @@ def evaluate(
         return
     picture = _picture(plot)
     map_file = None if save_calibrator is None else OutputFile(save_calibrator)
-    with doubts_told():
+    with printed_doubts():
         clients = tacit.read(files, score, needed, client, second, unit)
     if rescale is not None:
         clients = tacit.rescale(clients, *rescale)

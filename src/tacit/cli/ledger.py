@@ -80,7 +80,7 @@ def ledger(context: click.Context) -> None:
 
 
 @ledger.command("show", epilog=SHOW_EXAMPLES)
-@click.argument("book", type=click.Path())
+@click.argument("path", metavar="LEDGER", type=click.Path())
 @click.option("--dataset", metavar="NAME", help="This data set only.")
 @click.option(
     "--delta",
@@ -89,9 +89,9 @@ def ledger(context: click.Context) -> None:
     show_default=True,
     help="At which delta costs are composed.",
 )
-def show_book(book: str, dataset: str | None, delta: float) -> None:
+def show_ledger(path: str, dataset: str | None, delta: float) -> None:
     """Print what was spent, by data set and adjacency, and what the limits leave."""
-    with Ledger.open_readonly(book) as pages:
+    with Ledger.open_readonly(path) as pages:
         names = pages.datasets()
         if dataset is not None and dataset not in names:
             raise click.UsageError(f"the ledger has no data set {dataset!r}")
@@ -113,7 +113,7 @@ def _period(context: Any, option: Any, text: str | None) -> timedelta | None:
 
 
 @ledger.command("limit", epilog=LIMIT_EXAMPLES)
-@click.argument("book", type=click.Path())
+@click.argument("path", metavar="LEDGER", type=click.Path())
 @click.option("--dataset", required=True, metavar="NAME", help="The data set's name.")
 @click.option(
     "--epsilon",
@@ -143,7 +143,7 @@ def _period(context: Any, option: Any, text: str | None) -> timedelta | None:
     help="Add epsilons and deltas, or rhos up to the largest that gives both.",
 )
 def set_limit(
-    book: str,
+    path: str,
     dataset: str,
     epsilon: float,
     delta: float,
@@ -151,49 +151,49 @@ def set_limit(
     adjacency: str,
     accounting: Accounting,
 ) -> None:
-    """Set a limit, in a new book if there is none; a data set without one is never answered for.
+    """Set a limit, in a new ledger if there is none; a data set without one is never answered for.
 
     It replaces the limit with the same adjacency and period, and is itself an entry of the
     ledger. What was spent before counts.
     """
     hidden = Adjacency(adjacency)
     Limit(dataset, epsilon, delta, hidden, period, accounting)  # refused before a file is made
-    with Ledger(book) as ledger:
+    with Ledger(path) as ledger:
         receipt = ledger.limit(dataset, epsilon, delta, period, hidden, accounting)
     show(f"entry {receipt.number}: limit set\nhead {receipt.hash.hex()}")
 
 
 @ledger.command("verify", epilog=VERIFY_EXAMPLES)
-@click.argument("book", type=click.Path())
+@click.argument("path", metavar="LEDGER", type=click.Path())
 @click.option("--head", metavar="HEX", help="A head noted before, which the ledger must have had.")
 @click.pass_context
-def verify(context: click.Context, /, book: str, head: str | None) -> None:
+def verify(context: click.Context, /, path: str, head: str | None) -> None:
     """Follow the chain of hashes: was an entry changed, removed, inserted or moved?
 
-    Entries cut off at the end, or a whole book written anew, show only against a head that was
+    Entries cut off at the end, or a whole ledger written anew, show only against a head that was
     noted elsewhere.
     """
     noted = None if head is None else _bytes(head)
     try:
-        with Ledger.open_readonly(book) as pages:
+        with Ledger.open_readonly(path) as pages:
             entries = pages.verify(noted)
             last = pages.head.hex()
     except LedgerError as error:
         show(str(error))
         context.exit(BROKEN)
-    show(f"{book} verifies: {entries} entries\nhead {last}")
+    show(f"{path} verifies: {entries} entries\nhead {last}")
 
 
 @ledger.command("export", epilog=EXPORT_EXAMPLES)
-@click.argument("book", type=click.Path())
+@click.argument("path", metavar="LEDGER", type=click.Path())
 @click.option(
     "--format", "form", type=click.Choice(("json", "csv")), default="json", show_default=True
 )
 @click.option("--output", metavar="FILE", help="Where to write; standard output by default.")
-def export(book: str, form: str, output: str | None) -> None:
+def export(path: str, form: str, output: str | None) -> None:
     """Print all entries, with all that their hashes bind; digests are keyed and say nothing."""
     file = None if output is None else OutputFile(output)
-    with Ledger.open_readonly(book) as pages:
+    with Ledger.open_readonly(path) as pages:
         entries = [_exported(line) for line in pages.lines()]
     text = as_json(entries) if form == "json" else _csv(entries)
     if file is None:
@@ -210,7 +210,7 @@ def _heading(pages: Pages) -> list[str]:
     ahead = sum(line.clock < line.time for line in lines)
     skew = [f"clock    behind the ledger's own time in {ahead} entries"] if ahead else []
     return [
-        f"book     {pages.path}",
+        f"ledger   {pages.path}",
         f"entries  {len(lines)}: {counted}",
         f"time     {span}",
         *skew,

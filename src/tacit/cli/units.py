@@ -52,7 +52,7 @@ def refuse_two_maps(unit: Units, rescale: object) -> None:
 
 
 @contextmanager
-def doubts_told() -> Iterator[None]:
+def printed_doubts() -> Iterator[None]:
     """Print doubts about scales on standard error, and nowhere else: they are about records."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ScaleWarning)

@@ -88,10 +88,10 @@ class Groups:
                 np.argsort(np.unique(ids, return_inverse=True)[1], kind="stable")
             ]
         try:
-            values_found, index = np.unique(group_of_record, return_inverse=True)
+            distinct, index = np.unique(group_of_record, return_inverse=True)
         except TypeError:
             raise DataError("groups must be all integers or all strings") from None
-        present_names = tuple(str(name) for name in values_found)
+        present_names = tuple(str(name) for name in distinct)
         if names is None:
             return cls(present_names, index.astype(np.int64))
         return cls(tuple(names), _indices(present_names, names)[index], agreed=True)

@@ -26,11 +26,11 @@ def unchanging(source: str) -> Iterator[None]:
     DataError : naming the file and the reason.
     """
     try:
-        opened = _stamp(source)
+        before = _stamp(source)
         try:
             yield
         finally:
-            if _stamp(source) != opened:
+            if _stamp(source) != before:
                 raise DataError(f"{source} changed while it was being read") from None
     except FileNotFoundError:
         raise DataError(f"{source} does not exist") from None

@@ -187,24 +187,24 @@ def _read_file(source: str, columns: Columns) -> Records:
 
 
 def _batches(source: str, extension: str, columns: Columns) -> Iterator[pa.RecordBatch]:
-    with ExitStack() as opened:
+    with ExitStack() as closing:
         if extension not in _SEPARATORS:
-            yield from _parquet_batches(opened_file(source, opened), columns, source)
+            yield from _parquet_batches(opened_file(source, closing), columns, source)
             return
-        begun = opened_text(source, extension, opened)
+        begun = opened_text(source, extension, closing)
         header = _csv_header(begun, _SEPARATORS[extension], source)
         if header:
-            stream = opened_text(source, extension, opened)
+            stream = opened_text(source, extension, closing)
             yield from _csv_batches(stream, header, _SEPARATORS[extension], columns, source)
 
 
 def _parquet_batches(
-    opened: pa.NativeFile, columns: Columns, source: str
+    stream: pa.NativeFile, columns: Columns, source: str
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet as pq  # noqa: PLC0415 -- a party with a CSV file does without
 
     file = pq.ParquetFile(
-        opened, buffer_size=_PARQUET_BUFFER_BYTES, page_checksum_verification=True
+        stream, buffer_size=_PARQUET_BUFFER_BYTES, page_checksum_verification=True
     )
     require_columns(file.schema_arrow.names, columns, source)
     require_types(file.schema_arrow, columns, source)

@@ -1,4 +1,4 @@
-"""A ledger's files: the SQLite book, and the key of its digests beside it."""
+"""A ledger's files: the SQLite database, and the key of its digests beside it."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def closed_on_error(connection: sqlite3.Connection, path: Path) -> Iterator[None
 
 
 def _make(path: Path) -> None:
-    """Make key and book, each whole or not at all, even if others do so at the same time."""
+    """Make key and ledger, each whole or not at all, even if others do so at the same time."""
     path.parent.stat()
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:

@@ -78,15 +78,15 @@ class Ledger(Pages):
     >>> import tempfile
     >>> from tacit.privacy.cost import Cost
     >>> folder = tempfile.TemporaryDirectory()
-    >>> with Ledger(f"{folder.name}/budget.db") as book:
-    ...     set_at = book.limit("registry", epsilon=1.5, adjacency=Adjacency.LABEL)
-    ...     records = book.fingerprint(np.array([0.2, 0.7]), np.array([0, 1]))
+    >>> with Ledger(f"{folder.name}/budget.db") as ledger:
+    ...     set_at = ledger.limit("registry", epsilon=1.5, adjacency=Adjacency.LABEL)
+    ...     records = ledger.fingerprint(np.array([0.2, 0.7]), np.array([0, 1]))
     ...     cost = Cost(1.0, adjacency=Adjacency.LABEL)
     ...     query = request_digest(b"the query as it arrived")
     ...     entry = Entry("registry", records, "fedauc", "0 noisy_pairs", "run 1", query, cost)
-    ...     receipt = book.debit(entry)
+    ...     receipt = ledger.debit(entry)
     ...     try:
-    ...         book.debit(replace(entry, session="run 2"))
+    ...         ledger.debit(replace(entry, session="run 2"))
     ...     except LimitError as error:
     ...         print(error.public)
     declined: the privacy budget does not allow it
@@ -292,10 +292,10 @@ class Ledger(Pages):
                 "set one with Ledger.limit or: tacit ledger limit"
             )
         passed = self._accounts.passed(entry.dataset, entry.cost, clock)
-        return None if passed is None else LimitError(_excess_told(entry, passed))
+        return None if passed is None else LimitError(_excess_message(entry, passed))
 
 
-def _excess_told(entry: Entry, passed: StepCost) -> str:
+def _excess_message(entry: Entry, passed: StepCost) -> str:
     """For the owner: what was asked, what is spent and what the limit is."""
     limit, cost = passed.limit, entry.cost
     budget = "without limit" if np.isinf(cost.epsilon) else f"epsilon {cost.epsilon:g}"

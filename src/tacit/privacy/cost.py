@@ -371,8 +371,8 @@ def _mechanism_epsilon(costs: list[Cost], delta: float) -> float:
     ``(1 + exp(epsilon)) D``, which must stay within the reserved part of delta.
     """
     known = any(cost.mechanism is not None for cost in costs)
-    kept_back = MECHANISM_MARGIN * delta
-    usable = delta - kept_back - MECHANISM_ROUNDING
+    reserved = MECHANISM_MARGIN * delta
+    usable = delta - reserved - MECHANISM_ROUNDING
     summed = math.fsum(cost.epsilon for cost in costs)
     if not known or usable <= 0 or summed > MAX_MECHANISM_LOSS:
         return math.inf
@@ -382,7 +382,7 @@ def _mechanism_epsilon(costs: list[Cost], delta: float) -> float:
     distance = math.fsum(
         cost.mechanism.loss_error * times for cost, times in counts.items() if cost.mechanism
     )
-    if epsilon > MAX_MECHANISM_LOSS or (1 + math.exp(epsilon)) * distance > kept_back:
+    if epsilon > MAX_MECHANISM_LOSS or (1 + math.exp(epsilon)) * distance > reserved:
         return math.inf
     return epsilon
 

@@ -128,8 +128,8 @@ class Scenario:
         return self.positives / self.records
 
     @property
-    def own_records(self) -> float:
-        """How many records a client holds on average."""
+    def records_per_client(self) -> float:
+        """The mean number of records of a client."""
         return self.records / self.clients
 
     def counts(self, shape: Shape, cells: int) -> tuple[Floats, Floats]:

@@ -87,7 +87,9 @@ def traffic_of_rounds(rounds: Sequence[Round], scenario: Scenario) -> Traffic:
 
 def round_seconds(rounds: int, scenario: Scenario) -> float:
     """About how long so many rounds take, computing included."""
-    return rounds * ROUND_SECONDS + RECORD_SECONDS * (scenario.records + scenario.own_records)
+    return rounds * ROUND_SECONDS + RECORD_SECONDS * (
+        scenario.records + scenario.records_per_client
+    )
 
 
 def measured_rounds(protocol: Protocol, scenario: Scenario) -> list[Round]:
@@ -98,7 +100,7 @@ def measured_rounds(protocol: Protocol, scenario: Scenario) -> list[Round]:
     otherwise, or whose rounds depend on the number of records, overrides ``Protocol.traffic``:
     where two dry runs differ in their rounds, the larger one is all that is known.
     """
-    records = scenario.own_records
+    records = scenario.records_per_client
     if records <= 2 * DRY_RECORDS:
         return dry_run(protocol, scenario, records)
     small, large = (dry_run(protocol, scenario, size) for size in (DRY_RECORDS, 2 * DRY_RECORDS))

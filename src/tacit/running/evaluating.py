@@ -55,7 +55,7 @@ def evaluate(
     seed : draws simulated noise from this seed. Without one, noise is simulated from fresh entropy
         for clients that were split from one party's records, and comes exact from the operating
         system for real clients.
-    state : the clients' notebook, kept by the caller between evaluations: labels flipped once are
+    state : the clients' state, stored by the caller between evaluations: labels flipped once are
         then reused, at no further cost.
     noise : a noise source to use instead.
     exact : also compute the exact figure, which is not private.
@@ -175,7 +175,9 @@ def _run(
         raise ValueError("clients' processes debit ledgers: ledgers need engine 'spu'")
     if engine == "spu":
         if state is not None:
-            raise ValueError("clients in their own processes keep their own notebooks")
+            raise ValueError(
+                "clients in separate processes have a state each: state cannot be given"
+            )
         return run_mpc(clients, protocol, noise, ledgers=ledgers)
     return simulate(clients, protocol, noise, state)
 

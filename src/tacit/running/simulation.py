@@ -58,19 +58,19 @@ def simulate(
     clients : all clients.
     protocol : the protocol.
     noise : where the clients' noise comes from.
-    state : the clients' notebook of earlier evaluations; None starts an empty one.
+    state : the clients' state after earlier evaluations; None starts an empty one.
     chunk : answer for at most this many clients at a time, but in joint steps; None answers for all
         at once.
     asked : how many clients were asked, where not all of them answer.
     """
-    notebook = ClientState() if state is None else state
+    stored = ClientState() if state is None else state
     conversation = protocol.conversation(clients.count if asked is None else asked)
     rounds: list[_Round] = []
     sent = np.zeros(clients.count, dtype=np.int64)
     mpc = False
     query = next(conversation)
     while True:
-        done = _answer(clients, query, noise, notebook, chunk)
+        done = _answer(clients, query, noise, stored, chunk)
         rounds.append(done)
         mpc = mpc or query.view is View.MPC
         sent += bytes_sent(done.reply, query.view, clients.count)

@@ -178,7 +178,7 @@ def rehearse(
     protocol : the protocol that all agree on.
     faults : what goes wrong.
     noise : the noise source of each party, by its index; exact noise from the system by default.
-    state : the notebook of each party, from earlier runs.
+    state : the client state of each party, from earlier runs.
     guards : each party's ledger.
     forge : a dishonest coordinator.
     older : an earlier rehearsal, whose messages ``"replay"`` delivers; it needs the same ``keys``.

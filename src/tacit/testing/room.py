@@ -128,13 +128,13 @@ class _RoomRun(SharedRun):
         self, name: tuple[Any, ...], function: Function, inputs: Sequence[Sequence[Words]]
     ) -> Words:
         """The share of a function of shared inputs; see ``SharedRun.evaluated``."""
-        summands_held = [summands[0] for summands in inputs]
+        first_summands = [summands[0] for summands in inputs]
 
         def computed(parts: list[list[Words]]) -> Any:
             sums = [np.sum(each, axis=0, dtype=np.uint64) for each in zip(*parts, strict=True)]
             return function(*(values.view(np.int64) for values in sums))
 
-        return self._share(summands_held, computed)
+        return self._share(first_summands, computed)
 
     def _share(self, value: Any, computed: Callable[[list[Any]], Any]) -> Words:
         key, self._calls = f"{self._name} {self._calls}", self._calls + 1

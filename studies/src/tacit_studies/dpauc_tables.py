@@ -1,4 +1,6 @@
-"""The tables of paper 2: DPAUC's mean and standard deviation. Its tables 2 and 3 are paper 1's.
+"""The tables of Sun et al. 2022b: DPAUC's mean and standard deviation.
+
+Its tables 2 and 3 are in Sun et al. 2022a, too.
 
 The paper's budget is ``epsilon = 4 T epsilon'`` for T thresholds, and protects labels. Values that
 it computes with TensorFlow are left out.

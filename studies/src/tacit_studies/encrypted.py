@@ -1,4 +1,4 @@
-"""Tables I to III and figures 2 and 3 of paper 3: the AUC under homomorphic encryption.
+"""Tables I to III and figures 2 and 3 of Baykara et al. 2024: the AUC under homomorphic encryption.
 
 Real scores are taken as they are where a size of table I equals their number: on the paper's own
 scores they give its printed digits. For every other size, synthetic records have the printed exact
@@ -107,7 +107,7 @@ def _half(block: paper.Block) -> EvaluationSet:
 
 
 def plain_area(clients: Clients, points: int) -> float:
-    """The trapezoid sum of all parties' counts, without encryption (paper 3, section IV-C)."""
+    """The trapezoid sum of all counts, without encryption (Baykara et al. 2024, section IV-C)."""
     counts = cumulative_counts(clients, points)
     rising, falling = counts.rising.sum(axis=1), counts.falling.sum(axis=1)
     pairs = int(counts.positives.sum()) * int(counts.negatives.sum())

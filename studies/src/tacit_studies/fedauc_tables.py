@@ -1,4 +1,4 @@
-"""The tables of paper 1: FedAUC's standard deviations, and what it is compared with.
+"""The tables of Sun et al. 2022a: FedAUC's standard deviations, and what it is compared with.
 
 Values that the paper computes with TensorFlow are left out; its exact AUCs are scikit-learn's.
 """

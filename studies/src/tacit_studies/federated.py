@@ -1,4 +1,4 @@
-"""Paper 5's measurements: errors of rates, AUC and calibration; the jobs of its Table 1.
+"""Errors of rates, AUC and calibration, as in Cormode and Markov 2023; the jobs of its Table 1.
 
 Every record is one client, as in the paper. A figure that needs the histogram itself is
 measured run by run, for a histogram exists only where there is no replicate axis.
@@ -248,7 +248,9 @@ def recalibrated_error(records: Records, histogram: Histogram | None, method: st
 
 
 def calibration_error(records: Records, predicted: Floats, bins: int = ECE_BINS) -> float:
-    """The expected calibration error over bins of equal width (paper 5, section 2.1, footnote 1).
+    """The expected calibration error over bins of equal width.
+
+    Source: Cormode and Markov 2023, section 2.1, footnote 1.
 
     What a bin should predict is its records' mean chance where that is known, else the fraction of
     positives.

@@ -1,4 +1,4 @@
-"""The points of paper 5's figures, and a row for every claim that the text makes about one.
+"""The figures of Cormode and Markov 2023: their points, and a row for every claim about one.
 
 The paper prints no numbers for its figures, so a point has none to compare with. Figures 2 and 4
 show all three trust models, Figure 3 the same over the number of records, Figure 5 the calibration

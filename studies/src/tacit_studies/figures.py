@@ -159,7 +159,7 @@ def _adaptive_shares(table: str, by: Setting, bench: Bench) -> list[Row]:
 
 
 def score_densities(table: str) -> list[Job]:
-    """Figure 3 of paper 2: how both classes' scores are distributed."""
+    """Figure 3 of Sun et al. 2022b: how both classes' scores are distributed."""
     return [Job(partial(_score_densities, table))]
 
 

@@ -112,7 +112,7 @@ KINDS = (
     Kind("two-party", 0, LONE_CLIENTS[::2]),
     Kind("two-party", 0, FEW_CLIENTS[1::2]),
 )
-"""The grid; encrypted AUCs have no noise and are left to the tables of paper 3."""
+"""The grid; encrypted AUCs have no noise and are left to the tables of Baykara et al. 2024."""
 
 TITLES = {
     "server-sees-scores": ("fedauc, staircase", "fedauc, randomised-response"),

@@ -1,5 +1,5 @@
 """Numbers printed in Sun et al., "DPAUC: Differentially Private AUC Computation in Federated
-Learning" (paper 2), as its tables give them.
+Learning" (Sun et al. 2022b), as its tables give them.
 
 A pair is a mean and a standard deviation; the four pairs of a row are for ``EPSILONS``. Epochs are
 numbered from 0.
@@ -41,10 +41,10 @@ TABLE_1: tuple[Pairs, Pairs, Pairs] = (
 """Randomised response with 200 thresholds, by epoch."""
 
 TABLE_2 = TABLE_8
-"""The same numbers as paper 1's Table 8."""
+"""The same numbers as Sun et al. 2022a's Table 8."""
 
 TABLE_3 = TABLE_9
-"""The same numbers as paper 1's Table 9."""
+"""The same numbers as Sun et al. 2022a's Table 9."""
 
 TABLE_4: tuple[dict[tuple[str, int], Pairs], ...] = (
     {

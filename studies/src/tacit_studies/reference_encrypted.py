@@ -1,5 +1,5 @@
 """Numbers printed by Baykara, Ünal and Akgün, "Enabling Privacy-preserving Model Evaluation in
-Federated Learning via Fully Homomorphic Encryption" (paper 3).
+Federated Learning via Fully Homomorphic Encryption" (Baykara et al. 2024).
 
 Figures 2 and 3 are pictures only; what stands here of them is what the text of section VII-B says.
 """
@@ -89,7 +89,7 @@ TABLE_1 = (
         },
     ),
 )
-"""Table I, Criteo. The last size is printed as 4.58e5; it is that of paper 2's evaluation set."""
+"""Table I, Criteo. The last size, printed as 4.58e5, is the evaluation set of Sun et al. 2022b."""
 
 TABLE_2 = (
     Block(

@@ -1,5 +1,5 @@
 """Numbers printed in Sun et al., "Differentially Private AUC Computation in Vertical Federated
-Learning" (paper 1), as its tables give them.
+Learning" (Sun et al. 2022a), as its tables give them.
 
 A dictionary's keys are a table's rows and a tuple follows its columns; None stands for an empty
 cell. Epochs are numbered from 0 in the order of the columns.

@@ -1,5 +1,5 @@
 """Bounds, settings and claims of Cormode and Markov, "Federated Calibration and Evaluation of
-Binary Classifiers" (PVLDB 2023; paper 5).
+Binary Classifiers" (PVLDB 2023; Cormode and Markov 2023).
 
 The curves of its figures are pictures only: what stands here is what the text says about them. The
 text of section 7.3, on Figure 5, was not at hand beyond its first sentences.

@@ -1,4 +1,4 @@
-"""Figures 3 and 4 of paper 4: the AUC of scores, and Kendall's tau of ratings, in the local model.
+"""Figures 3 and 4 of Bell et al. 2020: AUC of scores and Kendall's tau of ratings, local model.
 
 The paper's records are not published with it, so records of the same shape are made here: scores of
 a smaller class of 693, and 246,000 pairs of ratings on a scale of six whose tau is 0.58. The text

@@ -19,7 +19,7 @@ from tacit.crypto.secure_sum.graph import Neighbourhood
 from tacit.crypto.secure_sum.masking import pair_mask, self_mask, to_signed
 from tacit.crypto.secure_sum.messages import EVERYBODY, Kind
 from tacit.crypto.secure_sum.secret_sharing import combine
-from tests.crypto.secure_sum.carrying import HEADER, Federation, revealed
+from tests.crypto.secure_sum.transporting import HEADER, Federation, revealed
 
 LENGTH = 41
 Story = tuple[frozenset[int], frozenset[int]]

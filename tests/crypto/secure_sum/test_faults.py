@@ -15,7 +15,7 @@ from tacit.crypto.errors import (
 )
 from tacit.crypto.secure_sum import messages
 from tacit.crypto.secure_sum.messages import Kind
-from tests.crypto.secure_sum.carrying import (
+from tests.crypto.secure_sum.transporting import (
     HEADER,
     Federation,
     answered,

@@ -143,15 +143,15 @@ def test_without_a_number_three_clients_in_ten_may_drop_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("colluders", "fewest", "sentence"),
+    ("colluders", "min_clients", "sentence"),
     [
         (10, 50, "at least 56 of 100 clients of which 10 may collude, got 50"),
         (95, 90, "at least 98 of 100 clients of which 95 may collude, got 90"),
     ],
 )
-def test_what_no_graph_bears_is_refused(colluders: int, fewest: int, sentence: str) -> None:
+def test_what_no_graph_bears_is_refused(colluders: int, min_clients: int, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        Neighbourhood.of(100, colluders, fewest)
+        Neighbourhood.of(100, colluders, min_clients)
 
 
 @pytest.mark.parametrize(

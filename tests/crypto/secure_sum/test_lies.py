@@ -13,8 +13,8 @@ from tacit.crypto.secure_sum import client as secure_sum_client
 from tacit.crypto.secure_sum import consistency, messages
 from tacit.crypto.secure_sum.graph import Neighbourhood
 from tacit.crypto.secure_sum.messages import Kind
-from tests.crypto.secure_sum.carrying import Federation, boxes_of
 from tests.crypto.secure_sum.lying import LENGTH, LyingServer, balanced_lies, vectors_of
+from tests.crypto.secure_sum.transporting import Federation, boxes_of
 
 LeftOut = Callable[[str], None]
 

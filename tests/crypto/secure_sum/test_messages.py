@@ -25,7 +25,7 @@ from tacit.crypto.secure_sum import messages
 from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.messages import EVERYBODY, Advert, Kind
 from tacit.crypto.secure_sum.restart import SumRestart
-from tests.crypto.secure_sum.carrying import ROUNDS, Federation
+from tests.crypto.secure_sum.transporting import ROUNDS, Federation
 
 SESSION = bytes(range(16))
 HEADER = messages.HEADER.size

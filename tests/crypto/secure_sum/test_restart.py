@@ -26,7 +26,7 @@ from tacit.crypto.secure_sum.messages import EVERYBODY, Kind
 from tacit.crypto.secure_sum.restart import SumRestart
 from tacit.crypto.secure_sum.server import SumServer
 from tacit.crypto.secure_sum.terms import SumTerms
-from tests.crypto.secure_sum.carrying import HEADER, ROUNDS, Federation
+from tests.crypto.secure_sum.transporting import HEADER, ROUNDS, Federation
 
 CLIENTS = 5
 SENT = np.random.default_rng(0).integers(-1000, 1001, (CLIENTS, 3))

@@ -29,7 +29,7 @@ from tacit.crypto.secure_sum.graph import Neighbourhood
 from tacit.crypto.secure_sum.masking import self_mask, to_signed
 from tacit.crypto.secure_sum.messages import EVERYBODY, Advert, Kind
 from tacit.crypto.secure_sum.secret_sharing import combine
-from tests.crypto.secure_sum.carrying import (
+from tests.crypto.secure_sum.transporting import (
     HEADER,
     Federation,
     before_lists,

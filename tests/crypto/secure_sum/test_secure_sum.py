@@ -22,7 +22,7 @@ from tacit.crypto.identities import Identity, Roster
 from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.graph import Neighbourhood, certificate_size
 from tacit.crypto.secure_sum.terms import SumTerms, new_session
-from tests.crypto.secure_sum.carrying import ROUNDS, Federation
+from tests.crypto.secure_sum.transporting import ROUNDS, Federation
 
 IDENTITIES = [Identity.generate() for _ in range(4)]
 

@@ -252,9 +252,10 @@ def guessing_probability(thresholds: int, shares: int) -> float:
 
 
 def test_guessing_probability_is_that_of_the_paper() -> None:
-    """Paper 3, appendix C: 2^-107 at N = 100 and S = 7, 2^-60 at S = 4, 2^-103 at N = 25, S = 9.
+    """Baykara et al. 2024, appendix C: 2^-107 at N = 100 and S = 7, 2^-60 at S = 4.
 
-    The paper's N counts the totals; its exponents are cut off or rounded by up to 1.2.
+    It is 2^-103 at N = 25 and S = 9. The paper's N counts the totals; its exponents are cut
+    off or rounded by up to 1.2.
     """
     for thresholds, shares, exponent in ((99, 7, 107), (99, 4, 60), (24, 9, 103)):
         assert abs(np.log2(guessing_probability(thresholds, shares)) + exponent) < 1.2

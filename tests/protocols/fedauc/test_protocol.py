@@ -32,7 +32,7 @@ from tests.federations import binormal_clients
 
 
 def debiased_as_in_the_paper(scores: NDArray[Any], flipped: NDArray[Any], epsilon: float) -> float:
-    """Paper 1, Algorithm 3 and Eqs. 3, 4, 11 and 12, as they stand."""
+    """Sun et al. 2022a, Algorithm 3 and Eqs. 3, 4, 11 and 12, as they stand."""
     rho = flip_probability(epsilon)
     noisy_positives = float(flipped.sum())
     noisy_negatives = flipped.size - noisy_positives
@@ -66,7 +66,7 @@ def test_the_randomised_response_variance_is_the_corrected_one() -> None:
 
 
 def test_the_paper_equation_8_and_9_describe_the_fixed_allocation() -> None:
-    """Global noise is about sqrt(3) the local one with one record a client (paper 1, section 6)."""
+    """With one record a client, global noise is sqrt(3) of local (Sun et al. 2022a, section 6)."""
     clients = binormal_clients(5000, 5000, 10000)
     global_error, local_error = (
         evaluate(

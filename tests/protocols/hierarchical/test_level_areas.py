@@ -42,7 +42,7 @@ def noisy_levels(seed: int, replicates: int = 3, spread: float = 60.0) -> LevelC
 
 
 def walked(levels: LevelCounts, replicate: int) -> float:
-    """Paper 4, section 4, as it is written: a recursion over nodes; leaves count one half."""
+    """Bell et al. 2020, section 4, as written: a recursion over nodes; leaves count one half."""
     negatives, positives = ([own[replicate, k] for own in levels.counts] for k in (0, 1))
     gain, height = levels.noise.gain, levels.noise.height
     v = [gain**2 * n * height for n in levels.classes]
@@ -157,7 +157,7 @@ def test_a_forms_norm_is_that_of_its_matrix() -> None:
 
 @pytest.mark.parametrize("classes", [(340000.0, 117000.0), (50.0, 1000.0)])
 def test_the_threshold_factor_minimises_the_bound(classes: tuple[float, float]) -> None:
-    """Paper 4, Theorem 3, with the squared gain as C."""
+    """Bell et al. 2020, Theorem 3, with the squared gain as C."""
     total, least, gain = sum(classes), min(classes), 1.3
 
     def bound(a: float) -> float:

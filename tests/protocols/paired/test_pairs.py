@@ -174,7 +174,7 @@ def test_the_variance_of_a_matching_is_that_of_all_matchings(records: int) -> No
 
 @pytest.mark.parametrize("matchings", [1, 2, 5])
 def test_both_variances_together_are_theorem_5(matchings: int) -> None:
-    """Theorem 5 of paper 4 without noise, up to terms of the order of 1 / n."""
+    """Theorem 5 of Bell et al. 2020 without noise, up to terms of the order of 1 / n."""
     n, one, two = 100_000, 0.07, 0.3
     theorem = (
         2

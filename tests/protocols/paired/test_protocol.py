@@ -269,7 +269,7 @@ def test_all_of_epsilon_is_spent_and_a_stated_part_on_class_sizes() -> None:
 @pytest.mark.parametrize("epsilon", [0.1, 2.0, 6.0, 20.0])
 @pytest.mark.parametrize("noise", NOISES)
 def test_no_other_number_of_matchings_is_planned_to_err_less(epsilon: float, noise: str) -> None:
-    """By Theorem 5 of paper 4, less the variance of this data's own U."""
+    """By Theorem 5 of Bell et al. 2020, less the variance of this data's own U."""
 
     def planned(matchings: int) -> float:
         added = PairNoise(noise, epsilon / matchings, 1).variance(1.0)

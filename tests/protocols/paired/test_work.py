@@ -41,7 +41,7 @@ def terms(kernel: str, kind: str, epsilon: float = 1.0, silent: bool = False) ->
     return Terms(kernel, PairNoise(kind, epsilon, high - low), 1, source)
 
 
-def opened(
+def added_shares(
     two: ThreadedParties,
     agreed: Terms,
     rows: list[NDArray[np.float64]],
@@ -69,7 +69,7 @@ def test_shares_add_up_to_the_kernels_integers(two: ThreadedParties, kernel: str
     wanted = paired_values(
         kernel, np.where(leading, first, second), np.where(leading, second, first)
     )
-    np.testing.assert_array_equal(opened(two, agreed, rows, leading, chunk=128), wanted)
+    np.testing.assert_array_equal(added_shares(two, agreed, rows, leading, chunk=128), wanted)
     assert np.unique(wanted).size > 1
 
 
@@ -80,7 +80,7 @@ def test_a_coin_of_both_parties_flips_at_the_agreed_rate(two: ThreadedParties) -
     size = 6_000
     rows = [np.full((2, size), 0.5), np.full((2, size), 0.5)]
     agreed = terms("collision", RESPONSE)
-    opened_numbers = opened(two, agreed, rows, np.ones(size, dtype=np.bool_))
+    opened_numbers = added_shares(two, agreed, rows, np.ones(size, dtype=np.bool_))
     assert set(np.unique(opened_numbers)) == {0, 1}
     assert np.mean(opened_numbers == 0) == pytest.approx(agreed.pair_noise.flip, abs=5 * 0.0057)
 
@@ -96,7 +96,9 @@ def test_both_parties_noise_has_the_agreed_scale(
     size = 20_000
     rows = [np.full((2, size), 0.5), np.full((2, size), 0.5)]
     agreed = terms("gini", kind)
-    opened_numbers = opened(two, agreed, rows, np.ones(size, dtype=np.bool_)).astype(np.float64)
+    opened_numbers = added_shares(two, agreed, rows, np.ones(size, dtype=np.bool_)).astype(
+        np.float64
+    )
     wanted = draws * 2 * float(GRIDS["gini"]) ** 2
     bound = 5 * ((kurtosis - 1) / size) ** 0.5
     assert np.mean(opened_numbers**2) == pytest.approx(wanted, rel=bound)

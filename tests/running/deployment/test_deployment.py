@@ -32,8 +32,8 @@ from tacit.running.deployment.guards import (
 from tacit.running.deployment.keys import (
     KeyFileError,
     checked_node_key,
-    kept_identity,
-    kept_node_key,
+    stored_identity,
+    stored_node_key,
 )
 from tacit.running.deployment.local import local_parties, toml_text
 from tacit.running.deployment.node import follow
@@ -93,8 +93,8 @@ def test_another_authority_does_not_vouch_for_the_server(tmp_path: Path) -> None
 
 def test_private_files_are_their_owners_only(tmp_path: Path) -> None:
     files = made(tmp_path, "localhost")
-    kept_identity(tmp_path / "identity.key")
-    public = kept_node_key(tmp_path / "node.key")
+    stored_identity(tmp_path / "identity.key")
+    public = stored_node_key(tmp_path / "node.key")
     modes = {path.name: path.stat().st_mode & 0o777 for path in (public, files.authority)}
     assert set(modes.values()) == {0o644}
     for path in (files.key, tmp_path / "identity.key", tmp_path / "node.key"):
@@ -108,23 +108,23 @@ def _text(path: Path) -> str:
 
 
 def test_keys_are_made_once(tmp_path: Path) -> None:
-    first = kept_identity(tmp_path / "identity.key").public
-    node = kept_node_key(tmp_path / "node.key").read_bytes()
-    assert kept_identity(tmp_path / "identity.key").public == first
-    assert kept_node_key(tmp_path / "node.key").read_bytes() == node
+    first = stored_identity(tmp_path / "identity.key").public
+    node = stored_node_key(tmp_path / "node.key").read_bytes()
+    assert stored_identity(tmp_path / "identity.key").public == first
+    assert stored_node_key(tmp_path / "node.key").read_bytes() == node
     key = load_ssh_public_key(node)
     assert key.curve.name == "secp384r1"  # type: ignore[union-attr]
 
 
 def test_an_identity_that_others_may_read_is_refused(tmp_path: Path) -> None:
-    kept_identity(tmp_path / "identity.key")
+    stored_identity(tmp_path / "identity.key")
     (tmp_path / "identity.key").chmod(0o640)
     with pytest.raises(PlanError, match="owner only"):
-        kept_identity(tmp_path / "identity.key")
+        stored_identity(tmp_path / "identity.key")
 
 
 def test_node_keys_are_checked(tmp_path: Path) -> None:
-    public = kept_node_key(tmp_path / "node.key")
+    public = stored_node_key(tmp_path / "node.key")
     assert checked_node_key(public) == public.read_bytes()
     for name, content in {"private": (tmp_path / "node.key").read_bytes(), "empty": b""}.items():
         (tmp_path / name).write_bytes(content)
@@ -132,10 +132,10 @@ def test_node_keys_are_checked(tmp_path: Path) -> None:
             checked_node_key(tmp_path / name)
     (tmp_path / "node.key").chmod(0o644)
     with pytest.raises(KeyFileError, match="has mode 644"):
-        kept_node_key(tmp_path / "node.key")
+        stored_node_key(tmp_path / "node.key")
     (tmp_path / "empty").chmod(0o600)
     with pytest.raises(KeyFileError, match="holds no node key"):
-        kept_node_key(tmp_path / "empty")
+        stored_node_key(tmp_path / "empty")
 
 
 def bundle(files: dict[str, str]) -> bytes:
@@ -296,7 +296,7 @@ def test_local_parties_have_their_files_beside_the_plan(tmp_path: Path) -> None:
 
 def joined(tmp_path: Path, protocol: str, limit: str) -> dict[str, str]:
     """What a single party is told before it joins."""
-    party, centre = (kept_identity(tmp_path / f"{name}.key") for name in ("identity", "centre"))
+    party, centre = (stored_identity(tmp_path / f"{name}.key") for name in ("identity", "centre"))
     (tmp_path / "plan.toml").write_text(
         f'[plan]\nname = "study"\ncoordinator = "{centre.public.hex()}"\n'
         f'[protocol]\n{protocol}\n[[party]]\nname = "a"\nkey = "{party.public.hex()}"\n'
@@ -324,7 +324,7 @@ def test_a_party_is_told_what_its_book_allows(
     tmp_path: Path, protocol: str, limit: str, told: str
 ) -> None:
     rows = joined(tmp_path, protocol, limit)
-    assert told in rows["book"]
+    assert told in rows["ledger"]
     assert "registry: 2 records" in rows["data set"]
 
 
@@ -436,7 +436,7 @@ def test_one_process_alone_runs_a_server(tmp_path: Path) -> None:
 
 def test_a_key_lets_one_node_in(tmp_path: Path) -> None:
     coordinator = Coordinator(tmp_path)
-    key = kept_node_key(tmp_path / "node.key").read_bytes()
+    key = stored_node_key(tmp_path / "node.key").read_bytes()
     coordinator.nodes.mkdir()
     for name in "ab":
         (coordinator.nodes / f"{name}.pub").write_bytes(key)

@@ -22,7 +22,7 @@ import pytest
 from tacit.ledger.ledger import Ledger
 from tacit.running.deployment.applications import write_application
 from tacit.running.deployment.certificates import Certificates, make_certificates
-from tacit.running.deployment.keys import kept_identity, kept_node_key
+from tacit.running.deployment.keys import stored_identity, stored_node_key
 from tacit.running.deployment.node import RefusedError, start_node, wait_connected
 from tacit.running.deployment.programs import DeploymentError, Flower, Program, free_port
 from tacit.running.deployment.runs import conduct_run
@@ -166,7 +166,7 @@ class Site:
         self.coordinator = Coordinator(folder / "centre")
         self.party = folder / "a" / "party.toml"
         make_certificates(self.coordinator.certificates, ["127.0.0.1"])
-        public = kept_node_key(folder / "a" / "node.key")
+        public = stored_node_key(folder / "a" / "node.key")
         self.coordinator.nodes.mkdir()
         shutil.copy(public, self.coordinator.nodes / "a.pub")
         self.plan = self.coordinator.folder / "plan.toml"
@@ -178,8 +178,8 @@ class Site:
         )
 
     def _plan(self) -> str:
-        key = kept_identity(self.folder / "a" / "identity.key").public.hex()
-        centre = kept_identity(self.coordinator.identity).public.hex()
+        key = stored_identity(self.folder / "a" / "identity.key").public.hex()
+        centre = stored_identity(self.coordinator.identity).public.hex()
         return (
             f'[plan]\nname = "one"\ncoordinator = "{centre}"\n'
             f'[protocol]\nname = "dpauc"\nepsilon = 1.0\n[[party]]\nname = "a"\nkey = "{key}"\n'
@@ -212,7 +212,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 def test_wrong_nodes_and_servers_are_refused(site: Site, tmp_path: Path) -> None:
     """A new key under the party's name, and a server with another authority's certificate."""
-    kept_node_key(tmp_path / "stranger.key")
+    stored_node_key(tmp_path / "stranger.key")
     other = Certificates.within(tmp_path, tmp_path / "other")
     make_certificates(other, ["127.0.0.1"])
     with ExitStack() as running:
@@ -265,7 +265,7 @@ def test_strangers_are_admitted_to_nothing(site: Site, tmp_path: Path) -> None:
     number = site.coordinator.registered()["a"]["node"]
     before = runs_of(site.coordinator)
     application = write_application(tmp_path / "theirs")
-    key = kept_node_key(tmp_path / "stranger.key")
+    key = stored_node_key(tmp_path / "stranger.key")
     stranger = Flower(tmp_path)
     for command in (
         ("list", CONNECTION),

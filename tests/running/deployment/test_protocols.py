@@ -18,7 +18,7 @@ import tacit
 from tacit.ledger.ledger import Ledger
 from tacit.results.schema import check_result
 from tacit.running.deployment.certificates import make_certificates
-from tacit.running.deployment.keys import kept_identity, kept_node_key
+from tacit.running.deployment.keys import stored_identity, stored_node_key
 from tacit.running.deployment.local import toml_text
 from tacit.running.deployment.node import start_node, wait_connected
 from tacit.running.deployment.programs import free_port
@@ -50,7 +50,7 @@ PLANS: dict[str, dict[str, Any]] = {
     "pairs": {"name": "paired-ustatistic", "kernel": "auc", "epsilon": 2.0},
 }
 DEADLINE = 120.0
-LEG = re.compile(
+ROUND = re.compile(
     r"round (\d+): 3 of 3 parties answered in [\d.]+ s, [\d,]+ bytes down, ([\d,]+) up"
 )
 WHO_AND_WHEN = {"software", "federation", "participants", "time", "fingerprint"}
@@ -68,7 +68,7 @@ class Site:
         for name, settings in PLANS.items():
             self.plan(name).write_text(self._plan(name, settings))
         for name in PARTIES:
-            public = kept_node_key(folder / name / "node.key")
+            public = stored_node_key(folder / name / "node.key")
             shutil.copy(public, self.coordinator.nodes / f"{name}.pub")
             (folder / name / "party.toml").write_text(self._party(name))
 
@@ -77,9 +77,9 @@ class Site:
         return self.coordinator.folder / f"{name}.toml"
 
     def _plan(self, name: str, settings: dict[str, Any]) -> str:
-        centre = kept_identity(self.coordinator.identity).public.hex()
+        centre = stored_identity(self.coordinator.identity).public.hex()
         head = {"name": name, "coordinator": centre, "deadline": DEADLINE}
-        keys = {part: kept_identity(self.folder / part / "identity.key") for part in PARTIES}
+        keys = {part: stored_identity(self.folder / part / "identity.key") for part in PARTIES}
         parties = [{"name": part, "key": keys[part].public.hex()} for part in PARTIES]
         return toml_text({"plan": head, "protocol": settings, "party": parties})
 
@@ -130,7 +130,7 @@ def run_of(site: Site, name: str, rounds: int) -> dict[str, Any]:
     sent = {who["name"]: who["bytes_sent"] for who in result["participants"]}
     print(f"\n{name}:", *said, f"bytes by party: {sent}", sep="\n  ")
     check_result(result)
-    results = [match for line in said if (match := LEG.match(line))]
+    results = [match for line in said if (match := ROUND.match(line))]
     assert [int(round_messages[1]) for round_messages in results] == list(range(rounds))
     assert sum(sent.values()) == result["traffic"]["bytes_sent"] == whole(results[-1][2])
     assert list(sent) == list(PARTIES)

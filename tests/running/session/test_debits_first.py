@@ -40,6 +40,7 @@ INVENTED = {
     "protocol.traffic.dry_run",
     "protocols.dpauc.attacks._first_reply",
     "protocols.shared.score_attacks.received_scores",
+    "testing.checks._check_free",
     "testing.checks._response_loss",
     "testing.checks.check_batches",
     "testing.checks.conversation_of",
@@ -52,7 +53,7 @@ class Answers(ast.NodeVisitor):
     """Every function that runs a client step, or a party's part of a joint one."""
 
     def __init__(self, module: str) -> None:
-        self.inside, self.found = [module], set[str]()
+        self.inside, self.answering = [module], set[str]()
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._enter(node)
@@ -69,12 +70,12 @@ class Answers(ast.NodeVisitor):
         """``query.step.answer``, called or handed on; other objects' ``answer`` is no step's."""
         of = node.value.attr if isinstance(node.value, ast.Attribute) else None
         if node.attr == "answer" and of == "step":
-            self.found.add(".".join(self.inside))
+            self.answering.add(".".join(self.inside))
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
         if isinstance(node.func, ast.Attribute) and node.func.attr == "compute":
-            self.found.add(".".join(self.inside))
+            self.answering.add(".".join(self.inside))
         self.generic_visit(node)
 
 
@@ -86,11 +87,11 @@ def test_nothing_else_in_the_runtime_answers() -> None:
         if not module.startswith("auditing"):
             visitor = Answers(module)
             visitor.visit(ast.parse(path.read_text(encoding="utf-8")))
-            result |= visitor.found
+            result |= visitor.answering
     assert result == ANSWERING | ONE_PROCESS | INVENTED
 
 
-class Books:
+class LastDebits:
     """Guards of all parties, and the last debit of each."""
 
     def __init__(self) -> None:
@@ -112,14 +113,14 @@ class Owned(NoNoise):
 
 
 @contextmanager
-def watched(steps: tuple[Step, ...], books: Books, seen: list[str]) -> Iterator[None]:
+def watched(steps: tuple[Step, ...], debits: LastDebits, seen: list[str]) -> Iterator[None]:
     """Refuse, while steps run, every answer whose party's last debit is not of that step."""
 
     def watch(step: Step) -> Any:
         answer = step.answer
 
         def asked(clients: Clients, query: Query, noise: Any, state: ClientState) -> Any:
-            assert books.last.pop(noise.party, None) == step.name, f"{step.name} was not debited"
+            assert debits.last.pop(noise.party, None) == step.name, f"{step.name} was not debited"
             seen.append(step.name)
             return answer(clients, query, noise, state)
 
@@ -129,7 +130,7 @@ def watched(steps: tuple[Step, ...], books: Books, seen: list[str]) -> Iterator[
     for step in steps:
         object.__setattr__(step, "answer", watch(step))
         if step.computes is not None:
-            object.__setattr__(step, "computes", Watched(step, books, seen))
+            object.__setattr__(step, "computes", Watched(step, debits, seen))
     try:
         yield
     finally:
@@ -141,9 +142,9 @@ def watched(steps: tuple[Step, ...], books: Books, seen: list[str]) -> Iterator[
 class Watched:
     """Makes a step's program, which refuses to compute before its party's debit."""
 
-    def __init__(self, step: Step, books: Books, seen: list[str]) -> None:
+    def __init__(self, step: Step, debits: LastDebits, seen: list[str]) -> None:
         self._name, self._made = step.name, step.computes
-        self._books, self._seen = books, seen
+        self._debits, self._seen = debits, seen
 
     def __call__(self) -> Any:
         assert self._made is not None
@@ -151,7 +152,7 @@ class Watched:
         compute = program.compute
 
         def watched(clients: Clients, query: Query, noise: Any, *rest: Any) -> Any:
-            last = self._books.last.pop(noise.party, None)
+            last = self._debits.last.pop(noise.party, None)
             assert last == self._name, f"{self._name} was not debited"
             self._seen.append(self._name)
             return compute(clients, query, noise, *rest)
@@ -163,10 +164,10 @@ class Watched:
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_a_party_debits_every_step_before_it_runs(name: str) -> None:
     protocol: Protocol = PROTOCOLS[name]
-    books, seen = Books(), list[str]()
+    debits, seen = LastDebits(), list[str]()
     clients = binormal_clients(30, 40, 3)
-    with watched(protocol.steps, books, seen):
-        rehearse(clients, protocol, noise=Owned, guards=[books.guard(k) for k in range(3)])
+    with watched(protocol.steps, debits, seen):
+        rehearse(clients, protocol, noise=Owned, guards=[debits.guard(k) for k in range(3)])
     assert set(seen) <= {step.name for step in protocol.steps}
     assert len(seen) >= 3
 

@@ -63,8 +63,8 @@ class Books:
         return [debit.step for debit in self.debits[index] if debit.step == "rank_together"]
 
 
-def run(faults: Sequence[Fault] = (), books: Books | None = None, **inputs: Any) -> Rehearsal:
-    guards = None if books is None else books.guards
+def run(faults: Sequence[Fault] = (), ledgers: Books | None = None, **inputs: Any) -> Rehearsal:
+    guards = None if ledgers is None else ledgers.guards
     return rehearse(
         CLIENTS, HIDDEN, faults, noise=silent, guards=guards, transport=Room(0.3), **inputs
     )
@@ -77,38 +77,42 @@ def test_more_than_three_parties_give_their_scores_to_those_that_rank() -> None:
 
 
 def test_every_party_debits_the_computation_once() -> None:
-    books = Books()
-    run(books=books)
-    assert [books.steps(index) for index in range(3)] == [["rank_together"]] * 3
+    ledgers = Books()
+    run(ledgers=ledgers)
+    assert [ledgers.steps(index) for index in range(3)] == [["rank_together"]] * 3
 
 
 def test_a_reply_that_is_lost_is_sent_again_and_not_computed_again() -> None:
-    books = Books()
-    rehearsal = run([Fault("drop", 1, COMPUTED)], books, retries=1)
+    ledgers = Books()
+    rehearsal = run([Fault("drop", 1, COMPUTED)], ledgers, retries=1)
     assert rehearsal.server_result.value == simulate(CLIENTS, HIDDEN, NoNoise()).server_result.value
-    assert books.steps(1) == ["rank_together"]
+    assert ledgers.steps(1) == ["rank_together"]
 
 
 def test_a_query_that_comes_twice_is_computed_once() -> None:
-    books = Books()
+    ledgers = Books()
     faults = [Fault("duplicate", 2, turn, "down") for turn in (ANNOUNCED, COMPUTED)]
-    rehearsal = run(faults, books)
+    rehearsal = run(faults, ledgers)
     assert rehearsal.server_result.value == simulate(CLIENTS, HIDDEN, NoNoise()).server_result.value
-    assert books.steps(2) == ["rank_together"]
+    assert ledgers.steps(2) == ["rank_together"]
 
 
 def test_a_party_that_does_not_announce_itself_ends_the_run_before_anybody_pays() -> None:
-    books = Books()
+    ledgers = Books()
     with pytest.raises(RunError, match="a result needs 3 parties, and 2 answered"):
-        run([Fault("drop", 1, ANNOUNCED)], books)
-    assert not any(books.steps(index) for index in range(3))
+        run([Fault("drop", 1, ANNOUNCED)], ledgers)
+    assert not any(ledgers.steps(index) for index in range(3))
 
 
 def test_a_party_that_vanishes_ends_the_computation_and_what_was_paid_stays() -> None:
-    books = Books()
+    ledgers = Books()
     with pytest.raises(RunError, match=f"and 0 answered; party 0 declined: {STOPPED}"):
-        run([Fault("drop", 1, COMPUTED, "down")], books)
-    assert [books.steps(index) for index in range(3)] == [["rank_together"], [], ["rank_together"]]
+        run([Fault("drop", 1, COMPUTED, "down")], ledgers)
+    assert [ledgers.steps(index) for index in range(3)] == [
+        ["rank_together"],
+        [],
+        ["rank_together"],
+    ]
 
 
 def test_an_output_that_does_not_arrive_ends_the_run() -> None:
@@ -157,10 +161,10 @@ class Nowhere(Room):
 
 
 def test_a_party_that_cannot_be_reached_declines_before_it_pays() -> None:
-    books = Books()
+    ledgers = Books()
     with pytest.raises(RunError, match="party 0 declined: it cannot be reached"):
-        rehearse(CLIENTS, HIDDEN, guards=books.guards, transport=Nowhere())
-    assert not any(books.steps(index) for index in range(3))
+        rehearse(CLIENTS, HIDDEN, guards=ledgers.guards, transport=Nowhere())
+    assert not any(ledgers.steps(index) for index in range(3))
 
 
 def swapped(index: int, kind: Kind, body: bytes) -> bytes:
@@ -203,12 +207,12 @@ LIES = {
 @pytest.mark.parametrize("name", LIES)
 def test_a_lying_coordinator_is_refused_before_anything_is_paid(name: str) -> None:
     forge, said = LIES[name]
-    books = Books()
+    ledgers = Books()
     with pytest.raises(RunError) as caught:
-        run(books=books, forge=forge)
+        run(ledgers=ledgers, forge=forge)
     refused = [str(each.reason) for each in caught.value.refusals if each.party == 0]
     assert any(said in reason for reason in refused)
-    assert not books.steps(0)
+    assert not ledgers.steps(0)
 
 
 class Scene:

@@ -36,7 +36,7 @@ from tacit.running.session.messages import (
     verified,
 )
 from tacit.running.session.plan_file import Plan, PlanError
-from tacit.running.session.service import NOTEBOOK, PartyDesk, read_identity
+from tacit.running.session.service import CLIENT_STATE_FILE, PartyDesk, read_identity
 from tacit.running.session.state import state_kinds
 from tacit.running.simulation import simulate
 from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation, write_identity
@@ -85,9 +85,9 @@ def test_desks_find_what_the_simulation_finds(tmp_path: Path, protocol: str) -> 
 
 def test_books_hold_what_was_spent_and_nothing_of_the_records(tmp_path: Path) -> None:
     carried(tmp_path, federation(tmp_path, HISTOGRAM))
-    with Ledger(tmp_path / "a" / "ledger.db") as book:
-        book.verify()
-        messages = [line for line in book.lines() if line.step is not None]
+    with Ledger(tmp_path / "a" / "ledger.db") as ledger:
+        ledger.verify()
+        messages = [line for line in ledger.lines() if line.step is not None]
         (paid,) = [line for line in messages if line.epsilon]
         assert (paid.epsilon, paid.adjacency, paid.dataset) == (1.0, "record", "registry")
         assert paid.step == "2 summed_trees"
@@ -99,8 +99,8 @@ def test_a_letter_that_comes_again_is_answered_with_the_same_bytes(tmp_path: Pat
     messages = coordinator.open()
     first, again = (desks_of(tmp_path)[0].answer(messages[0]) for _ in range(2))
     assert first == again
-    with Ledger(tmp_path / "a" / "ledger.db") as book:
-        assert len([line for line in book.lines() if line.step is not None]) == 1
+    with Ledger(tmp_path / "a" / "ledger.db") as ledger:
+        assert len([line for line in ledger.lines() if line.step is not None]) == 1
 
 
 def test_flipped_labels_outlive_a_run(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_class_of_the_same_name_forgets_no_flipped_labels(
 ) -> None:
     identity = federation(tmp_path, RESPONSE)
     carried(tmp_path, identity)
-    path, notebook = tmp_path / "plan.toml", tmp_path / "a" / "ledger-state" / NOTEBOOK
+    path, notebook = tmp_path / "plan.toml", tmp_path / "a" / "ledger-state" / CLIENT_STATE_FILE
     before = notebook.read_bytes()
     monkeypatch.setattr(registry, "_registered", {"namesake": Namesake})
     path.write_text(path.read_text().replace(RESPONSE, 'name = "namesake"\nepsilon = 1.0'))
@@ -251,7 +251,7 @@ def test_letters_of_two_runs_do_not_mix(tmp_path: Path) -> None:
 ENCRYPTED = 'name = "encrypted-auc"\nthresholds = 10\nadversary = "malicious"\nmost_records = 1000'
 
 
-def opening(home: Path) -> tuple[Identity, dict[int, bytes]]:
+def first_messages(home: Path) -> tuple[Identity, dict[int, bytes]]:
     """A federation on disk in which everybody has sent counts, and the honest messages to open."""
     pytest.importorskip("tenseal")
     identity = federation(home, ENCRYPTED, limit='epsilon = inf\nadjacency = "label"')
@@ -279,7 +279,7 @@ def cheated(home: Path, identity: Identity, message: bytes) -> bytes:
 
 def test_a_forged_answer_ends_the_session_and_the_honest_one_is_not_opened(tmp_path: Path) -> None:
     """One refusal, which says nothing but that it is one; the state file holds no session more."""
-    identity, messages = opening(tmp_path)
+    identity, messages = first_messages(tmp_path)
     agreement = Plan.read(tmp_path / "plan.toml").agreement()
     forged = cheated(tmp_path, identity, messages[1])
     reply = verified(desks_of(tmp_path)[1].answer(forged), agreement, 1, COORDINATOR)
@@ -299,7 +299,7 @@ def test_a_party_killed_while_it_opens_does_not_get_the_session_back(
         assert notes_on_disk(tmp_path, "b") == [PINNED]
         raise KeyboardInterrupt
 
-    _, messages = opening(tmp_path)
+    _, messages = first_messages(tmp_path)
     assert len(notes_on_disk(tmp_path, "b")) == 2
     with monkeypatch.context() as patched:
         patched.setattr(ExactParty, "decrypted", killed)
@@ -405,9 +405,9 @@ def answered_or_killed(desk: PartyDesk, message: bytes, after: int) -> bytes | N
 
 
 def debits_of(desk: PartyDesk) -> list[str]:
-    with Ledger(desk.party_file.ledger) as book:
-        book.verify()
-        return [line.step for line in book.lines() if line.step is not None]
+    with Ledger(desk.party_file.ledger) as ledger:
+        ledger.verify()
+        return [line.step for line in ledger.lines() if line.step is not None]
 
 
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # JAX's threads, where it is loaded

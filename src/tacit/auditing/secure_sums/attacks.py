@@ -25,14 +25,14 @@ def two_faced_lists(setting: Setting, story: Story) -> Attempt | None:
     """
     honest = [k for k in story.arranged.tolist() if setting.honest[k]]
     for size in range(1, setting.allowed):
-        left = _spread(setting, story, honest[:size])
+        left = _believed_left(setting, story, honest[:size])
         if left is not None:
             attempt = truthful(story)
             return replace(attempt, left=left, stayed=attempt.stayed & ~left)
     return None
 
 
-def _spread(setting: Setting, story: Story, victims: list[int]) -> Bools | None:
+def _believed_left(setting: Setting, story: Story, victims: list[int]) -> Bools | None:
     """Whom each client believes to have left, so that the keys of the victims' partners open."""
     most = setting.clients - setting.rule.min_clients
     left = np.zeros_like(story.around)

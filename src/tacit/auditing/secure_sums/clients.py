@@ -99,7 +99,7 @@ class HonestClients:
         masked = self.mask(attempt, joining, number)
         signed = self._signed(attempt, masked)
         revealed = self._certified(attempt, signed, masked.digests) & attempt.revealing
-        return self.opened(masked, attempt.left, revealed)
+        return self.readable_sums(masked, attempt.left, revealed)
 
     def mask(self, attempt: Attempt, joining: Bools | None = None, number: int = 0) -> Masked:
         """The first steps of an attempt, from advertised keys to masked vectors."""
@@ -110,7 +110,7 @@ class HonestClients:
         digests = self._signed_digests(attempt, sent, announced, number)
         return Masked(sent, attempt.delivered & sent[:, None], announced, digests, colluding)
 
-    def opened(self, masked: Masked, left: Bools, revealed: Bools) -> Answers:
+    def readable_sums(self, masked: Masked, left: Bools, revealed: Bools) -> Answers:
         """What the revealed shares open; each client reveals the key shares of those who left.
 
         Parameters

@@ -44,7 +44,7 @@ from tacit.crypto.secure_sum.graph import Indices
 CHUNK = 1 << 15
 """Number of strategies that are solved at once."""
 
-Told = tuple[int, Members]
+Statement = tuple[int, Members]
 """The number of a list of keys, and U2; an empty U2 makes the client refuse, and so be silent."""
 Sums = frozenset[Members]
 
@@ -126,10 +126,10 @@ def exhaust(scope: Scope, until_broken: bool = False) -> Exhausted:
     return result
 
 
-def _options(honest: HonestClients, scope: Scope, k: int) -> list[Told]:
+def _options(honest: HonestClients, scope: Scope, k: int) -> list[Statement]:
     """What the server may tell client k before it masks its vector: nothing, or what it accepts."""
     clients = scope.setting.clients
-    options: list[Told] = [(0, frozenset())]
+    options: list[Statement] = [(0, frozenset())]
     for number, story in enumerate(scope.stories):
         for size in range(1, clients + 1):
             for announced in map(frozenset, combinations(range(clients), size)):
@@ -140,7 +140,7 @@ def _options(honest: HonestClients, scope: Scope, k: int) -> list[Told]:
     return options
 
 
-def _classes(scope: Scope, options: list[list[Told]]) -> tuple[Indices, Indices]:
+def _classes(scope: Scope, options: list[list[Statement]]) -> tuple[Indices, Indices]:
     """One assignment of each class, as indices in ``options``, and the size of its class."""
     bases = np.array([len(some) for some in options], dtype=np.int64)
     radices = np.cumprod(np.concatenate([[1], bases[:-1]]))
@@ -179,7 +179,7 @@ def _images(scope: Scope, name: tuple[int, ...]) -> list[int | None]:
 
 
 def _renamed(
-    scope: Scope, options: list[list[Told]], name: tuple[int, ...], codes: Indices
+    scope: Scope, options: list[list[Statement]], name: tuple[int, ...], codes: Indices
 ) -> Indices:
     images, members = _images(scope, name), scope.setting.members.tolist()
     turned = np.empty_like(codes)
@@ -194,7 +194,7 @@ def _renamed(
     return turned
 
 
-def _announcing(scope: Scope, announcements: list[Told]) -> Attempt:
+def _announcing(scope: Scope, announcements: list[Statement]) -> Attempt:
     """An attempt up to the masked vectors; its lists are still empty."""
     clients = scope.setting.clients
     story = np.zeros(clients, dtype=np.int64)
@@ -262,7 +262,7 @@ class _Lists:
     def _solve(self, attempt: Attempt, masked: Masked, chosen: Indices, weight: int) -> None:
         left = self._left[chosen] & (chosen >= 0)[..., None]
         revealed = self._certified(masked, chosen)
-        labels = self._honest.opened(masked, left, revealed).labels
+        labels = self._honest.readable_sums(masked, left, revealed).labels
         sizes = least_sum(labels)
         disclosing = np.flatnonzero(sizes)
         if not disclosing.size:
@@ -274,9 +274,11 @@ class _Lists:
         self._result.note(int(sizes[least]), replace(attempt, **lists, revealing=revealed[least]))
         if self.is_done:
             return
-        # fewer shares open no more, so strategies that opened nothing are done
+        # fewer shares reveal no more, so strategies that revealed nothing are done
         for group in self._may_reveal(masked, revealed[disclosing].any(0)):
-            fewer = self._honest.opened(masked, left[disclosing], revealed[disclosing] & group)
+            fewer = self._honest.readable_sums(
+                masked, left[disclosing], revealed[disclosing] & group
+            )
             self._result.continued.update(_outcomes(fewer.labels))
 
     def _may_reveal(self, masked: Masked, certified: Bools) -> list[Bools]:

@@ -57,10 +57,10 @@ def determined_sums(partners: Bools, readable: Bools, keys: Bools) -> Indices:
     while True:
         # a label of NOWHERE spreads over its whole part, as the least one does
         around = np.where(linked, labels[..., None, :], clients).min(-1)
-        spread = np.minimum(labels, around)
-        if np.array_equal(spread, labels):
+        lowered = np.minimum(labels, around)
+        if np.array_equal(lowered, labels):
             return labels
-        labels = spread
+        labels = lowered
 
 
 def least_sum(labels: Indices) -> Indices:

@@ -34,13 +34,13 @@ class Attack:
     name : what the server does.
     setting : the clients, which lack a part of the rule.
     attempts : what the server tells them.
-    opened : how many honest vectors are in the combination that the attack opens.
+    vectors : how many honest vectors are in the combination that the attack reveals.
     """
 
     name: str
     setting: Setting
     attempts: tuple[Attempt, ...]
-    opened: int
+    vectors: int
 
     @property
     def whole(self) -> Setting:
@@ -64,7 +64,7 @@ def known_attacks() -> Iterator[Attack]:
     yield Attack("colluders sign every list", setting, (twice,), 1)
 
 
-def found_alone() -> list[Setting]:
+def broken_without_hint() -> list[Setting]:
     """Weakened rules of at most ten clients that a search must break without a hint."""
     short = [
         complete(10, colluders=3, min_clients=7, threshold=6).lacking(part)
@@ -117,11 +117,11 @@ def _two_faced() -> Iterator[Attack]:
         (ring(100, colluders=0, min_clients=70, degree=60, threshold=31), 1),
         (ring(200, colluders=0, min_clients=140, degree=106, threshold=54), 1),
     ]
-    for setting, opened in agreed:
+    for setting, vectors in agreed:
         weakened = setting.lacking(*ONE_ATTEMPT)
         attempt = two_faced_lists(weakened, _story(weakened))
         attempts = () if attempt is None else (attempt,)
-        yield Attack("stayed to some, left to others, no accomplice", weakened, attempts, opened)
+        yield Attack("stayed to some, left to others, no accomplice", weakened, attempts, vectors)
 
 
 def _short_deliveries() -> Iterator[Attack]:
@@ -134,11 +134,11 @@ def _short_deliveries() -> Iterator[Attack]:
         around = np.flatnonzero(story.around[0] & setting.honest)
         short = short_delivery(setting, story, victims=[0], leavers=around[:20].tolist())
         yield Attack("one client's share delivery is shortened", setting, (short,), 1)
-    for clients, colluders, threshold, opened in ((3, 1, 2, 1), (10, 2, 6, 4)):
+    for clients, colluders, threshold, vectors in ((3, 1, 2, 1), (10, 2, 6, 4)):
         setting = complete(clients, colluders, clients, threshold).lacking(*ONE_ATTEMPT)
-        short = short_delivery(setting, _story(setting), victims=range(opened), leavers=())
+        short = short_delivery(setting, _story(setting), victims=range(vectors), leavers=())
         yield Attack(
-            "some get no shares of the others, and nobody leaves", setting, (short,), opened
+            "some get no shares of the others, and nobody leaves", setting, (short,), vectors
         )
 
 

@@ -10,7 +10,7 @@ import click
 from tacit.cli.federation.shared import show_rows, stoppable
 from tacit.running.deployment.certificates import Certificates, ends_of, hosts_of, make_certificates
 from tacit.running.deployment.files import write_public
-from tacit.running.deployment.keys import kept_identity, kept_node_key
+from tacit.running.deployment.keys import stored_identity, stored_node_key
 from tacit.running.deployment.server import Coordinator
 
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.:-]{0,251}[A-Za-z0-9])?")
@@ -49,13 +49,13 @@ def keys(folder: Path, coordinator: bool, hosts: tuple[str, ...]) -> None:
     if hosts and not coordinator:
         raise click.UsageError("--host needs --coordinator")
     with stoppable():
-        public = kept_identity(folder / "identity.key").public.hex()
+        public = stored_identity(folder / "identity.key").public.hex()
         write_public(folder / "identity.pub", f"{public}\n".encode())
         rows = [("identity", f"{public}  (into the plan; also in {folder / 'identity.pub'})")]
         if coordinator:
             rows += _certificate_rows(Coordinator(folder).certificates, hosts)
         else:
-            node = kept_node_key(folder / "node.key")
+            node = stored_node_key(folder / "node.key")
             rows.append(("node key", f"{node}  (to the coordinator's folder nodes)"))
     show_rows(rows)
 

@@ -49,14 +49,14 @@ ledger = "ledger.db"        # the ledger, made when it is needed
 
 [data]
 file = "records.csv"        # CSV or Parquet, one record a row
-dataset = "{dataset}"  # under which name the ledger keeps these records
+dataset = "{dataset}"  # the name of these records in the ledger
 score = "score"             # the column of scores
 unit = "probability"        # what the scores are: "probability" (from 0 to 1), "percent",
                             # "log-odds", or "real" for any other numbers; they are converted to
                             # the plan's unit, and a wrong unit here makes the whole result wrong
 label = "label"             # the column of labels, 0 or 1
 
-# What a new book allows; change it later with: tacit ledger limit
+# What a new ledger allows; change it later with: tacit ledger limit
 [limit]
 epsilon = 3.0               # no more than this is spent
 period = "365d"             # rolling window: 365d, 52w or 1y

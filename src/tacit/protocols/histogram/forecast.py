@@ -159,7 +159,7 @@ def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> Traffic:
     measured = measured_traffic(protocol, scenario)
     if protocol.trust != Trust.LOCAL.value:
         return measured
-    height, records = protocol.tree_height(scenario.clients), scenario.own_records
+    height, records = protocol.tree_height(scenario.clients), scenario.records_per_client
     levels = np.arange(FIRST_CELLS, height + FIRST_CELLS)
     fractions = np.array(protocol.level_units(height), dtype=np.float64) / CHOICE_UNITS
     bits = records * float(fractions @ report_bytes(levels))

@@ -90,7 +90,7 @@ def paired_traffic(protocol: PairedUStatistic, scenario: Scenario) -> Traffic:
     values += matchings * half * np.dtype(kind).itemsize
     rounds = [*first_rounds, replace(mpc, sent=-(-values // scenario.clients))]
     traffic = traffic_of_rounds(rounds, scenario)
-    pairs = matchings * scenario.own_records * (1 - 1 / scenario.clients)
+    pairs = matchings * scenario.records_per_client * (1 - 1 / scenario.clients)
     return replace(
         traffic,
         seconds=traffic.seconds + PAIR_SECONDS * pairs,

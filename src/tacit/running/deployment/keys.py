@@ -29,7 +29,7 @@ class KeyFileError(ValueError):
     """A key file that is not what it should be."""
 
 
-def kept_identity(path: Path) -> Identity:
+def stored_identity(path: Path) -> Identity:
     """The identity in a file; a new one is made and written where there is none.
 
     Raises
@@ -46,7 +46,7 @@ def public_path(node_key: Path) -> Path:
     return node_key.with_name(f"{node_key.name}.pub")
 
 
-def kept_node_key(path: Path) -> Path:
+def stored_node_key(path: Path) -> Path:
     """The public part of the node key in a file; a new pair is made where there is none.
 
     Node keys are elliptic-curve keys on P-384 in OpenSSH's form, as Flower wants them.

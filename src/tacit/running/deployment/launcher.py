@@ -71,17 +71,17 @@ def connected(folder: str) -> socket.socket:
     ------
     OSError : when there is none, or it belongs to another user.
     """
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        connection.connect(socket_address(opened))
+        connection.connect(socket_address(descriptor))
         if not has_same_owner(connection):
             raise PermissionError("the prepared process belongs to another user")
     except OSError:
         connection.close()
         raise
     finally:
-        os.close(opened)
+        os.close(descriptor)
     return connection
 
 

@@ -21,7 +21,7 @@ from tacit.data.errors import DataError
 from tacit.data.file_units import check_scales
 from tacit.running.deployment.certificates import make_certificates
 from tacit.running.deployment.files import private_folder, write_public
-from tacit.running.deployment.keys import kept_identity, kept_node_key
+from tacit.running.deployment.keys import stored_identity, stored_node_key
 from tacit.running.deployment.node import start_node, wait_connected
 from tacit.running.deployment.preview import doubts
 from tacit.running.deployment.programs import Program, Tell, free_port, require_flower
@@ -174,7 +174,7 @@ def prepared(path: Path, parties: tuple[LocalParty, ...], hidden: Path) -> Coord
     shutil.rmtree(coordinator.nodes, ignore_errors=True)
     make_certificates(coordinator.certificates, [HOST])
     for party in parties:
-        public = kept_node_key(_folder(hidden, party) / "node.key")
+        public = stored_node_key(_folder(hidden, party) / "node.key")
         write_public(coordinator.nodes / f"{party.name}.pub", public.read_bytes())
     _write_plan(path, parties, coordinator)
     return coordinator
@@ -189,10 +189,10 @@ def _write_plan(path: Path, parties: tuple[LocalParty, ...], coordinator: Coordi
     content = tomllib.loads(path.read_text(encoding="utf-8"))
     steps = Plan.read(path).protocol.steps
     computes = any(step.computes is not None for step in steps)
-    content["plan"]["coordinator"] = kept_identity(coordinator.identity).public.hex()
+    content["plan"]["coordinator"] = stored_identity(coordinator.identity).public.hex()
     for party, entry in zip(parties, content["party"], strict=True):
         files = PartyFile.read(party.file)
-        public = kept_identity(files.identity).public.hex()
+        public = stored_identity(files.identity).public.hex()
         if entry.setdefault("key", public).lower() != public:
             raise PlanError(f"{path} names another key of {party.name!r} than {files.identity}")
         settings = tomllib.loads(party.file.read_text(encoding="utf-8"))

@@ -91,7 +91,7 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
         rows.append(("", again))
     records = f"{desk.records.records:,} records in {party_file.records}"
     rows.append(("data set", f"{party_file.dataset}: {records}"))
-    return rows + [("book", line) for line in _book_lines(desk, protocol.guarantee)]
+    return rows + [("ledger", line) for line in _ledger_lines(desk, protocol.guarantee)]
 
 
 def _unit_line(desk: PartyDesk) -> str:
@@ -114,7 +114,7 @@ def cost_line(cost: Cost) -> str:
     return f"at most {amount_line(cost.epsilon, cost.delta)}; hides {HIDES[cost.adjacency]}"
 
 
-def _book_lines(desk: PartyDesk, cost: Cost) -> list[str]:
+def _ledger_lines(desk: PartyDesk, cost: Cost) -> list[str]:
     """What every limit leaves, and for how many runs that is enough."""
     party_file = desk.party_file
     spendings: list[StepCost] = []

@@ -122,16 +122,16 @@ def _listening(folder: Path) -> socket.socket:
     """A socket in a folder, at which launchers may wait before the process has imported all."""
     (folder / SOCKET).unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        listener.bind(socket_address(opened))
+        listener.bind(socket_address(descriptor))
         (folder / SOCKET).chmod(0o600)
         listener.listen(BACKLOG)
     except OSError:
         listener.close()
         raise
     finally:
-        os.close(opened)
+        os.close(descriptor)
     return listener
 
 

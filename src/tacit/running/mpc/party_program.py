@@ -142,8 +142,8 @@ def guard_of(protocol: Protocol, clients: Clients, ledger: str | None, simulated
     LedgerError, OSError : where the ledger cannot be opened.
     """
     if ledger is not None:
-        book = Ledger(ledger)
-        return LedgerGuard(book, clients.name(0), protocol, fingerprint(book, clients))
+        opened = Ledger(ledger)
+        return LedgerGuard(opened, clients.name(0), protocol, fingerprint(opened, clients))
     if simulated is not True:
         raise FrameError("a real client answers only with a ledger, and none was given")
     return unrecorded

@@ -59,7 +59,7 @@ class Party:
     noise : where its noise comes from.
     guard : receives every debit before the reply is computed, and of every other message before
         the reply leaves. ``debits.unrecorded`` writes nothing down, and is for rehearsals only.
-    state : its notebook of earlier runs; None starts an empty one.
+    state : its client state after earlier runs; None starts an empty one.
     unit : the word in its party file for what its scores are; None where it has none.
     transport : how it reaches the others when it computes with them; None where it cannot.
 
@@ -108,7 +108,7 @@ class Party:
         )
 
     def anew(self) -> Party:
-        """The party for another run, with the same notebook and book."""
+        """The party for another run, with the same client state and ledger."""
         return Party(
             self.index,
             self._identity,
@@ -122,7 +122,7 @@ class Party:
         )
 
     def restarted(self) -> Party:
-        """The party as another process takes it up, with nothing but what it kept."""
+        """The party as another process takes it up, with nothing but its stored state."""
         fresh = Party(
             self.index,
             self._identity,
@@ -143,7 +143,7 @@ class Party:
 
     @property
     def notes(self) -> dict[tuple[Any, ...], Any]:
-        """The notes in its notebook."""
+        """The notes in its client state."""
         return self._memory.notes
 
     def when_taking(self, written: Callable[[], None]) -> None:

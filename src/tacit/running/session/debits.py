@@ -109,13 +109,13 @@ class LedgerGuard:
 
     Parameters
     ----------
-    book : the ledger.
+    ledger : the file that it writes.
     dataset : the name of the records in it.
     protocol : what the run computes.
     fingerprint : of the records.
     """
 
-    book: Ledger
+    ledger: Ledger
     dataset: str
     protocol: Protocol
     fingerprint: bytes
@@ -128,9 +128,9 @@ class LedgerGuard:
         DeclinedError : with what everyone may know.
         """
         try:
-            earlier = self.book.unknown_spending(self._entry(debit, debit.whole), debit.after)
+            earlier = self.ledger.unknown_spending(self._entry(debit, debit.whole), debit.after)
             cost = debit.cost if earlier is None else debit.whole
-            return Debited(self.book.debit(self._entry(debit, cost)).hash, earlier)
+            return Debited(self.ledger.debit(self._entry(debit, cost)).hash, earlier)
         except BudgetError as error:
             raise DeclinedError(error.public) from error
 
@@ -146,9 +146,9 @@ class LedgerGuard:
         )
 
 
-def fingerprint(book: Ledger, records: Clients) -> bytes:
+def fingerprint(ledger: Ledger, records: Clients) -> bytes:
     """The ledger's keyed digest of a client's records."""
     columns: list[Any] = [records.scores, records.labels]
     if records.second is not None:
         columns.append(records.second)
-    return book.fingerprint(*columns)
+    return ledger.fingerprint(*columns)

@@ -45,7 +45,7 @@ from tacit.running.session.reasons import printable
 from tacit.running.session.state import state_kinds
 from tacit.running.units import can_answer
 
-NOTEBOOK = "notebook"
+CLIENT_STATE_FILE = "notebook"
 FORGOTTEN_AFTER = 30 * 86_400.0
 """Seconds after which the state of a run that was not continued is deleted."""
 
@@ -166,9 +166,9 @@ class PartyDesk:
         BudgetError, OSError : where ledger or state cannot be written; nothing was sent.
         """
         session = message[SESSION_POSITION].hex()
-        with self._alone(session), Ledger(self.party_file.ledger) as book:
-            before = self._notebook()
-            party = self._party(book, noise, before)
+        with self._alone(session), Ledger(self.party_file.ledger) as ledger:
+            before = self._client_state()
+            party = self._party(ledger, noise, before)
             state = self.party_file.state / f"{session}.run"
             if state.exists():
                 self._resume(party, state)
@@ -184,7 +184,7 @@ class PartyDesk:
                 print(f"tacit: {printable(party.failure)}", file=sys.stderr, flush=True)
             content = encode_values({"notes": self._lasting(party, before)}, self._kinds)
             if content != before:
-                _replace(self.party_file.state / NOTEBOOK, content)
+                _replace(self.party_file.state / CLIENT_STATE_FILE, content)
             return reply
 
     def _lasting(self, party: Party, before: bytes) -> dict[tuple[Any, ...], Any]:
@@ -210,9 +210,9 @@ class PartyDesk:
         party_file = self.party_file
         if party_file.epsilon is None:
             return
-        with Ledger(party_file.ledger) as book:
-            if not book.spending(party_file.dataset):
-                book.limit(
+        with Ledger(party_file.ledger) as ledger:
+            if not ledger.spending(party_file.dataset):
+                ledger.limit(
                     party_file.dataset,
                     party_file.epsilon,
                     party_file.delta,
@@ -220,16 +220,16 @@ class PartyDesk:
                     party_file.adjacency,
                 )
 
-    def _party(self, book: Ledger, noise: NoiseSource | None, notebook: bytes) -> Party:
+    def _party(self, ledger: Ledger, noise: NoiseSource | None, notes: bytes) -> Party:
         state = ClientState()
-        for key, note in decode_values(notebook, self._kinds, opaque=True)["notes"].items():
+        for key, note in decode_values(notes, self._kinds, opaque=True)["notes"].items():
             state.keep(key, note)
         records = self.records if self.fits else None
         guard = (
             unrecorded
             if records is None
             else LedgerGuard(
-                book, self.party_file.dataset, self.plan.protocol, fingerprint(book, records)
+                ledger, self.party_file.dataset, self.plan.protocol, fingerprint(ledger, records)
             )
         )
         return Party(
@@ -257,8 +257,8 @@ class PartyDesk:
             self.party_file.listen, self.party_file.address, self.plan.deadline / 2
         )
 
-    def _notebook(self) -> bytes:
-        path = self.party_file.state / NOTEBOOK
+    def _client_state(self) -> bytes:
+        path = self.party_file.state / CLIENT_STATE_FILE
         return path.read_bytes() if path.exists() else encode_values({"notes": {}})
 
     def _resume(self, party: Party, state: Path) -> None:
@@ -293,9 +293,9 @@ def _marked(party_file: PartyFile, mark: bytes | None) -> Plan:
 def _replace(path: Path, content: bytes) -> None:
     """Write a file whole, readable by its owner only; content and name are on disk on return."""
     draft = path.with_suffix(".part")
-    opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        with os.fdopen(opened, "wb") as file:
+        with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
