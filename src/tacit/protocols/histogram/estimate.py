@@ -26,7 +26,7 @@ from tacit.metrics.trees import node_variances, subtree_variances
 from tacit.privacy.cost import Cost
 from tacit.protocols.histogram.budget import CELL_BIAS
 from tacit.protocols.histogram.steps import RANK_UNITS
-from tacit.protocols.shared.cells import COARSE_CELLS, estimate_warnings
+from tacit.protocols.shared.cells import COARSE_CELLS, signal_warnings
 from tacit.results.histogram import Histogram
 from tacit.results.server_result import ServerResult
 
@@ -131,7 +131,7 @@ def result_from_tree(
     histogram = Histogram(cells, noise, supported, bucket_count) if known else None
     warnings: tuple[str, ...] = ()
     if single:
-        warnings = estimate_warnings(value, classes, math.sqrt(float(class_variance)))
+        warnings = signal_warnings(value, classes, math.sqrt(float(class_variance)))
         warnings += _tree_warnings(
             float(cell_variance), float(variance), bucket_count, supported, protection
         )
