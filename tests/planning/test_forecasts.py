@@ -182,7 +182,7 @@ def test_straight_distribution_functions_hardly_bias() -> None:
 
 
 def test_a_drowned_class_is_an_obstacle() -> None:
-    assert Forecast(0.01, 0.0, 100, 34.0).obstacle
-    assert Forecast(0.01, 0.0, 100, 33.0).obstacle is None
+    assert Forecast(0.01, 0.0, 100, 13.0).obstacle
+    assert Forecast(0.01, 0.0, 100, 12.0).obstacle is None
     assert Forecast(0.2, 0.2).obstacle
     assert Forecast(math.inf).obstacle

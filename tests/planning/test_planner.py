@@ -76,9 +76,9 @@ def test_the_recommended_protocol_runs_as_it_is() -> None:
     assert abs(result.auc.value - result.exact) < 6 * prediction.forecast.error
 
 
-def test_labels_alone_are_not_preferred_to_whole_records(plans: dict[str, Plan]) -> None:
+def test_labels_alone_are_not_preferred_to_whole_records() -> None:
     """Public labels make a smaller error, but hide less."""
-    local = plans["local"]
+    local = plan(400_000, 40_000, 10, 1.0, "local")
     assert local.recommended is not None
     assert local.recommended.adjacency is Adjacency.REPLACE
     public = [own for own in local.candidates if own.adjacency is Adjacency.SCORE]

@@ -99,8 +99,8 @@ def server_result(
         (server_result(0.5, 0.26), "interval (these records) holds every value in [0, 1]"),
         (server_result(2.5, 2.0), "interval (these records) holds every value in [0, 1]"),
         (
-            server_result(0.7, 0.01, 19.0, 10.0),
-            "estimated at 19 records with a standard error of 10",
+            server_result(0.7, 0.01, 59.0, 10.0),
+            "estimated at 59 records with a standard error of 10, and a figure needs at least 6",
         ),
     ],
 )
@@ -115,10 +115,13 @@ def test_no_figure_is_told_that_says_nothing(found: ServerResult, reason: str) -
 def test_figures_that_say_something_are_told() -> None:
     for result in (
         server_result(0.5, 0.25),
-        server_result(0.7, 0.01, 21.0, 10.0),
+        server_result(0.7, 0.01, 80.0, 10.0),
         server_result(1.0, 0.0),
     ):
         assert result.published() is result
+    hardly = server_result(0.7, 0.01, 61.0, 10.0).published()
+    assert hardly.estimate().value == 0.7
+    assert "little more than the 6 standard errors" in hardly.warnings[0]
     over = server_result(1.02, 0.03).published()
     assert over.estimate().value == 1
     assert over.warnings == (

@@ -40,6 +40,24 @@ def gini_mean_difference(values: Floats) -> float:
     return float(np.sum(coefficients * centred)) / pairs
 
 
+def max_gini_mean_difference(low: float, high: float, records: int) -> float:
+    """The largest mean of ``|x - x'|`` over all pairs of so many values from ``low`` to ``high``.
+
+    Half of the values lie at either end.
+
+    Raises
+    ------
+    ValueError : for fewer than two values.
+
+    Examples
+    --------
+    >>> max_gini_mean_difference(0.0, 1.0, 2), max_gini_mean_difference(0.0, 10.0, 5)
+    (1.0, 6.0)
+    """
+    half = records // 2
+    return (high - low) * half * (records - half) / _pairs(records)
+
+
 def collision_probability(values: NDArray[Any]) -> float:
     """The fraction of pairs that are equal (Bell et al. 2020, Eq. 5).
 

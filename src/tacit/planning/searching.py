@@ -9,8 +9,9 @@ from dataclasses import replace
 from tacit.planning.families import settings_at
 from tacit.privacy.cost import MIN_BUDGET
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.forecast import MIN_ERRORS, Family, Forecast
+from tacit.protocol.forecast import Family, Forecast
 from tacit.protocol.scenario import MAX_RECORDS, Scenario, Shape
+from tacit.results.class_sizes import CLEAR_CLASS_SIZE_IN_ERRORS
 
 Shapes = tuple[Shape, ...]
 """The central shape, and others over which settings are compared."""
@@ -93,7 +94,7 @@ def _excess(
             predicted = forecast(variant, other)
         except ValueError:
             return math.inf
-        class_excess = MIN_ERRORS * predicted.class_error / predicted.smaller_class
+        class_excess = CLEAR_CLASS_SIZE_IN_ERRORS * predicted.class_error / predicted.smaller_class
         error = ratio * predicted.error
         return max(error / target, class_excess, 1e-9) if math.isfinite(error) else math.inf
 

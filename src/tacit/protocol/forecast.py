@@ -13,6 +13,7 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.protocol.metric import AUC, Metric
 from tacit.protocol.trust import Trust
+from tacit.results.class_sizes import CLEAR_CLASS_SIZE_IN_ERRORS
 
 if TYPE_CHECKING:
     from tacit.protocol.conversation import Protocol
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
 
 MAX_ERROR = 0.25
 """Largest error at which an AUC of 0.5 and one of 1 can be distinguished."""
-
-MIN_ERRORS = 3.0
-"""Number of standard errors of its noisy size below which a class is lost in the noise; below five,
-predictions, which are linear in the noise, are too small."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class Forecast:
     @property
     def obstacle(self) -> str | None:
         """Why nothing could be said, or None."""
-        if self.smaller_class < MIN_ERRORS * self.class_error:
+        if self.smaller_class < CLEAR_CLASS_SIZE_IN_ERRORS * self.class_error:
             return (
                 f"the noise on class sizes, {self.class_error:.3g} records, drowns the smaller "
                 f"class of {self.smaller_class:.0f}"

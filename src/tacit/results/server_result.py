@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -12,14 +13,10 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.data.scales import ScaleDifference
 from tacit.privacy.cost import Cost
+from tacit.results.class_sizes import class_size_warning, class_too_small, is_class_too_small
 from tacit.results.curve import UNIT, Curve
 from tacit.results.estimate import Estimate
 from tacit.results.histogram import Histogram
-
-ANY = (-math.inf, math.inf)
-
-ABSENT = 2.0
-"""Least size of a class, in its standard errors, at which a figure is given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +78,9 @@ class ServerResult:
         """The result of a single run as it is published: a figure, or the reason for none.
 
         No figure is given where its 95 % interval about these records holds all possible values, or
-        none of them; nor where the smaller class is estimated at fewer than ``ABSENT`` of its
-        standard errors: it may be empty, and linearised errors are not valid.
+        none of them; nor where the smaller class is estimated at fewer than
+        ``MIN_CLASS_SIZE_IN_ERRORS`` of its standard errors. A figure with a class that is hardly
+        larger has a warning.
         """
         raw = self._raw_estimate()
         if not math.isfinite(raw.value):
@@ -92,12 +90,20 @@ class ServerResult:
             value = np.full_like(self.value, np.nan)
             warnings = (*self.warnings, reason)
             return replace(self, value=value, roc=None, histogram=None, warnings=warnings)
-        low, high = self.limits
-        centre = raw.value - raw.bias
-        if low <= centre <= high:
-            return self
-        nearest = f"the estimate came out as {centre:.4f}; the nearest {self._kind} is given"
-        return replace(self, warnings=(*self.warnings, nearest))
+        said = tuple(self._cautions(raw.value - raw.bias))
+        return replace(self, warnings=(*self.warnings, *said)) if said else self
+
+    def _cautions(self, centre: float) -> Iterator[str]:
+        """What a reader must know about a figure that is given."""
+        warning = class_size_warning(self._smaller_class, float(self.positives_error))
+        if warning is not None:
+            yield warning
+        if not self.limits[0] <= centre <= self.limits[1]:
+            yield f"the estimate came out as {centre:.4f}; the nearest {self._kind} is given"
+
+    @property
+    def _smaller_class(self) -> float:
+        return min(float(self.positives), float(self.negatives))
 
     @property
     def _kind(self) -> str:
@@ -105,14 +111,11 @@ class ServerResult:
 
     def _silence(self, raw: Estimate) -> str | None:
         """Why no figure is given; None where one is given."""
-        smaller = min(float(self.positives), float(self.negatives))
-        error = float(self.positives_error)
-        if smaller < ABSENT * error:
-            return (
-                "not enough signal at this epsilon: "
-                f"the smaller class is estimated at {smaller:.0f} records with a standard error of "
-                f"{error:.0f}, so it may be empty"
-            )
+        smaller, error = self._smaller_class, float(self.positives_error)
+        if is_class_too_small(smaller, error):
+            return class_too_small(smaller, error)
+        if self.limits[0] == self.limits[1]:
+            return None
         low, high = raw.interval(0.95)
         if low <= self.limits[0] and high >= self.limits[1]:
             return f"no figure: the 95 % interval (these records) holds every {self._kind}"

@@ -331,7 +331,7 @@ def test_values_outside_the_public_range_are_refused() -> None:
     clients = Clients.from_values([0.5, 0.5, 1.5], client_ids=["a", "b", "b"])
     with pytest.raises(DataError, match=r"values must be in \[0, 1\], got 1.5 in b, row 2"):
         tacit.evaluate(clients, PairedUStatistic("gini", 1.0), seed=1)
-    assert tacit.evaluate(clients, PairedUStatistic("collision", 1.0), seed=1).has_signal
+    assert tacit.evaluate(clients, PairedUStatistic("collision", 20.0), seed=1).has_signal
 
 
 def test_kendall_needs_a_second_value() -> None:
@@ -363,3 +363,23 @@ def test_two_records_are_one_pair(kernel: str) -> None:
     run = simulate(clients, PairedUStatistic(kernel, 1.0, noise="laplace"), NoNoise()).server_result
     assert run.value == PairedUStatistic(kernel, 1.0).exact(clients)
     assert math.isfinite(float(run.privacy_error))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "limits"), [("kendall", (-1, 1)), ("gini", (0, 15 / 29)), ("collision", (0, 1))]
+)
+def test_no_figure_lies_outside_the_range_of_its_kernel(
+    kernel: Any, limits: tuple[float, float]
+) -> None:
+    """A figure is within its limits, and an interval that holds all of them gives no figure."""
+    rng = np.random.default_rng(0)
+    clients = Clients.from_values(rng.random(30), second=rng.random(30))
+    protocol = PairedUStatistic(kernel, 0.5)
+    results = [tacit.evaluate(clients, protocol, seed=seed) for seed in range(30)]
+    for result in results:
+        if not result.has_signal:
+            assert any("no figure: " in warning for warning in result.warnings)
+            continue
+        low, high = result.estimate.interval()
+        assert limits[0] <= low <= result.estimate.value <= high <= limits[1] + 1e-12
+    assert not all(result.has_signal for result in results)

@@ -71,20 +71,13 @@ def result_from_pairs(
 def _warnings(
     records: int, positives: float, value: float, error: float, count: float
 ) -> tuple[str, ...]:
-    smaller = min(positives, records - positives)
-    if math.isnan(value):
-        return (
-            "not enough signal at this epsilon: the noisy number of positives is "
-            f"{positives:.1f} of {records} records, with a standard error of "
-            f"{math.sqrt(count):.1f}; predicted error of the AUC about {error:.2g}",
-        )
-    warnings = []
-    if count and smaller < 5 * math.sqrt(count):
-        warnings.append(
-            f"the smaller class is estimated at {smaller:.0f} records with a standard error of "
-            f"{math.sqrt(count):.0f}; the errors are linearised and too small here"
-        )
-    return tuple(warnings)
+    if not math.isnan(value):
+        return ()
+    return (
+        "not enough signal at this epsilon: the noisy number of positives is "
+        f"{positives:.1f} of {records} records, with a standard error of "
+        f"{math.sqrt(count):.1f}; predicted error of the AUC about {error:.2g}",
+    )
 
 
 def area_of_sums(records: int, positives: Floats, centred: Floats) -> tuple[Floats, Floats]:

@@ -23,15 +23,13 @@ from tacit.protocols.fedauc.secure_sum import (
     summed_rank_pairs,
     summed_residuals,
 )
+from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
 
 FIRST_ROUND_PARTS = (0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.2, 0.3)
 """Parts of epsilon that the first round may get."""
 
 COUNT_PARTS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 """Parts of the first round that the count of positives may get."""
-
-MIN_CLASS_IN_ERRORS = 6.0
-"""Least class size, in standard errors of the count, at which an AUC is given."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +89,9 @@ class FirstRound:
         return np.clip(np.rint(2 * centre), 0, 2 * (records - 1)).astype(np.int64)
 
     def shows_both_classes(self, records: int) -> Floats:
-        """Whether both class sizes exceed ``MIN_CLASS_IN_ERRORS`` of the count's errors."""
+        """Whether both class sizes exceed ``MIN_CLASS_SIZE_IN_ERRORS`` of the count's errors."""
         smaller = np.minimum(self.positives, records - self.positives)
-        return np.asarray(smaller > MIN_CLASS_IN_ERRORS * np.sqrt(self.count_variance))
+        return np.asarray(smaller > MIN_CLASS_SIZE_IN_ERRORS * np.sqrt(self.count_variance))
 
     def area_with(self, records: int, pivot: Integers, residual: Floats) -> Floats:
         """The AUC, from the sum of ``rank - pivot`` over the positives; NaN without both classes.

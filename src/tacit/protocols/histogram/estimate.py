@@ -25,15 +25,13 @@ from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import node_variances, subtree_variances
 from tacit.privacy.cost import Cost
 from tacit.protocols.histogram.budget import CELL_BIAS
-from tacit.protocols.shared.cells import COARSE_CELLS, estimate_warnings
+from tacit.protocols.shared.cells import COARSE_CELLS, signal_warnings
+from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.histogram import Histogram
 from tacit.results.server_result import ServerResult
 
 MIN_BUCKET_IN_ERRORS = 5.0
 """Least count of a supported bucket, in standard deviations of its noise."""
-
-MIN_CLASS_IN_ERRORS = 6.0
-"""Least class size, in standard errors, at which the AUC of two rounds is given."""
 
 PLACES_IN_CELL = 8
 """Points a cell at which two interpolations are compared."""
@@ -101,7 +99,7 @@ def result_from_tree(
     histogram = Histogram(cells, noise, supported, bucket_count) if known else None
     warnings: tuple[str, ...] = ()
     if single:
-        warnings = estimate_warnings(value, classes, math.sqrt(float(class_variance)))
+        warnings = signal_warnings(value, classes, math.sqrt(float(class_variance)))
         warnings += _tree_warnings(
             float(cell_variance), float(variance), bucket_count, supported, protection
         )
@@ -237,7 +235,7 @@ def _by_both_rounds(leaves: Floats, noise: TreeNoise, second: SecondRound) -> tu
     depth = product_depth(leaves, noise)
     cells, class_variance = _at_depth(leaves, depth), _class_variance(leaves, noise)
     smaller = cells.sum(axis=-1).min(axis=-1)
-    shown = smaller > MIN_CLASS_IN_ERRORS * np.sqrt(class_variance)
+    shown = smaller > MIN_CLASS_SIZE_IN_ERRORS * np.sqrt(class_variance)
     product = np.sqrt(_product_variance(cells, noise))
     by_functions = product**2 + 2 * product * _hidden_product(depth)
     relative = class_variance / np.maximum(smaller, 1.0) ** 2

@@ -11,27 +11,24 @@ from tacit.protocols.paired.moments import (
     area_shared_covariance,
     exponential_moments,
 )
-from tacit.results.server_result import ANY, ServerResult
-
-MIN_CLASS_SIZE_IN_ERRORS = 5.0
-"""Least class size, in its standard errors, at which the linearised errors are large enough."""
+from tacit.results.server_result import ServerResult
 
 
-def matched_mean_result(sample: MatchedSample, rounding: float) -> ServerResult:
+def matched_mean_result(
+    sample: MatchedSample, rounding: float, limits: tuple[float, float]
+) -> ServerResult:
     """The mean of a kernel over all pairs of records.
 
     Parameters
     ----------
     sample : the pairs' values.
     rounding : the standard deviation that the kernel's grid adds, at most.
+    limits : the least and the largest value that the mean can have.
     """
     least, most = sample.shared_covariances
     error = np.sqrt(sample.privacy_variance(least))
     sampling = np.sqrt(all_pairs_variance(sample.kernel_variance, most, sample.records))
     classless = np.full_like(sample.mean, np.nan)
-    warnings: tuple[str, ...] = ()
-    if sample.mean.ndim == 0:
-        warnings = _mean_warnings(float(sample.mean), float(error), sample.low, sample.high)
     return ServerResult(
         value=sample.mean,
         privacy_error=error,
@@ -39,8 +36,7 @@ def matched_mean_result(sample: MatchedSample, rounding: float) -> ServerResult:
         positives=classless,
         negatives=classless,
         approximation_error=np.full_like(error, rounding),
-        warnings=warnings,
-        limits=ANY,
+        limits=limits,
     )
 
 
@@ -74,7 +70,7 @@ def matched_area_result(
     warnings: tuple[str, ...] = ()
     if value.ndim == 0:
         smaller = min(float(positives), float(negatives))
-        warnings = _area_warnings(float(privacy), smaller, class_error)
+        warnings = _signal_warnings(smaller, class_error)
     return ServerResult(
         value=value,
         privacy_error=np.where(known, privacy, np.nan),
@@ -97,30 +93,10 @@ def _area_sampling(area: Floats, positives: Floats, records: int) -> Floats:
     return np.asarray(np.sqrt(np.maximum(class_error / (positives * negatives), 0.0)))
 
 
-def _mean_warnings(value: float, error: float, low: float, high: float) -> tuple[str, ...]:
-    warnings = _error_warnings(error, low, high)
-    if warnings or low <= value <= high:
-        return warnings
-    inside = f"[{low:g}, {high:g}]"
-    return (f"the estimate {value:.4f} lies outside {inside}; it is reported as it came",)
-
-
-def _error_warnings(error: float, low: float, high: float) -> tuple[str, ...]:
-    """The warning for an error above half the range of values."""
-    if error <= (high - low) / 2:
+def _signal_warnings(smaller: float, class_error: float) -> tuple[str, ...]:
+    if smaller > 0:
         return ()
-    return (f"this estimate says little: it errs by {error:.2g} on a scale of {high - low:.2g}",)
-
-
-def _area_warnings(error: float, smaller: float, class_error: float) -> tuple[str, ...]:
-    if smaller <= 0:
-        return (
-            "not enough signal at this epsilon: the smaller class is estimated at "
-            f"{smaller:.1f} records, with a standard error of {class_error:.1f}",
-        )
-    if smaller < MIN_CLASS_SIZE_IN_ERRORS * class_error:
-        return (
-            f"the smaller class is estimated at {smaller:.0f} records with a standard error of "
-            f"{class_error:.0f}; the errors are linearised and too small here",
-        )
-    return _error_warnings(error, 0.0, 1.0)
+    return (
+        "not enough signal at this epsilon: the smaller class is estimated at "
+        f"{smaller:.1f} records, with a standard error of {class_error:.1f}",
+    )

@@ -48,7 +48,7 @@ from tacit.protocols.paired.settings import (
     kernel_width,
 )
 from tacit.protocols.shared.pair_kernels import KERNELS
-from tacit.protocols.shared.symbols import SymbolSpace, second_values
+from tacit.protocols.shared.symbols import Axis, SymbolSpace, second_values
 from tacit.results.server_result import ServerResult
 
 AREA, RANGE, SECOND = "auc", "gini", "kendall"
@@ -263,7 +263,13 @@ class PairedUStatistic(PairedDeclarations, Protocol):
 
     def exact(self, clients: Clients) -> float:
         """The exact figure of all clients' records, which is not private."""
-        return KERNELS[self.kernel].exact(clients, SymbolSpace(()))
+        return KERNELS[self.kernel].exact(clients, self._space)
+
+    @property
+    def _space(self) -> SymbolSpace:
+        """The values' public range; values are not cut."""
+        low, high = self.domain
+        return SymbolSpace((Axis("values", low=low, high=high),))
 
     def replicate_size(self, clients: Clients) -> int:
         """Seats, pairs, both records' values and noise."""
@@ -353,7 +359,8 @@ class PairedUStatistic(PairedDeclarations, Protocol):
             positives, variance = class_counts
             return matched_area_result(sample, positives, math.sqrt(variance))
         rounding = self._unit / math.sqrt(6) if self.kernel == RANGE else 0.0
-        return matched_mean_result(sample, rounding)
+        limits = KERNELS[self.kernel].limits(self._space, sample.records)
+        return matched_mean_result(sample, rounding, limits)
 
     def _warned(
         self, result: ServerResult, sample: MatchedSample, count_epsilon: float

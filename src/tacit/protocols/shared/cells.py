@@ -34,8 +34,6 @@ COARSE_CELLS = (
     "what the cells hide outweighs the privacy noise: use more cells, or map the scores by an "
     "agreed public function so that they spread over [0, 1]"
 )
-MIN_CLASS_SIZE_IN_ERRORS = 5.0
-"""Least class size, in its standard errors, at which the linearised errors are large enough."""
 
 
 def independent_variance(positives: Floats, negatives: Floats, noise: CellNoise) -> Floats:
@@ -78,7 +76,7 @@ def result_from_cells(
     )
     classes = cells[0].sum(axis=-1, dtype=np.float64), cells[1].sum(axis=-1, dtype=np.float64)
     single = np.ndim(value) == 0
-    warnings = estimate_warnings(value, classes, math.sqrt(noise.total)) if single else ()
+    warnings = signal_warnings(value, classes, math.sqrt(noise.total)) if single else ()
     if single and math.sqrt(cell_variance) > math.sqrt(variance):
         warnings += (COARSE_CELLS,)
     return ServerResult(
@@ -105,7 +103,7 @@ def result_from_confusion(
     classes = estimate.positives, estimate.negatives
     single = np.ndim(estimate.value) == 0
     total_error = math.sqrt(2 * noise.variance / edges.size)
-    warnings = estimate_warnings(estimate.value, classes, total_error) if single else ()
+    warnings = signal_warnings(estimate.value, classes, total_error) if single else ()
     if single and not undefined:
         warnings += _bias_warnings(biases, float(estimate.value), float(error))
     sampling = np.vectorize(plug_in_variance)(
@@ -153,24 +151,17 @@ def _falling(rate: Floats) -> Floats:
     return np.clip(scipy.optimize.isotonic_regression(rate, increasing=False).x, 0.0, 1.0)
 
 
-def estimate_warnings(
+def signal_warnings(
     value: Floats, classes: tuple[Floats, Floats], total_error: float
 ) -> tuple[str, ...]:
-    """The warnings for an estimate whose class totals are noisy."""
-    smaller = min(float(total) for total in classes)
-    if not np.isfinite(value):
-        return (
-            "not enough signal at this epsilon: the noisy class totals are "
-            f"{float(classes[0]):.1f} and {float(classes[1]):.1f}, with a standard error of "
-            f"{total_error:.1f}; the predicted error of the AUC is above 0.5",
-        )
-    warnings = []
-    if smaller < MIN_CLASS_SIZE_IN_ERRORS * total_error:
-        warnings.append(
-            f"the smaller class is estimated at {smaller:.0f} records with a standard error of "
-            f"{total_error:.0f}; the errors are linearised and too small here"
-        )
-    return tuple(warnings)
+    """The warning for noisy class totals without an AUC."""
+    if np.isfinite(value):
+        return ()
+    return (
+        "not enough signal at this epsilon: the noisy class totals are "
+        f"{float(classes[0]):.1f} and {float(classes[1]):.1f}, with a standard error of "
+        f"{total_error:.1f}; the predicted error of the AUC is above 0.5",
+    )
 
 
 def _bias_warnings(biases: tuple[Floats, Floats], value: float, error: float) -> tuple[str, ...]:

@@ -24,7 +24,13 @@ from tacit.metrics.curves import (
 )
 
 IMITATIONS = 200
-"""Number of simulated noise draws that estimate the error of a clamped and ordered curve."""
+"""Number of simulated noise draws that estimate the bias of a clamped and ordered curve."""
+
+REPEATED_ESTIMATES = 60
+"""Number of simulated releases whose corrected areas estimate the error of such a curve."""
+
+REPEATED_IMITATIONS = 50
+"""Number of simulated noise draws that estimate the bias of each simulated release."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,8 @@ class ConfusionEstimate:
     Parameters
     ----------
     value : the area.
-    privacy_variance : the variance that the noise causes.
+    privacy_variance : the variance that the noise causes; with clamping, the mean squared error of
+        the area less its estimated bias.
     clamping_bias : the bias from clamping and ordering; zero without them.
     threshold_bias : the bias from straight lines between thresholds, shrunk by its noise.
     approximation_variance : from the unknown positions of records between thresholds.
@@ -89,7 +96,8 @@ def estimate_from_confusion(counts: Floats, noise: CountNoise, clamp: bool) -> C
 
     With ``clamp`` as in the paper (Sun et al. 2022b): counts below 0 become 0, each threshold is
     divided by the totals at that threshold, and points are ordered by false-positive rate. Variance
-    and bias are estimated by simulated noise on a monotone smoothing of the counts. Without it, the
+    and bias are estimated by simulated noise on a monotone smoothing of the counts; the variance is
+    that of the area less its estimated bias, which is noisy itself. Without ``clamp`` the
     class totals are pooled over thresholds; apart from these ratios the area is unbiased, with a
     closed-form variance.
     """
@@ -162,6 +170,7 @@ def _pooled_variance(counts: Floats, noise: CountNoise) -> Floats:
 
 
 def _imitated_errors(counts: Floats, noise: CountNoise) -> tuple[Floats, Floats]:
+    """The mean squared error of the clamped area less its estimated bias, and that bias."""
     draws = noise.imitate((IMITATIONS, 4, counts.shape[-1]))
     flat = counts.reshape(-1, 4, counts.shape[-1])
     errors = np.array([_imitate(smoothed_counts(table), draws) for table in flat])
@@ -170,8 +179,21 @@ def _imitated_errors(counts: Floats, noise: CountNoise) -> tuple[Floats, Floats]
 
 
 def _imitate(smooth: Floats, draws: Floats) -> tuple[float, float]:
+    """Releases are simulated from smooth counts, and the bias of each is estimated as here."""
+    first, second = draws[:REPEATED_ESTIMATES], draws[REPEATED_ESTIMATES:][:REPEATED_IMITATIONS]
+    releases = smooth + first
+    biases = np.array([_clamping_bias(smoothed_counts(table), second) for table in releases])
+    errors = trapezoid_area(*clamped_points(releases)) - biases - _smooth_area(smooth)
+    return float(np.mean(errors**2)), _clamping_bias(smooth, draws)
+
+
+def _clamping_bias(smooth: Floats, draws: Floats) -> float:
     areas = trapezoid_area(*clamped_points(smooth + draws))
-    return float(areas.var(ddof=1)), float(areas.mean() - trapezoid_area(*pooled_points(smooth)))
+    return float(areas.mean()) - _smooth_area(smooth)
+
+
+def _smooth_area(smooth: Floats) -> float:
+    return float(trapezoid_area(*pooled_points(smooth)))
 
 
 def smoothed_counts(counts: Floats) -> Floats:

@@ -18,11 +18,13 @@ from tacit.metrics.pairwise import (
     gini_table,
     kendall_table,
     kendall_tau,
+    max_gini_mean_difference,
     merged_table,
     pair_mean,
 )
 from tacit.metrics.ranking import auc
 from tacit.protocols.shared.symbols import Column, SymbolSpace, second_values
+from tacit.results.curve import UNIT
 
 MAX_ASYMMETRY = 1e-9
 """Largest difference of f(a, b) and f(b, a), relative to the largest value of the kernel."""
@@ -39,6 +41,7 @@ class PairKernel:
     columns : which of a record's values it uses.
     plain : its mean over pairs of two symbols, with values uniform inside bins, shape (k, k).
     exact : its exact mean over all pairs of records; for ``"auc"`` the AUC.
+    limits : the least and the largest value of that mean, for a number of records.
     variation : its range within a pair of cells, shape (k, k); None for a kernel that needs a
         finite domain.
     """
@@ -48,6 +51,7 @@ class PairKernel:
     columns: tuple[Column, ...]
     plain: Callable[[SymbolSpace], Floats]
     exact: Callable[[Clients, SymbolSpace], float]
+    limits: Callable[[SymbolSpace, int], tuple[float, float]]
     variation: Callable[[SymbolSpace], Floats] | None = None
 
 
@@ -106,7 +110,10 @@ def user_kernel(kernel: Any, grid: tuple[float, ...]) -> PairKernel:
     def exact(clients: Clients, space: SymbolSpace) -> float:
         return pair_mean(table, np.bincount(space.of_records(clients), minlength=space.symbols))
 
-    return PairKernel(called, "U-statistic", ("values",), lambda space: table, exact)
+    def limits(space: SymbolSpace, records: int) -> tuple[float, float]:
+        return float(table.min()), float(table.max())
+
+    return PairKernel(called, "U-statistic", ("values",), lambda space: table, exact, limits)
 
 
 def _symmetric(table: Floats, grid: tuple[float, ...]) -> Floats:
@@ -141,6 +148,11 @@ def _gini(space: SymbolSpace) -> Floats:
     return gini_table(axis.middles, axis.width)
 
 
+def _gini_limits(space: SymbolSpace, records: int) -> tuple[float, float]:
+    (axis,) = space.axes
+    return 0.0, max_gini_mean_difference(*axis.ends, records)
+
+
 def _gini_variation(space: SymbolSpace) -> Floats:
     """The distance of two values differs from that of their bins' middles by up to a width."""
     (axis,) = space.axes
@@ -173,6 +185,7 @@ KERNELS = {
         ("values",),
         _gini,
         lambda clients, space: gini_mean_difference(clients.scores),
+        _gini_limits,
         _gini_variation,
     ),
     "collision": PairKernel(
@@ -181,6 +194,7 @@ KERNELS = {
         ("values",),
         lambda space: np.eye(space.symbols),
         lambda clients, space: collision_probability(clients.scores),
+        lambda space, records: UNIT,
     ),
     "kendall": PairKernel(
         "kendall",
@@ -188,6 +202,7 @@ KERNELS = {
         ("values", "second values"),
         lambda space: kendall_table(*space.sizes),
         lambda clients, space: kendall_tau(clients.scores, second_values(clients)),
+        lambda space, records: (-1.0, 1.0),
         _kendall_variation,
     ),
     "auc": PairKernel(
@@ -196,6 +211,7 @@ KERNELS = {
         ("labels", "values"),
         lambda space: auc_table(space.sizes[1]),
         lambda clients, space: auc(clients.scores, clients.labels),
+        lambda space, records: UNIT,
         _auc_variation,
     ),
 }

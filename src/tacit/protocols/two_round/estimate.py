@@ -11,16 +11,11 @@ from tacit.arrays import Floats, Integers
 from tacit.metrics.ranking import plug_in_variance
 from tacit.protocols.two_round.first_round import CELLS, FirstRound, ScoreModel, area_of
 from tacit.protocols.two_round.second_round import Influence
+from tacit.results.class_sizes import class_too_small, is_class_too_small
 from tacit.results.server_result import ServerResult
 
 MAX_ERROR_WITH_AUC = 0.5
 """Largest predicted error at which an AUC is given."""
-
-MIN_CLASS_SIZE_FOR_AUC = 2.0
-"""Least class size, in its standard errors, at which an AUC is given."""
-
-MIN_CLASS_SIZE_IN_ERRORS = 7.0
-"""Least class size, in its standard errors, at which the stated errors are large enough."""
 
 MERGED = 4
 """Number of cells that are merged to estimate the bias of cells."""
@@ -90,7 +85,7 @@ class Result:
     @property
     def withheld(self) -> bool:
         """Whether the errors are too large for an AUC to be given."""
-        too_small = self.rarer_fraction < MIN_CLASS_SIZE_FOR_AUC * self.positive_fraction_error
+        too_small = is_class_too_small(self.rarer_fraction, self.positive_fraction_error)
         return too_small or self.privacy_error > MAX_ERROR_WITH_AUC
 
 
@@ -179,19 +174,15 @@ def _root_mean_square(errors: Floats) -> float:
 
 def _warnings(result: Result, records: int) -> tuple[str, ...]:
     error, class_error = result.privacy_error, records * result.positive_fraction_error
-    smaller = (
-        f"the smaller class is estimated at {records * result.rarer_fraction:.0f} records with a "
-        f"standard error of {class_error:.0f}"
-    )
+    smaller = records * result.rarer_fraction
+    if is_class_too_small(smaller, class_error):
+        return (class_too_small(smaller, class_error),)
     if result.withheld:
         return (
             "not enough signal at this epsilon for this number of records: "
-            f"the predicted error of the AUC is {error:.2g}"
-            + (f", and {smaller}" if class_error else ""),
+            f"the predicted error of the AUC is {error:.2g}",
         )
     warnings = []
-    if records * result.rarer_fraction < MIN_CLASS_SIZE_IN_ERRORS * class_error:
-        warnings.append(f"{smaller}; the errors may be too small here")
     if result.second_round_error == 0:
         warnings.append("a class had no record left for the second round; the first stands alone")
     elif result.first_round_error > result.second_round_error:

@@ -12,15 +12,14 @@ from tacit.arrays import Floats
 from tacit.privacy.local.symbols import SymbolResponse
 from tacit.protocols.shared.pair_kernels import PairTables
 from tacit.protocols.ustatistic.moments import PairEstimator
-from tacit.results.server_result import ANY, ServerResult
+from tacit.results.server_result import ServerResult
 
 Counts = NDArray[Any]
 
-MIN_CLASS_SIZE_IN_ERRORS = 5.0
-"""Least class size, in its standard errors, at which the linearised errors are large enough."""
 
-
-def mean_result(tables: PairTables, response: SymbolResponse, counts: Counts) -> ServerResult:
+def mean_result(
+    tables: PairTables, response: SymbolResponse, counts: Counts, limits: tuple[float, float]
+) -> ServerResult:
     """The mean of a kernel over all pairs of records.
 
     Parameters
@@ -28,6 +27,7 @@ def mean_result(tables: PairTables, response: SymbolResponse, counts: Counts) ->
     tables : the kernel's values for pairs of symbols.
     response : how symbols were randomised.
     counts : of reports, shape (..., k).
+    limits : the least and the largest value that the mean can have.
     """
     estimator = PairEstimator((tables.means,), response, counts)
     unit_weights = np.ones((*counts.shape[:-1], 1))
@@ -35,17 +35,9 @@ def mean_result(tables: PairTables, response: SymbolResponse, counts: Counts) ->
     error = np.sqrt(estimator.privacy_variance(unit_weights))
     variation = _cell_variance(estimator, tables)
     classless = np.full_like(value, np.nan)
-    low, high = float(tables.means.min()), float(tables.means.max())
     warnings: tuple[str, ...] = ()
     if value.ndim == 0:
-        warnings = _outside(float(value), low, high) + _cell_warnings(
-            float(error), float(variation)
-        )
-        if error > (high - low) / 2:
-            warnings = (
-                f"this estimate says little: it errs by {float(error):.2g} on a scale of "
-                f"{high - low:.2g}",
-            )
+        warnings = _cell_warnings(float(error), float(variation))
     return ServerResult(
         value=value,
         privacy_error=error,
@@ -54,7 +46,7 @@ def mean_result(tables: PairTables, response: SymbolResponse, counts: Counts) ->
         negatives=classless,
         approximation_error=np.sqrt(variation),
         warnings=warnings,
-        limits=ANY,
+        limits=limits,
     )
 
 
@@ -97,7 +89,7 @@ def area_result(
     if value.ndim == 0:
         warnings = _cell_warnings(float(privacy), float(variation) ** 2)
         warnings = (
-            _class_warnings(float(positives), float(negatives), float(class_error)) or warnings
+            _signal_warnings(float(positives), float(negatives), float(class_error)) or warnings
         )
     return ServerResult(
         value=value,
@@ -123,13 +115,6 @@ def _cell_variance(estimator: PairEstimator, tables: PairTables) -> Floats:
     return np.asarray(remaining**2 + estimator.crowding_variance(tables.variation))
 
 
-def _outside(value: float, low: float, high: float) -> tuple[str, ...]:
-    if math.isnan(value) or low <= value <= high:
-        return ()
-    inside = f"[{low:g}, {high:g}]"
-    return (f"the estimate {value:.4f} lies outside {inside}; it is reported as it came",)
-
-
 def _cell_warnings(error: float, variation: float) -> tuple[str, ...]:
     if not math.sqrt(variation) > error:
         return ()
@@ -138,22 +123,10 @@ def _cell_warnings(error: float, variation: float) -> tuple[str, ...]:
     )
 
 
-def _class_warnings(positives: float, negatives: float, class_error: float) -> tuple[str, ...]:
-    smaller = min(positives, negatives)
-    if smaller <= 0:
-        return (
-            _no_signal(
-                f"the noisy class totals are {positives:.1f} and {negatives:.1f}, with a "
-                f"standard error of {class_error:.1f}"
-            ),
-        )
-    if smaller >= MIN_CLASS_SIZE_IN_ERRORS * class_error:
+def _signal_warnings(positives: float, negatives: float, class_error: float) -> tuple[str, ...]:
+    if min(positives, negatives) > 0:
         return ()
     return (
-        f"the smaller class is estimated at {smaller:.0f} records with a standard error of "
-        f"{class_error:.0f}; the errors are linearised and too small here",
+        f"not enough signal at this epsilon: the noisy class totals are {positives:.1f} and "
+        f"{negatives:.1f}, with a standard error of {class_error:.1f}",
     )
-
-
-def _no_signal(reason: str) -> str:
-    return f"not enough signal at this epsilon: {reason}"

@@ -269,7 +269,8 @@ class UStatistic(UStatisticDeclarations, Protocol):
         if self.pair_kernel is KERNELS["auc"]:
             result = area_result(tables, opposite_classes(space), response, counts)
         else:
-            result = mean_result(tables, response, counts)
+            limits = self.pair_kernel.limits(space, records)
+            result = mean_result(tables, response, counts, limits)
         return result if counts.ndim > 1 else self._warned(result, clients, records)
 
     def _warned(self, result: ServerResult, clients: int, records: int) -> ServerResult:
