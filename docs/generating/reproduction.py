@@ -49,6 +49,7 @@ GROUPS = {
         "coverage",
         "score-histogram",
         "histogram-coverage",
+        "floor",
         "planning-grid",
     ),
     "Sun et al. 2022a, FedAUC": ("fedauc-table-", "fedauc-figure-"),
@@ -75,8 +76,9 @@ here were measured with *the Criteo scores*, 458,407 of a click model, half of t
 are the files `pred_cons_criteo.txt` and `labels_criteo.txt` in the
 [repository of Baykara et al. 2024](https://github.com/mdppml/FHAUC/tree/{commit}/data)
 (commit of 2025-02-04), put into two columns `score` and `label`; it states no licence, so they are
-not part of this project. For papers 1 and 2 records are drawn from them in the papers' numbers, and
-one constant is added to every positive's log-odds so that the exact AUC is the paper's.
+not part of this project. For the two papers of Sun et al. records are drawn from them in the
+papers' numbers, and one constant is added to every positive's log-odds so that the exact AUC is the
+paper's.
 
 ## How to read it
 
