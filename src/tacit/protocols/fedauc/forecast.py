@@ -117,7 +117,7 @@ def _summed_forecast(protocol: FedAUC, scenario: Scenario, shape: Shape) -> Fore
 
 
 def fedauc_families(scenario: Scenario) -> list[Family]:
-    """Sums over all clients where they are few, staircase noise of each, randomised response."""
+    """Staircase noise, randomised response, and sums over all clients where they are few."""
     summed = Family(
         (FedAUC(scenario.epsilon, trust=Trust.SECURE_SUM.value),),
         (Trust.SERVER_SEES_SCORES,),
@@ -125,7 +125,6 @@ def fedauc_families(scenario: Scenario) -> list[Family]:
         "further evaluation costs epsilon again",
     )
     return [
-        *([summed] if scenario.clients <= MAX_SUMMED_CLIENTS else []),
         Family(
             (FedAUC(scenario.epsilon),),
             (Trust.SERVER_SEES_SCORES,),
@@ -138,6 +137,7 @@ def fedauc_families(scenario: Scenario) -> list[Family]:
             "every score is shown to the server, while the flipped labels serve later evaluations "
             "at no further cost",
         ),
+        *([summed] if scenario.clients <= MAX_SUMMED_CLIENTS else []),
     ]
 
 
