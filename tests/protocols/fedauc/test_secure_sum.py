@@ -1,5 +1,7 @@
 """FedAUC by secure sums: its error at any number of clients, and servers that lie to a client."""
 
+import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -21,8 +23,10 @@ from tacit.protocols.fedauc.secure_sum import (
     summed_residuals,
 )
 from tacit.protocols.fedauc.secure_sum_rounds import FirstRound, divided
+from tacit.protocols.shared.whole_units import units_for
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
+from tests.protocols.histogram.losses import Recorder
 
 SUMMED = FedAUC(1.0, trust="secure-sum")
 SCORES, LABELS = tacit.binormal_scores(2000, 6000, 0.8, seed=3)
@@ -136,6 +140,57 @@ def test_fewer_records_than_the_ranks_say_are_refused() -> None:
     query = residual_query(clients, records=5)
     with pytest.raises(DataError, match="reach beyond the 5 records"):
         query.step.answer(clients, query, NoNoise(), keep(clients))
+
+
+def test_more_records_than_any_sum_is_exact_for_are_refused() -> None:
+    """Where they are announced after the ranks, and a sum about a far pivot wraps.
+
+    Of 2.1 million positives a pivot of 2**42 makes a sum beyond 64 bits: one label then moved the
+    answer by millions of times its sensitivity.
+    """
+    records = 2**21 + 2**19
+    labels = np.repeat([0, 1], [2**18, records - 2**18])
+    clients = Clients.from_arrays(np.arange(records) / records, labels)
+    state = keep(clients)
+    positives = int(labels.sum())
+    rank_sum = int((2 * np.arange(records) * labels).sum())
+    pivot = np.array((2**63 + rank_sum) // positives)
+    for step in (summed_residuals, summed_rank_pairs):
+        query = residual_query(clients, records=2**41, pivot=pivot, count_part=0.5)
+        with pytest.raises(ValueError, match="the sum would not be exact"):
+            step.answer(clients, query, NoNoise(), state)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 20.0, 700.0])
+def test_the_largest_sums_are_rounded_as_whole_numbers(epsilon: float) -> None:
+    """The most records that a sum is exact for, and units of a large budget."""
+    protocol = FedAUC(epsilon, trust="secure-sum")
+    records = 1_518_500_249
+    top = 2 * (records - 1)
+    clients = Clients.from_arrays(np.arange(3) / 3, [0, 1, 1])
+    state = ClientState()
+    ranks = Ragged(np.array([0, top // 3, top]), clients.offsets)
+    announced = {"records": records}
+    query = Query(keep_ranks, protocol, announced, {"ranks": ranks})
+    keep_ranks.answer(clients, query, NoNoise(), state)
+    for pivot in (0, top // 7, top):
+        shared = announced | {"clients": 1, "epsilon": epsilon, "pivot": np.array(pivot)}
+        asked = Query(summed_residuals, protocol, shared, view=View.SUM)
+        sent = summed_residuals.answer(clients, asked, NoNoise(), state)["residual"]
+        total, reach = top // 3 + top - 2 * pivot, max(pivot, top - pivot)
+        exact = Fraction(total * units_for(epsilon), reach)
+        assert int(np.asarray(sent)) == math.floor(exact + Fraction(1, 2))
+
+
+def test_a_client_draws_its_share_of_the_noise() -> None:
+    """Of both numbers of the first round, and of that of the second."""
+    clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4, np.arange(8) // 2)
+    pairs = residual_query(clients, count_part=0.5)
+    for query, numbers in ((replace(pairs, step=summed_rank_pairs), 2), (pairs, 1)):
+        for first, last in ((0, 4), (0, 1), (1, 4)):
+            noise, part = Recorder(), clients.part(first, last)
+            query.step.answer(part, query, noise, keep(part, ranks=np.zeros(part.records)))
+            assert noise.shares == [Fraction(last - first, 4)] * numbers
 
 
 def test_ranks_beyond_the_announced_records_are_refused() -> None:

@@ -5,15 +5,17 @@ from math import floor
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tacit.privacy.cost import MAX_BUDGET, MIN_BUDGET
+from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.protocols.shared.noise_shares import noise_fraction
 from tacit.protocols.shared.whole_units import units_for, whole_units
 
 TOTALS = st.integers(-(2**50), 2**50)
 SENSITIVITIES = st.integers(1, 2**33)
-UNITS = st.integers(1, 2**17)
+UNITS = st.integers(1, units_for(MAX_BUDGET))
 
 
 @given(TOTALS, SENSITIVITIES, UNITS)
@@ -30,6 +32,8 @@ def test_rounding_adds_nothing_to_the_sensitivity(
     total: int, sensitivity: int, units: int, part: float
 ) -> None:
     moved = total + int(part * sensitivity)
+    # a small sensitivity holds a large total too often: neither number may leave 64 bits
+    assume(max(abs(total), abs(moved)) // sensitivity * units < 2**62)
     first, second = (
         int(whole_units(np.array(each), sensitivity, units)) for each in (total, moved)
     )
@@ -37,8 +41,14 @@ def test_rounding_adds_nothing_to_the_sensitivity(
 
 
 def test_units_give_noise_of_the_largest_shared_scale() -> None:
-    assert units_for(1.0) / 1.0 == 2**16
+    assert units_for(1.0) / 1.0 == MAX_SHARED_SCALE
+    for epsilon in np.geomspace(MIN_BUDGET, MAX_BUDGET, 200).tolist():
+        assert units_for(epsilon) / epsilon <= MAX_SHARED_SCALE
     assert units_for(1e-9) == 1
+
+
+def test_the_units_of_the_largest_budget_suit_the_largest_sensitivity() -> None:
+    assert units_for(MAX_BUDGET) < 2**26
 
 
 @pytest.mark.parametrize(

@@ -41,15 +41,30 @@ def keep_ranks(clients: Clients, query: Query, noise: NoiseSource, state: Client
     Raises
     ------
     ValueError : for ranks that are not one whole number a record, or reach beyond the announced
-        number of records.
+        number of records, and for so many records that a sum could wrap (``summed_records``).
     """
-    records, ranks = public_records(query), checked_ranks(clients, query)
+    records, ranks = summed_records(clients, query), checked_ranks(clients, query)
     if int(ranks.values.max()) > 2 * (records - 1):
         raise ValueError(f"doubled ranks of {records} records must be at most {2 * (records - 1)}")
-    # all records are in one sum, so it must be exact for them all
-    check_sums(np.array([records]), np.array([2 * records]))
     state.keep(RANKS, ranks)
     return {"records": clients.sizes}
+
+
+def summed_records(clients: Clients, query: Query) -> int:
+    """The announced number of records, for which every sum of their ranks is exact.
+
+    No pivot is further from a rank than the announced number allows. So this check, which every
+    query of a sum repeats, covers whatever pivot it names: a sum that wraps would move by far more
+    than its sensitivity when one label flips. The numbers are public.
+
+    Raises
+    ------
+    ValueError : for no number of records, or so many that a sum of their ranks could wrap.
+    """
+    records = public_records(query)
+    # all records are in one sum, so it must be exact for them all
+    check_sums(np.array([max(records, clients.records)]), np.array([2 * records]))
+    return records
 
 
 def agreed_epsilon(query: Query) -> float:
@@ -119,7 +134,7 @@ def summed_rank_pairs(
     """
     epsilon, part = agreed_epsilon(query), count_part(query)
     share = _noise_share(clients, query)
-    middle = np.array(public_records(query) - 1)
+    middle = np.array(summed_records(clients, query) - 1)
     counts, _ = pair_of_sums(
         _kept_ranks(clients, query, state),
         _labels(clients),
@@ -142,7 +157,7 @@ def summed_residuals(
 
     Spends ``query.broadcast["epsilon"]`` at label adjacency: flipping one label moves the doubled
     sum by at most ``D = max(2 pivot, 2 (M-1) - 2 pivot)``, since no doubled rank exceeds 2 (M-1),
-    which the client verified when it received its ranks. It rounds its exact sum once to units of
+    which the client verifies of the ranks that it keeps. It rounds its exact sum once to units of
     ``D / R``, R whole, after which a label moves it by at most R units (``whole_units``). The
     shares of all clients that were asked add up to discrete Laplace noise of scale ``R / epsilon``.
     The guarantee is about the sum over all clients, and holds against a server that sees it only
@@ -152,10 +167,11 @@ def summed_residuals(
 
     Raises
     ------
-    DataError : before the client has received its ranks, or for another number of records.
-    ValueError : for an epsilon above the agreed one, or a pivot that is no rank.
+    DataError : before the client has received its ranks, or for fewer records than they are of.
+    ValueError : for an epsilon above the agreed one, a pivot that is no rank, or so many records
+        that a sum of ranks could wrap (``summed_records``).
     """
-    pivot, records = np.asarray(query.broadcast["pivot"]), public_records(query)
+    pivot, records = np.asarray(query.broadcast["pivot"]), summed_records(clients, query)
     shapes = ((), noise.full_shape(()))
     if pivot.dtype != np.int64 or pivot.shape not in shapes:
         raise ValueError(

@@ -32,8 +32,10 @@ def whole_units(total: Integers, sensitivity: Integers | int, units: int) -> Int
     Parameters
     ----------
     total : int64, shape (...).
-    sensitivity : int64, from 1 to 2**42, shape (...).
-    units : from 1 to 2**20, and such that ``total / sensitivity * units`` stays below 2**62.
+    sensitivity : int64, from 1, shape (...).
+    units : from 1, and such that ``sensitivity * units`` stays below 2**61 and
+        ``total / sensitivity * units`` below 2**62. A budget of at most ``MAX_BUDGET`` has fewer
+        than 2**26 units, so that every sensitivity below 2**35 will do.
 
     Examples
     --------
