@@ -13,6 +13,9 @@ import tacit
 from tacit import Clients, FedAUC
 from tacit.data.clients import Ragged
 from tacit.data.errors import DataError
+from tacit.privacy.cost import MAX_BUDGET, MIN_BUDGET
+from tacit.privacy.mechanisms.laplace import PolyaShare
+from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query, View
 from tacit.protocols.fedauc.secure_sum import (
@@ -87,6 +90,20 @@ def test_each_client_adds_more_noise_than_a_sum_needs() -> None:
         for protocol in (SUMMED, FedAUC(1.0))
     ]
     assert errors[0] < errors[1] / 4
+
+
+@pytest.mark.parametrize("records", [2, 8000, 10**6, 10**9])
+@pytest.mark.parametrize("epsilon", [MIN_BUDGET, 0.002, 0.004, 0.02, 1.0, MAX_BUDGET])
+def test_clients_can_draw_shares_of_all_noises(records: int, epsilon: float) -> None:
+    """Otherwise each debits its ledger, and then fails to draw."""
+    parts = divided(records, epsilon)
+    spent = parts.first * epsilon
+    noises = (
+        PolyaShare(1, spent * parts.count, Fraction(1, 3)),
+        residual_noise(spent * (1 - parts.count), Fraction(1, 3)),
+        residual_noise(epsilon - spent, Fraction(1, 3)),
+    )
+    assert max(float(noise.scale) for noise in noises) <= MAX_SHARED_SCALE
 
 
 def test_an_earlier_release_takes_the_place_of_the_first_round() -> None:

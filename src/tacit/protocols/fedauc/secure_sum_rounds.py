@@ -12,6 +12,7 @@ from tacit.arrays import Floats, Integers
 from tacit.data.clients import Ragged
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
+from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.protocol.conversation import Conversation, Query, Reply, View
 from tacit.protocols.fedauc.allocation import PLAUSIBLE, PriorEstimate, influence_centre
 from tacit.protocols.fedauc.estimate import result_from_pairs
@@ -31,6 +32,10 @@ FIRST_ROUND_PARTS = (0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.2, 0.3)
 COUNT_PARTS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 """Parts of the first round that the count of positives may get."""
 
+LEAST_SHARED_EPSILON = (1 + 1e-9) / MAX_SHARED_SCALE
+"""Least epsilon of a number of sensitivity 1 of whose noise shares are drawn; rounding may not
+bring it below."""
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -38,6 +43,11 @@ class Parts:
 
     first: float
     count: float
+
+    @property
+    def least(self) -> float:
+        """The part of the number that gets the least."""
+        return min(self.first * min(self.count, 1 - self.count), 1 - self.first)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +127,8 @@ def numerator_variance(first: FirstRound, epsilon: float, sensitivity: Integers 
 def divided(records: int, epsilon: float) -> Parts:
     """The division of epsilon with the least error over plausible base rates and AUCs.
 
-    The mean logarithm of ``numerator_variance`` is compared, for numbers that are public.
+    The mean logarithm of ``numerator_variance`` is compared, for numbers that are public. Only
+    parts count of whose noise a client can draw a share.
 
     Examples
     --------
@@ -125,7 +136,8 @@ def divided(records: int, epsilon: float) -> Parts:
     0.03
     """
     tried = [Parts(first, count) for first in FIRST_ROUND_PARTS for count in COUNT_PARTS]
-    return min(tried, key=lambda parts: _loss(records, epsilon, parts))
+    drawn = [parts for parts in tried if epsilon * parts.least >= LEAST_SHARED_EPSILON]
+    return min(drawn, key=lambda parts: _loss(records, epsilon, parts))
 
 
 def _loss(records: int, epsilon: float, parts: Parts) -> float:
