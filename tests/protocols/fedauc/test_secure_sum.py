@@ -18,6 +18,9 @@ from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query, View
+from tacit.protocol.scenario import Scenario
+from tacit.protocols.fedauc.allocation import PriorEstimate
+from tacit.protocols.fedauc.forecast import fedauc_traffic
 from tacit.protocols.fedauc.secure_sum import (
     keep_ranks,
     residual_noise,
@@ -115,6 +118,41 @@ def test_an_earlier_release_takes_the_place_of_the_first_round() -> None:
     assert abs(float(run.server_result.value) - later.exact(clients)) < 1e-4
 
 
+@pytest.mark.parametrize(
+    "prior",
+    [
+        PriorEstimate(2000.0, 0.8, 400.0, 10.0),
+        PriorEstimate(7990.0, 0.8, 2.0, 10.0),
+        PriorEstimate(9000.0, 0.8, 10.0, 10.0),
+        PriorEstimate(-5.0, 0.8, 1.0, 10.0),
+    ],
+)
+def test_an_earlier_release_that_gives_no_figure_costs_nothing(prior: PriorEstimate) -> None:
+    protocol = FedAUC(1.0, trust="secure-sum", prior=prior)
+    conversation = protocol.conversation(5)
+    clients = clients_of(5)
+    query = next(conversation)
+    scores = query.step.answer(clients, query, NoNoise(), ClientState())
+    with pytest.raises(DataError, match="a figure needs classes of more than 6 of these errors"):
+        conversation.send(scores)
+
+
+def test_the_traffic_after_an_earlier_release_is_that_of_one_sum() -> None:
+    scenario = Scenario(400_000, 40_000, 50, 1.0)
+    later = replace(SUMMED, prior=PriorEstimate(40_000.0, 0.8, 10.0, 10.0))
+    rounds = [fedauc_traffic(protocol, scenario).rounds for protocol in (later, SUMMED)]
+    assert rounds == [3, 4]
+
+
+@pytest.mark.parametrize("trust", ["each", "secure-sum"])
+@pytest.mark.parametrize("field", ["positives", "auc", "positives_error", "centre_error"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_an_earlier_release_has_finite_numbers(trust: str, field: str, value: float) -> None:
+    numbers = {"positives": 2000.0, "auc": 0.8, "positives_error": 10.0, "centre_error": 9.0}
+    with pytest.raises(ValueError, match=f"prior: {field} must be finite"):
+        FedAUC(1.0, trust=trust, prior=PriorEstimate(**numbers | {field: value}))  # type: ignore[arg-type]
+
+
 def test_a_class_that_does_not_show_gives_no_figure() -> None:
     first = FirstRound(np.array(50.0), 100.0, np.array(0.8), np.array(1.0))
     assert np.isnan(first.area_with(1000, np.array(900), np.array(10.0)))
@@ -206,7 +244,7 @@ def test_a_client_draws_its_share_of_the_noise() -> None:
     for query, numbers in ((replace(pairs, step=summed_rank_pairs), 2), (pairs, 1)):
         for first, last in ((0, 4), (0, 1), (1, 4)):
             noise, part = Recorder(), clients.part(first, last)
-            query.step.answer(part, query, noise, keep(part, ranks=np.zeros(part.records)))
+            query.step.answer(part, query, noise, keep(part))
             assert noise.shares == [Fraction(last - first, 4)] * numbers
 
 

@@ -79,7 +79,8 @@ class FedAUC(RankSumServer, FedAUCDeclarations, Protocol):
     beta : with the orthogonal allocation, the fraction of epsilon for the count.
     delta : for Gaussian noise only.
     prior : an earlier release from which the influence allocation starts, instead of a first
-        round.
+        round. In a secure sum its class sizes are also those that the figure divides by: it has to
+        be about the same labels, and one about others gives a wrong figure without a warning.
     ranks : ``"server"``, which then sees all scores, or ``"mpc"``: the clients rank their scores
         together without showing them (``rank_together``). That takes the allocation ``"fixed"``
         with the sensitivity ``"global"``, which are then the defaults, and measures ranks from the
@@ -164,6 +165,7 @@ class FedAUC(RankSumServer, FedAUCDeclarations, Protocol):
         check_budget(self.epsilon)
         self._settle_trust()
         self._settle_ranks()
+        self._check_prior()
         for name in ("alpha", "beta"):
             value = getattr(self, name)
             if not 0 < value < 1:
@@ -174,6 +176,13 @@ class FedAUC(RankSumServer, FedAUCDeclarations, Protocol):
             gaussian_delta(self.epsilon, self.delta * min(FIRST_ROUND_FRACTIONS[1:]), PAIR)
         elif self.delta != 0:
             raise ValueError(f"delta belongs to gaussian noise, got {self.delta}")
+
+    def _check_prior(self) -> None:
+        """Refuse a prior estimate that is no estimate, before any score is sent for it."""
+        for name, value in vars(self.prior).items() if self.prior is not None else ():
+            numbers = np.asarray(value, dtype=np.float64)
+            if not np.all(np.isfinite(numbers)) or ("error" in name and np.any(numbers < 0)):
+                raise ValueError(f"prior: {name} must be finite, and no error below 0, got {value}")
 
     def _settle_trust(self) -> None:
         """Fill in the mechanism, and refuse what a secure sum has no use for."""

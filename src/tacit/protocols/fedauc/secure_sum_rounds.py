@@ -174,10 +174,9 @@ def rounds_by_sum(protocol: Any, clients: int, ranks: Ragged[np.int64]) -> Conve
     """The rounds after the scores were ranked: ranks down, and two sums, or one after a prior."""
     records, spent = ranks.values.size, 0.0
     shared: dict[str, Any] = {"clients": clients, "records": records}
+    first = None if protocol.prior is None else _earlier_release(protocol.prior, records)
     yield Query(keep_ranks, protocol, {"records": records}, {"ranks": ranks})
-    if protocol.prior is not None:
-        first = FirstRound.of_prior(protocol.prior)
-    else:
+    if first is None:
         parts = divided(records, protocol.epsilon)
         spent = parts.first * protocol.epsilon
         asked = {**shared, "epsilon": spent, "count_part": parts.count}
@@ -200,6 +199,24 @@ def rounds_by_sum(protocol: Any, clients: int, ranks: Ragged[np.int64]) -> Conve
         numerator_variance(first, epsilon, reach),
         np.broadcast_to(first.count_variance, np.shape(value)),
     )
+
+
+def _earlier_release(prior: PriorEstimate, records: int) -> FirstRound:
+    """What takes the place of the first round.
+
+    Raises
+    ------
+    DataError : for class sizes that are too rough for a figure: none would follow from the sum that
+        comes next, whatever that costs.
+    """
+    first = FirstRound.of_prior(prior)
+    if not np.any(first.shows_both_classes(records)):
+        raise DataError(
+            f"the earlier release says {prior.positives} positives of {records} records with a "
+            f"standard error of {prior.positives_error}, and a figure needs classes of more "
+            f"than {MIN_CLASS_SIZE_IN_ERRORS:g} of these errors"
+        )
+    return first
 
 
 def _check_clients(reply: Reply, clients: int) -> None:
