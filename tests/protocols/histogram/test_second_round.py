@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -259,6 +259,18 @@ def test_the_flattest_trees_have_a_second_round(height: int) -> None:
     ).server_result
     error = math.hypot(float(result.privacy_error), float(result.approximation_error))
     assert abs(float(result.value) - exact_auc(clients)) < 4 * error
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "second_round", "adjacency"),
+    [(0.001, 0.8, "record"), (0.002, 0.8, "replace"), (0.01, 0.001, "record")],
+)
+def test_parts_of_whose_noise_no_shares_are_drawn_are_refused(
+    epsilon: float, second_round: float, adjacency: Literal["record", "replace"]
+) -> None:
+    """Otherwise each party debits its ledger, and then fails to draw."""
+    with pytest.raises(ValueError, match="shared noise has a scale of at most 65536"):
+        ScoreHistogram("secure-sum", epsilon, second_round=second_round, adjacency=adjacency)
 
 
 def test_the_fixed_point_is_finer_than_a_unit() -> None:

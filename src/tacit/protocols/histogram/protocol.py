@@ -23,6 +23,7 @@ from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, check_budg
 from tacit.privacy.local.unary import SET_BIT_VARIANCE, unary_counts, unary_variance
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.distributions import discrete_laplace_variance, shared_laplace_epsilon
+from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.protocol.conversation import Conversation, Protocol, Query, Reply, Step, View
 from tacit.protocol.score_range import UNIT_INTERVAL
 from tacit.protocol.settings import EPSILON, setting
@@ -180,6 +181,19 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
         self._settle("budget", budgets.get(self.trust, ("split",)))
         if self.second_round and self.budget == "sample":
             raise ValueError("second_round needs budget 'split', got 'sample'")
+        if self.second_round:
+            self._check_shared_noise()
+
+    def _check_shared_noise(self) -> None:
+        """Refuse parts of epsilon of whose noise no shares are drawn, before anybody pays them."""
+        scales = self.level_scales(self.height or HEIGHTS[SECURE_SUM]).values()
+        largest = max(*scales, float(self.influence_noise(Fraction(1)).scale))
+        if largest > MAX_SHARED_SCALE:
+            raise ValueError(
+                f"shared noise has a scale of at most {MAX_SHARED_SCALE:g}, got {largest:.6g}: "
+                f"take a larger epsilon than {self.epsilon}, another second_round than "
+                f"{self.second_round}, or a lower height"
+            )
 
     def _check_budget(self) -> None:
         if self.trust == EXACT_SUM:
