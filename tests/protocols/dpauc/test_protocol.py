@@ -67,10 +67,10 @@ def test_scores_outside_the_unit_interval_are_refused(
 
 
 def test_the_histogram_is_far_more_accurate_than_the_confusion_counts() -> None:
-    """Spreads of 400 repetitions have 3.5 % error each; the ratios stand far from the bounds."""
+    """Spreads of 60 repetitions have 9 % error each; the ratios stand far from the bounds."""
     clients = binormal_clients(20000, 60000, 10)
     spread = {
-        name: repeat(clients, protocol, 400, seed=1).std()
+        name: repeat(clients, protocol, 60, seed=1).std()
         for name, protocol in {
             "paper, label": DPAUC(1.0, mechanism="laplace", accounting="paper", adjacency="label"),
             "tight, record": DPAUC(1.0, mechanism="laplace"),
@@ -202,7 +202,7 @@ def test_gaussian_noise_refuses_a_delta_that_its_grid_would_eat() -> None:
 def test_the_curve_of_confusion_counts_belongs_to_its_thresholds() -> None:
     """400 curves, unclamped: errors of 3.5 % in each spread, averaged over 19 thresholds."""
     clients = binormal_clients(8000, 12000, 5)
-    protocol = DPAUC(1.0, 20, "laplace")
+    protocol = DPAUC(1.0, 20, "laplace", clamp=False)
     truth = simulate(clients, protocol, NoNoise()).server_result.roc
     assert truth is not None
     curves = [evaluate(clients, protocol, seed=s).roc for s in range(400)]
