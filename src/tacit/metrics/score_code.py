@@ -95,8 +95,8 @@ def truncated(codes: ArrayLike, bits: int) -> Integers:
     if not 0 <= bits <= 52:
         raise ValueError(f"bits must be from 0 to 52, got {bits}")
     integers = np.asarray(codes, dtype=np.int64)
-    kept = np.int64(-1) << np.int64(52 - bits)
-    return np.where(integers < 0, -(-integers & kept), integers & kept)
+    mask = np.int64(-1) << np.int64(52 - bits)
+    return np.where(integers < 0, -(-integers & mask), integers & mask)
 
 
 def log_odds_edges(cells: int) -> Floats:

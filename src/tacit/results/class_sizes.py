@@ -13,9 +13,9 @@ miss."""
 CLEAR_CLASS_SIZE_IN_ERRORS = MIN_CLASS_SIZE_IN_ERRORS + 2
 """Least size of each class, in the same standard errors, at which a figure has no warning.
 
-A class of this size passes the threshold in 98 % of runs, whatever the noise. A class of 4.5 errors
-passes in 7 % of runs, with a size below this one; its intervals of 95 % then cover in 60 to 94 % of
-runs, by protocol."""
+A class of this size passes the threshold in 98 % of runs, and one of 4.5 errors in 7 %, with a size
+below this one (normal probabilities of 2 and 1.5 errors). The intervals of runs that pass by chance
+cover less often than they state."""
 
 
 def is_class_too_small(smaller: float, error: float) -> bool:

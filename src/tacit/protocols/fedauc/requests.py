@@ -96,16 +96,16 @@ def public_records(query: Query) -> int:
     return records
 
 
-def count_fraction(query: Query) -> float:
-    """The count's fraction of the budget, the same for every client.
+def count_fraction(query: Query, name: str = "share") -> float:
+    """The count's fraction of a reply's budget, the same for every client.
 
     Raises
     ------
     ValueError : for a fraction that leaves no noise.
     """
-    fraction = query.broadcast["share"]
+    fraction = query.broadcast[name]
     if not (isinstance(fraction, float | int) and 0 < fraction < 1):
-        raise ValueError(f"share must be above 0 and below 1, got {fraction!r:.40}")
+        raise ValueError(f"{name} must be above 0 and below 1, got {fraction!r:.40}")
     return float(fraction)
 
 

@@ -22,7 +22,7 @@ from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
-from tacit.protocols.fedauc.requests import SLACK, checked_ranks, public_records
+from tacit.protocols.fedauc.requests import SLACK, checked_ranks, count_fraction, public_records
 from tacit.protocols.fedauc.sums import check_sums, pair_of_sums
 from tacit.protocols.shared.noise_shares import noise_fraction, planned_clients
 from tacit.protocols.shared.whole_units import units_for, whole_units
@@ -80,19 +80,6 @@ def agreed_epsilon(query: Query) -> float:
     return float(epsilon)
 
 
-def count_part(query: Query) -> float:
-    """The count's part of the first round.
-
-    Raises
-    ------
-    ValueError : for a part that leaves no noise.
-    """
-    part = query.broadcast["count_part"]
-    if not (isinstance(part, float | int) and 0 < part < 1):
-        raise ValueError(f"count_part must be above 0 and below 1, got {part!r:.40}")
-    return float(part)
-
-
 def sensitivity(records: int, pivot: Integers) -> Integers:
     """How far one label moves the doubled rank sum about a doubled pivot, at least 1.
 
@@ -132,7 +119,7 @@ def summed_rank_pairs(
 
     The server learns the two noisy sums over all clients, and how many clients answered.
     """
-    epsilon, part = agreed_epsilon(query), count_part(query)
+    epsilon, part = agreed_epsilon(query), count_fraction(query, "count_part")
     share = _noise_share(clients, query)
     middle = np.array(summed_records(clients, query) - 1)
     counts, _ = pair_of_sums(

@@ -82,9 +82,9 @@ def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
 
 def _check_numbers(name: str, numbers: Any, shape: tuple[int, ...]) -> None:
     """Refuse what is no array of 64-bit floats of this shape: two sets would share one noise."""
-    found = (getattr(numbers, "dtype", type(numbers)), np.shape(numbers))
-    if found != (np.dtype(np.float64), shape):
-        raise ValueError(f"{name} must be 64-bit floats of shape {shape}, got {found}")
+    received = (getattr(numbers, "dtype", type(numbers)), np.shape(numbers))
+    if received != (np.dtype(np.float64), shape):
+        raise ValueError(f"{name} must be 64-bit floats of shape {shape}, got {received}")
 
 
 def _influence_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
