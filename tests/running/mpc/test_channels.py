@@ -64,3 +64,21 @@ def test_parties_that_cannot_be_told_apart_do_not_compute(
             pytest.fail("the parties met")
     finally:
         transport._close()
+
+
+def test_a_party_connects_to_listed_addresses_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The address of another party may be a service that only this one can reach."""
+    monkeypatch.setattr(channels, "find_spec", lambda name: True)
+    monkeypatch.setattr(channels, "load_engine", lambda: None)
+    reachable = [("127.0.0.1", 9)]
+    transport = TunnelTransport(("127.0.0.1", 0), None, timeout=5.0, reachable=reachable)
+    announcement = transport.announce()
+    elsewhere = {**announced(2), "host": "10.0.0.1"}
+    publics = (announcement.public, announced(1), elsewhere)
+    meeting = Meeting("s", 0, publics, ({}, {}, {}), announcement.secret)
+    try:
+        said = "party 2 announced an address that is not in"
+        with pytest.raises(MPCError, match=said), transport.meet(meeting):
+            pytest.fail("the parties met")
+    finally:
+        transport._close()

@@ -312,6 +312,17 @@ def test_a_party_file_says_where_others_reach_it(tmp_path: Path) -> None:
     assert (party_file.listen, party_file.address) == (("::", 7070), ("mpc.north.example", 443))
 
 
+def test_a_party_file_lists_the_addresses_that_it_connects_to(tmp_path: Path) -> None:
+    path = tmp_path / "party.toml"
+    path.write_text(PARTY, encoding="utf-8")
+    assert PartyFile.read(path).peers is None
+    path.write_text(f'{PARTY}[mpc]\npeers = ["south:7070", "[::1]:443"]\n', encoding="utf-8")
+    assert PartyFile.read(path).peers == (("south", 7070), ("::1", 443))
+    path.write_text(f'{PARTY}[mpc]\npeers = ["south"]\n', encoding="utf-8")
+    with pytest.raises(PlanError, match=r"\[mpc\] peers must be host:port, got 'south'"):
+        PartyFile.read(path)
+
+
 @pytest.mark.parametrize("value", ['"north"', '":70"', '"north:0"', '"north:65536"', "7070"])
 def test_an_address_is_a_host_and_a_port(tmp_path: Path, value: str) -> None:
     path = tmp_path / "party.toml"

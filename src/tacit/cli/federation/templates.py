@@ -66,6 +66,7 @@ period = "365d"             # rolling window: 365d, 52w or 1y
 # [mpc]
 # listen = "0.0.0.0:7070"
 # address = "mpc.example.org:7070"    # where that differs from listen
+# peers = ["mpc.other.example:7070"]  # the only addresses that this one connects to
 """
 
 

@@ -10,7 +10,7 @@ import os
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -46,6 +46,7 @@ class TunnelTransport(Transport):
     timeout : seconds to wait for every message of another party.
     setup_timeout : seconds to wait for the others to come; None for ``timeout``.
     lost : called with a sentence when a channel breaks; None waits for the computation to notice.
+    reachable : the addresses that this party connects to; None for any that a party announces.
     """
 
     def __init__(
@@ -55,11 +56,12 @@ class TunnelTransport(Transport):
         timeout: float = 60.0,
         setup_timeout: float | None = None,
         lost: Callable[[str], None] | None = None,
+        reachable: Collection[Address] | None = None,
     ) -> None:
         self._listen, self._address = listen, address
         self._timeout = timeout
         self._setup_timeout = timeout if setup_timeout is None else setup_timeout
-        self._lost = lost
+        self._lost, self._reachable = lost, reachable
         self._listening: socket.socket | None = None
 
     def announce(self) -> Announcement:
@@ -83,6 +85,7 @@ class TunnelTransport(Transport):
         """Listen, and reach the others where they announced to be."""
         peers = [_peer(index, public) for index, public in enumerate(meeting.public)]
         _check_certificates(peers, meeting)
+        _check_addresses(peers, meeting.index, self._reachable)
         secret = meeting.secret
         credentials = Credentials(secret["certificate"], secret["key"])
         load_engine()
@@ -200,6 +203,27 @@ def _check_certificates(peers: Sequence[Peer], meeting: Meeting) -> None:
         if certificate in shown[:index]:
             first = shown.index(certificate)
             raise MPCError(f"parties {first} and {index} announced one certificate")
+
+
+def _check_addresses(
+    peers: Sequence[Peer], index: int, reachable: Collection[Address] | None
+) -> None:
+    """Refuse to connect to an address that this party's file does not list.
+
+    Without the list a party could announce any address, and have the others connect to a service
+    that only they can reach.
+
+    Raises
+    ------
+    MPCError : for such an address.
+    """
+    if reachable is None:
+        return
+    for number, peer in enumerate(peers):
+        if number != index and (peer.host, peer.port) not in reachable:
+            raise MPCError(
+                f"party {number} announced an address that is not in this party's list of peers"
+            )
 
 
 def _peer(index: int, public: Mapping[str, Any]) -> Peer:

@@ -166,6 +166,7 @@ class PartyFile:
     listen : host and port where it listens for other parties that compute with it; None where it
         computes with nobody.
     address : host and port by which they reach it; None for ``listen``.
+    peers : the hosts and ports that it connects to; None for any that another party announces.
     """
 
     name: str
@@ -182,6 +183,7 @@ class PartyFile:
     unit: str | None = None
     listen: tuple[str, int] | None = None
     address: tuple[str, int] | None = None
+    peers: tuple[tuple[str, int], ...] | None = None
 
     @classmethod
     def read(cls, path: str | Path) -> PartyFile:
@@ -197,7 +199,7 @@ class PartyFile:
         party = source.table("party", "name", "plan", "identity", "ledger")
         data = source.table("data", "file", "dataset", "score", "label", "second", "unit")
         limit = source.table("limit", "epsilon", "delta", "adjacency", "period", needed=False)
-        channels = source.table("mpc", "listen", "address", needed=False)
+        channels = source.table("mpc", "listen", "address", "peers", needed=False)
         home = Path(path).resolve().parent
         columns = (
             data.text("score", "score"),
@@ -220,6 +222,7 @@ class PartyFile:
             data.text("unit", "") or None,
             channels.host_and_port("listen"),
             channels.host_and_port("address"),
+            channels.hosts_and_ports("peers"),
         )
 
     @property
@@ -424,8 +427,15 @@ class _Table:
     def host_and_port(self, key: str) -> tuple[str, int] | None:
         """An address such as ``mpc.north.example:7070``; None where there is none."""
         value = self.values.get(key)
-        if value is None:
+        return None if value is None else self._host_and_port(key, value)
+
+    def hosts_and_ports(self, key: str) -> tuple[tuple[str, int], ...] | None:
+        """Several addresses; None where the key is not there."""
+        if key not in self.values:
             return None
+        return tuple(self._host_and_port(key, value) for value in self.texts(key))
+
+    def _host_and_port(self, key: str, value: object) -> tuple[str, int]:
         host, _, port = str(value).rpartition(":")
         if not (host and re.fullmatch("[0-9]{1,5}", port) and 0 < int(port) < 2**16):
             self.refuse(key, f"{key} must be host:port, got {value!r}")

@@ -253,8 +253,12 @@ class PartyDesk:
             return None
         from tacit.running.mpc.channels import TunnelTransport  # noqa: PLC0415 -- few need it
 
+        party_file = self.party_file
         return TunnelTransport(
-            self.party_file.listen, self.party_file.address, self.plan.deadline / 2
+            party_file.listen,
+            party_file.address,
+            self.plan.deadline / 2,
+            reachable=party_file.peers,
         )
 
     def _client_state(self) -> bytes:
