@@ -50,7 +50,7 @@ PAIRS: list[tuple[Protocol, Predict, Scenario]] = [
     (DPAUC(1.0, 20, adjacency="label"), dpauc_forecast, FEW),
     (DPAUC(1.0, 50, "randomised-response", adjacency="label"), dpauc_forecast, FEW),
     (ScoreHistogram("secure-sum", 1.0, 6), tree_forecast, FEW),
-    (ScoreHistogram("secure-sum", 1.0, 6, second_round=0.5), tree_forecast, FEW),
+    (ScoreHistogram("secure-sum", 1.0, 6, second_round=0.5, scale="even"), tree_forecast, FEW),
     (ScoreHistogram("local", 3.0, 5), tree_forecast, LONE),
     (TwoRoundAUC(3.0), two_round_forecast, LONE),
     (TwoRoundAUC(3.0, "public"), two_round_forecast, LONE),

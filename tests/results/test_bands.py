@@ -154,7 +154,7 @@ class TestCoverage:
 
     def test_bands_under_noise(self) -> None:
         """Epsilon 1, 2,000 records, 8 buckets: privacy and sampling matter alike."""
-        protocol = ScoreHistogram("secure-sum", 1.0, height=8, buckets=8)
+        protocol = ScoreHistogram("secure-sum", 1.0, height=8, buckets=8, scale="even")
         coverages = coverage(protocol, 250, 2000)
         for rates in (
             coverages.roc,
@@ -167,14 +167,14 @@ class TestCoverage:
     def test_bands_with_as_many_buckets_as_are_supported(self) -> None:
         """Buckets of equal noisy depth: their totals hide a part of their noise, and reliability
         covers 98.6 %; what bands hold is not lost."""
-        coverages = coverage(ScoreHistogram("secure-sum", 1.0, height=8), 150, 2000)
+        coverages = coverage(ScoreHistogram("secure-sum", 1.0, height=8, scale="even"), 150, 2000)
         for rates in (coverages.roc, coverages.false_positives, coverages.precision):
             assert 0.92 <= np.mean(rates) <= 0.985
         assert 0.95 <= np.mean(coverages.reliability) <= 0.995
 
     def test_bands_of_sampling_alone(self) -> None:
         """Exact counts of 2,000 records in 80 buckets of 25: some hold one class alone."""
-        coverages = coverage(ScoreHistogram("exact-sum", height=10), 250, 2000)
+        coverages = coverage(ScoreHistogram("exact-sum", height=10, scale="even"), 250, 2000)
         for rates in (
             coverages.roc,
             coverages.false_positives,
@@ -184,7 +184,7 @@ class TestCoverage:
             assert 0.92 <= np.mean(rates) <= 0.98
 
     def test_bands_of_reports_that_are_private_by_themselves(self) -> None:
-        coverages = coverage(ScoreHistogram("local", 4.0, buckets=4), 250, 2000)
+        coverages = coverage(ScoreHistogram("local", 4.0, buckets=4, scale="even"), 250, 2000)
         for rates in (
             coverages.roc,
             coverages.false_positives,

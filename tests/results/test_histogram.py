@@ -26,8 +26,8 @@ from tests.federations import binormal_clients
 
 Floats = NDArray[np.float64]
 
-EXACT = ScoreHistogram("exact-sum")
-NOISY = ScoreHistogram("secure-sum", 1.0, height=7)
+EXACT = ScoreHistogram("exact-sum", scale="even")
+NOISY = ScoreHistogram("secure-sum", 1.0, height=7, scale="even")
 REFERENCES: dict[str, Callable[[Any, Any], float]] = {
     "precision": sklearn.precision_score,
     "recall": sklearn.recall_score,
@@ -102,7 +102,8 @@ class TestAtAThreshold:
         few = clients.part(0, 2)
         exact = histogram_of(few, EXACT).at(0.6)
         noisy = [
-            histogram_of(few, ScoreHistogram("secure-sum", 1.0), seed).at(0.6) for seed in range(20)
+            histogram_of(few, ScoreHistogram("secure-sum", 1.0, scale="even"), seed).at(0.6)
+            for seed in range(20)
         ]
         for name, rate in exact.items():
             result = np.mean([run[name].sampling_error for run in noisy])
@@ -127,7 +128,7 @@ class TestAtAThreshold:
         labels = rng.integers(0, 2, 20_000)
         scores = np.round(np.clip(rng.normal(0.4 + 0.2 * labels, 0.2), 0, 1), 2)
         stored = Clients.from_arrays(scores, labels)
-        histogram = histogram_of(stored, ScoreHistogram("exact-sum", height=6))
+        histogram = histogram_of(stored, ScoreHistogram("exact-sum", height=6, scale="even"))
         ratios = []
         for threshold in rng.uniform(0.1, 0.9, 1000).tolist():
             rate = histogram.at(threshold)["recall"]
@@ -194,7 +195,7 @@ class TestAreas:
         """
         few = clients.part(0, 5)
         exact = sklearn.average_precision_score(few.labels, few.scores)
-        deep = ScoreHistogram("secure-sum", 1.0)
+        deep = ScoreHistogram("secure-sum", 1.0, scale="even")
         runs = [histogram_of(few, deep, seed).average_precision() for seed in range(200)]
         values = np.array([run.value for run in runs])
         reported = float(np.mean([run.standard_error for run in runs]))
@@ -205,7 +206,9 @@ class TestAreas:
     def test_noise_does_not_move_the_certain_range(self, clients: Clients) -> None:
         """The mean of 60 runs; false alarm below 1e-6 for each end."""
         few = clients.part(0, 5)
-        exact = histogram_of(few, ScoreHistogram("exact-sum", height=7)).certain_range()
+        exact = histogram_of(
+            few, ScoreHistogram("exact-sum", height=7, scale="even")
+        ).certain_range()
         runs = np.array([histogram_of(few, NOISY, seed).certain_range() for seed in range(60)])
         errors = runs.std(axis=0) / math.sqrt(60)
         assert (np.abs(runs.mean(axis=0) - exact) < 5 * errors).all()
@@ -340,7 +343,7 @@ def test_figures_of_exact_counts_come_from_the_finest_cells() -> None:
     scores, labels = tacit.binormal_scores(600, 1400, 0.8, seed=3)
     crowded = np.clip(scores, 1e-9, 1 - 1e-9) ** 6
     clients = Clients.split(crowded, labels, 10, seed=0)
-    protocol = ScoreHistogram("exact-sum", buckets=4)
+    protocol = ScoreHistogram("exact-sum", buckets=4, scale="even")
     histogram = histogram_of(clients, protocol)
     remaining = clients.scores, clients.labels
     brier, average = (

@@ -184,7 +184,7 @@ def test_a_result_of_the_first_version_still_opens() -> None:
     assert first.content["protocol"]["trust"] == "distributed-dp"
     jsonschema.Draft202012Validator(result_schema("tacit-result/1")).validate(first.content)
     clients = tacit.Clients.split(*tacit.binormal_scores(300, 700, 0.8, seed=1), 5, seed=1)
-    protocol = tacit.ScoreHistogram("secure-sum", 1.0, height=5, aim="curves")
+    protocol = tacit.ScoreHistogram("secure-sum", 1.0, height=5, aim="curves", scale="even")
     again = tacit.evaluate(clients, protocol, seed=3).to_dict()
     assert again["auc"]["value"] == pytest.approx(first.estimate.value, rel=1e-12)
     page = report([first])

@@ -17,6 +17,7 @@ from tacit.cli.shell import NO_SIGNAL, as_json, as_lines, show
 from tacit.cli.units import printed_doubts, refuse_two_maps, unit_option
 from tacit.data.clients import Clients
 from tacit.data.file_units import Units
+from tacit.data.units import PROBABILITY
 from tacit.output import OutputFile, PictureFile
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import protocol_names
@@ -266,10 +267,19 @@ def _json(result: Evaluation, calibrator: Calibrator | None) -> str:
     return as_json(with_fingerprint(content))
 
 
+def _shown_scores(result: Evaluation) -> tuple[float, ...]:
+    """Scores at which a calibrator is shown: fixed probabilities, or borders of buckets."""
+    if result.histogram is None or result.histogram.axis.unit == PROBABILITY:
+        return (0.1, 0.3, 0.5, 0.7, 0.9)
+    borders = result.histogram.edges[result.histogram.starts][1:]
+    chosen = np.unique(np.linspace(0, borders.size - 1, 5).astype(np.int64))
+    return tuple(borders[chosen].tolist()) if borders.size else (0.0,)
+
+
 def _lines(result: Evaluation, calibrator: Calibrator | None) -> str:
     rows = result.to_rows()
     if calibrator is not None:
-        at = (0.1, 0.3, 0.5, 0.7, 0.9)
+        at = _shown_scores(result)
         mapped = calibrator.transform(np.array(at))
         pairs = ", ".join(f"{s:g} -> {p:.3f}" for s, p in zip(at, mapped, strict=True))
         rows.append((f"calibrator ({calibrator.method})", pairs))

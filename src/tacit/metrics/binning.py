@@ -324,10 +324,22 @@ def checked_scores(scores: ArrayLike) -> Floats:
     ------
     ValueError : for another shape, and for a score that is not finite or outside 0 and 1.
     """
+    return checked_unit(checked_numbers(scores), "scores")
+
+
+def checked_numbers(scores: ArrayLike) -> Floats:
+    """Scores of any unit as float64, shape (n,) or (n, 1).
+
+    Raises
+    ------
+    ValueError : for another shape, and for a score that is not finite.
+    """
     numbers = np.asarray(scores, dtype=np.float64)
     if not (numbers.ndim == 1 or (numbers.ndim == 2 and numbers.shape[1] == 1)):
         raise ValueError(f"scores must have shape (n,) or (n, 1), got {numbers.shape}")
-    return checked_unit(numbers, "scores")
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"scores must be finite, got {numbers[~np.isfinite(numbers)][0]}")
+    return numbers
 
 
 def checked_unit(numbers: Floats, name: str) -> Floats:

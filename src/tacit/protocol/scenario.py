@@ -13,6 +13,7 @@ from scipy.special import expit, logit, ndtr, ndtri
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
 from tacit.metrics.ranking import plug_in_variance
+from tacit.metrics.score_scale import EVEN, PROBABILITY, ScoreScale, named_scale
 from tacit.privacy.cost import check_budget
 
 Form = Literal["even", "calibrated"]
@@ -22,6 +23,18 @@ GUESSES = (0.65, 0.775, 0.9)
 
 MAX_RECORDS = 2**40
 """Beyond this, counts times ranks leave the 64-bit integers of the protocols."""
+
+
+EVEN_SCALE = named_scale(EVEN)
+
+
+def planned_scale(name: str) -> ScoreScale:
+    """The scale of probabilities on which a protocol's scores are planned, by its scale's name.
+
+    Shapes are those of probabilities. Cells of log-odds are the same cells; real numbers are taken
+    to be spread alike.
+    """
+    return EVEN_SCALE if name == EVEN else named_scale(PROBABILITY)
 
 
 @dataclass(frozen=True)
@@ -52,9 +65,11 @@ class Shape:
         """How far apart the classes' latent means are."""
         return math.sqrt(2.0) * float(ndtri(self.auc))
 
-    def cell_fractions(self, cells: int, positive_fraction: float) -> tuple[Floats, Floats]:
-        """Both classes' fractions of equal cells of [0, 1], positives first, shapes (cells,)."""
-        edges = np.linspace(0.0, 1.0, cells + 1)
+    def cell_fractions(
+        self, cells: int, positive_fraction: float, scale: ScoreScale = EVEN_SCALE
+    ) -> tuple[Floats, Floats]:
+        """Both classes' fractions of equal cells of positions, positives first, shapes (cells,)."""
+        edges = scale.scores(np.linspace(0.0, 1.0, cells + 1))
         latent = ndtri(edges) if self.form == "even" else self._odds(edges, positive_fraction)
         half = self.separation / 2
         return np.diff(ndtr(latent - half)), np.diff(ndtr(latent + half))
@@ -132,9 +147,13 @@ class Scenario:
         """The mean number of records of a client."""
         return self.records / self.clients
 
-    def counts(self, shape: Shape, cells: int) -> tuple[Floats, Floats]:
-        """The expected positives and negatives in equal cells of [0, 1], shapes (cells,)."""
-        positive_fractions, negative_fractions = shape.cell_fractions(cells, self.positive_fraction)
+    def counts(
+        self, shape: Shape, cells: int, scale: ScoreScale = EVEN_SCALE
+    ) -> tuple[Floats, Floats]:
+        """The expected positives and negatives in equal cells of positions, shapes (cells,)."""
+        positive_fractions, negative_fractions = shape.cell_fractions(
+            cells, self.positive_fraction, scale
+        )
         return self.positives * positive_fractions, self.negatives * negative_fractions
 
     def sampling_error(self, shape: Shape) -> float:

@@ -20,13 +20,22 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
-from tacit.metrics.binning import Counts, ScoreCells, checked_edges, checked_scores, checked_unit
+from tacit.data.units import PROBABILITY, REAL, check_unit
+from tacit.metrics.binning import (
+    Counts,
+    ScoreCells,
+    checked_edges,
+    checked_numbers,
+    checked_scores,
+    checked_unit,
+)
 from tacit.metrics.calibration import (
     bayesian_binning,
     histogram_binning,
     isotonic,
 )
 from tacit.metrics.platt import log_odds, platt
+from tacit.results.score_axis import in_unit_interval
 
 SCHEMA = "tacit.calibrator/1"
 
@@ -119,10 +128,12 @@ class CalibrationMap:
     ----------
     method : ``"bbq"``, ``"binning"``, ``"isotonic"`` or ``"platt"``.
     curve : the fitted function, of the method's form: ``Steps``, ``Lines`` or ``Logistic``.
+    unit : what scores are; the function takes them as ``in_unit_interval`` gives them.
 
     Raises
     ------
-    ValueError : for another method, or a curve of another form.
+    ValueError : for another method, a curve of another form, a unit that there is not, and for
+        ``"platt"`` with real numbers, which have no log-odds.
 
     Examples
     --------
@@ -136,8 +147,10 @@ class CalibrationMap:
 
     method: str
     curve: Curve
+    unit: str = PROBABILITY
 
     def __post_init__(self) -> None:
+        _check_unit(self.method, self.unit)
         form = METHODS[_checked_method(self.method)][0]
         if not isinstance(self.curve, form):
             raise ValueError(
@@ -145,18 +158,25 @@ class CalibrationMap:
             )
 
     @classmethod
-    def of(cls, cells: ScoreCells, method: str, buckets: int | None = None) -> CalibrationMap:
+    def of(
+        cls,
+        cells: ScoreCells,
+        method: str,
+        buckets: int | None = None,
+        unit: str = PROBABILITY,
+    ) -> CalibrationMap:
         """Fit a method on counts; ``buckets`` is for ``"binning"`` alone.
 
         Raises
         ------
         ValueError : for an unknown method, ``buckets`` with a method that takes none or below 1,
-            and counts whose total does not stand out from its noise.
+            counts whose total does not stand out from its noise, and as the class does.
         """
         form, fit = METHODS[_checked_method(method)]
+        _check_unit(method, unit)
         if buckets is not None and method != "binning":
             raise ValueError(f"buckets is for 'binning' alone, got {buckets} with {method!r}")
-        return cls(method, form(*fit(cells, buckets)))
+        return cls(method, form(*fit(cells, buckets)), unit)
 
     @property
     def kind(self) -> str:
@@ -179,7 +199,7 @@ class CalibrationMap:
 
         Parameters
         ----------
-        scores : shape (n,) or (n, 1), within 0 and 1.
+        scores : shape (n,) or (n, 1); probabilities within 0 and 1.
 
         Returns
         -------
@@ -187,13 +207,21 @@ class CalibrationMap:
 
         Raises
         ------
-        ValueError : for another shape, and for a score that is not finite or outside 0 and 1.
+        ValueError : for another shape, for a score that is not finite, and for a probability
+            outside 0 and 1.
         """
-        return self.curve(checked_scores(scores))
+        if self.unit == PROBABILITY:
+            return self.curve(checked_scores(scores))
+        return self.curve(in_unit_interval(checked_numbers(scores), self.unit))
 
     def to_json(self) -> str:
-        """The map as JSON; numbers are written so that they read back bit for bit."""
+        """The map as JSON; numbers are written so that they read back bit for bit.
+
+        The unit is written where scores are no probabilities.
+        """
         made: dict[str, Any] = {"schema": SCHEMA, "method": self.method, "kind": self.kind}
+        if self.unit != PROBABILITY:
+            made["unit"] = self.unit
         for name in _parts(self.curve):
             value = getattr(self.curve, name)
             made[name] = value.tolist() if isinstance(value, np.ndarray) else value
@@ -217,13 +245,14 @@ class CalibrationMap:
         if content.get("schema") != SCHEMA:
             raise ValueError(f"schema must be {SCHEMA!r}, got {content.get('schema')!r}")
         form = METHODS[_checked_method(content.get("method"))][0]
+        unit = content.pop("unit", PROBABILITY)
         expected = {"schema", "method", "kind", *_parts(form)}
         if content.keys() != expected:
             raise ValueError(f"entries must be {sorted(expected)}, got {sorted(content)}")
         if content["kind"] != form.kind:
             raise ValueError(f"kind must be {form.kind!r}, got {content['kind']!r}")
         parts = {name: _json_numbers(name, content[name]) for name in _parts(form)}
-        return cls(content["method"], form(**parts))
+        return cls(content["method"], form(**parts), unit)
 
 
 class Calibrator:
@@ -288,10 +317,21 @@ class Calibrator:
 
     @classmethod
     def from_cells(
-        cls, cells: ScoreCells, method: str = "bbq", buckets: int | None = None
+        cls,
+        cells: ScoreCells,
+        method: str = "bbq",
+        buckets: int | None = None,
+        unit: str = PROBABILITY,
     ) -> Calibrator:
-        """Fit on score cells, as ``from_counts`` does."""
-        return cls(method, buckets)._with(CalibrationMap.of(cells, method, buckets))
+        """Fit on score cells, as ``from_counts`` does.
+
+        Parameters
+        ----------
+        cells : the counts; for another unit than probabilities in cells of ``in_unit_interval``.
+        method, buckets : as for the class.
+        unit : what the scores are that ``transform`` takes.
+        """
+        return cls(method, buckets)._with(CalibrationMap.of(cells, method, buckets, unit))
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Calibrator:
         """Fit on plain scores and labels, without any privacy.
@@ -320,8 +360,8 @@ class Calibrator:
 
         Raises
         ------
-        ValueError : before fitting; for another shape, and for a score that is not finite or
-            outside 0 and 1.
+        ValueError : before fitting; for another shape, for a score that is not finite, and for a
+            probability outside 0 and 1.
         """
         return self._fitted().transform(X)
 
@@ -410,6 +450,11 @@ def _checked_method(method: Any) -> str:
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"method must be one of {sorted(METHODS)}, got {method!r}")
     return method
+
+
+def _check_unit(method: str, unit: object) -> None:
+    if check_unit(unit) == REAL and method == "platt":
+        raise ValueError("method 'platt' needs probabilities or log-odds, got scores in 'real'")
 
 
 def _json_numbers(name: str, value: Any) -> Any:

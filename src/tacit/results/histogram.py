@@ -33,7 +33,6 @@ from tacit.metrics.rates import (
     average_precision,
     false_positive_rate,
     positive_fraction,
-    reaching,
 )
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.results.bands import Band, PrecisionRecall, Reliability
@@ -46,12 +45,15 @@ from tacit.results.estimate import (
     estimate_line,
     finite,
 )
+from tacit.results.score_axis import EVEN_AXIS, ScoreAxis, in_unit_interval
 from tacit.results.threshold_rates import rates_entry
+
+NO_CALIBRATION_ERROR = "none, for real numbers state no probabilities"
 
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Estimated numbers of both classes in equal cells of the score range [0, 1].
+    """Estimated numbers of both classes in cells of scores.
 
     Everything here is computed from the estimates alone, and costs no further privacy. Errors are
     linearised; each figure carries its privacy error, its sampling error, and its approximation
@@ -63,17 +65,24 @@ class Histogram:
     noise : the errors of the tree that the counts come from.
     supported : the number of equi-depth buckets that the counts support under this noise.
     buckets : the number of buckets of the curves and of the calibration figures.
+    axis : the scores of the cells; equal cells of [0, 1] by default.
     """
 
     counts: Floats
     noise: TreeNoise
     supported: int
     buckets: int
+    axis: ScoreAxis = EVEN_AXIS
+
+    @cached_property
+    def edges(self) -> Floats:
+        """The scores at the borders of the cells, shape (B+1,); infinite at open ends."""
+        return self.axis.edges(self.counts.shape[-1])
 
     @property
-    def edges(self) -> Floats:
-        """The borders of the cells, shape (B+1,)."""
-        return np.linspace(0.0, 1.0, self.counts.shape[-1] + 1)
+    def states_probabilities(self) -> bool:
+        """Whether a score is a probability or the log-odds of one, which calibration compares."""
+        return self.axis.half is not None
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
@@ -82,18 +91,20 @@ class Histogram:
 
     @cached_property
     def cells(self) -> ScoreCells:
-        """The buckets' counts with the variance of their noise, for calibration."""
-        starts, merged = self.starts, self._merged
-        totals = self.counts.sum(axis=0)
-        middles = (self.edges[:-1] + self.edges[1:]) / 2
+        """The buckets' counts with the variance of their noise, for calibration.
+
+        Scores are those of ``in_unit_interval``: for log-odds the probabilities that they state.
+        """
+        starts, edges = self._told_apart(self.starts)
+        merged, totals = merge(self.counts, starts), self.counts.sum(axis=0)
         alone = np.eye(starts.size)[:, np.newaxis, :] * np.array([[1.0], [0.0]])
         sizes = np.diff(starts, append=self.counts.shape[-1])
         return ScoreCells(
-            np.append(self.edges[starts], 1.0),
+            edges,
             merged[0],
             merged[1],
             self.variance(np.repeat(alone, sizes, axis=-1)),
-            bucket_means(totals, middles, starts),
+            self._centres(starts, edges, totals),
         )
 
     @cached_property
@@ -105,7 +116,10 @@ class Histogram:
         """
         if not self.noise.exact:
             return self.cells
-        return ScoreCells(self.edges, self.counts[0], self.counts[1])
+        starts, edges = self._told_apart(np.arange(self.counts.shape[-1]))
+        merged = merge(self.counts, starts)
+        centres = self._centres(starts, edges, self.counts.sum(axis=0))
+        return ScoreCells(edges, merged[0], merged[1], centres=centres)
 
     def variance(self, weights: Floats) -> Floats:
         """The noise variance of weighted sums of the counts, weights of shape (..., 2, B)."""
@@ -117,11 +131,9 @@ class Histogram:
 
         Raises
         ------
-        ValueError : for a threshold outside [0, 1].
+        ValueError : for a threshold that no score of this unit can be.
         """
-        if not 0 <= threshold <= 1:
-            raise ValueError(f"a threshold must be in [0, 1], got {threshold}")
-        above = reaching(self.edges, np.array([threshold]))
+        above = self.axis.reaching(np.array([threshold]), self.counts.shape[-1])
         return {
             name: self._estimate(rate(self.counts, above), above) for name, rate in RATES.items()
         }
@@ -201,35 +213,48 @@ class Histogram:
         return within | {"recall": self._borders["recall"].falling(), "specificity": specificity}
 
     def reliability(self) -> Reliability:
-        """The share of positives in every bucket beside the mean score there.
+        """The share of positives in every bucket beside the mean probability that scores state.
 
-        Sampling errors are taken with two records of each class added, as in Agresti and Coull's
-        interval (1998): a bucket of positives alone does not show that there are no negatives.
+        Real numbers state none, and the mean is NaN there. Sampling errors are taken with two
+        records of each class added, as in Agresti and Coull's interval (1998): a bucket of
+        positives alone does not show that there are no negatives.
         """
         starts, merged = self.starts, self._merged
         share = self._band(positive_fraction(merged, np.eye(starts.size)), starts)
         positives, totals = np.maximum(merged[0], 0.0), merged.sum(axis=0)
         likely = (positives + 2) / (np.maximum(totals, positives) + 4)
         sampling = np.sqrt(likely * (1 - likely) / np.maximum(totals, 1.0))
-        ends = np.append(self.edges[starts[1:]], 1.0)
+        ends = np.append(self.edges[starts[1:]], self.edges[-1])
         observed = Band(share.value, share.privacy_error, sampling).within()
-        return Reliability(self.edges[starts], ends, self.cells.predicted, observed, totals)
+        return Reliability(self.edges[starts], ends, self._stated(starts), observed, totals)
 
     def calibration(self) -> CalibrationFigures:
-        """How far scores are from the shares of positives, over the finest cells."""
+        """How far the probabilities that scores state are from the shares of positives.
+
+        Over the finest cells. All figures are NaN for real numbers, which state no probability.
+        """
+        if not self.states_probabilities:
+            return CalibrationFigures(*[math.nan] * len(CalibrationFigures.__dataclass_fields__))
         return calibration_figures(self.finest)
 
     def calibrator(self, method: str = "bbq") -> Calibrator:
-        """A map from scores to calibrated probabilities, fitted on the buckets."""
-        return Calibrator.from_cells(self.cells, method)
+        """A map from scores of this unit to calibrated probabilities, fitted on the buckets.
+
+        Raises
+        ------
+        ValueError : for Platt's method where scores are real numbers: it needs log-odds.
+        """
+        return Calibrator.from_cells(self.cells, method, unit=self.axis.unit)
 
     def debiased_ece(self) -> DebiasedError:
         """The expected calibration error over the buckets, less what privacy and sampling add.
 
         Errors of buckets inflate an average of absolute differences. A bucket's p positives and n
         negatives are taken for Poisson counts: where its share is its score, that is binomial
-        sampling.
+        sampling. Real numbers state no probability, and have no such error: it is NaN.
         """
+        if not self.states_probabilities:
+            return DebiasedError(math.nan, math.nan)
         cells = self.cells
         positives, negatives = np.maximum(cells.positives, 0.0), np.maximum(cells.negatives, 0.0)
         totals = 2 * cells.variance + positives + negatives
@@ -241,14 +266,17 @@ class Histogram:
 
     def to_rows(self) -> list[tuple[str, str]]:
         """The figures as labelled lines for a person."""
-        half, ece = self.at(0.5), self.debiased_ece()
+        average = ("average precision", estimate_line(self.average_precision(), ".4f"))
+        if self.axis.half is None:
+            return [average, ("calibration error (ECE)", NO_CALIBRATION_ERROR)]
+        half, ece = self.at(self.axis.half), self.debiased_ece()
         named = {"precision": "precision", "recall": "recall", "accuracy": "accuracy", "f1": "F1"}
         calibration = Estimate(ece.value, ece.standard_error, 0.0, limits=UNIT)
         bounds = bounds_line(calibration.interval(0.95), ".4f")
         return [
-            ("average precision", estimate_line(self.average_precision(), ".4f")),
+            average,
             *(
-                (f"{label} at 0.5", estimate_line(half[name], ".4f"))
+                (f"{label} at {self.axis.half:g}", estimate_line(half[name], ".4f"))
                 for name, label in named.items()
             ),
             (
@@ -266,14 +294,22 @@ class Histogram:
             "supported_buckets": self.supported,
             "average_precision": self.average_precision().to_dict(),
             "certain_range": [finite(low), finite(high)],
-            "at_half": {name: rate.to_dict() for name, rate in self.at(0.5).items()},
+            "at_half": self._half_entry(),
             "precision_recall": self.precision_recall().to_dict(),
             "rates": rates_entry(self.edges[self.starts], self.rates()),
             "reliability": self.reliability().to_dict(),
             "calibration": self._calibration_entry(),
         }
 
+    def _half_entry(self) -> dict[str, Any]:
+        """The rates where scores state the probability 1/2, if they state any."""
+        if self.axis.half is None:
+            return {}
+        return {name: rate.to_dict() for name, rate in self.at(self.axis.half).items()}
+
     def _calibration_entry(self) -> dict[str, float | None]:
+        if not self.states_probabilities:
+            return {}
         figures, honest = self.calibration(), self.debiased_ece()
         entry = {name: finite(getattr(figures, name)) for name in figures.__dataclass_fields__}
         return entry | {
@@ -281,6 +317,30 @@ class Histogram:
             "debiased_ece_error": finite(honest.standard_error),
             "width_error": finite(width_error(self.finest)),
         }
+
+    def _told_apart(self, starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats]:
+        """The runs of cells whose scores differ as numbers from 0 to 1, and all their edges.
+
+        Far out, several cells may have one double for an edge.
+        """
+        edges = in_unit_interval(self.edges[starts], self.axis.unit)
+        apart = (np.diff(edges, prepend=-1.0) > 0) & (edges < 1)
+        return starts[apart], np.append(edges[apart], 1.0)
+
+    def _centres(self, starts: NDArray[np.int64], edges: Floats, totals: Floats) -> Floats:
+        """The mean score of each bucket's records as a number from 0 to 1, inside its edges."""
+        middles = in_unit_interval(self.axis.middles(totals.size), self.axis.unit)
+        below = np.append(np.nextafter(edges[1:-1], 0.0), 1.0)
+        alone = starts.size == totals.size
+        means = middles if alone else bucket_means(totals, middles, starts)
+        return np.clip(means, edges[:-1], below)
+
+    def _stated(self, starts: NDArray[np.int64]) -> Floats:
+        """The mean probability that the scores of each bucket state; NaN where they state none."""
+        if not self.states_probabilities:
+            return np.full(starts.size, np.nan)
+        middles = in_unit_interval(self.axis.middles(self.counts.shape[-1]), self.axis.unit)
+        return bucket_means(self.counts.sum(axis=0), middles, starts)
 
     @property
     def _merged(self) -> Floats:

@@ -20,6 +20,7 @@ from tacit.data.clients import Clients
 from tacit.data.splitting import binormal_scores
 from tacit.metrics import ranking
 from tacit.metrics.rates import RATES, reaching
+from tacit.metrics.score_scale import EVEN
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.results.histogram import Histogram
@@ -118,9 +119,9 @@ def all_records(bench: Bench) -> Records:
 
 
 def protocol_for(trust: str, epsilon: float | None = None, **settings: Any) -> ScoreHistogram:
-    """The histogram under this trust; None takes the epsilon of the paper's figures."""
+    """The paper's histogram under this trust; None takes the epsilon of its figures."""
     chosen_epsilon = paper.EPSILON[trust] if epsilon is None else epsilon
-    return ScoreHistogram(trust, chosen_epsilon, **settings)
+    return ScoreHistogram(trust, chosen_epsilon, **{"scale": EVEN, **settings})
 
 
 def histogram_of(records: Records, protocol: ScoreHistogram, seed: int) -> Histogram | None:

@@ -29,7 +29,7 @@ from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
 
-SHARED = ScoreHistogram("secure-sum", 1.0)
+SHARED = ScoreHistogram("secure-sum", 1.0, scale="even")
 BAD_SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"trust": "nobody", "epsilon": 1.0}, r"trust must be one of .*'local'.*, got 'nobody'"),
     ({"epsilon": 1.0, "height": 0}, "height must be from 1 to 24, got 0"),
@@ -107,7 +107,10 @@ class TestSettings:
         assert ScoreHistogram("local", 2.0).guarantee == Cost(2.0, adjacency=Adjacency.REPLACE)
 
     def test_only_settings_that_matter_are_named(self) -> None:
-        assert ScoreHistogram("exact-sum").settings == {"trust": "exact-sum"}
+        assert ScoreHistogram("exact-sum").settings == {
+            "trust": "exact-sum",
+            "scale": "probability",
+        }
         assert replace(SHARED, height=4, buckets=7).settings == {
             "trust": "secure-sum",
             "adjacency": "record",
@@ -116,6 +119,7 @@ class TestSettings:
             "aim": "auc",
             "dropouts": 0.0,
             "second_round": 0.0,
+            "scale": "even",
             "height": 4,
             "buckets": 7,
         }
@@ -144,7 +148,7 @@ class TestWithoutNoise:
     @pytest.mark.parametrize("chunk", [None, 3])
     def test_secure_aggregation_counts_exactly(self, chunk: int | None) -> None:
         clients = binormal_clients(900, 1400, 8, seed=2)
-        protocol = ScoreHistogram("exact-sum")
+        protocol = ScoreHistogram("exact-sum", scale="even")
         server_result = simulate(clients, protocol, SystemNoise(), chunk=chunk).server_result
         histogram = histogram_of(server_result).counts
         np.testing.assert_array_equal(histogram, cells_of(clients, 14))
@@ -186,8 +190,8 @@ STATISTICAL = {
 SAMPLED = {
     "record": replace(SHARED, budget="sample"),
     "replace": replace(SHARED, budget="sample", adjacency="replace"),
-    "local": ScoreHistogram("local", 1.0),
-    "local-5": ScoreHistogram("local", 5.0),
+    "local": ScoreHistogram("local", 1.0, scale="even"),
+    "local-5": ScoreHistogram("local", 5.0, scale="even"),
 }
 
 
@@ -361,7 +365,7 @@ TRIED = {
     "little": ScoreHistogram("secure-sum", 0.01),
     "sampled": SAMPLED["record"],
     "second-round": STATISTICAL["second-round"],
-    "local": ScoreHistogram("local", 1.0),
+    "local": ScoreHistogram("local", 1.0, scale="even"),
     "local-little": ScoreHistogram("local", 0.01, height=8),
     "local-much": ScoreHistogram("local", 30.0, height=1),
 }

@@ -154,7 +154,9 @@ class HistogramDeclarations(Declarations):
 
         protocol: Any = self
         height = protocol.tree_height(clients.count)
-        leaves = np.bincount(leaves_of(clients, height), minlength=2 << height).astype(float)
+        leaves = np.bincount(leaves_of(clients, height, protocol), minlength=2 << height).astype(
+            float
+        )
         depth = height
         if self.epsilon is not None:
             variances = np.full(height + 2, np.inf)

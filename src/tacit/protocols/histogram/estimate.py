@@ -28,6 +28,7 @@ from tacit.protocols.histogram.budget import CELL_BIAS
 from tacit.protocols.shared.cells import COARSE_CELLS, signal_warnings
 from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.histogram import Histogram
+from tacit.results.score_axis import EVEN_AXIS, ScoreAxis
 from tacit.results.server_result import ServerResult
 
 MIN_BUCKET_IN_ERRORS = 5.0
@@ -65,6 +66,7 @@ def result_from_tree(
     buckets: int | None,
     protection: Cost | None = None,
     second: SecondRound | None = None,
+    axis: ScoreAxis = EVEN_AXIS,
 ) -> ServerResult:
     """The AUC of the leaves with its errors, or of the second round; and the histogram.
 
@@ -75,6 +77,7 @@ def result_from_tree(
     buckets : how many buckets curves and calibration have; None takes what the counts support.
     protection : what the noise supports, where clients vanished.
     second : what a second round says.
+    axis : the scores of the cells.
     """
     cells = leaves.reshape(*leaves.shape[:-1], 2, -1)
     positives, negatives = cells[..., 0, :], cells[..., 1, :]
@@ -96,7 +99,7 @@ def result_from_tree(
     supported = _supported(float(classes[0] + classes[1]), noise) if single else 0
     bucket_count = min(supported, MAX_BUCKETS) if buckets is None else buckets
     known = single and bool(np.isfinite(value))
-    histogram = Histogram(cells, noise, supported, bucket_count) if known else None
+    histogram = Histogram(cells, noise, supported, bucket_count, axis) if known else None
     warnings: tuple[str, ...] = ()
     if single:
         warnings = signal_warnings(value, classes, math.sqrt(float(class_variance)))

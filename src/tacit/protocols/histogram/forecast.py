@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.rates import reaching
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.local.unary import unary_variance
@@ -18,7 +17,7 @@ from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocol.forecast import Family, Forecast, Planning, accepted, placement
 from tacit.protocol.messages import message_size
 from tacit.protocol.metric import AUC, ECE, Metric
-from tacit.protocol.scenario import Scenario, Shape
+from tacit.protocol.scenario import Scenario, Shape, planned_scale
 from tacit.protocol.traffic import Traffic, measured_traffic
 from tacit.protocol.trust import Trust
 from tacit.protocols.histogram.budget import CHOICE_UNITS, Aim
@@ -28,6 +27,7 @@ from tacit.protocols.histogram.protocol import ScoreHistogram, sampled_noise
 from tacit.protocols.histogram.second_round import both_rounds, published
 from tacit.protocols.histogram.steps import FIRST_CELLS, report_bytes
 from tacit.results.histogram import Histogram
+from tacit.results.score_axis import ScoreAxis
 
 TREE_HEIGHTS, RATE_HEIGHTS = (6, 8, 9), (6, 8, 10)
 """Heights that a plan compares for noisy sums: for the AUC, and for other metrics."""
@@ -54,23 +54,25 @@ def tree_forecast(
     Examples
     --------
     >>> scenario = Scenario(40_000, 4_000, 10, 1.0)
-    >>> forecast = tree_forecast(ScoreHistogram("secure-sum", 1.0, 6), scenario, Shape(0.8))
+    >>> protocol = ScoreHistogram("secure-sum", 1.0, 6, scale="even")
+    >>> forecast = tree_forecast(protocol, scenario, Shape(0.8))
     >>> round(forecast.standard_error, 5)
     0.00057
     """
     target_metric = metric or AUC
     height = protocol.tree_height(scenario.clients)
-    leaves = np.concatenate(scenario.counts(shape, 1 << height))
+    scale = planned_scale(protocol.scale)
+    leaves = np.concatenate(scenario.counts(shape, 1 << height, scale))
     noise = tree_noise(protocol, scenario, height)
     smaller = min(scenario.positives, scenario.negatives)
     if target_metric.name == ECE:
-        whole = result_from_tree(leaves, noise, None)
+        whole = result_from_tree(leaves, noise, None, axis=ScoreAxis(scale))
         if whole.histogram is None:
             return Forecast(math.inf)
         error, bias = ece_error(whole.histogram, noise, ece_of(shape, scenario))
         return Forecast(error, bias, smaller, float(whole.positives_error))
     if target_metric != AUC:
-        histogram = Histogram(leaves.reshape(2, -1), noise, 1, 1)
+        histogram = Histogram(leaves.reshape(2, -1), noise, 1, 1, ScoreAxis(scale))
         exact = precision_of(shape, scenario, target_metric.threshold)
         return _precision_forecast(histogram, target_metric.threshold, exact, smaller)
     if protocol.second_round:
@@ -224,7 +226,7 @@ def _precision_forecast(
 ) -> Forecast:
     """Errors from noise and from records in the cell that the threshold cuts; that cell's bias."""
     precision = histogram.at(threshold)["precision"]
-    above = reaching(histogram.edges, np.array([threshold]))[0]
+    above = histogram.axis.reaching(np.array([threshold]), histogram.counts.shape[-1])[0]
     positives, negatives = (float(class_counts @ above) for class_counts in histogram.counts)
     cut = histogram.counts * above * (1 - above)
     cut_variance = (

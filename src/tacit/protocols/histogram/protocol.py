@@ -25,7 +25,7 @@ from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.distributions import discrete_laplace_variance, shared_laplace_epsilon
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.protocol.conversation import Conversation, Protocol, Query, Reply, Step, View
-from tacit.protocol.score_range import UNIT_INTERVAL
+from tacit.protocol.scaled import ScaledScores, scale_setting
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocol.trust import OLDER_WORDS, Trust
 from tacit.protocols.histogram.budget import (
@@ -53,6 +53,7 @@ from tacit.protocols.histogram.steps import (
 )
 from tacit.protocols.shared.noise_shares import noise_fraction
 from tacit.protocols.shared.whole_units import units_for
+from tacit.results.score_axis import ScoreAxis
 
 EXACT_SUM, SECURE_SUM = Trust.EXACT_SUM.value, Trust.SECURE_SUM.value
 LOCAL = Trust.LOCAL.value
@@ -77,7 +78,7 @@ def _is_distributed(protocol: ScoreHistogram) -> bool:
 
 
 @dataclass(frozen=True)
-class ScoreHistogram(HistogramDeclarations, Protocol):
+class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
     """ROC, precision, recall, accuracy, calibration and the AUC from one histogram of both classes.
 
     Parameters
@@ -103,6 +104,8 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
     second_round : the part of epsilon kept for a second pass, in which the AUC is measured again
         as one sum against the published histogram. The AUC is most accurate with 0.8 to 0.9; the
         other figures have the rest of epsilon.
+    scale : the public map of scores to the positions that ``2**height`` equal cells cut (``SCALES``
+        of ``metrics.score_scale``).
 
     Raises
     ------
@@ -151,6 +154,7 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
         when=SECURE_SUM,
         used=_is_distributed,
     )
+    scale: str = scale_setting()
 
     name = "score-histogram"
     planning_module = f"{__package__}.forecast"
@@ -160,7 +164,6 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
         *("dropouts", "second_round"),
     )
     plan_example: ClassVar = {"trust": SECURE_SUM, "epsilon": 1.0}
-    score_range = UNIT_INTERVAL
     gives_histogram = True
 
     def __post_init__(self) -> None:
@@ -304,13 +307,13 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
         if self.trust == LOCAL:
             reply = yield Query(unary_reports, self, broadcast=shared)
             leaves, noise = self._local_tree(reply, height)
-            return result_from_tree(leaves, noise, self.buckets)
+            return result_from_tree(leaves, noise, self.buckets, axis=self.score_axis)
         reply = yield Query(summed_trees, self, broadcast=shared, view=View.SUM)
         answered = int(np.asarray(reply["clients"]))
         leaves, noise = self._summed_tree(reply, height, clients, answered)
         if not self.second_round:
             protection = self._protection(height, clients, answered)
-            return result_from_tree(leaves, noise, self.buckets, protection)
+            return result_from_tree(leaves, noise, self.buckets, protection, axis=self.score_axis)
         fields = published(leaves, noise)
         reply = yield Query(summed_influences, self, broadcast={**shared, **fields}, view=View.SUM)
         check_the_same_number(answered, int(np.asarray(reply["clients"])))
@@ -318,7 +321,12 @@ class ScoreHistogram(HistogramDeclarations, Protocol):
         adjacency, inflation = Adjacency(self.adjacency), self._inflation(clients, answered)
         second = both_rounds(fields, sums, self.influence_cost.epsilon, adjacency, inflation)
         protection = self._protection(height, clients, answered)
-        return result_from_tree(leaves, noise, self.buckets, protection, second)
+        return result_from_tree(leaves, noise, self.buckets, protection, second, self.score_axis)
+
+    @property
+    def score_axis(self) -> ScoreAxis:
+        """The scores of the cells."""
+        return ScoreAxis(self.score_scale, self.unit)
 
     @property
     def _epsilon(self) -> float:

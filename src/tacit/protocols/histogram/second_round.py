@@ -25,7 +25,6 @@ from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
-from tacit.protocol.score_range import check_scores_in_unit_interval
 from tacit.protocols.histogram.estimate import SecondRound, published_distributions
 from tacit.protocols.histogram.steps import agreed_height
 from tacit.protocols.shared.influence_sum import FIXED_POINT, Influences
@@ -102,29 +101,30 @@ def summed_influences(
 ) -> Reply:
     """Send the sum of the records' influences on the AUC, with this batch's share of the noise.
 
-    The query publishes both classes' distribution functions at the inner edges of equal cells, and
-    the class sizes. From these alone the client computes the influence of every record, a whole
-    multiple of ``1 / FIXED_POINT`` from ``-A1`` to ``1 - A1`` times at most 1, and the sensitivity
-    D of their sum: the largest size of an influence where a record is added or removed, their width
-    where it is replaced by any other. So a neighbour moves the exact sum by at most D. The client
-    rounds its sum once to units of ``D / R``, R whole, after which a neighbour moves it by at most
-    R units (``whole_units``). The shares of all clients that were asked add up to discrete Laplace
-    noise of scale ``R / epsilon_2``, epsilon_2 the second round's part of epsilon, which costs that
-    part by the Laplace mechanism on the integers. The guarantee is about the sum over all clients,
-    and holds against a server that sees it only and colludes with nobody.
+    The query publishes both classes' distribution functions at the inner edges of equal cells of
+    positions (``ScoreScale``), and the class sizes. From these alone the client computes the
+    influence of every record, a whole multiple of ``1 / FIXED_POINT`` from ``-A1`` to ``1 - A1``
+    times at most 1, and the sensitivity D of their sum: the largest size of an influence where a
+    record is added or removed, their width where it is replaced by any other. So a neighbour moves
+    the exact sum by at most D. The client rounds its sum once to units of ``D / R``, R whole, after
+    which a neighbour moves it by at most R units (``whole_units``). The shares of all clients that
+    were asked add up to discrete Laplace noise of scale ``R / epsilon_2``, epsilon_2 the second
+    round's part of epsilon, which costs that part by the Laplace mechanism on the integers. The
+    guarantee is about the sum over all clients, and holds against a server that sees it only and
+    colludes with nobody.
 
     The server learns the noisy sum over all clients, and how many clients answered.
 
     Raises
     ------
-    DataError : for a score outside [0, 1].
+    DataError : for a score outside [0, 1] where scores are probabilities.
     ValueError : for published functions or sizes that could not come from a first round.
     """
-    check_scores_in_unit_interval(clients)
     settings, influences = query.protocol, agreed_influences(query, noise)
+    on_scale = settings.on_scale(clients)
     reach = influences.sensitivity(Adjacency(settings.adjacency))[..., np.newaxis]
     units = units_for(settings.influence_cost.epsilon)
-    rounded = whole_units(influences.totals(clients), reach, units).sum(axis=-1)
+    rounded = whole_units(influences.totals(on_scale), reach, units).sum(axis=-1)
     share = settings.noise_share(clients.count, planned_clients(query))
     drawn = noise.draw(settings.influence_noise(share), ())
     return {"sum": rounded + drawn, "clients": np.asarray(clients.count, dtype=np.int64)}
