@@ -13,6 +13,7 @@ from scipy.special import expit, logit, ndtr, ndtri
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
 from tacit.metrics.ranking import plug_in_variance
+from tacit.metrics.score_scale import EVEN, PROBABILITY, REAL, named_scale
 from tacit.privacy.cost import check_budget
 
 Form = Literal["even", "calibrated"]
@@ -52,10 +53,16 @@ class Shape:
         """How far apart the classes' latent means are."""
         return math.sqrt(2.0) * float(ndtri(self.auc))
 
-    def cell_fractions(self, cells: int, positive_fraction: float) -> tuple[Floats, Floats]:
-        """Both classes' fractions of equal cells of [0, 1], positives first, shapes (cells,)."""
-        edges = np.linspace(0.0, 1.0, cells + 1)
-        latent = ndtri(edges) if self.form == "even" else self._odds(edges, positive_fraction)
+    def cell_fractions(
+        self, cells: int, positive_fraction: float, scale: str = EVEN
+    ) -> tuple[Floats, Floats]:
+        """Both classes' fractions of equal cells of a scale, positives first, shapes (cells,).
+
+        Scores are probabilities, or their log-odds; as numbers of any kind, even scores are latent
+        values and calibrated ones log-odds.
+        """
+        edges = named_scale(scale).scores(np.linspace(0.0, 1.0, cells + 1))
+        latent = self._latent(edges, scale, positive_fraction)
         half = self.separation / 2
         return np.diff(ndtr(latent - half)), np.diff(ndtr(latent + half))
 
@@ -71,6 +78,18 @@ class Shape:
         if self.form == "even":
             return np.asarray(ndtr(latent))
         return np.asarray(expit(logit(positive_fraction) + self.separation * latent))
+
+    def _latent(self, edges: Floats, scale: str, positive_fraction: float) -> Floats:
+        """The latent values of a scale's scores."""
+        if scale in (PROBABILITY, EVEN):
+            return ndtri(edges) if self.form == "even" else self._odds(edges, positive_fraction)
+        if self.form == "calibrated":
+            return np.asarray((edges - logit(positive_fraction)) / self.separation)
+        if scale == REAL:
+            return edges
+        # of the lower tail, which a double tells apart from 0
+        lower: Floats = ndtri(expit(-np.abs(edges)))
+        return np.where(edges > 0, -lower, lower)
 
     def _odds(self, edges: Floats, positive_fraction: float) -> Floats:
         with np.errstate(divide="ignore"):
@@ -132,9 +151,11 @@ class Scenario:
         """The mean number of records of a client."""
         return self.records / self.clients
 
-    def counts(self, shape: Shape, cells: int) -> tuple[Floats, Floats]:
-        """The expected positives and negatives in equal cells of [0, 1], shapes (cells,)."""
-        positive_fractions, negative_fractions = shape.cell_fractions(cells, self.positive_fraction)
+    def counts(self, shape: Shape, cells: int, scale: str = EVEN) -> tuple[Floats, Floats]:
+        """The expected positives and negatives in equal cells of a scale, shapes (cells,)."""
+        positive_fractions, negative_fractions = shape.cell_fractions(
+            cells, self.positive_fraction, scale
+        )
         return self.positives * positive_fractions, self.negatives * negative_fractions
 
     def sampling_error(self, shape: Shape) -> float:
