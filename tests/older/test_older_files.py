@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 from tacit.ledger.ledger import Ledger
+from tacit.metrics.score_scale import EVEN
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.messages import decode
-from tacit.protocol.registry import protocol_of
+from tacit.protocol.registry import protocol_as_written
 from tacit.protocol.values import decode_values
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.shared.flipped_labels import Flipped
@@ -93,8 +94,9 @@ def test_results_are_read_and_their_settings_are_those_of_today(path: Path) -> N
     content = json.loads(path.read_text())
     assert result.content == content
     settings = dict(content["protocol"])
-    protocol = protocol_of(settings.pop("name"), settings)
+    protocol = protocol_as_written(settings.pop("name"), settings)
     assert protocol.settings == settings
+    assert getattr(protocol, "scale", EVEN) == EVEN
 
 
 def test_a_calibrator_maps_scores_as_it_did() -> None:

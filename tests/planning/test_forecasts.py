@@ -136,7 +136,7 @@ def test_the_encrypted_bias_is_that_of_straight_lines() -> None:
     scenario, protocol = Scenario(500_000, 250_000, 2, 1.0), EncryptedAUC(25, most_records=500_000)
     forecast = encrypted_forecast(protocol, scenario, EVEN)
     clients = scenario.drawn(EVEN, seed=0)
-    counts = cumulative_counts(clients, 25)
+    counts = cumulative_counts(clients, protocol.threshold_scores)
     won = int(np.dot(counts.rising.sum(axis=1), counts.falling.sum(axis=1)))
     area = won / (2 * scenario.positives * scenario.negatives)
     error = area - auc(clients.scores, clients.labels)

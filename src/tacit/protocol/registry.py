@@ -138,6 +138,26 @@ def protocol_of(name: str, settings: Mapping[str, Any]) -> Protocol:
     return with_settings(kind_of(name), name, settings)
 
 
+def protocol_as_written(name: str, settings: Mapping[str, Any]) -> Protocol:
+    """The protocol whose ``settings`` were written out, as in a result or a signed agreement.
+
+    A setting that came later stands for what the protocol did before, where it is not among them.
+
+    Raises
+    ------
+    SettingError, ValueError : as for ``protocol_of``.
+    """
+    known = known_settings(kind_of(name))
+    earlier = {key: each.declared.earlier for key, each in known.items() if each.is_later}
+    protocol = protocol_of(name, settings)
+    missing = {
+        key: value
+        for key, value in earlier.items()
+        if key not in settings and known[key].applies(protocol)
+    }
+    return protocol_of(name, {**settings, **missing}) if missing else protocol
+
+
 def spelled_today(entry: Mapping[str, Any]) -> dict[str, Any]:
     """A result's ``protocol`` entry with its choices in their present spelling.
 
@@ -193,7 +213,8 @@ def _refuse_unused(protocol: Protocol, name: str, settings: Iterable[str]) -> No
     """Refuse settings that were given and change nothing, with the choices that were made."""
     used, known = protocol.settings, known_settings(type(protocol))
     for key in settings:
-        if key not in used:
+        is_earlier = known[key].is_later and known[key].applies(protocol)
+        if key not in used and not is_earlier:
             made = [each for each in used if each in known and known[each].choices]
             choices = tuple(f"{each} {used[each]}" for each in made)
             reason = ", ".join(choices) or "the others given"

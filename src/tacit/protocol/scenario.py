@@ -13,7 +13,7 @@ from scipy.special import expit, logit, ndtr, ndtri
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
 from tacit.metrics.ranking import plug_in_variance
-from tacit.metrics.score_scale import EVEN, PROBABILITY, ScoreScale, named_scale
+from tacit.metrics.score_scale import EVEN, PROBABILITY, REAL, named_scale
 from tacit.privacy.cost import check_budget
 
 Form = Literal["even", "calibrated"]
@@ -25,16 +25,13 @@ MAX_RECORDS = 2**40
 """Beyond this, counts times ranks leave the 64-bit integers of the protocols."""
 
 
-EVEN_SCALE = named_scale(EVEN)
-
-
-def planned_scale(name: str) -> ScoreScale:
+def planned_scale(name: str) -> str:
     """The scale of probabilities on which a protocol's scores are planned, by its scale's name.
 
     Shapes are those of probabilities. Cells of log-odds are the same cells; real numbers are taken
     to be spread alike.
     """
-    return EVEN_SCALE if name == EVEN else named_scale(PROBABILITY)
+    return EVEN if name == EVEN else PROBABILITY
 
 
 @dataclass(frozen=True)
@@ -66,11 +63,15 @@ class Shape:
         return math.sqrt(2.0) * float(ndtri(self.auc))
 
     def cell_fractions(
-        self, cells: int, positive_fraction: float, scale: ScoreScale = EVEN_SCALE
+        self, cells: int, positive_fraction: float, scale: str = EVEN
     ) -> tuple[Floats, Floats]:
-        """Both classes' fractions of equal cells of positions, positives first, shapes (cells,)."""
-        edges = scale.scores(np.linspace(0.0, 1.0, cells + 1))
-        latent = ndtri(edges) if self.form == "even" else self._odds(edges, positive_fraction)
+        """Both classes' fractions of equal cells of a scale, positives first, shapes (cells,).
+
+        Scores are probabilities, or their log-odds; as numbers of any kind, even scores are latent
+        values and calibrated ones log-odds.
+        """
+        edges = named_scale(scale).scores(np.linspace(0.0, 1.0, cells + 1))
+        latent = self._latent(edges, scale, positive_fraction)
         half = self.separation / 2
         return np.diff(ndtr(latent - half)), np.diff(ndtr(latent + half))
 
@@ -86,6 +87,18 @@ class Shape:
         if self.form == "even":
             return np.asarray(ndtr(latent))
         return np.asarray(expit(logit(positive_fraction) + self.separation * latent))
+
+    def _latent(self, edges: Floats, scale: str, positive_fraction: float) -> Floats:
+        """The latent values of a scale's scores."""
+        if scale in (PROBABILITY, EVEN):
+            return ndtri(edges) if self.form == "even" else self._odds(edges, positive_fraction)
+        if self.form == "calibrated":
+            return np.asarray((edges - logit(positive_fraction)) / self.separation)
+        if scale == REAL:
+            return edges
+        # of the lower tail, which a double tells apart from 0
+        lower: Floats = ndtri(expit(-np.abs(edges)))
+        return np.where(edges > 0, -lower, lower)
 
     def _odds(self, edges: Floats, positive_fraction: float) -> Floats:
         with np.errstate(divide="ignore"):
@@ -147,10 +160,8 @@ class Scenario:
         """The mean number of records of a client."""
         return self.records / self.clients
 
-    def counts(
-        self, shape: Shape, cells: int, scale: ScoreScale = EVEN_SCALE
-    ) -> tuple[Floats, Floats]:
-        """The expected positives and negatives in equal cells of positions, shapes (cells,)."""
+    def counts(self, shape: Shape, cells: int, scale: str = EVEN) -> tuple[Floats, Floats]:
+        """The expected positives and negatives in equal cells of a scale, shapes (cells,)."""
         positive_fractions, negative_fractions = shape.cell_fractions(
             cells, self.positive_fraction, scale
         )

@@ -35,6 +35,7 @@ class Declaration:
     aliases: Mapping[str, str] = field(default_factory=dict)
     when: str = ""
     objects: str = ""
+    earlier: Any = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,16 @@ class Setting:
     forms: tuple[Any, ...]
     needed: bool
     optional: bool
+
+    @property
+    def is_later(self) -> bool:
+        """Whether settings were written before there was this one."""
+        return self.declared.earlier is not None
+
+    def is_written(self, protocol: Any) -> bool:
+        """Whether a result names the setting of this protocol."""
+        is_earlier = self.is_later and getattr(protocol, self.name) == self.declared.earlier
+        return self.applies(protocol) and not is_earlier
 
     def applies(self, protocol: Any) -> bool:
         """Whether this protocol uses the setting."""
@@ -111,6 +122,7 @@ def setting(
     aliases: Mapping[str, str] | None = None,
     when: str = "",
     objects: str = "",
+    earlier: Any = None,
 ) -> Any:
     """Declare a field of a protocol, which is a frozen dataclass.
 
@@ -128,6 +140,8 @@ def setting(
     aliases : other spellings of choices, in lower case and with dashes.
     when : the choice under which the setting applies, for the option's help.
     objects : what is taken beside the choices, in words, such as a function; none by default.
+    earlier : what a protocol did before it had the setting, where that is not the default. It is
+        not written, so that what was written before keeps its meaning and its bytes.
 
     Examples
     --------
@@ -143,7 +157,7 @@ def setting(
     ValueError: metal must be one of ('tin', 'zinc'), got 'gold'
     """
     declared = Declaration(
-        help, choices, used, shown, type, metavar, dict(aliases or {}), when, objects
+        help, choices, used, shown, type, metavar, dict(aliases or {}), when, objects, earlier
     )
     return field(default=default, metadata={METADATA: declared})
 
@@ -173,7 +187,9 @@ def settings_of(protocol: Any) -> dict[str, Any]:
     """
     known = known_settings(protocol.__class__)
     names = dict.fromkeys((*protocol.setting_order, *known))
-    return {name: known[name].written(protocol) for name in names if known[name].applies(protocol)}
+    return {
+        name: known[name].written(protocol) for name in names if known[name].is_written(protocol)
+    }
 
 
 def check_choices(protocol: Any) -> None:

@@ -16,11 +16,13 @@ import os
 import statistics
 import time
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from tacit.data.clients import Clients
 from tacit.data.splitting import binormal_scores
+from tacit.metrics.score_scale import EVEN
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.encrypted.packing import cumulative_counts
@@ -128,9 +130,10 @@ def encrypted_area(clients: Clients, points: int, variant: str) -> float:
 
 def _protocol(points: int, variant: str, clients: Clients) -> EncryptedAUC:
     if variant == "ckks":
-        return EncryptedAUC(points, scheme="ckks", most_records=clients.records)
+        return EncryptedAUC(points, scheme="ckks", most_records=clients.records, scale=EVEN)
     chosen = next(adversary for adversary in ADVERSARIES if adversary == variant)
-    return EncryptedAUC(points, chosen, most_records=clients.records)  # type: ignore[arg-type]
+    settings: Any = {"adversary": chosen, "most_records": clients.records, "scale": EVEN}
+    return EncryptedAUC(points, **settings)
 
 
 def traffic(table: str) -> list[Job]:

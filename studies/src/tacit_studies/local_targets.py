@@ -7,10 +7,12 @@ that replace them. Every record is one client unless a row says otherwise.
 from __future__ import annotations
 
 from functools import partial
+from typing import Literal
 
 import numpy as np
 
 from tacit.data.clients import Clients
+from tacit.metrics.score_scale import EVEN
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.hierarchical.protocol import HierarchicalAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
@@ -195,13 +197,23 @@ def _local_protocols() -> list[tuple[Protocol, float]]:
     """Protocols at their default heights, each with its maximum error."""
     return [
         *((_local(epsilon), most) for epsilon, most in LOCAL_HISTOGRAM.items()),
-        *((HierarchicalAUC(epsilon), most) for epsilon, most in LOCAL_HIERARCHY.items()),
-        *((TwoRoundAUC(epsilon, "public"), most) for epsilon, most in LOCAL_TWO_ROUNDS.items()),
+        *((_hierarchical(epsilon), most) for epsilon, most in LOCAL_HIERARCHY.items()),
+        *((_two_rounds(epsilon, "public"), most) for epsilon, most in LOCAL_TWO_ROUNDS.items()),
     ]
 
 
 def _local(epsilon: float) -> ScoreHistogram:
     return protocol_for(paper.LOCAL, epsilon)
+
+
+def _hierarchical(epsilon: float) -> HierarchicalAUC:
+    """With the even cells of the committed tables."""
+    return HierarchicalAUC(epsilon, scale=EVEN)
+
+
+def _two_rounds(epsilon: float, labels: Literal["private", "public"]) -> TwoRoundAUC:
+    """With the even cells of the committed tables."""
+    return TwoRoundAUC(epsilon, labels, scale=EVEN)
 
 
 def _local_error(table: str, protocol: Protocol, most: float, bench: Bench) -> list[Target]:
@@ -211,7 +223,7 @@ def _local_error(table: str, protocol: Protocol, most: float, bench: Bench) -> l
 
 def _private_labels(table: str, epsilon: float, bench: Bench) -> list[Measured]:
     """Both keep score and label private; the histogram's report serves all other figures too."""
-    protocol = TwoRoundAUC(epsilon, "private")
+    protocol = _two_rounds(epsilon, "private")
     two_round_error, histogram_error = (
         _auc_error(bench, candidate) for candidate in (protocol, _local(epsilon))
     )
@@ -275,9 +287,9 @@ def coverage(table: str) -> list[Job]:
         for epsilon in LOCAL_EPSILONS
         for protocol in (
             _local(epsilon),
-            HierarchicalAUC(epsilon),
-            TwoRoundAUC(epsilon, "public"),
-            TwoRoundAUC(epsilon, "private"),
+            _hierarchical(epsilon),
+            _two_rounds(epsilon, "public"),
+            _two_rounds(epsilon, "private"),
         )
     ]
     return [Job(partial(_coverage, table, protocol)) for protocol in (*distributed, *local)]

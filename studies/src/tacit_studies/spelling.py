@@ -61,13 +61,18 @@ def spelled_for_seeds(names: tuple[object, ...]) -> str:
     return repr(tuple(map(_spelled, names)))
 
 
+def _before_scales(protocol: Protocol) -> object:
+    """Even cells without the setting, as tables were measured before it was there."""
+    return _Verbatim(repr(protocol).replace(f", scale={EVEN!r}", ""))
+
+
 def _spelled(name: object) -> object:
     if isinstance(name, FedAUC):
         text = repr(name).replace("prior=", "previous=")
         # the tables were measured before the setting trust was there
         return _Verbatim(text.replace(", trust='each'", ""))
     if not isinstance(name, ScoreHistogram):
-        return name
+        return _before_scales(name) if isinstance(name, Protocol) else name
     text = repr(name).replace(f"trust={name.trust!r}", f"trust={TRUSTS[name.trust]!r}")
     # the tables were measured before the setting scale was there
     text = text.replace(f", scale={EVEN!r}", "")

@@ -21,6 +21,7 @@ from scipy.special import ndtri
 from tacit.data.clients import Clients
 from tacit.data.splitting import binormal_scores
 from tacit.metrics.pairwise import kendall_table, pair_mean
+from tacit.metrics.score_scale import EVEN
 from tacit.protocols.hierarchical.protocol import HierarchicalAUC
 from tacit.protocols.paired.noise import LAPLACE, SHARED
 from tacit.protocols.paired.protocol import PairedUStatistic
@@ -111,7 +112,7 @@ def _hierarchical(table: str, epsilon: float, bench: Bench) -> list[Measured]:
 def _area_errors(epsilon: float, height: int, bench: Bench) -> Floats:
     def measured() -> Floats:
         clients = bench.once("patients", lambda: _patients(bench.seed("patients")))
-        protocol = HierarchicalAUC(epsilon, height, estimator="traversal")
+        protocol = HierarchicalAUC(epsilon, height, estimator="traversal", scale=EVEN)
         estimates = repeat(clients, protocol, bench.repeats, bench.seed("area", epsilon, height))
         return np.abs(estimates - protocol.exact(clients))
 

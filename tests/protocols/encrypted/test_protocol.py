@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from fractions import Fraction
@@ -21,6 +22,7 @@ from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.identities import Identity, Roster
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.metrics.score_scale import EVEN, PROBABILITY, SCALES, named_scale
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.encrypted.bfv import ExactAggregator, ExactParty, ExactScheme
@@ -53,10 +55,10 @@ def federation(records: int = 4000, clients: int = 5, seed: int = 0) -> Clients:
     return Clients.split(scores, labels, clients, seed=seed)
 
 
-def naive_trapezoid(clients: Clients, thresholds: int) -> float:
+def naive_trapezoid(clients: Clients, thresholds: int, scale: str = PROBABILITY) -> float:
     """The area under the pooled curve, point by point."""
     points = [(0, 0)]
-    for threshold in np.linspace(0, 1, thresholds)[::-1]:
+    for threshold in named_scale(scale).scores(np.linspace(0, 1, thresholds))[::-1]:
         called = clients.scores >= threshold
         hits = int(clients.labels[called].sum())
         points.append((int(called.sum()) - hits, hits))
@@ -70,15 +72,16 @@ def run(clients: Clients, protocol: EncryptedAUC, **options: Any) -> float:
 
 @pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
 @pytest.mark.parametrize("clients", [2, 7])
-def test_exact_without_perturbation(adversary: Any, clients: int) -> None:
+@pytest.mark.parametrize("scale", SCALES)
+def test_exact_without_perturbation(adversary: Any, clients: int, scale: str) -> None:
     data = federation(clients=clients)
-    plain = EncryptedAUC(40, adversary, most_records=5000, perturbed=False)
-    assert run(data, plain) == naive_trapezoid(data, 40)
+    plain = EncryptedAUC(40, adversary, most_records=5000, perturbed=False, scale=scale)
+    assert run(data, plain) == naive_trapezoid(data, 40, scale)
 
 
 @pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
 def test_perturbation_is_below_a_millionth_and_there(adversary: Any) -> None:
-    data = federation()
+    data = federation(seed=1)
     value = run(data, EncryptedAUC(40, adversary, most_records=5000))
     exact = naive_trapezoid(data, 40)
     assert 0 < abs(value - exact) < 1e-6 * exact
@@ -142,10 +145,11 @@ def test_findings_and_costs() -> None:
     assert any("not perturbed" in warning for warning in warnings)
 
 
-def naive_half_range(clients: Clients, thresholds: int) -> Fraction:
+def naive_half_range(clients: Clients, thresholds: int, scale: str = PROBABILITY) -> Fraction:
     """Half the pairs that share a cell, over all; scores of 1 are ties among themselves."""
-    cells = np.searchsorted(np.linspace(0, 1, thresholds), clients.scores, side="right")
-    inside = clients.scores < 1
+    edges = named_scale(scale).scores(np.linspace(0, 1, thresholds))
+    cells = np.searchsorted(edges, clients.scores, side="right")
+    inside = clients.scores < edges[-1]
     counts = [
         np.bincount(cells[inside & (clients.labels == label)], minlength=thresholds + 1)
         for label in (0, 1)
@@ -171,8 +175,8 @@ def crowded(kind: str) -> Clients:
 @pytest.mark.parametrize("thresholds", [25, 50, 100])
 @pytest.mark.parametrize(
     "options",
-    [{}, {"adversary": "malicious"}, {"scheme": "ckks"}],
-    ids=["semi-honest", "malicious", "ckks"],
+    [{}, {"adversary": "malicious"}, {"scheme": "ckks"}, {"scale": EVEN}],
+    ids=["semi-honest", "malicious", "ckks", "even"],
 )
 def test_the_interval_holds_the_exact_auc_whatever_the_scores(
     kind: str, thresholds: int, options: dict[str, Any]
@@ -183,7 +187,7 @@ def test_the_interval_holds_the_exact_auc_whatever_the_scores(
     low, high = made.auc.interval()
     assert made.exact is not None
     assert low <= made.exact <= high
-    exact = float(naive_half_range(data, thresholds))
+    exact = float(naive_half_range(data, thresholds, options.get("scale", PROBABILITY)))
     assert made.auc.half_range is not None
     assert exact <= made.auc.half_range < 1.01 * exact + (1e-5 if "scheme" in options else 3e-6)
 
@@ -298,7 +302,7 @@ def test_more_records_than_a_modulus_holds(factor: int, runs: int, perturbed: bo
     data = federation(clients=2)
     protocol = EncryptedAUC(20, most_records=4000 * factor, perturbed=perturbed)
     party = protocol.scheme_party(os.urandom(32), bytes(16), 2)
-    counts = cumulative_counts(data, 20)
+    counts = cumulative_counts(data, protocol.threshold_scores)
     names = ("rising", "falling", "inside", "positives", "negatives")
     many = Counts(**{name: factor * getattr(counts, name) for name in names})
     uploads = party.uploads(many, [0, 1])
@@ -551,7 +555,7 @@ def test_thresholds_may_be_quantiles_that_were_agreed() -> None:
     inner = np.quantile(data.scores, np.linspace(0, 1, 20)[1:-1])
     edges = (0.0, *inner.tolist(), 1.0)
     agreed = EncryptedAUC(20, most_records=5000, perturbed=False, edges=edges)
-    even = EncryptedAUC(20, most_records=5000, perturbed=False)
+    even = EncryptedAUC(20, most_records=5000, perturbed=False, scale=EVEN)
     exact = tacit.evaluate(data, tacit.ExactAUC()).auc.value
     assert abs(run(data, agreed) - exact) < abs(run(data, even) - exact)
     assert agreed.settings["edges"] == list(edges)
@@ -562,3 +566,58 @@ def test_thresholds_may_be_quantiles_that_were_agreed() -> None:
     ]:
         with pytest.raises(ValueError, match=message):
             EncryptedAUC(20, most_records=5000, edges=wrong)
+
+
+@pytest.mark.parametrize("options", [{}, {"scheme": "ckks"}], ids=["bfv", "ckks"])
+@pytest.mark.parametrize("edges", [None, (-0.5, -0.25, 0.0, 0.25, 0.5, 0.75)], ids=["scale", "own"])
+@pytest.mark.parametrize("scale", ["log-odds", "real"])
+def test_scores_beyond_the_end_thresholds_stay_in_the_certain_range(
+    scale: str, edges: tuple[float, ...] | None, options: dict[str, Any]
+) -> None:
+    """Nearly all are beyond them, and in the wrong order: taken as ties, they would count half."""
+    rng = np.random.default_rng(0)
+    ends = np.concatenate([rng.normal(1e300, 1e290, 100), rng.normal(-50, 1, 100), [0.0, 0.3]])
+    labels = (ends < np.median(ends)).astype(np.int8)
+    data = Clients.split(ends, labels, 3, seed=0)
+    count = 6 if edges is not None else 20
+    protocol = EncryptedAUC(count, most_records=400, edges=edges, scale=scale, **options)
+    made = tacit.evaluate(data, protocol, exact=True)
+    low, high = made.auc.interval()
+    assert made.exact is not None
+    assert low <= made.exact <= high
+    assert protocol.threshold_scores[[0, -1]].tolist() == [-math.inf, math.inf]
+
+
+def test_a_range_hardly_widens_when_log_odds_move() -> None:
+    """Even thresholds have nearly every score of 0.6 % on average in one cell."""
+    scores, labels = tacit.binormal_scores(2000, 2000, 0.75, seed=0)
+    log_odds = np.log(scores / (1 - scores))
+    ranges = {}
+    for scale in (PROBABILITY, EVEN):
+        for shift in (0.0, -5.0):
+            moved = 1 / (1 + np.exp(-log_odds - shift))
+            data = Clients.from_arrays(moved, labels)
+            ranges[scale, shift] = float(naive_half_range(data, 100, scale))
+    assert ranges[PROBABILITY, -5.0] < 2 * ranges[PROBABILITY, 0.0]
+    assert ranges[EVEN, -5.0] > 5 * ranges[PROBABILITY, -5.0]
+
+
+def test_edges_are_in_the_unit_of_the_scores() -> None:
+    inner = (-2.0, -1.0, 0.0, 1.0, 2.0)
+    made = EncryptedAUC(5, most_records=100, edges=inner, scale="log-odds")
+    assert made.threshold_scores.tolist() == [-math.inf, -1.0, 0.0, 1.0, math.inf]
+    for edges, message in [
+        ((-math.inf, -1.0, 0.0, 1.0, 2.0), "must be finite and ascend, got -inf to 2.0"),
+        ((-2.0, 0.0, -1.0, 1.0, 2.0), "must be finite and ascend"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            EncryptedAUC(5, most_records=100, edges=edges, scale="log-odds")
+    with pytest.raises(ValueError, match=r"from 0 to 1, got -2\.0 to 2\.0"):
+        EncryptedAUC(5, most_records=100, edges=inner)
+
+
+def test_terms_without_the_setting_are_those_of_even_thresholds() -> None:
+    """Parties of an earlier version agree with those that name even thresholds, and no others."""
+    even = json.loads(EncryptedAUC(most_records=100, scale=EVEN).terms)
+    assert "scale" not in even
+    assert json.loads(EncryptedAUC(most_records=100).terms) == {**even, "scale": PROBABILITY}

@@ -172,7 +172,7 @@ def test_the_threshold_factor_minimises_the_bound(classes: tuple[float, float]) 
 def test_the_planned_error_is_that_of_evenly_spread_scores() -> None:
     """Over uninformative scores; predicted errors vary by a few percent between runs."""
     clients = binormal_clients(5000, 5000, 10000, auc=0.5, seed=0)
-    protocol = HierarchicalAUC(2.0, 5)
+    protocol = HierarchicalAUC(2.0, 5, scale="even")
     planned = math.sqrt(planned_variance(protocol.report_noise(5), 10000))
     predicted = repeat_results(clients, protocol, 20, seed=0).privacy_error.mean()
     assert predicted == pytest.approx(planned, rel=0.15)

@@ -150,15 +150,15 @@ def cumulative_counts(clients: Clients, thresholds: int | NDArray[np.float64]) -
     Parameters
     ----------
     clients : the clients.
-    thresholds : ascending from 0 to 1, shape (N,), or the number of evenly spaced thresholds, as in
-        Baykara et al. 2024, section IV-C.
+    thresholds : ascending from 0 to 1, or from minus to plus infinity, shape (N,), or the number of
+        evenly spaced thresholds, as in Baykara et al. 2024, section IV-C.
 
     The curve starts at (0, 0), so that scores of exactly 1 count too. They have a separate cell, in
-    which all pairs are ties: its count is exact.
+    which all pairs are ties: its count is exact. Above plus infinity there is no score.
 
     Raises
     ------
-    DataError : for a score outside [0, 1].
+    DataError : for a score outside [0, 1], where thresholds end there.
     """
     if isinstance(thresholds, int):
         thresholds = np.linspace(0.0, 1.0, thresholds)

@@ -33,7 +33,7 @@ from tacit.crypto.identities import Identity, Roster
 from tacit.data.clients import Clients
 from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply
-from tacit.protocol.score_range import UNIT_INTERVAL
+from tacit.protocol.scaled import ScaledScores, scale_setting
 from tacit.protocol.settings import setting
 from tacit.protocols.encrypted.bfv import ExactAggregator, ExactParty, ExactScheme
 from tacit.protocols.encrypted.ckks import (
@@ -70,7 +70,7 @@ WIDE_HALF_RANGE = 0.01
 
 
 @dataclass(frozen=True)
-class EncryptedAUC(EncryptedDeclarations, Protocol):
+class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
     """The AUC of encrypted counts, exact on the thresholds.
 
     There is no differential privacy: the AUC is released as it is, with its certain half-range: the
@@ -79,7 +79,8 @@ class EncryptedAUC(EncryptedDeclarations, Protocol):
 
     Parameters
     ----------
-    thresholds : N, uniform over [0, 1] with both ends, unless ``edges`` says where they are.
+    thresholds : N, at even positions of the scale from its least to its largest score, both
+        included, unless ``edges`` says where they are.
     adversary : ``"semi-honest"``, or ``"malicious"``: an aggregator that computes another AUC or
         half-range is detected, except with probability below 2^-57 (see ``encrypted.checks``), and
         the run gives no AUC. Parties are semi-honest. Parties without each other's identities
@@ -93,9 +94,14 @@ class EncryptedAUC(EncryptedDeclarations, Protocol):
         11,863,283 records a semi-honest run sends two ciphertexts, one for each of two plain
         moduli, and a checked one is refused.
     edges : the N thresholds, ascending from 0 to 1: quantiles of scores that were agreed
-        beforehand, from public scores or an earlier private run. None spaces them evenly.
+        beforehand, from public scores or an earlier private run. None takes those of the scale.
+        Where scores have no bounds (``scale`` is ``"log-odds"`` or ``"real"``) the first and the
+        last are any numbers, and scores beyond them count in the cells at the ends.
     perturbed : False leaves the perturbation out, so that an AUC is exact to the last digit and
         the parties learn the product of the class totals: for tests.
+    scale : the map of scores to positions at which thresholds are even: ``"probability"``,
+        ``"log-odds"``, ``"real"``, or ``"even"`` as in the paper (``metrics.score_scale``). It also
+        says in which unit scores and edges are.
 
     Raises
     ------
@@ -123,15 +129,15 @@ class EncryptedAUC(EncryptedDeclarations, Protocol):
     perturbed: bool = setting(default=True, help=None)
     edges: tuple[float, ...] | None = setting(
         default=None,
-        help="the thresholds themselves, agreed beforehand; evenly by default",
+        help="the thresholds themselves, agreed beforehand; those of the scale by default",
         metavar="0,A,...,1",
     )
+    scale: str = scale_setting()
 
     name = "encrypted-auc"
     planning_module = f"{__package__}.forecast"
     title_settings = ("adversary",)
     state_types = (Seat, Member, Meeting, Introduction)
-    score_range = UNIT_INTERVAL
     steps = (introduce, share_keys, send_counts, open_answer)
 
     def __post_init__(self) -> None:
@@ -139,7 +145,7 @@ class EncryptedAUC(EncryptedDeclarations, Protocol):
         if self.thresholds < 5:
             raise ValueError(f"thresholds must be at least 5, got {self.thresholds}")
         if self.edges is not None:
-            _check_edges(self.edges, self.thresholds)
+            _check_edges(self.edges, self.thresholds, bounded=self.score_range is not None)
         if self.scheme == "ckks" and self.adversary == "malicious":
             raise ValueError("scheme 'ckks' is for a semi-honest adversary: use scheme='bfv'")
         _ = self._approximate if self.scheme == "ckks" else self._exact.layout
@@ -151,10 +157,17 @@ class EncryptedAUC(EncryptedDeclarations, Protocol):
 
     @property
     def threshold_scores(self) -> NDArray[np.float64]:
-        """The thresholds, ascending, shape (N,)."""
-        if self.edges is not None:
-            return np.array(self.edges, dtype=np.float64)
-        return np.linspace(0.0, 1.0, self.thresholds)
+        """The thresholds, ascending, shape (N,): no score is outside them.
+
+        Where scores have no bounds the first and the last are infinite, so that the certain range
+        holds for every score.
+        """
+        if self.edges is None:
+            return self.score_scale.scores(np.linspace(0.0, 1.0, self.thresholds))
+        thresholds = np.array(self.edges, dtype=np.float64)
+        if self.score_range is None:
+            thresholds[[0, -1]] = -np.inf, np.inf
+        return thresholds
 
     @property
     def terms(self) -> bytes:
@@ -244,8 +257,11 @@ class EncryptedAUC(EncryptedDeclarations, Protocol):
         )
 
 
-def _check_edges(edges: tuple[float, ...], thresholds: int) -> None:
+def _check_edges(edges: tuple[float, ...], thresholds: int, bounded: bool) -> None:
     if len(edges) != thresholds:
         raise ValueError(f"edges must be as many as thresholds, {thresholds}, got {len(edges)}")
-    if edges[0] != 0 or edges[-1] != 1 or not all(low < high for low, high in pairwise(edges)):
+    ascend = all(low < high for low, high in pairwise(edges))
+    if bounded and not (ascend and edges[0] == 0 and edges[-1] == 1):
         raise ValueError(f"edges must ascend from 0 to 1, got {edges[0]} to {edges[-1]}")
+    if not (ascend and all(map(math.isfinite, edges))):
+        raise ValueError(f"edges must be finite and ascend, got {edges[0]} to {edges[-1]}")

@@ -41,7 +41,7 @@ def hierarchical_forecast(protocol: HierarchicalAUC, scenario: Scenario, shape: 
         raise ValueError(f"plans are for the consistent estimator, got {protocol.estimator!r}")
     height = protocol.height_for(scenario.clients)
     noise = protocol.report_noise(height)
-    positives, negatives = scenario.counts(shape, 1 << height)
+    positives, negatives = scenario.counts(shape, 1 << height, protocol.scale)
     classes = np.array([scenario.negatives, scenario.positives], dtype=np.float64)
     reports = np.repeat(classes[:, np.newaxis], height, axis=-1)
     counts = levels_of(np.stack([negatives, positives]))

@@ -33,7 +33,7 @@ from tacit.protocol.conversation import (
     Reply,
     step,
 )
-from tacit.protocol.score_range import UNIT_INTERVAL, check_scores_in_unit_interval
+from tacit.protocol.scaled import ScaledScores, scale_setting
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.hierarchical.consistent_area import (
     consistent_area,
@@ -57,7 +57,7 @@ PLANNED_HEIGHTS = 16
 """Largest height that is chosen by default."""
 
 PLANNED_RANGE = 0.25
-"""Fraction of [0, 1] that scores are assumed to fill when the height is chosen."""
+"""Fraction of the positions that scores are assumed to fill when the height is chosen."""
 
 
 def _cost(clients: Clients, query: Query, state: ClientState) -> Cost:
@@ -93,8 +93,8 @@ def hadamard_reports(
     height: int = query.broadcast["height"]
     if not 1 <= height <= MAX_HEIGHT:
         raise ValueError(f"height must be from 1 to {MAX_HEIGHT}, got {height}")
-    check_scores_in_unit_interval(clients)
-    cells = np.minimum((clients.scores * 2**height).astype(np.int64), 2**height - 1)
+    positions = settings.on_scale(clients).scores
+    cells = np.minimum((positions * 2**height).astype(np.int64), 2**height - 1)
     answers = settings.answers(height)
     levels = _levels(clients.records, height, answers, noise)
     size = clients.records * answers
@@ -116,19 +116,21 @@ def _levels(records: int, height: int, answers: int, noise: NoiseSource) -> Inte
 
 
 @dataclass(frozen=True)
-class HierarchicalAUC(HierarchicalDeclarations, Protocol):
+class HierarchicalAUC(ScaledScores, HierarchicalDeclarations, Protocol):
     """The AUC with private scores, public labels and no trusted party, by one bit a record.
 
     Parameters
     ----------
     epsilon : the privacy budget of one evaluation, for every record.
-    height : scores are counted in ``2**height`` equal cells of [0, 1]; None chooses by
+    height : scores are counted in ``2**height`` cells of the scale; None chooses by
         ``height_for`` from the number of clients.
     delta : above 0 every record answers on every level, at an epsilon each that costs
         (epsilon, delta) together; that pays only for large epsilon.
     estimator : ``"consistent"`` (all levels made consistent by weighted least squares, then the
         area of the leaves) or the paper's ``"traversal"``, from the same reports, with a larger
         error.
+    scale : the map of scores to positions, of which equal cells are counted: ``"probability"``,
+        ``"log-odds"``, ``"real"``, or ``"even"`` as in the paper (``metrics.score_scale``).
 
     Raises
     ------
@@ -150,11 +152,11 @@ class HierarchicalAUC(HierarchicalDeclarations, Protocol):
     estimator: Literal["consistent", "traversal"] = setting(
         default="consistent", help="consistent by default"
     )
+    scale: str = scale_setting()
 
     name = "hierarchical-auc"
     planning_module = f"{__package__}.forecast"
     setting_order = ("epsilon", "estimator", "height")
-    score_range = UNIT_INTERVAL
     steps = (hadamard_reports,)
 
     def __post_init__(self) -> None:
@@ -191,7 +193,7 @@ class HierarchicalAUC(HierarchicalDeclarations, Protocol):
 
         The plan is from public figures: the consistent estimator's noise for one record a client,
         half of them positive, and for B cells in use the error ``1 / (3 B**2)`` of counting pairs
-        within a cell one half (docs, section 5), where scores fill a quarter of [0, 1].
+        within a cell one half (docs, section 5), where scores fill a quarter of the scale.
 
         Examples
         --------
@@ -293,6 +295,6 @@ def _warnings(error: float, cell_variance: float) -> tuple[str, ...]:
     if cell_variance > error:
         warnings.append(
             "what the cells hide outweighs the privacy noise: use a larger height, or map the "
-            "scores by an agreed public function so that they spread over [0, 1]"
+            "scores by an agreed public function so that they spread over their scale"
         )
     return tuple(warnings)

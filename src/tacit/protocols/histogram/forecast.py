@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics.score_scale import named_scale
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.local.unary import unary_variance
@@ -63,16 +64,17 @@ def tree_forecast(
     height = protocol.tree_height(scenario.clients)
     scale = planned_scale(protocol.scale)
     leaves = np.concatenate(scenario.counts(shape, 1 << height, scale))
+    axis = ScoreAxis(named_scale(scale))
     noise = tree_noise(protocol, scenario, height)
     smaller = min(scenario.positives, scenario.negatives)
     if target_metric.name == ECE:
-        whole = result_from_tree(leaves, noise, None, axis=ScoreAxis(scale))
+        whole = result_from_tree(leaves, noise, None, axis=axis)
         if whole.histogram is None:
             return Forecast(math.inf)
         error, bias = ece_error(whole.histogram, noise, ece_of(shape, scenario))
         return Forecast(error, bias, smaller, float(whole.positives_error))
     if target_metric != AUC:
-        histogram = Histogram(leaves.reshape(2, -1), noise, 1, 1, ScoreAxis(scale))
+        histogram = Histogram(leaves.reshape(2, -1), noise, 1, 1, axis)
         exact = precision_of(shape, scenario, target_metric.threshold)
         return _precision_forecast(histogram, target_metric.threshold, exact, smaller)
     if protocol.second_round:

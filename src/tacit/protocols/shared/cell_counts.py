@@ -15,13 +15,15 @@ def cell_counts(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Positives and records of every client in every cell, shapes (..., T, K) and (T, K).
 
-    Cell ``j`` holds the scores from ``thresholds[j]`` up to the next threshold.
+    Cell ``j`` holds the scores from ``thresholds[j]`` up to the next threshold. A first threshold
+    of minus infinity makes room for every score.
 
     Raises
     ------
     DataError : for a score outside [0, 1], naming the client and the score.
     """
-    check_scores_in_unit_interval(clients)
+    if np.isfinite(thresholds[0]):
+        check_scores_in_unit_interval(clients)
     cells = thresholds.size
     cell = np.searchsorted(thresholds, clients.scores, side="right") - 1
     index = cell * clients.count + clients.client_of_record

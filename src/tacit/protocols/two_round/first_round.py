@@ -1,8 +1,9 @@
 """The first round of ``TwoRoundAUC``: some records report their cell through a sliding window.
 
-The range [0, 1] is cut into equal cells. A record's input is its cell where labels are public.
-Where labels are private, its input is its class and cell together; the cells of the positives come
-after those of the negatives. The record reports its input through a sliding window, which keeps
+Positions on the protocol's scale, from 0 to 1, are cut into equal cells. A record's input is its
+cell where labels are public. Where labels are private, its input is its class and cell together;
+the cells of the positives come after those of the negatives. The record reports its input through a
+sliding window, which keeps
 nearby cells together. That suits this round: it estimates two distribution functions, which depend
 on nearby cells together and not on single cells. The server estimates the masses of the cells by
 expectation and maximisation, stopped early (as Li et al. 2020 do for reports through a window). The
@@ -113,7 +114,7 @@ class FirstRound:
         return SlidingWindow(self.epsilon, int(self._inputs[-1]) + 1, self._width)
 
     def inputs_of(self, clients: Clients) -> Integers:
-        """The window's input for each record, shape (M,)."""
+        """The window's input for each record, shape (M,), from positions for scores."""
         cells = np.minimum((clients.scores * CELLS).astype(np.int64), CELLS - 1)
         return self._inputs[cells + CELLS * clients.labels] if self.private_labels else cells
 

@@ -41,6 +41,7 @@ class Setting:
     bits: bool
     records: int
     positives: int
+    scale: str
 
     @property
     def first_round(self) -> FirstRound:
@@ -68,7 +69,7 @@ class Setting:
     def model(self, shape: Shape) -> ScoreModel:
         """The shape in the protocol's cells."""
         fraction = self.positives / self.records
-        positives, negatives = shape.cell_fractions(CELLS, fraction)
+        positives, negatives = shape.cell_fractions(CELLS, fraction, self.scale)
         return ScoreModel(np.array(fraction), negatives, positives)
 
     def influence(self, shape: Shape) -> Influence:
@@ -99,12 +100,13 @@ def two_round_forecast(
         protocol.mechanism == "bit",
         scenario.records,
         scenario.positives,
+        protocol.scale,
     )
     chosen = prepared(setting, central or shape)
     variance = second_round_variance(setting.influence(shape), chosen.report)
     variance += chosen.first_round_error**2
     smaller = min(scenario.positives, scenario.negatives)
-    bias = straightness(shape, scenario.positive_fraction)
+    bias = straightness(shape, scenario.positive_fraction, protocol.scale)
     return Forecast(math.sqrt(variance), bias, smaller, chosen.class_error)
 
 
@@ -124,7 +126,7 @@ def two_round_families(scenario: Scenario) -> list[Family]:
     ]
 
 
-def straightness(shape: Shape, positive_fraction: float) -> float:
+def straightness(shape: Shape, positive_fraction: float, scale: str) -> float:
     """The bias of distribution functions that are linear within cells.
 
     ``- integral of (F^- - G^-) d(F^+ - G^+)``, F linear and G true at every ``FINER``-th of a cell
@@ -132,14 +134,14 @@ def straightness(shape: Shape, positive_fraction: float) -> float:
 
     Examples
     --------
-    >>> abs(straightness(Shape(0.8), 0.5)) < 1e-6
+    >>> abs(straightness(Shape(0.8), 0.5, "even")) < 1e-6
     True
     """
     errors = [
         np.repeat(coarse / FINER, FINER) - fine
         for coarse, fine in zip(
-            shape.cell_fractions(CELLS, positive_fraction),
-            shape.cell_fractions(CELLS * FINER, positive_fraction),
+            shape.cell_fractions(CELLS, positive_fraction, scale),
+            shape.cell_fractions(CELLS * FINER, positive_fraction, scale),
             strict=True,
         )
     ]

@@ -37,7 +37,7 @@ from tacit.protocol.conversation import (
     Reply,
     step,
 )
-from tacit.protocol.score_range import UNIT_INTERVAL, check_scores_in_unit_interval
+from tacit.protocol.scaled import ScaledScores, scale_setting
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.two_round.declared import TwoRoundDeclarations
 from tacit.protocols.two_round.estimate import Result, result_of, several_result
@@ -113,7 +113,7 @@ def draw_turns(clients: Clients, query: Query, noise: NoiseSource, state: Client
     ------
     DataError : for a score outside [0, 1].
     """
-    check_scores_in_unit_interval(clients)
+    query.protocol.on_scale(clients)
     turns = noise.draw(Choices((1,) * SLOTS), (clients.records,)).astype(np.uint8)
     state.keep(TURNS_NOTE, Turns.of(clients, turns))
     if query.protocol.first_round.private_labels:
@@ -138,7 +138,7 @@ def report_cells(clients: Clients, query: Query, noise: NoiseSource, state: Clie
     _take_note(clients, query, state, rounds=0)
     reporting = _early(clients, query)
     first_round: FirstRound = query.protocol.first_round
-    inputs = first_round.inputs_of(clients)[reporting]
+    inputs = first_round.inputs_of(query.protocol.on_scale(clients))[reporting]
     return {"reports": _reports(clients, reporting, first_round.window.answers(inputs, noise))}
 
 
@@ -161,11 +161,12 @@ def report_influences(
     """
     _take_note(clients, query, state, rounds=1)
     reporting = _late(clients, query)
-    scores, labels = clients.scores[reporting], clients.labels[reporting]
+    positions = query.protocol.on_scale(clients).scores[reporting]
+    labels = clients.labels[reporting]
 
     def answers(knots: Floats, grid: Floats, width: int) -> Integers:
         report = GridReport(query.protocol.epsilon, grid, width)
-        return report.answers(reported_numbers(scores, labels, knots), noise)
+        return report.answers(reported_numbers(positions, labels, knots), noise)
 
     published = [query.broadcast[name] for name in ("knots", "grid", "width")]
     if noise.replicates is None:
@@ -175,7 +176,7 @@ def report_influences(
 
 
 @dataclass(frozen=True)
-class TwoRoundAUC(TwoRoundDeclarations, Protocol):
+class TwoRoundAUC(ScaledScores, TwoRoundDeclarations, Protocol):
     """The AUC from one locally private report of every record.
 
     Parameters
@@ -185,6 +186,9 @@ class TwoRoundAUC(TwoRoundDeclarations, Protocol):
         labels, and reports cover the scores).
     mechanism : how the second round reports a number: ``"window"``, the best of a family that holds
         randomised response and the piecewise mechanism, or ``"bit"``, rounded to one bit.
+    scale : the map of scores to positions, of which the first round counts equal cells, and the
+        second takes functions at the exact position: ``"probability"``, ``"log-odds"``, ``"real"``
+        or ``"even"`` (``metrics.score_scale``).
 
     Raises
     ------
@@ -203,11 +207,11 @@ class TwoRoundAUC(TwoRoundDeclarations, Protocol):
     mechanism: Literal["window", "bit"] = setting(
         default="window", help="window, bit; the first by default"
     )
+    scale: str = scale_setting()
 
     name = "two-round-auc"
     planning_module = f"{__package__}.forecast"
     state_types = (Turns,)
-    score_range = UNIT_INTERVAL
     steps = (draw_turns, report_cells, report_influences)
 
     def __post_init__(self) -> None:

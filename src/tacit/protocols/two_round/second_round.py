@@ -121,8 +121,14 @@ class Influence:
         return float(self._classes.min())
 
 
-def reported_numbers(scores: Floats, labels: NDArray[Any], knots: Floats) -> Floats:
+def reported_numbers(positions: Floats, labels: NDArray[Any], knots: Floats) -> Floats:
     """The number that each record reports: linear between the knots of its class, shape (M,).
+
+    Parameters
+    ----------
+    positions : of the records' scores on the scale, shape (M,).
+    labels : 1 for positives, shape (M,).
+    knots : the numbers at the edges of cells of negatives and positives, shape (2, B+1).
 
     Examples
     --------
@@ -132,5 +138,5 @@ def reported_numbers(scores: Floats, labels: NDArray[Any], knots: Floats) -> Flo
     [0.75, 0.25]
     """
     edges = np.arange(CELLS + 1) / CELLS
-    negatives, positives = (np.interp(scores, edges, class_knots) for class_knots in knots)
+    negatives, positives = (np.interp(positions, edges, class_knots) for class_knots in knots)
     return np.where(labels == 1, positives, negatives)

@@ -249,11 +249,11 @@ class PartyDesk:
 
         It waits half a round for them, so that its reply arrives in the same round.
         """
-        if self.party_file.listen is None:
+        party_file = self.party_file
+        if party_file.listen is None:
             return None
         from tacit.running.mpc.channels import TunnelTransport  # noqa: PLC0415 -- few need it
 
-        party_file = self.party_file
         return TunnelTransport(
             party_file.listen,
             party_file.address,
