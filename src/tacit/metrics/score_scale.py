@@ -115,7 +115,7 @@ class ScoreScale:
         part = scaled - cells
         start, width = self._ends[cells], self._widths[cells]
         made = np.asarray(start + part * width)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             if self.low is None:
                 first = cells == 0
                 made[first] = self.knots[0] - width[first] * (1 / part[first] - 1)
