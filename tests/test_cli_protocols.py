@@ -87,10 +87,18 @@ def test_a_calibrator_is_printed_and_saved(folder: Path, tmp_path: Path, method:
     assert loaded.method == method
 
 
-def test_log_odds_are_rescaled_by_public_bounds(folder: Path) -> None:
+def test_log_odds_need_the_name_of_their_unit(folder: Path) -> None:
     message = refused(folder / "odds.csv", *HISTOGRAM)
-    assert "--rescale LOW HIGH" in message
+    assert (
+        "name their unit (--unit percent, --unit log-odds, or --unit real for any other numbers)"
+        in message
+    )
     assert "odds, row" in message
+    result = evaluated(folder / "odds.csv", "--unit", "log-odds", *HISTOGRAM)
+    assert abs(result["auc"]["value"] - result["exact"]) < 5 * result["auc"]["standard_error"]
+
+
+def test_log_odds_may_be_rescaled_by_public_bounds(folder: Path) -> None:
     result = evaluated(folder / "odds.csv", "--rescale", -20, 20, *HISTOGRAM)
     assert abs(result["auc"]["value"] - result["exact"]) < 5 * result["auc"]["standard_error"]
     assert "the public bounds" in refused(folder / "odds.csv", "--rescale", -1, 1, *HISTOGRAM)

@@ -154,9 +154,11 @@ def test_wrong_units_are_one_sentence(options: tuple[str, ...], said: str) -> No
 
 
 @pytest.mark.usefixtures("folder")
-def test_real_numbers_need_bounds_where_thresholds_cut() -> None:
-    refused = tacit("evaluate", *FILES, "--unit", "real", *HISTOGRAM)
+def test_real_numbers_need_bounds_where_clients_compare_them_together() -> None:
+    hidden = (*FEDAUC, "--ranks", "mpc")
+    refused = tacit("evaluate", *FILES, "--unit", "real", *hidden)
     assert refused.exit_code == 2
-    assert "score-histogram takes scores from 0 to 1, got the unit 'real'" in refused.stderr
-    mapped = tacit("evaluate", "north.csv", "--unit", "real", "--rescale", "0", "100", *HISTOGRAM)
-    assert mapped.exit_code == 0
+    assert "takes scores from 0 to 1, got the unit 'real'" in refused.stderr
+    assert "--rescale LOW HIGH" in refused.stderr
+    mapped = tacit("evaluate", *FILES, "--unit", "real", "--rescale", "0", "100", *hidden)
+    assert mapped.exit_code == 0, mapped.stderr

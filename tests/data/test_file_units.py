@@ -80,8 +80,10 @@ def test_one_unit_for_all_files_stays(percent: Any) -> None:
 def test_real_numbers_are_ranked_and_not_cut(percent: Any) -> None:
     clients = read(percent, unit="real")
     assert evaluate(clients, FedAUC(1.0), seed=0).to_dict()["unit"] == "real"
-    with pytest.raises(DataError, match=r"dpauc takes scores from 0 to 1, got the unit 'real'"):
-        evaluate(clients, DPAUC(1.0), seed=0)
+    with pytest.raises(
+        DataError, match=r"takes scores from 0 to 1, got the unit 'real'.*--rescale"
+    ):
+        evaluate(clients, FedAUC(1.0, ranks="mpc"), seed=0)
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,19 @@ import numpy as np
 import pytest
 
 from tacit import DPAUC, Clients, DataError, ExactAUC, FedAUC, Protocol, ScoreHistogram, UStatistic
+from tacit.data.units import converted
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise
+from tacit.protocol import registry
 from tacit.protocol.conversation import ClientState
 from tacit.running.deployment.preview import check_records, doubts, preview
+from tacit.running.evaluating import evaluate, repeat
 from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.messages import Agreement
 from tacit.running.session.plan_file import PartyFile, Plan, PlanError
 from tacit.running.session.service import PartyDesk
-from tacit.running.units import FOREIGN_UNIT, for_plan
+from tacit.running.units import FOREIGN_UNIT, chosen_settings, for_plan, suited, taken_by
 from tacit.testing.rehearsal import Keys, rehearse
+from tests.cells import CountedCells
 from tests.laws import PROTOCOLS
 from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation
 
@@ -181,7 +185,11 @@ def test_a_plan_of_another_unit_is_another_agreement(tmp_path: Path) -> None:
     ("protocol", "unit", "said"),
     [
         (HISTOGRAM, "percent", "score-histogram takes scores from 0 to 1: unit must be probab"),
-        (HISTOGRAM, "real", "score-histogram takes scores from 0 to 1: unit must be probability"),
+        (
+            'name = "fedauc"\nepsilon = 1.0\nranks = "mpc"',
+            "real",
+            "fedauc takes scores from 0 to 1: unit must be probability, got 'real'",
+        ),
         (HISTOGRAM, "permille", "unit must be one of probability, percent, log-odds, real, got"),
         (
             'name = "ustatistic"\nkernel = "gini"\nepsilon = 1.0\ndomain = [1.0, 5.0]',
@@ -202,6 +210,191 @@ def test_a_unit_that_does_not_suit_the_protocol_is_refused(
 def test_values_with_a_range_of_their_own_are_real_numbers() -> None:
     agreement = Keys.generate(2).agreement(UStatistic("gini", 1.0, domain=(1.0, 5.0)))
     assert agreement.unit == "real"
+
+
+# Protocols with cells
+
+COUNTED = 'name = "counted-cells"\nepsilon = 1.0'
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {"counted-cells": CountedCells})
+
+
+def in_log_odds(clients: Clients, unit: str | None = "log-odds") -> Clients:
+    p = clients.scores
+    return Clients(np.log(p / (1 - p)), clients.labels, clients.offsets, clients.names, unit=unit)
+
+
+@pytest.mark.parametrize("unit", ["probability", "percent", "log-odds", "real"])
+def test_the_unit_of_clients_says_where_cells_lie(unit: str) -> None:
+    probabilities = hospitals()
+    scores = {
+        "probability": probabilities.scores,
+        "percent": 100 * probabilities.scores,
+        "log-odds": in_log_odds(probabilities).scores,
+        "real": 50 * in_log_odds(probabilities).scores,
+    }[unit]
+    clients = Clients.from_arrays(
+        scores, probabilities.labels, probabilities.client_of_record, unit=unit
+    )
+    result = evaluate(clients, CountedCells(), noise=NoNoise(), exact=True)
+    taken = "probability" if unit == "percent" else unit
+    assert (result.unit, result.protocol["scale"]) == (taken, taken)
+    assert result.exact == pytest.approx(ExactAUC().exact(probabilities), abs=1e-12)
+    assert abs(result.auc.value - (result.exact or 0)) < 0.02
+    by_messages = rehearse(clients, CountedCells(), noise=silent).server_result
+    assert float(by_messages.value) == result.auc.value
+    assert repeat(clients, CountedCells(), 3, seed=0).std() > 0
+
+
+def test_log_odds_are_never_converted_where_their_unit_is_the_only_word() -> None:
+    """The probabilities of these are all 1."""
+    clients = Clients.from_arrays([40.0, 60.0, 300.0, 700.0], [0, 0, 1, 1], unit="log-odds")
+    protocol, taken = taken_by(CountedCells(), clients)
+    assert taken is clients
+    assert (np.diff(protocol.on_scale(taken).scores) > 0).all()  # type: ignore[attr-defined]
+    by_party = for_plan(clients, "log-odds", "log-odds", protocol)
+    np.testing.assert_array_equal(by_party.scores, clients.scores)
+
+
+def test_cells_that_somebody_chose_stay_and_scores_are_converted() -> None:
+    clients = in_log_odds(hospitals())
+    protocol, taken = taken_by(CountedCells(scale="even"), clients)
+    assert (protocol.settings["scale"], taken.unit) == ("even", "probability")
+    np.testing.assert_allclose(taken.scores, hospitals().scores, rtol=1e-12)
+    named, converted_scores = taken_by(CountedCells(), clients, given={"scale"})
+    assert (named.settings["scale"], converted_scores.unit) == ("probability", "probability")
+    # doing it again changes nothing
+    assert taken_by(named, converted_scores)[0] is named
+
+
+@pytest.mark.parametrize(("scale", "unit"), [("even", "real"), ("log-odds", "real")])
+def test_cells_that_somebody_chose_for_another_unit_are_refused(scale: str, unit: str) -> None:
+    clients = in_log_odds(hospitals(), unit)
+    with pytest.raises(DataError, match="got the unit 'real', which cannot be converted"):
+        taken_by(CountedCells(scale=scale), clients)
+
+
+def test_what_was_chosen_is_what_differs_from_the_defaults() -> None:
+    assert chosen_settings(CountedCells(1.0)) == set()
+    assert chosen_settings(CountedCells(2.0, scale="real")) == {"epsilon", "scale"}
+    assert suited(CountedCells(2.0), "real", {"epsilon"}).settings["scale"] == "real"
+    assert suited(CountedCells(2.0), "real", {"scale"}).settings["scale"] == "probability"
+
+
+def test_scores_without_a_named_unit_are_what_the_cells_are_for() -> None:
+    clients = in_log_odds(hospitals(), None)
+    protocol = CountedCells(scale="log-odds")
+    result = evaluate(clients, protocol, noise=NoNoise())
+    assert result.unit == "log-odds"
+    assert float(rehearse(clients, protocol, noise=silent).server_result.value) == result.auc.value
+    with pytest.raises(DataError, match="--unit log-odds, or --unit real for any other numbers"):
+        evaluate(clients, CountedCells(), noise=NoNoise())
+
+
+@pytest.mark.parametrize("unit", ["probability", "log-odds", "real"])
+@pytest.mark.usefixtures("counted")
+def test_the_unit_of_a_plan_says_where_cells_lie(tmp_path: Path, unit: str) -> None:
+    plan = Plan.read(plan_text(tmp_path, COUNTED, unit))
+    assert (plan.unit, plan.protocol.settings["scale"]) == (unit, unit)
+    assert plan.agreement().unit == unit
+
+
+@pytest.mark.usefixtures("counted")
+def test_a_plan_may_name_its_cells_and_the_unit_follows(tmp_path: Path) -> None:
+    by_cells = Plan.read(plan_text(tmp_path, f'{COUNTED}\nscale = "log-odds"', ""))
+    again = tmp_path / "plan.toml"
+    again.write_text(again.read_text().replace("[protocol]", 'unit = "log-odds"\n[protocol]'))
+    assert Plan.read(again) == by_cells
+    again.write_text(again.read_text().replace('scale = "log-odds"\n', ""))
+    by_unit = Plan.read(again)
+    assert by_unit.unit == by_cells.unit == "log-odds"
+    assert by_unit.agreement().digest == by_cells.agreement().digest
+
+
+@pytest.mark.parametrize(
+    ("scale", "unit", "said"),
+    [
+        ("even", "real", "takes scores from 0 to 1: unit must be probability, got 'real'"),
+        ("probability", "log-odds", "unit must be probability, got 'log-odds'; a party whose"),
+        ("log-odds", "real", "takes scores in log-odds: unit must be log-odds, got 'real'"),
+        ("real", "probability", "takes scores in real: unit must be real, got 'probability'"),
+        ("log-odds", "percent", "takes scores in log-odds: unit must be log-odds, got 'perc"),
+    ],
+)
+@pytest.mark.usefixtures("counted")
+def test_a_plan_whose_cells_are_of_another_unit_is_refused(
+    tmp_path: Path, scale: str, unit: str, said: str
+) -> None:
+    path = plan_text(tmp_path, f'{COUNTED}\nscale = "{scale}"', unit)
+    for name in "abc":
+        (tmp_path / name / "records.csv").unlink()
+    with pytest.raises(PlanError, match=said) as caught:
+        Plan.read(path)
+    assert "plan.toml:4: [plan]" in str(caught.value)
+    with pytest.raises(PlanError, match=said):
+        PartyDesk.open(tmp_path / "a" / "party.toml")
+
+
+@pytest.mark.parametrize("plan", ["probability", "log-odds"])
+@pytest.mark.usefixtures("counted")
+def test_parties_of_three_units_give_one_figure(tmp_path: Path, plan: str) -> None:
+    identity = federation(tmp_path, COUNTED, extra=f'unit = "{plan}"\n')
+    for name, unit in zip("abc", ("percent", "log-odds", "probability"), strict=True):
+        within(tmp_path, name)
+        clients = PartyDesk.open(tmp_path / name / "party.toml").records
+        scores = converted(clients.scores, "probability", unit)
+        rows = "".join(f"{s!r},{y}\n" for s, y in zip(scores.tolist(), clients.labels, strict=True))
+        (tmp_path / name / "records.csv").write_text("score,label\n" + rows)
+        with_unit(tmp_path, name, unit)
+    agreement = Plan.read(tmp_path / "plan.toml").agreement()
+    value = float(carried(tmp_path, Coordinator(agreement, identity)).server_result.value)  # type: ignore[union-attr]
+    plain = tmp_path / "plain"
+    identity = federation(plain, COUNTED)
+    for name in "abc":
+        within(plain, name)
+    expected = carried(plain, Coordinator(Plan.read(plain / "plan.toml").agreement(), identity))
+    assert value == pytest.approx(float(expected.server_result.value), abs=1e-3)  # type: ignore[union-attr]
+
+
+def within(home: Path, name: str) -> None:
+    """Probabilities of a party's file that are neither 0 nor 1."""
+    lines = (home / name / "records.csv").read_text().splitlines()
+    rows = [line.split(",") for line in lines[1:]]
+    kept = [f"{min(max(float(s), 0.01), 0.99)!r},{y}" for s, y in rows]
+    (home / name / "records.csv").write_text("\n".join([lines[0], *kept]) + "\n")
+
+
+@pytest.mark.parametrize("word", ["", "probability", "percent", "log-odds"])
+@pytest.mark.usefixtures("counted")
+def test_a_plan_of_real_numbers_takes_only_parties_that_name_them(
+    tmp_path: Path, word: str
+) -> None:
+    """A file without a word holds probabilities: it is not read as other numbers."""
+    federation(tmp_path, COUNTED, extra='unit = "real"\n')
+    desk = with_unit(tmp_path, "b", word)
+    (tmp_path / "b" / "records.csv").unlink()
+    with pytest.raises(PlanError, match="cannot be converted to the plan's 'real'"):
+        check_records(desk)
+
+
+@pytest.mark.usefixtures("counted")
+def test_a_file_without_a_unit_is_not_read_as_log_odds(tmp_path: Path) -> None:
+    federation(tmp_path, COUNTED, extra='unit = "log-odds"\n')
+    with pytest.raises(PlanError, match="names no unit, which cannot be converted to the plan's"):
+        check_records(PartyDesk.open(tmp_path / "a" / "party.toml"))
+
+
+@pytest.mark.usefixtures("counted")
+def test_log_odds_of_a_plan_of_log_odds_are_not_converted(tmp_path: Path) -> None:
+    federation(tmp_path, COUNTED, extra='unit = "log-odds"\n')
+    desk = with_unit(tmp_path, "a", "log-odds", scale=500.0)
+    assert doubts(desk) == []
+    assert ("scores", "log-odds") in preview(desk)
+    taken = for_plan(desk.records, "log-odds", desk.plan.unit, desk.plan.protocol)
+    np.testing.assert_array_equal(taken.scores, desk.records.scores)
 
 
 # A party's own files

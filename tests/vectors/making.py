@@ -17,6 +17,7 @@ from tacit.protocol.conversation import Query
 from tacit.protocol.query_messages import encode_query
 from tacit.protocol.values import encode_values
 from tacit.running.session.messages import COORDINATOR, Agreement, Kind, SignedMessage
+from tests.vectors.scales import scale_vectors
 
 SESSION = bytes(range(16))
 IDENTITIES = tuple(Identity.from_bytes(bytes([number]) * 32) for number in (1, 2, 3))
@@ -261,4 +262,5 @@ FILES: dict[str, Callable[[], Content]] = {
     "session": message_vectors,
     "secure-sum": sum_vectors,
     "encrypted": homomorphic_vectors,
+    "scales": scale_vectors,
 }

@@ -26,6 +26,7 @@ from tacit.results.evaluation import Evaluation
 from tacit.results.integrity import with_fingerprint
 from tacit.results.picture import new_axes
 from tacit.running.evaluating import ENGINES
+from tacit.running.units import suited_to_scores, taken_by
 
 EVALUATE_EXAMPLES = """\b
 Examples:
@@ -37,6 +38,7 @@ Examples:
   tacit evaluate north.csv south.csv --protocol paired-ustatistic --kernel auc --epsilon 2
   tacit evaluate models.parquet --score new --protocol fedauc --epsilon 1 --groups ward
   tacit evaluate north.csv south.csv --unit north.csv=percent --protocol fedauc --epsilon 1
+  tacit evaluate logits.parquet --unit log-odds --split 50 --protocol score-histogram --epsilon 1
 
 \b
 Exit status:
@@ -145,6 +147,7 @@ def evaluate(
     The noise is exact and comes from the operating system, unless --split or --seed ask for a
     simulation; a simulation says so, and protects nothing.
     """
+    given = frozenset(name for name, value in settings.items() if value is not None)
     chosen = chosen_protocol(protocol, settings)
     shown = split is not None if exact is None else exact
     _refuse_idle(split, by, client)
@@ -152,6 +155,8 @@ def evaluate(
         raise click.UsageError("--group-name needs --groups")
     _refuse_calibration(chosen, calibrate, save_calibrator)
     refuse_two_maps(unit, rescale)
+    if isinstance(unit, str) and rescale is None:
+        chosen = suited_to_scores(chosen, unit, given)
     needed = _label_column(chosen, label, second)
     if groups is not None:
         idle = (("--split", split), ("--calibrate", calibrate), ("--plot", plot))
@@ -166,6 +171,7 @@ def evaluate(
             chosen,
             seed,
             rescale=rescale,
+            given=given,
             exact=shown,
             federation=federation,
             engine=engine,
@@ -179,6 +185,7 @@ def evaluate(
         clients = tacit.read(files, score, needed, client, second, unit)
     if rescale is not None:
         clients = tacit.rescale(clients, *rescale)
+    chosen, clients = taken_by(chosen, clients, given)
     if split is not None:
         clients = _split(clients, split, by, seed)
     result = tacit.evaluate(

@@ -13,6 +13,7 @@ from tacit.cli.shell import NO_SIGNAL, as_json, as_lines, show
 from tacit.data.clients import Clients
 from tacit.data.groups import Groups
 from tacit.results.grouped import GroupedEvaluation
+from tacit.running.units import taken_by
 
 
 def evaluate_by_group(
@@ -22,16 +23,23 @@ def evaluate_by_group(
     seed: int | None,
     *,
     rescale: tuple[float, float] | None,
+    given: frozenset[str],
     exact: bool,
     federation: str | None,
     engine: Any,
     names: bool,
     print_json: bool,
 ) -> None:
-    """Evaluate every group and print the result; the options are those of ``tacit evaluate``."""
+    """Evaluate every group and print the result; the options are those of ``tacit evaluate``.
+
+    Parameters
+    ----------
+    given : the protocol's settings that were given, by name.
+    """
     clients, groups = read
     if rescale is not None:
         clients = tacit.rescale(clients, *rescale)
+    protocol, clients = taken_by(protocol, clients, given)
     chosen_engine: Any = engine or "ideal"
     result = tacit.evaluate_groups(
         clients, groups, protocol, seed, exact=exact, federation=federation, engine=chosen_engine

@@ -35,8 +35,9 @@ unit_option = click.option(
     multiple=True,
     callback=_units,
     metavar="[FILE=]UNIT",
-    help="What the scores are: probability, percent, log-odds, or real for any other numbers. With "
-    "FILE= that file's; files that are not named then hold probabilities.",
+    help="What the scores are: probability (the default), percent, log-odds, or real for any other "
+    "numbers. Where a protocol counts scores in cells, these follow from it. With FILE= that "
+    "file's; files that are not named then hold probabilities.",
 )
 
 

@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.data.errors import DataError
 
+SCORES = "scores"
+"""What messages call scores."""
+
 SECOND = "second values"
 """What messages call the second values of records."""
 
@@ -19,7 +22,7 @@ ROUNDED = 2.0**53
 MUST_BE_EXACT = "that are whole numbers must be below 2**53 in size"
 
 
-def as_scores(values: ArrayLike, called: str = "scores") -> NDArray[np.float64]:
+def as_scores(values: ArrayLike, called: str = SCORES) -> NDArray[np.float64]:
     """Scores as a flat float64 array; raises DataError when they are not numbers, or are whole
     numbers that float64 would round."""
     try:

@@ -10,10 +10,10 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.data.arrays import SECOND, as_ids, as_labels, as_scores
+from tacit.data.arrays import SCORES, SECOND, as_ids, as_labels, as_scores
 from tacit.data.dealing import dealt
 from tacit.data.errors import DataError
-from tacit.data.units import RANGES, check_unit, outside
+from tacit.data.units import ENDS_OF_LOG_ODDS, LOG_ODDS, RANGES, check_unit, outside
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -337,7 +337,7 @@ def _validate(clients: Clients) -> None:
     if clients.names and len(clients.names) != clients.count:
         raise DataError(f"{clients.count} clients but {len(clients.names)} names")
     _refuse_duplicates(clients.names)
-    _check_finite(clients, clients.scores, "scores")
+    _check_finite(clients, clients.scores, SCORES)
     _check_range(clients)
     if clients.second is not None:
         _check_finite(clients, clients.second, SECOND)
@@ -351,7 +351,8 @@ def _check_finite(clients: Clients, values: NDArray[np.float64], called: str) ->
     wrong = np.flatnonzero(~np.isfinite(values))
     if wrong.size:
         location = clients.location(int(wrong[0]))
-        raise DataError(f"{called} must be finite, got {values[wrong[0]]} in {location}")
+        remedy = f"; {ENDS_OF_LOG_ODDS}" if clients.unit == LOG_ODDS and called == SCORES else ""
+        raise DataError(f"{called} must be finite, got {values[wrong[0]]} in {location}{remedy}")
 
 
 def _check_range(clients: Clients) -> None:

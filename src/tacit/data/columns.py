@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tacit.data.arrays import MUST_BE_EXACT, ROUNDED
-from tacit.data.errors import DataError
+from tacit.data.arrays import MUST_BE_EXACT, ROUNDED, SCORES
+from tacit.data.errors import DataError, NotFiniteError
 
 MAX_QUOTED = 60
 """Largest number of characters that are shown of a wrong value."""
@@ -85,7 +85,8 @@ def numbers_of(column: Any, called: str, location: Location) -> NDArray[np.float
         location.
     """
     numbers = _as_float64(column, f"{called} must be numbers", location)
-    _refuse_first(~np.isfinite(numbers), f"{called} must be finite", column, location)
+    must, kind = f"{called} must be finite", NotFiniteError if called == SCORES else DataError
+    _refuse_first(~np.isfinite(numbers), must, column, location, kind)
     _refuse_first(_rounded(numbers, column), f"{called} {MUST_BE_EXACT}", column, location)
     return numbers
 
@@ -155,10 +156,16 @@ def _first_that_is_no_number(text: Any) -> int:
     return low
 
 
-def _refuse_first(wrong: NDArray[np.bool_], must: str, column: Any, location: Location) -> None:
+def _refuse_first(
+    wrong: NDArray[np.bool_],
+    must: str,
+    column: Any,
+    location: Location,
+    kind: type[DataError] = DataError,
+) -> None:
     if wrong.any():
         first = int(np.argmax(wrong))
-        raise DataError(f"{must}, got {_short(str(column[first]))} in {location.row(first)}")
+        raise kind(f"{must}, got {_short(str(column[first]))} in {location.row(first)}")
 
 
 def _short(value: str) -> str:

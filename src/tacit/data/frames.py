@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tacit.data.arrays import SECOND
+from tacit.data.arrays import SCORES, SECOND
 from tacit.data.columns import (
     Location,
     as_large_text,
@@ -164,7 +164,7 @@ def _decode(batch: pa.RecordBatch, columns: Columns, location: Location) -> Reco
         return column_of(batch, name, location)
 
     return Records(
-        numbers_of(column(columns.score), "scores", location),
+        numbers_of(column(columns.score), SCORES, location),
         np.zeros(batch.num_rows, dtype=np.int8)
         if columns.label is None
         else labels_of(column(columns.label), location),

@@ -19,11 +19,12 @@ import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from tacit.data.clients import Clients
-from tacit.data.errors import DataError
+from tacit.data.errors import DataError, NotFiniteError
 from tacit.data.file_units import Units, check_scales, in_one_unit, units_of
 from tacit.data.frames import Columns, Records, collect, require_columns, require_types
 from tacit.data.groups import Groups
 from tacit.data.opening import opened_file, opened_text, unchanging
+from tacit.data.units import ENDS_OF_LOG_ODDS, LOG_ODDS
 
 FilePath = str | os.PathLike[str]
 
@@ -134,7 +135,9 @@ def _read_all(
     """All files' clients, and the groups of their records in the same order."""
     sources = _distinct_sources(paths)
     units = units_of(sources, unit)
-    records = (_read_file(source, columns) for source in sources)
+    records = (
+        _read_file(source, columns, named) for source, named in zip(sources, units, strict=True)
+    )
     if columns.client is None:
         names = _file_names(sources)
         parts = [_one_client(part, name) for part, name in zip(records, names, strict=True)]
@@ -180,10 +183,15 @@ def _file_names(sources: list[str]) -> list[str]:
     ]
 
 
-def _read_file(source: str, columns: Columns) -> Records:
+def _read_file(source: str, columns: Columns, unit: str | None) -> Records:
     extension = _extension(source)
-    with unchanging(source):
-        return collect(_batches(source, extension, columns), columns, source)
+    try:
+        with unchanging(source):
+            return collect(_batches(source, extension, columns), columns, source)
+    except NotFiniteError as error:
+        if unit != LOG_ODDS:
+            raise
+        raise NotFiniteError(f"{error}; {ENDS_OF_LOG_ODDS}") from None
 
 
 def _batches(source: str, extension: str, columns: Columns) -> Iterator[pa.RecordBatch]:

@@ -21,6 +21,11 @@ MAX_LOG_ODDS = 750.0
 """Largest size of log-odds. The probabilities 0 and 1 get it: the smallest positive double has
 log-odds of -744.4, the largest below 1 of 36.7, so both ends stay apart from all others."""
 
+ENDS_OF_LOG_ODDS = (
+    f"the log-odds of the probabilities 0 and 1 are written {-MAX_LOG_ODDS:g} and {MAX_LOG_ODDS:g}"
+)
+"""What a refusal of infinite log-odds adds."""
+
 RANGES = {
     PROBABILITY: (0.0, 1.0),
     PERCENT: (0.0, 100.0),

@@ -95,7 +95,7 @@ class ScoreScale:
         cells = cells_of(numbers, self.knots)
         start, width = self._ends[cells], self._widths[cells]
         with np.errstate(over="ignore"):  # only in open cells, whose parts follow
-            part = (numbers - start) / width
+            part = np.asarray((numbers - start) / width)
         if self.low is None:
             first = cells == 0
             part[first] = width[first] / (width[first] + (self.knots[0] - numbers[first]))
@@ -114,8 +114,8 @@ class ScoreScale:
         cells = np.minimum(np.floor(scaled).astype(np.int64), self.knots.size)
         part = scaled - cells
         start, width = self._ends[cells], self._widths[cells]
-        made = start + part * width
-        with np.errstate(divide="ignore"):
+        made = np.asarray(start + part * width)
+        with np.errstate(divide="ignore", over="ignore"):
             if self.low is None:
                 first = cells == 0
                 made[first] = self.knots[0] - width[first] * (1 / part[first] - 1)

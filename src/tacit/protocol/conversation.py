@@ -14,19 +14,21 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.crypto.identities import Identity, Roster
 from tacit.data.clients import Clients, Ragged
+from tacit.data.units import PROBABILITY, REAL
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.declarations import Declarations
 from tacit.protocol.forecast import Family, Forecast, Planning, accepted
 from tacit.protocol.mpc import MPCProgram
+from tacit.protocol.score_range import UNIT_INTERVAL
 from tacit.protocol.settings import check_choices, setting, settings_of
 from tacit.protocol.trust import Trust
 from tacit.results.server_result import ServerResult
@@ -260,6 +262,20 @@ class Protocol(Declarations, ABC):
     def score_range(self) -> tuple[float, float] | None:
         """The public range in which scores must lie; None where only their order counts."""
         return None
+
+    @property
+    def unit(self) -> str | None:
+        """The unit in which scores are taken; None where only their order counts.
+
+        It is ``"real"`` for another public range than from 0 to 1.
+        """
+        if self.score_range is None:
+            return None
+        return PROBABILITY if self.score_range == UNIT_INTERVAL else REAL
+
+    def for_unit(self, unit: str) -> Self:
+        """The protocol with the settings that suit scores in a unit, as far as there are such."""
+        return self
 
     @property
     def needs_labels(self) -> bool:

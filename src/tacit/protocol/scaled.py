@@ -7,11 +7,11 @@ server maps the edges of cells back: a threshold in a result is a score.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, Self
 
 from tacit.data.clients import Clients
 from tacit.data.units import LOG_ODDS as IN_LOG_ODDS
-from tacit.data.units import PERCENT
+from tacit.data.units import PERCENT, check_unit
 from tacit.data.units import PROBABILITY as IN_PROBABILITY
 from tacit.data.units import REAL as IN_REAL
 from tacit.metrics.score_scale import (
@@ -34,8 +34,6 @@ UNIT_OF = {
 }
 """The unit in which scores of each scale are taken."""
 
-Made = TypeVar("Made", bound="ScaledScores")
-
 
 def scale_setting() -> Any:
     """The setting ``scale`` of a protocol that counts scores in cells."""
@@ -53,7 +51,6 @@ class ScaledScores:
     """What a protocol with the setting ``scale`` inherits, before ``Protocol``."""
 
     scale: str
-    takes_any_unit: ClassVar[bool] = True
 
     @property
     def score_range(self) -> tuple[float, float] | None:
@@ -70,12 +67,16 @@ class ScaledScores:
         """The map of scores to positions."""
         return named_scale(self.scale)
 
-    def for_unit(self: Made, unit: str) -> Made:
+    def for_unit(self, unit: str) -> Self:
         """The same with the scale of a unit, where its scale is for scores in another.
 
         Percentages are converted to probabilities, so they need no scale.
+
+        Raises
+        ------
+        ValueError : for a word that is no unit, or settings that do not go with the scale.
         """
-        if unit in (UNIT_OF[self.scale], PERCENT):
+        if check_unit(unit) in (UNIT_OF[self.scale], PERCENT):
             return self
         # a unit's scale has its name
         return replace(self, scale=unit)  # type: ignore[type-var]

@@ -15,8 +15,7 @@ def check_scores_in_unit_interval(clients: Clients) -> None:
 
     Raises
     ------
-    DataError : naming client, row and score. Bounds taken from the data's own minimum and maximum
-        would be private values themselves, and the message says so.
+    DataError : naming client, row and score, and how to name another unit.
 
     Examples
     --------
@@ -24,12 +23,13 @@ def check_scores_in_unit_interval(clients: Clients) -> None:
     >>> check_scores_in_unit_interval(Clients.from_arrays([0.2, 1.5], [0, 1]))
     ... # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    tacit.data.errors.DataError: scores must be in [0, 1] ... got 1.5 in client 0, row 2; map ...
+    tacit.data.errors.DataError: scores must be in [0, 1] ... got 1.5 in client 0, row 2; name ...
     """
     wrong = np.flatnonzero((clients.scores < 0) | (clients.scores > 1))
     if wrong.size:
         raise DataError(
-            "scores must be in [0, 1] where thresholds cut that range, "
-            f"got {clients.scores[wrong[0]]} in {clients.location(int(wrong[0]))}; map them "
-            "by public bounds, never by the data's own minimum and maximum (--rescale LOW HIGH)"
+            "scores must be in [0, 1] where they are probabilities, "
+            f"got {clients.scores[wrong[0]]} in {clients.location(int(wrong[0]))}; name their "
+            "unit (--unit percent, --unit log-odds, or --unit real for any other numbers), "
+            "and never map them by the data's own minimum and maximum"
         )

@@ -18,6 +18,9 @@ from tacit.protocol.setting_types import alternatives
 METADATA = "tacit.setting"
 """Under which key a field's metadata has its declaration."""
 
+PLAIN = (str, int, float, tuple, list)
+"""Types of settings that are compared by their values."""
+
 EPSILON = "privacy budget; every private protocol needs it"
 """The help of every protocol's epsilon."""
 
@@ -50,6 +53,7 @@ class Setting:
     forms : the types that its annotation allows, without None.
     needed : whether it has no default.
     optional : whether None is its default, and leaves it open.
+    default : the field's default; missing where a factory makes it.
     """
 
     name: str
@@ -58,6 +62,7 @@ class Setting:
     forms: tuple[Any, ...]
     needed: bool
     optional: bool
+    default: Any = MISSING
 
     @property
     def is_later(self) -> bool:
@@ -81,6 +86,10 @@ class Setting:
             return self.declared.shown(protocol)
         value = getattr(protocol, self.name)
         return list(value) if isinstance(value, tuple) else value
+
+    def differs(self, protocol: Any) -> bool:
+        """Whether this protocol's value is another than the default."""
+        return not _is_same(getattr(protocol, self.name), self.default)
 
     def spelled(self, value: Any) -> Any:
         """The choice that a spelling of it stands for.
@@ -177,7 +186,8 @@ def _known(each: Field[Any], hint: Any) -> Setting:
     texts = [text for form in forms if get_origin(form) is Literal for text in get_args(form)]
     needed = each.default is MISSING and each.default_factory is MISSING
     choices = declared.choices or tuple(texts)
-    return Setting(each.name, declared, choices, forms, needed, each.default is None)
+    optional = each.default is None
+    return Setting(each.name, declared, choices, forms, needed, optional, each.default)
 
 
 def settings_of(protocol: Any) -> dict[str, Any]:
@@ -190,6 +200,20 @@ def settings_of(protocol: Any) -> dict[str, Any]:
     return {
         name: known[name].written(protocol) for name in names if known[name].is_written(protocol)
     }
+
+
+def changed_settings(protocol: Any, other: Any) -> frozenset[str]:
+    """The settings in which two protocols of one class differ, by name."""
+    return frozenset(
+        name
+        for name in known_settings(protocol.__class__)
+        if not _is_same(getattr(protocol, name), getattr(other, name))
+    )
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """Whether two values are one; objects, such as earlier results, are compared by identity."""
+    return value is other or (isinstance(value, PLAIN) and bool(value == other))
 
 
 def check_choices(protocol: Any) -> None:

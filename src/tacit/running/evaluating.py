@@ -50,7 +50,8 @@ def evaluate(
 
     Parameters
     ----------
-    clients : the clients' records.
+    clients : the clients' records. The unit that they name decides where a protocol that counts
+        scores in cells has them, unless a setting of the protocol does.
     protocol : which protocol to run, with its settings.
     seed : draws simulated noise from this seed. Without one, noise is simulated from fresh entropy
         for clients that were split from one party's records, and comes exact from the operating
@@ -72,9 +73,9 @@ def evaluate(
     DataError : when the records cannot be evaluated: fewer than two, where the guarantee does not
         hide whether a record is there, a class absent where the protocol can tell, or scores in a
         unit that it cannot take.
-    ValueError : for a seed together with a noise source, an unknown engine, or ledgers without the
-        engine ``"spu"``; with it, for simulated noise, a protocol without joint steps, or clients
-        that exist and have no ledgers.
+    ValueError : for a seed together with a noise source, settings that do not go with the clients'
+        unit, an unknown engine, or ledgers without the engine ``"spu"``; with it, for simulated
+        noise, a protocol without joint steps, or clients that exist and have no ledgers.
     MPCError : when a client's process fails or does not answer in time.
 
     Examples
@@ -93,7 +94,7 @@ def evaluate(
         raise ValueError("give a seed or a noise source, not both")
     if not protocol.guarantee.hides_presence:
         _check_records(clients)
-    clients = taken_by(protocol, clients)
+    protocol, clients = taken_by(protocol, clients)
     source = _source(clients, seed, engine) if noise is None else noise
     run = _run(clients, protocol, source, state, engine, ledgers)
     server_result = run.server_result.published()
@@ -148,7 +149,8 @@ def repeat_results(
 ) -> ServerResult:
     """As ``repeat``, with every repetition's own errors and class sizes."""
     _check_records(clients)
-    return replicate(taken_by(protocol, clients), protocol, times, seed)
+    protocol, clients = taken_by(protocol, clients)
+    return replicate(clients, protocol, times, seed)
 
 
 def exact_auc(clients: Clients) -> float:

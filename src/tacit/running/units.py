@@ -2,11 +2,13 @@
 
 A plan names the unit in which its protocol takes scores, and each party's own file the unit that
 its scores are in. Both words are configuration, so a refusal that follows from them reveals nothing
-about a record.
+about a record. Where a protocol counts scores in cells, the unit also says where cells lie, unless
+a setting does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from tacit.data.clients import Clients
@@ -23,14 +25,41 @@ from tacit.data.units import (
 )
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.score_range import UNIT_INTERVAL
+from tacit.protocol.settings import changed_settings, known_settings
 
 FOREIGN_UNIT = "the unit in its own file cannot be converted to the plan's"
 """Reason that a party gives where the plan needs another unit."""
 
 
 def default_unit(protocol: Protocol) -> str:
-    """The unit of a plan that names none: probabilities, or the unit of its public range."""
-    return PROBABILITY if protocol.score_range in (None, UNIT_INTERVAL) else REAL
+    """The unit of a plan that names none: what its protocol takes, or probabilities."""
+    return protocol.unit or PROBABILITY
+
+
+def suited(protocol: Protocol, unit: str, given: Collection[str]) -> Protocol:
+    """The protocol for scores of a unit; as it is where a setting that was given says otherwise.
+
+    Parameters
+    ----------
+    protocol : with its settings.
+    unit : what the scores are.
+    given : the settings that somebody chose, by name.
+
+    Raises
+    ------
+    ValueError : for an unknown unit, and for settings that do not go with it.
+    """
+    other = protocol.for_unit(check_unit(unit))
+    return protocol if changed_settings(protocol, other) & set(given) else other
+
+
+def chosen_settings(protocol: Protocol) -> frozenset[str]:
+    """The settings that differ from their defaults, so that somebody chose them."""
+    return frozenset(
+        name
+        for name, known in known_settings(type(protocol)).items()
+        if known.needed or known.differs(protocol)
+    )
 
 
 def check_plan_unit(protocol: Protocol, unit: str) -> None:
@@ -38,22 +67,27 @@ def check_plan_unit(protocol: Protocol, unit: str) -> None:
 
     Raises
     ------
-    ValueError : for an unknown unit; for another one than probabilities where thresholds cut
-        [0, 1]; and for one that the protocol's public range goes beyond.
+    ValueError : for an unknown unit; for another one than the protocol's settings are for; and for
+        one that the protocol's public range goes beyond.
     """
     check_unit(unit)
-    score_range = protocol.score_range
-    if score_range is None:
+    if protocol.unit in (None, unit):
         return
-    if score_range == UNIT_INTERVAL and unit != PROBABILITY:
+    if protocol.score_range == UNIT_INTERVAL:
         raise ValueError(
             f"{protocol.name} takes scores from 0 to 1: unit must be {PROBABILITY}, got {unit!r}; "
             "a party whose scores are in another unit names that in its own file"
         )
-    low, high = RANGES[unit]
-    if not low <= score_range[0] <= score_range[1] <= high:
+    if protocol.score_range is None:
         raise ValueError(
-            f"{protocol.name} takes values from {score_range[0]:g} to {score_range[1]:g}, "
+            f"{protocol.name} with these settings takes scores in {protocol.unit}: unit must be "
+            f"{protocol.unit}, got {unit!r}"
+        )
+    least, most = protocol.score_range
+    low, high = RANGES[unit]
+    if not low <= least <= most <= high:
+        raise ValueError(
+            f"{protocol.name} takes values from {least:g} to {most:g}, "
             f"which are not all of the unit {unit!r}"
         )
 
@@ -61,11 +95,16 @@ def check_plan_unit(protocol: Protocol, unit: str) -> None:
 def can_answer(file_unit: str | None, plan_unit: str, protocol: Protocol) -> bool:
     """Whether a party whose file names this unit can answer a plan that names that unit.
 
-    A file without a unit suits plans whose unit is their protocol's default.
+    A file without a unit holds probabilities, or values of a protocol that has another range.
     """
     if file_unit is None:
-        return plan_unit == default_unit(protocol)
+        return plan_unit == (REAL if has_another_range(protocol) else PROBABILITY)
     return are_convertible(file_unit, plan_unit)
+
+
+def has_another_range(protocol: Protocol) -> bool:
+    """Whether values have a public range that is not from 0 to 1, and so no unit of scores."""
+    return protocol.score_range not in (None, UNIT_INTERVAL)
 
 
 def for_plan(
@@ -84,33 +123,77 @@ def for_plan(
     return protocol.fitted(replace(records, scores=scores, unit=None))
 
 
-def taken_by(protocol: Protocol, clients: Clients) -> Clients:
-    """The clients of one process as a protocol takes them, with the unit that a result names.
+def suited_to_scores(
+    protocol: Protocol, unit: str, given: Collection[str] | None = None
+) -> Protocol:
+    """The protocol for scores of a unit, which it takes as they are or converted.
+
+    Parameters
+    ----------
+    protocol : with its settings.
+    unit : what the scores are.
+    given : the settings that somebody chose; None for those that differ from their defaults.
 
     Raises
     ------
-    DataError : for scores in a unit that has no value in the range that the protocol takes.
+    DataError : for a unit that cannot be converted to what the protocol takes.
+    ValueError : for settings that do not go with the unit.
+    """
+    chosen = suited(protocol, unit, chosen_settings(protocol) if given is None else given)
+    if chosen.unit is None or has_another_range(chosen) or are_convertible(unit, chosen.unit):
+        return chosen
+    if chosen.score_range == UNIT_INTERVAL:
+        raise DataError(
+            f"{chosen.name} with these settings takes scores from 0 to 1, got the unit {unit!r}, "
+            f"which cannot be converted; {_remedy(chosen, unit)}"
+        )
+    raise DataError(
+        f"{chosen.name} with these settings takes scores in {chosen.unit}, got the unit {unit!r}, "
+        "which cannot be converted"
+    )
+
+
+def _remedy(protocol: Protocol, unit: str) -> str:
+    """What helps where a unit cannot be converted to probabilities."""
+    if protocol.for_unit(unit).unit == unit:
+        return "leave the choice of cells to the unit"
+    return "map them by public bounds (--rescale LOW HIGH)"
+
+
+def taken_by(
+    protocol: Protocol, clients: Clients, given: Collection[str] | None = None
+) -> tuple[Protocol, Clients]:
+    """The protocol and the clients of one process as they suit each other.
+
+    The protocol gets the cells of the unit that the clients name, unless somebody chose others;
+    then, and where a protocol takes probabilities only, scores are converted.
+
+    Parameters
+    ----------
+    protocol : with its settings.
+    clients : all clients; those that name no unit stay as they are.
+    given : as ``suited_to_scores`` takes it.
+
+    Raises
+    ------
+    DataError, ValueError : as ``suited_to_scores``.
     """
     if clients.unit is None:
-        return clients
-    if protocol.score_range != UNIT_INTERVAL:
-        return clients
-    if not are_convertible(clients.unit, PROBABILITY):
-        raise DataError(
-            f"{protocol.name} takes scores from 0 to 1, got the unit {clients.unit!r}: map them by "
-            "public bounds (--rescale LOW HIGH)"
-        )
-    return in_unit(clients, PROBABILITY)
+        return protocol, clients
+    chosen = suited_to_scores(protocol, clients.unit, given)
+    if chosen.unit in (None, clients.unit) or has_another_range(chosen):
+        return chosen, clients
+    return chosen, in_unit(clients, default_unit(chosen))
 
 
 def result_unit(protocol: Protocol, clients: Clients) -> str:
     """The unit that a result names: the clients' own word, or what their protocol takes.
 
     Where only the order of scores counts, nobody named a unit, and some are outside [0, 1], they
-    are real numbers. Only protocols that show scores to the server have no range.
+    are real numbers. Only protocols that show scores to the server take scores so.
     """
     if clients.unit is not None:
         return clients.unit
-    if protocol.score_range is None and outside(clients.scores, PROBABILITY).any():
+    if protocol.unit is None and outside(clients.scores, PROBABILITY).any():
         return REAL
     return default_unit(protocol)

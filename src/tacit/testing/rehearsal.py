@@ -33,6 +33,7 @@ from tacit.running.session.messages import (
     verified,
 )
 from tacit.running.simulation import Run
+from tacit.running.units import chosen_settings, default_unit, suited
 from tacit.testing.room import Room
 
 Action = Literal["drop", "delay", "duplicate", "reorder", "truncate", "flip", "replay"]
@@ -190,8 +191,11 @@ def rehearse(
         when too few parties are left for a sum. The run fails; or the run begins again without the
         party, or the sum among those who still answer. Every party's ledger records that cost.
     restarts : whether every party is stopped after each message, and resumes from its stored state.
-    unit : in what the protocol takes scores, as a plan names it; empty for its default.
-    units : what each party's own file says that its scores are; by default what the clients name.
+    unit : in what the protocol takes scores, as a plan names it; empty for its default. This unit,
+        or else the one that the clients name, decides where a protocol that counts scores in cells
+        has them, unless a setting of the protocol does.
+    units : what each party's own file says that its scores are; by default what the clients name,
+        or else the plan's.
     transport : where parties meet that compute together; by default a room of this process.
 
     Raises
@@ -209,6 +213,8 @@ def rehearse(
     (0, 1, 3)
     """
     everyone = Keys.generate(clients.count) if keys is None else keys
+    agreed = unit or clients.unit or default_unit(protocol)
+    protocol = suited(protocol, agreed, chosen_settings(protocol))
     agreement = everyone.agreement(protocol, min_clients, colluders, unit)
     stage = _Stage(agreement, everyone, tuple(faults), forge, older, restarts)
     room = Room() if transport is None else transport
@@ -222,7 +228,7 @@ def rehearse(
             sources(index),
             unrecorded if guards is None else guards[index],
             None if state is None else state[index],
-            clients.unit if units is None else units[index],
+            (clients.unit or agreement.unit) if units is None else units[index],
             room,
         )
         for index in range(clients.count)

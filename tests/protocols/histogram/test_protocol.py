@@ -128,7 +128,7 @@ class TestSettings:
         clients = Clients.from_arrays([0.2, 7.0, 0.4], [0, 1, 1], ["east", "west", "west"])
         protocols = SHARED, ScoreHistogram("exact-sum"), ScoreHistogram("local", 1.0)
         for protocol in protocols:
-            with pytest.raises(DataError, match=r"got 7\.0 in west, row 1; .*--rescale LOW HIGH"):
+            with pytest.raises(DataError, match=r"got 7\.0 in west, row 1; .*--unit real"):
                 evaluate(clients, protocol, seed=0)
 
 

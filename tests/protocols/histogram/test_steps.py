@@ -190,7 +190,7 @@ class TestWhatIsSent:
     @pytest.mark.parametrize("bad", [-1e-9, 1.5, -3.0])
     def test_scores_outside_the_range_are_refused(self, bad: float) -> None:
         clients = Clients.from_arrays([0.5, 0.2, bad, 0.3], [0, 1, 1, 0], ["a", "b", "b", "b"])
-        with pytest.raises(DataError, match=rf"got {bad} in b, row 2.*--rescale") as refused:
+        with pytest.raises(DataError, match=rf"got {bad} in b, row 2.*--unit real") as refused:
             leaves_of(clients, 3, ScoreHistogram("exact-sum"))
         assert "never by the data's own minimum and maximum" in str(refused.value)
 

@@ -113,6 +113,7 @@ class Answering:
             clients,
             NoNoise() if header["silent"] else SystemNoise(),
             guard,
+            unit=agreement.unit,
             transport=TunnelTransport(LOCAL, None, timeout, setup_timeout, self._desk.give_up),
         )
         self._desk.answer(Frame.of("ready"))

@@ -18,7 +18,7 @@ from tacit.privacy.cost import Adjacency
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import SettingError, protocol_of
 from tacit.running.session.messages import Agreement, check_certified
-from tacit.running.units import check_plan_unit, default_unit
+from tacit.running.units import check_plan_unit, default_unit, suited
 
 DEADLINE = 120.0
 OLDER_MIN_CLIENTS = "fewest"
@@ -62,7 +62,8 @@ class Plan:
     Parameters
     ----------
     name : what the federation is called.
-    protocol : the protocol with its settings.
+    protocol : the protocol with its settings; ``read`` gives it the cells of the unit unless the
+        plan's settings say where they lie.
     parties : who takes part, in order.
     coordinator : its public identity key; None where it is still to be made.
     min_clients : the least number of parties in a result.
@@ -106,7 +107,7 @@ class Plan:
         coordinator = head.key("coordinator")
         if len({*keys, coordinator}) <= len(keys) and coordinator is not None:
             head.refuse("coordinator", "a key appears twice in the plan")
-        protocol = _protocol(source)
+        protocol, unit = _in_unit(head, _protocol(source), _given(source))
         min_clients, colluders = _quorum(head, protocol, len(parties))
         return cls(
             head.text("name"),
@@ -118,7 +119,7 @@ class Plan:
             head.whole("retries", 1, 0, 10),
             head.choice("on_loss", "fail", "restart"),
             colluders,
-            _unit(head, protocol),
+            unit,
         )
 
     def agreement(self) -> Agreement:
@@ -269,14 +270,20 @@ def _quorum(head: _Table, protocol: Protocol, parties: int) -> tuple[int, int | 
     return min_clients, colluders if "colluders" in head.values else None
 
 
-def _unit(head: _Table, protocol: Protocol) -> str:
-    """The plan's unit, which must suit its protocol."""
+def _given(source: _Source) -> frozenset[str]:
+    """The settings that the plan names."""
+    return frozenset(source.table("protocol", needed=True, free=True).values)
+
+
+def _in_unit(head: _Table, protocol: Protocol, given: frozenset[str]) -> tuple[Protocol, str]:
+    """The plan's protocol for scores of its unit, which must suit each other."""
     unit = str(head.choice("unit", *dict.fromkeys((default_unit(protocol), *UNITS))))
     try:
+        protocol = suited(protocol, unit, given)
         check_plan_unit(protocol, unit)
     except ValueError as error:
         head.refuse("unit", str(error))
-    return unit
+    return protocol, unit
 
 
 def _parties(source: _Source) -> tuple[PlanParty, ...]:

@@ -1,0 +1,57 @@
+"""A protocol that counts scores in cells, for tests of what does not depend on a certain one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.data.clients import Clients
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.mechanisms import DiscreteLaplace
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
+from tacit.protocol.scaled import ScaledScores, scale_setting
+from tacit.protocol.settings import EPSILON, setting
+from tacit.results.server_result import ServerResult
+
+CELLS = 64
+"""Equal cells of positions."""
+
+
+@step(cost=lambda clients, query, state: query.protocol.guarantee)
+def cell_counts(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """A record adds one to one count of one class."""
+    placed = query.protocol.on_scale(clients)
+    cells = np.minimum((placed.scores * CELLS).astype(np.int64), CELLS - 1)
+    counts = np.zeros((2, CELLS, clients.count), dtype=np.int64)
+    np.add.at(counts, (clients.labels, cells, clients.client_of_record), 1)
+    drawn = noise.draw(DiscreteLaplace(1, query.protocol.epsilon), counts.shape)
+    return {"counts": counts + drawn}
+
+
+@dataclass(frozen=True)
+class CountedCells(ScaledScores, Protocol):
+    """Noisy counts of both classes in cells of the scale."""
+
+    epsilon: float = setting(default=1.0, help=EPSILON)
+    scale: str = scale_setting()
+
+    name = "counted-cells"
+    steps = (cell_counts,)
+
+    @property
+    def guarantee(self) -> Cost:
+        return Cost(self.epsilon, adjacency=Adjacency.RECORD)
+
+    def replicate_size(self, clients: Clients) -> int:
+        return 2 * CELLS * clients.count
+
+    def conversation(self, clients: int) -> Conversation:
+        reply = yield Query(cell_counts, self)
+        negatives, positives = np.moveaxis(np.asarray(reply["counts"]).sum(axis=-1), -2, 0)
+        below = np.cumsum(negatives, axis=-1) - negatives / 2
+        pairs = negatives.sum(axis=-1) * positives.sum(axis=-1)
+        value = np.asarray((below * positives).sum(axis=-1) / pairs)
+        unknown = np.full_like(value, np.nan)
+        return ServerResult(value, np.full_like(value, 0.01), unknown, unknown, unknown)

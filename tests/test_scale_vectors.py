@@ -1,0 +1,135 @@
+"""Public maps of scores against their vectors, also by a second program written from their rule."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from bisect import bisect_right
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit.data.clients import Clients
+from tests.cells import CountedCells
+from tests.vectors.scales import described_score, scales
+
+FILE: dict[str, Any] = json.loads(
+    (Path(__file__).parent / "vectors" / "scales.json").read_text(encoding="utf-8")
+)
+
+
+def double(digits: str) -> float:
+    (number,) = struct.unpack(">d", bytes.fromhex(digits))
+    return float(number)
+
+
+def bits(number: float) -> int:
+    return int.from_bytes(struct.pack(">d", number), "big")
+
+
+def cleared(number: float) -> float:
+    """A positive number with the first bits of its significand only."""
+    kept = bits(number) >> (52 - FILE["knot_bits"]) << (52 - FILE["knot_bits"])
+    return double(kept.to_bytes(8, "big").hex())
+
+
+def spread(size: float, growth: float) -> list[float]:
+    """The knots below 0."""
+    cells = FILE["cells"]
+    return [-cleared(-size * math.sinh(growth * (2 * k / cells - 1))) for k in range(1, cells // 2)]
+
+
+def knots_by_rule(name: str) -> list[float]:
+    content = FILE["scales"][name]
+    if "listed" in content:
+        return [double(digits) for digits in content["listed"]]
+    lower = spread(**FILE["reach"]["log-odds" if name == "probability" else name])
+    if name != "probability":
+        return [*lower, 0.0, *(-knot for knot in reversed(lower))]
+    below = [cleared(1 / (1 + math.exp(-knot))) for knot in lower]
+    return [*below, 0.5, *(1 - knot for knot in reversed(below))]
+
+
+class ByRule:
+    """A map as the rule in the file has it, one number at a time."""
+
+    def __init__(self, name: str) -> None:
+        content = FILE["scales"][name]
+        self.knots = knots_by_rule(name)
+        self.is_open = content["low"] is None
+        first, last = self.knots[0], self.knots[-1]
+        low = first - (self.knots[1] - first) if self.is_open else double(content["low"])
+        high = last + (last - self.knots[-2]) if self.is_open else double(content["high"])
+        self.ends = [low, *self.knots, high]
+
+    def position(self, score: float) -> float:
+        last = len(self.knots)
+        cell = bisect_right(self.knots, score)
+        a, b = self.ends[cell], self.ends[cell + 1]
+        if self.is_open and cell == 0:
+            part = (b - a) / ((b - a) + (b - score))
+        elif self.is_open and cell == last:
+            part = 1 - (b - a) / ((b - a) + (score - a))
+        else:
+            part = (score - a) / (b - a)
+        if cell < last:
+            part = min(part, double(FILE["whole_part"]))
+        return (cell + min(max(part, 0.0), 1.0)) / (last + 1)
+
+    def score(self, position: float) -> float:
+        last = len(self.knots)
+        scaled = position * (last + 1)
+        cell = min(math.floor(scaled), last)
+        part, a, b = scaled - cell, self.ends[cell], self.ends[cell + 1]
+        if self.is_open and cell == 0:
+            return b - (b - a) * (1 / part - 1) if part else -math.inf
+        if self.is_open and cell == last:
+            return a + (b - a) * (1 / (1 - part) - 1) if part < 1 else math.inf
+        return a + part * (b - a)
+
+    def code(self, score: float) -> int:
+        if self.is_open:
+            return int(math.copysign(1, score)) * bits(abs(score))
+        return bits(score + 0.0) if score < 0.5 else 2 * int(FILE["half_code"]) - bits(1 - score)
+
+
+NAMES = list(FILE["scales"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_knots_by_the_rule_have_the_hash(name: str) -> None:
+    knots = knots_by_rule(name)
+    content = b"".join(struct.pack(">d", knot) for knot in knots)
+    assert len(knots) == FILE["scales"][name]["knots"]
+    assert sha256(content).hexdigest() == FILE["scales"][name]["sha256 of the knots"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_rule_gives_codes_and_positions_to_the_last_bit(name: str) -> None:
+    by_rule = ByRule(name)
+    entries = [entry for entry in FILE["valid"] if entry["scale"] == name]
+    assert len(entries) > 25
+    for entry in entries:
+        score, position = double(entry["score"]), double(entry["position"])
+        assert by_rule.code(score) == int(entry["code"]), entry
+        assert bits(by_rule.position(score)) == bits(position), entry
+        assert by_rule.score(position) == double(entry["back"]), entry
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_package_gives_the_same(name: str) -> None:
+    scale = scales()[name]
+    for entry in FILE["valid"]:
+        if entry["scale"] == name:
+            assert described_score(name, scale, double(entry["score"])) == entry
+
+
+@pytest.mark.parametrize("entry", FILE["invalid"], ids=lambda entry: entry["about"])
+def test_a_score_that_must_fail_does(entry: dict[str, Any]) -> None:
+    with pytest.raises(ValueError) as caught:
+        protocol = CountedCells(scale=entry["scale"])
+        protocol.on_scale(Clients.from_arrays([double(entry["score"])], [1]))
+    assert entry["error"] in str(caught.value)
