@@ -13,9 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.data.arrays import SCORES, SECOND, as_ids, as_labels, as_scores
 from tacit.data.dealing import dealt
 from tacit.data.errors import DataError
+from tacit.data.persons import as_persons, counted
 from tacit.data.units import ENDS_OF_LOG_ODDS, LOG_ODDS, RANGES, check_unit, outside
 
 Scalar = TypeVar("Scalar", bound=np.generic)
+
+WEIGHTED = (
+    "weights on records are not supported: nobody has defined by how much a record of a given "
+    "weight may change a figure, and noise follows from that; leave weights out"
+)
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,9 @@ class Clients:
         (Kendall's tau); None where records have one value only. Finite.
     unit : what the scores are: ``"probability"``, ``"percent"``, ``"log-odds"`` or ``"real"``; None
         where it is unknown.
+    persons : whose records they are, shape (M,), as ``tacit.data.persons`` has them; None where
+        every record is another person, or nothing is said. No client step sees them: a run begins
+        with the records that count (``counted``).
 
     Raises
     ------
@@ -94,6 +103,7 @@ class Clients:
     simulated: bool = False
     second: NDArray[np.float64] | None = None
     unit: str | None = None
+    persons: NDArray[np.bytes_] | None = field(default=None, repr=False)
     _checked: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -108,6 +118,8 @@ class Clients:
         client_ids: ArrayLike | None = None,
         second: ArrayLike | None = None,
         unit: str | None = None,
+        persons: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Clients:
         """Clients from parallel arrays; without ``client_ids`` there is one client.
 
@@ -119,13 +131,21 @@ class Clients:
             and records keep their order within a client.
         second : shape (M,), numbers: a second value of each record.
         unit : what the scores are.
+        persons : shape (M,), integers or strings: whose records they are, so that a run can let
+            only so many of a person's records count.
+        sample_weight : None; weights are refused.
         """
+        refuse_weights(sample_weight)
         flat_scores, flat_labels = as_scores(scores), as_labels(labels)
         flat_second = None if second is None else as_scores(second, SECOND)
+        whose = None if persons is None else as_persons(persons)
         if client_ids is None:
             offsets = np.array([0, flat_scores.size], dtype=np.int64)
-            return cls(flat_scores, flat_labels, offsets, second=flat_second, unit=unit)
+            return cls(
+                flat_scores, flat_labels, offsets, second=flat_second, unit=unit, persons=whose
+            )
         _check_second_size(flat_scores.size, flat_second)
+        _check_person_size(flat_scores.size, whose)
         ids = as_ids(client_ids)
         if not ids.shape == flat_scores.shape == flat_labels.shape:
             raise DataError(
@@ -145,6 +165,7 @@ class Clients:
             tuple(str(name) for name in names),
             second=None if flat_second is None else flat_second[order],
             unit=unit,
+            persons=None if whose is None else whose[order],
         )
 
     @classmethod
@@ -180,6 +201,7 @@ class Clients:
         client: str | None = None,
         second: str | None = None,
         unit: str | None = None,
+        person: str | None = None,
     ) -> Clients:
         """Clients from a pandas, polars or Arrow table (anything with an Arrow stream).
 
@@ -190,11 +212,13 @@ class Clients:
         client : the column that names each record's client; without it there is one client.
         second : the column of a second value of each record; None where there is none.
         unit : what the scores are.
+        person : the column that names whose record it is; None where nothing is said.
         """
         from tacit.data.frames import columns_of_frame  # noqa: PLC0415 -- it imports Arrow
 
-        columns = columns_of_frame(frame, score, label, client, second)
-        return cls.from_arrays(*columns, unit=unit)
+        columns = columns_of_frame(frame, score, label, client, second, person)
+        scores, labels, ids, seconds, persons = columns
+        return cls.from_arrays(scores, labels, ids, seconds, unit, persons)
 
     @classmethod
     def split(
@@ -252,6 +276,7 @@ class Clients:
             any(part.simulated for part in parts),
             np.concatenate(seconds) if seconds else None,
             _common_unit(parts),
+            _all_persons(parts),
         )
 
     @property
@@ -303,8 +328,37 @@ class Clients:
             self.simulated,
             None if self.second is None else self.second[low:high],
             self.unit,
+            None if self.persons is None else self.persons[low:high],
             _checked=True,
         )
+
+    def counted(self, per_person: int, seed: bytes) -> tuple[Clients, NDArray[np.bool_]]:
+        """The records that count where a person is the unit of privacy, and which those are.
+
+        Parameters
+        ----------
+        per_person : the most records of a person that count at a client.
+        seed : 32 secret random bytes, which draw them.
+
+        Raises
+        ------
+        DataError : where nothing says whose records they are.
+        """
+        if self.persons is None:
+            raise DataError("per_person needs persons: nothing says whose records these are")
+        inside = counted(self.persons, self.offsets, per_person, seed)
+        sizes = np.add.reduceat(inside, self.offsets[:-1], dtype=np.int64)
+        chosen = Clients(
+            self.scores[inside],
+            self.labels[inside],
+            np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+            self.names,
+            self.simulated,
+            None if self.second is None else self.second[inside],
+            self.unit,
+            _checked=True,
+        )
+        return chosen, inside
 
     def name(self, index: int) -> str:
         """What to call a client in a message."""
@@ -314,6 +368,25 @@ class Clients:
         """Where a record stands, in a message: its client, and its row counted from 1."""
         client = int(np.searchsorted(self.offsets, record, side="right")) - 1
         return f"{self.name(client)}, row {record - int(self.offsets[client]) + 1}"
+
+
+def refuse_weights(weights: object) -> None:
+    """Refuse weights on records.
+
+    Raises
+    ------
+    DataError : for anything but None.
+    """
+    if weights is not None:
+        raise DataError(WEIGHTED)
+
+
+def _all_persons(parts: Sequence[Clients]) -> NDArray[np.bytes_] | None:
+    """The persons of all batches, which all have them, or none has."""
+    known = [part.persons for part in parts if part.persons is not None]
+    if known and len(known) < len(parts):
+        raise DataError(f"{len(known)} of {len(parts)} batches have persons: all must, or none")
+    return np.concatenate(known) if known else None
 
 
 def _common_unit(parts: Sequence[Clients]) -> str | None:
@@ -327,6 +400,7 @@ def _common_unit(parts: Sequence[Clients]) -> str | None:
 def _validate(clients: Clients) -> None:
     offsets, records = clients.offsets, clients.scores.size
     _check_sizes(records, clients.labels, clients.second)
+    _check_person_size(records, clients.persons)
     if offsets.size < 2:
         raise DataError("at least one client is needed, got none")
     if offsets[0] != 0 or offsets[-1] != records:
@@ -382,6 +456,11 @@ def _check_sizes(
 def _check_second_size(records: int, second: NDArray[np.float64] | None) -> None:
     if second is not None and second.size != records:
         raise DataError(f"{records} scores but {second.size} second values")
+
+
+def _check_person_size(records: int, persons: NDArray[np.bytes_] | None) -> None:
+    if persons is not None and persons.size != records:
+        raise DataError(f"{records} scores but {persons.size} persons")
 
 
 def _refuse_duplicates(names: tuple[str, ...]) -> None:

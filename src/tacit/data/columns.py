@@ -51,13 +51,14 @@ def is_label(kind: pa.DataType) -> bool:
     return is_number(kind) or bool(pa.types.is_boolean(kind))
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds text."""
     return str(kind) in {"string", "large_string", "string_view"}
 
 
 def is_id(kind: pa.DataType) -> bool:
     """Whether a column of this type may name clients or groups."""
-    return _is_text(kind) or bool(pa.types.is_integer(kind))
+    return is_text(kind) or bool(pa.types.is_integer(kind))
 
 
 def column_of(batch: pa.RecordBatch, name: str, location: Location) -> Any:
@@ -96,7 +97,7 @@ def _rounded(numbers: NDArray[np.float64], column: Any) -> NDArray[np.bool_]:
     large = np.abs(numbers) >= ROUNDED
     if pa.types.is_floating(column.type):
         return np.zeros_like(large)
-    if large.any() and _is_text(column.type):
+    if large.any() and is_text(column.type):
         whole = pc.match_substring_regex(column, r"^\s*[+-]?[0-9]+\s*$")
         large &= whole.to_numpy(zero_copy_only=False)
     return large
@@ -117,7 +118,7 @@ def labels_of(column: Any, location: Location) -> NDArray[np.int8]:
 
 def _truth_as_digit(column: Any) -> Any:
     """The labels with the words true and false as 1 and 0."""
-    if not _is_text(column.type):
+    if not is_text(column.type):
         return column
     word = pc.ascii_lower(pc.ascii_trim_whitespace(column))
     if not pc.any(pc.ends_with(word, pattern="e")).as_py():
@@ -128,11 +129,11 @@ def _truth_as_digit(column: Any) -> Any:
 
 def as_large_text(column: Any) -> Any:
     """Text with 64-bit offsets, which every kernel takes; other columns as they are."""
-    return column.cast(pa.large_string()) if _is_text(column.type) else column
+    return column.cast(pa.large_string()) if is_text(column.type) else column
 
 
 def _as_float64(column: Any, must: str, location: Location) -> NDArray[np.float64]:
-    text = pc.ascii_trim_whitespace(column) if _is_text(column.type) else column
+    text = pc.ascii_trim_whitespace(column) if is_text(column.type) else column
     try:
         numbers: NDArray[np.float64] = np.from_dlpack(text.cast(pa.float64(), safe=False))
     except pa.ArrowInvalid:

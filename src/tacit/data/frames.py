@@ -18,11 +18,13 @@ from tacit.data.columns import (
     is_id,
     is_label,
     is_number,
+    is_text,
     labels_of,
     numbers_of,
 )
 from tacit.data.errors import DataError
 from tacit.data.opening import reason
+from tacit.data.persons import as_persons
 
 MAX_LISTED = 20
 """Names of columns that an error lists."""
@@ -34,7 +36,7 @@ class Columns:
 
     Parameters
     ----------
-    score, label, client, second, group : the columns' names.
+    score, label, client, second, group, person : the columns' names.
     """
 
     score: str
@@ -42,11 +44,12 @@ class Columns:
     client: str | None
     second: str | None
     group: str | None = None
+    person: str | None = None
 
     @property
     def names(self) -> list[str]:
         """The names of the columns, each once."""
-        names = (self.score, self.label, self.client, self.second, self.group)
+        names = (self.score, self.label, self.client, self.second, self.group, self.person)
         return list(dict.fromkeys(name for name in names if name is not None))
 
 
@@ -59,6 +62,7 @@ class Records:
     scores, labels : of the records; without labels they are all 0.
     ids, second : the client ids, and second values; None without.
     groups : the groups; empty without.
+    persons : digests of whose records they are; None without.
     """
 
     scores: NDArray[np.float64]
@@ -66,12 +70,18 @@ class Records:
     ids: Any
     second: Any
     groups: Any
+    persons: Any = None
 
 
 def columns_of_frame(
-    frame: Any, score: str, label: str | None, client: str | None, second: str | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.int8], NDArray[Any] | None, NDArray[np.float64] | None]:
-    """The scores, labels, client ids and second values of a table, each of shape (M,).
+    frame: Any,
+    score: str,
+    label: str | None,
+    client: str | None,
+    second: str | None = None,
+    person: str | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.int8], Any, Any, Any]:
+    """The scores, labels, client ids, second values and persons of a table, each of shape (M,).
 
     Parameters
     ----------
@@ -79,6 +89,7 @@ def columns_of_frame(
     score, label : the names of the score and label columns; without labels they are all 0.
     client : the name of the column of client ids, integers or strings; without it ids are None.
     second : the name of the column of second values; without it they are None.
+    person : the name of the column of persons, integers or strings; without it they are None.
 
     Raises
     ------
@@ -90,9 +101,9 @@ def columns_of_frame(
     --------
     >>> table = pa.table({"score": [0.2, 0.9], "label": [False, True]})
     >>> columns_of_frame(table, "score", "label", None)
-    (array([0.2, 0.9]), array([0, 1], dtype=int8), None, None)
+    (array([0.2, 0.9]), array([0, 1], dtype=int8), None, None, None)
     """
-    source, columns = "the table", Columns(score, label, client, second)
+    source, columns = "the table", Columns(score, label, client, second, person=person)
     if not hasattr(frame, "__arrow_c_stream__"):
         raise DataError(
             "a table must have an Arrow stream, as pandas 2.2, polars and Arrow tables do, "
@@ -106,7 +117,7 @@ def columns_of_frame(
     require_types(table.schema, columns, source)
     records = collect(table.select(columns.names).to_batches(), columns, source)
     ids = None if client is None else records.ids.to_numpy()
-    return records.scores, records.labels, ids, records.second
+    return records.scores, records.labels, ids, records.second, records.persons
 
 
 def collect(batches: Iterable[pa.RecordBatch], columns: Columns, source: str) -> Records:
@@ -124,6 +135,7 @@ def collect(batches: Iterable[pa.RecordBatch], columns: Columns, source: str) ->
         None if columns.client is None else pa.chunked_array([part.ids for part in parts]),
         None if columns.second is None else np.concatenate([part.second for part in parts]),
         np.concatenate([part.groups for part in parts]),
+        None if columns.person is None else np.concatenate([part.persons for part in parts]),
     )
 
 
@@ -151,6 +163,7 @@ def require_types(schema: pa.Schema, columns: Columns, source: str) -> None:
         (columns.client, is_id, "integers or strings"),
         (columns.second, is_number, "numbers"),
         (columns.group, is_id, "integers or strings"),
+        (columns.person, is_id, "integers or strings"),
     ]
     for name, accepts, description in (entry for entry in requirements if entry[0] is not None):
         kind = schema.field(name).type
@@ -171,7 +184,19 @@ def _decode(batch: pa.RecordBatch, columns: Columns, location: Location) -> Reco
         None if columns.client is None else as_large_text(column(columns.client)),
         None if columns.second is None else numbers_of(column(columns.second), SECOND, location),
         np.zeros(0) if columns.group is None else _as_names(column(columns.group)),
+        None if columns.person is None else _persons_of(batch, columns.person, location),
     )
+
+
+def _persons_of(batch: pa.RecordBatch, name: str, location: Location) -> NDArray[np.bytes_]:
+    """Whose records they are; the column's values end here."""
+    persons = column_of(batch, name, location)
+    empty = np.flatnonzero(
+        [not text.strip() for text in persons.to_pylist()] if is_text(persons.type) else ()
+    )
+    if empty.size:
+        raise DataError(f"column {name!r} has no value in {location.row(int(empty[0]))}")
+    return as_persons(persons.to_numpy(zero_copy_only=False))
 
 
 def _as_names(column: Any) -> NDArray[Any]:

@@ -128,6 +128,7 @@ class Groups:
             clients.simulated,
             None if clients.second is None else clients.second[inside],
             clients.unit,
+            None if clients.persons is None else clients.persons[inside],
             _checked=all_clients,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -24,6 +25,7 @@ from tacit.data.file_units import Units, check_scales, in_one_unit, units_of
 from tacit.data.frames import Columns, Records, collect, require_columns, require_types
 from tacit.data.groups import Groups
 from tacit.data.opening import opened_file, opened_text, unchanging
+from tacit.data.persons import PersonWarning, spread_persons
 from tacit.data.units import ENDS_OF_LOG_ODDS, LOG_ODDS
 
 FilePath = str | os.PathLike[str]
@@ -44,6 +46,7 @@ def read(
     client: str | None = None,
     second: str | None = None,
     unit: Units = None,
+    person: str | None = None,
 ) -> Clients:
     """Read clients from CSV or Parquet files.
 
@@ -90,7 +93,7 @@ def read(
     >>> clients.names, clients.scores
     (('clinic',), array([0.2, 0.9]))
     """
-    return _read_all(paths, Columns(score, label, client, second), unit)[0]
+    return _read_all(paths, Columns(score, label, client, second, person=person), unit)[0]
 
 
 def read_with_groups(
@@ -102,12 +105,13 @@ def read_with_groups(
     second: str | None = None,
     unit: Units = None,
     group_names: Sequence[str] | None = None,
+    person: str | None = None,
 ) -> tuple[Clients, Groups]:
     """Read clients as ``read`` does, and to which public group each of their records belongs.
 
     Parameters
     ----------
-    paths, score, label, client, second, unit : as ``read`` takes them.
+    paths, score, label, client, second, unit, person : as ``read`` takes them.
     group : the column of groups, integers or strings; CSV groups are strings, as written.
     group_names : the agreed groups; None reads them off the records.
 
@@ -125,7 +129,8 @@ def read_with_groups(
     >>> clients.records, groups.names, groups.of_record.tolist()
     (2, ('east', 'west'), [0, 1])
     """
-    clients, groups = _read_all(paths, Columns(score, label, client, second, group), unit)
+    columns = Columns(score, label, client, second, group, person)
+    clients, groups = _read_all(paths, columns, unit)
     return clients, Groups.from_arrays(groups, names=group_names)
 
 
@@ -149,7 +154,22 @@ def _read_all(
     if columns.label is not None:
         check_scales(sources, clients, units)
     clients = in_one_unit(clients, units)
-    return clients[0] if len(parts) == 1 else Clients.concatenate(clients), groups
+    together = clients[0] if len(parts) == 1 else Clients.concatenate(clients)
+    _warn_of_spread_persons(together)
+    return together, groups
+
+
+def _warn_of_spread_persons(clients: Clients) -> None:
+    """Say on the reader's screen alone how many persons are at two clients: it is about records."""
+    persons = clients.persons
+    number = 0 if persons is None else spread_persons(persons, clients.offsets)
+    if number:
+        warnings.warn(
+            f"{number:,} person{'s' * (number > 1)} with records at two clients or more: the "
+            "guarantee is about a person's records at one client, and does not cover them",
+            PersonWarning,
+            stacklevel=4,
+        )
 
 
 def _distinct_sources(paths: FilePath | Sequence[FilePath]) -> list[str]:
@@ -270,7 +290,7 @@ def _open_csv(stream: pa.NativeFile, separator: str, columns: Columns) -> pa_csv
 
 def _one_client(records: Records, name: str) -> tuple[Clients, NDArray[Any]]:
     client = Clients.from_arrays(records.scores, records.labels, second=records.second)
-    return replace(client, names=(name,)), records.groups
+    return replace(client, names=(name,), persons=records.persons), records.groups
 
 
 def _grouped(records: Records) -> tuple[Clients, NDArray[Any]]:
@@ -281,9 +301,14 @@ def _grouped(records: Records) -> tuple[Clients, NDArray[Any]]:
     rank[order] = np.arange(order.size)
     client_indices = rank[encoded.indices.to_numpy()]
     numbered = Clients.from_arrays(records.scores, records.labels, client_indices, records.second)
-    named = replace(numbered, names=tuple(map(str, encoded.dictionary.take(order).to_pylist())))
-    groups = records.groups
-    return named, groups[np.argsort(client_indices, kind="stable")] if groups.size else groups
+    by_client = np.argsort(client_indices, kind="stable")
+    groups, persons = records.groups, records.persons
+    named = replace(
+        numbered,
+        names=tuple(map(str, encoded.dictionary.take(order).to_pylist())),
+        persons=None if persons is None else persons[by_client],
+    )
+    return named, groups[by_client] if groups.size else groups
 
 
 def _refuse_shared_clients(sources: list[str], parts: list[Clients]) -> None:

@@ -26,8 +26,32 @@ CHANGES: dict[tuple[Adjacency, Adjacency], int] = {
     (Adjacency.REPLACE, Adjacency.SCORE): 1,
     (Adjacency.LABEL, Adjacency.LABEL): 1,
     (Adjacency.SCORE, Adjacency.SCORE): 1,
+    (Adjacency.PERSON, Adjacency.PERSON): 1,
+    (Adjacency.PERSON, Adjacency.PERSON_LABEL): 2,
+    (Adjacency.PERSON, Adjacency.PERSON_REPLACE): 2,
+    (Adjacency.PERSON, Adjacency.PERSON_SCORE): 2,
+    (Adjacency.PERSON, Adjacency.RECORD): 2,
+    (Adjacency.PERSON, Adjacency.LABEL): 2,
+    (Adjacency.PERSON, Adjacency.REPLACE): 2,
+    (Adjacency.PERSON, Adjacency.SCORE): 2,
+    (Adjacency.PERSON_REPLACE, Adjacency.PERSON_LABEL): 1,
+    (Adjacency.PERSON_REPLACE, Adjacency.PERSON_REPLACE): 1,
+    (Adjacency.PERSON_REPLACE, Adjacency.PERSON_SCORE): 1,
+    (Adjacency.PERSON_REPLACE, Adjacency.LABEL): 1,
+    (Adjacency.PERSON_REPLACE, Adjacency.REPLACE): 1,
+    (Adjacency.PERSON_REPLACE, Adjacency.SCORE): 1,
+    (Adjacency.PERSON_LABEL, Adjacency.PERSON_LABEL): 1,
+    (Adjacency.PERSON_LABEL, Adjacency.LABEL): 1,
+    (Adjacency.PERSON_SCORE, Adjacency.PERSON_SCORE): 1,
+    (Adjacency.PERSON_SCORE, Adjacency.SCORE): 1,
 }
-"""Number of changes of the first kind that make one of the second; missing pairs have none."""
+"""Number of changes of the first kind that make one of the second; missing pairs have none.
+
+A record's guarantee says nothing of a person: nothing bounded the number of the person's records.
+A person's guarantee says something of a record. A record that is added can take the place of
+another counted record of its person, so the person's counted records are removed, and others are
+added: two changes. Which records count does not depend on labels and scores.
+"""
 
 MAX_LOSS = 10_000.0
 """Largest sum of epsilons at which privacy-loss distributions are composed: a larger one gives no
@@ -46,8 +70,10 @@ def restated(cost: Cost, adjacency: Adjacency) -> Cost:
     guarantee (epsilon, delta) about one added or removed record gives (2 epsilon,
     (1 + e^epsilon) delta) about these (Dwork and Roth 2014, Def. 2.4 used twice), and rho gives
     4 rho (Bun and Steinke 2016, Prop. 1.9). A change of a label or of a score alone is a
-    replacement. Nothing else follows: a protocol at label adjacency may reveal all scores, one at
-    score adjacency all labels, one at replace adjacency the number of records.
+    replacement. The same holds of a person's counted records, and a person's guarantee bounds that
+    of one record (``CHANGES``); a record's guarantee bounds no person's. Nothing else follows: a
+    protocol at label adjacency may reveal all scores, one at score adjacency all labels, one at
+    replace adjacency the number of records.
 
     Raises
     ------

@@ -25,6 +25,14 @@ class Adjacency(Enum):
     """One (score, label) record takes any other value."""
     SCORE = "score"
     """One record's score takes any other value in [0, 1]; labels are not protected."""
+    PERSON = "person"
+    """A person's counted records at a client are added or removed, all of them."""
+    PERSON_LABEL = "person-label"
+    """The labels of a person's counted records flip, of any number of them."""
+    PERSON_REPLACE = "person-replace"
+    """A person's counted records take any other values; how many they are is not protected."""
+    PERSON_SCORE = "person-score"
+    """The scores of a person's counted records take any other values."""
 
 
 class NoisyRelease(ABC):
@@ -108,7 +116,8 @@ class Cost:
     @property
     def hides_presence(self) -> bool:
         """Whether it hides that a record is there, and with that every exact number of records."""
-        return self.adjacency is Adjacency.RECORD and math.isfinite(self.epsilon)
+        hiding = (Adjacency.RECORD, Adjacency.PERSON)
+        return self.adjacency in hiding and math.isfinite(self.epsilon)
 
     def to_dict(self) -> dict[str, float | str | None]:
         """The cost as the ``spent`` entry of a result; an unbounded epsilon is written as null."""

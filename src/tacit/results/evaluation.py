@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.data.units import PROBABILITY
 from tacit.privacy.cost import Cost, cost_line
+from tacit.privacy.persons import person_line
 from tacit.results.bands import numbers
 from tacit.results.calibrator import Calibrator
 from tacit.results.curve import Curve
@@ -89,6 +90,8 @@ class Evaluation:
     simulated : whether the clients do not exist, or the noise is not fit for a release.
     time : when it was computed, in UTC; None for a simulation, which a seed makes repeatable.
     unit : in what the protocol took scores, and thresholds are.
+    per_person : the most records of a person that counted at a client, where what was spent is a
+        person's; 0 where it is a record's.
     warnings : what the reader must know about this result.
     histogram : both classes' score histograms and all that follows from them, where the server's
         view allows it; else None.
@@ -118,6 +121,7 @@ class Evaluation:
     simulated: bool = False
     time: datetime | None = None
     unit: str = PROBABILITY
+    per_person: int = 0
 
     @property
     def auc(self) -> Estimate:
@@ -207,6 +211,11 @@ class Evaluation:
             made["rates"] = rates_entry(curve.thresholds, rates)
         if self.protection is not None:
             made["protection"] = self.protection.to_dict()
+        if self.per_person:
+            made["person"] = {
+                "records": self.per_person,
+                "epsilon_of_a_record": finite(self.spent.epsilon / self.per_person),
+            }
         return made
 
     @property
@@ -279,6 +288,8 @@ class Evaluation:
         if self.histogram is not None:
             rows += self.histogram.to_rows()
         rows.append(("privacy spent", cost_line(self.spent.to_dict(), "a client")))
+        if self.per_person:
+            rows.append(("unit of privacy", person_line(self.per_person, self.spent.epsilon)))
         if self.protection is not None:
             rows.append(("noise supports", cost_line(self.protection.to_dict(), "a client")))
         sent = self.traffic.to_dict()["bytes_sent_per_client"]

@@ -12,13 +12,16 @@ from tacit.data.arrays import as_scores
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
+from tacit.privacy.persons import of_person
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol.persons import per_record
 from tacit.protocol.registry import comparison_names
 from tacit.results.comparison import Comparison
 from tacit.results.evaluation import Evaluation, Traffic
 from tacit.results.server_result import ComparisonResult, ServerResult
 from tacit.running.evaluating import noise_name, noise_source, simulation_warnings
+from tacit.running.persons import counted_clients, unit_of
 from tacit.running.simulation import Run, simulate
 from tacit.running.units import result_unit
 
@@ -34,6 +37,7 @@ def compare(
     noise: NoiseSource | None = None,
     exact: bool = False,
     federation: str | None = None,
+    per_person: int | None = None,
 ) -> Comparison:
     """Both models' AUCs and their difference, at the cost of one evaluation.
 
@@ -53,6 +57,7 @@ def compare(
         and then the comparison costs nothing.
     names : what the two models are called.
     exact : also compute the exact AUCs, which are not private.
+    per_person : as for ``evaluate``.
 
     Raises
     ------
@@ -81,7 +86,10 @@ def compare(
         raise ValueError(f"two models need two names, got {names!r}")
     both, chosen = _together(first, second), _comparing(protocol)
     source = noise_source(both, seed) if noise is None else noise
-    run = simulate(both, chosen, source, state)
+    most = unit_of(both, per_person)
+    state = ClientState() if state is None else state
+    both = counted_clients(both, most, state, source)[0]
+    run = simulate(both, per_record(chosen, most), source, state)
     server_result = run.server_result.published()
     if (
         not isinstance(server_result, ComparisonResult)
@@ -93,7 +101,7 @@ def compare(
         names,
         server_result.first.published().estimate(),
         server_result.second.published().estimate(),
-        _evaluation(both, chosen, source, run, server_result, federation),
+        _evaluation(both, chosen, source, run, server_result, federation, most),
         _exact(both) if exact else None,
     )
 
@@ -105,13 +113,14 @@ def _evaluation(
     run: Run,
     server_result: ServerResult,
     federation: str | None,
+    per_person: int,
 ) -> Evaluation:
     """The run as an evaluation of the difference."""
     return Evaluation(
         protocol={"name": protocol.name, **protocol.settings},
         estimate=server_result.estimate(),
         roc=None,
-        spent=run.spent,
+        spent=of_person(run.spent, per_person),
         traffic=Traffic(run.rounds, run.bytes_sent),
         clients=clients.count,
         positives=float(server_result.positives),
@@ -124,6 +133,7 @@ def _evaluation(
         simulated=clients.simulated or not isinstance(source, SystemNoise),
         time=None if isinstance(source, SimulatedNoise) else datetime.now(UTC),
         unit=result_unit(protocol, clients),
+        per_person=per_person,
     )
 
 

@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
+from tacit.privacy.persons import of_person
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol.persons import per_record
 from tacit.results.evaluation import Evaluation, Traffic
 from tacit.results.server_result import ServerResult
 from tacit.running.mpc.processes import NO_LEDGERS, Ledgers
 from tacit.running.mpc.runner import MPCRun, run_mpc
+from tacit.running.persons import counted_clients, unit_of
 from tacit.running.simulation import Run, replicate, simulate
 from tacit.running.units import result_unit, taken_by
 
@@ -45,6 +48,7 @@ def evaluate(
     federation: str | None = None,
     engine: Literal["ideal", "spu"] = "ideal",
     ledgers: Ledgers = NO_LEDGERS,
+    per_person: int | None = None,
 ) -> Evaluation:
     """Run one evaluation and return the estimate with its errors and its costs.
 
@@ -67,6 +71,10 @@ def evaluate(
         ``two-party``; docs/two-party.md).
     ledgers : with ``engine="spu"`` the file of every client's ledger, by the client's name. Clients
         that exist do not compute together without: each debits its ledger before it answers.
+    per_person : where the clients say whose records they are (``Clients.persons``), the most
+        records of a person that count at a client, 1 by default. They are drawn at random. Epsilon
+        is then a person's, and the protocol runs with a part of it for each of these records
+        (``tacit.protocol.persons``). A person with records at two clients is not covered.
 
     Raises
     ------
@@ -92,17 +100,57 @@ def evaluate(
     """
     if seed is not None and noise is not None:
         raise ValueError("give a seed or a noise source, not both")
+    source = source_of(clients, seed, engine) if noise is None else noise
+    most = unit_of(clients, per_person)
+    stored = ClientState() if most and state is None else state
+    if most and stored is not None:
+        clients = counted_clients(clients, most, stored, source)[0]
+    return evaluate_counted(
+        clients,
+        protocol,
+        source,
+        most,
+        state=state,
+        exact=exact,
+        federation=federation,
+        engine=engine,
+        ledgers=ledgers,
+    )
+
+
+def evaluate_counted(
+    clients: Clients,
+    protocol: Protocol,
+    source: NoiseSource,
+    per_person: int,
+    *,
+    state: ClientState | None = None,
+    exact: bool = False,
+    federation: str | None = None,
+    engine: Literal["ideal", "spu"] = "ideal",
+    ledgers: Ledgers = NO_LEDGERS,
+) -> Evaluation:
+    """As ``evaluate``, of records that all count.
+
+    Parameters
+    ----------
+    clients : the records, of which no client has more than ``per_person`` of one person.
+    protocol : with the budget of a person, where a person is the unit of privacy.
+    source : the noise.
+    per_person : 0 where a record is the unit of privacy.
+    state, exact, federation, engine, ledgers : as for ``evaluate``.
+    """
     if not protocol.guarantee.hides_presence:
         _check_records(clients)
     protocol, clients = taken_by(protocol, clients)
-    source = _source(clients, seed, engine) if noise is None else noise
-    run = _run(clients, protocol, source, state, engine, ledgers)
+    divided = per_record(protocol, per_person)
+    run = _run(clients, divided, source, state, engine, ledgers, per_person)
     server_result = run.server_result.published()
     return Evaluation(
         protocol={"name": protocol.name, **protocol.settings},
         estimate=server_result.estimate(),
         roc=server_result.roc,
-        spent=run.spent,
+        spent=run.spent if engine == "spu" else of_person(run.spent, per_person),
         traffic=Traffic(run.rounds, run.bytes_sent),
         clients=clients.count,
         positives=float(server_result.positives),
@@ -115,14 +163,17 @@ def evaluate(
             *server_result.warnings_to(clients.names),
         ),
         histogram=server_result.histogram,
-        protection=server_result.protection,
-        release=protocol.prior_estimate(clients.records, server_result),
+        protection=None
+        if server_result.protection is None
+        else of_person(server_result.protection, per_person),
+        release=divided.prior_estimate(clients.records, server_result),
         negatives=float(server_result.negatives),
         participants=clients.names,
         federation=federation,
         simulated=clients.simulated or not isinstance(source, SystemNoise),
         time=None if isinstance(source, SimulatedNoise) else datetime.now(UTC),
         unit=result_unit(protocol, clients),
+        per_person=per_person,
     )
 
 
@@ -158,7 +209,7 @@ def exact_auc(clients: Clients) -> float:
     return auc(clients.scores, clients.labels)
 
 
-def _source(clients: Clients, seed: int | None, engine: str) -> NoiseSource:
+def source_of(clients: Clients, seed: int | None, engine: str) -> NoiseSource:
     """The noise of a run; clients in separate processes draw noise from the system."""
     return SystemNoise() if engine == "spu" and seed is None else noise_source(clients, seed)
 
@@ -170,6 +221,7 @@ def _run(
     state: ClientState | None,
     engine: str,
     ledgers: Ledgers,
+    per_person: int,
 ) -> Run:
     if engine not in ENGINES:
         raise ValueError(f"engine must be one of {ENGINES}, got {engine!r}")
@@ -180,7 +232,7 @@ def _run(
             raise ValueError(
                 "clients in separate processes have a state each: state cannot be given"
             )
-        return run_mpc(clients, protocol, noise, ledgers=ledgers)
+        return run_mpc(clients, protocol, noise, ledgers=ledgers, per_person=per_person)
     return simulate(clients, protocol, noise, state)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -11,9 +12,12 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.groups import Groups
 from tacit.privacy.cost import Adjacency, worst_case
-from tacit.protocol.conversation import Protocol
+from tacit.privacy.persons import of_person
+from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol.persons import per_record
 from tacit.results.grouped import Group, GroupedEvaluation
-from tacit.running.evaluating import evaluate
+from tacit.running.evaluating import evaluate_counted, noise_source, source_of
+from tacit.running.persons import counted_clients, unit_of
 
 READ_OFF = (
     "the list of groups was read off the records, so it shows that each of them has a record, "
@@ -30,6 +34,7 @@ def evaluate_groups(
     exact: bool = False,
     federation: str | None = None,
     engine: Literal["ideal", "spu"] = "ideal",
+    per_person: int | None = None,
 ) -> GroupedEvaluation:
     """Evaluate each group's records once, and compare the groups' figures.
 
@@ -57,6 +62,8 @@ def evaluate_groups(
     seed, exact, engine : as for ``evaluate``; groups draw independent noise. Without ledgers
         ``engine="spu"`` is for clients that do not exist.
     federation : what the records are called; a group's result adds the group's name.
+    per_person : as for ``evaluate``. So many records of a person count over all groups together: a
+        person's records may be in several groups.
 
     Returns
     -------
@@ -83,6 +90,11 @@ def evaluate_groups(
     if groups.of_record.size != clients.records:
         raise DataError(f"{clients.records} records but {groups.of_record.size} groups")
     seeds = _seeds(seed, len(groups.names))
+    most = unit_of(clients, per_person)
+    if most:
+        source = noise_source(clients, seed)
+        clients, inside = counted_clients(clients, most, ClientState(), source)
+        groups = replace(groups, of_record=groups.of_record[inside])
     hidden = protocol.guarantee.hides_presence
     results, costs = [], []
     for index, name in enumerate(groups.names):
@@ -94,10 +106,11 @@ def evaluate_groups(
         members = groups.members(clients, index, all_clients=hidden)
         called = None if federation is None else f"{federation}, group {name}"
         try:
-            result = evaluate(
+            result = evaluate_counted(
                 members,
                 protocol,
-                seeds[index],
+                source_of(members, seeds[index], engine),
+                most,
                 exact=exact and not _lacks_a_class(members, protocol),
                 federation=called,
                 engine=engine,
@@ -106,7 +119,7 @@ def evaluate_groups(
             if not (_tells_classes(protocol) and _lacks_a_class(members, protocol)):
                 raise
             results.append(Group(name, size, None, str(error)))
-            costs.append(protocol.guarantee)
+            costs.append(of_person(per_record(protocol, most).guarantee, most))
             continue
         results.append(Group(name, size, result))
         costs.append(result.spent)

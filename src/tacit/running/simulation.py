@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.clients import Clients
+from tacit.data.errors import DataError
 from tacit.privacy.cost import Cost, worst_case
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, View, stack, total
@@ -62,7 +63,15 @@ def simulate(
     chunk : answer for at most this many clients at a time, but in joint steps; None answers for all
         at once.
     asked : how many clients were asked, where not all of them answer.
+
+    Raises
+    ------
+    DataError : for records whose persons are known, of which nobody said how many count.
     """
+    if clients.persons is not None:
+        raise DataError(
+            "persons are known: a run begins with the records that count (Clients.counted)"
+        )
     stored = ClientState() if state is None else state
     conversation = protocol.conversation(clients.count if asked is None else asked)
     rounds: list[_Round] = []

@@ -20,6 +20,7 @@ from tacit.data.clients import Clients
 from tacit.privacy.cost import worst_case
 from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
 from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol.persons import per_record
 from tacit.running.mpc.transport import Transport
 from tacit.running.session.client import Party
 from tacit.running.session.coordinator import SUM_ATTEMPTS, Coordinator, LostPartyError, RunError
@@ -144,11 +145,20 @@ class Keys:
         min_clients: int = 0,
         colluders: int | None = None,
         unit: str = "",
+        per_person: int = 0,
     ) -> Agreement:
         """What the owners of these keys agree on."""
         public = tuple(identity.public for identity in self.parties)
         coordinator = self.coordinator.public
-        return Agreement(protocol, public, coordinator, min_clients, colluders=colluders, unit=unit)
+        return Agreement(
+            per_record(protocol, per_person),
+            public,
+            coordinator,
+            min_clients,
+            colluders=colluders,
+            unit=unit,
+            per_person=per_person,
+        )
 
 
 def rehearse(
@@ -170,6 +180,7 @@ def rehearse(
     unit: str = "",
     units: Sequence[str | None] | None = None,
     transport: Transport | None = None,
+    per_person: int = 0,
 ) -> Rehearsal:
     """Run a protocol by messages between isolated parties.
 
@@ -197,6 +208,8 @@ def rehearse(
     units : what each party's own file says that its scores are; by default what the clients name,
         or else the plan's.
     transport : where parties meet that compute together; by default a room of this process.
+    per_person : the most records of a person that count at a party, where the protocol's budget is
+        a person's; the clients then say whose records they are.
 
     Raises
     ------
@@ -215,7 +228,7 @@ def rehearse(
     everyone = Keys.generate(clients.count) if keys is None else keys
     agreed = unit or clients.unit or default_unit(protocol)
     protocol = suited(protocol, agreed, chosen_settings(protocol))
-    agreement = everyone.agreement(protocol, min_clients, colluders, unit)
+    agreement = everyone.agreement(protocol, min_clients, colluders, unit, per_person)
     stage = _Stage(agreement, everyone, tuple(faults), forge, older, restarts)
     room = Room() if transport is None else transport
     sources = noise or (lambda _: SystemNoise())

@@ -14,8 +14,10 @@ from tacit.ledger.accounts import StepCost
 from tacit.ledger.ledger import Ledger, Limit
 from tacit.privacy.composition import restated
 from tacit.privacy.cost import Adjacency, Cost, amount_line
+from tacit.privacy.persons import person_line
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState
+from tacit.running.persons import counted_clients
 from tacit.running.session.service import PartyDesk
 from tacit.running.units import for_plan
 
@@ -24,6 +26,10 @@ HIDES = {
     Adjacency.RECORD: "whether a record is there",
     Adjacency.REPLACE: "a record's score and label",
     Adjacency.SCORE: "a record's score; its label is shown",
+    Adjacency.PERSON: "whether a person's records are there",
+    Adjacency.PERSON_LABEL: "the labels of a person's records; their scores are shown",
+    Adjacency.PERSON_REPLACE: "the scores and labels of a person's records, not how many count",
+    Adjacency.PERSON_SCORE: "the scores of a person's records; their labels are shown",
 }
 
 
@@ -38,8 +44,11 @@ def check_records(desk: PartyDesk) -> None:
     DataError : with the record at fault.
     """
     desk.check_unit()
-    query = next(desk.plan.protocol.conversation(len(desk.plan.parties)))
-    taken = for_plan(desk.records, desk.party_file.unit, desk.plan.unit, desk.plan.protocol)
+    plan, divided = desk.plan, desk.plan.divided
+    query = next(divided.conversation(len(plan.parties)))
+    taken = for_plan(desk.records, desk.party_file.unit, plan.unit, divided)
+    if taken.persons is not None:
+        taken = counted_clients(taken, plan.per_person, ClientState())[0]
     query.step.answer(taken, query, NoNoise(), ClientState())
 
 
@@ -84,14 +93,16 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
         ("protocol", settings_line({"name": protocol.name, **protocol.settings})),
         ("asks for", protocol.figure),
         ("scores", _unit_line(desk)),
-        ("a run costs", cost_line(protocol.guarantee)),
+        ("a run costs", cost_line(plan.guarantee)),
     ]
+    if plan.per_person:
+        rows.append(("", person_line(plan.per_person, plan.guarantee.epsilon)))
     if plan.on_loss == "restart":
         again = "and the same again each time a lost party makes a run or its sum start anew"
         rows.append(("", again))
     records = f"{desk.records.records:,} records in {party_file.records}"
     rows.append(("data set", f"{party_file.dataset}: {records}"))
-    return rows + [("ledger", line) for line in _ledger_lines(desk, protocol.guarantee)]
+    return rows + [("ledger", line) for line in _ledger_lines(desk, plan.guarantee)]
 
 
 def _unit_line(desk: PartyDesk) -> str:

@@ -21,7 +21,6 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.sampling.noise import NoNoise, SystemNoise
-from tacit.protocol.conversation import Protocol
 from tacit.protocol.mpc import MPCError
 from tacit.protocol.registry import protocol_as_written
 from tacit.running.mpc.channels import TunnelTransport
@@ -102,8 +101,9 @@ class Answering:
         clients = Clients(arrays["scores"], arrays["labels"], offsets, names, second=second)
         protocol = protocol_as_written(str(header["protocol"]), header["settings"])
         keys = tuple(bytes.fromhex(key) for key in header["keys"])
-        agreement = Agreement(protocol, keys, bytes.fromhex(header["coordinator"]))
-        guard = guard_of(protocol, clients, header["ledger"], header["simulated"])
+        coordinator, per_person = bytes.fromhex(header["coordinator"]), int(header["per_person"])
+        agreement = Agreement(protocol, keys, coordinator, per_person=per_person)
+        guard = guard_of(agreement, clients, header["ledger"], header["simulated"])
         load_engine()
         timeout, setup_timeout = float(header["timeout"]), float(header["setup_timeout"])
         self._party = Party(
@@ -114,6 +114,7 @@ class Answering:
             NoNoise() if header["silent"] else SystemNoise(),
             guard,
             unit=agreement.unit,
+            one_each=True,
             transport=TunnelTransport(LOCAL, None, timeout, setup_timeout, self._desk.give_up),
         )
         self._desk.answer(Frame.of("ready"))
@@ -127,12 +128,12 @@ class Answering:
         return reply
 
 
-def guard_of(protocol: Protocol, clients: Clients, ledger: str | None, simulated: bool) -> Guard:
+def guard_of(agreement: Agreement, clients: Clients, ledger: str | None, simulated: bool) -> Guard:
     """What a party's debits go to: its ledger, under the party's name as the data set.
 
     Parameters
     ----------
-    protocol : what the run computes.
+    agreement : what the run computes, and whose costs it counts.
     clients : the party's records, a batch of one named client.
     ledger : the path of its ledger; None only for a client that does not exist.
     simulated : whether it does not exist.
@@ -144,7 +145,8 @@ def guard_of(protocol: Protocol, clients: Clients, ledger: str | None, simulated
     """
     if ledger is not None:
         opened = Ledger(ledger)
-        return LedgerGuard(opened, clients.name(0), protocol, fingerprint(opened, clients))
+        digest, protocol = fingerprint(opened, clients), agreement.protocol
+        return LedgerGuard(opened, clients.name(0), protocol, digest, agreement.per_person)
     if simulated is not True:
         raise FrameError("a real client answers only with a ledger, and none was given")
     return unrecorded

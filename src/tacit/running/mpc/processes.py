@@ -99,6 +99,7 @@ class Parties:
     settings : how long to wait.
     silent : let no party draw noise, to check the arithmetic.
     ledgers : every client's ledger, by its name; empty only for clients that do not exist.
+    per_person : the most records that a client has of a person, where costs are a person's.
 
     Raises
     ------
@@ -112,11 +113,12 @@ class Parties:
         settings: MPCSettings,
         silent: bool = False,
         ledgers: Ledgers = NO_LEDGERS,
+        per_person: int = 0,
     ) -> None:
         self._keys = tuple(Identity.generate() for _ in range(clients.count))
         self.coordinator = Identity.generate()
         public = tuple(key.public for key in self._keys)
-        self.agreement = Agreement(protocol, public, self.coordinator.public)
+        self.agreement = Agreement(protocol, public, self.coordinator.public, per_person=per_person)
         self.names = tuple(clients.name(index) for index in range(clients.count))
         self.settings = settings
         self._clients, self._protocol, self._silent = clients, protocol, silent
@@ -155,6 +157,7 @@ class Parties:
             setup_timeout=self.settings.setup_timeout,
             silent=self._silent,
             simulated=self._clients.simulated,
+            per_person=self.agreement.per_person,
             ledger=None if ledger is None else str(Path(ledger).resolve()),
             identity=self._keys[index].to_bytes().hex(),
             keys=[key.hex() for key in self.agreement.parties],

@@ -56,6 +56,7 @@ def run_mpc(
     noise: NoiseSource | None = None,
     settings: MPCSettings | None = None,
     ledgers: Ledgers = NO_LEDGERS,
+    per_person: int = 0,
 ) -> MPCRun:
     """Run a protocol between processes of this machine, its joint steps by cryptography.
 
@@ -69,6 +70,7 @@ def run_mpc(
     ledgers : the file of every client's ledger, by the client's name, under which the ledger also
         keeps its records and needs a limit. Every client's process debits it before it answers.
         None are needed for clients that do not exist (``Clients.simulated``).
+    per_person : the most records that one client has of a person, where costs are a person's.
 
     Raises
     ------
@@ -80,7 +82,7 @@ def run_mpc(
         and of which not each has a ledger of its own.
     NotInstalledError : without SPU.
     """
-    with _parties(clients, protocol, noise, settings, ledgers) as parties:
+    with _parties(clients, protocol, noise, settings, ledgers, per_person) as parties:
         coordinator, sent = _conducted(parties)
         server_result = coordinator.server_result
         if server_result is None:
@@ -149,6 +151,7 @@ def _parties(
     noise: NoiseSource | None,
     settings: MPCSettings | None,
     ledgers: Ledgers = NO_LEDGERS,
+    per_person: int = 0,
 ) -> Parties:
     if not has_mpc_steps(protocol):
         raise ValueError(f"protocol {protocol.name!r} computes nothing between clients")
@@ -163,7 +166,7 @@ def _parties(
     _check_ledgers(clients, ledgers)
     library("spu.libspu")
     chosen = MPCSettings() if settings is None else settings
-    return Parties(clients, protocol, chosen, isinstance(noise, NoNoise), ledgers)
+    return Parties(clients, protocol, chosen, isinstance(noise, NoNoise), ledgers, per_person)
 
 
 def _check_range(clients: Clients, protocol: Protocol) -> None:

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 from tacit.data.clients import Clients
 from tacit.privacy.cost import NOTHING, Cost
+from tacit.privacy.persons import of_person
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply
+from tacit.running.persons import counted_clients
 from tacit.running.session.debits import Account, Debit, DeclinedError, Guard
 from tacit.running.session.messages import Agreement, MalformedMessageError, SignedMessage
 from tacit.running.spending import Payment, added, exceeds, most_spent
@@ -48,7 +50,7 @@ class Answers:
 
     @property
     def records(self) -> Clients:
-        """The records.
+        """The records that count: drawn when they are needed first, after the state is there.
 
         Raises
         ------
@@ -56,12 +58,24 @@ class Answers:
         """
         if self._records is None:
             raise DeclinedError(FOREIGN_UNIT)
+        if self._records.persons is not None:
+            most = self._agreement.per_person
+            self._records, _ = counted_clients(self._records, most, self.state, self.noise)
         return self._records
 
     @property
     def spent(self) -> Cost:
         """What the run has cost the record that spent most; at most, where state was lost."""
-        return self.account.earlier + most_spent(self.payments[self.account.first :])
+        return self.account.earlier + self._of_unit(most_spent(self._counting))
+
+    @property
+    def _counting(self) -> list[Payment]:
+        """The payments that the ledger and this party know of."""
+        return self.payments[self.account.first :]
+
+    def _of_unit(self, cost: Cost) -> Cost:
+        """What a cost about a record is about the agreement's unit of privacy."""
+        return of_person(cost, self._agreement.per_person)
 
     def computed(self, query: Query) -> Reply:
         """The step's answer; where a step refuses once, that reveals one bit, and ends the run."""
@@ -93,9 +107,9 @@ class Answers:
         debited: the same record may have taken part in a forgotten answer and take part now.
         """
         payment = self.check_budget(query)
-        counted = self.payments[self.account.first :]
-        cost = added(most_spent(counted), most_spent([*counted, payment]))
-        self.debit(message, query.step.name, request, cost, payment.cost)
+        before, after = most_spent(self._counting), most_spent([*self._counting, payment])
+        cost = added(self._of_unit(before), self._of_unit(after))
+        self.debit(message, query.step.name, request, cost, self._of_unit(payment.cost))
         self.payments.append(payment)
 
     def debit(

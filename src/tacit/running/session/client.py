@@ -16,6 +16,7 @@ from tacit.protocol.messages import encode, reply_of
 from tacit.protocol.query_messages import decode_query
 from tacit.protocol.values import decode_values, encode_values
 from tacit.running.mpc.transport import Transport
+from tacit.running.persons import persons_misfit
 from tacit.running.session.answers import UNANSWERABLE, Answers
 from tacit.running.session.checks import checked_query
 from tacit.running.session.client_mpc import ClientComputations
@@ -54,14 +55,18 @@ class Party:
     index : the party's index in the agreement.
     identity : its signing key.
     agreement : what it agreed to.
-    records : its records, a batch of one client, in its unit; None where that cannot be
-        converted to the agreed one, and the party declines.
+    records : its records, a batch of one client, in its unit, with their persons where its file
+        names them; None where its file does not suit the agreement, and the party declines.
     noise : where its noise comes from.
     guard : receives every debit before the reply is computed, and of every other message before
         the reply leaves. ``debits.unrecorded`` writes nothing down, and is for rehearsals only.
     state : its client state after earlier runs; None starts an empty one.
     unit : the word in its party file for what its scores are; None where it has none.
     transport : how it reaches the others when it computes with them; None where it cannot.
+    one_each : whether no person has more records than the agreement lets count, where the records
+        do not say whose they are: each is another person's, or they were drawn before.
+    names_persons : whether its party file names a column of persons; by default whether its records
+        have persons.
 
     Raises
     ------
@@ -80,6 +85,8 @@ class Party:
         state: ClientState | None = None,
         unit: str | None = None,
         transport: Transport | None = None,
+        one_each: bool = False,
+        names_persons: bool | None = None,
     ) -> None:
         if records is not None and records.count != 1:
             raise ValueError(f"a party holds the records of one client, got {records.count}")
@@ -88,9 +95,14 @@ class Party:
         self.index = index
         self._identity, self._agreement = identity, agreement
         self._records, self._unit, self._noise, self._guard = records, unit, noise, guard
-        self._fits = can_answer(unit, agreement.unit, agreement.protocol)
+        self._one_each, self._names_persons = one_each, names_persons
+        self._misfit = "" if can_answer(unit, agreement.unit, agreement.protocol) else FOREIGN_UNIT
+        if not self._misfit:
+            known = records is not None and records.persons is not None
+            named = known if names_persons is None else names_persons
+            self._misfit = persons_misfit(agreement.per_person, named, one_each)
         converted = None
-        if self._fits:
+        if not self._misfit:
             if records is None:
                 raise ValueError("a party whose unit fits the agreement needs its records")
             converted = for_plan(records, unit, agreement.unit, agreement.protocol)
@@ -119,6 +131,8 @@ class Party:
             self._memory,
             self._unit,
             self._transport,
+            self._one_each,
+            self._names_persons,
         )
 
     def restarted(self) -> Party:
@@ -132,6 +146,8 @@ class Party:
             self._guard,
             unit=self._unit,
             transport=self._transport,
+            one_each=self._one_each,
+            names_persons=self._names_persons,
         )
         fresh.resume(self.state)
         return fresh
@@ -241,8 +257,8 @@ class Party:
             raise MalformedMessageError(
                 f"a coordinator does not send a {message.kind.name.lower()}"
             )
-        if not self._fits:
-            raise DeclinedError(FOREIGN_UNIT)
+        if self._misfit:
+            raise DeclinedError(self._misfit)
         try:
             content = answers[message.kind](message, request)
         except SignedMessageError:

@@ -10,6 +10,7 @@ from tacit.data.clients import Clients
 from tacit.ledger.ledger import BudgetError, Entry, Ledger
 from tacit.privacy.composition import stated_cost
 from tacit.privacy.cost import NOTHING, Cost
+from tacit.privacy.persons import of_person
 from tacit.protocol.conversation import Protocol
 from tacit.running.session.reasons import checked_reason
 
@@ -112,13 +113,15 @@ class LedgerGuard:
     ledger : the file that it writes.
     dataset : the name of the records in it.
     protocol : what the run computes.
-    fingerprint : of the records.
+    fingerprint : of all records.
+    per_person : the most records of a person that count, where costs are a person's; else 0.
     """
 
     ledger: Ledger
     dataset: str
     protocol: Protocol
     fingerprint: bytes
+    per_person: int = 0
 
     def __call__(self, debit: Debit) -> Debited:
         """Debit, durably.
@@ -142,7 +145,7 @@ class LedgerGuard:
             f"{debit.round} {debit.step}",
             debit.session.hex(),
             debit.request,
-            stated_cost(cost, self.protocol.guarantee),
+            stated_cost(cost, of_person(self.protocol.guarantee, self.per_person)),
         )
 
 

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity
 from tacit.crypto.secure_sum.graph import check_min_clients, default_colluders
+from tacit.privacy.persons import check_per_person
 from tacit.protocol.conversation import Protocol
 from tacit.running.units import check_plan_unit, default_unit
 from tacit.wire import Header
@@ -94,6 +95,9 @@ class Agreement:
     colluders : how many parties may collude with a coordinator that lies; None takes a fifth of
         them, rounded up, and none of two.
     unit : in what the protocol takes scores; empty for its default.
+    per_person : the most records of a person that count at a party. The protocol then has the
+        budget of one of them (``tacit.protocol.persons``), and costs are a person's; 0 where they
+        are a record's.
 
     Raises
     ------
@@ -110,8 +114,11 @@ class Agreement:
     largest: int = MAX_SUMMAND
     colluders: int | None = None
     unit: str = ""
+    per_person: int = 0
 
     def __post_init__(self) -> None:
+        if self.per_person != 0:
+            check_per_person(self.per_person)
         if self.min_clients == 0:
             object.__setattr__(self, "min_clients", len(self.parties))
         keys = (*self.parties, self.coordinator)
@@ -154,6 +161,8 @@ class Agreement:
             terms["colluders"] = self.bears
         if self.unit != default_unit(self.protocol):
             terms["unit"] = self.unit
+        if self.per_person:
+            terms["per_person"] = self.per_person
         return sha256(json.dumps(terms, sort_keys=True, default=repr).encode()).digest()
 
     def key_of(self, index: int) -> bytes:

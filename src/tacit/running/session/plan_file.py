@@ -14,8 +14,10 @@ from typing import Any, Literal
 from tacit.crypto.identities import KEY_BYTES
 from tacit.crypto.secure_sum.graph import default_colluders
 from tacit.data.units import UNITS
-from tacit.privacy.cost import Adjacency
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.persons import MAX_RECORDS, of_person
 from tacit.protocol.conversation import Protocol
+from tacit.protocol.persons import per_record
 from tacit.protocol.registry import SettingError, protocol_of
 from tacit.running.session.messages import Agreement, check_certified
 from tacit.running.units import check_plan_unit, default_unit, suited
@@ -33,7 +35,11 @@ PLAN_KEYS = (
     "retries",
     "on_loss",
     "unit",
+    "per_person",
 )
+ONE_EACH = "every_record_another_person"
+"""Key by which a party's file says that no person has two of its records."""
+DATA_KEYS = ("file", "dataset", "score", "label", "second", "unit", "person", ONE_EACH)
 PERIODS = {"d": 1, "w": 7, "y": 365}
 
 
@@ -73,6 +79,8 @@ class Plan:
         too few are left for a sum.
     colluders : parties that may collude with the coordinator; None takes a fifth of them.
     unit : in what the protocol takes scores; empty for its default.
+    per_person : the most records of a person that count at a party, where the protocol's budget is
+        a person's; 0 where it is a record's.
     """
 
     name: str
@@ -85,10 +93,21 @@ class Plan:
     on_loss: Literal["fail", "restart"] = "fail"
     colluders: int | None = None
     unit: str = ""
+    per_person: int = 0
 
     def __post_init__(self) -> None:
         if not self.unit:
             object.__setattr__(self, "unit", default_unit(self.protocol))
+
+    @property
+    def divided(self) -> Protocol:
+        """The protocol as it runs, with the budget of one of a person's counted records."""
+        return per_record(self.protocol, self.per_person)
+
+    @property
+    def guarantee(self) -> Cost:
+        """What a run costs the plan's unit of privacy at most."""
+        return of_person(self.divided.guarantee, self.per_person)
 
     @classmethod
     def read(cls, path: str | Path) -> Plan:
@@ -120,6 +139,7 @@ class Plan:
             head.choice("on_loss", "fail", "restart"),
             colluders,
             unit,
+            _per_person(head, protocol),
         )
 
     def agreement(self) -> Agreement:
@@ -137,12 +157,13 @@ class Plan:
         if self.coordinator is None:
             raise PlanError("the plan has no key of the coordinator")
         return Agreement(
-            self.protocol,
+            self.divided,
             tuple(keys),
             self.coordinator,
             self.min_clients,
             colluders=self.colluders,
             unit=self.unit,
+            per_person=self.per_person,
         )
 
 
@@ -168,6 +189,8 @@ class PartyFile:
         computes with nobody.
     address : host and port by which they reach it; None for ``listen``.
     peers : the hosts and ports that it connects to; None for any that another party announces.
+    person : the column that says whose record it is; None where there is none.
+    one_each : whether every record is another person's.
     """
 
     name: str
@@ -185,6 +208,8 @@ class PartyFile:
     listen: tuple[str, int] | None = None
     address: tuple[str, int] | None = None
     peers: tuple[tuple[str, int], ...] | None = None
+    person: str | None = None
+    one_each: bool = False
 
     @classmethod
     def read(cls, path: str | Path) -> PartyFile:
@@ -198,7 +223,9 @@ class PartyFile:
         source = _Source.read(Path(path))
         source.only("party", "data", "limit", "mpc")
         party = source.table("party", "name", "plan", "identity", "ledger")
-        data = source.table("data", "file", "dataset", "score", "label", "second", "unit")
+        data = source.table("data", *DATA_KEYS)
+        if ONE_EACH in data.values and "person" in data.values:
+            data.refuse(ONE_EACH, f"person and {ONE_EACH} cannot both be given")
         limit = source.table("limit", "epsilon", "delta", "adjacency", "period", needed=False)
         channels = source.table("mpc", "listen", "address", "peers", needed=False)
         home = Path(path).resolve().parent
@@ -224,6 +251,8 @@ class PartyFile:
             channels.host_and_port("listen"),
             channels.host_and_port("address"),
             channels.hosts_and_ports("peers"),
+            data.text("person", "") or None,
+            data.flag(ONE_EACH),
         )
 
     @property
@@ -284,6 +313,16 @@ def _in_unit(head: _Table, protocol: Protocol, given: frozenset[str]) -> tuple[P
     except ValueError as error:
         head.refuse("unit", str(error))
     return protocol, unit
+
+
+def _per_person(head: _Table, protocol: Protocol) -> int:
+    """How many records of a person count; 0 where the plan's unit of privacy is a record."""
+    per_person = head.whole("per_person", 0, 1, MAX_RECORDS)
+    try:
+        per_record(protocol, per_person)
+    except ValueError as error:
+        head.refuse("per_person", str(error))
+    return per_person
 
 
 def _parties(source: _Source) -> tuple[PlanParty, ...]:
@@ -413,6 +452,13 @@ class _Table:
         if not known or not low <= value <= high:
             self.refuse(key, f"{key} must be from {low:g} to {high:g}, got {value!r}")
         return value
+
+    def flag(self, key: str) -> bool:
+        """True or false; false by default."""
+        value = self.values.get(key, False)
+        if not isinstance(value, bool):
+            self.refuse(key, f"{key} must be true or false, got {value!r}")
+        return bool(value)
 
     def choice(self, key: str, *choices: Any) -> Any:
         """One of several texts; the first by default."""

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from tacit.privacy.cost import worst_case
+from tacit.privacy.persons import of_person
 from tacit.results.evaluation import Evaluation, Traffic
 from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.plan_file import Plan
@@ -59,9 +60,12 @@ def concluded(plan: Plan, coordinator: Coordinator, received: dict[int, int]) ->
         ),
         unit=plan.unit,
         histogram=server_result.histogram,
-        protection=server_result.protection,
+        protection=None
+        if server_result.protection is None
+        else of_person(server_result.protection, plan.per_person),
         negatives=float(server_result.negatives),
         participants=tuple(plan.parties[index].name for index in members),
         federation=plan.name,
         time=datetime.now(UTC),
+        per_person=plan.per_person,
     )

@@ -32,6 +32,7 @@ from tacit.protocol.conversation import ClientState, Lasting
 from tacit.protocol.messages import MessageError
 from tacit.protocol.values import Kind, decode_values, encode_values
 from tacit.running.mpc.transport import Transport
+from tacit.running.persons import NO_PERSONS, PERSONS_UNUSED, persons_misfit
 from tacit.running.session.client import Party
 from tacit.running.session.debits import LedgerGuard, fingerprint, unrecorded
 from tacit.running.session.messages import (
@@ -40,12 +41,20 @@ from tacit.running.session.messages import (
     MalformedMessageError,
     SignedMessageError,
 )
-from tacit.running.session.plan_file import PartyFile, Plan, PlanError
+from tacit.running.session.plan_file import ONE_EACH, PartyFile, Plan, PlanError
 from tacit.running.session.reasons import printable
 from tacit.running.session.state import state_kinds
 from tacit.running.units import can_answer
 
 CLIENT_STATE_FILE = "notebook"
+PERSONS_REMEDY = {
+    NO_PERSONS: "the plan lets so many records of a person count (per_person), and the file of "
+    "{!r} does not say whose its records are; under [data], name the column as person, or say "
+    f"{ONE_EACH} = true",
+    PERSONS_UNUSED: "the file of {!r} names a column of persons, and the plan protects records "
+    "only, of which a person may have many; the plan needs per_person, or the file no person",
+}
+"""What a party reads on its screen, by the reason that others read."""
 FORGOTTEN_AFTER = 30 * 86_400.0
 """Seconds after which the state of a run that was not continued is deleted."""
 
@@ -74,7 +83,9 @@ def read_records(party_file: PartyFile) -> Clients:
     DataError : for records that cannot be used.
     """
     score, label, second = party_file.columns
-    return read([str(party_file.records)], score, label, None, second=second)
+    return read(
+        [str(party_file.records)], score, label, None, second=second, person=party_file.person
+    )
 
 
 @dataclass(frozen=True)
@@ -134,11 +145,17 @@ class PartyDesk:
 
     @property
     def fits(self) -> bool:
-        """Whether the unit in the party's file suits the plan's; no record is read for it."""
-        return can_answer(self.party_file.unit, self.plan.unit, self.plan.protocol)
+        """Whether the party's file suits the plan in its words; no record is read for it."""
+        fitting = can_answer(self.party_file.unit, self.plan.unit, self.plan.protocol)
+        return fitting and not self._persons_misfit
+
+    @property
+    def _persons_misfit(self) -> str:
+        file = self.party_file
+        return persons_misfit(self.plan.per_person, file.person is not None, file.one_each)
 
     def check_unit(self) -> None:
-        """Refuse a unit that does not suit the plan's; no record is read for it.
+        """Refuse a unit of scores or of privacy that does not suit the plan's; no record is read.
 
         Raises
         ------
@@ -146,6 +163,8 @@ class PartyDesk:
         """
         if self.fits:
             return
+        if self._persons_misfit:
+            raise PlanError(PERSONS_REMEDY[self._persons_misfit].format(self.party_file.name))
         said = "no unit" if self.party_file.unit is None else f"the unit {self.party_file.unit!r}"
         raise PlanError(
             f"the file of {self.party_file.name!r} names {said}, which cannot be converted to "
@@ -225,23 +244,30 @@ class PartyDesk:
         for key, note in decode_values(notes, self._kinds, opaque=True)["notes"].items():
             state.keep(key, note)
         records = self.records if self.fits else None
+        agreement = self.plan.agreement()
         guard = (
             unrecorded
             if records is None
             else LedgerGuard(
-                ledger, self.party_file.dataset, self.plan.protocol, fingerprint(ledger, records)
+                ledger,
+                self.party_file.dataset,
+                agreement.protocol,
+                fingerprint(ledger, records),
+                agreement.per_person,
             )
         )
         return Party(
             self.index,
             self.identity,
-            self.plan.agreement(),
+            agreement,
             records,
             SystemNoise() if noise is None else noise,
             guard,
             state,
             self.party_file.unit,
             self._transport(),
+            self.party_file.one_each,
+            self.party_file.person is not None,
         )
 
     def _transport(self) -> Transport | None:

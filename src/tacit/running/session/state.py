@@ -11,6 +11,7 @@ from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.messages import MessageError
 from tacit.protocol.values import Kind
+from tacit.running.persons import CountedSeed
 from tacit.running.session.debits import Account
 from tacit.running.spending import Payment
 
@@ -48,7 +49,7 @@ def _key_parts(key: Any) -> dict[str, Any]:
     return {"data": key.private_bytes_raw()}
 
 
-SESSION_TYPES = (Account, Payment, Roster)
+SESSION_TYPES = (Account, CountedSeed, Payment, Roster)
 
 SESSION_KINDS = (
     Kind(Cost, cost_values, lambda **values: cost_of(values)),

@@ -1,0 +1,73 @@
+"""A protocol as it runs about records, so that its budget is a person's."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+from typing import Any
+
+from tacit.privacy.cost import MIN_BUDGET
+from tacit.privacy.persons import check_per_person, delta_weights, of_person
+from tacit.protocol.conversation import Protocol
+
+SLACK = 1 + 1e-9
+"""Factor by which roundings of floating-point numbers may exceed a guarantee."""
+
+
+def per_record(protocol: Protocol, per_person: int) -> Protocol:
+    """The protocol with the part of its budget that one of a person's counted records has.
+
+    The epsilon of the settings is a person's: a record has a k-th of it, and the delta with which k
+    records of a person make the whole (``privacy.persons``).
+
+    Parameters
+    ----------
+    protocol : with the budget of a person.
+    per_person : k, the most records of a person that count; 0 for a budget of a record.
+
+    Raises
+    ------
+    ValueError : for a protocol without a budget, or too little of it for a record.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> per_record(tacit.DPAUC(1.0), 4).epsilon
+    0.25
+    """
+    if per_person == 0:
+        return protocol
+    check_per_person(per_person)
+    guarantee, settings = protocol.guarantee, {each.name for each in fields(_dataclass(protocol))}
+    if math.isinf(guarantee.epsilon) or "epsilon" not in settings:
+        raise ValueError(
+            f"{protocol.name} protects no record by differential privacy, so it protects no "
+            "person: leave per_person out"
+        )
+    if per_person == 1:
+        return protocol
+    budget = float(getattr(protocol, "epsilon"))  # noqa: B009 -- a setting of most protocols
+    epsilon = budget / per_person
+    if epsilon < MIN_BUDGET:
+        raise ValueError(
+            f"epsilon must be at least {per_person * MIN_BUDGET:g} where {per_person} records of a "
+            f"person count, got {budget:g}"
+        )
+    changes: dict[str, Any] = {"epsilon": epsilon}
+    if guarantee.delta > 0 and "delta" in settings:
+        changes["delta"] = guarantee.delta / delta_weights(
+            guarantee.epsilon / per_person, per_person
+        )
+    divided: Protocol = replace(_dataclass(protocol), **changes)
+    spent = of_person(divided.guarantee, per_person)
+    if spent.epsilon > guarantee.epsilon * SLACK or spent.delta > guarantee.delta * SLACK:
+        raise ValueError(
+            f"{protocol.name} with these settings has no budget that could be divided among "
+            f"{per_person} records of a person"
+        )
+    return divided
+
+
+def _dataclass(protocol: Protocol) -> Any:
+    """The protocol, which is a dataclass by its class's own declaration."""
+    return protocol

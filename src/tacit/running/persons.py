@@ -1,0 +1,113 @@
+"""Runs whose unit of privacy is a person: which records count, and with what budget."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.data.persons import SEED_BYTES
+from tacit.privacy.mechanisms.choices import UniformIntegers
+from tacit.privacy.persons import check_per_person
+from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
+from tacit.protocol.conversation import ClientState, Lasting
+
+NOTE = ("counted records of persons",)
+"""Key of the draw's seed in a client's state."""
+
+NO_PERSONS = "its own file does not say whose its records are"
+"""Reason that a party gives where a plan lets so many records of a person count."""
+
+PERSONS_UNUSED = "its own file names persons, and the plan protects records"
+"""Reason that a party gives where a plan would protect only one record of a person."""
+
+
+@dataclass(frozen=True)
+class CountedSeed(Lasting):
+    """What draws a client's counted records; a client has one, so that every run counts the same.
+
+    Parameters
+    ----------
+    seed : 32 secret random bytes.
+    """
+
+    seed: bytes
+
+
+def seed_of(state: ClientState, noise: NoiseSource | None = None) -> bytes:
+    """The seed in a client's state; the first call draws and notes it.
+
+    Parameters
+    ----------
+    state : the client's.
+    noise : where a simulation's draw comes from. Others come from the operating system.
+    """
+    note: CountedSeed | None = state.recall(NOTE)
+    if note is None:
+        note = CountedSeed(_drawn_seed(noise))
+        state.keep(NOTE, note)
+    return note.seed
+
+
+def persons_misfit(per_person: int, named: bool, one_each: bool) -> str:
+    """Why a party cannot answer a plan, by words of configuration alone; empty where it can.
+
+    Parameters
+    ----------
+    per_person : of the plan; 0 where it protects records.
+    named : whether the party's file names a column of persons.
+    one_each : whether it says that every record is another person's.
+    """
+    if per_person and not (named or one_each):
+        return NO_PERSONS
+    return PERSONS_UNUSED if named and not per_person else ""
+
+
+def counted_clients(
+    clients: Clients, per_person: int, state: ClientState, noise: NoiseSource | None = None
+) -> tuple[Clients, NDArray[np.bool_]]:
+    """The records that count, as client steps see them, and which those are, shape (M,).
+
+    Parameters
+    ----------
+    clients : all records, with their persons where ``per_person`` is not 0.
+    per_person : the most records of a person that count at a client; 0 where a record is the unit.
+    state : the clients' state, which keeps the draw.
+    noise : of the run.
+
+    Raises
+    ------
+    DataError : for records whose persons are not known.
+    """
+    if per_person == 0:
+        return clients, np.ones(clients.records, dtype=np.bool_)
+    return clients.counted(per_person, seed_of(state, noise))
+
+
+def unit_of(clients: Clients, per_person: int | None) -> int:
+    """How many records of a person count: one, where persons are known and no number is given.
+
+    Raises
+    ------
+    DataError : for a number without persons.
+    ValueError : for a number that cannot be.
+    """
+    if clients.persons is None and per_person is not None:
+        raise DataError("per_person needs persons: nothing says whose records these are")
+    if clients.persons is None:
+        return 0
+    chosen = 1 if per_person is None else per_person
+    check_per_person(chosen)
+    return chosen
+
+
+def _drawn_seed(noise: NoiseSource | None) -> bytes:
+    if noise is None or isinstance(noise, SystemNoise):
+        return secrets.token_bytes(SEED_BYTES)
+    words: NDArray[Any] = noise.draw(UniformIntegers(2**32), (SEED_BYTES // 4,))
+    return words.ravel()[: SEED_BYTES // 4].astype("<u4").tobytes()
