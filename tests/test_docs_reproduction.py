@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tacit_studies import TABLES, Row, Target
+from tacit_studies import TABLES, Beside, Row, Target
 
 DOCS = Path(__file__).parents[1] / "docs"
 KEPT = sorted((DOCS / "reproduction").glob("*.json"))
@@ -119,6 +119,18 @@ def test_whether_a_target_is_met_is_computed_anew(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace("1.1235", "1.05"))
     assert GENERATOR.Result.read(file).measured()[-1].met
     assert "None." in "\n".join(GENERATOR.misses([GENERATOR.Result.read(file)]))
+
+
+def test_errors_beside_floors_are_kept_with_what_was_before(tmp_path: Path) -> None:
+    missed = Beside("floor", "a", "std", 3.0, at_most=2.0, floor=1.0, before=9.0, reason="x|y")
+    met = Beside("floor", "b", "std", 1.5, at_most=2.0)
+    about = {"scores": "synthetic", "repeats": 5, "seconds": 1.0, "version": "0"}
+    made = GENERATOR.Result.of_rows([missed.to_dict(), met.to_dict()], **about)
+    made.write(tmp_path)
+    assert GENERATOR.Result.read(tmp_path / made.file).measured() == [missed, met]
+    text = "\n".join(GENERATOR.section(made))
+    assert "| a | std | 9 | 2 | 3 | 1 | **no** | x\\|y |" in text
+    assert "| b | std | none | 2 | 1.5 | none | yes |" in text
 
 
 def test_the_section_shows_misses_and_escapes_what_tables_would_not_bear() -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import tacit
-from tacit_studies import TABLES, Measured, Row, Target, summary, summary_lines
+from tacit_studies import TABLES, Beside, Measured, Row, Target, summary, summary_lines
 
 DOCS = Path(__file__).resolve().parents[1]
 KEPT = DOCS / "reproduction"
@@ -109,6 +109,8 @@ class Result:
     version : of tacit.
     rows : row, column, the paper's number or None, ours or None.
     targets : row, column, the bounds as text, ours or None.
+    floors : the same of targets beside a floor, with what was before, the floor, and why it was
+        missed.
     note : what a reader should know besides; empty for nothing.
     """
 
@@ -120,6 +122,7 @@ class Result:
     rows: tuple[tuple[str, str, float | None, float | None], ...]
     targets: tuple[tuple[str, str, str, float | None], ...]
     note: str = ""
+    floors: tuple[tuple[str, str, str, float | None, float | None, float | None, str], ...] = ()
 
     @classmethod
     def of_rows(cls, rows: Sequence[dict[str, Any]], **about: Any) -> Result:
@@ -135,16 +138,31 @@ class Result:
         bound = [
             (row["row"], row["column"], row["target"], rounded(row["ours"]))
             for row in rows
-            if "target" in row
+            if "target" in row and "floor" not in row
         ]
-        return cls(rows[0]["table"], rows=tuple(plain), targets=tuple(bound), **about)
+        floors = [
+            (
+                *(row[name] for name in ("row", "column", "target")),
+                *(rounded(row[name]) for name in ("ours", "before", "floor")),
+                row["reason"],
+            )
+            for row in rows
+            if "floor" in row
+        ]
+        return cls(
+            rows[0]["table"],
+            rows=tuple(plain),
+            targets=tuple(bound),
+            floors=tuple(floors),
+            **about,
+        )
 
     @classmethod
     def read(cls, path: Path) -> Result:
         """A result that was kept."""
         kept = json.loads(path.read_text(encoding="utf-8"))
-        for name in ("rows", "targets"):
-            kept[name] = tuple(map(tuple, kept[name]))
+        for name in ("rows", "targets", "floors"):
+            kept[name] = tuple(map(tuple, kept.get(name, ())))
         return cls(**kept)
 
     @property
@@ -164,9 +182,13 @@ class Result:
             Row(self.table, row, column, paper, number(ours))
             for row, column, paper, ours in self.rows
         ]
-        return rows + [
+        rows += [
             Target(self.table, row, column, number(ours), *bounds(text))
             for row, column, text, ours in self.targets
+        ]
+        return rows + [
+            Beside(self.table, row, column, number(ours), *bounds(text), floor, before, reason)
+            for row, column, text, ours, before, floor, reason in self.floors
         ]
 
     @property
@@ -320,8 +342,9 @@ def section(result: Result) -> list[str]:
     """A result in full: every number that the paper prints, and every target."""
     measured = result.measured()
     rows = [row for row in measured if isinstance(row, Row) and row.paper is not None]
-    targets = [row for row in measured if isinstance(row, Target)]
-    unprinted = len(measured) - len(rows) - len(targets)
+    floors = [row for row in measured if isinstance(row, Beside)]
+    targets = [row for row in measured if isinstance(row, Target) and row not in floors]
+    unprinted = len(measured) - len(rows) - len(targets) - len(floors)
     about = TABLES[result.table].description.replace(" (slow)", "")
     lines = [f"### {heading(result)}\n", f"{about[0].upper()}{about[1:]}.\n"]
     lines.append(f"`{result.command}`, {result.seconds:.0f} s.\n")
@@ -357,7 +380,24 @@ def section(result: Result) -> list[str]:
             )
             for row in rows
         ]
-    return [*lines, ""]
+    return [*lines, *floor_lines(floors), ""]
+
+
+def floor_lines(floors: Sequence[Beside]) -> list[str]:
+    """A table of errors beside their floors; nothing where there are none."""
+    if not floors:
+        return []
+    heads = ("What", "Figure", "Before", "Reach", "Measured", "Floor", "Met", "Reason of a miss")
+    return ["", line(*heads), line(*["---"] * len(heads))] + [
+        line(
+            cell(row.row),
+            cell(row.column),
+            *map(shown, (row.before, row.at_most, row.ours, row.floor)),
+            "yes" if row.met else "**no**",
+            cell(row.reason),
+        )
+        for row in floors
+    ]
 
 
 def kept_results() -> list[Result]:

@@ -10,6 +10,7 @@ Examples
 from tacit_studies.measuring import Table
 from tacit_studies.registry import TABLES
 from tacit_studies.rows import (
+    Beside,
     Measured,
     Row,
     Summary,
@@ -24,6 +25,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "TABLES",
+    "Beside",
     "Measured",
     "Row",
     "Scores",

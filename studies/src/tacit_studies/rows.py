@@ -112,6 +112,42 @@ class Target:
         }
 
 
+@dataclass(frozen=True)
+class Beside(Target):
+    """An error with its target, beside the floor and beside what an earlier form reaches.
+
+    Parameters
+    ----------
+    floor : the least error that noise of the agreed privacy allows; None where no formula is known.
+    before : the same figure of the earlier form; None where it was not measured.
+    reason : why the target was missed; empty where it was met.
+
+    Examples
+    --------
+    >>> Beside("floor", "sum", "MAE", 3.5e-6, at_most=3.8e-6, floor=3.25e-6).verdict
+    'yes'
+    """
+
+    floor: float | None = None
+    before: float | None = None
+    reason: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """Whether the target was met, with the reason where it was not."""
+        if self.met:
+            return "yes"
+        return f"NO: {self.reason}" if self.reason else "NO"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The target for JSON, with three more keys."""
+        return super().to_dict() | {
+            "floor": None if self.floor is None else _finite(self.floor),
+            "before": None if self.before is None else _finite(self.before),
+            "reason": self.reason,
+        }
+
+
 Measured = Row | Target
 
 
@@ -184,7 +220,7 @@ def summary_lines(rows: Sequence[Measured]) -> list[str]:
 
 
 def format_rows(rows: Sequence[Measured]) -> str:
-    """The rows as aligned columns of text; targets follow under a heading of their own."""
+    """The rows as aligned columns of text; targets and floors follow under other headings."""
     plain = [
         (row.row, row.column, _number(row.paper), _number(row.ours), _ratio(row.ratio))
         for row in rows
@@ -193,22 +229,31 @@ def format_rows(rows: Sequence[Measured]) -> str:
     targets = [
         (row.row, row.column, row.target, _number(row.ours), "yes" if row.met else "NO")
         for row in rows
-        if isinstance(row, Target)
+        if isinstance(row, Target) and not isinstance(row, Beside)
+    ]
+    floors = [
+        (row.row, row.column, *map(_number, (row.before, row.at_most, row.ours, row.floor)), text)
+        for row in rows
+        if isinstance(row, Beside)
+        for text in (row.verdict,)
     ]
     blocks = []
     if plain:
         blocks.append(_aligned([("row", "column", "paper", "ours", "ratio"), *plain]))
     if targets:
         blocks.append(_aligned([("row", "column", "target", "ours", "met"), *targets]))
+    if floors:
+        heads = ("what", "figure", "before", "reach", "measured", "floor", "met")
+        blocks.append(_aligned([heads, *floors], left=(0, 1, 6)))
     return "\n\n".join(blocks)
 
 
-def _aligned(lines: Sequence[tuple[str, ...]]) -> str:
+def _aligned(lines: Sequence[tuple[str, ...]], left: tuple[int, ...] = (0, 1)) -> str:
     """Text columns to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(
-            text.ljust(width) if index < 2 else text.rjust(width)
+            text.ljust(width) if index in left else text.rjust(width)
             for index, (text, width) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in lines
