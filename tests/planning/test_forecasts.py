@@ -178,7 +178,8 @@ def test_unknown_metrics_are_refused(name: str) -> None:
 
 
 def test_straight_distribution_functions_hardly_bias() -> None:
-    assert abs(straightness(EVEN, 0.3)) < 1e-6
+    assert abs(straightness(EVEN, 0.3, "even")) < 1e-6
+    assert abs(straightness(EVEN, 0.3, "probability")) < 1e-4
 
 
 def test_a_drowned_class_is_an_obstacle() -> None:

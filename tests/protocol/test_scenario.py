@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.metrics.ranking import auc
+from tacit.metrics.score_scale import LOG_ODDS, REAL, SCALES, named_scale
 from tacit.protocol.scenario import MAX_RECORDS, Form, Scenario, Shape, plausible_shapes
 
 SHAPES = [Shape(0.65), Shape(0.9), Shape(0.8, "calibrated")]
@@ -48,14 +50,23 @@ def test_a_guess_leaves_both_forms() -> None:
     assert plausible_shapes(0.7) == (Shape(0.7), Shape(0.7, "calibrated"))
 
 
+@pytest.mark.parametrize("scale", [*SCALES])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("positives", [300, 20_000])
-def test_expected_counts_are_those_of_drawn_records(shape: Shape, positives: int) -> None:
+def test_expected_counts_are_those_of_drawn_records(
+    shape: Shape, positives: int, scale: str
+) -> None:
     """Each of 2 x 12 counts within 5.5 standard errors: a false alarm in a million."""
     scenario = Scenario(100_000, positives, 4, 1.0)
     clients = scenario.drawn(shape, seed=7)
-    for label, expected in zip((1, 0), scenario.counts(shape, 12), strict=True):
-        drawn, _ = np.histogram(clients.scores[clients.labels == label], 12, (0.0, 1.0))
+    scores = clients.scores
+    if scale == LOG_ODDS or (scale == REAL and shape.form == "calibrated"):
+        scores = scipy.special.logit(scores)
+    elif scale == REAL:
+        scores = scipy.special.ndtri(scores)
+    positions = named_scale(scale).positions(scores)
+    for label, expected in zip((1, 0), scenario.counts(shape, 12, scale), strict=True):
+        drawn, _ = np.histogram(positions[clients.labels == label], 12, (0.0, 1.0))
         assert np.all(np.abs(drawn - expected) <= 5.5 * np.sqrt(expected) + 1)
 
 
@@ -85,10 +96,11 @@ def test_shares_are_distributions(
     area: float, form: Form, share: float, cells: int, threshold: float
 ) -> None:
     shape = Shape(area, form)
-    for part in shape.cell_fractions(cells, share):
-        assert part.shape == (cells,)
-        assert np.all(part >= 0)
-        assert abs(part.sum() - 1) < 1e-9
+    for scale in SCALES:
+        for part in shape.cell_fractions(cells, share, scale):
+            assert part.shape == (cells,)
+            assert np.all(part >= 0)
+            assert abs(part.sum() - 1) < 1e-9
     first, second = shape.reaching(threshold, share)
     assert 0 <= second <= first + 1e-12 <= 1 + 2e-12
 

@@ -634,7 +634,7 @@ def test_log_odds_report_what_their_probabilities_do(labels: Any) -> None:
         repeat_results(each, protocol, 3, seed=1).value
         for each, protocol in ((clients, plain), (raw, logits))
     ]
-    np.testing.assert_allclose(*values, atol=1e-3)
+    np.testing.assert_allclose(values[0], values[1], atol=1e-3)
 
 
 def test_unbounded_scores_need_no_bounds_on_the_scale_of_real_numbers() -> None:

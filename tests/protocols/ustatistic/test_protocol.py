@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tacit import Adjacency, Clients, ClientState, DataError, evaluate
+from tacit import Adjacency, Clients, ClientState, DataError, binormal_scores, evaluate
 from tacit.metrics.pairwise import auc_table, class_table, gini_table, pair_mean
 from tacit.metrics.ranking import auc
 from tacit.privacy.local.symbols import SymbolResponse
@@ -588,3 +589,56 @@ def test_no_figure_lies_outside_the_range_of_its_kernel(
 def test_a_constant_kernel_is_known() -> None:
     protocol = UStatistic(np.full((6, 6), 2.0), 1.0, values=GRID)
     assert evaluate(rated(40), protocol, seed=0).estimate.value == pytest.approx(2.0)
+
+
+def test_bins_of_the_auc_may_lie_on_a_scale() -> None:
+    """The same draws over crowded scores: even bins have nearly all of them in the first one."""
+    scores, labels = binormal_scores(20_000, 20_000, 0.8, seed=1)
+    crowded = scipy.special.expit(scipy.special.logit(scores) - 5.0)
+    clients = Clients.from_arrays(crowded, labels)
+    raw = Clients.from_arrays(scipy.special.logit(crowded), labels)
+    even = UStatistic("auc", 6.0, bins=16)
+    scaled = UStatistic("auc", 6.0, bins=16, scale="probability")
+    values = {
+        protocol.scale: repeat_results(data, protocol, 10, seed=0).value
+        for protocol, data in (
+            (even, clients),
+            (scaled, clients),
+            (scaled.for_unit("log-odds"), raw),
+        )
+    }
+    exact = even.exact(clients)
+    assert abs(values["even"].mean() - exact) > 0.1
+    assert abs(values["probability"].mean() - exact) < 0.03
+    np.testing.assert_allclose(values["log-odds"], values["probability"], atol=1e-9)
+
+
+def test_both_axes_of_kendall_lie_on_the_scale() -> None:
+    rng = np.random.default_rng(0)
+    first = rng.normal(0, 1, 20_000)
+    values, second = (
+        scipy.special.expit(4 * each - 5) for each in (first, first + rng.normal(0, 1, 20_000))
+    )
+    clients = Clients.from_values(values, second=second)
+    protocol = UStatistic("kendall", 8.0, bins=16, scale="probability")
+    assert [axis.scale for axis in protocol.axes] == ["probability"] * 2
+    estimate = evaluate(clients, protocol, seed=0).estimate
+    assert abs(estimate.value - protocol.exact(clients)) < 0.1
+
+
+def test_a_scale_is_for_kernels_of_the_order_alone() -> None:
+    for given_settings, message in [
+        ({"kernel": "gini"}, "'gini' depends on the values themselves"),
+        ({"kernel": "collision", "values": (1, 2, 3)}, "'collision' depends on the values"),
+        ({"kernel": "auc", "domain": (0, 2)}, "a domain or public values say where bins lie"),
+        ({"kernel": "auc", "values": (1, 2, 3)}, "a domain or public values say where bins lie"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            UStatistic(epsilon=1.0, scale="probability", **given_settings)  # type: ignore[arg-type]
+    gini = UStatistic("gini", 1.0)
+    assert gini.for_unit("log-odds") is gini
+    assert "scale" not in gini.settings
+    with pytest.raises(DataError, match=r"values must be in \[0, 1\], got 1.5"):
+        evaluate(
+            Clients.from_arrays([0.2, 1.5], [0, 1]), UStatistic("auc", 1.0, scale="probability")
+        )

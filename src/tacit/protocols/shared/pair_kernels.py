@@ -44,6 +44,7 @@ class PairKernel:
     limits : the least and the largest value of that mean, for a number of records.
     variation : its range within a pair of cells, shape (k, k); None for a kernel that needs a
         finite domain.
+    ordinal : whether an increasing map of the values does not change it.
     """
 
     called: str
@@ -53,6 +54,7 @@ class PairKernel:
     exact: Callable[[Clients, SymbolSpace], float]
     limits: Callable[[SymbolSpace, int], tuple[float, float]]
     variation: Callable[[SymbolSpace], Floats] | None = None
+    ordinal: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +206,7 @@ KERNELS = {
         lambda clients, space: kendall_tau(clients.scores, second_values(clients)),
         lambda space, records: (-1.0, 1.0),
         _kendall_variation,
+        ordinal=True,
     ),
     "auc": PairKernel(
         "auc",
@@ -213,6 +216,7 @@ KERNELS = {
         lambda clients, space: auc(clients.scores, clients.labels),
         lambda space, records: UNIT,
         _auc_variation,
+        ordinal=True,
     ),
 }
 """The kernels that have names."""

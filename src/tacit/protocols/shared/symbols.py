@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.metrics.score_scale import EVEN, PROBABILITY, named_scale
 
 Column = Literal["labels", "values", "second values"]
 
@@ -30,6 +31,8 @@ class Axis:
     grid : ascending values, shape (cells,); empty for a range.
     low, high : the ends of a range, both included.
     bins : the number of equal bins of a range.
+    scale : the map of values to positions that bins cut (``metrics.score_scale``); even bins cut
+        the values themselves.
 
     Examples
     --------
@@ -42,6 +45,12 @@ class Axis:
     low: float = 0.0
     high: float = 1.0
     bins: int = 0
+    scale: str = EVEN
+
+    @property
+    def bounded(self) -> bool:
+        """Whether values have a least and a largest one."""
+        return self.scale in (EVEN, PROBABILITY)
 
     @property
     def cells(self) -> int:
@@ -60,6 +69,8 @@ class Axis:
 
     def nearest(self, values: Floats) -> Floats:
         """The values of the domain that are nearest to these, shape (M,)."""
+        if not self.bounded:
+            return values
         inside = np.clip(values, *self.ends)
         if not self.grid:
             return inside
@@ -87,8 +98,12 @@ class Axis:
             cells = np.minimum(np.searchsorted(grid, values), grid.size - 1)
             self._check(clients, values, grid[cells] == values)
             return cells.astype(np.int64)
-        self._check(clients, values, (values >= self.low) & (values <= self.high))
-        positions = (values - self.low) / (self.high - self.low)
+        if self.bounded:
+            self._check(clients, values, (values >= self.low) & (values <= self.high))
+        if self.scale == EVEN:
+            positions = (values - self.low) / (self.high - self.low)
+        else:
+            positions = named_scale(self.scale).positions(values)
         return np.minimum((positions * self.bins).astype(np.int64), self.bins - 1)
 
     def _data(self, clients: Clients) -> NDArray[Any]:

@@ -3,11 +3,11 @@
 Positions on the protocol's scale, from 0 to 1, are cut into equal cells. A record's input is its
 cell where labels are public. Where labels are private, its input is its class and cell together;
 the cells of the positives come after those of the negatives. The record reports its input through a
-sliding window, which keeps
-nearby cells together. That suits this round: it estimates two distribution functions, which depend
-on nearby cells together and not on single cells. The server estimates the masses of the cells by
-expectation and maximisation, stopped early (as Li et al. 2020 do for reports through a window). The
-masses are positive and sum to 1, so the distribution functions rise from 0 to 1.
+sliding window, which keeps nearby cells together. That suits this round: it estimates two
+distribution functions, which depend on nearby cells together and not on single cells. The server
+estimates the masses of the cells by expectation and maximisation, stopped early (as Li et al. 2020
+do for reports through a window). The masses are positive and sum to 1, so the distribution
+functions rise from 0 to 1.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def symbols_forecast(protocol: UStatistic, scenario: Scenario, shape: Shape) -> 
         raise ValueError(f"plans are for the kernel 'auc', got {protocol.kernel!r}")
     space = protocol.space(protocol.bins_for(scenario.clients))
     response = SymbolResponse(space.symbols, protocol.epsilon)
-    positives, negatives = scenario.counts(shape, space.symbols // 2)
+    positives, negatives = scenario.counts(shape, space.symbols // 2, protocol.scale)
     expected = np.concatenate([negatives, positives])
     replaced = response.replace_probability * scenario.records / response.symbols
     counts = (response.keep_probability * expected + replaced) * ROUNDING_SLACK

@@ -19,10 +19,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.data.clients import Clients, Ragged
 from tacit.data.errors import DataError
+from tacit.data.units import PERCENT, REAL
+from tacit.metrics.score_scale import EVEN, SCALES
 from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.privacy.local.symbols import SymbolResponse
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
+from tacit.protocol.scaled import UNIT_OF
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.shared.pair_kernels import (
     KERNELS,
@@ -88,7 +91,11 @@ def _axis_of(column: Column, protocol: UStatistic) -> Axis | None:
 
 def _has_range(column: Column, protocol: UStatistic) -> bool:
     axis = _axis_of(column, protocol)
-    return axis is not None and not axis.grid
+    return axis is not None and not axis.grid and axis.scale == EVEN
+
+
+def _takes_scale(protocol: UStatistic) -> bool:
+    return protocol.pair_kernel.ordinal and protocol.values is None and protocol.domain == UNIT
 
 
 def _has_grid(column: Column, protocol: UStatistic) -> bool:
@@ -121,6 +128,11 @@ class UStatistic(UStatisticDeclarations, Protocol):
     values : the public values, ascending, where they are finite in number; nothing is
         then cut. ``"collision"`` and other kernels need them.
     second_domain, second_values : the same for second values; by default as for the first.
+    scale : the map of values to positions that bins cut (``metrics.score_scale``), for the kernels
+        ``"auc"`` and ``"kendall"``, which an increasing map does not change. ``"even"``, the
+        default, cuts the values: the few bins that a report allows are then all in use where values
+        fill their range. ``"probability"``, ``"log-odds"`` and ``"real"`` suit values that crowd,
+        or have no bounds.
 
     Raises
     ------
@@ -173,6 +185,14 @@ class UStatistic(UStatisticDeclarations, Protocol):
         shown=partial(_ends, "second values"),
     )
 
+    scale: str = setting(
+        default=EVEN,
+        choices=SCALES,
+        used=_takes_scale,
+        earlier=EVEN,
+        help="where bins of auc and kendall lie; even by default",
+    )
+
     name = "ustatistic"
     planning_module = f"{__package__}.forecast"
     steps = (random_symbols,)
@@ -185,6 +205,7 @@ class UStatistic(UStatisticDeclarations, Protocol):
         object.__setattr__(self, "figure", self.pair_kernel.figure)
         if not (isinstance(self.kernel, str) or callable(self.kernel)):
             object.__setattr__(self, "kernel", self.pair_kernel)
+        self._check_scale()
         if self.bins is not None and not self.ranges:
             raise ValueError(f"bins cut a range, and these values are finite, got bins={self.bins}")
         if self.bins is not None and not (isinstance(self.bins, int) and self.bins >= MIN_BINS):
@@ -195,9 +216,22 @@ class UStatistic(UStatisticDeclarations, Protocol):
 
     @property
     def score_range(self) -> tuple[float, float] | None:
-        """The public range of the values."""
+        """The public range of the values; None on a scale of numbers without bounds."""
         values_axis = next(axis for axis in self.axes if axis.column == "values")
-        return values_axis.ends
+        return values_axis.ends if values_axis.bounded else None
+
+    @property
+    def unit(self) -> str:
+        """The unit in which values are taken."""
+        if self.scale == EVEN and self.score_range != UNIT:
+            return REAL
+        return UNIT_OF[self.scale]
+
+    def for_unit(self, unit: str) -> UStatistic:
+        """The same with the scale of a unit, where the kernel does not depend on distances."""
+        if unit in (self.unit, PERCENT) or not _takes_scale(self):
+            return self
+        return replace(self, scale=unit)
 
     def fitted(self, clients: Clients) -> Clients:
         """The clients with every value moved to the nearest one of its public domain."""
@@ -311,7 +345,7 @@ class UStatistic(UStatisticDeclarations, Protocol):
             raise ValueError(
                 f"the kernel {self.pair_kernel.called!r} needs a finite domain: give values"
             )
-        first = _axis("values", self.domain, self.values)
+        first = replace(_axis("values", self.domain, self.values), scale=self.scale)
         second = self.second_domain, self.second_values
         if "second values" in self.pair_kernel.columns:
             return first, _second_axis(first, *second)
@@ -320,6 +354,25 @@ class UStatistic(UStatisticDeclarations, Protocol):
         if "labels" in self.pair_kernel.columns:
             return Axis("labels", grid=UNIT), first
         return (first,)
+
+    def _check_scale(self) -> None:
+        """Refuse a scale where the figure depends on distances of values, or nothing is cut.
+
+        Raises
+        ------
+        ValueError : for such a scale.
+        """
+        if self.scale == EVEN or _takes_scale(self):
+            return
+        if not self.pair_kernel.ordinal:
+            raise ValueError(
+                f"the kernel {self.pair_kernel.called!r} depends on the values themselves, which a "
+                f"scale would change: scale must be {EVEN!r}, got {self.scale!r}"
+            )
+        raise ValueError(
+            f"a domain or public values say where bins lie: scale must be {EVEN!r} with them, got "
+            f"{self.scale!r}"
+        )
 
     @property
     def ranges(self) -> int:
