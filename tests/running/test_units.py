@@ -261,8 +261,10 @@ def test_log_odds_are_never_converted_where_their_unit_is_the_only_word() -> Non
 
 def test_cells_that_somebody_chose_stay_and_scores_are_converted() -> None:
     clients = in_log_odds(hospitals())
-    protocol, taken = taken_by(CountedCells(scale="even"), clients)
-    assert (protocol.settings["scale"], taken.unit) == ("even", "probability")
+    even = CountedCells(scale="even")
+    protocol, taken = taken_by(even, clients)
+    assert protocol is even
+    assert taken.unit == "probability"
     np.testing.assert_allclose(taken.scores, hospitals().scores, rtol=1e-12)
     named, converted_scores = taken_by(CountedCells(), clients, given={"scale"})
     assert (named.settings["scale"], converted_scores.unit) == ("probability", "probability")

@@ -1,0 +1,129 @@
+"""``tacit evaluate --unit``: one word about the scale of scores, for every protocol with cells."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+import tacit
+from tacit.auditing.cases import protocol_kinds
+from tacit.cli import main
+from tacit.protocol.conversation import Protocol
+from tacit.protocol.settings import known_settings
+
+WITH_CELLS = [
+    name for name, kind in protocol_kinds().items() if kind.for_unit is not Protocol.for_unit
+]
+UNITS = ("probability", "percent", "log-odds", "real")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same records four times, as Parquet, by the name of their unit."""
+    made = tmp_path_factory.mktemp("units")
+    scores, labels = tacit.binormal_scores(2000, 4000, 0.8, seed=0)
+    odds = np.log(scores / (1 - scores))
+    columns = {
+        "probability": scores,
+        "percent": 100 * scores,
+        "log-odds": odds,
+        "real": 1000 * odds - 400,
+    }
+    for unit, column in columns.items():
+        pq.write_table(pa.table({"score": column, "label": labels}), made / f"{unit}.parquet")
+    infinite = np.where(np.arange(odds.size) == 6, np.inf, odds)
+    pq.write_table(pa.table({"score": infinite, "label": labels}), made / "infinite.parquet")
+    return made
+
+
+def run(*arguments: object) -> Result:
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@cache
+def options(name: str) -> tuple[object, ...]:
+    """The protocol's first configuration of the laws that takes any unit, as options."""
+    kind = protocol_kinds()[name]
+    case = next(each for each in kind.law_cases().values() if each.for_unit("real").unit == "real")
+    scores, labels = tacit.binormal_scores(2000, 4000, 0.8, seed=0)
+    protocol = case.sized_for(tacit.Clients.split(scores, labels, clients=4, seed=0))
+    chosen: list[object] = ["--protocol", name]
+    for key, setting in known_settings(kind).items():
+        value, flag = getattr(protocol, key), key.replace("_", "-")
+        if key == "scale" or not (setting.applies(protocol) and setting.differs(protocol)):
+            continue
+        if isinstance(value, bool):
+            chosen.append(f"--{flag}" if value else f"--no-{flag}")
+        else:
+            chosen += [f"--{flag}", value]
+    return tuple(chosen)
+
+
+def evaluated(file: Path, name: str, *more: object) -> dict[str, Any]:
+    common = ("--split", 4, "--seed", 1, "--exact", "--json")
+    result = run("evaluate", file, *options(name), *more, *common)
+    assert result.exit_code == 0, result.stderr
+    content: dict[str, Any] = json.loads(result.stdout)
+    return content
+
+
+@pytest.mark.parametrize("name", WITH_CELLS)
+@pytest.mark.parametrize("unit", UNITS)
+def test_the_unit_is_the_only_word_about_the_scale(folder: Path, name: str, unit: str) -> None:
+    content = evaluated(folder / f"{unit}.parquet", name, "--unit", unit)
+    taken = "probability" if unit == "percent" else unit
+    assert (content["unit"], content["protocol"]["scale"]) == (taken, taken)
+    plain = evaluated(folder / "probability.parquet", name)
+    assert (plain["unit"], plain["protocol"]["scale"]) == ("probability", "probability")
+    assert content["exact"] == pytest.approx(plain["exact"], abs=1e-12)
+    if unit != "real":
+        # the same noise on the same cells; a conversion may round a score across an edge
+        assert content["auc"]["value"] == pytest.approx(plain["auc"]["value"], abs=2e-3)
+
+
+@pytest.mark.parametrize("name", WITH_CELLS)
+def test_cells_that_were_asked_for_stay_and_scores_are_converted(folder: Path, name: str) -> None:
+    chosen = ("--unit", "log-odds", "--scale", "probability")
+    content = evaluated(folder / "log-odds.parquet", name, *chosen)
+    assert (content["unit"], content["protocol"]["scale"]) == ("probability", "probability")
+
+
+@pytest.mark.parametrize("name", WITH_CELLS)
+@pytest.mark.parametrize(("scale", "unit"), [("even", "real"), ("log-odds", "real")])
+def test_cells_of_another_unit_are_refused_before_a_record_is_read(
+    folder: Path, name: str, scale: str, unit: str
+) -> None:
+    """The file is not there, and nobody notices."""
+    chosen = ("--unit", unit, "--scale", scale)
+    result = run("evaluate", folder / "nowhere.parquet", *options(name), *chosen)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"got the unit {unit!r}, which cannot be converted" in result.stderr
+
+
+@pytest.mark.parametrize("name", WITH_CELLS)
+def test_what_is_no_probability_needs_the_name_of_its_unit(folder: Path, name: str) -> None:
+    result = run("evaluate", folder / "real.parquet", *options(name), "--split", 4)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--unit log-odds, or --unit real for any other numbers" in result.stderr
+
+
+@pytest.mark.parametrize("unit", ["log-odds", "real"])
+def test_infinite_scores_are_refused_in_a_sentence(folder: Path, unit: str) -> None:
+    file = folder / "infinite.parquet"
+    result = run("evaluate", file, "--unit", unit, "--protocol", "fedauc", "--epsilon", 1)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "scores must be finite, got inf in " in result.stderr
+    says = "the log-odds of the probabilities 0 and 1 are written -750 and 750" in result.stderr
+    assert says == (unit == "log-odds")
+    assert len(result.stderr.splitlines()) == 1
