@@ -27,6 +27,7 @@ def evaluate_by_group(
     engine: Any,
     names: bool,
     print_json: bool,
+    per_person: int | None = None,
 ) -> None:
     """Evaluate every group and print the result; the options are those of ``tacit evaluate``."""
     clients, groups = read
@@ -34,7 +35,14 @@ def evaluate_by_group(
         clients = tacit.rescale(clients, *rescale)
     chosen_engine: Any = engine or "ideal"
     result = tacit.evaluate_groups(
-        clients, groups, protocol, seed, exact=exact, federation=federation, engine=chosen_engine
+        clients,
+        groups,
+        protocol,
+        seed,
+        exact=exact,
+        federation=federation,
+        engine=chosen_engine,
+        per_person=per_person,
     )
     if not names:
         result = _without_names(result)
