@@ -10,6 +10,7 @@ import numpy as np
 
 import tacit
 from tacit.cli.options import COMPARISONS, SettingsCommand, chosen_protocol
+from tacit.cli.persons import check_person_options, person_options, split_clients
 from tacit.cli.shared_options import json_option, names_option, seed_option, split_option
 from tacit.cli.shell import NO_SIGNAL, as_json, as_lines, show
 from tacit.cli.units import printed_doubts, unit_option
@@ -44,6 +45,7 @@ Exit status:
 @click.option("--label", default="label", show_default=True, help="The column of labels.")
 @unit_option
 @click.option("--client", help="The column of client ids; without it each file is a client.")
+@person_options
 @click.option(
     "--protocol",
     default=next(iter(comparison_names()), None),
@@ -71,6 +73,8 @@ def compare(
     label: str,
     unit: Units,
     client: str | None,
+    person: str | None,
+    per_person: int | None,
     protocol: str,
     split: int | None,
     seed: int | None,
@@ -88,12 +92,13 @@ def compare(
     chosen = chosen_protocol(protocol, settings, COMPARISONS)
     if score == versus:
         raise click.UsageError(f"--versus names the same column as --score, {score!r}")
+    check_person_options(person, per_person)
     if split is not None and client is not None:
         raise click.UsageError("--client cannot be used with --split, which makes its own clients")
     with printed_doubts():
-        clients = _read(files, score, versus, label, client, unit)
+        clients = _read(files, score, versus, label, client, unit, person)
     if split is not None:
-        clients = _split(clients, split, seed)
+        clients = split_clients(clients, split, "uniform", seed, per_person)
     comparison = tacit.compare(
         clients,
         None,
@@ -102,6 +107,7 @@ def compare(
         names=(score, versus),
         exact=split is not None if exact is None else exact,
         federation=federation,
+        per_person=per_person,
     )
     if not names:
         comparison = replace(comparison, run=replace(comparison.run, participants=()))
@@ -111,27 +117,22 @@ def compare(
 
 
 def _read(
-    files: tuple[str, ...], score: str, versus: str, label: str, client: str | None, unit: Units
+    files: tuple[str, ...],
+    score: str,
+    versus: str,
+    label: str,
+    client: str | None,
+    unit: Units,
+    person: str | None,
 ) -> Clients:
     """Both models' scores; where files have different units, both columns are converted."""
-    clients = tacit.read(files, score, label, client, versus, unit)
+    clients = tacit.read(files, score, label, client, versus, unit, person)
     if unit is None or isinstance(unit, str):
         return clients
     other = tacit.read(files, versus, label, client, unit=unit)
     if not np.array_equal(clients.labels, other.labels):
         raise tacit.DataError("the files changed while they were being read")
     return replace(clients, second=other.scores)
-
-
-def _split(clients: Clients, count: int, seed: int | None) -> Clients:
-    """Deal the records out; the split's random numbers are not the noise's."""
-    split_seed = (
-        None if seed is None else int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
-    )
-    dealt = Clients.split(
-        clients.scores, clients.labels, count, seed=split_seed, second=clients.second
-    )
-    return replace(dealt, unit=clients.unit)
 
 
 def _lines(comparison: Comparison) -> str:

@@ -12,10 +12,10 @@ import numpy as np
 import tacit
 from tacit.cli.grouped import evaluate_by_group, refuse_with_groups
 from tacit.cli.options import SettingsCommand, chosen_protocol
+from tacit.cli.persons import check_person_options, person_options, split_clients
 from tacit.cli.shared_options import json_option, names_option, seed_option, split_option
 from tacit.cli.shell import NO_SIGNAL, as_json, as_lines, show
 from tacit.cli.units import printed_doubts, refuse_two_maps, unit_option
-from tacit.data.clients import Clients
 from tacit.data.file_units import Units
 from tacit.data.units import PROBABILITY
 from tacit.output import OutputFile, PictureFile
@@ -37,6 +37,7 @@ Examples:
   tacit evaluate north.csv south.csv --protocol score-histogram --epsilon 1 --calibrate bbq
   tacit evaluate north.csv south.csv --protocol paired-ustatistic --kernel auc --epsilon 2
   tacit evaluate models.parquet --score new --protocol fedauc --epsilon 1 --groups ward
+  tacit evaluate visits.csv --person patient --per-person 2 --protocol dpauc --epsilon 1
   tacit evaluate north.csv south.csv --unit north.csv=percent --protocol fedauc --epsilon 1
   tacit evaluate logits.parquet --unit log-odds --split 50 --protocol score-histogram --epsilon 1
 
@@ -63,6 +64,7 @@ Exit status:
 )
 @unit_option
 @click.option("--client", help="The column of client ids; without it each file is a client.")
+@person_options
 @click.option(
     "--groups",
     metavar="COL",
@@ -126,6 +128,8 @@ def evaluate(
     rescale: tuple[float, float] | None,
     unit: Units,
     client: str | None,
+    person: str | None,
+    per_person: int | None,
     groups: str | None,
     group_name: tuple[str, ...],
     split: int | None,
@@ -151,6 +155,7 @@ def evaluate(
     chosen = chosen_protocol(protocol, settings)
     shown = split is not None if exact is None else exact
     _refuse_idle(split, by, client)
+    check_person_options(person, per_person)
     if group_name and groups is None:
         raise click.UsageError("--group-name needs --groups")
     _refuse_calibration(chosen, calibrate, save_calibrator)
@@ -163,7 +168,7 @@ def evaluate(
         refuse_with_groups((*idle, ("--ledger", ledgers or None)))
         with printed_doubts():
             both = tacit.read_with_groups(
-                files, groups, score, needed, client, second, unit, group_name or None
+                files, groups, score, needed, client, second, unit, group_name or None, person
             )
         evaluate_by_group(
             context,
@@ -177,17 +182,18 @@ def evaluate(
             engine=engine,
             names=names,
             print_json=print_json,
+            per_person=per_person,
         )
         return
     picture = _picture(plot)
     map_file = None if save_calibrator is None else OutputFile(save_calibrator)
     with printed_doubts():
-        clients = tacit.read(files, score, needed, client, second, unit)
+        clients = tacit.read(files, score, needed, client, second, unit, person)
     if rescale is not None:
         clients = tacit.rescale(clients, *rescale)
     chosen, clients = taken_by(chosen, clients, given)
     if split is not None:
-        clients = _split(clients, split, by, seed)
+        clients = split_clients(clients, split, by, seed, per_person)
     result = tacit.evaluate(
         clients,
         chosen,
@@ -196,6 +202,7 @@ def evaluate(
         federation=federation,
         engine=engine or ("spu" if ledgers else "ideal"),
         ledgers=_by_client(ledgers),
+        per_person=per_person,
     )
     if not names:
         result = replace(result, participants=())
@@ -254,17 +261,6 @@ def _picture(path: str | None) -> PictureFile | None:
         return None
     new_axes()
     return PictureFile(path)
-
-
-def _split(clients: Clients, count: int, by: Any, seed: int | None) -> Clients:
-    """Deal the records out; the split's random numbers are not the noise's."""
-    split_seed = (
-        None if seed is None else int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
-    )
-    dealt = Clients.split(
-        clients.scores, clients.labels, count, by or "uniform", split_seed, second=clients.second
-    )
-    return replace(dealt, unit=clients.unit)
 
 
 def _json(result: Evaluation, calibrator: Calibrator | None) -> str:

@@ -29,6 +29,7 @@ def evaluate_by_group(
     engine: Any,
     names: bool,
     print_json: bool,
+    per_person: int | None = None,
 ) -> None:
     """Evaluate every group and print the result; the options are those of ``tacit evaluate``.
 
@@ -42,7 +43,14 @@ def evaluate_by_group(
     protocol, clients = taken_by(protocol, clients, given)
     chosen_engine: Any = engine or "ideal"
     result = tacit.evaluate_groups(
-        clients, groups, protocol, seed, exact=exact, federation=federation, engine=chosen_engine
+        clients,
+        groups,
+        protocol,
+        seed,
+        exact=exact,
+        federation=federation,
+        engine=chosen_engine,
+        per_person=per_person,
     )
     if not names:
         result = _without_names(result)

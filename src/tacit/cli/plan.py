@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from tacit.cli.persons import PerPerson
 from tacit.cli.shell import NO_SIGNAL, as_json, show
 from tacit.planning.planner import plan as make_plan
 from tacit.protocol.trust import Trust, trust_words
@@ -44,6 +45,13 @@ Exit status:
 @click.option("--clients", type=int, required=True, help="How many clients hold them.")
 @click.option("--epsilon", type=float, required=True, help="The privacy budget of an evaluation.")
 @click.option(
+    "--per-person",
+    type=PerPerson(),
+    metavar="K",
+    help="Epsilon is a person's, of whom at most K records count at a client; --records are those "
+    "that count.",
+)
+@click.option(
     "--trust",
     type=click.Choice(trust_words()),
     metavar=f"[{'|'.join(trust.value for trust in Trust)}]",
@@ -70,6 +78,7 @@ def plan(
     positives: int,
     clients: int,
     epsilon: float,
+    per_person: int | None,
     trust: str,
     auc_guess: float | None,
     target: float | None,
@@ -90,6 +99,7 @@ def plan(
         auc_guess=auc_guess,
         target=target,
         metric=metric,
+        per_person=per_person or 0,
     )
     show(as_json(made.to_dict()) if print_json else str(made))
     if made.recommended is None:

@@ -10,6 +10,7 @@ import click
 
 from tacit.cli.shell import complain
 from tacit.data.file_units import ScaleWarning, Units
+from tacit.data.persons import PersonWarning
 from tacit.data.units import REAL, UNITS
 
 
@@ -54,9 +55,10 @@ def refuse_two_maps(unit: Units, rescale: object) -> None:
 
 @contextmanager
 def printed_doubts() -> Iterator[None]:
-    """Print doubts about scales on standard error, and nowhere else: they are about records."""
+    """Print doubts about scales and persons on standard error alone: they are about records."""
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ScaleWarning)
+        for doubt in (ScaleWarning, PersonWarning):
+            warnings.simplefilter("always", doubt)
         yield
-    for sentence in dict.fromkeys(str(doubt.message) for doubt in caught):
+    for sentence in dict.fromkeys(str(each.message) for each in caught):
         complain(f"tacit: warning: {sentence}")

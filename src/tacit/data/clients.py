@@ -229,16 +229,19 @@ class Clients:
         by: Literal["uniform", "score"] = "uniform",
         seed: int | None = None,
         second: ArrayLike | None = None,
+        persons: ArrayLike | None = None,
     ) -> Clients:
         """Split one party's records into simulated clients of nearly equal size.
 
         ``by="uniform"`` deals records out at random (the papers' IID setting); ``by="score"`` gives
         records of similar score to the same client (their non-IID setting). ``second`` is a second
-        value of each record.
+        value of each record, ``persons`` says whose it is; a person's records are dealt out too.
         """
         flat_scores, flat_labels = as_scores(scores), as_labels(labels)
         flat_second = None if second is None else as_scores(second, SECOND)
+        whose = None if persons is None else as_persons(persons)
         _check_sizes(flat_scores.size, flat_labels, flat_second)
+        _check_person_size(flat_scores.size, whose)
         order, offsets = dealt(flat_scores, clients, by, seed)
         return cls(
             flat_scores[order],
@@ -246,6 +249,7 @@ class Clients:
             offsets,
             simulated=True,
             second=None if flat_second is None else flat_second[order],
+            persons=None if whose is None else whose[order],
         )
 
     @classmethod

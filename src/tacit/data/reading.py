@@ -69,6 +69,8 @@ def read(
         ``"real"`` (any numbers, as ranking needs), or a mapping from paths as given to such words;
         a file that it leaves out holds probabilities. Scores of one unit stay as they are, those of
         several become probabilities. None names none.
+    person : the column that says whose record it is, integers or strings, none of them missing;
+        None where nothing is said. It is read as a key (``tacit.data.persons``).
 
     Raises
     ------
@@ -82,6 +84,7 @@ def read(
     Warns
     -----
     ScaleWarning : when files may be of different scales, or a file of another one than named.
+    PersonWarning : when persons have records at two clients or more.
 
     Examples
     --------

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.forecast import Forecast
+from tacit.protocol.scenario import Scenario
 from tacit.protocol.traffic import Traffic
 from tacit.results.estimate import finite
 
@@ -95,6 +96,25 @@ class Candidate:
             "smallest_epsilon": self.smallest_epsilon,
             "fewest_records": self.fewest_records,
         }
+
+
+def of_persons(candidate: Candidate, named: Scenario, per_person: int) -> Candidate:
+    """A candidate that was predicted with a record's part of epsilon, in a person's budget.
+
+    Parameters
+    ----------
+    candidate : as predicted.
+    named : the scenario with a person's epsilon.
+    per_person : how many records of a person count; 0 where a record is the unit of privacy.
+    """
+    if not per_person:
+        return candidate
+    protocol, least = candidate.protocol, candidate.smallest_epsilon
+    if "epsilon" in protocol.settings:
+        changeable: Any = protocol
+        protocol = replace(changeable, epsilon=named.epsilon)
+    whole = None if least is None else least * per_person
+    return replace(candidate, protocol=protocol, smallest_epsilon=whole)
 
 
 def best_of(candidates: tuple[Candidate, ...]) -> Candidate | None:

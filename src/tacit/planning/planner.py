@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from tacit.planning.advice import advice
-from tacit.planning.candidates import Candidate, best_of, rank
+from tacit.planning.candidates import Candidate, best_of, of_persons, rank
 from tacit.planning.families import (
     best_settings,
     families,
@@ -16,6 +16,7 @@ from tacit.planning.families import (
 )
 from tacit.planning.result import Plan
 from tacit.planning.searching import fewest_records, smallest_epsilon
+from tacit.privacy.persons import check_per_person
 from tacit.protocol.forecast import Family
 from tacit.protocol.metric import AREA, Metric
 from tacit.protocol.scenario import Scenario, Shape, plausible_shapes
@@ -35,6 +36,7 @@ def plan(
     auc_guess: float | None = None,
     target: float | None = None,
     metric: str | None = None,
+    per_person: int = 0,
 ) -> Plan:
     """Predict every fitting protocol's error and traffic, and recommend one.
 
@@ -54,6 +56,8 @@ def plan(
     metric : ``"auc"``, ``"precision@t"`` with a threshold t, ``"ece"``, or the figure of a
         registered protocol. Without one the AUC is planned, and protocols that estimate other
         figures are predicted beside it (``Plan.others``).
+    per_person : the most records of a person that count at a client, where epsilon is a person's;
+        ``records`` are then those that count. 0 where epsilon is a record's.
 
     Raises
     ------
@@ -66,19 +70,23 @@ def plan(
     >>> predicted.recommended.protocol.name, predicted.recommended.forecast.error < 0.001
     ('score-histogram', True)
     """
-    scenario, requested_metric = (
-        Scenario(records, positives, clients, epsilon),
-        metric_named(metric),
-    )
+    named, requested_metric = Scenario(records, positives, clients, epsilon), metric_named(metric)
+    if per_person:
+        check_per_person(per_person)
+    scenario = replace(named, epsilon=epsilon / max(per_person, 1))
     if target is not None and not (math.isfinite(target) and target > 0):
         raise ValueError(f"target must be positive and finite, got {target}")
     shapes = plausible_shapes(auc_guess)
-    candidates = _candidates(trust, scenario, requested_metric, shapes, target)
+    candidates = tuple(
+        of_persons(each, named, per_person)
+        for each in _candidates(trust, scenario, requested_metric, shapes, target)
+    )
     elsewhere = {} if candidates else trusts_by_protocol(scenario, requested_metric)
     chosen = best_of(candidates)
+    others = _others(trust, scenario, shapes) if metric is None else ()
     sampling = [scenario.sampling_error(shape) for shape in shapes]
     return Plan(
-        scenario=scenario,
+        scenario=named,
         trust=Trust.of(trust).value,
         metric=AREA if metric is None else metric,
         target=target,
@@ -86,8 +94,9 @@ def plan(
         sampling_error=(min(sampling), max(sampling)),
         candidates=candidates,
         recommended=chosen,
-        advice=advice(candidates, chosen, scenario, requested_metric.name, target, elsewhere),
-        others=_others(trust, scenario, shapes) if metric is None else (),
+        advice=advice(candidates, chosen, named, requested_metric.name, target, elsewhere),
+        others=tuple(of_persons(each, named, per_person) for each in others),
+        per_person=per_person,
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.planning.candidates import HIDES, Candidate
+from tacit.privacy.persons import person_line
 from tacit.protocol.metric import AREA, TITLES
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocol.trust import Trust
@@ -31,6 +32,8 @@ class Plan:
     advice : two sentences.
     others : candidates under the same trust that estimate other figures, where no metric was asked
         for.
+    per_person : the most records of a person that count at a client, where epsilon is a person's;
+        else 0.
     """
 
     scenario: Scenario
@@ -43,6 +46,7 @@ class Plan:
     recommended: Candidate | None
     advice: str
     others: tuple[Candidate, ...] = ()
+    per_person: int = 0
 
     @property
     def meets_target(self) -> bool | None:
@@ -59,6 +63,7 @@ class Plan:
             "positives": scenario.positives,
             "clients": scenario.clients,
             "epsilon": scenario.epsilon,
+            **({"per_person": self.per_person} if self.per_person else {}),
             "trust": self.trust,
             "metric": self.metric,
             "target": self.target,
@@ -87,6 +92,8 @@ class Plan:
             f"errors of the {TITLES.get(self.metric, self.metric)} about these records' own; "
             f"an AUC of {assumed} is assumed",
         ]
+        if self.per_person:
+            lines.append(f"the unit is {person_line(self.per_person, scenario.epsilon)}")
         if self.metric == AREA:
             lines.append(f"their exact AUC would err by {_range(low, high)} about the population's")
         return lines

@@ -48,8 +48,8 @@ CHANGES: dict[tuple[Adjacency, Adjacency], int] = {
 """Number of changes of the first kind that make one of the second; missing pairs have none.
 
 A record's guarantee says nothing of a person: nothing bounded the number of the person's records.
-A person's guarantee says something of a record. A record that is added can take the place of
-another counted record of its person, so the person's counted records are removed, and others are
+A person's guarantee says something of a record. A record that is added can take the places of
+other counted records of its person, so the person's counted records are removed, and others are
 added: two changes. Which records count does not depend on labels and scores.
 """
 

@@ -30,6 +30,18 @@ NOT_COVERED = "a person with records at two clients is not covered"
 """What every result about persons says."""
 
 
+DEPENDENT = (
+    "the interval about the population takes records as independent, which records of one person "
+    "may not be: it may be too narrow"
+)
+"""What a result says in which several records of a person count."""
+
+
+def person_warnings(per_person: int) -> tuple[str, ...]:
+    """What the reader of a result must know, where several records of a person count."""
+    return (DEPENDENT,) if per_person > 1 else ()
+
+
 def check_per_person(per_person: int) -> None:
     """Refuse a number of counted records that cannot be.
 

@@ -8,6 +8,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 from tacit.privacy.cost import cost_line
+from tacit.privacy.persons import person_line
 from tacit.reporting.comparing import Difference
 from tacit.results.reading import Bounds, Estimated, Result, number
 
@@ -20,6 +21,10 @@ HIDDEN = {
     "record": "whether any one record is in the data at all",
     "replace": "what any one record contains",
     "score": "any one record's score; labels are open",
+    "person": "whether any one person's records at a client are in the data at all",
+    "person-label": "whether the labels of any one person's records at a client are 0 or 1",
+    "person-replace": "what any one person's records at a client contain, not how many count",
+    "person-score": "the scores of any one person's records at a client; labels are open",
 }
 """What each adjacency keeps deniable."""
 NOISE = {
@@ -131,6 +136,7 @@ def privacy_sentences(result: Result) -> list[str]:
     sentences = [
         f"Each client spent at most {cost_line(spent, unlimited=WITHOUT_LIMIT)}.",
         *_meaning_of(spent),
+        _unit_sentence(result),
     ]
     if "protection" in result.content:
         supported = cost_line(result.content["protection"], unlimited=WITHOUT_LIMIT)
@@ -149,9 +155,19 @@ def _meaning_of(spent: Mapping[str, Any]) -> list[str]:
     return [
         f"That keeps deniable {unit}. Somebody who thought it a coin toss before, and sees all "
         f"that a client sent, is at most {sure} afterwards{chance}.",
-        "The unit is one record: a person with several records is protected by as many times that "
-        "epsilon. Further evaluations of the same records add to it.",
     ]
+
+
+def _unit_sentence(result: Result) -> str:
+    """Whom the epsilon protects: a record, or a person."""
+    person = result.content.get("person")
+    if person is None:
+        return (
+            "The unit is one record: a person with several records is protected by as many times "
+            "that epsilon. Further evaluations of the same records add to it."
+        )
+    line = person_line(int(person["records"]), float(result.content["spent"]["epsilon"]))
+    return f"The unit is {line}. Further evaluations of the same records add to the epsilon."
 
 
 def sent_sentence(result: Result) -> str:

@@ -108,8 +108,8 @@ class Comparison:
             bounds = self.difference.interval(0.95, about="population")
             rows.append((POPULATION_INTERVAL, bounds_line(bounds, "+.6f")))
             rows.append(("better", self._verdict()))
-        row_names = ("privacy spent", "sent by a client", "clients", "noise")
-        return rows + [(name, run[name]) for name in row_names]
+        row_names = ("privacy spent", "unit of privacy", "sent by a client", "clients", "noise")
+        return rows + [(name, run[name]) for name in row_names if name in run]
 
     def _verdict(self) -> str:
         here, beyond = self.better(), self.better(about="population")

@@ -12,7 +12,7 @@ from tacit.data.arrays import as_scores
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
-from tacit.privacy.persons import of_person
+from tacit.privacy.persons import of_person, person_warnings
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
@@ -126,7 +126,11 @@ def _evaluation(
         positives=float(server_result.positives),
         noise=noise_name(source),
         figure=protocol.figure,
-        warnings=(*simulation_warnings(clients, source), *server_result.warnings_to(clients.names)),
+        warnings=(
+            *simulation_warnings(clients, source),
+            *person_warnings(per_person),
+            *server_result.warnings_to(clients.names),
+        ),
         negatives=float(server_result.negatives),
         participants=clients.names,
         federation=federation,

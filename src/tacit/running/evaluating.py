@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
-from tacit.privacy.persons import of_person
+from tacit.privacy.persons import of_person, person_warnings
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
@@ -160,6 +160,7 @@ def evaluate_counted(
         warnings=(
             *simulation_warnings(clients, source),
             *_mpc_warnings(run),
+            *person_warnings(per_person),
             *server_result.warnings_to(clients.names),
         ),
         histogram=server_result.histogram,

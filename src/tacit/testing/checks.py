@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from tacit.data.clients import Clients
+from tacit.data.persons import SEED_BYTES, as_persons
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
+from tacit.privacy.persons import of_person
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, View, stack, total
 from tacit.protocol.laws import ErrorCase
 from tacit.protocol.messages import decode, encode, reply_of, sizes_by_client, sum_size
+from tacit.protocol.persons import per_record
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import evaluate, repeat_results
 from tacit.running.simulation import simulate
+from tacit.running.spending import exceeds
 from tacit.testing.federations import binormal_clients
 from tacit.testing.recording import (
     Loss,
@@ -29,6 +34,7 @@ from tacit.testing.recording import (
     loss_between,
     neighbours,
     values_of,
+    without_person,
 )
 
 MIN_TIGHTNESS = 0.6
@@ -171,6 +177,13 @@ def check_spending(protocol: Protocol, clients: Clients) -> None:
         assert spent.delta <= declared.delta
 
 
+PERSON_RECORDS = 4
+"""Records of each of the first two persons in the law about persons."""
+
+COUNTED_RECORDS = (1, 3)
+"""Records of a person that count in that law."""
+
+
 def one_client(seed: int) -> Clients:
     """One client of eleven records, with tied scores and both classes."""
     rng = np.random.default_rng(seed)
@@ -222,6 +235,61 @@ def _check_losses(protocol: Protocol, clients: Clients) -> list[tuple[Cost, list
     return measured
 
 
+def check_persons(protocol: Protocol, seed: int) -> None:
+    """All that a person's records change together costs no more than the budget that was named.
+
+    The person has more records than count. Exact, as the privacy law: with the part of the budget
+    that a record has, no step moves its statistics by more than the person's cost allows. It
+    catches a draw that depends on other persons, and a budget that is divided by too little.
+    """
+    everybody = one_client(seed)
+    persons = as_persons(np.arange(everybody.records) // PERSON_RECORDS)
+    clients = protocol.fitted(replace(everybody, persons=persons))
+    for most in COUNTED_RECORDS:
+        try:
+            divided = per_record(protocol, most)
+        except ValueError:
+            assert math.isinf(protocol.guarantee.epsilon) or "epsilon" not in protocol.settings
+            return
+        assert not exceeds(of_person(divided.guarantee, most), of_person(protocol.guarantee, 1)), (
+            "the records of a person cost more than was named"
+        )
+        draw = np.random.default_rng(seed).bytes(SEED_BYTES)
+        counted = clients.counted(most, draw)[0]
+        for other in without_person(clients, divided.guarantee.adjacency):
+            _check_person(divided, counted, other.counted(most, draw)[0], most)
+
+
+def _check_person(protocol: Protocol, clients: Clients, other: Clients, most: int) -> None:
+    """What two data sets that differ in one person cost, step by step, and in all."""
+    notes = ClientState() if protocol.law_traits.keeps_state else None
+    total = 0.0
+    for query, reply in conversation_of(clients, protocol, NoNoise(), notes):
+        cost = query.step.cost(clients, query, ClientState())
+        if math.isinf(cost.epsilon):
+            continue
+        noise = Recorder()
+        query.step.answer(clients, query, noise, notes or ClientState())
+        moved = query.step.answer(other, query, NoNoise(), notes or ClientState())
+        if noise.flips and cost.adjacency is Adjacency.LABEL:
+            changed = np.count_nonzero(clients.labels != other.labels)
+            loss = Loss(changed * _one_flip(noise))
+        elif noise.flips:
+            loss = _bit_loss(reply, moved, noise)
+        else:
+            loss = loss_between(reply, moved, noise)
+        whole = of_person(cost, most)
+        assert loss.delta(whole.epsilon) <= whole.delta * (1 + 1e-9), "a person costs too much"
+        total += loss.epsilon
+    assert total <= most * protocol.guarantee.epsilon * (1 + 1e-9), "a person costs too much"
+
+
+def _one_flip(noise: Recorder) -> float:
+    """The privacy loss of one bit that is flipped."""
+    flip = noise.flips[0]
+    return math.log((1 - flip) / flip)
+
+
 def _check_free(protocol: Protocol, clients: Clients, query: Query, reply: Reply) -> None:
     """A step that costs nothing replies the same for all neighbours that the guarantee hides."""
     adjacency = protocol.guarantee.adjacency
@@ -260,8 +328,7 @@ def _response_loss(
     undone = query.step.answer(other, query, Recorder(flipped=int(changed[0])), ClientState())
     check_sizes(reply, undone)
     assert_same(reply, undone)
-    flip = noise.flips[0]
-    return Loss(math.log((1 - flip) / flip))
+    return Loss(_one_flip(noise))
 
 
 def _bit_loss(reply: Reply, other: Reply, noise: Recorder) -> Loss:
@@ -269,8 +336,7 @@ def _bit_loss(reply: Reply, other: Reply, noise: Recorder) -> Loss:
     check_sizes(reply, other)
     assert len(noise.flips) == len(reply) == 1
     moved = sum(np.count_nonzero(values_of(reply[n]) != values_of(other[n])) for n in reply)
-    flip = noise.flips[0]
-    return Loss(moved * math.log((1 - flip) / flip))
+    return Loss(moved * _one_flip(noise))
 
 
 def check_errors(case: ErrorCase) -> None:

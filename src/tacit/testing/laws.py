@@ -105,7 +105,16 @@ def laws_for(*subjects: Protocol | type[Protocol]) -> dict[str, Test]:
     noticed = {name: case for name, case in errors.items() if case.noticed}
     tests = [_drawn(law, protocols) for law in LAWS]
     tests += [
-        _seeded(protocols),
+        _seeded(
+            protocols,
+            "test_no_neighbour_costs_more_than_the_step_declares",
+            checks.check_neighbours,
+        ),
+        _seeded(
+            protocols,
+            "test_a_person_costs_no_more_than_the_named_budget",
+            checks.check_persons,
+        ),
         _tested("test_predicted_errors_and_intervals_hold", checks.check_errors, errors),
         _scaled(noticed),
         _tested(
@@ -153,16 +162,16 @@ def _drawn(law: Law, protocols: Mapping[str, Protocol]) -> Test | None:
     return _cases(few(given(clients=federations())(test)), names)
 
 
-def _seeded(protocols: Mapping[str, Protocol]) -> Test | None:
-    """The test of the privacy law, on several small clients."""
+def _seeded(
+    protocols: Mapping[str, Protocol], law: str, check: Callable[[Protocol, int], None]
+) -> Test | None:
+    """The test of a privacy law, on several small clients."""
 
     def test(name: str, seed: int) -> None:
-        checks.check_neighbours(protocols[name], seed)
+        check(protocols[name], seed)
 
     names = [name for name, each in protocols.items() if not each.law_traits.unmeasured_loss]
-    test = _named(
-        test, "test_no_neighbour_costs_more_than_the_step_declares", checks.check_neighbours
-    )
+    test = _named(test, law, check)
     return _cases(pytest.mark.parametrize("seed", SEEDS)(test), names)
 
 

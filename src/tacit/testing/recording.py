@@ -131,6 +131,28 @@ def neighbours(clients: Clients, adjacency: Adjacency) -> Iterator[Clients]:
                 yield Clients.from_arrays(scores, clients.labels)
 
 
+def without_person(clients: Clients, adjacency: Adjacency | None) -> Iterator[Clients]:
+    """Data sets in which all records of one person changed as far as an adjacency lets them."""
+    if clients.persons is None:
+        raise ValueError("nothing says whose records these are")
+    for person in np.unique(clients.persons):
+        theirs = clients.persons == person
+        if adjacency is Adjacency.LABEL:
+            yield replace(clients, labels=np.where(theirs, 1 - clients.labels, clients.labels))
+        if adjacency is Adjacency.RECORD:
+            left = ~theirs
+            yield Clients.from_arrays(
+                clients.scores[left], clients.labels[left], persons=clients.persons[left]
+            )
+        for score, label in ((0.0, 0), (1.0, 1), (1.0, 0)):
+            scores = np.where(theirs, score, clients.scores)
+            if adjacency is Adjacency.REPLACE:
+                labels = np.where(theirs, label, clients.labels).astype(np.int8)
+                yield replace(clients, scores=scores, labels=labels)
+            if adjacency is Adjacency.SCORE:
+                yield replace(clients, scores=scores)
+
+
 class Rescaled(SimulatedNoise):
     """Noise whose scale is wrong by a factor."""
 

@@ -24,6 +24,8 @@ on_loss = "fail"            # when a party vanishes after others answered with r
                             # "fail", or "restart" without it, at the cost of a run once more
 # unit = "probability"      # in what the protocol takes scores; "percent", "log-odds" or "real"
                             # only where it takes scores of any range
+# per_person = 1            # epsilon is a person's: at most so many records of a person count at
+                            # a party, drawn at random; without it epsilon is a record's
 
 # A protocol and its settings, as in: tacit evaluate --help
 [protocol]
@@ -55,12 +57,15 @@ unit = "probability"        # what the scores are: "probability" (from 0 to 1), 
                             # "log-odds", or "real" for any other numbers; they are converted to
                             # the plan's unit, and a wrong unit here makes the whole result wrong
 label = "label"             # the column of labels, 0 or 1
+# person = "patient"        # for a plan with per_person: the column that says whose record it is,
+                            # or: every_record_another_person = true
 
 # What a new ledger allows; change it later with: tacit ledger limit
 [limit]
 epsilon = 3.0               # no more than this is spent
 period = "365d"             # rolling window: 365d, 52w or 1y
-# adjacency = "record"      # what the limit hides; "label" for protocols that show scores
+# adjacency = "record"      # what the limit hides; "label" for protocols that show scores,
+                            # "person" or "person-label" for plans with per_person
 
 # Only for protocols that parties compute together: where the others reach this one
 # [mpc]

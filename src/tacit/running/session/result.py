@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from tacit.privacy.cost import worst_case
-from tacit.privacy.persons import of_person
+from tacit.privacy.persons import of_person, person_warnings
 from tacit.results.evaluation import Evaluation, Traffic
 from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.plan_file import Plan
@@ -56,6 +56,7 @@ def concluded(plan: Plan, coordinator: Coordinator, received: dict[int, int]) ->
         figure=protocol.figure,
         warnings=(
             *left_out,
+            *person_warnings(plan.per_person),
             *server_result.warnings_to(tuple(plan.parties[index].name for index in members)),
         ),
         unit=plan.unit,

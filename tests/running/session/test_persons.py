@@ -1,0 +1,232 @@
+"""Federations whose unit of privacy is a person."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tacit import DPAUC, Clients, FedAUC, ScoreHistogram, TwoRoundAUC
+from tacit.crypto.identities import Identity
+from tacit.data.persons import as_persons
+from tacit.ledger.ledger import Ledger
+from tacit.privacy.cost import Adjacency
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol.persons import per_record
+from tacit.running.persons import NO_PERSONS, NOTE, PERSONS_UNUSED, counted_clients
+from tacit.running.session.coordinator import Coordinator, RunError
+from tacit.running.session.messages import Agreement
+from tacit.running.session.plan_file import Plan, PlanError
+from tacit.running.session.result import concluded
+from tacit.running.session.service import PartyDesk
+from tacit.running.simulation import simulate
+from tacit.testing.rehearsal import Keys, rehearse
+from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation
+
+RESPONSE = 'name = "dpauc"\nepsilon = 1.0\nmechanism = "randomised-response"\nadjacency = "label"'
+PROTOCOLS = (FedAUC(1.0), DPAUC(1.0), ScoreHistogram("secure-sum", 1.0), TwoRoundAUC(2.0))
+
+
+def visits(clients: int = 4, records: int = 200) -> Clients:
+    """Records of persons with one to nine visits to one client."""
+    rng = np.random.default_rng(3)
+    client = np.repeat(np.arange(clients), records)
+    persons = client * 1000 + rng.integers(0, records // 4, client.size)
+    labels = rng.integers(0, 2, client.size)
+    scores = np.clip(rng.normal(0.4 + 0.2 * labels, 0.2), 0, 1)
+    return Clients.from_arrays(scores, labels, client, persons=persons)
+
+
+def with_persons(home: Path, protocol: str, per_person: int = 2) -> Identity:
+    """A federation's files in which every three rows are one person's."""
+    coordinator = federation(home, protocol)
+    plan = home / "plan.toml"
+    plan.write_text(plan.read_text().replace("[plan]", f"[plan]\nper_person = {per_person}", 1))
+    for party in home.glob("*/party.toml"):
+        party.write_text(party.read_text().replace("[data]", '[data]\nperson = "who"', 1))
+        records = party.parent / "records.csv"
+        header, *rows = records.read_text().splitlines()
+        named = [f"{row},{index // 3}" for index, row in enumerate(rows)]
+        records.write_text("\n".join([f"{header},who", *named]) + "\n")
+    return coordinator
+
+
+def carried(home: Path, identity: Identity) -> Coordinator:
+    """A whole run, with every desk opened anew for every message."""
+    plan = Plan.read(home / "plan.toml")
+    coordinator = Coordinator(plan.agreement(), identity)
+    messages = coordinator.open()
+    while messages:
+        for index, message in messages.items():
+            desk = PartyDesk.open(home / plan.parties[index].name / "party.toml")
+            desk.set_limit()
+            coordinator.receive(index, desk.answer(message))
+        messages = coordinator.close()
+    return coordinator
+
+
+def limit_at(home: Path, adjacency: str) -> None:
+    for party in home.glob("*/party.toml"):
+        text = party.read_text()
+        party.write_text(text.replace('adjacency = "label"', f'adjacency = "{adjacency}"'))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
+def test_a_party_that_restarts_counts_the_same_records_in_every_round(protocol: Protocol) -> None:
+    """Without noise the run gives what the simulation finds about these counted records."""
+    clients, states = visits(), [ClientState() for _ in range(4)]
+    run = rehearse(
+        clients,
+        protocol,
+        noise=lambda _: NoNoise(),
+        state=states,
+        restarts=True,
+        per_person=2,
+    )
+    alone = [
+        counted_clients(clients.part(k, k + 1), 2, ClientState(), NoNoise())[0] for k in range(4)
+    ]
+    together = Clients.concatenate(alone)
+    assert together.records < clients.records
+    found = simulate(together, per_record(protocol, 2), NoNoise())
+    if not isinstance(protocol, TwoRoundAUC):  # draws its records' rounds
+        assert run.server_result.value == pytest.approx(float(found.server_result.value))
+    assert run.spent.epsilon == pytest.approx(protocol.guarantee.epsilon)
+    assert run.spent.adjacency is not None
+    assert run.spent.adjacency.value.startswith("person")
+
+
+def test_two_runs_of_one_party_count_the_same_records_where_its_state_is_kept() -> None:
+    clients = visits(1)
+    state = ClientState()
+    first, again = (counted_clients(clients, 1, state)[1] for _ in range(2))
+    anew = counted_clients(clients, 1, ClientState())[1]
+    np.testing.assert_array_equal(first, again)
+    assert (first != anew).any()
+    assert state.recall(NOTE) is not None
+
+
+def test_who_has_not_said_whose_the_records_are_declines() -> None:
+    clients = visits()
+    silent = Clients(clients.scores, clients.labels, clients.offsets, clients.names)
+    with pytest.raises(RunError, match=NO_PERSONS):
+        rehearse(silent, DPAUC(1.0), per_person=2)
+    with pytest.raises(RunError, match=PERSONS_UNUSED):
+        rehearse(clients, DPAUC(1.0))
+
+
+def test_the_agreement_covers_how_many_count() -> None:
+    keys = Keys.generate(2)
+    agreements = [keys.agreement(DPAUC(1.0), per_person=k) for k in (0, 1)]
+    assert agreements[0].protocol == agreements[1].protocol
+    assert agreements[0].digest != agreements[1].digest
+    public = tuple(identity.public for identity in keys.parties)
+    with pytest.raises(ValueError, match="per_person must be from 1"):
+        Agreement(DPAUC(1.0), public, keys.coordinator.public, per_person=-1)
+
+
+@pytest.mark.parametrize(("protocol", "unit"), [(HISTOGRAM, "person"), (FEDAUC, "person-label")])
+def test_ledgers_hold_persons_costs(tmp_path: Path, protocol: str, unit: str) -> None:
+    identity = with_persons(tmp_path, protocol)
+    limit_at(tmp_path, unit)
+    coordinator = carried(tmp_path, identity)
+    with Ledger(tmp_path / "a" / "ledger.db") as ledger:
+        ledger.verify()
+        lines = [line for line in ledger.lines() if line.step is not None]
+        assert {line.adjacency for line in lines} == {unit}
+        assert sum(line.epsilon for line in lines) == pytest.approx(1.0)
+    result = concluded(Plan.read(tmp_path / "plan.toml"), coordinator, {})
+    content = result.to_dict()
+    assert content["protocol"]["epsilon"] == 1.0
+    assert content["spent"]["adjacency"] == unit
+    assert content["person"] == {"records": 2, "epsilon_of_a_record": 0.5}
+
+
+def test_flipped_labels_of_counted_records_outlive_a_run(tmp_path: Path) -> None:
+    identity = with_persons(tmp_path, RESPONSE)
+    limit_at(tmp_path, "person-label")
+    first, second = (carried(tmp_path, identity) for _ in range(2))
+    assert first.server_result is not None
+    assert second.server_result is not None
+    assert first.server_result.value == second.server_result.value
+    assert [cost.epsilon for cost in first.spent.values()] == [1.0] * 3
+    assert [cost.epsilon for cost in second.spent.values()] == [0.0] * 3
+
+
+def test_a_limit_on_records_counts_a_persons_run_as_two_changes(tmp_path: Path) -> None:
+    identity = with_persons(tmp_path, HISTOGRAM)
+    limit_at(tmp_path, "record")
+    carried(tmp_path, identity)
+    with Ledger(tmp_path / "a" / "ledger.db") as ledger:
+        (spending,) = ledger.spending("registry")
+        assert spending.limit.adjacency is Adjacency.RECORD
+        assert spending.epsilon == pytest.approx(2.0)
+
+
+def test_a_limit_on_persons_refuses_a_run_about_records(tmp_path: Path) -> None:
+    identity = federation(tmp_path, HISTOGRAM)
+    limit_at(tmp_path, "person")
+    with pytest.raises(RunError, match="declined"):
+        carried(tmp_path, identity)
+
+
+def test_a_file_that_names_no_person_is_refused_on_the_partys_screen(tmp_path: Path) -> None:
+    with_persons(tmp_path, HISTOGRAM)
+    party = tmp_path / "a" / "party.toml"
+    text = party.read_text()
+    party.write_text(text.replace('person = "who"\n', ""))
+    desk = PartyDesk.open(party)
+    assert not desk.fits
+    with pytest.raises(PlanError, match="every_record_another_person = true"):
+        desk.check_unit()
+    party.write_text(text.replace('person = "who"', "every_record_another_person = true"))
+    assert PartyDesk.open(party).fits
+    party.write_text(text.replace("[data]", "[data]\nevery_record_another_person = true"))
+    with pytest.raises(PlanError, match="cannot both be given"):
+        PartyDesk.open(party)
+
+
+def test_a_file_with_persons_is_refused_where_the_plan_protects_records(tmp_path: Path) -> None:
+    with_persons(tmp_path, HISTOGRAM)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(plan.read_text().replace("per_person = 2\n", ""))
+    with pytest.raises(PlanError, match="the plan needs per_person"):
+        PartyDesk.open(tmp_path / "a" / "party.toml").check_unit()
+
+
+def test_every_record_another_person_takes_part(tmp_path: Path) -> None:
+    identity = with_persons(tmp_path, HISTOGRAM)
+    for party in tmp_path.glob("*/party.toml"):
+        replaced = party.read_text().replace('person = "who"', "every_record_another_person = true")
+        party.write_text(replaced)
+    limit_at(tmp_path, "person")
+    assert carried(tmp_path, identity).server_result is not None
+
+
+@pytest.mark.parametrize("number", ["0", "2.5", "true", "100000"])
+def test_numbers_of_persons_records_that_cannot_be_are_refused(tmp_path: Path, number: str) -> None:
+    federation(tmp_path, HISTOGRAM)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(plan.read_text().replace("[plan]", f"[plan]\nper_person = {number}", 1))
+    with pytest.raises(PlanError, match=r"per_person must be from 1 to"):
+        Plan.read(plan)
+
+
+def test_a_plan_without_a_budget_for_each_record_is_refused(tmp_path: Path) -> None:
+    with_persons(tmp_path, 'name = "exact"')
+    with pytest.raises(PlanError, match="protects no person"):
+        Plan.read(tmp_path / "plan.toml")
+
+
+def test_what_is_read_stays_in_memory(tmp_path: Path) -> None:
+    """No digest of a person is in any file that a party writes."""
+    identity = with_persons(tmp_path, HISTOGRAM)
+    limit_at(tmp_path, "person")
+    carried(tmp_path, identity)
+    digests = {bytes(digest) for digest in as_persons(np.arange(50))}
+    for path in (tmp_path / "a").rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            assert not any(digest in content for digest in digests)
