@@ -134,3 +134,18 @@ class ScoreDistribution:
         powers = np.moveaxis(np.asarray(curve.c), 1, -1)
         lead = (1,) * (powers.ndim - 2)
         return powers * by_width.reshape(DEGREE + 1, *lead, -1)
+
+
+def rising_fractions(counts: Floats) -> Floats:
+    """A distribution function at the cells' borders, shape (..., B+1), from noisy counts.
+
+    The mean of the smallest rising sequence above the cumulative counts and the largest below.
+    """
+    cumulative = np.cumsum(counts, axis=-1)
+    total = np.where(cumulative[..., -1:] > 0, cumulative[..., -1:], 1.0)
+    fractions = np.clip(cumulative / total, 0.0, 1.0)
+    over = np.maximum.accumulate(fractions, axis=-1)
+    under = np.flip(np.minimum.accumulate(np.flip(fractions, axis=-1), axis=-1), axis=-1)
+    inner = (over + under)[..., :-1] / 2
+    edge = np.zeros_like(fractions[..., :1])
+    return np.concatenate([edge, inner, edge + 1], axis=-1)

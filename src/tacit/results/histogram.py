@@ -46,6 +46,7 @@ from tacit.results.estimate import (
     finite,
 )
 from tacit.results.score_axis import EVEN_AXIS, ScoreAxis, in_unit_interval
+from tacit.results.smooth_curves import SmoothCurves
 from tacit.results.threshold_rates import rates_entry
 
 NO_CALIBRATION_ERROR = "none, for real numbers state no probabilities"
@@ -195,6 +196,10 @@ class Histogram:
             across.sampling_error,
             up.sampling_error,
         )
+
+    def smooth_curves(self) -> SmoothCurves:
+        """The ROC and the precision-recall curve through all cells, without errors."""
+        return SmoothCurves.of(self.counts, self.axis)
 
     def precision_recall(self) -> PrecisionRecall:
         """Precision and recall at the buckets' borders."""

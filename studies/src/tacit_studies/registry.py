@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from tacit_studies import (
+    curve_areas,
     dpauc_tables,
     encrypted,
     fedauc_tables,
@@ -278,6 +279,12 @@ _TARGETS = (
         "our target: errors beside the least that noise of the agreed privacy allows",
         floor.floors,
         repeats=200,
+    ),
+    _table(
+        "curves",
+        "our target: areas between private curves and the records' own, beside FedCurve's",
+        curve_areas.areas,
+        repeats=20,
     ),
     _table(
         "planning-grid",

@@ -20,7 +20,7 @@ from tacit.metrics.curves import (
     density_influences,
     placement_variance,
 )
-from tacit.metrics.score_distribution import ScoreDistribution
+from tacit.metrics.score_distribution import ScoreDistribution, rising_fractions
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import node_variances, subtree_variances
 from tacit.privacy.cost import Cost
@@ -56,7 +56,7 @@ def published_distributions(leaves: Floats, noise: TreeNoise) -> tuple[Floats, F
     """
     cells = leaves.reshape(*leaves.shape[:-1], 2, -1)
     coarse = _at_depth(cells, product_depth(cells, noise))
-    positives, negatives = (_distribution(coarse[..., row, :])[..., 1:-1] for row in (0, 1))
+    positives, negatives = (rising_fractions(coarse[..., row, :])[..., 1:-1] for row in (0, 1))
     return positives, negatives
 
 
@@ -194,7 +194,7 @@ def _product_of_changes(coarse: Floats) -> Floats:
     if edges.size < 3:
         return np.zeros(coarse.shape[:-2])
     places = np.linspace(0, 1, PLACES_IN_CELL * coarse.shape[-1] + 1)
-    values = _distribution(coarse)[..., 1:-1]
+    values = rising_fractions(coarse)[..., 1:-1]
     halved = ScoreDistribution(edges[1::2], values[..., 1::2], 0.0, 1.0)
     changes = halved.at(places) - ScoreDistribution(edges, values, 0.0, 1.0).at(places)
     middles = (changes[..., 1, 1:] + changes[..., 1, :-1]) / 2
@@ -305,18 +305,3 @@ def _tree_warnings(
             f"{protection.epsilon:.4g}; a higher dropouts setting would have covered it"
         )
     return tuple(warnings)
-
-
-def _distribution(counts: Floats) -> Floats:
-    """A distribution function at the cells' borders, shape (..., B+1), from noisy counts.
-
-    The mean of the smallest rising sequence above the cumulative counts and the largest below.
-    """
-    cumulative = np.cumsum(counts, axis=-1)
-    total = np.where(cumulative[..., -1:] > 0, cumulative[..., -1:], 1.0)
-    fractions = np.clip(cumulative / total, 0.0, 1.0)
-    over = np.maximum.accumulate(fractions, axis=-1)
-    under = np.flip(np.minimum.accumulate(np.flip(fractions, axis=-1), axis=-1), axis=-1)
-    inner = (over + under)[..., :-1] / 2
-    edge = np.zeros_like(fractions[..., :1])
-    return np.concatenate([edge, inner, edge + 1], axis=-1)
