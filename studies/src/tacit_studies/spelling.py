@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit import FedAUC, Protocol, ScoreHistogram
+from tacit.metrics.score_scale import EVEN
 
 TRUSTS = {
     "exact-sum": "secure-aggregation",
@@ -40,6 +41,8 @@ def table_settings(protocol: Protocol) -> dict[str, Any]:
     'local-dp'
     """
     settings = dict(protocol.settings)
+    if settings.get("scale") == EVEN:
+        del settings["scale"]
     if isinstance(protocol, ScoreHistogram):
         words = {"trust": TRUSTS, "aim": AIMS}
         for name in words.keys() & settings.keys():
@@ -66,4 +69,6 @@ def _spelled(name: object) -> object:
     if not isinstance(name, ScoreHistogram):
         return name
     text = repr(name).replace(f"trust={name.trust!r}", f"trust={TRUSTS[name.trust]!r}")
+    # the tables were measured before the setting scale was there
+    text = text.replace(f", scale={EVEN!r}", "")
     return _Verbatim(text.replace(f"aim={name.aim!r}", f"aim={AIMS.get(name.aim, name.aim)!r}"))

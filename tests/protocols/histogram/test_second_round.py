@@ -144,7 +144,7 @@ class TestTheSum:
         clients = binormal_clients(300, 500, 6, seed=1)
         query, influences = query_of(protocol, fields, 6), influences_of(fields)
         reach = int(influences.sensitivity(Adjacency(name)))
-        totals = influences.totals(clients).tolist()
+        totals = influences.totals(protocol.on_scale(clients)).tolist()
         units = units_of(protocol)
         rounded = [math.floor(Fraction(each * units, reach) + Fraction(1, 2)) for each in totals]
         assert sum_of(query, clients) == sum(rounded)
@@ -155,7 +155,7 @@ class TestTheSum:
         protocol, fields = PROTOCOLS[name], fields_of(sizes=(300.0, 500.0))
         clients = binormal_clients(300, 500, 1, seed=1)
         influences = influences_of(fields)
-        scores, positive = clients.scores, clients.labels == 1
+        scores, positive = protocol.on_scale(clients).scores, clients.labels == 1
         beaten = influences.negatives.at(scores[positive]).mean()
         beating = 1 - influences.positives.at(scores[~positive]).mean()
         epsilon = protocol.influence_cost.epsilon
@@ -175,12 +175,13 @@ class TestTheSum:
             NEGATIVES: np.stack([RISING, RISING**0.5]),
             SIZES: np.array([[30.0, 50.0], [50.0, 30.0]]),
         }
-        totals = influences_of(several).totals(hospital())
+        on_scale = PROTOCOLS["record"].on_scale(hospital())
+        totals = influences_of(several).totals(on_scale)
         sent = answer(query_of(PROTOCOLS["record"], several), hospital(), noise)["sum"]
         assert np.shape(np.asarray(sent)) == (2,)
         for row in range(2):
             alone = influences_of({name: field[row] for name, field in several.items()})
-            np.testing.assert_array_equal(totals[row], alone.totals(hospital()))
+            np.testing.assert_array_equal(totals[row], alone.totals(on_scale))
 
 
 LIES: list[tuple[dict[str, Any], str]] = [
@@ -244,7 +245,7 @@ def test_what_cells_hide_is_within_what_is_said() -> None:
         for positives, area in ((400, 0.7), (3000, 0.8), (9000, 0.95)):
             scores, labels = binormal_scores(positives, 2 * positives, area, seed=seed)
             clients = Clients.from_arrays(scores, labels)
-            protocol = ScoreHistogram("secure-sum", 1.0, second_round=0.8)
+            protocol = ScoreHistogram("secure-sum", 1.0, second_round=0.8, scale="even")
             result = simulate(clients, protocol, NoNoise()).server_result
             missed = abs(float(result.value) - exact_auc(clients))
             misses.append(missed / float(result.approximation_error))
@@ -254,9 +255,8 @@ def test_what_cells_hide_is_within_what_is_said() -> None:
 @pytest.mark.parametrize("height", [1, 2])
 def test_the_flattest_trees_have_a_second_round(height: int) -> None:
     clients = binormal_clients(3000, 5000, 4, seed=3)
-    result = simulate(
-        clients, ScoreHistogram("secure-sum", 8.0, height, second_round=0.8), SimulatedNoise(1)
-    ).server_result
+    protocol = ScoreHistogram("secure-sum", 8.0, height, second_round=0.8, scale="even")
+    result = simulate(clients, protocol, SimulatedNoise(1)).server_result
     error = math.hypot(float(result.privacy_error), float(result.approximation_error))
     assert abs(float(result.value) - exact_auc(clients)) < 4 * error
 

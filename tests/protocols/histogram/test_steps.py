@@ -38,8 +38,8 @@ from tests.protocols.histogram.losses import (
 )
 
 SPLIT = {
-    "record": ScoreHistogram("secure-sum", 1.0, HEIGHT),
-    "replace": ScoreHistogram("secure-sum", 1.0, HEIGHT, adjacency="replace"),
+    "record": ScoreHistogram("secure-sum", 1.0, HEIGHT, second_round=0),
+    "replace": ScoreHistogram("secure-sum", 1.0, HEIGHT, adjacency="replace", second_round=0),
     "curves": ScoreHistogram("secure-sum", 3.0, HEIGHT, aim="curves", adjacency="replace"),
     "all": ScoreHistogram("secure-sum", 0.5, HEIGHT, aim="all"),
     "two-rounds": ScoreHistogram("secure-sum", 1.0, HEIGHT, second_round=0.3),
@@ -156,7 +156,7 @@ class TestWhatIsSent:
     def test_trees_hold_the_counts_of_every_level(self, height: int) -> None:
         rng = np.random.default_rng(height)
         clients = Clients.from_arrays(rng.random(200), rng.integers(0, 2, 200))
-        protocol = ScoreHistogram("secure-sum", 1.0, height, aim="all")
+        protocol = ScoreHistogram("secure-sum", 1.0, height, aim="all", scale="even")
         reply = answer(
             Query(summed_trees, protocol, broadcast={"clients": 1, "height": height}),
             clients,
@@ -177,19 +177,21 @@ class TestWhatIsSent:
         reply = answer(tree_query(SAMPLED["record"]), hospital(), Recorder(levels))
         for level in (2, 3, 4):
             mine = np.flatnonzero(np.array(levels) == level - 2)
-            leaves = leaves_of(hospital(), HEIGHT)[mine]
+            leaves = leaves_of(hospital(), HEIGHT, SAMPLED["record"])[mine]
             expected = np.bincount(leaves >> (HEIGHT + 1 - level), minlength=1 << level)
             np.testing.assert_array_equal(values_of(reply[f"level-{level}"]), expected)
 
-    def test_scores_at_the_ends_have_a_cell(self) -> None:
+    @pytest.mark.parametrize("scale", ["even", "probability"])
+    def test_scores_at_the_ends_have_a_cell(self, scale: str) -> None:
+        protocol = ScoreHistogram("exact-sum", scale=scale)
         clients = Clients.from_arrays([0.0, 1.0, np.nextafter(1.0, 0.0), 0.5], [1, 1, 0, 0])
-        assert leaves_of(clients, 3).tolist() == [0, 7, 15, 12]
+        assert leaves_of(clients, 3, protocol).tolist() == [0, 7, 15, 12]
 
     @pytest.mark.parametrize("bad", [-1e-9, 1.5, -3.0])
     def test_scores_outside_the_range_are_refused(self, bad: float) -> None:
         clients = Clients.from_arrays([0.5, 0.2, bad, 0.3], [0, 1, 1, 0], ["a", "b", "b", "b"])
         with pytest.raises(DataError, match=rf"got {bad} in b, row 2.*--rescale") as refused:
-            leaves_of(clients, 3)
+            leaves_of(clients, 3, ScoreHistogram("exact-sum"))
         assert "never by the data's own minimum and maximum" in str(refused.value)
 
     def test_levels_say_nothing_of_what_records_hold(self) -> None:

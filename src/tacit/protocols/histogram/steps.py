@@ -14,7 +14,7 @@ from tacit.privacy.mechanisms.choices import Choices
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
-from tacit.protocol.score_range import check_scores_in_unit_interval
+from tacit.protocol.scaled import ScaledScores
 from tacit.protocols.shared.noise_shares import planned_clients
 
 BITS_AT_ONCE = 2**24
@@ -24,16 +24,15 @@ FIRST_CELLS = 2
 """Index of the first level with cells, after the total and the classes."""
 
 
-def leaves_of(clients: Clients, height: int) -> Integers:
+def leaves_of(clients: Clients, height: int, protocol: ScaledScores) -> Integers:
     """The leaf of every record, shape (M,): cells of positives first, then those of negatives.
 
     Raises
     ------
-    DataError : for a score outside [0, 1].
+    DataError : for a score outside [0, 1] where the protocol's scores are probabilities.
     """
-    check_scores_in_unit_interval(clients)
-    cells = 2**height
-    cell = np.minimum((clients.scores * cells).astype(np.int64), cells - 1)
+    positions, cells = protocol.on_scale(clients).scores, 2**height
+    cell = np.minimum((positions * cells).astype(np.int64), cells - 1)
     return cell + np.where(clients.labels == 1, 0, cells)
 
 
@@ -79,7 +78,7 @@ def summed_trees(clients: Clients, query: Query, noise: NoiseSource, state: Clie
     The server learns the noisy sum of the trees, and how many clients answered.
     """
     settings, height = query.protocol, agreed_height(query)
-    leaves = leaves_of(clients, height)
+    leaves = leaves_of(clients, height, settings)
     sampled = settings.budget == "sample"
     chosen = (
         noise.draw(Choices(settings.level_units(height)), (clients.records,)) if sampled else None
@@ -117,7 +116,7 @@ def unary_reports(clients: Clients, query: Query, noise: NoiseSource, state: Cli
     The server learns each record's level and noisy bits.
     """
     settings, height = query.protocol, agreed_height(query)
-    leaves = leaves_of(clients, height)
+    leaves = leaves_of(clients, height, settings)
     levels = FIRST_CELLS + noise.draw(Choices(settings.level_units(height)), (clients.records,))
     widths = report_bytes(levels)
     ends = np.cumsum(widths)
