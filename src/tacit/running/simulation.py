@@ -73,21 +73,22 @@ def simulate(
             "persons are known: a run begins with the records that count (Clients.counted)"
         )
     stored = ClientState() if state is None else state
-    conversation = protocol.conversation(clients.count if asked is None else asked)
-    rounds: list[_Round] = []
+    payments: list[Payment] = []
     sent = np.zeros(clients.count, dtype=np.int64)
     mpc = False
+    conversation = protocol.conversation(clients.count if asked is None else asked)
     query = next(conversation)
     while True:
         done = _answer(clients, query, noise, stored, chunk)
-        rounds.append(done)
+        payments.append(done.payment)
         mpc = mpc or query.view is View.MPC
         sent += bytes_sent(done.reply, query.view, clients.count)
         try:
             query = conversation.send(done.reply)
         except StopIteration as end:
-            spent = most_spent([done.payment for done in rounds])
-            return Run(end.value, spent, len(rounds), sent, mpc)
+            # replicates may go different ways, whose queries are not those of any one run
+            spent = most_spent(payments) if noise.replicates is None else worst_case([])
+            return Run(end.value, spent, len(payments), sent, mpc)
 
 
 def replicate(

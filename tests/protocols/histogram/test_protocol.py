@@ -29,7 +29,8 @@ from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
 
-SHARED = ScoreHistogram("secure-sum", 1.0, scale="even")
+SHARED = ScoreHistogram("secure-sum", 1.0, second_round=0, scale="even")
+LOOKS = ScoreHistogram("secure-sum", 1.0)
 BAD_SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"trust": "nobody", "epsilon": 1.0}, r"trust must be one of .*'local'.*, got 'nobody'"),
     ({"epsilon": 1.0, "height": 0}, "height must be from 1 to 24, got 0"),
@@ -118,7 +119,7 @@ class TestSettings:
             "budget": "split",
             "aim": "auc",
             "dropouts": 0.0,
-            "second_round": 0.0,
+            "second_round": 0,
             "scale": "even",
             "height": 4,
             "buckets": 7,
@@ -186,6 +187,9 @@ STATISTICAL = {
     "second-round": replace(SHARED, second_round=0.5),
     "second-round-replace": replace(SHARED, second_round=0.5, adjacency="replace"),
     "dropouts": replace(SHARED, dropouts=0.3),
+    "looks": LOOKS,
+    "looks-replace": replace(LOOKS, adjacency="replace"),
+    "looks-dropouts": replace(LOOKS, dropouts=0.3),
 }
 SAMPLED = {
     "record": replace(SHARED, budget="sample"),
@@ -245,7 +249,7 @@ class TestErrors:
         assert 0.90 <= coverage <= 0.99
 
     @pytest.mark.parametrize("factor", [0.7, 1.3])
-    @pytest.mark.parametrize("name", ["record", "second-round", "dropouts"])
+    @pytest.mark.parametrize("name", ["record", "second-round", "dropouts", "looks"])
     def test_a_noise_scale_30_percent_off_is_noticed(
         self, name: str, factor: float, clients: Clients
     ) -> None:
@@ -299,7 +303,7 @@ class TestVanishedClients:
         distance = 2 if name == "replace" else 1
         parts = [protocol.guarantee.epsilon]
         if name != "sampled":
-            budget = 1.0 - protocol.second_round
+            budget = 1.0 - (protocol.second_round or 0.0)
             divided = epsilon_by_level(3, budget, distance, "auc", known_total=False)
             parts = [part for part in divided if part]
         expected = distance * sum(loss_of_counts(distance / part, 0.8) for part in parts)
@@ -360,11 +364,13 @@ TINY = {
 }
 TRIED = {
     "exact-sum": ScoreHistogram("exact-sum"),
-    "one-cut": ScoreHistogram("secure-sum", 8.0, height=1),
+    "one-cut": ScoreHistogram("secure-sum", 8.0, height=1, second_round=0),
     "shared": SHARED,
-    "little": ScoreHistogram("secure-sum", 0.01),
+    "little": ScoreHistogram("secure-sum", 0.01, second_round=0),
     "sampled": SAMPLED["record"],
     "second-round": STATISTICAL["second-round"],
+    "looks": LOOKS,
+    "looks-little": replace(LOOKS, epsilon=0.02),
     "local": ScoreHistogram("local", 1.0, scale="even"),
     "local-little": ScoreHistogram("local", 0.01, height=8),
     "local-much": ScoreHistogram("local", 30.0, height=1),

@@ -32,7 +32,7 @@ class HistogramDeclarations(Declarations):
     trust: str
     epsilon: float | None
     budget: Any
-    second_round: float
+    second_round: float | None
     gives_curve = True
     threats = staticmethod(threats_of)
 
@@ -64,6 +64,7 @@ class HistogramDeclarations(Declarations):
                 cls.name,
                 tree,
                 {**tree, "adjacency": "replace"},
+                {**tree, "second_round": 0},
                 {**tree, "second_round": 0.5},
             ),
             AuditCase(cls.name, {**tree, "budget": "sample"}, one_by_one=SAMPLED_DRAWS),
@@ -86,7 +87,7 @@ class HistogramDeclarations(Declarations):
 
         if SIZES not in query.broadcast:
             return query
-        inner = (1 << int(query.broadcast["height"])) - 1
+        inner = query.broadcast[POSITIVES].shape[-1]
         positives = (np.arange(inner) >= inner // 2).astype(np.float64)
         fields = {POSITIVES: positives, NEGATIVES: np.zeros(inner), SIZES: np.ones(2)}
         return replace(query, broadcast={**query.broadcast, **fields})
@@ -112,8 +113,10 @@ class HistogramDeclarations(Declarations):
         kind: Any = cls
         return {
             "histogram-secure": kind(EXACT_SUM, height=5),
-            "histogram": kind(SHARED_NOISE, 1.0, 5),
-            "histogram-replace": kind(SHARED_NOISE, 1.0, 5, adjacency="replace"),
+            "histogram": kind(SHARED_NOISE, 1.0, 5, second_round=0),
+            "histogram-replace": kind(SHARED_NOISE, 1.0, 5, adjacency="replace", second_round=0),
+            "histogram-looks": kind(SHARED_NOISE, 30.0),
+            "histogram-looks-replace": kind(SHARED_NOISE, 60.0, adjacency="replace"),
             "histogram-all": kind(SHARED_NOISE, 1.0, 5, aim="all"),
             "histogram-second": kind(SHARED_NOISE, 8.0, 5, second_round=0.5),
             "histogram-second-replace": kind(
@@ -128,8 +131,11 @@ class HistogramDeclarations(Declarations):
         """The forms with noise in a sum, but for the one that samples records."""
         kind: Any = cls
         return {
-            "histogram": ErrorCase(kind(SHARED_NOISE, 1.0), noticed=True),
-            "histogram-replace": ErrorCase(kind(SHARED_NOISE, 2.0, adjacency="replace")),
+            "histogram": ErrorCase(kind(SHARED_NOISE, 1.0, second_round=0), noticed=True),
+            "histogram-replace": ErrorCase(
+                kind(SHARED_NOISE, 2.0, adjacency="replace", second_round=0)
+            ),
+            "histogram-looks": ErrorCase(kind(SHARED_NOISE, 1.0), noticed=True),
             "histogram-curves": ErrorCase(kind(SHARED_NOISE, 1.0, aim="curves")),
             "histogram-second": ErrorCase(kind(SHARED_NOISE, 1.0, second_round=0.5)),
         }
@@ -138,7 +144,7 @@ class HistogramDeclarations(Declarations):
     def law_traits(self) -> LawTraits:
         """Sampled records are not all; a second round and debiased bits are not exact."""
         local, inexact = self.trust == REPORTS, ""
-        if self.second_round:
+        if self.second_round != 0:
             inexact = "a second round cancels errors to first order only"
         elif self.budget == "sample":
             inexact = "records that are assigned to levels are not all"

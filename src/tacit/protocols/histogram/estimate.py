@@ -43,10 +43,17 @@ MAX_BUCKETS = 200
 
 @dataclass(frozen=True, eq=False)
 class SecondRound:
-    """The AUC by both rounds, and its variance by the second round's noise, shape (...)."""
+    """The AUC by both rounds, and its variance by the second round's noise, shape (...).
+
+    After looks the functions were published at all cells (``depth``), and the variances by the
+    product of their errors and by what cells hide are known; None takes the tree's.
+    """
 
     area: Floats
     variance: Floats
+    depth: int | None = None
+    by_functions: Floats | None = None
+    by_cells: Floats | None = None
 
 
 def published_distributions(leaves: Floats, noise: TreeNoise) -> tuple[Floats, Floats]:
@@ -94,7 +101,7 @@ def result_from_tree(
         cell_variance = _cell_variance(coarse[..., 0, :], coarse[..., 1, :])
     else:
         value, variance = _by_both_rounds(cells, noise, second)
-        cell_variance = _product_cell_variance(cells, noise)
+        cell_variance = _hidden_variance(cells, noise, second)
     single = np.ndim(value) == 0
     supported = _supported(float(classes[0] + classes[1]), noise) if single else 0
     bucket_count = min(supported, MAX_BUCKETS) if buckets is None else buckets
@@ -167,6 +174,10 @@ def _cell_variance(positives: Floats, negatives: Floats) -> Floats:
     return variance + curvature_error(positives, negatives) ** 2
 
 
+def _hidden_variance(cells: Floats, noise: TreeNoise, second: SecondRound) -> Floats:
+    return _product_cell_variance(cells, noise) if second.by_cells is None else second.by_cells
+
+
 def _product_cell_variance(cells: Floats, noise: TreeNoise) -> Floats:
     """What cells hide where scores are exact and only the functions between edges are estimates.
 
@@ -205,11 +216,11 @@ def _area(cells: Floats, leaves: Floats, noise: TreeNoise) -> tuple[Floats, Floa
     """The area of the cells with its variance: that of the influences' sum, and of products."""
     positives, negatives = cells[..., 0, :], cells[..., 1, :]
     value = cell_area(positives, negatives) + _correction(positives, negatives, noise)
-    variance = _influence_variance(cells, leaves, noise) + _product_variance(cells, noise)
+    variance = influence_variance(cells, leaves, noise) + _product_variance(cells, noise)
     return value, np.where(np.isfinite(value), variance, np.nan)
 
 
-def _influence_variance(cells: Floats, leaves: Floats, noise: TreeNoise) -> Floats:
+def influence_variance(cells: Floats, leaves: Floats, noise: TreeNoise) -> Floats:
     """The variance of the area of these cells in first order."""
     positives, negatives = cells[..., 0, :], cells[..., 1, :]
     plain, bent = cell_influences(positives, negatives), density_influences(positives, negatives)
@@ -235,15 +246,16 @@ def _by_both_rounds(leaves: Floats, noise: TreeNoise, second: SecondRound) -> tu
     the noise of the sum, the products of both functions' errors by noise and of one by noise with
     one by interpolation, and the product of a class size's relative error with a function's error.
     """
-    depth = product_depth(leaves, noise)
+    depth = product_depth(leaves, noise) if second.depth is None else second.depth
     cells, class_variance = _at_depth(leaves, depth), _class_variance(leaves, noise)
     smaller = cells.sum(axis=-1).min(axis=-1)
     shown = smaller > MIN_CLASS_SIZE_IN_ERRORS * np.sqrt(class_variance)
-    product = np.sqrt(_product_variance(cells, noise))
-    by_functions = product**2 + 2 * product * _hidden_product(depth)
+    by_functions = second.by_functions
+    product = np.sqrt(_product_variance(cells, noise) if by_functions is None else by_functions)
+    with_hidden = product**2 + 2 * product * _hidden_product(depth)
     relative = class_variance / np.maximum(smaller, 1.0) ** 2
-    by_sizes = relative * _influence_variance(cells, leaves, noise)
-    variance = second.variance + by_functions + by_sizes
+    by_sizes = relative * influence_variance(cells, leaves, noise)
+    variance = second.variance + with_hidden + by_sizes
     return np.where(shown, second.area, np.nan), np.where(shown, variance, np.nan)
 
 

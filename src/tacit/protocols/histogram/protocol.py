@@ -38,6 +38,15 @@ from tacit.protocols.histogram.budget import (
 )
 from tacit.protocols.histogram.declared import HistogramDeclarations
 from tacit.protocols.histogram.estimate import result_from_tree
+from tacit.protocols.histogram.look_rounds import looked
+from tacit.protocols.histogram.looks import (
+    FIRST_PARTS,
+    LOOK_HEIGHT,
+    MAX_LOOK_HEIGHT,
+    first_look,
+    further_look,
+    look_epsilons,
+)
 from tacit.protocols.histogram.second_round import (
     both_rounds,
     check_the_same_number,
@@ -102,8 +111,10 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
     dropouts : the fraction of clients that may vanish without weakening the guarantee; the others
         draw more noise for it.
     second_round : the part of epsilon kept for a second pass, in which the AUC is measured again
-        as one sum against the published histogram. The AUC is most accurate with 0.8 to 0.9; the
-        other figures have the rest of epsilon.
+        as one sum against the published histogram; the other figures have the rest of epsilon. None
+        chooses: where the AUC is the aim, in one secure sum of at most ``2**7`` cells, a small part
+        goes to ``looks`` at the scores, more where their noise or crowded cells ask for it, and the
+        rest to the one number. Elsewhere there is no second pass.
     scale : the public map of scores to the positions that ``2**height`` equal cells cut (``SCALES``
         of ``metrics.score_scale``).
 
@@ -148,9 +159,9 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         when=SECURE_SUM,
         used=_is_distributed,
     )
-    second_round: float = setting(
-        default=0.0,
-        help="epsilon's part for a second pass, 0 by default",
+    second_round: float | None = setting(
+        default=None,
+        help="epsilon's part for a second pass for the AUC alone; 0 for none, chosen by default",
         when=SECURE_SUM,
         used=_is_distributed,
     )
@@ -174,7 +185,10 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         if self.buckets is not None and self.buckets < 1:
             raise ValueError(f"buckets must be at least 1, got {self.buckets}")
         distributed = self.trust == SECURE_SUM
-        for name, value in (("dropouts", self.dropouts), ("second_round", self.second_round)):
+        for name, value in (
+            ("dropouts", self.dropouts),
+            ("second_round", self.second_round or 0.0),
+        ):
             if not 0 <= value < 1:
                 raise ValueError(f"{name} must be from 0 to below 1, got {value}")
             if value and not distributed:
@@ -186,6 +200,27 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
             raise ValueError("second_round needs budget 'split', got 'sample'")
         if self.second_round:
             self._check_shared_noise()
+        if self.second_round is None and not self._can_look():
+            object.__setattr__(self, "second_round", 0.0)
+
+    def _can_look(self) -> bool:
+        """Whether the AUC is asked for in such a way that looks and one number serve it best."""
+        if self.trust != SECURE_SUM or self.budget != "split" or self.aim != "auc":
+            return False
+        if self.height is not None and self.height > MAX_LOOK_HEIGHT:
+            return False
+        return self.distance / min(look_epsilons(self._epsilon, FIRST_PARTS)) <= MAX_SHARED_SCALE
+
+    @property
+    def looks(self) -> bool:
+        """Whether the server chooses how much of epsilon looks at the scores get."""
+        return self.second_round is None
+
+    @property
+    def look_heights(self) -> tuple[int, ...]:
+        """The height of the first look, and that of looks with zoomed cells."""
+        first = LOOK_HEIGHT if self.height is None else self.height
+        return tuple(sorted({first, min(first + 1, MAX_LOOK_HEIGHT)}))
 
     def _check_shared_noise(self) -> None:
         """Refuse parts of epsilon of whose noise no shares are drawn, before anybody pays them."""
@@ -220,6 +255,8 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         """The steps of this trust model."""
         if self.trust == LOCAL:
             return (unary_reports,)
+        if self.looks:
+            return (first_look, further_look, summed_influences)
         return (summed_trees, summed_influences) if self.second_round else (summed_trees,)
 
     def min_clients(self, clients: int) -> int:
@@ -234,7 +271,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
     @property
     def tree_cost(self) -> Cost:
         """What the tree costs."""
-        return self._cost(1 - self.second_round)
+        return self._cost(1 - (self.second_round or 0.0))
 
     @property
     def influence_cost(self) -> Cost:
@@ -298,10 +335,12 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
     @property
     def title(self) -> str:
         """The name with trust and adjacency, and whether there is a second round."""
-        return f"{super().title}, two rounds" if self.second_round else super().title
+        return super().title if self.second_round == 0 else f"{super().title}, two rounds"
 
     def conversation(self, clients: int) -> Conversation:
         """One round: trees up; and a second for summed influences, if epsilon was kept for it."""
+        if self.looks:
+            return (yield from looked(self, clients))
         height = self.tree_height(clients)
         shared: dict[str, Any] = {"clients": clients, "height": height}
         if self.trust == LOCAL:
@@ -336,7 +375,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
 
     def _parts(self, height: int) -> tuple[float, ...]:
         """What each level costs a record, the root first."""
-        budget = self._epsilon * (1 - self.second_round)
+        budget = self._epsilon * (1 - (self.second_round or 0.0))
         return epsilon_by_level(height, budget, self.distance, self.aim, known_total=False)
 
     def _summed_tree(

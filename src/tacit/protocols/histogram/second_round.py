@@ -16,16 +16,24 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Floats
+from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.score_distribution import ScoreDistribution
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
 from tacit.protocols.histogram.estimate import SecondRound, published_distributions
+from tacit.protocols.histogram.looks import (
+    listed_parts,
+    look_height,
+    part_cost,
+    pay,
+    placed,
+)
 from tacit.protocols.histogram.steps import agreed_height
 from tacit.protocols.shared.influence_sum import FIXED_POINT, Influences
 from tacit.protocols.shared.noise_shares import planned_clients
@@ -68,7 +76,8 @@ def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
     """
     fields = query.broadcast
     cells = np.shape(fields[POSITIVES])[-1:]
-    depths = [(1 << depth) - 1 for depth in range(1, agreed_height(query) + 1)]
+    height = look_height(query) if query.protocol.looks else agreed_height(query)
+    depths = [(1 << depth) - 1 for depth in range(1, height + 1)]
     if not cells or cells[0] not in depths:
         raise ValueError(f"functions must have a number of inner edges in {depths}, got {cells}")
     for name, shape in ((POSITIVES, cells), (NEGATIVES, cells), (SIZES, (2,))):
@@ -86,9 +95,17 @@ def _check_numbers(name: str, numbers: Any, shape: tuple[int, ...]) -> None:
         raise ValueError(f"{name} must be 64-bit floats of shape {shape}, got {received}")
 
 
-def _influence_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    cost: Cost = query.protocol.influence_cost
+def _cost_of(query: Query) -> Cost:
+    """Of the part that the settings say, or of the one that the query names after its looks."""
+    settings = query.protocol
+    if settings.looks:
+        return part_cost(settings.epsilon, listed_parts(query)[-1], settings.adjacency)
+    cost: Cost = settings.influence_cost
     return cost
+
+
+def _influence_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
+    return _cost_of(query)
 
 
 def _influence_layout(query: Query) -> Layout:
@@ -102,16 +119,16 @@ def summed_influences(
     """Send the sum of the records' influences on the AUC, with this batch's share of the noise.
 
     The query publishes both classes' distribution functions at the inner edges of equal cells of
-    positions (``ScoreScale``), and the class sizes. From these alone the client computes the
-    influence of every record, a whole multiple of ``1 / FIXED_POINT`` from ``-A1`` to ``1 - A1``
-    times at most 1, and the sensitivity D of their sum: the largest size of an influence where a
-    record is added or removed, their width where it is replaced by any other. So a neighbour moves
-    the exact sum by at most D. The client rounds its sum once to units of ``D / R``, R whole, after
-    which a neighbour moves it by at most R units (``whole_units``). The shares of all clients that
-    were asked add up to discrete Laplace noise of scale ``R / epsilon_2``, epsilon_2 the second
-    round's part of epsilon, which costs that part by the Laplace mechanism on the integers. The
-    guarantee is about the sum over all clients, and holds against a server that sees it only and
-    colludes with nobody.
+    positions (``ScoreScale``), and the class sizes; after looks also the knots of the scale, if it
+    was zoomed. From these alone the client computes the influence of every record, a whole multiple
+    of ``1 / FIXED_POINT`` from ``-A1`` to ``1 - A1`` times at most 1, and the sensitivity
+    D of their sum: the largest size of an influence where a record is added or removed, their width
+    where it is replaced by any other. So a neighbour moves the exact sum by at most D. The client
+    rounds its sum once to units of ``D / R``, R whole, after which a neighbour moves it by at most
+    R units (``whole_units``). The shares of all clients that were asked add up to discrete Laplace
+    noise of scale ``R / epsilon_2``, epsilon_2 the second round's part of epsilon, which costs that
+    part by the Laplace mechanism on the integers. The guarantee is about the sum over all clients,
+    and holds against a server that sees it only and colludes with nobody.
 
     The server learns the noisy sum over all clients, and how many clients answered.
 
@@ -121,13 +138,26 @@ def summed_influences(
     ValueError : for published functions or sizes that could not come from a first round.
     """
     settings, influences = query.protocol, agreed_influences(query, noise)
-    on_scale = settings.on_scale(clients)
+    if settings.looks:
+        pay(query, noise, state)
+    on_scale, epsilon = placed(clients, query), _cost_of(query).epsilon
     reach = influences.sensitivity(Adjacency(settings.adjacency))[..., np.newaxis]
-    units = units_for(settings.influence_cost.epsilon)
-    rounded = whole_units(influences.totals(on_scale), reach, units).sum(axis=-1)
+    units = units_for(epsilon)
+    rounded = whole_units(_totals(influences, query, on_scale), reach, units).sum(axis=-1)
     share = settings.noise_share(clients.count, planned_clients(query))
-    drawn = noise.draw(settings.influence_noise(share), ())
+    drawn = noise.draw(PolyaShare(units, epsilon, share), ())
     return {"sum": rounded + drawn, "clients": np.asarray(clients.count, dtype=np.int64)}
+
+
+def _totals(influences: Influences, query: Query, clients: Clients) -> Integers:
+    """The sums of every client; of replicates with the same functions only once."""
+    fields = {name: query.broadcast[name] for name in (POSITIVES, NEGATIVES, SIZES)}
+    if np.ndim(fields[SIZES]) == 1:
+        return influences.totals(clients)
+    together = np.concatenate(list(fields.values()), axis=-1)
+    _, first, index = np.unique(together, axis=0, return_index=True, return_inverse=True)
+    distinct = influences_of({name: field[first] for name, field in fields.items()})
+    return distinct.totals(clients)[index.ravel()]
 
 
 def both_rounds(
