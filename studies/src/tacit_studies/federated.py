@@ -120,7 +120,7 @@ def all_records(bench: Bench) -> Records:
 def protocol_for(trust: str, epsilon: float | None = None, **settings: Any) -> ScoreHistogram:
     """The histogram under this trust; None takes the epsilon of the paper's figures."""
     chosen_epsilon = paper.EPSILON[trust] if epsilon is None else epsilon
-    return ScoreHistogram(trust, chosen_epsilon, **settings)
+    return ScoreHistogram(trust, chosen_epsilon, **{"second_round": 0, **settings})
 
 
 def histogram_of(records: Records, protocol: ScoreHistogram, seed: int) -> Histogram | None:
