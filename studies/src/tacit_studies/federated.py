@@ -121,7 +121,8 @@ def all_records(bench: Bench) -> Records:
 def protocol_for(trust: str, epsilon: float | None = None, **settings: Any) -> ScoreHistogram:
     """The paper's histogram under this trust; None takes the epsilon of its figures."""
     chosen_epsilon = paper.EPSILON[trust] if epsilon is None else epsilon
-    return ScoreHistogram(trust, chosen_epsilon, **{"scale": EVEN, **settings})
+    defaults = {"scale": EVEN, "second_round": 0}
+    return ScoreHistogram(trust, chosen_epsilon, **{**defaults, **settings})
 
 
 def histogram_of(records: Records, protocol: ScoreHistogram, seed: int) -> Histogram | None:

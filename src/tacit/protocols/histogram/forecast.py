@@ -24,11 +24,13 @@ from tacit.protocol.trust import Trust
 from tacit.protocols.histogram.budget import CHOICE_UNITS, Aim
 from tacit.protocols.histogram.calibration_errors import ece_error, ece_of
 from tacit.protocols.histogram.estimate import best_depth, result_from_tree
+from tacit.protocols.histogram.look_rounds import expected_looks
 from tacit.protocols.histogram.protocol import ScoreHistogram, sampled_noise
 from tacit.protocols.histogram.second_round import both_rounds, published
 from tacit.protocols.histogram.steps import FIRST_CELLS, report_bytes
 from tacit.results.histogram import Histogram
 from tacit.results.score_axis import ScoreAxis
+from tacit.results.server_result import ServerResult
 
 TREE_HEIGHTS, RATE_HEIGHTS = (6, 8, 9), (6, 8, 10)
 """Heights that a plan compares for noisy sums: for the AUC, and for other metrics."""
@@ -38,9 +40,6 @@ LOCAL_HEIGHTS = (4, 5, 6, 7, 8)
 
 EXACT_HEIGHT = 12
 """The height that a plan takes for exact sums."""
-
-SECOND_ROUND = 0.5
-"""Fraction of epsilon that a plan compares for a second round."""
 
 
 def tree_forecast(
@@ -55,17 +54,23 @@ def tree_forecast(
     Examples
     --------
     >>> scenario = Scenario(40_000, 4_000, 10, 1.0)
-    >>> protocol = ScoreHistogram("secure-sum", 1.0, 6, scale="even")
+    >>> protocol = ScoreHistogram("secure-sum", 1.0, 6, second_round=0, scale="even")
     >>> forecast = tree_forecast(protocol, scenario, Shape(0.8))
     >>> round(forecast.standard_error, 5)
     0.00057
     """
     target_metric = metric or AUC
-    height = protocol.tree_height(scenario.clients)
+    height = protocol.look_heights[0] if protocol.looks else protocol.tree_height(scenario.clients)
     scale = planned_scale(protocol.scale)
     leaves = np.concatenate(scenario.counts(shape, 1 << height, scale))
     axis = ScoreAxis(named_scale(scale))
-    noise = tree_noise(protocol, scenario, height)
+    if protocol.looks:
+        seen, _, result = expected_looks(protocol, scenario.clients, leaves.reshape(2, -1))
+        if target_metric == AUC:
+            return _two_round_forecast(result, min(scenario.positives, scenario.negatives))
+        noise = seen.noise
+    else:
+        noise = tree_noise(protocol, scenario, height)
     smaller = min(scenario.positives, scenario.negatives)
     if target_metric.name == ECE:
         whole = result_from_tree(leaves, noise, None, axis=axis)
@@ -92,8 +97,9 @@ def tree_forecast(
 
 def tree_families(scenario: Scenario, metric: Metric) -> list[Family]:
     """Noisy sums, exact sums, private reports, and for the AUC noisy sums in two rounds."""
-    rounds = [_two_round_sums(scenario, metric)] if metric == AUC else []
-    sums = [_noisy_sums(scenario, metric, adjacency) for adjacency in ("record", "replace")]
+    adjacencies = ("record", "replace")
+    rounds = [_looks(scenario, metric, each) for each in adjacencies] if metric == AUC else []
+    sums = [_noisy_sums(scenario, metric, adjacency) for adjacency in adjacencies]
     exact = Family(
         (ScoreHistogram(Trust.EXACT_SUM.value, height=EXACT_HEIGHT),),
         (Trust.EXACT_SUM, Trust.SECURE_SUM),
@@ -105,7 +111,13 @@ def tree_families(scenario: Scenario, metric: Metric) -> list[Family]:
 
 def _noisy_sums(scenario: Scenario, metric: Metric, adjacency: Any) -> Family:
     heights = TREE_HEIGHTS if metric == AUC else RATE_HEIGHTS
-    noisy = partial(ScoreHistogram, Trust.SECURE_SUM.value, scenario.epsilon, adjacency=adjacency)
+    noisy = partial(
+        ScoreHistogram,
+        Trust.SECURE_SUM.value,
+        scenario.epsilon,
+        adjacency=adjacency,
+        second_round=0,
+    )
     return Family(
         accepted(partial(noisy, height=height, aim=_aim(metric)) for height in heights),
         (Trust.SECURE_SUM,),
@@ -116,18 +128,16 @@ def _noisy_sums(scenario: Scenario, metric: Metric, adjacency: Any) -> Family:
     )
 
 
-def _two_round_sums(scenario: Scenario, metric: Metric) -> Family:
-    twice = partial(
-        ScoreHistogram, Trust.SECURE_SUM.value, scenario.epsilon, second_round=SECOND_ROUND
-    )
+def _looks(scenario: Scenario, metric: Metric, adjacency: Any) -> Family:
+    """Looks at the scores, and the rest of epsilon for the AUC as one number."""
+    twice = partial(ScoreHistogram, Trust.SECURE_SUM.value, scenario.epsilon, adjacency=adjacency)
     return Family(
-        accepted(partial(twice, height=height) for height in TREE_HEIGHTS),
+        accepted([twice]),
         (Trust.SECURE_SUM,),
-        "half of epsilon goes to a second pass for the AUC alone, so the curve and all other "
-        "figures have about twice the error, and clients that vanish weaken the guarantee "
-        "unless dropouts is set",
+        "most of epsilon goes to the AUC as one number, so the curve and all other figures have "
+        "several times the error, and clients that vanish weaken the guarantee unless dropouts is "
+        "set",
         metric,
-        lambda protocol, scenario: even_division(protocol),
     )
 
 
@@ -154,7 +164,8 @@ def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> Traffic:
     Examples
     --------
     >>> scenario = Scenario(40_000, 4_000, 10, 1.0)
-    >>> tree_traffic(ScoreHistogram("secure-sum", 1.0, 6), scenario).bytes_per_client
+    >>> protocol = ScoreHistogram("secure-sum", 1.0, 6, second_round=0)
+    >>> tree_traffic(protocol, scenario).bytes_per_client
     1212
     """
     measured = measured_traffic(protocol, scenario)
@@ -202,6 +213,11 @@ def _second_round_forecast(
     epsilon, adjacency = protocol.influence_cost.epsilon, Adjacency(protocol.adjacency)
     second = both_rounds(fields, np.zeros(1), epsilon, adjacency)
     result = result_from_tree(leaves[np.newaxis], noise, None, second=second)
+    return _two_round_forecast(result, smaller)
+
+
+def _two_round_forecast(result: ServerResult, smaller: int) -> Forecast:
+    """From the result of expected counts, which has one replicate."""
     error, hidden, counted = (
         float(np.asarray(field)[0])
         for field in (result.privacy_error, result.approximation_error, result.positives_error)

@@ -174,6 +174,29 @@ def looked(protocol: Any, clients: int) -> Conversation:
     return result
 
 
+def expected_looks(
+    protocol: Any, clients: int, counts: Floats
+) -> tuple[Seen, tuple[int, ...], ServerResult]:
+    """What the looks of a run are and conclude where the counts are these, without noise in them.
+
+    A zoom costs its part and is taken to change nothing else.
+
+    Parameters
+    ----------
+    counts : expected positives, then negatives, in the cells of the first look, shape (2, B).
+    """
+    run = _Run(protocol, clients)
+    parts: tuple[int, ...] = (FIRST_PARTS,)
+    sizes, cells = counts.sum(axis=-1)[np.newaxis], counts.reshape(1, -1)
+    seen = Seen(protocol.score_scale, None, sizes, cells, run.precisions(FIRST_PARTS))
+    while (step := run.decided(seen, parts)[0]).look:
+        parts = (*parts, step.parts)
+        seen = seen.with_look(replace(seen, precisions=run.precisions(step.parts)))
+    parts = (*parts, step.parts)
+    run.single = False
+    return seen, parts, run.concluded(seen, parts, np.zeros(1))
+
+
 class _Run:
     """One run of the server, which goes the ways of all replicates one after another."""
 
@@ -240,14 +263,18 @@ class _Run:
         self, seen: Seen, rows: Rows, parts: tuple[int, ...], step: Next
     ) -> Generator[Query, Reply, ServerResult]:
         """The one number, and the result."""
-        protocol, leaves = self.protocol, seen.leaves
-        published = _published(leaves)
+        published = _published(seen.leaves)
         more: dict[str, Any] = {} if seen.knots is None else {KNOTS: seen.knots}
         more |= {name: self._for_all(field, rows) for name, field in published.items()}
         reply = yield self.query(summed_influences, (*parts, step.parts), seen.height, **more)
         check_the_same_number(self.answered, int(np.asarray(reply["clients"])))
         sums = np.atleast_1d(np.asarray(reply["sum"], dtype=np.float64))[rows]
-        epsilon, adjacency = protocol.epsilon * step.parts / PARTS, Adjacency(protocol.adjacency)
+        return self.concluded(seen, (*parts, step.parts), sums)
+
+    def concluded(self, seen: Seen, parts: tuple[int, ...], sums: Floats) -> ServerResult:
+        """The result of looks and of the noisy sums of influences, shape (R,), in units."""
+        protocol, leaves, published = self.protocol, seen.leaves, _published(seen.leaves)
+        epsilon, adjacency = protocol.epsilon * parts[-1] / PARTS, Adjacency(protocol.adjacency)
         second = both_rounds(published, sums, epsilon, adjacency, self.inflation)
         by_functions = product_variance(published, seen)
         hidden = hidden_variance(seen, np.sqrt(second.variance + by_functions))
@@ -256,8 +283,20 @@ class _Run:
             leaves = leaves[0]
             alone = {name: value[0] for name, value in vars(second).items() if name != "depth"}
             second = replace(second, **alone)
-        protection = self.protection((*parts, step.parts))
-        return result_from_tree(leaves, seen.noise, protocol.buckets, protection, second)
+        protection = self.protection(parts)
+        result = result_from_tree(leaves, seen.noise, protocol.buckets, protection, second)
+        return replace(result, warnings=(*result.warnings, *self.remarks(seen, result, parts)))
+
+    def remarks(self, seen: Seen, result: ServerResult, parts: tuple[int, ...]) -> tuple[str, ...]:
+        """Where no figure is given, what epsilon would do; of a single run only."""
+        if not self.single or np.isfinite(result.value):
+            return ()
+        smaller = float(min(result.positives, result.negatives))
+        error = float(np.asarray(result.positives_error))
+        if smaller <= error:
+            return ()
+        least = self.protocol.epsilon * CLEAR_CLASS_SIZE_IN_ERRORS * error / smaller
+        return (f"by these counts an epsilon of about {least:.2g} would give a figure",)
 
     def _for_all(self, field: Floats, rows: Rows) -> Floats:
         """A field for every replicate; those that this query is not about get the first's."""

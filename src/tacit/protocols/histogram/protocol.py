@@ -81,6 +81,11 @@ def _is_private(protocol: ScoreHistogram) -> bool:
     return protocol.epsilon is not None
 
 
+def _divides_by_itself(protocol: ScoreHistogram) -> bool:
+    """Whether the second round's part was said, or follows from the other settings."""
+    return protocol.trust == SECURE_SUM and not protocol.looks
+
+
 def _is_distributed(protocol: ScoreHistogram) -> bool:
     """Whether every client draws a share of the noise."""
     return protocol.trust == SECURE_SUM
@@ -163,7 +168,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         default=None,
         help="epsilon's part for a second pass for the AUC alone; 0 for none, chosen by default",
         when=SECURE_SUM,
-        used=_is_distributed,
+        used=_divides_by_itself,
     )
     scale: str = scale_setting()
 
@@ -200,7 +205,9 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
             raise ValueError("second_round needs budget 'split', got 'sample'")
         if self.second_round:
             self._check_shared_noise()
-        if self.second_round is None and not self._can_look():
+        if self.second_round is not None:
+            object.__setattr__(self, "second_round", float(self.second_round))
+        elif not self._can_look():
             object.__setattr__(self, "second_round", 0.0)
 
     def _can_look(self) -> bool:

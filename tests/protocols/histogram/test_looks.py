@@ -1,0 +1,258 @@
+"""Looks at the scores: their cost computed exactly, servers that lie, zooms, and their errors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tacit import Clients, ScoreHistogram, binormal_scores, evaluate
+from tacit.metrics.score_scale import named_scale
+from tacit.privacy.cost import Cost
+from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
+from tacit.protocol.conversation import ClientState, Query, Step, View
+from tacit.protocols.histogram.looks import (
+    KNOTS,
+    LISTED,
+    PARTS,
+    first_look,
+    further_look,
+)
+from tacit.protocols.histogram.second_round import (
+    NEGATIVES,
+    POSITIVES,
+    SIZES,
+    summed_influences,
+)
+from tacit.protocols.histogram.zoom import crowded_cells, zoomed
+from tacit.running.evaluating import exact_auc, repeat_results
+from tacit.running.simulation import simulate
+from tests.federations import binormal_clients
+from tests.protocols.histogram.losses import CELLS, HEIGHT, Recorder, hospital, worst_loss
+
+PROTOCOLS = {
+    "record": ScoreHistogram("secure-sum", 1.0, HEIGHT, scale="even"),
+    "replace": ScoreHistogram("secure-sum", 1.0, HEIGHT, adjacency="replace", scale="even"),
+}
+ADJACENCIES = pytest.mark.parametrize("name", list(PROTOCOLS))
+RISING = np.arange(1, CELLS) / CELLS
+FIELDS = {POSITIVES: RISING**2, NEGATIVES: RISING**0.5, SIZES: np.array([30.0, 50.0])}
+
+
+def query_of(step: Step, protocol: ScoreHistogram, so_far: tuple[int, ...], **more: Any) -> Query:
+    shared = {"clients": 1, "height": HEIGHT, LISTED: np.array(so_far), **more}
+    return Query(step, protocol, broadcast=shared, view=View.SUM)
+
+
+class TestTheCost:
+    """Exact: the noise of every number against what any neighbour moves it."""
+
+    @ADJACENCIES
+    def test_a_first_look_costs_its_part_and_no_more(self, name: str) -> None:
+        query = query_of(first_look, PROTOCOLS[name], (4,))
+        cost = query.step.cost(hospital(), query, ClientState())
+        assert cost.epsilon == pytest.approx(4 / PARTS)
+        assert worst_loss(query, hospital()) == pytest.approx(cost.epsilon, rel=1e-12)
+
+    @ADJACENCIES
+    def test_a_further_look_costs_its_part_whatever_the_knots(self, name: str) -> None:
+        for knots in (RISING, RISING / 100, np.sort(np.random.default_rng(1).random(7))):
+            query = query_of(further_look, PROTOCOLS[name], (1, 6), **{KNOTS: knots})
+            cost = query.step.cost(hospital(), query, ClientState())
+            assert cost.epsilon == pytest.approx(6 / PARTS)
+            assert worst_loss(query, hospital()) <= cost.epsilon * (1 + 1e-12)
+
+    @ADJACENCIES
+    def test_the_one_number_costs_its_part(self, name: str) -> None:
+        query = query_of(summed_influences, PROTOCOLS[name], (1, 2, 17), **FIELDS)
+        hostile = PROTOCOLS[name].hostile_query(query)
+        cost = query.step.cost(hospital(), hostile, ClientState())
+        assert cost.epsilon == pytest.approx(17 / PARTS)
+        assert worst_loss(hostile, hospital()) == pytest.approx(cost.epsilon, rel=1e-12)
+
+    def test_a_run_spends_epsilon(self) -> None:
+        for clients in (binormal_clients(900, 1400, 4), binormal_clients(90, 140, 4)):
+            protocol = ScoreHistogram("secure-sum", 1.0)
+            spent = simulate(clients, protocol, SimulatedNoise(3)).spent
+            assert spent.epsilon == pytest.approx(protocol.guarantee.epsilon, rel=1e-12)
+            assert spent.adjacency == protocol.guarantee.adjacency
+
+    def test_noise_shares_are_those_of_the_clients(self) -> None:
+        noise = Recorder()
+        query = query_of(first_look, PROTOCOLS["record"], (1,))
+        part = Query(query.step, query.protocol, {**query.broadcast, "clients": 10}, {}, query.view)
+        part.step.answer(hospital(), part, noise, ClientState())
+        assert {float(share) for share in noise.shares} == {0.1}
+
+
+LIES: list[tuple[Step, tuple[int, ...], dict[str, Any], str]] = [
+    (first_look, (21,), {}, "add up to at most 20"),
+    (first_look, (0,), {}, "from 1 that add up"),
+    (first_look, (1, 2), {}, "its part alone"),
+    (first_look, (1,), {KNOTS: RISING}, "the first look has no knots"),
+    (first_look, (1,), {LISTED: [1]}, "must be a list of 64-bit integers"),
+    (first_look, (1,), {"height": 9}, r"height must be one of \(3, 4\), got 9"),
+    (further_look, (1,), {}, "the second to the 4th"),
+    (further_look, (1, 1, 1, 1, 1), {}, "the second to the 4th"),
+    (further_look, (10, 11), {}, "add up to at most 20"),
+    (further_look, (30, -10), {}, "from 1 that add up"),
+    (further_look, (1, 1), {KNOTS: RISING[::-1].copy()}, "knots must be finite and ascend"),
+    (further_look, (1, 1), {KNOTS: np.full(7, np.nan)}, "knots must be finite and ascend"),
+    (further_look, (1, 1), {KNOTS: RISING + 1}, "knots must be finite and ascend"),
+    (further_look, (1, 1), {KNOTS: np.linspace(0.1, 0.9, 200)}, "knots must be 7 64-bit floats"),
+    (further_look, (1, 1), {KNOTS: RISING.astype(np.float32)}, "knots must be 7 64-bit floats"),
+    (summed_influences, (1, 20), FIELDS, "add up to at most 20"),
+    (summed_influences, (1,) * 6, FIELDS, "at most 5 numbers"),
+]
+
+
+@pytest.mark.parametrize(("step", "parts", "more", "said"), LIES)
+def test_clients_refuse_what_no_run_asks(
+    step: Step, parts: tuple[int, ...], more: dict[str, Any], said: str
+) -> None:
+    query = query_of(step, PROTOCOLS["record"], parts, **more)
+    with pytest.raises(ValueError, match=said):
+        query.step.answer(hospital(), query, NoNoise(), ClientState())
+
+
+def test_a_client_remembers_what_its_run_has_spent() -> None:
+    """A query that leaves earlier parts out is refused; the same may come again."""
+    protocol, state = PROTOCOLS["record"], ClientState()
+
+    def ask(step: Step, *parts: int, **more: Any) -> None:
+        query = query_of(step, protocol, parts, **more)
+        query.step.answer(hospital(), query, NoNoise(), state)
+
+    ask(first_look, 5)
+    ask(further_look, 5, 10)
+    ask(further_look, 5, 10)
+    for parts in ((1, 10), (5, 9, 2), (5, 10, 1, 1)):
+        with pytest.raises(ValueError, match=r"must go on from \(5, 10\)"):
+            ask(further_look, *parts)
+    with pytest.raises(ValueError, match="must go on from"):
+        ask(summed_influences, 1, 19, **FIELDS)
+    ask(summed_influences, 5, 10, 5, **FIELDS)
+
+
+def test_the_protocol_looks_where_the_auc_is_the_aim() -> None:
+    assert ScoreHistogram("secure-sum", 1.0).looks
+    assert "second_round" not in ScoreHistogram("secure-sum", 1.0).settings
+    for settings in (
+        {"aim": "curves"},
+        {"aim": "all"},
+        {"budget": "sample"},
+        {"second_round": 0},
+        {"height": 10},
+        {"epsilon": 1e-3},
+    ):
+        assert not ScoreHistogram(**{"epsilon": 1.0, **settings}).looks  # type: ignore[arg-type]
+    assert not ScoreHistogram("exact-sum").looks
+    assert not ScoreHistogram("local", 1.0).looks
+
+
+def shifted(by: float, times: float = 1.0) -> Clients:
+    scores, labels = binormal_scores(4000, 6000, 0.8, seed=4)
+    log_odds = np.log(scores) - np.log1p(-scores)
+    moved = 1 / (1 + np.exp(-times * log_odds - by))
+    return Clients.split(moved, labels, 10, seed=1)
+
+
+def errors_of(clients: Clients, protocol: ScoreHistogram, seed: int = 5) -> NDArray[np.float64]:
+    return np.asarray(repeat_results(clients, protocol, 300, seed).value - exact_auc(clients))
+
+
+class TestAnyScale:
+    """The same noise on every scale, so that ratios of errors are known better than errors."""
+
+    @pytest.mark.parametrize("by", [-3.0, -5.0])
+    def test_shifts_of_the_log_odds_do_not_change_the_error(self, by: float) -> None:
+        protocol = ScoreHistogram("secure-sum", 1.0)
+        as_is, moved = (errors_of(shifted(each), protocol) for each in (0.0, by))
+        assert np.abs(moved).mean() == pytest.approx(np.abs(as_is).mean(), rel=0.06)
+
+    @pytest.mark.parametrize("times", [0.1, 6.0])
+    def test_crowded_and_wide_log_odds_hardly_do(self, times: float) -> None:
+        protocol = ScoreHistogram("secure-sum", 1.0)
+        as_is, scaled = (errors_of(shifted(0.0, each), protocol) for each in (1.0, times))
+        assert np.abs(scaled).mean() < 1.35 * np.abs(as_is).mean()
+
+    def test_real_numbers_far_from_zero_need_no_bounds(self) -> None:
+        clients = shifted(0.0)
+        scores = 1000 + np.log(clients.scores) - np.log1p(-clients.scores)
+        real = Clients.from_arrays(scores, clients.labels)
+        protocol = ScoreHistogram("secure-sum", 1.0, scale="real")
+        result = simulate(real, protocol, SimulatedNoise(1))
+        assert result.rounds in (4, 5)
+        error = math.hypot(
+            float(result.server_result.privacy_error),
+            float(result.server_result.approximation_error),
+        )
+        assert error < 1e-3
+        assert abs(float(result.server_result.value) - exact_auc(real)) < 4 * error
+
+    @pytest.mark.parametrize("scale", ["probability", "log-odds", "real", "even"])
+    @pytest.mark.parametrize("scores", [[0.3, 0.3], [0.3, 0.3001], [0.0, 1.0], [0.0, 5e-324]])
+    def test_scores_of_one_or_two_values_end(self, scale: str, scores: list[float]) -> None:
+        """Within the four looks; what is left open of ties is in the interval."""
+        values = np.where(np.arange(20_000) // 2 % 3 == np.arange(20_000) % 2, *scores)
+        clients = Clients.from_arrays(values, np.arange(20_000) % 2)
+        protocol = ScoreHistogram("secure-sum", 1.0, scale=scale)
+        run = simulate(clients, protocol, SimulatedNoise(2))
+        assert run.rounds <= 5
+        assert run.server_result.covers(exact_auc(clients))
+
+
+class TestZoom:
+    def test_nothing_is_split_where_nothing_crowds(self) -> None:
+        counts = np.tile(np.full(64, 100.0), (2, 1))
+        assert not crowded_cells(counts, 1.0, np.array(1e-4)).any()
+
+    @pytest.mark.parametrize("name", ["probability", "log-odds", "real"])
+    @pytest.mark.parametrize("cell", [0, 1, 31, 40, 63])
+    def test_a_crowded_cell_is_split_and_ends_stay_open(self, name: str, cell: int) -> None:
+        base, counts = named_scale(name), np.full((2, 64), 1.0)
+        counts[:, cell] = 5000.0
+        crowded = crowded_cells(counts, 1.0, np.array(1e-4))
+        assert np.flatnonzero(crowded).tolist() == [cell]
+        finer = zoomed(base, counts, crowded, 128)
+        assert finer is not None
+        assert (finer.cells, finer.low, finer.high) == (128, base.low, base.high)
+        low, high = base.scores(np.array([cell, cell + 1]) / 64)
+        assert np.sum((finer.knots > low) & (finer.knots < high)) == 63
+
+    def test_a_single_double_is_not_split(self) -> None:
+        counts = np.zeros((2, 4))
+        counts[:, 1] = 1000.0
+        from tacit.metrics.score_scale import ScoreScale
+
+        tiny = ScoreScale(np.array([0.5, np.nextafter(0.5, 1), 0.75]), 0.0, 1.0)
+        assert zoomed(tiny, counts, np.array([False, True, False, False]), 8) is None
+
+
+def test_replicates_that_decide_differently_go_their_own_ways() -> None:
+    """Twice 150 runs, together and one by one: their mean squares agree within 4 errors."""
+    clients, protocol = shifted(0.0, 0.25).part(0, 3), ScoreHistogram("secure-sum", 1.0)
+    together = repeat_results(clients, protocol, 150, seed=1).value
+    runs = (simulate(clients, protocol, SimulatedNoise(seed)) for seed in range(150))
+    alone = np.array([float(run.server_result.value) for run in runs])
+    squares = [(values - exact_auc(clients)) ** 2 for values in (together, alone)]
+    error = math.hypot(*(float(each.std()) / math.sqrt(150) for each in squares))
+    assert abs(squares[0].mean() - squares[1].mean()) < 4 * error
+
+
+def test_it_is_more_accurate_than_one_round_in_less_bytes() -> None:
+    clients = binormal_clients(8000, 12_000, 20, seed=5)
+    one, looked = (ScoreHistogram("secure-sum", 1.0, second_round=second) for second in (0, None))
+    assert errors_of(clients, looked).std() < 0.5 * errors_of(clients, one).std()
+    assert simulate(clients, looked, SimulatedNoise(1)).bytes_sent.max() < 4000
+
+
+def test_a_class_that_does_not_show_names_the_epsilon_that_would_do() -> None:
+    clients = binormal_clients(200, 4000, 3, seed=1)
+    result = evaluate(clients, ScoreHistogram("secure-sum", 0.1), seed=3)
+    assert not result.has_signal
+    assert result.spent == Cost(result.spent.epsilon, adjacency=result.spent.adjacency)
+    assert any("would give a figure" in warning for warning in result.warnings)
