@@ -18,6 +18,9 @@ Counts = NDArray[Any]
 CROWDED_CELL = 4.0
 """Least ratio of a crowded cell's pairs to the mean number; smooth densities have a smaller one."""
 
+CROWDED_NEIGHBOUR = 4.0
+"""A cell is a crowd with more than this times the mean number of pairs of its two neighbours."""
+
 
 def counts_from_thresholds(cells: Counts) -> Counts:
     """How many records reach each cell's lower edge: the sum of this and all higher cells."""
@@ -168,6 +171,22 @@ def crowding_variance(positives: Counts, negatives: Counts) -> Floats:
     crowded_pairs = np.sum(np.where(pairs > crowding_bound, pairs, 0.0) ** 2, axis=-1) / 12
     total = positives.sum(axis=-1, dtype=np.float64) * negatives.sum(axis=-1, dtype=np.float64)
     return np.where(total > 0, crowded_pairs / np.where(total > 0, total, 1.0) ** 2, 0.0)
+
+
+def lone_crowd_variance(positives: Counts, negatives: Counts) -> Floats:
+    """The same where a cell counts as crowded beside its neighbours, not beside the mean of all.
+
+    On a scale that fits any scores most cells may be empty, and the others no crowds. A cell with
+    more than ``CROWDED_NEIGHBOUR`` times the pairs that its two neighbours have on average is one.
+    """
+    pairs = np.maximum(positives, 0.0) * np.maximum(negatives, 0.0)
+    end = np.zeros_like(pairs[..., :1])
+    beside = np.concatenate([end, pairs, end], axis=-1)
+    around = (beside[..., :-2] + beside[..., 2:]) / 2
+    crowded = np.where(pairs > CROWDED_NEIGHBOUR * around, pairs, 0.0)
+    total = positives.sum(axis=-1, dtype=np.float64) * negatives.sum(axis=-1, dtype=np.float64)
+    squares = np.sum(crowded**2, axis=-1) / 12
+    return np.where(total > 0, squares / np.where(total > 0, total, 1.0) ** 2, 0.0)
 
 
 def placement_variance(positives: Counts, negatives: Counts) -> Floats:

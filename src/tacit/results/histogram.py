@@ -198,8 +198,15 @@ class Histogram:
         )
 
     def smooth_curves(self) -> SmoothCurves:
-        """The ROC and the precision-recall curve through all cells, without errors."""
-        return SmoothCurves.of(self.counts, self.axis)
+        """The ROC and the precision-recall curve between the borders of cells, without errors.
+
+        Noisy cells are merged to as many equi-depth ones as the counts support: where hardly any
+        record scores, noise would look like records.
+        """
+        starts = np.arange(self.counts.shape[-1])
+        if not self.noise.exact:
+            starts = equi_depth_starts(self.counts.sum(axis=0), max(self.supported, 1))
+        return SmoothCurves.of(self.counts, starts, self.axis)
 
     def precision_recall(self) -> PrecisionRecall:
         """Precision and recall at the buckets' borders."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
+from tacit.metrics.binning import merge
 from tacit.metrics.score_distribution import ScoreDistribution, rising_fractions
 from tacit.results.score_axis import ScoreAxis
 
@@ -44,19 +45,23 @@ class SmoothCurves:
     negatives: float
 
     @classmethod
-    def of(cls, counts: Floats, axis: ScoreAxis) -> SmoothCurves:
-        """Through the counts of both classes, positives first, shape (2, B), B at least 2."""
+    def of(cls, counts: Floats, starts: NDArray[np.int64], axis: ScoreAxis) -> SmoothCurves:
+        """Through the counts of both classes at the borders of runs of cells.
+
+        Parameters
+        ----------
+        counts : positives, then negatives, shape (2, B); may be negative.
+        starts : the first cell of every run, ascending from 0.
+        axis : the scores of the cells.
+        """
         cells = counts.shape[-1]
-        edges = np.arange(1, cells) / cells
+        borders, runs = starts[1:] / cells, merge(counts, starts)
         places = np.linspace(0.0, 1.0, PLACES_IN_CELL * cells + 1)
-        above = [
-            1 - ScoreDistribution(edges, rising_fractions(each)[1:-1], 0.0, 1.0).at(places)
-            for each in counts
-        ]
+        below = [_below(each, borders, places) for each in runs]
         # a position of 1 is a score in the last cell, and no threshold above it
-        above[0][-1] = above[1][-1] = 0.0
-        sizes = np.maximum(counts.sum(axis=-1), 0.0).tolist()
-        return cls(axis.scale.scores(places), above[1], above[0], sizes[0], sizes[1])
+        below[0][-1] = below[1][-1] = 1.0
+        positives, negatives = np.maximum(counts.sum(axis=-1), 0.0).tolist()
+        return cls(axis.scale.scores(places), 1 - below[1], 1 - below[0], positives, negatives)
 
     def recall_at(self, false_positive_rates: ArrayLike) -> Floats:
         """The ROC curve: the recall at these false-positive rates, from 0 to 1, any shape."""
@@ -70,3 +75,10 @@ class SmoothCurves:
         hit = self.positives * wanted
         called = hit + self.negatives * np.interp(wanted, up, across)
         return np.divide(hit, called, out=np.full_like(called, np.nan), where=called > 0)
+
+
+def _below(runs: Floats, borders: Floats, places: Floats) -> Floats:
+    """The share of a class below every position."""
+    if not borders.size:
+        return places.copy()
+    return ScoreDistribution(borders, rising_fractions(runs)[1:-1], 0.0, 1.0).at(places)

@@ -38,6 +38,9 @@ CELL_BIAS = 0.3
 """Assumed cell bias of the AUC, in units of ``4**-depth`` for cells of width ``2**-depth``: about
 the bias of the uncorrected area of linear densities. The depth is chosen with it."""
 
+SCALE_CROWDING = 3.0
+"""Assumed ratio of all cells to those that hold the records, on a scale that fits any scores."""
+
 MIN_RATE, MIN_VARIANCE = 1e-9, 1e-280
 """Least epsilon and least variance of a level while the budget is divided."""
 
@@ -47,6 +50,9 @@ step; the steps end below it."""
 
 LOCAL_HEIGHTS = range(4, 11)
 """Heights that are compared for unary reports by default."""
+
+CURVE_HEIGHTS = (9, 13)
+"""Least and largest height of a noisy sum whose aim is curves by default."""
 
 CHOICE_UNITS = 2**20
 """Denominator of the fractions of records that report on each level."""
@@ -227,17 +233,38 @@ def _ordered(fractions: dict[int, float]) -> tuple[LevelSet, Fractions]:
     return levels, [fractions[level] for level in levels]
 
 
+def curve_height(epsilon: float) -> int:
+    """The height of a noisy sum whose aim is curves, on cells that mass fills in part.
+
+    Noise grows slowly with the height, while what the cells hide halves with two more levels. The
+    number of records is not public, so the height follows from epsilon alone: it suits some 10^5
+    records.
+
+    Examples
+    --------
+    >>> [curve_height(epsilon) for epsilon in (0.01, 0.3, 1.0, 3.0, 100.0)]
+    [9, 9, 11, 13, 13]
+    """
+    low, high = CURVE_HEIGHTS
+    return min(max(11 + round(math.log2(epsilon)), low), high)
+
+
 @lru_cache(maxsize=256)
-def local_height(reports: int, epsilon: float) -> int:
+def local_height(reports: int, epsilon: float, crowded: float = 1.0) -> int:
     """The height at which unary reports of so many records give the least error of the AUC.
 
     With the assumed weights (``epsilon_by_level``) the variance from noise and from the sampling of
     levels grows with the height, and the bias of cells falls (``CELL_BIAS``).
+
+    Parameters
+    ----------
+    reports, epsilon : of how many records, and what each spends.
+    crowded : how many times as crowded records are as if they filled all cells evenly.
     """
-    return min(LOCAL_HEIGHTS, key=lambda height: _local_variance(height, reports, epsilon))
+    return min(LOCAL_HEIGHTS, key=lambda height: _local_variance(height, reports, epsilon, crowded))
 
 
-def _local_variance(height: int, reports: int, epsilon: float) -> float:
+def _local_variance(height: int, reports: int, epsilon: float, crowded: float) -> float:
     """The assumed variance of the AUC of balanced classes at a height."""
     fractions = np.array(record_units(height, "auc"), dtype=np.float64) / CHOICE_UNITS
     variances, factors = np.full(height + 2, np.inf), np.zeros(height + 2)
@@ -249,4 +276,4 @@ def _local_variance(height: int, reports: int, epsilon: float) -> float:
     middle = (np.arange(2**height) + 0.5) / 2**height
     weights = np.concatenate([middle - 0.75, 0.25 - middle]) / (reports / 2)
     leaves = np.full(weights.size, reports / weights.size)
-    return float(noise.variance_of(weights, leaves)) + (CELL_BIAS / 4**height) ** 2
+    return float(noise.variance_of(weights, leaves)) + (CELL_BIAS * crowded**2 / 4**height) ** 2

@@ -155,7 +155,7 @@ class HistogramDeclarations(Declarations):
 
     def noiseless_value(self, clients: Clients) -> float:
         """The area of the exact tree at the depth that suits the protocol's noise."""
-        from tacit.protocols.histogram.estimate import best_depth
+        from tacit.protocols.histogram.estimate import best_depth, crowding
         from tacit.protocols.histogram.steps import leaves_of
 
         protocol: Any = self
@@ -168,6 +168,8 @@ class HistogramDeclarations(Declarations):
             variances = np.full(height + 2, np.inf)
             for level, scale in protocol.level_scales(height).items():
                 variances[level] = discrete_laplace_variance(scale)
-            depth = best_depth(leaves.reshape(2, -1), TreeNoise(variances))
+            both = leaves.reshape(2, -1)
+            crowded = crowding(both, protocol.score_axis)
+            depth = best_depth(both, TreeNoise(variances), crowded)
         cells = leaves.reshape(2, 1 << depth, -1).sum(axis=-1)
         return float(cell_area(*cells) + density_correction(*cells))

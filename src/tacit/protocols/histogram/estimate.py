@@ -18,9 +18,11 @@ from tacit.metrics.curves import (
     curvature_error,
     density_correction,
     density_influences,
+    lone_crowd_variance,
     placement_variance,
 )
 from tacit.metrics.score_distribution import ScoreDistribution, rising_fractions
+from tacit.metrics.score_scale import EvenScale
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import node_variances, subtree_variances
 from tacit.privacy.cost import Cost
@@ -36,6 +38,9 @@ MIN_BUCKET_IN_ERRORS = 5.0
 
 PLACES_IN_CELL = 8
 """Points a cell at which two interpolations are compared."""
+
+CROWDING_DEPTH = 6
+"""Largest depth of the cells in which crowding is measured: noise hardly shows in so few."""
 
 MAX_BUCKETS = 200
 """Largest number of buckets of curves and calibration by default."""
@@ -96,9 +101,9 @@ def result_from_tree(
         )
     class_variance = _class_variance(cells, noise)
     if second is None:
-        coarse = _at_depth(cells, best_depth(cells, noise))
+        coarse = _at_depth(cells, best_depth(cells, noise, crowding(cells, axis)))
         value, variance = _area(coarse, cells, noise)
-        cell_variance = _cell_variance(coarse[..., 0, :], coarse[..., 1, :])
+        cell_variance = _cell_variance(coarse[..., 0, :], coarse[..., 1, :], axis)
     else:
         value, variance = _by_both_rounds(cells, noise, second)
         cell_variance = _hidden_variance(cells, noise, second)
@@ -128,18 +133,39 @@ def result_from_tree(
     )
 
 
-def best_depth(cells: Floats, noise: TreeNoise) -> int:
+def crowding(cells: Floats, axis: ScoreAxis) -> float:
+    """How many times as crowded the records are as if they filled all cells evenly, at least 1.
+
+    Both classes' share of pairs in one cell, ``sum p n / (P N)`` over ``2**CROWDING_DEPTH`` cells
+    at most, times the number of cells. Where scores are their own positions it is taken to be 1,
+    as in the papers. Of several replicates the mean counts.
+    """
+    if isinstance(axis.scale, EvenScale):
+        return 1.0
+    depth = min(CROWDING_DEPTH, cells.shape[-1].bit_length() - 1)
+    coarse = _at_depth(cells, depth)
+    inside = float(np.mean(np.sum(np.prod(coarse, axis=-2), axis=-1)))
+    pairs = max(float(np.mean(np.prod(cells.sum(axis=-1), axis=-1))), 1.0)
+    return float(np.clip(inside / pairs, 2.0**-depth, 1.0)) * 2.0**depth
+
+
+def best_depth(cells: Floats, noise: TreeNoise, crowded: float = 1.0) -> int:
     """The depth at which the area is computed: deeper cells have less bias and more noise.
 
-    The least sum of ``_products`` and of the squared bias of cells (``CELL_BIAS``); the first-order
-    variance grows so slowly with the depth that it is left out. Of several replicates the mean size
-    counts.
+    The least sum of ``_products`` and of the squared bias of cells; the first-order variance grows
+    so slowly with the depth that it is left out. Of several replicates the mean size counts.
+
+    Parameters
+    ----------
+    cells, noise : the counts and their errors.
+    crowded : how many times as crowded the records are as if they filled all cells evenly; cells
+        as fine as those of ``CELL_BIAS`` are then as many times more.
     """
     products = _products(noise)
     if not products.any():
         return products.size - 1
     pairs = np.mean(np.prod(cells.sum(axis=-1), axis=-1))
-    cell_variance = (CELL_BIAS / 4.0 ** np.arange(products.size)) ** 2
+    cell_variance = (CELL_BIAS * crowded**2 / 4.0 ** np.arange(products.size)) ** 2
     return int(np.argmin(products / max(float(pairs), 1.0) ** 2 + cell_variance))
 
 
@@ -168,9 +194,10 @@ def _at_depth(cells: Floats, depth: int) -> Floats:
     return cells.reshape(*cells.shape[:-1], 1 << depth, -1).sum(axis=-1)
 
 
-def _cell_variance(positives: Floats, negatives: Floats) -> Floats:
+def _cell_variance(positives: Floats, negatives: Floats, axis: ScoreAxis) -> Floats:
     """The error of cells: records' positions, crowding, and the curvature of densities."""
-    variance = placement_variance(positives, negatives) + crowding_variance(positives, negatives)
+    crowds = crowding_variance if isinstance(axis.scale, EvenScale) else lone_crowd_variance
+    variance = placement_variance(positives, negatives) + crowds(positives, negatives)
     return variance + curvature_error(positives, negatives) ** 2
 
 

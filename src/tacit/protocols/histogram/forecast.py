@@ -23,7 +23,7 @@ from tacit.protocol.traffic import Traffic, measured_traffic
 from tacit.protocol.trust import Trust
 from tacit.protocols.histogram.budget import CHOICE_UNITS, Aim
 from tacit.protocols.histogram.calibration_errors import ece_error, ece_of
-from tacit.protocols.histogram.estimate import best_depth, result_from_tree
+from tacit.protocols.histogram.estimate import best_depth, crowding, result_from_tree
 from tacit.protocols.histogram.look_rounds import expected_looks
 from tacit.protocols.histogram.protocol import ScoreHistogram, sampled_noise
 from tacit.protocols.histogram.second_round import both_rounds, published
@@ -84,13 +84,15 @@ def tree_forecast(
         return _precision_forecast(histogram, target_metric.threshold, exact, smaller)
     if protocol.second_round:
         return _second_round_forecast(protocol, leaves, noise, smaller)
-    result = result_from_tree(leaves[np.newaxis], noise, None)
+    axis = ScoreAxis(scale)
+    result = result_from_tree(leaves[np.newaxis], noise, None, axis=axis)
     error, value, counted = (
         float(field[0])
         for field in (result.privacy_error, result.value, np.asarray(result.positives_error))
     )
     cells = leaves.reshape(2, -1)
-    coarse = cells.reshape(2, 1 << best_depth(cells, noise), -1).sum(axis=-1)
+    depth = best_depth(cells, noise, crowding(cells, axis))
+    coarse = cells.reshape(2, 1 << depth, -1).sum(axis=-1)
     variance = error**2 + placement((coarse[0], coarse[1]), corrected=True)
     return Forecast(math.sqrt(variance), value - shape.auc, smaller, counted)
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.clients import Clients, Ragged
+from tacit.metrics.score_scale import EVEN
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import consistent_leaves
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, check_budget
@@ -31,7 +32,9 @@ from tacit.protocol.trust import OLDER_WORDS, Trust
 from tacit.protocols.histogram.budget import (
     CHOICE_UNITS,
     EARLIER_AIMS,
+    SCALE_CROWDING,
     Aim,
+    curve_height,
     epsilon_by_level,
     local_height,
     record_units,
@@ -300,7 +303,11 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         if self.height is not None:
             return self.height
         if self.trust == LOCAL:
-            return local_height(clients, self._epsilon)
+            return local_height(
+                clients, self._epsilon, 1.0 if self.scale == EVEN else SCALE_CROWDING
+            )
+        if self.trust == SECURE_SUM and self.aim == "curves" and self.scale != EVEN:
+            return curve_height(self._epsilon)
         return HEIGHTS[self.trust]
 
     def level_units(self, height: int) -> tuple[int, ...]:
