@@ -35,7 +35,7 @@ def hierarchical_forecast(protocol: HierarchicalAUC, scenario: Scenario, shape: 
     >>> scenario = Scenario(40_000, 4_000, 40_000, 1.0)
     >>> forecast = hierarchical_forecast(HierarchicalAUC(1.0, 5), scenario, Shape(0.8))
     >>> round(forecast.standard_error, 3)
-    0.026
+    0.038
     """
     if protocol.estimator != "consistent":
         raise ValueError(f"plans are for the consistent estimator, got {protocol.estimator!r}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.metrics.ranking import plug_in_variance
-from tacit.protocols.two_round.first_round import CELLS, FirstRound, ScoreModel, area_of
+from tacit.protocols.two_round.first_round import CELLS, TRIALS, FirstRound, ScoreModel, area_of
 from tacit.protocols.two_round.second_round import Influence
 from tacit.results.class_sizes import class_too_small, is_class_too_small
 from tacit.results.server_result import ServerResult
@@ -55,14 +55,15 @@ class Result:
         plan: Influence,
         first_counts: Integers,
         second_counts: Integers,
+        trials: int = TRIALS,
     ) -> Result:
         """The result of the counts of both rounds' reports, shapes (C, outputs)."""
         model = plan.model
         concluded = plan.conclude(second_counts[:, : plan.report.window.outputs])
-        trials = first_round.trials(model, first_counts)
+        drawn = first_round.trials(model, first_counts, trials)
         alone = math.isnan(concluded.variance)
-        errors = trials.area - model.area if alone else _second_order(trials, model, first_round)
-        fraction_errors = trials.positive_fraction - model.positive_fraction
+        errors = drawn.area - model.area if alone else _second_order(drawn, model, first_round)
+        fraction_errors = drawn.positive_fraction - model.positive_fraction
         return cls(
             concluded.value,
             0.0 if alone else math.sqrt(concluded.variance),

@@ -139,11 +139,11 @@ class FirstRound:
             _normalised(positives),
         )
 
-    def trials(self, model: ScoreModel, counts: Integers) -> ScoreModel:
+    def trials(self, model: ScoreModel, counts: Integers, trials: int = TRIALS) -> ScoreModel:
         """Models from simulated first rounds of as many reports, if ``model`` were the truth.
 
         The server simulates by itself, always from the same seed: the same reports make the same
-        result. Shapes have a leading axis of ``TRIALS``.
+        result. Shapes have a leading axis of ``trials``.
         """
         truth = np.stack([model.negatives, model.positives])
         if self.private_labels:
@@ -152,7 +152,7 @@ class FirstRound:
         expected = truth @ self._table
         expected /= expected.sum(axis=-1, keepdims=True)
         rng = np.random.default_rng(0)
-        drawn = rng.multinomial(counts.sum(axis=-1), expected, (TRIALS, truth.shape[0]))
+        drawn = rng.multinomial(counts.sum(axis=-1), expected, (trials, truth.shape[0]))
         return self.model(drawn, float(model.positive_fraction))
 
     @property
