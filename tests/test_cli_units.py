@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tacit.cli import main
 from tacit.metrics.ranking import auc
+from tacit.running.session.plan_file import PartyFile
 
 FEDAUC = ("--protocol", "fedauc", "--epsilon", "8", "--seed", "1")
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "8", "--seed", "1")
@@ -162,3 +163,20 @@ def test_real_numbers_need_bounds_where_clients_compare_them_together() -> None:
     assert "--rescale LOW HIGH" in refused.stderr
     mapped = tacit("evaluate", *FILES, "--unit", "real", "--rescale", "0", "100", *hidden)
     assert mapped.exit_code == 0, mapped.stderr
+
+
+@pytest.mark.parametrize("unit", ["", "probability", "percent", "log-odds", "real"])
+def test_files_to_begin_with_name_a_unit(folder: Path, unit: str) -> None:
+    chosen = ("--unit", unit) if unit else ()
+    tacit("init", "--party", "a", *chosen, str(folder / "a"))
+    assert PartyFile.read(folder / "a" / "party.toml").unit == (unit or "probability")
+    tacit("init", "--coordinator", *chosen, str(folder / "centre"))
+    text = (folder / "centre" / "plan.toml").read_text()
+    line = next(line for line in text.splitlines() if "in what the protocol takes" in line)
+    assert line.startswith(f'unit = "{unit}"' if unit else '# unit = "probability"')
+    assert line.index("# in what") == 28
+
+
+def test_a_word_that_is_no_unit_writes_no_file(folder: Path) -> None:
+    result = tacit("init", "--party", "a", "--unit", "permille", str(folder / "a"))
+    assert (result.exit_code, (folder / "a").exists()) == (2, False)

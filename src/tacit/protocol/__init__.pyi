@@ -38,6 +38,7 @@ from .laws import ErrorCase, LawTraits
 from .metric import AUC, Metric
 from .mpc import MPCProgram, Peers, SharedRun
 from .registry import SettingError, kind_of, protocol_names, protocol_of, register
+from .scaled import ScaledScores, scale_setting
 from .scenario import Scenario, Shape
 from .score_range import UNIT_INTERVAL, check_scores_in_unit_interval
 from .settings import EPSILON, setting
@@ -82,6 +83,7 @@ __all__ = [
     "Ragged",
     "Reply",
     "Round",
+    "ScaledScores",
     "Scenario",
     "SelfTestCases",
     "ServerResult",
@@ -103,6 +105,7 @@ __all__ = [
     "protocol_names",
     "protocol_of",
     "register",
+    "scale_setting",
     "setting",
     "step",
     "traffic_of_rounds",

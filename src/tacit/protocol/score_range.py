@@ -31,5 +31,5 @@ def check_scores_in_unit_interval(clients: Clients) -> None:
             "scores must be in [0, 1] where they are probabilities, "
             f"got {clients.scores[wrong[0]]} in {clients.location(int(wrong[0]))}; name their "
             "unit (--unit percent, --unit log-odds, or --unit real for any other numbers), "
-            "and never map them by the data's own minimum and maximum"
+            "or map them by public bounds, never by the data's own minimum and maximum"
         )

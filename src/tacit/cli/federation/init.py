@@ -9,6 +9,7 @@ import click
 
 from tacit.cli.federation.templates import party_text, plan_text
 from tacit.cli.shell import show
+from tacit.data.units import UNITS
 from tacit.running.deployment.server import Coordinator
 from tacit.running.session.service import read_identity
 
@@ -20,6 +21,7 @@ EXAMPLES = """\b
 Examples:
   tacit init --coordinator study --parties a,b,c
   tacit init --party a hospital-a
+  tacit init --party b --unit log-odds hospital-b
 """
 
 
@@ -62,7 +64,15 @@ def _check_name(name: str) -> None:
     show_default=True,
     help="--coordinator: who takes part, with the identities that `tacit keys` showed them.",
 )
-def init(folder: Path, coordinator: bool, party: str | None, parties: Parties) -> None:
+@click.option(
+    "--unit",
+    type=click.Choice(UNITS),
+    help="The unit of the party's scores, or in which the plan's protocol takes scores. By default "
+    "probability.",
+)
+def init(
+    folder: Path, coordinator: bool, party: str | None, parties: Parties, unit: str | None
+) -> None:
     """Write commented files to begin a federation with into FOLDER: a plan, or a party's file.
 
     Files that exist are never touched.
@@ -71,9 +81,9 @@ def init(folder: Path, coordinator: bool, party: str | None, parties: Parties) -
         raise click.UsageError("give either --coordinator or --party NAME")
     if party is None:
         key = _coordinator_key(folder)
-        path, text = folder / "plan.toml", plan_text(_plan_name(folder), parties, key)
+        path, text = folder / "plan.toml", plan_text(_plan_name(folder), parties, key, unit)
     else:
-        path, text = folder / "party.toml", party_text(party)
+        path, text = folder / "party.toml", party_text(party, unit=unit)
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with path.open("x", encoding="utf-8") as file:

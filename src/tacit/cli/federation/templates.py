@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from tacit.data.units import PROBABILITY
 from tacit.protocol.registry import kind_of, protocol_names
 
 PLAN = """\
@@ -22,8 +23,8 @@ deadline = 120.0            # seconds that each round of a run waits for replies
 retries = 1                 # how often a message that went unanswered is sent again within a round
 on_loss = "fail"            # when a party vanishes after others answered with regard to it:
                             # "fail", or "restart" without it, at the cost of a run once more
-# unit = "probability"      # in what the protocol takes scores; "percent", "log-odds" or "real"
-                            # only where it takes scores of any range
+{unit}# in what the protocol takes scores, and where its cells lie:
+                            # "probability", "log-odds", or "real" for any other numbers
 # per_person = 1            # epsilon is a person's: at most so many records of a person count at
                             # a party, drawn at random; without it epsilon is a record's
 
@@ -53,7 +54,7 @@ ledger = "ledger.db"        # the ledger, made when it is needed
 file = "records.csv"        # CSV or Parquet, one record a row
 dataset = "{dataset}"  # the name of these records in the ledger
 score = "score"             # the column of scores
-unit = "probability"        # what the scores are: "probability" (from 0 to 1), "percent",
+{unit}# what the scores are: "probability" (from 0 to 1), "percent",
                             # "log-odds", or "real" for any other numbers; they are converted to
                             # the plan's unit, and a wrong unit here makes the whole result wrong
 label = "label"             # the column of labels, 0 or 1
@@ -74,8 +75,16 @@ period = "365d"             # rolling window: 365d, 52w or 1y
 # peers = ["mpc.other.example:7070"]  # the only addresses that this one connects to
 """
 
+COLUMN = 28
+"""Position of comments in a line."""
 
-def plan_text(name: str, parties: Mapping[str, str | None], coordinator: str | None = None) -> str:
+
+def plan_text(
+    name: str,
+    parties: Mapping[str, str | None],
+    coordinator: str | None = None,
+    unit: str | None = None,
+) -> str:
     """A commented plan.
 
     Parameters
@@ -83,10 +92,17 @@ def plan_text(name: str, parties: Mapping[str, str | None], coordinator: str | N
     name : what the federation is called.
     parties : names, each with its public identity key in hexadecimal digits where that is known.
     coordinator : the coordinator's key, likewise.
+    unit : in what the protocol takes scores; None for probabilities.
     """
     known = UNKNOWN_COORDINATOR if coordinator is None else f'coordinator = "{coordinator}"'
     protocol = "\n".join(f"{key} = {json.dumps(value)}" for key, value in _example().items())
-    text = PLAN.format(name=name, min_clients=len(parties), coordinator=known, protocol=protocol)
+    text = PLAN.format(
+        name=name,
+        min_clients=len(parties),
+        coordinator=known,
+        protocol=protocol,
+        unit=("# " * (unit is None) + _unit_line(unit)).ljust(COLUMN),
+    )
     for party, key in parties.items():
         line = UNKNOWN_KEY if key is None else f'key = "{key}"'
         text += PLAN_PARTY.format(name=party, key=line)
@@ -100,6 +116,16 @@ def _example() -> dict[str, Any]:
     return {"name": name, **kind.plan_example}
 
 
-def party_text(name: str, plan: str = "plan.toml", dataset: str = "my-records") -> str:
-    """A commented party's file."""
-    return PARTY.format(name=name, plan=plan, dataset=dataset)
+def party_text(
+    name: str,
+    plan: str = "plan.toml",
+    dataset: str = "my-records",
+    unit: str | None = None,
+) -> str:
+    """A commented party's file; its scores are probabilities unless another unit is named."""
+    line = _unit_line(unit).ljust(COLUMN)
+    return PARTY.format(name=name, plan=plan, dataset=dataset, unit=line)
+
+
+def _unit_line(unit: str | None) -> str:
+    return f'unit = "{unit or PROBABILITY}"'
