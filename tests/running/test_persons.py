@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import tacit
 from tacit.auditing.cases import protocol_kinds
@@ -38,6 +39,13 @@ def visits(records: int = 4000, clients: int = 4) -> tacit.Clients:
     scores = np.clip(rng.normal(0.4 + 0.2 * labels, 0.2), 0, 1)
     persons = rng.integers(0, records // 4, records)
     return tacit.Clients.from_arrays(scores, labels, persons % clients, persons=persons)
+
+
+def assert_same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> None:
+    """Both are known, and equal."""
+    assert one is not None
+    assert other is not None
+    np.testing.assert_array_equal(one, other)
 
 
 class TestPerRecord:
@@ -179,7 +187,7 @@ class TestEvaluate:
         dealt = tacit.Clients.split(
             np.linspace(0, 1, 40), np.arange(40) % 2, 5, "score", persons=persons
         )
-        np.testing.assert_array_equal(dealt.persons, as_persons(persons))
+        assert_same(dealt.persons, as_persons(persons))
 
 
 def test_a_plan_divides_epsilon() -> None:
