@@ -6,6 +6,7 @@ import secrets
 import warnings
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy import stats
 
 from tacit.data.clients import WEIGHTED, Clients
@@ -29,6 +31,13 @@ def drawn_of(persons: list[int], sizes: list[int], most: int, seed: bytes) -> se
     kept = counted(as_persons(persons), np.cumsum([0, *sizes]), most, seed)
     places = [persons[:row].count(person) for row, person in enumerate(persons)]
     return {(persons[row], places[row]) for row in np.flatnonzero(kept)}
+
+
+def assert_same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> None:
+    """Both are known, and equal."""
+    assert one is not None
+    assert other is not None
+    np.testing.assert_array_equal(one, other)
 
 
 class TestCounted:
@@ -127,7 +136,7 @@ class TestClients:
         assert kept.sizes.tolist() == [2, 1]
         np.testing.assert_array_equal(kept.scores, clients.scores[inside])
         assert clients.second is not None
-        np.testing.assert_array_equal(kept.second, clients.second[inside])
+        assert_same(kept.second, clients.second[inside])
         assert kept.names == ("a", "b")
 
     def test_parts_and_groups_know_their_persons(self) -> None:
@@ -136,12 +145,12 @@ class TestClients:
         )
         first = clients.part(0, 1).persons
         assert first is not None
-        np.testing.assert_array_equal(first, as_persons([1, 2]))
+        assert_same(first, as_persons([1, 2]))
         members = Groups.from_arrays(["u", "v", "v"]).members(clients, 1).persons
         assert members is not None
-        np.testing.assert_array_equal(members, as_persons([2, 1]))
+        assert_same(members, as_persons([2, 1]))
         joined = Clients.concatenate([clients.part(0, 1), clients.part(1, 2)]).persons
-        np.testing.assert_array_equal(joined, clients.persons)
+        assert_same(joined, clients.persons)
 
     @pytest.mark.parametrize("persons", [["a", None], ["a", " "], [1.5, 2.0], ["a"], [[1], [2]]])
     def test_a_record_without_a_person_is_refused(self, persons: list[object]) -> None:
@@ -169,15 +178,15 @@ class TestReading:
         numbers = read(tmp_path / "numbers.parquet", person="who").persons
         text = read(tmp_path / "text.csv", person="who").persons
         frame = Clients.from_frame(table, person="who").persons
-        np.testing.assert_array_equal(numbers, as_persons([7, 8, 7]))
-        np.testing.assert_array_equal(numbers, text)
-        np.testing.assert_array_equal(numbers, frame)
+        assert_same(numbers, as_persons([7, 8, 7]))
+        assert_same(numbers, text)
+        assert_same(numbers, frame)
 
     def test_persons_follow_their_records_to_clients(self, tmp_path: Path) -> None:
         path = tmp_path / "one.csv"
         path.write_text("score,label,site,who,ward\n.1,0,b,1,u\n.2,1,a,2,v\n.3,1,b,3,v\n")
         clients, groups = read_with_groups(path, "ward", client="site", person="who")
-        np.testing.assert_array_equal(clients.persons, as_persons([2, 1, 3]))
+        assert_same(clients.persons, as_persons([2, 1, 3]))
         assert groups.of_record.tolist() == [1, 0, 1]
 
     @pytest.mark.parametrize("cell", ["", '""', '" "'])

@@ -1,0 +1,202 @@
+"""Evaluations whose unit of privacy is a person."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tacit
+from tacit.auditing.cases import protocol_kinds
+from tacit.data.persons import as_persons
+from tacit.privacy.cost import Adjacency
+from tacit.privacy.persons import of_person
+from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol.persons import per_record
+from tacit.results.schema import check_result
+from tacit.running.simulation import simulate
+from tacit.testing.checks import check_persons
+
+CASES = {
+    name: protocol
+    for kind in protocol_kinds().values()
+    for name, protocol in kind.law_cases().items()
+}
+PRIVATE = {
+    name: protocol
+    for name, protocol in CASES.items()
+    if np.isfinite(protocol.guarantee.epsilon) and "epsilon" in protocol.settings
+}
+
+
+def visits(records: int = 4000, clients: int = 4) -> tacit.Clients:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, records)
+    scores = np.clip(rng.normal(0.4 + 0.2 * labels, 0.2), 0, 1)
+    persons = rng.integers(0, records // 4, records)
+    return tacit.Clients.from_arrays(scores, labels, persons % clients, persons=persons)
+
+
+def assert_same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> None:
+    """Both are known, and equal."""
+    assert one is not None
+    assert other is not None
+    np.testing.assert_array_equal(one, other)
+
+
+class TestPerRecord:
+    """The budget of one of a person's records."""
+
+    @pytest.mark.parametrize("per_person", [1, 2, 7])
+    @pytest.mark.parametrize("name", PRIVATE)
+    def test_the_parts_make_the_named_budget(self, name: str, per_person: int) -> None:
+        protocol = PRIVATE[name]
+        divided = per_record(protocol, per_person)
+        whole, named = of_person(divided.guarantee, per_person), protocol.guarantee
+        assert whole.epsilon == pytest.approx(named.epsilon)
+        assert whole.delta == pytest.approx(named.delta)
+        assert divided.guarantee.adjacency is named.adjacency
+        same = {each.name for each in fields(_any(protocol))} - {"epsilon", "delta"}
+        assert all(getattr(divided, key) == getattr(protocol, key) for key in same)
+
+    @pytest.mark.parametrize("name", set(CASES) - set(PRIVATE))
+    def test_what_protects_no_record_protects_no_person(self, name: str) -> None:
+        with pytest.raises(ValueError, match="protects no person"):
+            per_record(CASES[name], 2)
+        assert per_record(CASES[name], 0) is CASES[name]
+
+    def test_too_little_for_a_record_is_refused(self) -> None:
+        with pytest.raises(ValueError, match=r"epsilon must be at least 0\.02 where 20 records"):
+            per_record(tacit.DPAUC(0.01), 20)
+
+
+def _any(protocol: Protocol) -> Any:
+    return protocol
+
+
+class TestTheLaw:
+    """The law about persons notices what it is for."""
+
+    def test_a_budget_that_is_not_divided_is_noticed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("tacit.testing.checks.per_record", lambda protocol, most: protocol)
+        with pytest.raises(AssertionError, match="cost more than was named"):
+            check_persons(tacit.DPAUC(1.0), 0)
+
+    def test_records_that_are_not_cut_are_noticed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def uncut(clients: tacit.Clients, most: int, seed: bytes) -> Any:
+            return replace(clients, persons=None), np.ones(clients.records, dtype=np.bool_)
+
+        monkeypatch.setattr(tacit.Clients, "counted", uncut)
+        with pytest.raises(AssertionError, match="a person costs too much"):
+            check_persons(tacit.DPAUC(1.0), 0)
+
+    def test_a_draw_that_depends_on_others_is_noticed(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One seed for all persons, by the position of a record in the file."""
+
+        def by_position(clients: tacit.Clients, most: int, seed: bytes) -> Any:
+            assert clients.persons is not None
+            inside = np.zeros(clients.records, dtype=np.bool_)
+            lots = np.random.default_rng(list(seed)).random(clients.records)
+            for person in np.unique(clients.persons):
+                theirs = np.flatnonzero(clients.persons == person)
+                inside[theirs[np.argsort(lots[theirs])[:most]]] = True
+            cut = tacit.Clients.from_arrays(clients.scores[inside], clients.labels[inside])
+            return cut, inside
+
+        monkeypatch.setattr(tacit.Clients, "counted", by_position)
+        with pytest.raises(AssertionError, match="a person costs too much"):
+            for seed in range(3):
+                check_persons(tacit.DPAUC(1.0), seed)
+
+
+class TestEvaluate:
+    """``evaluate``, ``compare`` and ``evaluate_groups``."""
+
+    def test_epsilon_is_a_persons(self) -> None:
+        result = tacit.evaluate(visits(), tacit.DPAUC(1.0), seed=1, per_person=2)
+        content = result.to_dict()
+        assert (result.spent.epsilon, result.spent.adjacency) == (1.0, Adjacency.PERSON)
+        assert content["protocol"]["epsilon"] == 1.0
+        assert content["person"] == {"records": 2, "epsilon_of_a_record": 0.5}
+        check_result(content)
+        rows = dict(result.to_rows())
+        assert "a person with records at two clients is not covered" in rows["unit of privacy"]
+        assert any("records of one person" in sentence for sentence in result.warnings)
+
+    def test_one_record_counts_where_no_number_is_given(self) -> None:
+        clients = visits()
+        result = tacit.evaluate(clients, tacit.DPAUC(50.0), seed=1)
+        assert result.per_person == 1
+        assert clients.persons is not None
+        persons = np.unique(clients.persons).size
+        assert result.positives + result.negatives == pytest.approx(persons, rel=0.02)
+        assert not any("records of one person" in sentence for sentence in result.warnings)
+
+    def test_a_number_without_persons_is_refused(self) -> None:
+        clients = tacit.Clients.from_arrays([0.1, 0.7], [0, 1])
+        with pytest.raises(tacit.DataError, match="per_person needs persons"):
+            tacit.evaluate(clients, tacit.DPAUC(1.0), per_person=2)
+
+    def test_no_run_begins_with_all_records_of_persons(self) -> None:
+        with pytest.raises(tacit.DataError, match="begins with the records that count"):
+            simulate(visits(), tacit.DPAUC(1.0), SimulatedNoise(0))
+
+    def test_a_seed_repeats_the_draw_and_a_state_keeps_it(self) -> None:
+        clients, protocol = visits(), tacit.FedAUC(1.0, mechanism="randomised-response")
+        first, again = (
+            tacit.evaluate(clients, protocol, seed=4, exact=True, per_person=2) for _ in range(2)
+        )
+        assert first.exact == again.exact
+        state = ClientState()
+        released, reused = (
+            tacit.evaluate(clients, protocol, state=state, per_person=2) for _ in range(2)
+        )
+        assert released.spent.epsilon == 1.0
+        assert reused.spent.epsilon == 0.0
+        assert released.estimate.value == reused.estimate.value
+
+    def test_groups_share_the_records_that_count(self) -> None:
+        clients = visits()
+        groups = tacit.Groups.from_arrays(np.arange(clients.records) % 3, names=["0", "1", "2"])
+        found = tacit.evaluate_groups(clients, groups, tacit.DPAUC(60.0), seed=1, per_person=1)
+        assert (found.spent.epsilon, found.spent.adjacency) == (60.0, Adjacency.PERSON)
+        counts = sum(group.estimated_records for group in found.groups)
+        assert clients.persons is not None
+        assert counts == pytest.approx(np.unique(clients.persons).size, rel=0.02)
+        assert "over all groups" in dict(found.to_rows())["privacy spent"]
+
+    def test_two_models_are_compared_on_the_records_that_count(self) -> None:
+        clients = visits()
+        found = tacit.compare(clients, clients.scores**2, tacit.FedAUC(1.0), seed=1, per_person=2)
+        assert found.spent.adjacency is Adjacency.PERSON_LABEL
+        assert "unit of privacy" in dict(found.to_rows())
+
+    def test_a_report_names_the_unit(self) -> None:
+        page = tacit.evaluate(visits(), tacit.DPAUC(1.0), seed=1, per_person=3).to_html()
+        assert "The unit is a person, of whom at most 3 records count at a client" in page
+        assert "any one person&#x27;s records" in page or "any one person's records" in page
+
+    def test_a_split_deals_persons_out_with_their_records(self) -> None:
+        persons = np.arange(40) // 4
+        dealt = tacit.Clients.split(
+            np.linspace(0, 1, 40), np.arange(40) % 2, 5, "score", persons=persons
+        )
+        assert_same(dealt.persons, as_persons(persons))
+
+
+def test_a_plan_divides_epsilon() -> None:
+    """A person's epsilon 2 with two records gives each what epsilon 1 gives a record."""
+    alone = tacit.plan(40_000, 4_000, 10, 1.0, "secure-sum", auc_guess=0.8)
+    person = tacit.plan(40_000, 4_000, 10, 2.0, "secure-sum", auc_guess=0.8, per_person=2)
+    assert person.recommended is not None
+    assert alone.recommended is not None
+    assert person.recommended.forecast.error == alone.recommended.forecast.error
+    assert person.recommended.protocol.settings["epsilon"] == 2.0
+    assert person.to_dict()["per_person"] == 2
+    assert "the unit is a person, of whom at most 2 records count" in str(person)
