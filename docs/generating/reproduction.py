@@ -50,6 +50,7 @@ GROUPS = {
         "score-histogram",
         "histogram-coverage",
         "floor",
+        "coverage-any-scale",
         "planning-grid",
     ),
     "Sun et al. 2022a, FedAUC": ("fedauc-table-", "fedauc-figure-"),

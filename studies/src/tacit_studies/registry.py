@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from tacit_studies import (
+    coverage_any_scale,
     dpauc_tables,
     encrypted,
     fedauc_tables,
@@ -278,6 +279,12 @@ _TARGETS = (
         "our target: errors beside the least that noise of the agreed privacy allows",
         floor.floors,
         repeats=200,
+    ),
+    _table(
+        "coverage-any-scale",
+        "our target: 95 % intervals on any scale of the scores, few clients and many (slow)",
+        coverage_any_scale.grid,
+        repeats=2_000,
     ),
     _table(
         "planning-grid",
