@@ -51,6 +51,7 @@ GROUPS = {
         "histogram-coverage",
         "floor",
         "curves",
+        "coverage-any-scale",
         "planning-grid",
     ),
     "Sun et al. 2022a, FedAUC": ("fedauc-table-", "fedauc-figure-"),

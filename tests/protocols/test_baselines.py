@@ -58,6 +58,24 @@ def test_the_population_interval_of_the_exact_auc_is_delongs(feature: int, decim
         assert abs(plug_in - error) > 1e-3 * error
 
 
+NORMAL_RATINGS, ABNORMAL_RATINGS = (33, 6, 6, 11, 2), (3, 2, 2, 11, 33)
+"""How often a reader rated 58 normal and 51 abnormal CT images 1 to 5 (Hanley and McNeil 1982)."""
+
+
+def test_the_interval_of_published_ratings_is_the_published_one() -> None:
+    """What Stata's manual prints of ``roctab`` for these ratings, most of which are tied."""
+    ratings = np.arange(1.0, 6.0)
+    scores = np.concatenate(
+        [np.repeat(ratings, NORMAL_RATINGS), np.repeat(ratings, ABNORMAL_RATINGS)]
+    )
+    labels = np.repeat([0, 1], [sum(NORMAL_RATINGS), sum(ABNORMAL_RATINGS)])
+    result = evaluate(Clients.split(scores, labels, 4, seed=0), ExactAUC()).auc
+    assert result.value == pytest.approx(0.8932, abs=5e-5)
+    assert result.sampling_error == pytest.approx(0.0307, abs=5e-5)
+    low, high = result.interval(0.95, about="population")
+    assert (low, high) == pytest.approx((0.83295, 0.95339), abs=5e-6)
+
+
 @given(clients=federations())
 @settings(max_examples=40, deadline=None)
 def test_labels_are_sent_as_bits_and_come_back(clients: Clients) -> None:

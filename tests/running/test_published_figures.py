@@ -13,10 +13,12 @@ from click.testing import CliRunner
 
 import tacit
 from tacit import Clients, demonstration
+from tacit.auditing.cases import protocol_kinds
 from tacit.cli import main
 from tacit.privacy.cost import MAX_BUDGET
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import protocol_of
+from tacit.results.estimate import About
 from tests.federations import binormal_clients
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +42,21 @@ SETTINGS: tuple[tuple[str, dict[str, object]], ...] = (
     ("paired-ustatistic", {"kernel": "auc"}),
 )
 
+CASES = {
+    name: protocol
+    for kind in protocol_kinds().values()
+    for name, protocol in kind.law_cases().items()
+    if protocol.figure == "AUC"
+}
+FEWER: dict[str, tuple[int, int]] = {"encrypted": (14, 46)}
+"""Positives and negatives of a case that takes no more records."""
+
+SILENT = {"noisy-scores"}
+"""Cases without an interval."""
+
+LEVELS = (0.5, 0.95, 0.999)
+ABOUT: tuple[About, ...] = ("data", "population")
+
 
 def made(name: str, settings: dict[str, object], epsilon: float) -> Protocol:
     return protocol_of(name, {**settings, "epsilon": epsilon})
@@ -62,6 +79,24 @@ def test_a_hospital_of_three_records_gets_a_figure_that_exists_or_none(
             assert 0 <= low <= evaluation.auc.value <= high <= 1
         low, high = evaluation.auc.interval(0.95)
         assert high - low < 1
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_every_interval_and_every_written_one_lies_within_what_the_figure_can_be(name: str) -> None:
+    """On records that the scores all but tell apart, where an error reaches beyond 1."""
+    clients = binormal_clients(*FEWER.get(name, (1200, 2800)), 5, auc=0.995)
+    given = 0
+    for seed in range(3):
+        evaluation = tacit.evaluate(clients, CASES[name], seed=seed)
+        if not evaluation.has_signal or not np.isfinite(evaluation.auc.interval(0.95).low):
+            continue
+        given += 1
+        bounds = [evaluation.auc.interval(level, about) for level in LEVELS for about in ABOUT]
+        # some protocols do not know the sampling error
+        known = [bound for bound in bounds if np.isfinite(bound.low)]
+        for low, high in (*known, evaluation.to_dict()["auc"]["interval"]):
+            assert 0 <= low <= evaluation.auc.value <= high <= 1
+    assert given or name in SILENT
 
 
 def test_the_command_ends_with_3_where_no_figure_exists(tmp_path: Path) -> None:

@@ -28,6 +28,12 @@ Examples:
     type=click.IntRange(min=1),
     help="How often each setting is measured; the table's own number by default.",
 )
+@click.option(
+    "--only",
+    metavar="TEXT",
+    default="",
+    help="Measure the rows whose names hold TEXT (coverage-any-scale).",
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed.")
 @click.option("--json", "json_file", metavar="FILE", help="Also write the rows to FILE as JSON.")
 def reproduce(
@@ -36,6 +42,7 @@ def reproduce(
     score: str,
     label: str,
     repeats: int | None,
+    only: str,
     seed: int,
     json_file: str | None,
 ) -> None:
@@ -49,9 +56,11 @@ def reproduce(
         return
     if table not in TABLES:
         raise click.UsageError(f"there is no table {table!r}; see: tacit reproduce list")
+    if only and not any(only in job.name for job in TABLES[table].jobs()):
+        raise click.UsageError(f"no row of {table} has a name with {only!r} in it")
     file = None if json_file is None else OutputFile(json_file, create_parents=True)
     source = Scores() if scores is None else Scores.from_file(scores, score, label)
-    rows = _measure(TABLES[table], source, repeats, seed)
+    rows = _measure(TABLES[table], source, repeats, seed, only)
     heading = f"{table}: {TABLES[table].description}"
     origin = "synthetic scores" if scores is None else f"scores from {scores}"
     show("\n".join([heading, origin, "", format_rows(rows), "", *summary_lines(rows)]))
@@ -59,11 +68,13 @@ def reproduce(
         file.write(f"{as_json([row.to_dict() for row in rows])}\n".encode())
 
 
-def _measure(table: Table, source: Scores, repeats: int | None, seed: int) -> list[Measured]:
+def _measure(
+    table: Table, source: Scores, repeats: int | None, seed: int, only: str
+) -> list[Measured]:
     """The table's rows, with a progress bar on a terminal."""
     with prompt_interrupt():
         if not sys.stderr.isatty():
-            return table.measure(source, repeats, seed)
+            return table.measure(source, repeats, seed, only=only)
         steps = 1000
         with click.progressbar(length=steps, label=table.name, file=sys.stderr) as bar:
             return table.measure(
@@ -71,6 +82,7 @@ def _measure(table: Table, source: Scores, repeats: int | None, seed: int) -> li
                 repeats,
                 seed,
                 lambda fraction: bar.update(round(fraction * steps) - bar.pos),
+                only,
             )
 
 

@@ -113,10 +113,12 @@ class Job:
     ----------
     work : measures it.
     records : minimum size of the small set; the job is left out where the set is smaller.
+    name : what a part of a table is chosen by; empty where only the whole table is measured.
     """
 
     work: Callable[[Bench], Sequence[Measured]]
     records: int = 1
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ class Table:
         repeats: int | None = None,
         seed: int = 0,
         progress: Callable[[float], None] | None = None,
+        only: str = "",
     ) -> list[Measured]:
         """All rows, in the paper's order; settings with more clients than records are left out.
 
@@ -151,16 +154,21 @@ class Table:
         repeats : how often each setting is measured; None takes the number of the table.
         seed : makes the rows repeatable.
         progress : receives the finished fraction of the jobs, from above 0 to 1, after every job.
+        only : measures the jobs whose names hold this text.
 
         Raises
         ------
-        ValueError : for fewer than one repetition.
+        ValueError : for fewer than one repetition, or a text that no name holds.
         """
         repetitions = self.repeats if repeats is None else repeats
         if repetitions < 1:
             raise ValueError(f"repeats must be at least 1, got {repetitions}")
         bench = Bench(source, repetitions, seed)
-        jobs = [job for job in self.jobs() if job.records <= source.small.records]
+        jobs = [
+            job for job in self.jobs() if job.records <= source.small.records and only in job.name
+        ]
+        if not jobs:
+            raise ValueError(f"no part of {self.name} has a name with {only!r} in it")
         rows: list[Measured] = []
         with ThreadPoolExecutor(WORKERS) as pool:
             for done, job_rows in enumerate(pool.map(lambda job: job.work(bench), jobs), start=1):

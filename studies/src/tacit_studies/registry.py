@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from tacit_studies import (
+    coverage_any_scale,
     curve_areas,
     dpauc_tables,
     encrypted,
@@ -285,6 +286,12 @@ _TARGETS = (
         "our target: areas between private curves and the records' own, beside FedCurve's",
         curve_areas.areas,
         repeats=20,
+    ),
+    _table(
+        "coverage-any-scale",
+        "our target: 95 % intervals on any scale of the scores, few clients and many (slow)",
+        coverage_any_scale.grid,
+        repeats=2_000,
     ),
     _table(
         "planning-grid",

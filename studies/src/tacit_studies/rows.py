@@ -231,21 +231,33 @@ def format_rows(rows: Sequence[Measured]) -> str:
         for row in rows
         if isinstance(row, Target) and not isinstance(row, Beside)
     ]
-    floors = [
-        (row.row, row.column, *map(_number, (row.before, row.at_most, row.ours, row.floor)), text)
-        for row in rows
-        if isinstance(row, Beside)
-        for text in (row.verdict,)
-    ]
+    floors = [row for row in rows if isinstance(row, Beside)]
     blocks = []
     if plain:
         blocks.append(_aligned([("row", "column", "paper", "ours", "ratio"), *plain]))
     if targets:
         blocks.append(_aligned([("row", "column", "target", "ours", "met"), *targets]))
     if floors:
-        heads = ("what", "figure", "before", "reach", "measured", "floor", "met")
-        blocks.append(_aligned([heads, *floors], left=(0, 1, 6)))
+        blocks.append(_beside_floors(floors))
     return "\n\n".join(blocks)
+
+
+def _beside_floors(rows: Sequence[Beside]) -> str:
+    """Errors with reasons, beside what is known of their floors and of an earlier form."""
+    with_floors = any(row.floor is not None or row.before is not None for row in rows)
+    heads = ("what", "figure", "before", "reach", "measured", "floor", "met")
+    lines = [
+        (
+            *(row.row, row.column, _number(row.before)),
+            _number(row.at_most) if row.at_least is None else row.target,
+            *(_number(row.ours), _number(row.floor), row.verdict),
+        )
+        for row in rows
+    ]
+    if with_floors:
+        return _aligned([heads, *lines], left=(0, 1, 6))
+    kept = [0, 1, 3, 4, 6]
+    return _aligned([tuple(line[k] for k in kept) for line in (heads, *lines)], left=(0, 1, 4))
 
 
 def _aligned(lines: Sequence[tuple[str, ...]], left: tuple[int, ...] = (0, 1)) -> str:
