@@ -43,6 +43,7 @@ def scale_setting() -> Any:
         default=PROBABILITY,
         choices=SCALES,
         type=str,
+        before=EVEN,
         help="where cells lie: of the log-odds of a probability (the default) or of log-odds, of "
         "any real number, or even ones of [0, 1] as in the papers",
     )

@@ -18,6 +18,9 @@ from tacit.protocol.setting_types import alternatives
 METADATA = "tacit.setting"
 """Under which key a field's metadata has its declaration."""
 
+NOT_LATER: Any = object()
+"""Stands for no earlier value: the setting is as old as its protocol."""
+
 EPSILON = "privacy budget; every private protocol needs it"
 """The help of every protocol's epsilon."""
 
@@ -35,6 +38,7 @@ class Declaration:
     aliases: Mapping[str, str] = field(default_factory=dict)
     when: str = ""
     objects: str = ""
+    before: Any = NOT_LATER
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,7 @@ def setting(
     aliases: Mapping[str, str] | None = None,
     when: str = "",
     objects: str = "",
+    before: Any = NOT_LATER,
 ) -> Any:
     """Declare a field of a protocol, which is a frozen dataclass.
 
@@ -128,6 +133,8 @@ def setting(
     aliases : other spellings of choices, in lower case and with dashes.
     when : the choice under which the setting applies, for the option's help.
     objects : what is taken beside the choices, in words, such as a function; none by default.
+    before : for a setting that an earlier version had not, the value by which that version acted.
+        An agreement names the setting only where it has another (``agreed_settings``).
 
     Examples
     --------
@@ -143,7 +150,7 @@ def setting(
     ValueError: metal must be one of ('tin', 'zinc'), got 'gold'
     """
     declared = Declaration(
-        help, choices, used, shown, type, metavar, dict(aliases or {}), when, objects
+        help, choices, used, shown, type, metavar, dict(aliases or {}), when, objects, before
     )
     return field(default=default, metadata={METADATA: declared})
 
@@ -174,6 +181,35 @@ def settings_of(protocol: Any) -> dict[str, Any]:
     known = known_settings(protocol.__class__)
     names = dict.fromkeys((*protocol.setting_order, *known))
     return {name: known[name].written(protocol) for name in names if known[name].applies(protocol)}
+
+
+def agreed_settings(protocol: Any) -> dict[str, Any]:
+    """The settings as an agreement names them: a later one only where it changes what is done.
+
+    So parties of an earlier version have the same agreement as long as all act by its rules, and
+    another one where they do not: then neither answers the other.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Coin:
+    ...     sides: int = 2
+    ...     metal: str = setting(default="tin", help="of what", before="zinc")
+    ...     setting_order = ()
+    ...     settings = property(settings_of)
+    >>> agreed_settings(Coin()), agreed_settings(Coin(metal="zinc"))
+    ({'sides': 2, 'metal': 'tin'}, {'sides': 2})
+    """
+    settings = dict(protocol.settings)
+    for name, known in known_settings(protocol.__class__).items():
+        before = known.declared.before
+        if before is NOT_LATER:
+            continue
+        if getattr(protocol, name) == before:
+            settings.pop(name, None)
+        else:
+            settings.setdefault(name, getattr(protocol, name))
+    return settings
 
 
 def check_choices(protocol: Any) -> None:

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity
 from tacit.crypto.secure_sum.graph import check_min_clients, default_colluders
 from tacit.protocol.conversation import Protocol
+from tacit.protocol.settings import agreed_settings
 from tacit.running.units import check_plan_unit, default_unit
 from tacit.wire import Header
 
@@ -141,10 +142,12 @@ class Agreement:
     def digest(self) -> bytes:
         """SHA-256 of everything agreed; the unit is among it where it is not the default.
 
+        A setting that earlier versions had not is among it where it changes what they do.
+
         ``min_clients`` has its earlier name here, so that the digest stays as it was.
         """
         terms: dict[str, Any] = {
-            "protocol": {"name": self.protocol.name, **self.protocol.settings},
+            "protocol": {"name": self.protocol.name, **agreed_settings(self.protocol)},
             "parties": [key.hex() for key in self.parties],
             "coordinator": self.coordinator.hex(),
             "fewest": self.min_clients,
