@@ -86,7 +86,7 @@ def expected_counts(
     reached = np.array(
         [shape.reaching(float(edge), scenario.positive_fraction) for edge in scale.scores(edges)]
     )
-    fractions = -np.diff(reached, axis=0, append=0.0)
+    fractions: Floats = -np.diff(reached, axis=0, append=0.0)
     return scenario.positives * fractions[:, 0], scenario.negatives * fractions[:, 1]
 
 
