@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from tacit import DPAUC
 from tacit.crypto.homomorphic import messages as homomorphic
 from tacit.crypto.secure_sum import messages as sums
 from tacit.protocol.messages import decode
 from tacit.protocol.query_messages import decode_query
 from tacit.protocol.values import decode_values
 from tacit.running.session.messages import COORDINATOR, verified
-from tests.vectors.making import FILES, agreement, array_entry, message_entry
+from tests.vectors.making import FILES, agreement, array_entry, first_protocol, message_entry
 
 FOLDER = Path(__file__).parent / "vectors"
 VECTORS: dict[str, Any] = {
@@ -33,7 +32,7 @@ def read_values(message: bytes, file: Any) -> dict[str, Any]:
 
 
 def read_query(message: bytes, file: Any) -> dict[str, Any]:
-    query = decode_query(message, DPAUC(1.0, thresholds=4))
+    query = decode_query(message, first_protocol())
     return {"step": query.step.name, "view": query.view.value}
 
 

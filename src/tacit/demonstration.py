@@ -30,7 +30,7 @@ PROTOCOLS: tuple[tuple[str, Protocol], ...] = (
     (HISTOGRAM, DPAUC(EPSILON)),
     (
         "DPAUC, laplace, paper accounting",
-        DPAUC(EPSILON, mechanism="laplace", accounting="paper", adjacency="label"),
+        DPAUC(EPSILON, mechanism="laplace", accounting="paper", adjacency="label", scale="even"),
     ),
     ("noisy scores, exact labels", NoisyScores(EPSILON)),
 )

@@ -127,9 +127,14 @@ def taken_twice() -> bytes:
     return encode_values({"a": [b"b", b"c"]}).replace(b"[1, 2]", b"[0, 1]")
 
 
+def first_protocol() -> DPAUC:
+    """As the first version evaluated it: one round, and equal cells of the scores."""
+    return DPAUC(1.0, thresholds=4, second_round=0.0, scale="even")
+
+
 def query_vectors() -> Content:
     """What a coordinator asks: a step by its name, a view, and values."""
-    protocol = DPAUC(1.0, thresholds=4)
+    protocol = first_protocol()
     query = next(protocol.conversation(3))
     elsewhere = encode_query(next(FedAUC(1.0).conversation(3)))
     other_view = encode_query(Query(query.step, protocol, {"a": 1})).replace(
@@ -148,7 +153,11 @@ def query_vectors() -> Content:
 def agreement() -> Agreement:
     """Two parties that agreed on DPAUC."""
     north, south, centre = IDENTITIES
-    return Agreement(DPAUC(1.0, thresholds=4), (north.public, south.public), centre.public)
+    return Agreement(
+        first_protocol(),
+        (north.public, south.public),
+        centre.public,
+    )
 
 
 def message_vectors() -> Content:

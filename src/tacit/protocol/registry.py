@@ -129,8 +129,8 @@ def protocol_of(name: str, settings: Mapping[str, Any]) -> Protocol:
 
     Examples
     --------
-    >>> protocol_of("dpauc", {"epsilon": 1.0}).thresholds
-    100
+    >>> protocol_of("dpauc", {"epsilon": 1.0}).scale
+    'probability'
     >>> protocol_of("dpauc", {"epsilon": 1.0, "height": 3})
     Traceback (most recent call last):
     tacit.protocol.registry.SettingError: dpauc has no setting 'height'

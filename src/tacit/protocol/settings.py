@@ -21,6 +21,9 @@ METADATA = "tacit.setting"
 PLAIN = (str, int, float, tuple, list)
 """Types of settings that are compared by their values."""
 
+NOT_LATER: Any = object()
+"""Stands for no earlier value: the setting is as old as its protocol."""
+
 EPSILON = "privacy budget; every private protocol needs it"
 """The help of every protocol's epsilon."""
 
@@ -38,7 +41,7 @@ class Declaration:
     aliases: Mapping[str, str] = field(default_factory=dict)
     when: str = ""
     objects: str = ""
-    earlier: Any = None
+    earlier: Any = NOT_LATER
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Setting:
     @property
     def is_later(self) -> bool:
         """Whether settings were written before there was this one."""
-        return self.declared.earlier is not None
+        return self.declared.earlier is not NOT_LATER
 
     def is_written(self, protocol: Any) -> bool:
         """Whether a result names the setting of this protocol."""
@@ -131,7 +134,7 @@ def setting(
     aliases: Mapping[str, str] | None = None,
     when: str = "",
     objects: str = "",
-    earlier: Any = None,
+    earlier: Any = NOT_LATER,
 ) -> Any:
     """Declare a field of a protocol, which is a frozen dataclass.
 

@@ -69,7 +69,8 @@ def measured_traffic(protocol: Protocol, scenario: Scenario) -> Traffic:
     Examples
     --------
     >>> from tacit import DPAUC
-    >>> measured_traffic(DPAUC(1.0, 20), Scenario(40_000, 4_000, 10, 1.0)).bytes_per_client
+    >>> scenario, protocol = Scenario(40_000, 4_000, 10, 1.0), DPAUC(1.0, 20, second_round=0.0)
+    >>> measured_traffic(protocol, scenario).bytes_per_client
     455
     """
     return traffic_of_rounds(measured_rounds(protocol, scenario), scenario)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from tacit.metrics.score_scale import EVEN
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.shared.rank_noise import RESPONSE
 from tacit_studies import reference_dpauc as paper
@@ -24,7 +25,7 @@ LAPLACE_THRESHOLDS = 100
 
 def paper_laplace(epsilon: float, thresholds: int = LAPLACE_THRESHOLDS) -> DPAUC:
     """The paper's protocol: Laplace noise, clamped counts, and its own accounting."""
-    return DPAUC(epsilon, thresholds, "laplace", accounting="paper", adjacency="label")
+    return DPAUC(epsilon, thresholds, "laplace", "paper", "label", scale=EVEN)
 
 
 def response_estimates(table: str) -> list[Job]:
@@ -32,7 +33,7 @@ def response_estimates(table: str) -> list[Job]:
     return [
         _job(
             table,
-            DPAUC(epsilon, RESPONSE_THRESHOLDS, RESPONSE, adjacency="label"),
+            DPAUC(epsilon, RESPONSE_THRESHOLDS, RESPONSE, adjacency="label", scale=EVEN),
             Split(epoch=epoch),
             f"epoch {epoch}",
             pair,

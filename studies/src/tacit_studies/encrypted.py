@@ -78,9 +78,7 @@ def _line(table: str, block: paper.Block, points: int, bench: Bench) -> list[Mea
     worst = max(abs(area - plain) for area in areas.values())
     rows.append(Target(table, row, "ours - plain, the largest", worst, at_most=ALLOWED))
     for epsilon, pair in zip(paper.EPSILONS, printed.dpauc, strict=True):
-        noisy = DPAUC(
-            epsilon, points, "laplace", accounting="paper", adjacency="label", clamp=False
-        )
+        noisy = DPAUC(epsilon, points, "laplace", "paper", "label", clamp=False, scale=EVEN)
         estimates = repeat(clients, noisy, bench.repeats, bench.seed(row, epsilon))
         column = f"DPAUC eps={epsilon:g}"
         rows.append(Row(table, f"{row} mean", column, pair[0], centre(estimates)))

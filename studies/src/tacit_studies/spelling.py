@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tacit import FedAUC, Protocol, ScoreHistogram
+from tacit import DPAUC, FedAUC, Protocol, ScoreHistogram
 from tacit.metrics.score_scale import EVEN
 
 TRUSTS = {
@@ -71,6 +71,10 @@ def _spelled(name: object) -> object:
         text = repr(name).replace("prior=", "previous=")
         # the tables were measured before the setting trust was there
         return _Verbatim(text.replace(", trust='each'", ""))
+    if isinstance(name, DPAUC):
+        later = f", second_round={name.second_round}, prior=None, scale='even'"
+        # the tables were measured before these settings were there
+        return _Verbatim(repr(name).replace(later, "")) if name.second_round == 0 else name
     if not isinstance(name, ScoreHistogram):
         return _before_scales(name) if isinstance(name, Protocol) else name
     text = repr(name).replace(f"trust={name.trust!r}", f"trust={TRUSTS[name.trust]!r}")

@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from tacit.metrics.score_scale import EVEN
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.dpauc.protocol import DPAUC
@@ -102,8 +103,9 @@ def _histogram(table: str, split: Split, bench: Bench) -> list[Target]:
     printed = standard_deviation(bench.estimates(paper_laplace(1.0), split))
     targets = []
     for adjacency in ("record", "label"):
-        protocol = DPAUC(1.0, LAPLACE_THRESHOLDS, "histogram", adjacency=adjacency)
-        tight = DPAUC(1.0, LAPLACE_THRESHOLDS, "laplace", accounting="tight", adjacency=adjacency)
+        paper = partial(DPAUC, 1.0, LAPLACE_THRESHOLDS, adjacency=adjacency, scale=EVEN)
+        protocol = paper(second_round=0.0)
+        tight = paper(mechanism="laplace", accounting="tight")
         estimates = bench.estimates(protocol, split)
         deviation = standard_deviation(estimates)
         plain = float(simulate(bench.clients(split), protocol, NoNoise()).server_result.value)
@@ -156,15 +158,16 @@ def _fedauc_mechanisms(epsilon: float) -> dict[str, Protocol]:
 
 def _dpauc_mechanisms(epsilon: float) -> dict[str, Protocol]:
     """Every mechanism; the paper's forms with clamped counts and without."""
-    gaussian = partial(DPAUC, epsilon, mechanism="gaussian", delta=DELTA)
+    even = partial(DPAUC, epsilon, scale=EVEN)
+    gaussian = partial(even, mechanism="gaussian", delta=DELTA)
     protocols = {
-        "histogram (record)": DPAUC(epsilon),
-        "histogram (label)": DPAUC(epsilon, adjacency="label"),
-        "laplace (record)": DPAUC(epsilon, mechanism="laplace"),
-        "laplace (record) unclamped": DPAUC(epsilon, mechanism="laplace", clamp=False),
+        "histogram (record)": even(second_round=0.0),
+        "histogram (label)": even(adjacency="label"),
+        "laplace (record)": even(mechanism="laplace"),
+        "laplace (record) unclamped": even(mechanism="laplace", clamp=False),
         "gaussian (record)": gaussian(),
         "gaussian (record) unclamped": gaussian(clamp=False),
-        f"{RESPONSE} (label)": DPAUC(epsilon, mechanism=RESPONSE, adjacency="label"),
+        f"{RESPONSE} (label)": even(mechanism=RESPONSE, adjacency="label"),
     }
     return {f"DPAUC eps={epsilon:g} {name}": protocol for name, protocol in protocols.items()}
 

@@ -75,7 +75,7 @@ def test_the_histogram_is_far_more_accurate_than_the_confusion_counts() -> None:
             "paper, label": DPAUC(1.0, mechanism="laplace", accounting="paper", adjacency="label"),
             "tight, record": DPAUC(1.0, mechanism="laplace"),
             "tight, label": DPAUC(1.0, mechanism="laplace", adjacency="label"),
-            "histogram, record": DPAUC(1.0),
+            "histogram, record": DPAUC(1.0, second_round=0.0),
             "histogram, label": DPAUC(1.0, adjacency="label"),
         }.items()
     }
@@ -98,8 +98,12 @@ def test_clamping_bias_is_known_and_taken_out_of_the_interval() -> None:
 
 def test_the_density_inside_a_cell_is_modelled() -> None:
     clients = binormal_clients(40000, 40000, 3)
-    value = simulate(clients, DPAUC(1.0, 20), NoNoise()).server_result.value
-    lines = simulate(clients, DPAUC(1.0, 21, "laplace"), NoNoise()).server_result.value
+    value = simulate(
+        clients, DPAUC(1.0, 20, second_round=0.0, scale="even"), NoNoise()
+    ).server_result.value
+    lines = simulate(
+        clients, DPAUC(1.0, 21, "laplace", scale="even"), NoNoise()
+    ).server_result.value
     exact = exact_auc(clients)
     assert abs(float(value) - exact) < 0.2 * abs(float(lines) - exact)
 
@@ -115,7 +119,7 @@ def test_flipped_labels_are_kept_for_the_next_evaluation() -> None:
 
 
 def test_the_curve_runs_from_corner_to_corner() -> None:
-    result = evaluate(binormal_clients(4000, 6000, 5), DPAUC(4.0), seed=0)
+    result = evaluate(binormal_clients(4000, 6000, 5), DPAUC(4.0, second_round=0.0), seed=0)
     assert result.roc is not None
     assert result.roc.true_positive_rate[0] == pytest.approx(1.0)
     assert result.roc.false_positive_error.shape == (100,)
@@ -127,12 +131,12 @@ def test_curve_bands_hold_their_points() -> None:
 
     Neighbouring points move together, so the average's error is about 0.6 %; false alarm ~1e-3.
     """
-    clients = binormal_clients(4000, 6000, 5)
-    truth = simulate(clients, DPAUC(1.0, 20), NoNoise()).server_result.roc
+    clients, protocol = binormal_clients(4000, 6000, 5), DPAUC(1.0, 20, second_round=0.0)
+    truth = simulate(clients, protocol, NoNoise()).server_result.roc
     assert truth is not None
     covered = []
     for seed in range(1200):
-        curve = evaluate(clients, DPAUC(1.0, 20), seed=seed).roc
+        curve = evaluate(clients, protocol, seed=seed).roc
         assert curve is not None
         reach = 1.96 * curve.true_positive_error[1:]
         covered.append(np.abs(curve.true_positive_rate - truth.true_positive_rate)[1:] <= reach)
@@ -179,7 +183,13 @@ def test_crowded_scores_are_known_to_hide_much(power: int, adjacency: str) -> No
     """Scores near 0, as click rates are: the interval still covers, and the result says why."""
     plain = binormal_clients(8000, 12000, 20)
     clients = Clients(plain.scores**power, plain.labels, plain.offsets)
-    protocol = DPAUC(6.0, 100, adjacency=adjacency)  # type: ignore[arg-type]
+    protocol = DPAUC(
+        6.0,
+        100,
+        adjacency=adjacency,  # type: ignore[arg-type]
+        second_round=0.0,
+        scale="even",
+    )
     server_result = repeat_results(clients, protocol, 200, seed=1)
     assert server_result.covers(exact_auc(clients)).mean() > 0.85
     warned = any("what the cells hide" in w for w in evaluate(clients, protocol, seed=0).warnings)
@@ -202,7 +212,7 @@ def test_gaussian_noise_refuses_a_delta_that_its_grid_would_eat() -> None:
 def test_the_curve_of_confusion_counts_belongs_to_its_thresholds() -> None:
     """400 curves, unclamped: errors of 3.5 % in each spread, averaged over 19 thresholds."""
     clients = binormal_clients(8000, 12000, 5)
-    protocol = DPAUC(1.0, 20, "laplace", clamp=False)
+    protocol = DPAUC(1.0, 20, "laplace", clamp=False, scale="even")
     truth = simulate(clients, protocol, NoNoise()).server_result.roc
     assert truth is not None
     curves = [evaluate(clients, protocol, seed=s).roc for s in range(400)]

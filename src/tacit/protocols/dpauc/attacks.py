@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Integers
 from tacit.data.clients import Clients
 from tacit.metrics.curves import counts_from_thresholds
+from tacit.metrics.score_scale import EVEN
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
 from tacit.protocol.audits import AttackSizes, Guesses, synthetic_records
@@ -32,16 +33,16 @@ def guesses_from_lone_counts(
     scores, labels = synthetic_records(sizes.records // 10, seed, 0.5)
     clients = Clients.from_arrays(scores, labels, np.arange(scores.size))
     epsilon = protocol.guarantee.epsilon
-    exact = DPAUC(epsilon, THRESHOLDS, "laplace")
+    exact = DPAUC(epsilon, THRESHOLDS, "laplace", scale=EVEN)
     four = np.asarray(_first_reply(exact, clients, NoNoise())["counts"])
     cells = cells_of_lone_records(four[0] + four[1])
     yield from _lone("exact counts per threshold", exact, clients, (cells, four[0, 0] > 0), False)
-    flipping = DPAUC(epsilon, THRESHOLDS, RESPONSE, adjacency="label")
+    flipping = DPAUC(epsilon, THRESHOLDS, RESPONSE, adjacency="label", scale=EVEN)
     reply = _first_reply(flipping, clients, SimulatedNoise(seed))
     cells = cells_of_lone_records(counts_from_thresholds(np.asarray(reply["records"]).T).T)
     guesses = np.asarray(reply["positives"]).sum(axis=0) > 0
     yield from _lone("counts of flipped labels", flipping, clients, (cells, guesses), True)
-    histogram = DPAUC(epsilon, THRESHOLDS)
+    histogram = DPAUC(epsilon, THRESHOLDS, second_round=0.0, scale=EVEN)
     noisy = np.asarray(_first_reply(histogram, clients, SimulatedNoise(seed + 1))["cells"])
     index = np.argmax(noisy.reshape(-1, clients.count), axis=0)
     guess = index % THRESHOLDS, index < THRESHOLDS

@@ -6,14 +6,19 @@ import math
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from tacit.arrays import Floats
 from tacit.metrics.curves import cell_area, density_correction
+from tacit.metrics.score_scale import EVEN, PROBABILITY, named_scale
 from tacit.privacy.local.response import response_variance
 from tacit.protocol.forecast import Family, Forecast, Planning, accepted, placement
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocol.trust import Trust
+from tacit.protocols.dpauc.estimate import PriorCurves, hidden_variance
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.shared.cells import exchange_variance, independent_variance
-from tacit.protocols.shared.levels import CellNoise
+from tacit.protocols.shared.levels import CellNoise, Levels
 from tacit.protocols.shared.rank_noise import RESPONSE
 
 CELLS = (10, 20, 50, 100, 200, 400)
@@ -26,8 +31,9 @@ FLIPPED_CELLS = 100
 def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> Forecast:
     """The variance formulas of noisy histograms, at the expected counts of the shape.
 
-    Source: docs, sections 2b and 2c. The bias is what the area of expected counts, with densities
-    linear inside cells, misses of the shape's AUC.
+    Source: docs, sections 2b to 2d. The bias of one round is what the area of expected counts, with
+    densities linear inside cells, misses of the shape's AUC. Two rounds divide epsilon as they
+    would at the expected counts; with a prior its errors count.
 
     Raises
     ------
@@ -35,17 +41,29 @@ def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> Forecas
 
     Examples
     --------
-    >>> forecast = dpauc_forecast(DPAUC(1.0, 50), Scenario(40_000, 4_000, 10, 1.0), Shape(0.8))
-    >>> round(forecast.standard_error, 4)
-    0.0017
+    >>> scenario = Scenario(40_000, 4_000, 10, 1.0)
+    >>> round(dpauc_forecast(DPAUC(1.0), scenario, Shape(0.8)).standard_error, 4)
+    0.0014
     """
     if protocol.mechanism not in ("histogram", RESPONSE):
         raise ValueError(f"plans are for histogram and {RESPONSE}, got {protocol.mechanism!r}")
-    cells = scenario.counts(shape, protocol.edges.size)
+    if protocol.prior is not None:
+        return _after_prior(protocol, protocol.prior, scenario)
+    if protocol.asks_again:
+        return _two_rounds_forecast(protocol, scenario, shape)
+    return _one_round_forecast(protocol, protocol.levels, scenario, shape)
+
+
+def _one_round_forecast(
+    protocol: DPAUC, levels: Levels, scenario: Scenario, shape: Shape
+) -> Forecast:
+    cells = expected_counts(protocol, scenario, shape, protocol.edges)
+    if protocol.asks_again:
+        cells = expected_counts(protocol, scenario, shape, np.arange(levels.cells) / levels.cells)
     if protocol.mechanism == RESPONSE:
         noise = CellNoise(response_variance(protocol.epsilon) * (cells[0] + cells[1]))
     else:
-        noise = protocol.levels.noise(scenario.clients, protocol.record_distance)
+        noise = levels.noise(scenario.clients, protocol.record_distance)
     variance_of = independent_variance if protocol.adjacency != "label" else exchange_variance
     value = float(cell_area(*cells) + density_correction(*cells))
     return Forecast(
@@ -54,6 +72,58 @@ def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> Forecas
         min(scenario.positives, scenario.negatives),
         math.sqrt(noise.total),
     )
+
+
+def expected_counts(
+    protocol: DPAUC, scenario: Scenario, shape: Shape, edges: Floats
+) -> tuple[Floats, Floats]:
+    """The expected positives and negatives in cells with these lower edges, as positions.
+
+    Scores that are no probabilities are taken to lie on their scale as the log-odds of the shape's
+    do on that of log-odds.
+    """
+    scale = named_scale(EVEN if protocol.scale == EVEN else PROBABILITY)
+    reached = np.array(
+        [shape.reaching(float(edge), scenario.positive_fraction) for edge in scale.scores(edges)]
+    )
+    fractions: Floats = -np.diff(reached, axis=0, append=0.0)
+    return scenario.positives * fractions[:, 0], scenario.negatives * fractions[:, 1]
+
+
+def _two_rounds_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> Forecast:
+    """Errors where epsilon is divided as at the expected counts, and what cells hide."""
+    cells = protocol.cells_for(scenario.clients)
+    positions = np.arange(cells) / cells
+    counts = np.array(expected_counts(protocol, scenario, shape, positions))
+    outlook = protocol.outlook(counts, scenario.clients)
+    look, number = 0.0, protocol.parts.numbers[0]
+    if protocol.second_round is None:
+        choice = outlook.choice()
+        look, number = choice.look, choice.number
+    if not number:
+        levels = protocol.levels_for(look, cells)
+        return _one_round_forecast(protocol, levels, scenario, shape)
+    noise = outlook.noise(look)
+    if protocol.second_round is not None:
+        first = protocol.levels_for(protocol.parts.looks[0], cells)
+        noise = first.noise(scenario.clients, protocol.record_distance)
+    variance = outlook.variance(noise, number)
+    hidden = float(hidden_variance(counts, counts.sum(axis=-1)))
+    return Forecast(
+        math.sqrt(variance + hidden),
+        0.0,
+        min(scenario.positives, scenario.negatives),
+        math.sqrt(noise.total),
+    )
+
+
+def _after_prior(protocol: DPAUC, prior: PriorCurves, scenario: Scenario) -> Forecast:
+    """The number's error at the largest reach that there is, and what the prior's errors leave."""
+    spent = protocol.epsilon * min(scenario.positives, scenario.negatives)
+    counts = np.diff(prior.functions, axis=-1, prepend=0.0, append=1.0) * prior.sizes[:, np.newaxis]
+    variance = 2 * scenario.clients / spent**2 + prior.variance
+    hidden = float(hidden_variance(counts, prior.sizes))
+    return Forecast(math.sqrt(variance + hidden))
 
 
 def dpauc_families(scenario: Scenario) -> list[Family]:
@@ -73,7 +143,10 @@ def dpauc_families(scenario: Scenario) -> list[Family]:
 
 
 def _noisy_cells(scenario: Scenario, adjacency: Any, given_up: str) -> Family:
-    made = (partial(DPAUC, scenario.epsilon, cells, adjacency=adjacency) for cells in CELLS)
+    once = partial(DPAUC, scenario.epsilon, adjacency=adjacency, second_round=0.0)
+    made = [partial(once, cells) for cells in CELLS]
+    if adjacency != "label":
+        made.append(partial(DPAUC, scenario.epsilon, adjacency=adjacency))
     return Family(accepted(made), (Trust.EACH,), given_up)
 
 

@@ -1,14 +1,17 @@
-"""DPAUC: labels and scores stay at the clients (Sun et al. 2022b; docs, sections 2a to 2c).
+"""DPAUC: labels and scores stay at the clients (Sun et al. 2022b; docs, sections 2a to 2d).
 
-The score range [0, 1] is cut at public thresholds. Clients release noisy counts, and the server
-forms the ROC curve and its area. The server sees every client's noisy counts and nothing else,
-except that label adjacency treats the scores, and so each cell's number of records, as public.
+The scores' positions on a public scale are cut at public thresholds. Clients release noisy counts,
+and the server forms the ROC curve and its area; with a second round each client then sends one
+noisy number for a more accurate area. The server sees every client's noisy counts and number and
+nothing else, except that label adjacency treats the scores, and so each cell's number of records,
+as public.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Generator
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 import numpy as np
@@ -38,9 +41,33 @@ from tacit.protocol.conversation import (
     Step,
     step,
 )
-from tacit.protocol.score_range import UNIT_INTERVAL
+from tacit.protocol.scaled import ScaledScores, scale_setting
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.dpauc.declared import DPAUCDeclarations
+from tacit.protocols.dpauc.estimate import PriorCurves, result_from_looks, result_from_prior
+from tacit.protocols.dpauc.looks import (
+    LOOK_CELLS,
+    Choice,
+    Counts,
+    Outlook,
+    Parts,
+    look_cells,
+    look_levels,
+)
+from tacit.protocols.dpauc.second_round import (
+    CELLS,
+    NEGATIVES,
+    PART,
+    POSITIVES,
+    SIZES,
+    BothRounds,
+    agreed_cells,
+    agreed_part,
+    both_rounds,
+    influences_of,
+    noisy_influences,
+    published,
+)
 from tacit.protocols.shared.cell_counts import cell_counts
 from tacit.protocols.shared.cells import (
     exchange_variance,
@@ -55,6 +82,7 @@ from tacit.protocols.shared.flipped_labels import (
     flipped_labels,
     flipping_cost,
 )
+from tacit.protocols.shared.influence_sum import FIXED_POINT
 from tacit.protocols.shared.levels import CellNoise, Levels, best_levels
 from tacit.protocols.shared.rank_noise import RESPONSE, SPELLINGS
 from tacit.results.server_result import ServerResult
@@ -68,6 +96,9 @@ KINDS: dict[str, type[DiscreteLaplace | Laplace | Gaussian | RandomisedResponse]
 """The mechanisms, by the setting ``mechanism``."""
 
 MECHANISMS = tuple(KINDS)
+
+THRESHOLDS = 100
+"""Number of thresholds, or of the histogram's cells where there is one round, by default."""
 
 
 def _full_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
@@ -94,7 +125,8 @@ def noisy_confusion_counts(
     The server learns the 4T noisy counts of each client.
     """
     settings: DPAUC = query.protocol
-    positives, records = cell_counts(clients, query.protocol.edges, clients.labels)
+    placed = settings.on_scale(clients)
+    positives, records = cell_counts(placed, settings.edges, clients.labels)
     reached = counts_from_thresholds(np.stack([positives, records - positives]).swapaxes(1, 2))
     totals = reached[..., :1]
     four = np.stack([reached[0], reached[1], (totals - reached)[1], (totals - reached)[0]])
@@ -117,9 +149,16 @@ def noisy_histograms(
 
     The server learns the noisy counts of each client's cells and groups.
     """
-    settings: DPAUC = query.protocol
-    levels, labelled = settings.levels, settings.adjacency == "label"
-    positives, records = cell_counts(clients, query.protocol.edges, clients.labels)
+    return _noisy_counts(clients, query.protocol, query.protocol.levels, noise)
+
+
+def _noisy_counts(
+    clients: Clients, settings: DPAUC, levels: Levels, noise: NoiseSource
+) -> dict[str, NDArray[np.int64]]:
+    """The counts of both levels with their noise; at label adjacency those of positives only."""
+    labelled = settings.adjacency == "label"
+    edges = np.arange(levels.cells) / levels.cells
+    positives, records = cell_counts(settings.on_scale(clients), edges, clients.labels)
     cells = positives if labelled else np.stack([positives, records - positives])
     noisy = {"cells": cells + _level_noise(settings, levels.cell_epsilon, cells, noise)}
     if levels.groups:
@@ -137,6 +176,33 @@ def _level_noise(
     return drawn
 
 
+def _look_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
+    settings: DPAUC = query.protocol
+    return settings.cost_of(agreed_part(query, settings.look_menu))
+
+
+@step(cost=_look_cost)
+def noisy_looks(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Send a histogram as ``noisy_histograms`` does, for a part of epsilon.
+
+    The query says which part, and how many cells, both of those that the settings name; from them
+    the levels follow: cells and class totals, or, for the part that ends the run after the first
+    look, cells and the groups that suit them. Discrete Laplace noise of scale ``sensitivity /
+    level's part`` on every count costs that level's part, and both levels together the part that
+    the query says. All parts of a run add up to at most epsilon (``noisy_influences``).
+
+    The server learns the noisy counts of each client's cells and groups.
+
+    Raises
+    ------
+    DataError : for a score outside the range of its unit.
+    ValueError : for a part or a number of cells that was not agreed.
+    """
+    settings: DPAUC = query.protocol
+    levels = settings.levels_for(agreed_part(query, settings.look_menu), agreed_cells(query))
+    return _noisy_counts(clients, settings, levels, noise)
+
+
 @step(cost=_response_cost)
 def flipped_histograms(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState
@@ -147,8 +213,9 @@ def flipped_histograms(
     As Sun et al. 2022b warns, the number of records in a cell is exact: the server learns each
     client's score histogram, which label adjacency does not protect.
     """
-    flipped = flipped_labels(clients, query.protocol.epsilon, noise, state, every_client(clients))
-    positives, records = cell_counts(clients, query.protocol.edges, flipped)
+    settings: DPAUC = query.protocol
+    flipped = flipped_labels(clients, settings.epsilon, noise, state, every_client(clients))
+    positives, records = cell_counts(settings.on_scale(clients), settings.edges, flipped)
     return {"positives": positives, "records": records}
 
 
@@ -157,15 +224,21 @@ def _is_confusion(protocol: DPAUC) -> bool:
     return protocol.mechanism in ("laplace", "gaussian")
 
 
+def _may_ask_again(protocol: DPAUC) -> bool:
+    """Whether a second round is possible: both classes' counts are noisy, and cells are exact."""
+    return protocol.mechanism == "histogram" and protocol.adjacency != "label"
+
+
 @dataclass(frozen=True)
-class DPAUC(DPAUCDeclarations, Protocol):
+class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
     """The AUC and ROC curve with private labels and scores.
 
     Parameters
     ----------
     epsilon : the privacy budget of one evaluation, for every record.
-    thresholds : the number of thresholds of the paper's forms, spaced evenly over [0, 1] with both
-        ends, or the number of equal cells of the histogram.
+    thresholds : the number of thresholds of the paper's forms, spaced evenly over positions with
+        both ends, or the number of equal cells of the histogram. None takes 100; with two rounds 64
+        cells, or 48 where the clients are more than 20 times the square of epsilon.
     mechanism : ``"histogram"`` (noisy cells, and groups of cells where that pays), or the paper's
         ``"laplace"``, ``"gaussian"`` and ``"randomised-response"``.
     accounting : ``"tight"``, or ``"paper"``, which charges every count of the paper's forms apart.
@@ -173,6 +246,14 @@ class DPAUC(DPAUCDeclarations, Protocol):
     delta : for Gaussian noise only.
     clamp : the paper's forms clamp noisy counts at 0 and order the points, which biases the area
         downwards when noise is large; False leaves both out and pools the class totals.
+    second_round : the part of epsilon for a second round, in which each client sends one number,
+        its sum of influences on the AUC; the curve comes from the rest of epsilon. None leaves it
+        to the noisy class sizes of a first look, which costs 0.12 of epsilon: the number gets from
+        0.48 to 0.88, or nothing where the classes are too small. 0 asks for one round.
+    prior : the curves of an earlier release (``Evaluation.release``), which take the first round's
+        place: all of epsilon goes to the number. They have to be about much the same records; the
+        error that a change of the data causes is not stated.
+    scale : where cells lie (``metrics.score_scale``); ``"even"`` as in the paper.
 
     Raises
     ------
@@ -185,7 +266,9 @@ class DPAUC(DPAUCDeclarations, Protocol):
     """
 
     epsilon: float = setting(help=EPSILON)
-    thresholds: int = setting(default=100, help="thresholds or cells, 100 by default")
+    thresholds: int | None = setting(
+        default=None, help="thresholds or cells; 100 by default, 48 or 64 with two rounds"
+    )
     mechanism: str = setting(
         default="histogram",
         choices=MECHANISMS,
@@ -214,17 +297,28 @@ class DPAUC(DPAUCDeclarations, Protocol):
         when="laplace or gaussian",
         used=_is_confusion,
     )
+    second_round: float | None = setting(
+        default=None,
+        help="epsilon's part for one number a client; by default chosen, and 0 for one round",
+        when="histogram",
+        used=_may_ask_again,
+        earlier=0.0,
+    )
+    prior: PriorCurves | None = setting(
+        default=None, help=None, shown=lambda protocol: asdict(protocol.prior)
+    )
+    scale: str = scale_setting()
 
     name = "dpauc"
     planning_module = f"{__package__}.forecast"
     setting_order = ("epsilon", "thresholds", "mechanism", "adjacency", "accounting", "clamp")
     state_types = (Flipped,)
-    score_range = UNIT_INTERVAL
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_budget(self.epsilon)
-        if not 2 <= self.thresholds <= 2**20:
+        self._settle_rounds()
+        if self.thresholds is not None and not 2 <= self.thresholds <= 2**20:
             raise ValueError(f"thresholds must be between 2 and 2**20, got {self.thresholds}")
         if self.responds and self.adjacency != "label":
             raise ValueError(
@@ -234,14 +328,88 @@ class DPAUC(DPAUCDeclarations, Protocol):
         if self.kind.needs_delta:
             if not 0 < self.delta < 1:
                 raise ValueError(f"gaussian noise needs a delta between 0 and 1, got {self.delta}")
-            gaussian_delta(self.epsilon, self.delta, 4 * self.thresholds)
+            gaussian_delta(self.epsilon, self.delta, 4 * self.cell_count)
         elif self.delta != 0:
             raise ValueError(f"delta belongs to gaussian noise, got {self.delta}")
 
+    def _settle_rounds(self) -> None:
+        """Fill in what was left open, and refuse what one round has no use for."""
+        if not _may_ask_again(self):
+            for name, value in (("second_round", self.second_round), ("prior", self.prior)):
+                if value:
+                    raise ValueError(
+                        f"{name} needs a histogram at adjacency record or replace, got "
+                        f"{self.mechanism} at {self.adjacency}"
+                    )
+            object.__setattr__(self, "second_round", 0.0)
+        if self.second_round is not None and not 0 <= self.second_round < 1:
+            raise ValueError(f"second_round must be from 0 to below 1, got {self.second_round}")
+        if self.prior is not None:
+            self._check_prior(self.prior)
+        if self.thresholds is None and not self.asks_again:
+            object.__setattr__(self, "thresholds", THRESHOLDS)
+
+    def _check_prior(self, prior: PriorCurves) -> None:
+        """Refuse curves of another scale, and a first round beside them."""
+        if self.second_round is not None:
+            raise ValueError(
+                f"second_round must be None with a prior, got {self.second_round}: all of epsilon "
+                "goes to the number"
+            )
+        if prior.scale != self.scale:
+            raise ValueError(f"prior: scale must be {self.scale!r}, got {prior.scale!r}")
+
+    @property
+    def asks_again(self) -> bool:
+        """Whether there may be a second round."""
+        return self.second_round != 0
+
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The step of this mechanism."""
-        return (STEPS[self.kind],)
+        """The steps of this mechanism."""
+        if self.prior is not None:
+            return (noisy_influences,)
+        return (noisy_looks, noisy_influences) if self.asks_again else (STEPS[self.kind],)
+
+    @property
+    def parts(self) -> Parts:
+        """The parts of epsilon that a party answers to in two rounds."""
+        if self.prior is not None:
+            return Parts((), None, (1.0,))
+        return Parts.of(self.second_round)
+
+    @property
+    def look_menu(self) -> tuple[float, ...]:
+        """The parts that a histogram may cost, the one that ends the run last."""
+        parts = self.parts
+        return parts.looks if parts.closing is None else (*parts.looks, parts.closing)
+
+    @property
+    def cell_menu(self) -> tuple[int, ...]:
+        """The numbers of cells that a party counts in, or that published functions may have."""
+        if self.prior is not None:
+            return (self.prior.cells,)
+        return LOOK_CELLS if self.thresholds is None else (self.thresholds,)
+
+    @property
+    def cell_count(self) -> int:
+        """The number of thresholds or cells; of several the largest."""
+        return max(self.cell_menu)
+
+    def cells_for(self, clients: int) -> int:
+        """The number of cells of a look at so many clients."""
+        return look_cells(clients, self.epsilon) if self.thresholds is None else self.thresholds
+
+    def levels_for(self, part: float, cells: int) -> Levels:
+        """How a histogram of these cells divides this part of epsilon."""
+        spent = part * self.epsilon
+        if part == self.parts.closing:
+            return best_levels(cells, spent, self.record_distance)
+        return look_levels(cells, spent)
+
+    def cost_of(self, part: float) -> Cost:
+        """What a part of epsilon costs."""
+        return Cost(self.epsilon * part, adjacency=Adjacency(self.adjacency))
 
     @property
     def kind(self) -> type[DiscreteLaplace | Laplace | Gaussian | RandomisedResponse]:
@@ -280,7 +448,7 @@ class DPAUC(DPAUCDeclarations, Protocol):
     def count_noise(self) -> Laplace | Gaussian:
         """The noise on a confusion count."""
         if self.kind.needs_delta:
-            distance, numbers = math.sqrt(self._distance), 4 * self.thresholds
+            distance, numbers = math.sqrt(self._distance), 4 * self.cell_count
             return Gaussian(distance, self.epsilon, self.delta, numbers)
         return Laplace(self._distance, self.epsilon)
 
@@ -291,51 +459,123 @@ class DPAUC(DPAUCDeclarations, Protocol):
 
     @property
     def levels(self) -> Levels:
-        """How the histogram divides epsilon, chosen from public figures."""
-        return best_levels(self.thresholds, self.epsilon, self.record_distance)
+        """How the histogram of one round divides epsilon, chosen from public figures."""
+        return best_levels(self.cell_count, self.epsilon, self.record_distance)
 
     @property
     def edges(self) -> Floats:
-        """The lower edges of the cells, which are the thresholds.
+        """The lower edges of the cells, which are the thresholds, as positions.
 
         Flipped labels are counted in the cells between the paper's thresholds, the last one closed.
         """
         if self.kind is DiscreteLaplace:
-            return np.linspace(0.0, 1.0, self.thresholds + 1)[:-1]
-        ends = np.linspace(0.0, 1.0, self.thresholds)
+            return np.linspace(0.0, 1.0, self.cell_count + 1)[:-1]
+        ends = np.linspace(0.0, 1.0, self.cell_count)
         return ends[:-1] if self.responds else ends
 
     @property
     def _distance(self) -> int:
         """The L1 distance of the confusion counts between neighbours; also their squared L2."""
         if self.accounting == "paper":
-            return 4 * self.thresholds
-        return (1 if self.adjacency == "record" else 2) * self.thresholds
+            return 4 * self.cell_count
+        return (1 if self.adjacency == "record" else 2) * self.cell_count
 
     def replicate_size(self, clients: Clients) -> int:
         """Numbers a replicate holds: its noisy counts, and a bit a record for flipped labels."""
-        counts = 8 * self.thresholds * clients.count
+        counts = 8 * self.cell_count * clients.count
         return counts + (2 * clients.records if self.responds else 0)
 
+    @property
+    def edge_scores(self) -> Floats:
+        """The lower edges of the cells as scores."""
+        return self.score_scale.scores(self.edges)
+
+    def prior_estimate(self, records: int, server_result: ServerResult) -> PriorCurves | None:
+        """Curves from which a later evaluation can start, from a histogram that shows signal."""
+        if not _may_ask_again(self):
+            return None
+        return PriorCurves.of_result(self.scale, server_result)
+
     def conversation(self, clients: int) -> Conversation:
-        """One round: noisy counts up."""
+        """Noisy counts up, in one round or several looks; then, in two rounds, numbers up."""
+        if self.prior is not None:
+            return (yield from self._after(self.prior))
+        if self.asks_again:
+            return (yield from self._two_rounds(clients))
+        return (yield from self._one_round())
+
+    def _two_rounds(self, clients: int) -> Conversation:
+        """Looks at the histogram, and then the number; or a histogram for all the rest."""
+        cells = self.cells_for(clients)
+        counts = yield from self._look(self.parts.looks[0], cells)
+        choice = Choice(0.0, self.parts.numbers[0])
+        if self.second_round is None:
+            choice = self._choice(counts, clients)
+        if not choice.number:
+            reply = yield self._asked(choice.look, cells)
+            return self._from_histogram(reply, self.levels_for(choice.look, cells))
+        if choice.look:
+            counts = counts.with_look((yield from self._look(choice.look, cells)))
+        second = yield from self._number(published(counts.consistent), choice.number)
+        edges = self.score_scale.scores(np.arange(cells) / cells)
+        return result_from_looks(edges, counts, second)
+
+    def _asked(self, part: float, cells: int) -> Query:
+        return Query(noisy_looks, self, broadcast={PART: part, CELLS: cells})
+
+    def _look(self, part: float, cells: int) -> Generator[Query, Reply, Counts]:
+        reply = yield self._asked(part, cells)
+        levels, clients = self.levels_for(part, cells), np.asarray(reply["cells"]).shape[-1]
+        noise = levels.noise(clients, self.record_distance)
+        return Counts(_total(reply, "cells"), _total(reply, "groups"), noise)
+
+    def _number(
+        self, fields: dict[str, Floats], part: float
+    ) -> Generator[Query, Reply, BothRounds]:
+        reply = yield Query(noisy_influences, self, broadcast={PART: part, **fields})
+        sums = np.asarray(reply["sums"])
+        return both_rounds(fields, sums, self.epsilon * part, Adjacency(self.adjacency))
+
+    def _after(self, prior: PriorCurves) -> Conversation:
+        """The number alone, by the functions of an earlier release."""
+        positives, negatives = prior.functions
+        fields = {POSITIVES: positives, NEGATIVES: negatives, SIZES: prior.sizes}
+        return result_from_prior(prior, (yield from self._number(fields, 1.0)))
+
+    def _choice(self, counts: Counts, clients: int) -> Choice:
+        """What follows the first look; of several replicates the mean counts decide."""
+        cells = counts.consistent.reshape(-1, 2, counts.cells.shape[-1]).mean(axis=0)
+        return self.outlook(cells, clients).choice()
+
+    def outlook(self, counts: Floats, clients: int) -> Outlook:
+        """What is predicted of the division of epsilon, at consistent counts of shape (2, B)."""
+        influences = influences_of(published(counts))
+        reach = float(influences.sensitivity(Adjacency(self.adjacency))) / FIXED_POINT
+        return Outlook(clients, self.epsilon, self.record_distance, counts, reach)
+
+    def _one_round(self) -> Conversation:
+        """Noisy counts up."""
         if self.confused:
             reply = yield Query(noisy_confusion_counts, self)
             counts = np.asarray(reply["counts"])
             noise = CountNoise(counts.shape[-1], self.count_scale, self.kind is Gaussian)
-            return result_from_confusion(self.edges, counts.sum(axis=-1), noise, self.clamp)
+            return result_from_confusion(self.edge_scores, counts.sum(axis=-1), noise, self.clamp)
         if self.responds:
             reply = yield Query(flipped_histograms, self)
             return self._from_flipped(*(_total(reply, k) for k in ("positives", "records")))
         reply = yield Query(noisy_histograms, self)
-        drawn = self.levels.noise(np.asarray(reply["cells"]).shape[-1], self.record_distance)
+        return self._from_histogram(reply, self.levels)
+
+    def _from_histogram(self, reply: Reply, levels: Levels) -> ServerResult:
+        """The area of the consistent cells."""
+        drawn = levels.noise(np.asarray(reply["cells"]).shape[-1], self.record_distance)
         groups = _total(reply, "groups") if "groups" in reply else np.zeros(0)
         cells = drawn.reconciled(_total(reply, "cells"), groups)
         if self.adjacency == "label":
             return self._from_exchanged(cells, _total(reply, "records"), drawn)
         positives, negatives = cells[..., 0, :], cells[..., 1, :]
         variance = independent_variance(positives, negatives, drawn)
-        return result_from_cells(self.edges, (positives, negatives), variance, drawn)
+        return result_from_cells(self.edge_scores, (positives, negatives), variance, drawn)
 
     def _from_flipped(self, flipped: Floats, records: Floats) -> ServerResult:
         flip = flip_probability(self.epsilon)
@@ -346,7 +586,7 @@ class DPAUC(DPAUCDeclarations, Protocol):
         """Noise that moves a record from one class to the other; cell totals are exact."""
         cells = positives, records - positives
         variance = exchange_variance(*cells, noise)
-        return result_from_cells(self.edges, cells, variance, noise)
+        return result_from_cells(self.edge_scores, cells, variance, noise)
 
 
 STEPS: dict[type[Mechanism], Step] = {

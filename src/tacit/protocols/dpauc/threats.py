@@ -12,14 +12,16 @@ PAGE = "threat-models/dpauc.md"
 
 NOISY_COUNTS = (
     "With noise: each client's positives and negatives in every cell of scores, or above every "
-    "threshold."
+    "threshold; with a second round one more number, the sum of its records' influences on the AUC."
 )
+
+PUBLISHED = "Both classes' noisy distributions and sizes with a second round; else nothing."
 
 BY_ADJACENCY = {
     "record": ThreatModel(
         NOBODY,
         NOISY_COUNTS,
-        "Nothing.",
+        PUBLISHED,
         "What is true of a large client as a whole: a noisy count of many records is a good "
         "estimate of that count.",
         PAGE,
@@ -27,7 +29,7 @@ BY_ADJACENCY = {
     "replace": ThreatModel(
         NOBODY,
         NOISY_COUNTS,
-        "Nothing.",
+        PUBLISHED,
         "A client's number of records, though it is noisy, and what is true of a large client as a "
         "whole.",
         PAGE,

@@ -84,7 +84,6 @@ def tree_forecast(
         return _precision_forecast(histogram, target_metric.threshold, exact, smaller)
     if protocol.second_round:
         return _second_round_forecast(protocol, leaves, noise, smaller)
-    axis = ScoreAxis(scale)
     result = result_from_tree(leaves[np.newaxis], noise, None, axis=axis)
     error, value, counted = (
         float(field[0])

@@ -148,6 +148,8 @@ class Agreement:
     def digest(self) -> bytes:
         """SHA-256 of everything agreed; the unit is among it where it is not the default.
 
+        A setting that earlier versions had not is among it where it changes what they do.
+
         ``min_clients`` has its earlier name here, so that the digest stays as it was.
         """
         terms: dict[str, Any] = {

@@ -1,0 +1,216 @@
+"""The server's result from looks at a histogram and the sums of influences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tacit.arrays import Floats
+from tacit.metrics.curves import cell_area
+from tacit.metrics.ranking import plug_in_variance
+from tacit.metrics.score_distribution import ScoreDistribution
+from tacit.protocols.dpauc.looks import Counts, left_variance
+from tacit.protocols.dpauc.second_round import BothRounds, function_of, rising
+from tacit.protocols.shared.cells import COARSE_CELLS, result_from_cells, signal_warnings
+from tacit.protocols.shared.levels import CellNoise
+from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
+from tacit.results.server_result import ServerResult
+
+PLACES_IN_CELL = 8
+"""Number of points in a cell at which two interpolations are compared."""
+
+LEAST_RATIO = 1 / 32
+"""Least ratio of interpolation errors between cells of one width and of twice the width."""
+
+
+@dataclass(frozen=True)
+class PriorCurves:
+    """Both classes' distribution functions from an earlier release, in place of the first round.
+
+    Parameters
+    ----------
+    scale : the scale of the positions, as in the release.
+    positives_below, negatives_below : the part of each class below every inner edge of equal cells.
+    positives, negatives : the class sizes.
+    positives_error : the standard error of either size.
+    function_errors : the largest standard errors of either function, positives first.
+    """
+
+    scale: str
+    positives_below: tuple[float, ...]
+    negatives_below: tuple[float, ...]
+    positives: float
+    negatives: float
+    positives_error: float
+    function_errors: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        sizes = (self.positives, self.negatives)
+        if not all(np.isfinite(size) and size > 0 for size in sizes):
+            raise ValueError(f"prior: class sizes must be above 0 and finite, got {sizes}")
+        errors = (self.positives_error, *self.function_errors)
+        if not all(np.isfinite(error) and error >= 0 for error in errors):
+            raise ValueError(f"prior: errors must be at least 0 and finite, got {errors}")
+        if min(sizes) <= MIN_CLASS_SIZE_IN_ERRORS * self.positives_error:
+            raise ValueError(
+                f"prior: the smaller class must exceed {MIN_CLASS_SIZE_IN_ERRORS:g} of its "
+                f"standard errors of {self.positives_error:.3g}, got {min(sizes):.6g}"
+            )
+        if len(self.positives_below) != len(self.negatives_below):
+            raise ValueError("prior: both functions must have the same edges")
+        for values in self.functions:
+            function_of(values)
+
+    @property
+    def functions(self) -> Floats:
+        """Both functions at the inner edges, positives first, shape (2, B-1)."""
+        return np.array([self.positives_below, self.negatives_below], dtype=np.float64)
+
+    @property
+    def sizes(self) -> Floats:
+        """P and N."""
+        return np.array([self.positives, self.negatives], dtype=np.float64)
+
+    @property
+    def variance(self) -> float:
+        """What the release's errors leave in the AUC: products of two of them.
+
+        With e and e' the largest errors of the functions, which a bridge has in its middle, the
+        product of both has the standard deviation ``4 e e' / sqrt(12)``, and the area of one about
+        ``e / sqrt(3)``, times the relative error of a class size.
+        """
+        first, second = self.function_errors
+        relative = (self.positives_error / min(self.sizes)) ** 2
+        return (4 * first * second) ** 2 / 12 + relative * (first**2 + second**2) / 3
+
+    @property
+    def cells(self) -> int:
+        """B."""
+        return len(self.positives_below) + 1
+
+    @classmethod
+    def of_result(cls, scale: str, result: ServerResult) -> PriorCurves | None:
+        """The curves of a result whose thresholds are the lower edges of equal cells."""
+        curve = result.roc
+        if curve is None or not np.isfinite(result.value):
+            return None
+        try:
+            return cls(
+                scale,
+                tuple((1 - curve.true_positive_rate[1:]).tolist()),
+                tuple((1 - curve.false_positive_rate[1:]).tolist()),
+                float(result.positives),
+                float(result.negatives),
+                float(result.positives_error),
+                (
+                    float(curve.true_positive_error.max()),
+                    float(curve.false_positive_error.max()),
+                ),
+            )
+        except ValueError:  # a class does not show
+            return None
+
+
+def result_from_looks(edges: Floats, counts: Counts, second: BothRounds) -> ServerResult:
+    """The second round's AUC; the curve and the class sizes come from the looks.
+
+    Errors of the looks cancel to first order. What remains is the noise of the sums, the product of
+    both functions' errors, and that of a class size's relative error with its function's error.
+    ``left_variance`` is taken at the mean counts of several replicates.
+    There is no AUC unless both classes exceed ``MIN_CLASS_SIZE_IN_ERRORS`` of their errors.
+
+    Parameters
+    ----------
+    edges : the lower edges of the cells as scores, shape (B,).
+    counts : of all looks.
+    second : what both rounds say of the AUC.
+    """
+    cells, noise = counts.consistent, counts.noise
+    positives, negatives = cells[..., 0, :], cells[..., 1, :]
+    sizes = cells.sum(axis=-1)
+    shown = sizes.min(axis=-1) > MIN_CLASS_SIZE_IN_ERRORS * np.sqrt(noise.total)
+    left = left_variance(cells.reshape(-1, *cells.shape[-2:]).mean(axis=0), noise)
+    variance = np.where(shown, second.variance + left, np.nan)
+    hidden = hidden_variance(cells, sizes)
+    value = np.where(shown, second.area - _bias(cells, sizes, noise), np.nan)
+    by_cells = result_from_cells(edges, (positives, negatives), variance, noise)
+    single = np.ndim(value) == 0
+    classes = by_cells.positives, by_cells.negatives
+    error = float(by_cells.positives_error)
+    warnings = signal_warnings(value, classes, error) if single else ()
+    if single and hidden > variance:
+        warnings += (COARSE_CELLS,)
+    return replace(
+        by_cells,
+        value=value,
+        approximation_error=np.sqrt(hidden),
+        roc=by_cells.roc if single and np.isfinite(value) else None,
+        warnings=warnings,
+    )
+
+
+def _bias(cells: Floats, sizes: Floats, noise: CellNoise) -> Floats:
+    """The mean of the products of a class size's relative error with that of its function.
+
+    Consistency spreads a class total's error z evenly over positions u: it moves F by
+    ``z (u - F) / P`` and the size by ``z / P``. The product has the mean ``(w / P)^2`` times the
+    integral of F- over u less A for positives, and that of 1 - F+ less A for negatives, w^2 the
+    variance of a total.
+    """
+    functions = (np.cumsum(cells, axis=-1) - cells / 2) / np.maximum(sizes, 1.0)[..., np.newaxis]
+    middle = functions.mean(axis=-1)
+    area = cell_area(cells[..., 0, :], cells[..., 1, :])
+    relative = noise.total / np.maximum(sizes, 1.0) ** 2
+    by_positives = relative[..., 0] * (middle[..., 1] - area)
+    return np.asarray(by_positives + relative[..., 1] * (1 - middle[..., 0] - area))
+
+
+def result_from_prior(prior: PriorCurves, second: BothRounds) -> ServerResult:
+    """The second round's AUC where the curves are those of an earlier release."""
+    variance = second.variance + prior.variance
+    value = np.asarray(second.area)
+    sampling = np.vectorize(plug_in_variance)(np.clip(value, 0.0, 1.0), *prior.sizes)
+    counts = np.diff(prior.functions, axis=-1, prepend=0.0, append=1.0)
+    counts = counts * prior.sizes[:, np.newaxis]
+    return ServerResult(
+        value=value,
+        privacy_error=np.sqrt(variance),
+        sampling_error=np.sqrt(sampling),
+        positives=np.full_like(value, prior.positives),
+        negatives=np.full_like(value, prior.negatives),
+        positives_error=prior.positives_error,
+        approximation_error=np.full_like(value, np.sqrt(hidden_variance(counts, prior.sizes))),
+    )
+
+
+def hidden_variance(cells: Floats, sizes: Floats) -> Floats:
+    """What cells hide where scores are exact and only the functions between edges are estimates.
+
+    Only the product of both functions' errors counts. Records placed at random in a cell of p
+    positives and n negatives leave the variance ``p n / 12`` of its pairs. Smooth densities add
+    what the functions of cells of twice the width err by, times the ratio of that error to the one
+    of cells of four times the width, as errors fall by that ratio from width to width.
+    """
+    counts = np.maximum(cells, 0.0)
+    pairs = np.sum(counts.prod(axis=-2), axis=-1) / 12
+    totals = np.maximum(sizes.prod(axis=-1), 1.0)
+    twice, four = (np.abs(_product_of_changes(cells, times)) for times in (2, 4))
+    ratio = np.clip(twice / np.maximum(four, 1e-300), LEAST_RATIO, 1.0)
+    return np.asarray(pairs / totals**2 + (twice * ratio) ** 2)
+
+
+def _product_of_changes(cells: Floats, times: int) -> Floats:
+    """The product of both functions' changes, ``integral of dF- d(dF+)``, from wider cells to
+    these: about what the interpolation between every few edges errs by.
+    """
+    count = cells.shape[-1]
+    values, inner = rising(cells), np.arange(1, count) / count
+    chosen = slice(times - 1, None, times)
+    if inner[chosen].size < 1:
+        return np.zeros(cells.shape[:-2])
+    places = np.linspace(0, 1, PLACES_IN_CELL * count + 1)
+    wide = ScoreDistribution(inner[chosen], values[..., chosen], 0.0, 1.0)
+    changes = wide.at(places) - ScoreDistribution(inner, values, 0.0, 1.0).at(places)
+    middles = (changes[..., 1, 1:] + changes[..., 1, :-1]) / 2
+    return np.asarray(np.sum(middles * np.diff(changes[..., 0, :], axis=-1), axis=-1))

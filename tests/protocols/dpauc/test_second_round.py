@@ -1,0 +1,236 @@
+"""DPAUC's second round: what it measures, what clients refuse, and how epsilon is divided."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit import DPAUC, Clients, evaluate
+from tacit.privacy.cost import Adjacency
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocol.conversation import ClientState, Query
+from tacit.protocols.dpauc.looks import (
+    FIRST_LOOK,
+    SECOND_LOOKS,
+    Outlook,
+    Parts,
+    left_variance,
+    look_levels,
+)
+from tacit.protocols.dpauc.second_round import (
+    CELLS,
+    NEGATIVES,
+    PART,
+    POSITIVES,
+    SIZES,
+    both_rounds,
+    influences_of,
+    noisy_influences,
+)
+from tacit.protocols.shared.whole_units import units_for
+from tacit.running.evaluating import exact_auc, repeat_results
+from tacit.running.simulation import simulate
+from tests.federations import binormal_clients
+
+INNER = np.arange(1, 8) / 8
+PROTOCOL = DPAUC(1.0, 8, second_round=0.5)
+FIELDS: dict[str, Any] = {
+    PART: 0.5,
+    POSITIVES: INNER**2,
+    NEGATIVES: INNER**0.5,
+    SIZES: np.array([300.0, 500.0]),
+}
+
+
+def answered(fields: dict[str, Any], clients: Clients, protocol: DPAUC = PROTOCOL) -> Any:
+    query = Query(noisy_influences, protocol, broadcast=fields)
+    noisy_influences.cost(clients, query, ClientState())
+    return np.asarray(noisy_influences.answer(clients, query, NoNoise(), ClientState())["sums"])
+
+
+def test_the_numbers_turn_into_the_area_of_both_rounds() -> None:
+    clients = binormal_clients(300, 500, 7, seed=1)
+    placed, influences = PROTOCOL.on_scale(clients), influences_of(FIELDS)
+    positive = placed.labels == 1
+    beaten = influences.negatives.at(placed.scores[positive]).mean()
+    beating = 1 - influences.positives.at(placed.scores[~positive]).mean()
+    sums = answered(FIELDS, clients)
+    assert sums.shape == (7,)
+    second = both_rounds(FIELDS, sums, 0.5, Adjacency.RECORD)
+    unit = 7 / (units_for(0.5) * 300)
+    expected = beaten + beating - float(influences.area)
+    assert float(second.area) == pytest.approx(expected, abs=unit)
+
+
+@pytest.mark.parametrize("adjacency", ["record", "replace"])
+def test_no_neighbour_moves_a_number_by_more_than_its_units(adjacency: Any) -> None:
+    protocol = replace(PROTOCOL, adjacency=adjacency)
+    query = protocol.hostile_query(Query(noisy_influences, protocol, broadcast=FIELDS))
+    clients = Clients.from_arrays([0.1, 0.9, 0.5], [0, 1, 0])
+    fields: dict[str, Any] = dict(query.broadcast)
+    ours = int(answered(fields, clients, protocol)[0])
+    moved = []
+    for score in (0.0, 0.3, 0.6, 1.0):
+        for label in (0, 1):
+            if adjacency == "record":
+                other = Clients.from_arrays([0.1, 0.9, 0.5, score], [0, 1, 0, label])
+            else:
+                other = Clients.from_arrays([0.1, 0.9, score], [0, 1, label])
+            moved.append(abs(int(answered(fields, other, protocol)[0]) - ours))
+    assert max(moved) == units_for(0.5)
+
+
+LIES: list[tuple[dict[str, Any], str]] = [
+    ({PART: 0.6}, r"part of epsilon must be one of \(0.5,\), as agreed, got 0.6"),
+    ({PART: 1}, "part of epsilon must be one of"),
+    ({POSITIVES: np.flip(INNER)}, "values must be nondecreasing from 0 to 1"),
+    ({NEGATIVES: INNER + 0.2}, "values must be nondecreasing from 0 to 1"),
+    ({NEGATIVES: np.full(7, np.nan)}, "values must be nondecreasing from 0 to 1"),
+    ({POSITIVES: INNER[::2]}, r"number of inner edges in \[7\], got 4"),
+    ({POSITIVES: np.stack([INNER] * 2)}, r"positives_below must be 64-bit floats of shape \(7,\)"),
+    ({NEGATIVES: INNER.tolist()}, "negatives_below must be 64-bit floats"),
+    ({SIZES: np.array([0.0, 5.0])}, "class sizes must be above 0 and finite"),
+    ({SIZES: np.array([np.inf, 5.0])}, "class sizes must be above 0 and finite"),
+]
+
+
+@pytest.mark.parametrize(("lie", "said"), LIES)
+def test_clients_refuse_what_no_first_round_gives(lie: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        answered(FIELDS | lie, binormal_clients(30, 50, 2))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({PART: 0.25, CELLS: 48}, "part of epsilon must be one of"),
+        ({PART: FIRST_LOOK, CELLS: 50}, r"cells must be one of \(48, 64\), as agreed, got 50"),
+    ],
+)
+def test_looks_outside_the_menu_are_refused(asked: dict[str, Any], said: str) -> None:
+    clients, protocol = binormal_clients(30, 50, 2), DPAUC(1.0)
+    query = replace(next(protocol.conversation(2)), broadcast=asked)
+    with pytest.raises(ValueError, match=said):
+        query.step.cost(clients, query, ClientState())
+        query.step.answer(clients, query, NoNoise(), ClientState())
+
+
+def test_every_way_through_the_menu_costs_epsilon() -> None:
+    parts, rest = Parts.of(None), 1 - FIRST_LOOK
+    assert parts.closing is not None
+    assert parts.closing + FIRST_LOOK == pytest.approx(1)
+    for look in (0.0, *SECOND_LOOKS):
+        assert rest - look in parts.numbers
+        assert FIRST_LOOK + look + (rest - look) == pytest.approx(1)
+
+
+def test_more_noise_moves_the_division_towards_the_looks() -> None:
+    counts = np.full((2, 48), 5000.0)
+    numbers = [Outlook(k, 1.0, 1.0, counts, 0.75).choice().number for k in (1, 3_000, 10**5, 10**8)]
+    assert numbers[0] == pytest.approx(1 - FIRST_LOOK)
+    assert numbers == sorted(numbers, reverse=True)
+    assert numbers[-1] == 0
+
+
+def test_what_looks_leave_is_the_variance_of_the_products() -> None:
+    """4,000 draws of normal noise know the variance of the products to some 5 %."""
+    cells, rng = 12, np.random.default_rng(1)
+    place = np.arange(cells)
+    counts = np.stack([np.exp(-(((place - c) / 2) ** 2)) for c in (6.5, 5.0)]) * 4000
+    noise = look_levels(cells, 0.5).noise(2000, 1.0)
+    raw = counts + rng.normal(0, np.sqrt(noise.cells[0]), (4000, 2, cells))
+    totals = counts.sum(-1)[:, None] + rng.normal(0, np.sqrt(noise.group), (4000, 2, 1))
+    noisy = noise.reconciled(raw, totals)
+
+    def steps(values: Any) -> Any:
+        return values / values.sum(axis=-1, keepdims=True)
+
+    def middles(values: Any) -> Any:
+        return np.cumsum(steps(values), axis=-1) - steps(values) / 2
+
+    size = noisy.sum(-1) / counts.sum(-1)
+    below, up = middles(noisy[:, 1]), steps(noisy[:, 0])
+    area = np.sum(below * up, axis=-1)
+    won = np.sum(below * steps(counts)[0], axis=-1) - area
+    lost = area - np.sum(up * middles(counts)[1], axis=-1)
+    errors = area + won / size[:, 0] - lost / size[:, 1]
+    assert errors.var() == pytest.approx(left_variance(counts, noise), rel=0.2)
+
+
+@pytest.mark.parametrize("clients", [10, 400])
+def test_errors_and_intervals_hold_on_crowded_scores(clients: int) -> None:
+    """400 runs know the ratio of errors to 4 % and the coverage to 1 %."""
+    plain = binormal_clients(20_000, 40_000, clients)
+    crowded = replace(plain, scores=plain.scores**6)
+    results = repeat_results(crowded, DPAUC(1.0), 400, seed=2)
+    exact = exact_auc(crowded)
+    ratio = np.sqrt(np.mean((results.value - exact) ** 2) / np.mean(results.standard_error**2))
+    assert 0.87 <= ratio <= 1.15
+    assert 0.92 <= results.covers(exact).mean() <= 0.98
+
+
+def test_a_shift_of_the_log_odds_changes_the_error_little() -> None:
+    """The same noise on both scales; one round with even cells errs by far more."""
+    plain = binormal_clients(20_000, 40_000, 50)
+    odds = np.log(plain.scores) - np.log1p(-plain.scores)
+    errors = []
+    for shift in (0.0, -3.0, -5.0):
+        clients = replace(plain, scores=1 / (1 + np.exp(-odds - shift)))
+        values = repeat_results(clients, DPAUC(1.0), 200, seed=3).value
+        errors.append(np.mean(np.abs(values - exact_auc(clients))))
+    assert max(errors) < 1.15 * min(errors)
+
+
+def test_an_earlier_release_takes_the_first_rounds_place() -> None:
+    clients = binormal_clients(20_000, 40_000, 10)
+    first = evaluate(clients, DPAUC(1.0), seed=1)
+    later = evaluate(clients, DPAUC(1.0, prior=first.release), seed=2)
+    assert later.spent.epsilon == 1.0
+    assert later.traffic.rounds == 1
+    assert abs(later.auc.value - exact_auc(clients)) < 4 * later.auc.standard_error
+    assert later.auc.standard_error < first.auc.standard_error
+    with pytest.raises(ValueError, match="prior: scale must be 'even', got 'probability'"):
+        DPAUC(1.0, prior=first.release, scale="even")
+    with pytest.raises(ValueError, match="second_round must be None with a prior"):
+        DPAUC(1.0, prior=first.release, second_round=0.5)
+    with pytest.raises(ValueError, match="prior: the smaller class must exceed"):
+        replace(first.release, positives=1.0)
+
+
+def test_classes_that_do_not_show_give_no_figure() -> None:
+    clients = binormal_clients(20, 4000, 5)
+    result = simulate(clients, DPAUC(0.5, second_round=0.8), NoNoise()).server_result
+    assert np.isnan(float(result.value))
+
+
+def test_log_odds_are_evaluated_as_they_are() -> None:
+    plain = binormal_clients(20_000, 40_000, 10)
+    odds = replace(plain, scores=np.log(plain.scores) - np.log1p(-plain.scores))
+    result = evaluate(odds, DPAUC(1.0, scale="log-odds"), seed=1)
+    assert abs(result.auc.value - exact_auc(plain)) < 4 * result.auc.standard_error
+    assert result.roc is not None
+    assert np.all(np.diff(result.roc.thresholds) > 0)
+
+
+def test_earlier_plans_have_another_agreement_unless_they_say_what_was_done() -> None:
+    earlier = {"epsilon": 1.0, "thresholds": 4, "mechanism": "histogram", "adjacency": "record"}
+    assert DPAUC(1.0, 4, second_round=0.0, scale="even").settings == earlier
+    assert DPAUC(1.0, 4, scale="even").settings == earlier | {"second_round": None}
+    assert DPAUC(1.0, 4, second_round=0.0).settings == earlier | {"scale": "probability"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"second_round": 1.0}, "second_round must be from 0 to below 1, got 1.0"),
+        ({"second_round": 0.5, "adjacency": "label"}, "second_round needs a histogram"),
+        ({"second_round": 0.5, "mechanism": "laplace"}, "second_round needs a histogram"),
+        ({"scale": "x"}, "scale must be one of"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        DPAUC(1.0, **settings)
