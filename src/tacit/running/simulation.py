@@ -73,7 +73,7 @@ def simulate(
         done = _answer(clients, query, noise, stored, chunk)
         rounds.append(done)
         mpc = mpc or query.view is View.MPC
-        sent += bytes_sent(done.reply, query.view, clients.count)
+        sent += bytes_sent(done.reply, query, clients.count)
         try:
             query = conversation.send(done.reply)
         except StopIteration as end:

@@ -19,7 +19,7 @@ from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
 from tacit.privacy.cost import worst_case
 from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
-from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol.conversation import MAX_RECORDS, ClientState, Protocol
 from tacit.running.mpc.transport import Transport
 from tacit.running.session.client import Party
 from tacit.running.session.coordinator import SUM_ATTEMPTS, Coordinator, LostPartyError, RunError
@@ -143,11 +143,20 @@ class Keys:
         min_clients: int = 0,
         colluders: int | None = None,
         unit: str = "",
+        most_records: int = MAX_RECORDS,
     ) -> Agreement:
         """What the owners of these keys agree on."""
         public = tuple(identity.public for identity in self.parties)
         coordinator = self.coordinator.public
-        return Agreement(protocol, public, coordinator, min_clients, colluders=colluders, unit=unit)
+        return Agreement(
+            protocol,
+            public,
+            coordinator,
+            min_clients,
+            colluders=colluders,
+            unit=unit,
+            most_records=most_records,
+        )
 
 
 def rehearse(
@@ -169,6 +178,7 @@ def rehearse(
     unit: str = "",
     units: Sequence[str | None] | None = None,
     transport: Transport | None = None,
+    most_records: int = MAX_RECORDS,
 ) -> Rehearsal:
     """Run a protocol by messages between isolated parties.
 
@@ -193,6 +203,7 @@ def rehearse(
     unit : in what the protocol takes scores, as a plan names it; empty for its default.
     units : what each party's own file says that its scores are; by default what the clients name.
     transport : where parties meet that compute together; by default a room of this process.
+    most_records : the records of a party for which sums have room.
 
     Raises
     ------
@@ -209,7 +220,7 @@ def rehearse(
     (0, 1, 3)
     """
     everyone = Keys.generate(clients.count) if keys is None else keys
-    agreement = everyone.agreement(protocol, min_clients, colluders, unit)
+    agreement = everyone.agreement(protocol, min_clients, colluders, unit, most_records)
     stage = _Stage(agreement, everyone, tuple(faults), forge, older, restarts)
     room = Room() if transport is None else transport
     sources = noise or (lambda _: SystemNoise())

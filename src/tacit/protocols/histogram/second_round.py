@@ -30,6 +30,7 @@ from tacit.protocols.histogram.estimate import SecondRound, published_distributi
 from tacit.protocols.histogram.steps import agreed_height
 from tacit.protocols.shared.influence_sum import FIXED_POINT, Influences
 from tacit.protocols.shared.noise_shares import planned_clients
+from tacit.protocols.shared.sum_bounds import clipped, clipped_sum_bound
 from tacit.protocols.shared.whole_units import units_for, whole_units
 
 POSITIVES, NEGATIVES, SIZES = "positives_below", "negatives_below", "class_sizes"
@@ -96,7 +97,16 @@ def _influence_layout(query: Query) -> Layout:
     return {"sum": (), "clients": ()}
 
 
-@step(cost=_influence_cost, sums=_influence_layout, shares=planned_clients)
+def _influence_bounds(query: Query) -> dict[str, int]:
+    settings, planned = query.protocol, planned_clients(query)
+    noise = settings.influence_noise(settings.noise_share(1, planned))
+    units = units_for(settings.influence_cost.epsilon)
+    return {"sum": clipped_sum_bound(query, noise, units), "clients": planned}
+
+
+@step(
+    cost=_influence_cost, sums=_influence_layout, shares=planned_clients, bounds=_influence_bounds
+)
 def summed_influences(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState
 ) -> Reply:
@@ -127,7 +137,8 @@ def summed_influences(
     rounded = whole_units(influences.totals(clients), reach, units).sum(axis=-1)
     share = settings.noise_share(clients.count, planned_clients(query))
     drawn = noise.draw(settings.influence_noise(share), ())
-    return {"sum": rounded + drawn, "clients": np.asarray(clients.count, dtype=np.int64)}
+    total = clipped(rounded, query, units) + drawn
+    return {"sum": total, "clients": np.asarray(clients.count, dtype=np.int64)}
 
 
 def both_rounds(

@@ -15,7 +15,7 @@ from tacit.crypto.identities import KEY_BYTES
 from tacit.crypto.secure_sum.graph import default_colluders
 from tacit.data.units import UNITS
 from tacit.privacy.cost import Adjacency
-from tacit.protocol.conversation import Protocol
+from tacit.protocol.conversation import MAX_RECORDS, Protocol
 from tacit.protocol.registry import SettingError, protocol_of
 from tacit.running.session.messages import Agreement, check_certified
 from tacit.running.units import check_plan_unit, default_unit
@@ -33,6 +33,7 @@ PLAN_KEYS = (
     "retries",
     "on_loss",
     "unit",
+    "most_records",
 )
 PERIODS = {"d": 1, "w": 7, "y": 365}
 
@@ -72,6 +73,7 @@ class Plan:
         too few are left for a sum.
     colluders : parties that may collude with the coordinator; None takes a fifth of them.
     unit : in what the protocol takes scores; empty for its default.
+    most_records : the records of a party for which sums have room.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Plan:
     on_loss: Literal["fail", "restart"] = "fail"
     colluders: int | None = None
     unit: str = ""
+    most_records: int = MAX_RECORDS
 
     def __post_init__(self) -> None:
         if not self.unit:
@@ -119,6 +122,7 @@ class Plan:
             head.choice("on_loss", "fail", "restart"),
             colluders,
             _unit(head, protocol),
+            head.whole("most_records", MAX_RECORDS, 1, MAX_RECORDS),
         )
 
     def agreement(self) -> Agreement:
@@ -142,6 +146,7 @@ class Plan:
             self.min_clients,
             colluders=self.colluders,
             unit=self.unit,
+            most_records=self.most_records,
         )
 
 
