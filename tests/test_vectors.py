@@ -11,11 +11,19 @@ import pytest
 
 from tacit.crypto.homomorphic import messages as homomorphic
 from tacit.crypto.secure_sum import messages as sums
+from tacit.crypto.secure_sum.packing import Packing, Run
 from tacit.protocol.messages import decode
 from tacit.protocol.query_messages import decode_query
 from tacit.protocol.values import decode_values
 from tacit.running.session.messages import COORDINATOR, verified
-from tests.vectors.making import FILES, agreement, array_entry, first_protocol, message_entry
+from tests.vectors.making import (
+    FILES,
+    PACKING,
+    agreement,
+    array_entry,
+    first_protocol,
+    message_entry,
+)
 
 FOLDER = Path(__file__).parent / "vectors"
 VECTORS: dict[str, Any] = {
@@ -48,6 +56,12 @@ def read_sum(message: bytes, file: Any) -> dict[str, Any]:
     return {"records": {str(index): record.hex() for index, record in records.items()}}
 
 
+def read_packed(message: bytes, file: Any) -> dict[str, Any]:
+    packing = Packing(tuple(Run(*run) for run in file["runs"]))
+    assert packing == PACKING
+    return {"numbers": packing.signed(packing.unpack(message)).tolist()}
+
+
 def read_homomorphic(message: bytes, file: Any) -> dict[str, Any]:
     kind = homomorphic.Kind[file["kind"]]
     parts = homomorphic.read(message, kind, bytes.fromhex(file["session"]), file["index"])
@@ -60,6 +74,7 @@ READERS: dict[str, Callable[[bytes, Any], dict[str, Any]]] = {
     "queries": read_query,
     "session": read_message,
     "secure-sum": read_sum,
+    "packed-numbers": read_packed,
     "encrypted": read_homomorphic,
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -496,3 +497,11 @@ def test_scores_of_a_plan_in_one_process_must_be_of_one_scale(tmp_path: Path) ->
     desks = [PartyDesk.open(tmp_path / name / "party.toml") for name in "abc"]
     with pytest.raises(DataError, match="seem to be of different scales"):
         check_parties(desks)
+
+
+def test_more_records_than_sums_have_room_for_are_told_to_their_owner(tmp_path: Path) -> None:
+    federation(tmp_path, HISTOGRAM)
+    desk = PartyDesk.open(tmp_path / "a" / "party.toml")
+    assert doubts(replace(desk, plan=replace(desk.plan, most_records=desk.records.records))) == []
+    (reported,) = doubts(replace(desk, plan=replace(desk.plan, most_records=5)))
+    assert "records are more than the 5 of a party for which the plan's sums have room" in reported

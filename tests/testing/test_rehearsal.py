@@ -29,6 +29,7 @@ from tacit.protocol.query_messages import query_kinds
 from tacit.protocol.values import decode_values, encode_values
 from tacit.protocols.shared.rank_noise import RankNoise
 from tacit.results.server_result import ServerResult
+from tacit.running.session import sums
 from tacit.running.session.answers import REFUSED
 from tacit.running.session.client import Party
 from tacit.running.session.coordinator import Coordinator, LostPartyError, RunError
@@ -47,6 +48,7 @@ from tacit.running.session.messages import (
 from tacit.running.simulation import simulate
 from tacit.testing.recording import values_of
 from tacit.testing.rehearsal import Fault, Keys, Rehearsal, rehearse
+from tests.crypto.secure_sum.transporting import OnceCheckedRoster
 from tests.federations import binormal_clients
 from tests.laws import PROTOCOLS
 
@@ -498,6 +500,12 @@ def vectors_of(run: Rehearsal) -> tuple[Any, Any]:
     return run.server_result.value, expected
 
 
+@pytest.fixture
+def once_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each signature is checked once for all hundred parties of this process, with their keys."""
+    monkeypatch.setattr(sums, "Roster", OnceCheckedRoster)
+
+
 def hundred_clients() -> Clients:
     """Client k has k + 2 records, from which its vector is drawn."""
     sizes = np.arange(100) + 2
@@ -509,6 +517,7 @@ def hundred_clients() -> Clients:
 @pytest.mark.parametrize(
     ("turn", "way"), [(0, "up"), (1, "down"), (2, "up"), (3, "down"), (4, "up")]
 )
+@pytest.mark.usefixtures("once_checked")
 def test_a_sum_bears_any_thirty_of_a_hundred_leaving(turn: int, way: Any) -> None:
     leaving = np.random.default_rng(turn).choice(100, 30, replace=False).tolist()
     faults = [Fault("drop", index, turn, way) for index in leaving]
@@ -519,6 +528,7 @@ def test_a_sum_bears_any_thirty_of_a_hundred_leaving(turn: int, way: Any) -> Non
     assert len(run.members) == stayed
 
 
+@pytest.mark.usefixtures("once_checked")
 def test_leavers_of_every_round_together_leave_the_exact_sum_of_the_others() -> None:
     order = np.random.default_rng(9).permutation(100)
     faults = [Fault("drop", int(index), turn % 5) for turn, index in enumerate(order[:30])]

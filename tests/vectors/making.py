@@ -11,6 +11,8 @@ from tacit import DPAUC, FedAUC
 from tacit.crypto.homomorphic import messages as homomorphic
 from tacit.crypto.identities import Identity
 from tacit.crypto.secure_sum import messages as sums
+from tacit.crypto.secure_sum.masking import to_words
+from tacit.crypto.secure_sum.packing import Packing, Run
 from tacit.data.clients import Ragged
 from tacit.protocol import messages as fields
 from tacit.protocol.conversation import Query
@@ -238,6 +240,38 @@ def swapped() -> bytes:
     return sums.write(sums.Kind.REVEALED, SESSION, 1, body)
 
 
+PACKING = Packing((Run(3, 4), Run(1, 9), Run(5, 21), Run(1, 64)))
+"""Runs of four widths, of which one fills its last byte."""
+
+
+def packed_vectors() -> Content:
+    """The numbers of a masked vector, in runs of one width each."""
+    samples = {
+        "zeros": [0] * 10,
+        "the ends of every width": [7, -8, -1, -256, 2**20 - 1, -(2**20), 1, 2, 3, -(2**63)],
+    }
+    message = PACKING.pack(to_words(np.array(samples["zeros"]), PACKING.bits))
+    return {
+        "runs": [[run.length, run.bits] for run in PACKING.runs],
+        "valid": [
+            described(
+                name, PACKING.pack(to_words(np.array(numbers), PACKING.bits)), numbers=numbers
+            )
+            for name, numbers in samples.items()
+        ],
+        "invalid": [
+            refused("cut short", message[:-1], "must have 26 bytes, got 25"),
+            refused("a byte too many", message + b"\0", "must have 26 bytes, got 27"),
+            refused("a bit after a run", flipped_bit(message, 1, 4), "must be 0"),
+        ],
+    }
+
+
+def flipped_bit(message: bytes, index: int, bit: int) -> bytes:
+    """A message with one bit of a byte changed."""
+    return message[:index] + bytes([message[index] ^ 1 << bit]) + message[index + 1 :]
+
+
 def homomorphic_vectors() -> Content:
     """Messages of an encrypted evaluation (``TFHE``): header, parts, a checksum."""
     message = homomorphic.write(homomorphic.Kind.COUNTS, SESSION, 1, [b"one", b""])
@@ -270,6 +304,7 @@ FILES: dict[str, Callable[[], Content]] = {
     "queries": query_vectors,
     "session": message_vectors,
     "secure-sum": sum_vectors,
+    "packed-numbers": packed_vectors,
     "encrypted": homomorphic_vectors,
     "scales": scale_vectors,
 }

@@ -43,6 +43,16 @@ Reply = Mapping[str, Field]
 """Named fields. Arrays have the client axis last; ragged fields hold several values a client."""
 
 
+MAX_RECORDS = 2**32
+"""Number of records of a client for which sums have room where parties agree on no other."""
+
+MAX_SUM = 2**62
+"""Largest magnitude of a sum that any step may give as its bound."""
+
+WRAP_BITS = 80
+"""Minus the base-2 logarithm of the probability with which one number passes its bound."""
+
+
 class View(Enum):
     """What the server sees of the replies to a query."""
 
@@ -116,6 +126,8 @@ StepCost = Callable[[Clients, "Query", ClientState], Cost]
 Participation = Callable[[Clients, "Query"], NDArray[np.bool_]]
 Layout = Mapping[str, tuple[int, ...]]
 """The names of integer fields, with their shapes."""
+Bounds = Callable[["Query"], Mapping[str, int]]
+"""By field, the largest magnitude of its sums over all clients."""
 NoiseSharing = Callable[["Query"], int | None]
 """The number of clients that divide the noise of a sum, by the query; None where none divides
 it."""
@@ -136,12 +148,14 @@ class Step:
     alone: real secure aggregation agrees on them before anybody answers. ``shares`` says by how
     many clients the step divides its noise: noise that is divided by a hundred does not protect a
     sum over ten. A party compares it with the agreement, and answers no sum whose step does not
-    declare it. ``refuses_once`` is for a step that tests what the server sends: between real
-    parties whatever it raises ends the run, and the server learns that it was refused, not why.
-    ``once`` is for a step that begins something of which a run has one, such as the records' turns
-    or the session of a key: a real party answers it once a run. ``computes`` makes the program by
-    which real clients compute a step that is asked for with ``View.MPC``; without it they refuse
-    the step.
+    declare it. ``bounds`` gives the largest magnitude of every field's sum over all clients, from
+    the query alone, with noise that is larger with a probability below ``2**-WRAP_BITS``: a secure
+    sum then sends just as many bits. ``refuses_once`` is for a step that tests what the server
+    sends: between real parties whatever it raises ends the run, and the server learns that it was
+    refused, not why. ``once`` is for a step that begins something of which a run has one, such as
+    the records' turns or the session of a key: a real party answers it once a run. ``computes``
+    makes the program by which real clients compute a step that is asked for with ``View.MPC``;
+    without it they refuse the step.
     """
 
     name: str
@@ -153,6 +167,7 @@ class Step:
     refuses_once: bool = False
     once: bool = False
     computes: Callable[[], MPCProgram] | None = None
+    bounds: Bounds | None = None
 
 
 def step(
@@ -163,6 +178,7 @@ def step(
     refuses_once: bool = False,
     once: bool = False,
     computes: Callable[[], MPCProgram] | None = None,
+    bounds: Bounds | None = None,
 ) -> Callable[[StepFunction], Step]:
     """Declare a function to be a client step.
 
@@ -170,7 +186,7 @@ def step(
     ``sums`` and ``shares`` it can be simulated under ``View.SUM``, but not be summed securely.
     ``shares`` is ``unshared`` for a step that divides no noise. ``refuses_once`` makes any error in
     it the end of the run, and ``once`` its answer the only one of a run (``Step``). ``computes`` is
-    for a step that clients compute together.
+    for a step that clients compute together. ``bounds`` is for sums that need few bits.
 
     Examples
     --------
@@ -193,6 +209,7 @@ def step(
             refuses_once,
             once,
             computes,
+            bounds,
         )
 
     return declare
@@ -209,6 +226,8 @@ class Query:
     broadcast : values that are the same for every client.
     per_client : values of which a client receives its own part; client axis last, or ragged.
     view : what the server sees of the replies.
+    most_records : the records of a client for which a sum has bounds, as the parties agreed; None
+        where nothing bounds it. It is never sent.
     """
 
     step: Step
@@ -216,11 +235,12 @@ class Query:
     broadcast: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     per_client: Mapping[str, Field] = field(default_factory=lambda: MappingProxyType({}))
     view: View = View.EACH
+    most_records: int | None = None
 
     def part(self, start: int, stop: int) -> Query:
         """The query as the clients ``start`` to ``stop - 1`` receive it."""
         each = {name: field_part(value, start, stop) for name, value in self.per_client.items()}
-        return Query(self.step, self.protocol, self.broadcast, each, self.view)
+        return replace(self, per_client=each)
 
 
 Conversation = Generator[Query, Reply, ServerResult]

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.clients import Ragged
-from tacit.protocol.conversation import Field, Reply, View
+from tacit.protocol.conversation import Field, Query, Reply, View
+from tacit.protocol.sum_widths import masked_size
 from tacit.wire import Header
 
 DTYPES = ("<f8", "<i8", "|i1", "|b1", "|u1", "<u4")
@@ -91,15 +92,18 @@ def sum_size(reply: Reply) -> int:
     return len(encode({name: np.asarray(value) for name, value in reply.items()}))
 
 
-def bytes_sent(reply: Reply, view: View, clients: int) -> NDArray[np.int64]:
+def bytes_sent(reply: Reply, query: Query, clients: int) -> NDArray[np.int64]:
     """What each client sends for a reply, in bytes, shape (K,).
 
-    What clients compute together counts as sent by all of them in equal parts, rounded up.
+    A sum that its step bounds counts as the client's masked numbers. What clients compute together
+    counts as sent by all of them in equal parts, rounded up.
     """
-    if view is View.EACH:
+    if query.view is View.EACH:
         return sizes_by_client(reply, clients)
-    size = sum_size(reply)
-    each = size if view is View.SUM else -(-size // clients)
+    if query.view is View.SUM:
+        each = masked_size(query) or sum_size(reply)
+    else:
+        each = -(-sum_size(reply) // clients)
     return np.full(clients, each, dtype=np.int64)
 
 

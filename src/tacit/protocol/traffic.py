@@ -126,7 +126,7 @@ def dry_run(protocol: Protocol, scenario: Scenario, records: float) -> list[Roun
     while True:
         reply = query.step.answer(clients, query, noise, state)
         queries = [len(encode_query(query.part(k, k + 1))) for k in range(clients.count)]
-        sent = bytes_sent(reply, query.view, clients.count)
+        sent = bytes_sent(reply, query, clients.count)
         rounds.append(Round(float(sent.mean()), float(np.mean(queries))))
         try:
             query = conversation.send(reply)

@@ -82,7 +82,7 @@ def simulate(
         done = _answer(clients, query, noise, stored, chunk)
         payments.append(done.payment)
         mpc = mpc or query.view is View.MPC
-        sent += bytes_sent(done.reply, query.view, clients.count)
+        sent += bytes_sent(done.reply, query, clients.count)
         try:
             query = conversation.send(done.reply)
         except StopIteration as end:

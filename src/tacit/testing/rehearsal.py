@@ -19,7 +19,7 @@ from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
 from tacit.privacy.cost import worst_case
 from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
-from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol.conversation import MAX_RECORDS, ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.running.mpc.transport import Transport
 from tacit.running.session.client import Party
@@ -146,6 +146,7 @@ class Keys:
         colluders: int | None = None,
         unit: str = "",
         per_person: int = 0,
+        most_records: int = MAX_RECORDS,
     ) -> Agreement:
         """What the owners of these keys agree on."""
         public = tuple(identity.public for identity in self.parties)
@@ -158,6 +159,7 @@ class Keys:
             colluders=colluders,
             unit=unit,
             per_person=per_person,
+            most_records=most_records,
         )
 
 
@@ -181,6 +183,7 @@ def rehearse(
     units: Sequence[str | None] | None = None,
     transport: Transport | None = None,
     per_person: int = 0,
+    most_records: int = MAX_RECORDS,
 ) -> Rehearsal:
     """Run a protocol by messages between isolated parties.
 
@@ -210,6 +213,7 @@ def rehearse(
     transport : where parties meet that compute together; by default a room of this process.
     per_person : the most records of a person that count at a party, where the protocol's budget is
         a person's; the clients then say whose records they are.
+    most_records : the records of a party for which sums have room.
 
     Raises
     ------
@@ -228,7 +232,7 @@ def rehearse(
     everyone = Keys.generate(clients.count) if keys is None else keys
     agreed = unit or clients.unit or default_unit(protocol)
     protocol = suited(protocol, agreed, chosen_settings(protocol))
-    agreement = everyone.agreement(protocol, min_clients, colluders, unit, per_person)
+    agreement = everyone.agreement(protocol, min_clients, colluders, unit, per_person, most_records)
     stage = _Stage(agreement, everyone, tuple(faults), forge, older, restarts)
     room = Room() if transport is None else transport
     sources = noise or (lambda _: SystemNoise())

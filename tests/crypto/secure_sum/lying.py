@@ -16,7 +16,7 @@ from tacit.crypto.secure_sum import messages
 from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.consistency import lists_statement
 from tacit.crypto.secure_sum.graph import Neighbourhood
-from tacit.crypto.secure_sum.masking import pair_mask, self_mask, to_signed
+from tacit.crypto.secure_sum.masking import pair_mask, self_mask
 from tacit.crypto.secure_sum.messages import EVERYBODY, Kind
 from tacit.crypto.secure_sum.secret_sharing import combine
 from tests.crypto.secure_sum.transporting import HEADER, Federation, revealed
@@ -136,7 +136,7 @@ class LyingServer:
             seed = self._reconstructed(member, kind=0)
             if seed is None:
                 return None
-            words += np.frombuffer(sent, dtype=words.dtype)
+            words += terms.packing.unpack(sent)
             words -= self_mask(seed, transcript, member, shape)
             for partner in set(masked_with[member]) - set(group):
                 key = keys[partner]
@@ -145,7 +145,7 @@ class LyingServer:
                 private = X25519PrivateKey.from_private_bytes(key)
                 public = server._adverts[member].masking
                 words -= pair_mask(private, public, transcript, (member, partner), shape)
-        return to_signed(words)
+        return terms.packing.signed(words)
 
     def _reconstructed(self, owner: int, kind: int) -> bytes | None:
         threshold = self.federation.terms.neighbourhood.threshold

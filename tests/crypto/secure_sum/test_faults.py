@@ -139,6 +139,6 @@ def test_a_vector_of_another_length_is_refused() -> None:
     federation.carry(np.zeros((3, 3), dtype=np.int64), rounds=2)
     answer = answered(federation, 0, np.zeros(3, dtype=np.int64))
     for wrong in (answer[:-1], answer + b"\x00"):
-        with pytest.raises(MalformedError, match="vector must have 76 bytes, got "):
+        with pytest.raises(MalformedError, match="vector must have 69 bytes, got "):
             federation.server.receive(0, wrong)
     federation.server.receive(0, answer)

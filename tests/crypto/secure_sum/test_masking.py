@@ -16,26 +16,28 @@ from tacit.crypto.secure_sum.masking import (
     modulus_for,
     pair_mask,
     self_mask,
-    to_signed,
     to_words,
 )
+from tacit.crypto.secure_sum.packing import Packing, Run
 
 
 @pytest.mark.parametrize(
     ("clients", "largest", "bits"),
     [
-        (1, 1, 32),
+        (1, 1, 2),
+        (1, 2, 3),
         (1, 2**31 - 1, 32),
-        (1, 2**31, 64),
+        (1, 2**31, 33),
+        (10, 100, 11),
         (2**15, 2**16 - 1, 32),
-        (2**15, 2**16, 64),
+        (2**15, 2**16, 33),
         (1, 2**63 - 1, 64),
         (7, 2**63 // 7, 64),
     ],
 )
 def test_the_narrowest_modulus_without_wrapping(clients: int, largest: int, bits: int) -> None:
     assert modulus_for(clients, largest) == bits
-    assert clients * largest <= 2 ** (bits - 1) - 1
+    assert 2 ** (bits - 2) <= clients * largest <= 2 ** (bits - 1) - 1
 
 
 def test_a_sum_beyond_64_bits_is_refused_with_its_size() -> None:
@@ -54,12 +56,14 @@ def test_integers_survive_as_words(numbers: list[int], bits: int) -> None:
     words = to_words(np.array(numbers, dtype=np.int64), bits)
     assert words.itemsize * 8 == bits
     assert words.tolist() == [number % 2**bits for number in numbers]
-    assert to_signed(words).tolist() == numbers
+    packing = Packing((Run(len(numbers), bits),))
+    assert packing.signed(words).tolist() == numbers
 
 
 @pytest.mark.parametrize("number", [2**63 - 1, -(2**63)])
 def test_the_outermost_integers_survive(number: int) -> None:
-    assert to_signed(to_words(np.array([number]), 64)).item() == number
+    packing = Packing((Run(1, 64),))
+    assert packing.signed(packing.unpack(packing.pack(to_words(np.array([number]), 64)))) == number
 
 
 def test_keys_are_derived_as_rfc_5869_does() -> None:

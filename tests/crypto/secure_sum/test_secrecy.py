@@ -26,8 +26,9 @@ from tacit.crypto.secure_sum import messages
 from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.consistency import lists_statement
 from tacit.crypto.secure_sum.graph import Neighbourhood
-from tacit.crypto.secure_sum.masking import self_mask, to_signed
+from tacit.crypto.secure_sum.masking import self_mask
 from tacit.crypto.secure_sum.messages import EVERYBODY, Advert, Kind
+from tacit.crypto.secure_sum.packing import Packing
 from tacit.crypto.secure_sum.secret_sharing import combine
 from tests.crypto.secure_sum.transporting import (
     HEADER,
@@ -43,15 +44,16 @@ from tests.privacy.reference import UNSEEDED_LEVEL
 ONES = np.ones((4, 3), dtype=np.int64)
 
 
-def uniform(words: NDArray[np.generic]) -> float:
-    """The p-value of the chi-square test that the words' bytes are uniform."""
-    octets = np.frombuffer(words.tobytes(), dtype=np.uint8)
+def uniform(words: NDArray[Any], packing: Packing | None = None) -> float:
+    """The p-value of the chi-square test that the words' bytes, as they travel, are uniform."""
+    sent = words.tobytes() if packing is None else packing.pack(words)
+    octets = np.frombuffer(sent, dtype=np.uint8)
     return float(stats.chisquare(np.bincount(octets, minlength=256)).pvalue)
 
 
 def masked(federation: Federation, index: int) -> NDArray[Any]:
-    dtype = f"<u{federation.terms.bits // 8}"
-    return np.frombuffer(federation.sent[index][2][HEADER : -messages.SIGNATURE_BYTES], dtype=dtype)
+    sent = federation.sent[index][2][HEADER : -messages.SIGNATURE_BYTES]
+    return federation.terms.packing.unpack(sent)
 
 
 def lists(federation: Federation, stayed: list[int], left: list[int]) -> bytes:
@@ -82,14 +84,14 @@ def test_masked_vectors_look_uniform_whatever_they_hold(largest: int) -> None:
     federation.carry(sent)
     total = federation.server.conclude().total
     assert np.array_equal(total, sent.sum(axis=0))
-    words = [masked(federation, index) for index in range(3)]
-    assert min(uniform(part) for part in words) > UNSEEDED_LEVEL
-    assert uniform(words[0] - words[1]) > UNSEEDED_LEVEL
+    words, packing = [masked(federation, index) for index in range(3)], federation.terms.packing
+    assert min(uniform(part, packing) for part in words) > UNSEEDED_LEVEL
+    assert uniform(words[0] - words[1], packing) > UNSEEDED_LEVEL
     seed = reconstructed(federation, owner=0)
     bare = words[0] - self_mask(
         seed, federation.server._transcript, 0, (4096, federation.terms.bits)
     )
-    assert uniform(bare) > UNSEEDED_LEVEL
+    assert uniform(bare, packing) > UNSEEDED_LEVEL
 
 
 def reconstructed(federation: Federation, owner: int) -> bytes:
@@ -136,10 +138,11 @@ def test_of_the_vectors_only_their_sum_can_be_unmasked() -> None:
         - self_mask(reconstructed(federation, k), federation.server._transcript, k, shape)
         for k in range(3)
     ]
-    words = bare[0].dtype
+    words, packing = bare[0].dtype, federation.terms.packing
     for part in ([0], [1], [2], [0, 1], [0, 2], [1, 2]):
-        assert uniform(np.sum([bare[k] for k in part], axis=0, dtype=words)) > UNSEEDED_LEVEL
-    assert to_signed(np.sum(bare, axis=0, dtype=words)).tolist() == [3] * 4096
+        left = np.sum([bare[k] for k in part], axis=0, dtype=words)
+        assert uniform(left, packing) > UNSEEDED_LEVEL
+    assert packing.signed(np.sum(bare, axis=0, dtype=words)).tolist() == [3] * 4096
 
 
 def test_every_session_has_keys_seeds_and_masks_of_its_own() -> None:

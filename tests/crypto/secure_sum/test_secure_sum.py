@@ -21,6 +21,7 @@ from tacit.crypto.errors import (
 from tacit.crypto.identities import Identity, Roster
 from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.graph import Neighbourhood, certificate_size
+from tacit.crypto.secure_sum.packing import Packing, Run
 from tacit.crypto.secure_sum.terms import SumTerms, new_session
 from tests.crypto.secure_sum.transporting import ROUNDS, Federation
 
@@ -140,15 +141,16 @@ def test_too_few_holders_of_one_client_give_no_sum_before_anything_is_revealed()
 
 
 @pytest.mark.parametrize(
-    ("largest", "bits"), [((2**31 - 1) // 3, 32), ((2**31 - 1) // 3 + 1, 64), (2**63 // 3, 64)]
+    ("largest", "bits"),
+    [(2, 4), ((2**31 - 1) // 3, 32), ((2**31 - 1) // 3 + 1, 33), (2**63 // 3, 64)],
 )
 def test_the_outermost_sums_do_not_wrap_around(largest: int, bits: int) -> None:
     federation = Federation(3, 2, largest)
-    assert federation.terms.bits == bits
+    assert federation.terms.packing == Packing((Run(2, bits),))
     total = federation.sum(np.full((3, 2), [largest, -largest])).total
     assert total.tolist() == [3 * largest, -3 * largest]
-    header, count, word, signature = 26, 2, bits // 8, 64
-    assert len(federation.sent[0][2]) == header + count * word + signature
+    header, count, signature = 26, 2, 64
+    assert len(federation.sent[0][2]) == header + -(-count * bits // 8) + signature
 
 
 def test_vectors_are_left_as_they_were() -> None:

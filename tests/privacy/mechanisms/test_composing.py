@@ -157,11 +157,15 @@ def test_the_papers_forms_of_dpauc_say_what_they_draw() -> None:
 
 
 def test_a_sensitivity_that_rounding_left_below_an_integer_is_that_integer() -> None:
-    """Noise that hides a step of 3 does not hide it better for being called 3 - 2**-51."""
+    """Noise that hides a step of 3 does not hide it better for being called 3 - 2**-51.
+
+    Gaussian noise for a step of 30 is left out: its loss distribution takes half a minute.
+    """
     for whole in (1, 3, 30):
         short = np.nextafter(whole, 0)
         assert short < whole
-        for kind in (DiscreteLaplace, lambda size, epsilon: DiscreteGaussian(size, 2.0, 1e-8)):
+        gaussian = [lambda size, epsilon: DiscreteGaussian(size, 2.0, 1e-8)] * (whole < 30)
+        for kind in (DiscreteLaplace, *gaussian):
             costs = [[kind(size, 0.3).cost(LABEL)] * TIMES for size in (short, whole)]
             below, exact = (compose(each, delta=1e-6).epsilon for each in costs)
             assert below >= exact * (1 - 1e-9)

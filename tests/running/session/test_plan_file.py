@@ -336,3 +336,11 @@ def test_a_plan_of_every_trust_is_read(tmp_path: Path) -> None:
     plan = Plan.read(tmp_path / "plan.toml")
     assert plan.protocol == ScoreHistogram("secure-sum", 1.0)
     assert plan.min_clients == 3
+
+
+def test_a_plan_names_the_records_that_sums_have_room_for(tmp_path: Path) -> None:
+    assert read(tmp_path, of_five("min_clients = 4")).most_records == 2**32
+    named = of_five("min_clients = 4", "most_records = 1000")
+    assert read(tmp_path, named).most_records == 1000
+    with pytest.raises(PlanError, match=r"most_records must be from 1 to .*, got 0"):
+        read(tmp_path, of_five("min_clients = 4", "most_records = 0"))

@@ -185,7 +185,7 @@ class SumClient:
         return self._write(Kind.SHARES, messages.pack_records(encrypted))
 
     def mask(self, delivery: bytes, vector: Integers) -> bytes:
-        """The vector plus its masks, modulo a power of two, and a signature. It spends nothing.
+        """The vector plus its masks, modulo powers of two, and a signature. It spends nothing.
 
         The server receives uniformly random words: it can take the masks away from the sum of all
         masked vectors only (Bonawitz et al. 2017, section 4). The signature is of the digest d of
@@ -387,7 +387,7 @@ class SumClient:
         for partner in partners:
             public, pair = self._adverts[partner].masking, (self.index, partner)
             words += pair_mask(masking, public, self._transcript, pair, shape)
-        return words.tobytes()
+        return self._terms.packing.pack(words)
 
     def _read(self, kind: Kind, message: bytes, index: int) -> bytes:
         return messages.read(message, kind, self._terms.session, index)

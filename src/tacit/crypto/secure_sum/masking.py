@@ -25,7 +25,7 @@ NARROW, WIDE = 32, 64
 
 
 def modulus_for(clients: int, largest: int) -> int:
-    """The number of bits, 32 or 64, in which no sum over clients wraps around.
+    """The least number of bits in which no sum over clients wraps around, from 2 to 64.
 
     Parameters
     ----------
@@ -44,18 +44,19 @@ def modulus_for(clients: int, largest: int) -> int:
     Examples
     --------
     >>> modulus_for(1000, 2_000_000), modulus_for(1000, 3_000_000)
-    (32, 64)
+    (32, 33)
     """
     if clients < 1:
         raise ValueError(f"clients must be at least 1, got {clients}")
     if largest < 1:
         raise ValueError(f"largest must be at least 1, got {largest}")
-    for bits in (NARROW, WIDE):
-        if clients * largest < 2 ** (bits - 1):
-            return bits
-    raise ValueError(
-        f"clients * largest must stay below 2**63, got {clients} * {largest} = {clients * largest}"
-    )
+    bits = (clients * largest).bit_length() + 1
+    if bits > WIDE:
+        raise ValueError(
+            "clients * largest must stay below 2**63, "
+            f"got {clients} * {largest} = {clients * largest}"
+        )
+    return bits
 
 
 def to_words(vector: Integers, bits: int) -> Words:
@@ -66,19 +67,12 @@ def to_words(vector: Integers, bits: int) -> Words:
     >>> import numpy as np
     >>> to_words(np.array([1, -1]), 32).tolist()
     [1, 4294967295]
-    >>> to_signed(to_words(np.array([1, -1]), 32)).tolist()
-    [1, -1]
     """
     return np.ascontiguousarray(vector).view(np.uint64).astype(word_type(bits))
 
 
-def to_signed(words: Words) -> Integers:
-    """The integers of least magnitude that the words represent."""
-    return words.view(f"i{words.itemsize}").astype(np.int64)
-
-
 def word_type(bits: int) -> np.dtype[Any]:
-    """The little-endian word in which numbers of 32 or 64 bits travel."""
+    """The little-endian word in which numbers are added, of 32 or 64 bits."""
     return np.dtype(f"<u{bits // 8}")
 
 

@@ -19,7 +19,7 @@ from tacit.crypto.errors import MalformedError, RoundError, SessionError, Unknow
 from tacit.wire import Header
 
 EVERYBODY = 2**32 - 1
-HEADER = Header(b"TSUM", 2, "B16sI", "a message of a secure sum", MalformedError)
+HEADER = Header(b"TSUM", 3, "B16sI", "a message of a secure sum", MalformedError)
 """Kind, session and index."""
 
 ADVERT_BYTES = 32 + 32 + 32 + 64

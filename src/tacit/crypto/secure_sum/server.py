@@ -25,7 +25,7 @@ from tacit.crypto.secure_sum.consistency import (
     lists_statement,
 )
 from tacit.crypto.secure_sum.graph import Indices, arrange, neighbours
-from tacit.crypto.secure_sum.masking import Words, pair_mask, self_mask, to_signed, word_type
+from tacit.crypto.secure_sum.masking import Words, pair_mask, self_mask, word_type
 from tacit.crypto.secure_sum.messages import Advert, Kind
 from tacit.crypto.secure_sum.secret_sharing import combine
 from tacit.crypto.secure_sum.terms import SumTerms
@@ -157,7 +157,7 @@ class SumServer:
         seeds, keys = self._secrets(self._stayed), self._secrets(self._left())
         words = self._words - self._self_masks(seeds) - self._pair_masks(keys)
         self._round += 1
-        return SumResult(to_signed(words), tuple(self._stayed))
+        return SumResult(self._terms.packing.signed(words), tuple(self._stayed))
 
     def _open_round(self) -> Kind:
         if self._round == len(ROUNDS):
@@ -230,11 +230,13 @@ class SumServer:
         }
 
     def _take_masked(self, sender: int, body: bytes) -> None:
-        size = self._words.nbytes + messages.SIGNATURE_BYTES
+        packing = self._terms.packing
+        size = packing.size + messages.SIGNATURE_BYTES
         if len(body) != size:
             raise MalformedError(f"a masked vector must have {size} bytes, got {len(body)}")
-        self._take_signature(sender, body[self._words.nbytes :], "announcement")
-        self._words += np.frombuffer(body[: self._words.nbytes], dtype=self._words.dtype)
+        words = packing.unpack(body[: packing.size])
+        self._take_signature(sender, body[packing.size :], "announcement")
+        self._words += words
 
     def _give_lists(self) -> dict[int, bytes]:
         self._stayed, signed = self._members, self._signed

@@ -58,6 +58,7 @@ from tacit.crypto.identities import Roster
 from tacit.crypto.secure_sum.consistency import ListRule
 from tacit.crypto.secure_sum.graph import Neighbourhood, check_min_clients, window_excess
 from tacit.crypto.secure_sum.masking import modulus_for
+from tacit.crypto.secure_sum.packing import Packing, Run
 
 SESSION_BYTES = 16
 MAX_LENGTH = 2**26
@@ -84,12 +85,15 @@ class SumTerms:
         client refuses to send a larger one, so that no sum wraps around.
     neighbourhood : who masks with whom, how many may drop out, how many may collude.
     attempt : which attempt at the sum, from 0. All share one digest.
+    runs : the widths of the numbers in order. Empty for numbers of one width, the least in which no
+        sum of numbers up to ``largest`` wraps around. A sum beyond its width is taken modulo
+        ``2**bits``: who names widths bounds the sums.
 
     Raises
     ------
     ValueError : for a session of another size, a length out of range, a ``largest`` whose sum may
-        pass 64 bits, a neighbourhood that asks for more clients than the roster has, or fewer
-        clients than must certify a sum.
+        pass 64 bits where no widths are named, widths of another number of numbers, a neighbourhood
+        that asks for more clients than the roster has, or fewer clients than must certify a sum.
 
     Examples
     --------
@@ -127,13 +131,20 @@ class SumTerms:
     largest: int
     neighbourhood: Neighbourhood
     attempt: int = 0
+    runs: tuple[Run, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.session) != SESSION_BYTES:
             raise ValueError(f"a session has {SESSION_BYTES} bytes, got {len(self.session)}")
         if not 1 <= self.length <= MAX_LENGTH:
             raise ValueError(f"length must be from 1 to {MAX_LENGTH}, got {self.length}")
-        modulus_for(self.clients, self.largest)
+        if not self.runs:
+            run = Run(self.length, modulus_for(self.clients, self.largest))
+            object.__setattr__(self, "runs", (run,))
+        if self.packing.length != self.length:
+            raise ValueError(
+                f"widths of {self.length} numbers must be named, got {self.packing.length}"
+            )
         around = self.neighbourhood
         if max(around.degree + 1, around.min_clients) > self.clients:
             raise ValueError(f"{around} is for more than {self.clients} clients")
@@ -152,9 +163,14 @@ class SumTerms:
         return len(self.roster)
 
     @cached_property
+    def packing(self) -> Packing:
+        """How masked vectors travel."""
+        return Packing(self.runs)
+
+    @property
     def bits(self) -> int:
-        """The bits of a word in which no sum wraps around, 32 or 64."""
-        return modulus_for(self.clients, self.largest)
+        """The bits of a word in which masked vectors are added, 32 or 64."""
+        return self.packing.bits
 
     @cached_property
     def rule(self) -> ListRule:
@@ -171,7 +187,7 @@ class SumTerms:
         around = self.neighbourhood
         graph = (around.degree, around.threshold, around.min_clients, around.colluders)
         numbers = struct.pack("<IQIIII", self.length, self.largest, *graph)
-        head = b"tacit secure sum terms 2" + self.session + numbers
+        head = b"tacit secure sum terms 3" + self.session + numbers + self.packing.digested
         return sha256(head + self.roster.digest).digest()
 
     def signed_part(self, index: int, keys: bytes) -> bytes:

@@ -164,6 +164,40 @@ def shared_laplace_epsilon(scale: float, share: float, distance: int = 1) -> flo
     return float(np.log(near / far / share) + 1 / scale)
 
 
+TILTS = 1 - 2.0 ** -np.arange(0.5, 12, 0.25)
+"""Rates of exponential bounds, as parts of the rate at which the noise falls."""
+
+
+def shared_laplace_tail(scale: float, shares: float, bits: int) -> int:
+    """An integer that shares of discrete Laplace noise exceed in magnitude rarely.
+
+    Shares r of one scale s add up to the difference of two negative binomial draws. By Markov's
+    inequality for ``exp(t |Z|)``, with ``b = exp(-1/s)`` and every t from 0 to 1/s,
+
+        P(|Z| >= z) <= 2 exp(-t z) ((1-b)**2 / ((1 - b e**t) (1 - b e**-t)))**r,
+
+    and z follows for the best of several t. Fewer shares have the lighter tail.
+
+    Parameters
+    ----------
+    scale : the scale of the noise, from 0.
+    shares : the shares that are added at most; 1 is discrete Laplace noise.
+    bits : minus the base-2 logarithm of the probability.
+
+    Examples
+    --------
+    >>> shared_laplace_tail(1.0, 1.0, 80)
+    61
+    """
+    if scale == 0:
+        return 0
+    tilt = TILTS / scale
+    whole = np.log(-np.expm1(-1 / scale))
+    up, down = (np.log(-np.expm1(sign * tilt - 1 / scale)) for sign in (1, -1))
+    exponents = shares * (2 * whole - up - down) + (bits + 1) * math.log(2)
+    return math.ceil(float(np.min(exponents / tilt)))
+
+
 def _shared_fall(scale: float, share: float, distance: int) -> float:
     """``log p(0)/p(distance)`` of the difference of two Polya draws, from their probabilities."""
     integers = np.arange(int(40 * scale) + 40 + distance, dtype=np.float64)

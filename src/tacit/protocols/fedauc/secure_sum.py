@@ -25,6 +25,7 @@ from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
 from tacit.protocols.fedauc.requests import SLACK, checked_ranks, count_fraction, public_records
 from tacit.protocols.fedauc.sums import check_sums, pair_of_sums
 from tacit.protocols.shared.noise_shares import noise_fraction, planned_clients
+from tacit.protocols.shared.sum_bounds import sum_bound
 from tacit.protocols.shared.whole_units import units_for, whole_units
 
 RANKS = ("fedauc", "ranks for sums")
@@ -105,7 +106,32 @@ def _residual_layout(query: Query) -> Layout:
     return {"residual": (), "clients": ()}
 
 
-@step(cost=_sum_cost, sums=_pair_layout, shares=planned_clients)
+def _pair_bounds(query: Query) -> dict[str, int]:
+    """The clients' records are public, and all are ranked: no client has more."""
+    records, planned = public_records(query), planned_clients(query)
+    epsilon, part = agreed_epsilon(query), count_fraction(query, "count_part")
+    count_noise = PolyaShare(1, epsilon * part, noise_fraction(1, planned, 0.0))
+    return {
+        "positives": sum_bound(query, records, count_noise),
+        "residual": _residual_bound(query, epsilon * (1 - part)),
+        "clients": planned,
+    }
+
+
+def _residual_bounds(query: Query) -> dict[str, int]:
+    return {
+        "residual": _residual_bound(query, agreed_epsilon(query)),
+        "clients": planned_clients(query),
+    }
+
+
+def _residual_bound(query: Query, epsilon: float) -> int:
+    """Every rank is within the sensitivity of the pivot: a record adds its units at most."""
+    noise = residual_noise(epsilon, noise_fraction(1, planned_clients(query), 0.0))
+    return sum_bound(query, public_records(query) * units_for(epsilon), noise)
+
+
+@step(cost=_sum_cost, sums=_pair_layout, shares=planned_clients, bounds=_pair_bounds)
 def summed_rank_pairs(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState
 ) -> Reply:
@@ -136,7 +162,7 @@ def summed_rank_pairs(
     }
 
 
-@step(cost=_sum_cost, sums=_residual_layout, shares=planned_clients)
+@step(cost=_sum_cost, sums=_residual_layout, shares=planned_clients, bounds=_residual_bounds)
 def summed_residuals(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState
 ) -> Reply:

@@ -167,7 +167,7 @@ def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> Traffic:
     >>> scenario = Scenario(40_000, 4_000, 10, 1.0)
     >>> protocol = ScoreHistogram("secure-sum", 1.0, 6, second_round=0)
     >>> tree_traffic(protocol, scenario).bytes_per_client
-    1212
+    757
     """
     measured = measured_traffic(protocol, scenario)
     if protocol.trust != Trust.LOCAL.value:

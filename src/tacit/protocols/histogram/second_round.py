@@ -37,6 +37,7 @@ from tacit.protocols.histogram.looks import (
 from tacit.protocols.histogram.steps import agreed_height
 from tacit.protocols.shared.influence_sum import FIXED_POINT, Influences
 from tacit.protocols.shared.noise_shares import planned_clients
+from tacit.protocols.shared.sum_bounds import clipped, clipped_sum_bound
 from tacit.protocols.shared.whole_units import units_for, whole_units
 
 POSITIVES, NEGATIVES, SIZES = "positives_below", "negatives_below", "class_sizes"
@@ -112,7 +113,16 @@ def _influence_layout(query: Query) -> Layout:
     return {"sum": (), "clients": ()}
 
 
-@step(cost=_influence_cost, sums=_influence_layout, shares=planned_clients)
+def _influence_bounds(query: Query) -> dict[str, int]:
+    settings, planned = query.protocol, planned_clients(query)
+    noise = settings.influence_noise(settings.noise_share(1, planned))
+    units = units_for(settings.influence_cost.epsilon)
+    return {"sum": clipped_sum_bound(query, noise, units), "clients": planned}
+
+
+@step(
+    cost=_influence_cost, sums=_influence_layout, shares=planned_clients, bounds=_influence_bounds
+)
 def summed_influences(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState
 ) -> Reply:
@@ -146,7 +156,8 @@ def summed_influences(
     rounded = whole_units(_totals(influences, query, on_scale), reach, units).sum(axis=-1)
     share = settings.noise_share(clients.count, planned_clients(query))
     drawn = noise.draw(PolyaShare(units, epsilon, share), ())
-    return {"sum": rounded + drawn, "clients": np.asarray(clients.count, dtype=np.int64)}
+    total = clipped(rounded, query, units) + drawn
+    return {"sum": total, "clients": np.asarray(clients.count, dtype=np.int64)}
 
 
 def _totals(influences: Influences, query: Query, clients: Clients) -> Integers:

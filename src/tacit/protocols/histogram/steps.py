@@ -16,6 +16,7 @@ from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
 from tacit.protocol.scaled import ScaledScores
 from tacit.protocols.shared.noise_shares import planned_clients
+from tacit.protocols.shared.sum_bounds import clipped, clipped_sum_bound
 
 BITS_AT_ONCE = 2**24
 """Number of unary bits that are drawn and counted at a time, about."""
@@ -62,7 +63,16 @@ def _tree_layout(query: Query) -> Layout:
     return {level_name(level): (1 << level,) for level in levels} | {"clients": ()}
 
 
-@step(cost=_tree_cost, sums=_tree_layout, shares=planned_clients)
+def _tree_bounds(query: Query) -> dict[str, int]:
+    settings, planned = query.protocol, planned_clients(query)
+    height = agreed_height(query)
+    shares = settings.level_noise(height, settings.noise_share(1, planned))
+    levels = settings.level_scales(height)
+    bounds = {level_name(level): clipped_sum_bound(query, shares.get(level)) for level in levels}
+    return bounds | {"clients": planned}
+
+
+@step(cost=_tree_cost, sums=_tree_layout, shares=planned_clients, bounds=_tree_bounds)
 def summed_trees(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Send the tree of both classes' counts, with this batch's share of the noise.
 
@@ -89,6 +99,7 @@ def summed_trees(clients: Clients, query: Query, noise: NoiseSource, state: Clie
     for level in settings.level_scales(height):
         counted = leaves if chosen is None else leaves[chosen == level - FIRST_CELLS]
         node_counts = np.bincount(counted >> (height + 1 - level), minlength=1 << level)
+        node_counts = clipped(node_counts, query)
         if level in drawn:
             node_counts = node_counts + noise.draw(drawn[level], node_counts.shape)
         reply[level_name(level)] = node_counts

@@ -53,7 +53,7 @@ def check_records(desk: PartyDesk) -> None:
 
 
 def doubts(desk: PartyDesk) -> list[str]:
-    """Sentences about the scale of the party's own scores, for its own screen only.
+    """Sentences about the party's records and the scale of its scores, for its screen only.
 
     Others would see a refusal, and learn something about a record from it. So the protocol takes
     scores out of range as the nearest end, and the party reads how many they are.
@@ -73,6 +73,12 @@ def doubts(desk: PartyDesk) -> list[str]:
         )
     if unit in (PERCENT, LOG_ODDS) and scores.min() >= 0 and scores.max() <= 1:
         sentences.append(f"all scores are from 0 to 1, and are read as {unit}")
+    if desk.records.records > plan.most_records:
+        sentences.append(
+            f"{desk.records.records:,} records are more than the {plan.most_records:,} of a party "
+            "for which the plan's sums have room (most_records): larger counts are cut to it, and "
+            "the result is wrong; agree on a plan with more"
+        )
     return sentences
 
 

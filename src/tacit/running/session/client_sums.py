@@ -11,6 +11,7 @@ from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.terms import SumTerms
 from tacit.protocol.conversation import Layout, Query, View
 from tacit.protocol.query_messages import decode_query
+from tacit.protocol.sum_widths import layout_of
 from tacit.protocol.values import named_values
 from tacit.running.session.answers import Answers
 from tacit.running.session.checks import checked_query
@@ -20,7 +21,7 @@ from tacit.running.session.messages import (
     SignedMessage,
     StaleMessageError,
 )
-from tacit.running.session.sums import flattened, layout_of, length_of, sum_terms
+from tacit.running.session.sums import flattened, sum_terms, with_room
 
 MASKING = 1
 """The round of a sum in which a party sends its numbers, counted from the first after the query."""
@@ -76,9 +77,9 @@ class ClientSums:
 
     def resume(self, begun: Mapping[str, Any], session: bytes) -> None:
         """Go on with a sum from the state that ``state`` gave."""
-        query = decode_query(begun["ask"], self._agreement.protocol)
+        query = with_room(decode_query(begun["ask"], self._agreement.protocol), self._agreement)
         layout = layout_of(query)
-        terms = self._terms(begun["ask"], layout, session, begun["attempt"])
+        terms = self._terms(begun["ask"], query, session, begun["attempt"])
         client = SumClient.resumed(self._identity, terms, begun["client"])
         self.open = OpenSum(
             begun["ask"], query, layout, terms, client, begun["rounds"], begun["payment"]
@@ -88,13 +89,13 @@ class ClientSums:
         """Begin a sum, or another attempt at the last one where that can never be unmasked."""
         content = named_values(message.body, ask=bytes, attempt=int, restart=bytes)
         decoded = decode_query(content["ask"], self._agreement.protocol)
-        query = checked_query(decoded, View.SUM, self._agreement)
+        query = with_room(checked_query(decoded, View.SUM, self._agreement), self._agreement)
         name, attempt = query.step.name, content["attempt"]
         if name in self._answers.closed or attempt <= self.attempts.get(name, -1):
             raise MalformedMessageError(f"step {name} was summed in this run already")
         last = self.open if self.open is not None and self.open.query.step.name == name else None
         layout = layout_of(query)
-        terms = self._terms(content["ask"], layout, message.session, attempt)
+        terms = self._terms(content["ask"], query, message.session, attempt)
         earlier = None if last is None else last.client
         client = SumClient(self._identity, terms, content["restart"], earlier)
         if last is not None:
@@ -105,8 +106,8 @@ class ClientSums:
         self.attempts[name] = attempt
         return client.advertise()
 
-    def _terms(self, query: bytes, layout: Layout, session: bytes, attempt: int) -> SumTerms:
-        return sum_terms(self._agreement, session, query, length_of(layout), attempt)
+    def _terms(self, encoded: bytes, query: Query, session: bytes, attempt: int) -> SumTerms:
+        return sum_terms(self._agreement, session, encoded, query, attempt)
 
     def give_up(self, message: SignedMessage, request: bytes) -> bytes:
         """Give up an attempt: erase its secrets, so that its vector can never be unmasked."""

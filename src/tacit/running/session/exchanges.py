@@ -17,11 +17,12 @@ from tacit.data.clients import Ragged
 from tacit.protocol.conversation import Query, Reply, stack
 from tacit.protocol.messages import MessageError, as_reply, decode
 from tacit.protocol.query_messages import encode_query
+from tacit.protocol.sum_widths import layout_of
 from tacit.protocol.values import encode_values, named_values
 from tacit.running.mpc.transport import Session
 from tacit.running.session.announcements import Announced, query_name, read_announcement
 from tacit.running.session.messages import Agreement, Kind
-from tacit.running.session.sums import layout_of, length_of, shaped, sum_terms
+from tacit.running.session.sums import shaped, sum_terms, with_room
 
 MAX_COUNT = 2**53
 """Upper bound on the number of bytes or values that a party can send; sums of such numbers fit
@@ -128,7 +129,7 @@ class SumExchange(Exchange):
         super().__init__(active)
         self._query, self._layout = encode_query(query), layout_of(query)
         self._step, self._attempts = query.step.name, attempts
-        self._terms = sum_terms(agreement, session, self._query, length_of(self._layout), 0)
+        self._terms = sum_terms(agreement, session, self._query, with_room(query, agreement), 0)
         self._server = SumServer(self._terms)
         self._restart: SumRestart | None = None
 

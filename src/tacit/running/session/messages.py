@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity
 from tacit.crypto.secure_sum.graph import check_min_clients, default_colluders
 from tacit.privacy.persons import check_per_person
-from tacit.protocol.conversation import Protocol
+from tacit.protocol.conversation import MAX_RECORDS, Protocol
 from tacit.running.units import check_plan_unit, default_unit
 from tacit.wire import Header
 
@@ -98,13 +98,15 @@ class Agreement:
     per_person : the most records of a person that count at a party. The protocol then has the
         budget of one of them (``tacit.protocol.persons``), and costs are a person's; 0 where they
         are a record's.
+    most_records : the records of a party for which sums have room. A party with more is counted as
+        far as there is room; fewer mean shorter messages.
 
     Raises
     ------
     ValueError : for no party, a key of another size or that appears twice, a ``min_clients``
         that is not from 1 to the number of parties, ``colluders`` that leave no two others, a unit
-        that does not suit the protocol, or, where the protocol sums, fewer parties than must
-        certify a sum.
+        that does not suit the protocol, ``most_records`` out of range, or, where the protocol sums,
+        fewer parties than must certify a sum.
     """
 
     protocol: Protocol
@@ -115,6 +117,7 @@ class Agreement:
     colluders: int | None = None
     unit: str = ""
     per_person: int = 0
+    most_records: int = MAX_RECORDS
 
     def __post_init__(self) -> None:
         if self.per_person != 0:
@@ -137,6 +140,10 @@ class Agreement:
         most = max(len(self.parties) - 2, 0)
         if self.colluders is not None and not 0 <= self.colluders <= most:
             raise ValueError(f"colluders must be from 0 to {most}, got {self.colluders}")
+        if not 1 <= self.most_records <= MAX_RECORDS:
+            raise ValueError(
+                f"most_records must be from 1 to {MAX_RECORDS}, got {self.most_records}"
+            )
         check_certified(self.protocol, len(self.parties), self.bears, self.min_clients)
 
     @property
@@ -146,7 +153,7 @@ class Agreement:
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of everything agreed; the unit is among it where it is not the default.
+        """SHA-256 of everything agreed; later settings are among it where they are not the default.
 
         A setting that earlier versions had not is among it where it changes what they do.
 
@@ -165,6 +172,8 @@ class Agreement:
             terms["unit"] = self.unit
         if self.per_person:
             terms["per_person"] = self.per_person
+        if self.most_records != MAX_RECORDS:
+            terms["most_records"] = self.most_records
         return sha256(json.dumps(terms, sort_keys=True, default=repr).encode()).digest()
 
     def key_of(self, index: int) -> bytes:

@@ -15,8 +15,9 @@ from tacit.crypto.identities import KEY_BYTES
 from tacit.crypto.secure_sum.graph import default_colluders
 from tacit.data.units import UNITS
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.persons import MAX_RECORDS, of_person
-from tacit.protocol.conversation import Protocol
+from tacit.privacy.persons import MAX_RECORDS as MAX_PER_PERSON
+from tacit.privacy.persons import of_person
+from tacit.protocol.conversation import MAX_RECORDS, Protocol
 from tacit.protocol.persons import per_record
 from tacit.protocol.registry import SettingError, protocol_of
 from tacit.running.session.messages import Agreement, check_certified
@@ -36,6 +37,7 @@ PLAN_KEYS = (
     "on_loss",
     "unit",
     "per_person",
+    "most_records",
 )
 ONE_EACH = "every_record_another_person"
 """Key by which a party's file says that no person has two of its records."""
@@ -81,6 +83,7 @@ class Plan:
     unit : in what the protocol takes scores; empty for its default.
     per_person : the most records of a person that count at a party, where the protocol's budget is
         a person's; 0 where it is a record's.
+    most_records : the records of a party for which sums have room.
     """
 
     name: str
@@ -94,6 +97,7 @@ class Plan:
     colluders: int | None = None
     unit: str = ""
     per_person: int = 0
+    most_records: int = MAX_RECORDS
 
     def __post_init__(self) -> None:
         if not self.unit:
@@ -140,6 +144,7 @@ class Plan:
             colluders,
             unit,
             _per_person(head, protocol),
+            head.whole("most_records", MAX_RECORDS, 1, MAX_RECORDS),
         )
 
     def agreement(self) -> Agreement:
@@ -164,6 +169,7 @@ class Plan:
             colluders=self.colluders,
             unit=self.unit,
             per_person=self.per_person,
+            most_records=self.most_records,
         )
 
 
@@ -317,7 +323,7 @@ def _in_unit(head: _Table, protocol: Protocol, given: frozenset[str]) -> tuple[P
 
 def _per_person(head: _Table, protocol: Protocol) -> int:
     """How many records of a person count; 0 where the plan's unit of privacy is a record."""
-    per_person = head.whole("per_person", 0, 1, MAX_RECORDS)
+    per_person = head.whole("per_person", 0, 1, MAX_PER_PERSON)
     try:
         per_record(protocol, per_person)
     except ValueError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha256
 
 import numpy as np
@@ -12,21 +13,11 @@ from tacit.crypto.secure_sum.graph import Neighbourhood
 from tacit.crypto.secure_sum.terms import SESSION_BYTES, SumTerms
 from tacit.data.clients import Ragged
 from tacit.protocol.conversation import Layout, Query, Reply
+from tacit.protocol.sum_widths import layout_of, runs_of
 from tacit.running.session.messages import Agreement
 
-
-def layout_of(query: Query) -> Layout:
-    """The names and shapes of the numbers that a query sums.
-
-    Raises
-    ------
-    TypeError : for a step that does not say what it sums.
-    """
-    if query.step.sums is None:
-        raise TypeError(
-            f"step {query.step.name} does not declare what it sums, so it cannot be summed"
-        )
-    return query.step.sums(query)
+LARGEST_WORD = 2**63 - 1
+"""Largest number of a party whose step bounds its sums: a refusal would show that it is larger."""
 
 
 def length_of(layout: Layout) -> int:
@@ -65,8 +56,13 @@ def shaped(vector: Integers, layout: Layout) -> Reply:
     return {name: part.reshape(layout[name]) for name, part in zip(layout, parts, strict=True)}
 
 
+def with_room(query: Query, agreement: Agreement) -> Query:
+    """The query with the records of a party for which its sum has room."""
+    return replace(query, most_records=agreement.most_records)
+
+
 def sum_terms(
-    agreement: Agreement, session: bytes, query: bytes, length: int, attempt: int
+    agreement: Agreement, session: bytes, encoded: bytes, query: Query, attempt: int
 ) -> SumTerms:
     """The terms of an attempt at the sum that one query of a run is for.
 
@@ -77,22 +73,24 @@ def sum_terms(
     ----------
     agreement : what was agreed.
     session : the run.
-    query : the query as it was sent.
-    length : how many numbers it sums.
+    encoded : the query as it was sent.
+    query : the query with room for the agreed records.
     attempt : which attempt, from 0.
 
     Raises
     ------
     ValueError : for an agreement of one party, or numbers that no sum can have.
     """
-    name = b"tacit sum of a run 2" + agreement.digest + session + sha256(query).digest()
+    name = b"tacit sum of a run 2" + agreement.digest + session + sha256(encoded).digest()
     parties = len(agreement.parties)
     min_clients = max(agreement.min_clients, agreement.protocol.min_clients(parties))
+    runs = runs_of(query)
     return SumTerms(
         sha256(name).digest()[:SESSION_BYTES],
         Roster(agreement.parties),
-        length,
-        agreement.largest,
+        length_of(layout_of(query)),
+        LARGEST_WORD if runs else agreement.largest,
         Neighbourhood.of(parties, agreement.bears, min_clients),
         attempt,
+        runs,
     )
