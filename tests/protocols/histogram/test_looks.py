@@ -17,9 +17,10 @@ from tacit.protocol.conversation import ClientState, Query, Step, View
 from tacit.protocols.histogram.looks import (
     KNOTS,
     LISTED,
+    LOOKS,
     PARTS,
     first_look,
-    further_look,
+    second_look,
 )
 from tacit.protocols.histogram.second_round import (
     NEGATIVES,
@@ -30,6 +31,7 @@ from tacit.protocols.histogram.second_round import (
 from tacit.protocols.histogram.zoom import crowded_cells, zoomed
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
+from tacit.testing.rehearsal import rehearse
 from tests.federations import binormal_clients
 from tests.protocols.histogram.losses import CELLS, HEIGHT, Recorder, hospital, worst_loss
 
@@ -58,9 +60,9 @@ class TestTheCost:
         assert worst_loss(query, hospital()) == pytest.approx(cost.epsilon, rel=1e-12)
 
     @ADJACENCIES
-    def test_a_further_look_costs_its_part_whatever_the_knots(self, name: str) -> None:
+    def test_a_second_look_costs_its_part_whatever_the_knots(self, name: str) -> None:
         for knots in (RISING, RISING / 100, np.sort(np.random.default_rng(1).random(7))):
-            query = query_of(further_look, PROTOCOLS[name], (1, 6), **{KNOTS: knots})
+            query = query_of(second_look, PROTOCOLS[name], (1, 6), **{KNOTS: knots})
             cost = query.step.cost(hospital(), query, ClientState())
             assert cost.epsilon == pytest.approx(6 / PARTS)
             assert worst_loss(query, hospital()) <= cost.epsilon * (1 + 1e-12)
@@ -95,15 +97,15 @@ LIES: list[tuple[Step, tuple[int, ...], dict[str, Any], str]] = [
     (first_look, (1,), {KNOTS: RISING}, "the first look has no knots"),
     (first_look, (1,), {LISTED: [1]}, "must be a list of 64-bit integers"),
     (first_look, (1,), {"height": 9}, r"height must be one of \(3, 4\), got 9"),
-    (further_look, (1,), {}, "the second to the 4th"),
-    (further_look, (1, 1, 1, 1, 1), {}, "the second to the 4th"),
-    (further_look, (10, 11), {}, "add up to at most 20"),
-    (further_look, (30, -10), {}, "from 1 that add up"),
-    (further_look, (1, 1), {KNOTS: RISING[::-1].copy()}, "knots must be finite and ascend"),
-    (further_look, (1, 1), {KNOTS: np.full(7, np.nan)}, "knots must be finite and ascend"),
-    (further_look, (1, 1), {KNOTS: RISING + 1}, "knots must be finite and ascend"),
-    (further_look, (1, 1), {KNOTS: np.linspace(0.1, 0.9, 200)}, "knots must be 7 64-bit floats"),
-    (further_look, (1, 1), {KNOTS: RISING.astype(np.float32)}, "knots must be 7 64-bit floats"),
+    (second_look, (1,), {}, "look 2 lists 2 parts"),
+    (second_look, (1, 1, 1, 1, 1), {}, "look 2 lists 2 parts"),
+    (second_look, (10, 11), {}, "add up to at most 20"),
+    (second_look, (30, -10), {}, "from 1 that add up"),
+    (second_look, (1, 1), {KNOTS: RISING[::-1].copy()}, "knots must be finite and ascend"),
+    (second_look, (1, 1), {KNOTS: np.full(7, np.nan)}, "knots must be finite and ascend"),
+    (second_look, (1, 1), {KNOTS: RISING + 1}, "knots must be finite and ascend"),
+    (second_look, (1, 1), {KNOTS: np.linspace(0.1, 0.9, 200)}, "knots must be 7 64-bit floats"),
+    (second_look, (1, 1), {KNOTS: RISING.astype(np.float32)}, "knots must be 7 64-bit floats"),
     (summed_influences, (1, 20), FIELDS, "add up to at most 20"),
     (summed_influences, (1,) * 6, FIELDS, "at most 5 numbers"),
 ]
@@ -127,11 +129,11 @@ def test_a_client_remembers_what_its_run_has_spent() -> None:
         query.step.answer(hospital(), query, NoNoise(), state)
 
     ask(first_look, 5)
-    ask(further_look, 5, 10)
-    ask(further_look, 5, 10)
-    for parts in ((1, 10), (5, 9, 2), (5, 10, 1, 1)):
+    ask(second_look, 5, 10)
+    ask(second_look, 5, 10)
+    for look, parts in zip(LOOKS[1:], ((1, 10), (5, 9, 2), (5, 10, 1, 1)), strict=True):
         with pytest.raises(ValueError, match=r"must go on from \(5, 10\)"):
-            ask(further_look, *parts)
+            ask(look, *parts)
     with pytest.raises(ValueError, match="must go on from"):
         ask(summed_influences, 1, 19, **FIELDS)
     ask(summed_influences, 5, 10, 5, **FIELDS)
@@ -256,3 +258,15 @@ def test_a_class_that_does_not_show_names_the_epsilon_that_would_do() -> None:
     assert not result.has_signal
     assert result.spent == Cost(result.spent.epsilon, adjacency=result.spent.adjacency)
     assert any("would give a figure" in warning for warning in result.warnings)
+
+
+def test_real_parties_answer_every_look_and_each_only_once() -> None:
+    """Crowded real numbers need several looks; the parties restart after every message."""
+    clients = shifted(0.0)
+    log_odds = np.log(clients.scores) - np.log1p(-clients.scores)
+    real = Clients.split(1000 + log_odds, clients.labels, 4, seed=2)
+    protocol = ScoreHistogram("secure-sum", 2.0, scale="real")
+    run = rehearse(real, protocol, restarts=True)
+    assert run.rounds >= 4
+    assert run.spent.epsilon == pytest.approx(2.0, rel=1e-9)
+    assert abs(float(run.server_result.value) - exact_auc(real)) < 1e-2

@@ -37,10 +37,10 @@ from tacit.protocols.histogram.looks import (
     FIRST_PARTS,
     KNOTS,
     LISTED,
+    LOOKS,
     MAX_LOOKS,
     PARTS,
     first_look,
-    further_look,
     look_epsilons,
 )
 from tacit.protocols.histogram.second_round import (
@@ -253,7 +253,7 @@ class _Run:
         height = seen.height if step.scale is None else self.protocol.look_heights[-1]
         more = {} if knots is None else {KNOTS: knots}
         listed = (*parts, step.parts)
-        reply = yield self.query(further_look, listed, height, **more)
+        reply = yield self.query(LOOKS[len(parts)], listed, height, **more)
         check_the_same_number(self.answered, int(np.asarray(reply["clients"])))
         look = self.seen(reply, step.parts, scale, knots).of(rows)
         together = look if step.scale is not None else seen.with_look(look)

@@ -194,16 +194,46 @@ def first_look(clients: Clients, query: Query, noise: NoiseSource, state: Client
     return _counts(clients, query, noise, state)
 
 
-@step(cost=_look_cost, sums=_look_layout, shares=planned_clients)
-def further_look(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
-    """Send such counts again, in the same cells or in those of published knots (``first_look``).
+def _further(
+    number: int, clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
+    """Counts as in ``first_look``, in the same cells or in those of published knots.
 
     The knots follow from noisy counts of the looks before, and are values like any other that a
     server chooses: whatever they are, a record counts in one cell. So the cost is the query's part
     of epsilon.
+    """
+    if len(listed_parts(query)) != number:
+        raise ValueError(f"look {number} lists {number} {LISTED}, got {listed_parts(query)}")
+    return _counts(clients, query, noise, state)
+
+
+@step(cost=_look_cost, sums=_look_layout, shares=planned_clients)
+def second_look(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Send a second look's counts (``first_look``); a party adds to one sum a step in a run.
 
     The server learns the noisy sum of the counts, and how many clients answered.
     """
-    if not 2 <= len(listed_parts(query)) <= MAX_LOOKS:
-        raise ValueError(f"a further look is the second to the {MAX_LOOKS}th of a run")
-    return _counts(clients, query, noise, state)
+    return _further(2, clients, query, noise, state)
+
+
+@step(cost=_look_cost, sums=_look_layout, shares=planned_clients)
+def third_look(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Send a third look's counts (``first_look``).
+
+    The server learns the noisy sum of the counts, and how many clients answered.
+    """
+    return _further(3, clients, query, noise, state)
+
+
+@step(cost=_look_cost, sums=_look_layout, shares=planned_clients)
+def fourth_look(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Send a fourth look's counts (``first_look``).
+
+    The server learns the noisy sum of the counts, and how many clients answered.
+    """
+    return _further(4, clients, query, noise, state)
+
+
+LOOKS = (first_look, second_look, third_look, fourth_look)
+"""The looks of a run, in order, ``MAX_LOOKS`` of them."""

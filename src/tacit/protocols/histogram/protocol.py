@@ -45,9 +45,8 @@ from tacit.protocols.histogram.look_rounds import looked
 from tacit.protocols.histogram.looks import (
     FIRST_PARTS,
     LOOK_HEIGHT,
+    LOOKS,
     MAX_LOOK_HEIGHT,
-    first_look,
-    further_look,
     look_epsilons,
 )
 from tacit.protocols.histogram.second_round import (
@@ -266,7 +265,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         if self.trust == LOCAL:
             return (unary_reports,)
         if self.looks:
-            return (first_look, further_look, summed_influences)
+            return (*LOOKS, summed_influences)
         return (summed_trees, summed_influences) if self.second_round else (summed_trees,)
 
     def min_clients(self, clients: int) -> int:
