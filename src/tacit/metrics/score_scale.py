@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arrays import Floats
+from tacit.metrics.cell_table import CellTable
 from tacit.metrics.score_code import (
-    cells_of,
     probability_codes,
     probability_scores,
     signed_codes,
@@ -41,6 +41,9 @@ and widen beyond; the last knots are near 29, where a double can still tell ``1 
 
 REAL_REACH = (1.0, 44.0)
 """Numbers at position u: ``sinh(44 (2 u - 1))``, to about 6e18; beyond are the end cells."""
+
+AT_ONCE = 2**14
+"""Number of scores that are mapped at a time, which fit into a processor's cache."""
 
 WHOLE_PART = 1 - 2.0**-40
 """Largest part of a cell that lies below a score in it, so that rounding keeps it in its cell."""
@@ -92,21 +95,30 @@ class ScoreScale:
     def positions(self, scores: ArrayLike) -> Floats:
         """The positions of scores, any shape; the map does not fall, and keeps cells apart."""
         numbers = np.asarray(scores, dtype=np.float64)
-        cells = cells_of(numbers, self.knots)
-        start, width = self._ends[cells], self._widths[cells]
+        flat, made = numbers.ravel(), np.empty(numbers.size)
+        for start in range(0, flat.size, AT_ONCE):
+            chunk = slice(start, start + AT_ONCE)
+            made[chunk] = self._positions(flat[chunk])
+        return made.reshape(numbers.shape)
+
+    def _positions(self, numbers: Floats) -> Floats:
+        """The same for a few scores, shape (M,)."""
+        cells = self._table.cells(numbers)
         with np.errstate(over="ignore"):  # only in open cells, whose parts follow
-            part = np.asarray((numbers - start) / width)
+            part = (numbers - self._ends[cells]) / self._widths[cells]
         if self.low is None:
-            first = cells == 0
-            part[first] = width[first] / (width[first] + (self.knots[0] - numbers[first]))
-        if self.high is None:
-            last = cells == self.knots.size
-            above = numbers[last] - self.knots[-1]
-            # 1 - w / (w + d), which is 1 where d is infinite
-            part[last] = 1 - width[last] / (width[last] + above)
-        inner = cells < self.knots.size
-        part = np.where(inner, np.minimum(part, WHOLE_PART), part)
-        return (cells + np.clip(part, 0.0, 1.0)) / self.cells
+            first = np.flatnonzero(cells == 0)
+            width, below = self._widths[0], self.knots[0] - numbers[first]
+            part[first] = width / (width + below)
+        np.clip(part, 0.0, WHOLE_PART, out=part)
+        last = np.flatnonzero(cells == self.knots.size)
+        above, width = numbers[last] - self.knots[-1], self._widths[-1]
+        # 1 - w / (w + d) is 1 where d is infinite
+        inside = above / width if self.high is not None else 1 - width / (width + above)
+        part[last] = np.clip(inside, 0.0, 1.0)
+        part += cells
+        part /= self.cells
+        return part
 
     def scores(self, positions: ArrayLike) -> Floats:
         """The scores at positions from 0 to 1, any shape; exact at the knots."""
@@ -123,6 +135,10 @@ class ScoreScale:
                 last = cells == self.knots.size
                 made[last] = self.knots[-1] + width[last] * (1 / (1 - part[last]) - 1)
         return made
+
+    @cached_property
+    def _table(self) -> CellTable:
+        return CellTable(self.knots)
 
     @cached_property
     def _ends(self) -> Floats:

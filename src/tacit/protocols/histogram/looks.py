@@ -27,6 +27,7 @@ from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
 from tacit.protocol.scaled import ScaledScores
 from tacit.protocol.score_range import check_scores_in_unit_interval
 from tacit.protocols.shared.noise_shares import planned_clients
+from tacit.protocols.shared.sum_bounds import clipped, clipped_sum_bound
 
 PARTS = 20
 """Number of equal parts of epsilon; a query names how many of them it costs."""
@@ -159,6 +160,17 @@ def _look_layout(query: Query) -> Layout:
     return {CLASSES: (2,), CELLS: (2 << look_height(query),), "clients": ()}
 
 
+def _look_bounds(query: Query) -> dict[str, int]:
+    settings, planned = query.protocol, planned_clients(query)
+    share = settings.noise_share(1, planned)
+    epsilons = look_epsilons(settings.epsilon, listed_parts(query)[-1])
+    by_class, by_cell = (
+        clipped_sum_bound(query, PolyaShare(settings.distance, epsilon, share))
+        for epsilon in epsilons
+    )
+    return {CLASSES: by_class, CELLS: by_cell, "clients": planned}
+
+
 def _counts(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Both classes' sizes and cells, with this batch's share of the noise."""
     pay(query, noise, state)
@@ -170,13 +182,21 @@ def _counts(clients: Clients, query: Query, noise: NoiseSource, state: ClientSta
     by_class, by_cell = look_epsilons(settings.epsilon, listed_parts(query)[-1])
     sizes = counts.reshape(2, cells).sum(axis=-1)
     return {
-        CLASSES: sizes + noise.draw(PolyaShare(settings.distance, by_class, share), (2,)),
-        CELLS: counts + noise.draw(PolyaShare(settings.distance, by_cell, share), counts.shape),
+        CLASSES: clipped(sizes, query)
+        + noise.draw(PolyaShare(settings.distance, by_class, share), (2,)),
+        CELLS: clipped(counts, query)
+        + noise.draw(PolyaShare(settings.distance, by_cell, share), counts.shape),
         "clients": np.asarray(clients.count, dtype=np.int64),
     }
 
 
-@step(cost=_look_cost, sums=_look_layout, shares=planned_clients, once=True)
+@step(
+    cost=_look_cost,
+    sums=_look_layout,
+    shares=planned_clients,
+    once=True,
+    bounds=_look_bounds,
+)
 def first_look(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Send both classes' counts in the cells of the protocol's scale, with a share of the noise.
 
@@ -208,7 +228,7 @@ def _further(
     return _counts(clients, query, noise, state)
 
 
-@step(cost=_look_cost, sums=_look_layout, shares=planned_clients)
+@step(cost=_look_cost, sums=_look_layout, shares=planned_clients, bounds=_look_bounds)
 def second_look(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Send a second look's counts (``first_look``); a party adds to one sum a step in a run.
 
@@ -217,7 +237,7 @@ def second_look(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     return _further(2, clients, query, noise, state)
 
 
-@step(cost=_look_cost, sums=_look_layout, shares=planned_clients)
+@step(cost=_look_cost, sums=_look_layout, shares=planned_clients, bounds=_look_bounds)
 def third_look(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Send a third look's counts (``first_look``).
 
@@ -226,7 +246,7 @@ def third_look(clients: Clients, query: Query, noise: NoiseSource, state: Client
     return _further(3, clients, query, noise, state)
 
 
-@step(cost=_look_cost, sums=_look_layout, shares=planned_clients)
+@step(cost=_look_cost, sums=_look_layout, shares=planned_clients, bounds=_look_bounds)
 def fourth_look(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Send a fourth look's counts (``first_look``).
 

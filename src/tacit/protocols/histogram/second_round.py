@@ -114,9 +114,9 @@ def _influence_layout(query: Query) -> Layout:
 
 
 def _influence_bounds(query: Query) -> dict[str, int]:
-    settings, planned = query.protocol, planned_clients(query)
-    noise = settings.influence_noise(settings.noise_share(1, planned))
-    units = units_for(settings.influence_cost.epsilon)
+    planned, epsilon = planned_clients(query), _cost_of(query).epsilon
+    units = units_for(epsilon)
+    noise = PolyaShare(units, epsilon, query.protocol.noise_share(1, planned))
     return {"sum": clipped_sum_bound(query, noise, units), "clients": planned}
 
 
