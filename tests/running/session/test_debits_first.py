@@ -41,6 +41,7 @@ INVENTED = {
     "protocols.dpauc.attacks._first_reply",
     "protocols.shared.score_attacks.received_scores",
     "testing.checks._check_free",
+    "testing.checks._check_person",
     "testing.checks._response_loss",
     "testing.checks.check_batches",
     "testing.checks.conversation_of",
