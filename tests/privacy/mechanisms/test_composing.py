@@ -156,6 +156,10 @@ def test_the_papers_forms_of_dpauc_say_what_they_draw() -> None:
         assert read < gain * bare
 
 
+def gaussian_of(size: float, epsilon: float) -> DiscreteGaussian:
+    return DiscreteGaussian(size, 2.0, 1e-8)
+
+
 def test_a_sensitivity_that_rounding_left_below_an_integer_is_that_integer() -> None:
     """Noise that hides a step of 3 does not hide it better for being called 3 - 2**-51.
 
@@ -164,8 +168,7 @@ def test_a_sensitivity_that_rounding_left_below_an_integer_is_that_integer() -> 
     for whole in (1, 3, 30):
         short = np.nextafter(whole, 0)
         assert short < whole
-        gaussian = [lambda size, epsilon: DiscreteGaussian(size, 2.0, 1e-8)] * (whole < 30)
-        for kind in (DiscreteLaplace, *gaussian):
+        for kind in (DiscreteLaplace, gaussian_of) if whole < 30 else (DiscreteLaplace,):
             costs = [[kind(size, 0.3).cost(LABEL)] * TIMES for size in (short, whole)]
             below, exact = (compose(each, delta=1e-6).epsilon for each in costs)
             assert below >= exact * (1 - 1e-9)
