@@ -149,15 +149,15 @@ def noisy_histograms(
 
     The server learns the noisy counts of each client's cells and groups.
     """
-    return _noisy_counts(clients, query.protocol, query.protocol.levels, noise)
+    settings: DPAUC = query.protocol
+    return _noisy_counts(clients, settings, settings.levels, settings.edges, noise)
 
 
 def _noisy_counts(
-    clients: Clients, settings: DPAUC, levels: Levels, noise: NoiseSource
+    clients: Clients, settings: DPAUC, levels: Levels, edges: Floats, noise: NoiseSource
 ) -> dict[str, NDArray[np.int64]]:
     """The counts of both levels with their noise; at label adjacency those of positives only."""
     labelled = settings.adjacency == "label"
-    edges = np.arange(levels.cells) / levels.cells
     positives, records = cell_counts(settings.on_scale(clients), edges, clients.labels)
     cells = positives if labelled else np.stack([positives, records - positives])
     noisy = {"cells": cells + _level_noise(settings, levels.cell_epsilon, cells, noise)}
@@ -200,7 +200,8 @@ def noisy_looks(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     """
     settings: DPAUC = query.protocol
     levels = settings.levels_for(agreed_part(query, settings.look_menu), agreed_cells(query))
-    return _noisy_counts(clients, settings, levels, noise)
+    edges = np.arange(levels.cells) / levels.cells
+    return _noisy_counts(clients, settings, levels, edges, noise)
 
 
 @step(cost=_response_cost)
