@@ -56,16 +56,14 @@ from tacit.protocols.dpauc.looks import (
 )
 from tacit.protocols.dpauc.second_round import (
     CELLS,
-    NEGATIVES,
     PART,
-    POSITIVES,
-    SIZES,
     BothRounds,
     agreed_cells,
     agreed_part,
     both_rounds,
     influences_of,
     noisy_influences,
+    prior_fields,
     published,
 )
 from tacit.protocols.shared.cell_counts import cell_counts
@@ -517,7 +515,8 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
             return self._from_histogram(reply, self.levels_for(choice.look, cells))
         if choice.look:
             counts = counts.with_look((yield from self._look(choice.look, cells)))
-        second = yield from self._number(published(counts.consistent), choice.number)
+        fields = published(counts.consistent)
+        second = yield from self._number(fields, choice.number, fields)
         edges = self.score_scale.scores(np.arange(cells) / cells)
         return result_from_looks(edges, counts, second)
 
@@ -531,17 +530,16 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
         return Counts(_total(reply, "cells"), _total(reply, "groups"), noise)
 
     def _number(
-        self, fields: dict[str, Floats], part: float
+        self, fields: dict[str, Floats], part: float, sent: dict[str, Floats]
     ) -> Generator[Query, Reply, BothRounds]:
-        reply = yield Query(noisy_influences, self, broadcast={PART: part, **fields})
+        reply = yield Query(noisy_influences, self, broadcast={PART: part, **sent})
         sums = np.asarray(reply["sums"])
         return both_rounds(fields, sums, self.epsilon * part, Adjacency(self.adjacency))
 
     def _after(self, prior: PriorCurves) -> Conversation:
         """The number alone, by the functions of an earlier release."""
-        positives, negatives = prior.functions
-        fields = {POSITIVES: positives, NEGATIVES: negatives, SIZES: prior.sizes}
-        return result_from_prior(prior, (yield from self._number(fields, 1.0)))
+        fields = prior_fields(*prior.functions, prior.sizes)
+        return result_from_prior(prior, (yield from self._number(fields, 1.0, {})))
 
     def _choice(self, counts: Counts, clients: int) -> Choice:
         """What follows the first look; of several replicates the mean counts decide."""

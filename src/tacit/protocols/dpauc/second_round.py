@@ -48,6 +48,11 @@ def published(cells: Floats) -> dict[str, Floats]:
     }
 
 
+def prior_fields(positives: Floats, negatives: Floats, sizes: Floats) -> dict[str, Floats]:
+    """The same of an earlier release, which is a part of the settings."""
+    return {POSITIVES: positives, NEGATIVES: negatives, SIZES: sizes}
+
+
 def rising(cells: Floats) -> Floats:
     """Distribution functions at the inner edges of cells, shape (..., B-1), from noisy counts.
 
@@ -75,13 +80,17 @@ def influences_of(fields: Mapping[str, Any]) -> Influences:
 
 
 def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
-    """The influences of a query, as a client accepts them.
+    """The influences of a query, as a client accepts them; with a prior those that were agreed.
 
     Raises
     ------
     ValueError : for fields of another type or shape, for a number of cells that was not agreed, for
         functions that fall or leave [0, 1], and for sizes that are not above 0 and finite.
     """
+    if query.protocol.prior is not None:
+        return influences_of(
+            prior_fields(*query.protocol.prior.functions, query.protocol.prior.sizes)
+        )
     fields, agreed = query.broadcast, [cells - 1 for cells in query.protocol.cell_menu]
     inner = np.shape(fields[POSITIVES])[-1] if np.ndim(fields[POSITIVES]) else 0
     if inner not in agreed:
