@@ -63,7 +63,6 @@ from tacit.protocols.dpauc.second_round import (
     both_rounds,
     influences_of,
     noisy_influences,
-    prior_fields,
     published,
 )
 from tacit.protocols.shared.cell_counts import cell_counts
@@ -538,8 +537,7 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
 
     def _after(self, prior: PriorCurves) -> Conversation:
         """The number alone, by the functions of an earlier release."""
-        fields = prior_fields(*prior.functions, prior.sizes)
-        return result_from_prior(prior, (yield from self._number(fields, 1.0, {})))
+        return result_from_prior(prior, (yield from self._number(prior.fields, 1.0, {})))
 
     def _choice(self, counts: Counts, clients: int) -> Choice:
         """What follows the first look; of several replicates the mean counts decide."""

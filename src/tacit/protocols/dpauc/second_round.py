@@ -48,11 +48,6 @@ def published(cells: Floats) -> dict[str, Floats]:
     }
 
 
-def prior_fields(positives: Floats, negatives: Floats, sizes: Floats) -> dict[str, Floats]:
-    """The same of an earlier release, which is a part of the settings."""
-    return {POSITIVES: positives, NEGATIVES: negatives, SIZES: sizes}
-
-
 def rising(cells: Floats) -> Floats:
     """Distribution functions at the inner edges of cells, shape (..., B-1), from noisy counts.
 
@@ -88,9 +83,7 @@ def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
         functions that fall or leave [0, 1], and for sizes that are not above 0 and finite.
     """
     if query.protocol.prior is not None:
-        return influences_of(
-            prior_fields(*query.protocol.prior.functions, query.protocol.prior.sizes)
-        )
+        return influences_of(query.protocol.prior.fields)
     fields, agreed = query.broadcast, [cells - 1 for cells in query.protocol.cell_menu]
     inner = np.shape(fields[POSITIVES])[-1] if np.ndim(fields[POSITIVES]) else 0
     if inner not in agreed:
