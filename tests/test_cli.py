@@ -192,7 +192,7 @@ def test_a_column_names_the_clients(folder: Path) -> None:
     assert result["clients"] == 5
     assert result["noise"] == "system"
     assert result["spent"]["adjacency"] == "record"
-    assert len(result["roc"]["true_positive_rate"]) == 100
+    assert len(result["roc"]["true_positive_rate"]) == 64
 
 
 def test_columns_may_have_other_names(folder: Path) -> None:

@@ -11,7 +11,14 @@ from tacit.metrics.curves import cell_area
 from tacit.metrics.ranking import plug_in_variance
 from tacit.metrics.score_distribution import ScoreDistribution
 from tacit.protocols.dpauc.looks import Counts, left_variance
-from tacit.protocols.dpauc.second_round import BothRounds, function_of, rising
+from tacit.protocols.dpauc.second_round import (
+    NEGATIVES,
+    POSITIVES,
+    SIZES,
+    BothRounds,
+    function_of,
+    rising,
+)
 from tacit.protocols.shared.cells import COARSE_CELLS, result_from_cells, signal_warnings
 from tacit.protocols.shared.levels import CellNoise
 from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
@@ -66,6 +73,12 @@ class PriorCurves:
     def functions(self) -> Floats:
         """Both functions at the inner edges, positives first, shape (2, B-1)."""
         return np.array([self.positives_below, self.negatives_below], dtype=np.float64)
+
+    @property
+    def fields(self) -> dict[str, Floats]:
+        """What a first round would have published."""
+        positives, negatives = self.functions
+        return {POSITIVES: positives, NEGATIVES: negatives, SIZES: self.sizes}
 
     @property
     def sizes(self) -> Floats:

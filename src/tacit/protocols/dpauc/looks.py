@@ -15,7 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.curves import cell_influences
+from tacit.metrics.curves import (
+    cell_influences,
+    crowding_variance,
+    curvature_error,
+    placement_variance,
+)
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocols.shared.levels import CellNoise, Levels, best_levels
 from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
@@ -154,13 +159,18 @@ class Outlook:
         return 2 * self.reach**2 * self.clients / spent**2 + left_variance(self.counts, noise)
 
     def closing_variance(self, part: float) -> float:
-        """Of the AUC by a histogram: influences that fall evenly, and the product of the noises."""
+        """Of the AUC by a histogram: influences that fall evenly, the product of the noises, and
+        what the cells hide.
+        """
         cells = self.counts.shape[-1]
         levels = best_levels(cells, part * self.epsilon, self.distance)
         noise = levels.noise(self.clients, self.distance)
         falling = 0.5 - (np.arange(cells) + 0.5) / cells
         first = float(noise.variance_of(falling)) * float(np.sum(1 / self.sizes**2))
-        return first + noise.total**2 / 2 / float(self.sizes.prod()) ** 2
+        filled = np.maximum(self.counts, 0.0)
+        hidden = placement_variance(*filled) + crowding_variance(*filled)
+        hidden = hidden + curvature_error(*filled) ** 2
+        return first + noise.total**2 / 2 / float(self.sizes.prod()) ** 2 + float(hidden)
 
 
 def left_variance(counts: Floats, noise: CellNoise) -> float:

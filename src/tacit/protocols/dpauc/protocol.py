@@ -56,10 +56,7 @@ from tacit.protocols.dpauc.looks import (
 )
 from tacit.protocols.dpauc.second_round import (
     CELLS,
-    NEGATIVES,
     PART,
-    POSITIVES,
-    SIZES,
     BothRounds,
     agreed_cells,
     agreed_part,
@@ -149,15 +146,15 @@ def noisy_histograms(
 
     The server learns the noisy counts of each client's cells and groups.
     """
-    return _noisy_counts(clients, query.protocol, query.protocol.levels, noise)
+    settings: DPAUC = query.protocol
+    return _noisy_counts(clients, settings, settings.levels, settings.edges, noise)
 
 
 def _noisy_counts(
-    clients: Clients, settings: DPAUC, levels: Levels, noise: NoiseSource
+    clients: Clients, settings: DPAUC, levels: Levels, edges: Floats, noise: NoiseSource
 ) -> dict[str, NDArray[np.int64]]:
     """The counts of both levels with their noise; at label adjacency those of positives only."""
     labelled = settings.adjacency == "label"
-    edges = np.arange(levels.cells) / levels.cells
     positives, records = cell_counts(settings.on_scale(clients), edges, clients.labels)
     cells = positives if labelled else np.stack([positives, records - positives])
     noisy = {"cells": cells + _level_noise(settings, levels.cell_epsilon, cells, noise)}
@@ -200,7 +197,8 @@ def noisy_looks(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     """
     settings: DPAUC = query.protocol
     levels = settings.levels_for(agreed_part(query, settings.look_menu), agreed_cells(query))
-    return _noisy_counts(clients, settings, levels, noise)
+    edges = np.arange(levels.cells) / levels.cells
+    return _noisy_counts(clients, settings, levels, edges, noise)
 
 
 @step(cost=_response_cost)
@@ -516,7 +514,8 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
             return self._from_histogram(reply, self.levels_for(choice.look, cells))
         if choice.look:
             counts = counts.with_look((yield from self._look(choice.look, cells)))
-        second = yield from self._number(published(counts.consistent), choice.number)
+        fields = published(counts.consistent)
+        second = yield from self._number(fields, choice.number, fields)
         edges = self.score_scale.scores(np.arange(cells) / cells)
         return result_from_looks(edges, counts, second)
 
@@ -530,17 +529,15 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
         return Counts(_total(reply, "cells"), _total(reply, "groups"), noise)
 
     def _number(
-        self, fields: dict[str, Floats], part: float
+        self, fields: dict[str, Floats], part: float, sent: dict[str, Floats]
     ) -> Generator[Query, Reply, BothRounds]:
-        reply = yield Query(noisy_influences, self, broadcast={PART: part, **fields})
+        reply = yield Query(noisy_influences, self, broadcast={PART: part, **sent})
         sums = np.asarray(reply["sums"])
         return both_rounds(fields, sums, self.epsilon * part, Adjacency(self.adjacency))
 
     def _after(self, prior: PriorCurves) -> Conversation:
         """The number alone, by the functions of an earlier release."""
-        positives, negatives = prior.functions
-        fields = {POSITIVES: positives, NEGATIVES: negatives, SIZES: prior.sizes}
-        return result_from_prior(prior, (yield from self._number(fields, 1.0)))
+        return result_from_prior(prior, (yield from self._number(prior.fields, 1.0, {})))
 
     def _choice(self, counts: Counts, clients: int) -> Choice:
         """What follows the first look; of several replicates the mean counts decide."""

@@ -75,13 +75,15 @@ def influences_of(fields: Mapping[str, Any]) -> Influences:
 
 
 def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
-    """The influences of a query, as a client accepts them.
+    """The influences of a query, as a client accepts them; with a prior those that were agreed.
 
     Raises
     ------
     ValueError : for fields of another type or shape, for a number of cells that was not agreed, for
         functions that fall or leave [0, 1], and for sizes that are not above 0 and finite.
     """
+    if query.protocol.prior is not None:
+        return influences_of(query.protocol.prior.fields)
     fields, agreed = query.broadcast, [cells - 1 for cells in query.protocol.cell_menu]
     inner = np.shape(fields[POSITIVES])[-1] if np.ndim(fields[POSITIVES]) else 0
     if inner not in agreed:
