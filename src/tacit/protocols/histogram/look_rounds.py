@@ -34,13 +34,13 @@ from tacit.protocols.histogram.estimate import (
 from tacit.protocols.histogram.looks import (
     CELLS,
     CLASSES,
-    FIRST_PARTS,
     KNOTS,
     LISTED,
     LOOKS,
     MAX_LOOKS,
     PARTS,
     first_look,
+    first_parts,
     look_epsilons,
 )
 from tacit.protocols.histogram.second_round import (
@@ -55,6 +55,7 @@ from tacit.protocols.histogram.second_round import (
 from tacit.protocols.histogram.zoom import crowded_cells, hidden_in_cells, shares_of, zoomed
 from tacit.protocols.shared.whole_units import units_for
 from tacit.results.class_sizes import CLEAR_CLASS_SIZE_IN_ERRORS
+from tacit.results.score_axis import ScoreAxis
 from tacit.results.server_result import ServerResult
 
 MORE_PARTS = (0, 1, 2, 3, 4, 6, 8, 10)
@@ -161,16 +162,16 @@ class Next:
 def looked(protocol: Any, clients: int) -> Conversation:
     """The rounds of a run of looks, from the first to the result."""
     run = _Run(protocol, clients)
-    height = protocol.look_heights[0]
-    reply = yield run.query(first_look, (FIRST_PARTS,), height)
+    height, first = protocol.look_heights[0], first_parts(protocol.distance)
+    reply = yield run.query(first_look, (first,), height)
     run.answered, run.single = (
         int(np.asarray(reply["clients"])),
         np.asarray(reply[CLASSES]).ndim == 1,
     )
-    seen = run.seen(reply, FIRST_PARTS, protocol.score_scale, None)
+    seen = run.seen(reply, first, protocol.score_scale, None)
     rows = np.arange(seen.classes.shape[0])
     run.replicates = rows.size
-    result = yield from run.after(seen, rows, (FIRST_PARTS,))
+    result = yield from run.after(seen, rows, (first,))
     return result
 
 
@@ -186,9 +187,9 @@ def expected_looks(
     counts : expected positives, then negatives, in the cells of the first look, shape (2, B).
     """
     run = _Run(protocol, clients)
-    parts: tuple[int, ...] = (FIRST_PARTS,)
+    parts: tuple[int, ...] = (first_parts(protocol.distance),)
     sizes, cells = counts.sum(axis=-1)[np.newaxis], counts.reshape(1, -1)
-    seen = Seen(protocol.score_scale, None, sizes, cells, run.precisions(FIRST_PARTS))
+    seen = Seen(protocol.score_scale, None, sizes, cells, run.precisions(parts[0]))
     while (step := run.decided(seen, parts)[0]).look:
         parts = (*parts, step.parts)
         seen = seen.with_look(replace(seen, precisions=run.precisions(step.parts)))
@@ -284,7 +285,8 @@ class _Run:
             alone = {name: value[0] for name, value in vars(second).items() if name != "depth"}
             second = replace(second, **alone)
         protection = self.protection(parts)
-        result = result_from_tree(leaves, seen.noise, protocol.buckets, protection, second)
+        axis = ScoreAxis(seen.scale, protocol.unit)
+        result = result_from_tree(leaves, seen.noise, protocol.buckets, protection, second, axis)
         return replace(result, warnings=(*result.warnings, *self.remarks(seen, result, parts)))
 
     def remarks(self, seen: Seen, result: ServerResult, parts: tuple[int, ...]) -> tuple[str, ...]:
@@ -313,7 +315,7 @@ class _Run:
             return [Next(left, look=False)] * counts.shape[0]
         again, least = self._best_parts(seen, left)
         crowded = crowded_cells(counts, math.sqrt(1 / seen.precisions[1]), np.sqrt(least))
-        zoom_parts = np.full(again.shape, FIRST_PARTS)
+        zoom_parts = np.full(again.shape, first_parts(self.protocol.distance))
         if len(parts) == MAX_LOOKS - 1 and crowded.any():
             zoom_parts, _ = self._best_parts(seen, left, alone=True)
         steps = []

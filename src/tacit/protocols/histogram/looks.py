@@ -33,7 +33,9 @@ PARTS = 20
 """Number of equal parts of epsilon; a query names how many of them it costs."""
 
 FIRST_PARTS = 1
-"""Parts of epsilon of the first look."""
+"""Parts of epsilon of the first look for each count that a neighbour changes: one where a record is
+added or removed, two where it is replaced. A cell's noise has the scale ``distance / epsilon``, so
+that both adjacencies see the first cells with the same noise."""
 
 MAX_LOOKS = 4
 """Largest number of looks of a run."""
@@ -54,6 +56,11 @@ LISTED, KNOTS = "parts", "knots"
 
 SPENT = ("score-histogram", "parts")
 """Key under which a client state notes the parts of a run."""
+
+
+def first_parts(distance: int) -> int:
+    """Parts of epsilon of the first look, and of a zoomed one that is not the last."""
+    return FIRST_PARTS * distance
 
 
 def part_cost(epsilon: float, parts: int, adjacency: str) -> Cost:
