@@ -73,6 +73,7 @@ def test_scores_come_back_from_their_positions(position: float) -> None:
         ([0.5], 0.0, 0.5),
         ([], 0.0, 1.0),
         ([np.inf], 0.0, None),
+        ([-1.01e308, -1e308, 1e308, 1.01e308], None, None),
     ],
 )
 def test_knots_must_ascend(knots: list[float], low: float | None, high: float | None) -> None:

@@ -65,7 +65,8 @@ class ScoreScale:
 
     Raises
     ------
-    ValueError : for knots that do not ascend between both ends, or too few of them.
+    ValueError : for knots that do not ascend between both ends, too few of them, or cells so wide
+        that a part of them is no number.
 
     Examples
     --------
@@ -84,8 +85,10 @@ class ScoreScale:
         least = 2 if self.low is None or self.high is None else 1
         if self.knots.ndim != 1 or self.knots.size < least:
             raise ValueError(f"there must be at least {least} knots, got shape {self.knots.shape}")
-        if not (np.all(np.isfinite(self._ends)) and np.all(np.diff(self._ends) > 0)):
+        if not (np.all(np.isfinite(self._ends)) and np.all(self._widths > 0)):
             raise ValueError("knots must be finite and ascend between the least and largest score")
+        if not np.all(np.isfinite(self._widths)):
+            raise ValueError("neighbouring knots must be less than 1.8e308 apart")
 
     @property
     def cells(self) -> int:
@@ -152,7 +155,8 @@ class ScoreScale:
 
     @cached_property
     def _widths(self) -> Floats:
-        return np.diff(self._ends)
+        with np.errstate(over="ignore"):
+            return np.diff(self._ends)
 
 
 @dataclass(frozen=True, eq=False)

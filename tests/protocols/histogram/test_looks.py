@@ -14,6 +14,7 @@ from tacit.metrics.score_scale import named_scale
 from tacit.privacy.cost import Cost
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query, Step, View
+from tacit.protocols.histogram.look_rounds import Seen, _Run
 from tacit.protocols.histogram.looks import (
     KNOTS,
     LISTED,
@@ -90,6 +91,9 @@ class TestTheCost:
         assert {float(share) for share in noise.shares} == {0.1}
 
 
+UNMEASURABLE = np.sort(np.concatenate([[-1.01e308, -1e308, 1e308], 1.01e308 + np.arange(4) * 1e306]))
+"""Knots between which lies a cell whose width is no double."""
+
 LIES: list[tuple[Step, tuple[int, ...], dict[str, Any], str]] = [
     (first_look, (21,), {}, "add up to at most 20"),
     (first_look, (0,), {}, "from 1 that add up"),
@@ -109,6 +113,17 @@ LIES: list[tuple[Step, tuple[int, ...], dict[str, Any], str]] = [
     (summed_influences, (1, 20), FIELDS, "add up to at most 20"),
     (summed_influences, (1,) * 6, FIELDS, "at most 5 numbers"),
 ]
+
+
+def test_no_knots_make_a_client_tell_of_a_record_by_a_refusal() -> None:
+    """A score of 9e307 had no position in a cell that was too wide, others had."""
+    protocol = ScoreHistogram("secure-sum", 1.0, HEIGHT, scale="real")
+    query = query_of(second_look, protocol, (1, 1), **{KNOTS: UNMEASURABLE})
+    for scores in ([1.0, 2.0, 3.0], [1.0, 2.0, 9e307]):
+        with pytest.raises(ValueError, match="neighbouring knots"):
+            query.step.answer(
+                Clients.from_arrays(scores, [0, 1, 1]), query, NoNoise(), ClientState()
+            )
 
 
 @pytest.mark.parametrize(("step", "parts", "more", "said"), LIES)
@@ -243,6 +258,19 @@ def test_replicates_that_decide_differently_go_their_own_ways() -> None:
     squares = [(values - exact_auc(clients)) ** 2 for values in (together, alone)]
     error = math.hypot(*(float(each.std()) / math.sqrt(150) for each in squares))
     assert abs(squares[0].mean() - squares[1].mean()) < 4 * error
+
+
+@pytest.mark.parametrize("spent", [(1, 18), (1, 8, 10)])
+def test_the_last_part_is_the_numbers_however_crowded_cells_are(spent: tuple[int, ...]) -> None:
+    run = _Run(ScoreHistogram("secure-sum", 1.0), 3)
+    counts = np.zeros((1, 128))
+    counts[:, [20, 84]] = 50_000.0
+    classes = np.full((1, 2), 50_000.0)
+    seen = Seen(named_scale("probability"), None, classes, counts, run.precisions(10))
+    (step,) = run.decided(seen, spent)
+    assert (step.parts, step.look) == (1, False)
+    (before,) = run.decided(seen, spent[:-1])
+    assert before.look
 
 
 def test_it_is_more_accurate_than_one_round_in_less_bytes() -> None:
