@@ -91,7 +91,9 @@ class TestTheCost:
         assert {float(share) for share in noise.shares} == {0.1}
 
 
-UNMEASURABLE = np.sort(np.concatenate([[-1.01e308, -1e308, 1e308], 1.01e308 + np.arange(4) * 1e306]))
+UNMEASURABLE = np.sort(
+    np.concatenate([[-1.01e308, -1e308, 1e308], 1.01e308 + np.arange(4) * 1e306])
+)
 """Knots between which lies a cell whose width is no double."""
 
 LIES: list[tuple[Step, tuple[int, ...], dict[str, Any], str]] = [

@@ -311,7 +311,9 @@ class _Run:
     def decided(self, seen: Seen, parts: tuple[int, ...]) -> list[Next]:
         """What follows these looks, for every replicate."""
         left, counts = PARTS - sum(parts), seen.counts
-        if len(parts) == MAX_LOOKS or left <= FIRST_PARTS:  # the number needs a part
+        if len(parts) == MAX_LOOKS or left <= first_parts(
+            self.protocol.distance
+        ):  # the number needs a part
             return [Next(left, look=False)] * counts.shape[0]
         again, least = self._best_parts(seen, left)
         crowded = crowded_cells(counts, math.sqrt(1 / seen.precisions[1]), np.sqrt(least))
