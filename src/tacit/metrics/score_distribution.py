@@ -136,6 +136,20 @@ class ScoreDistribution:
         return powers * by_width.reshape(DEGREE + 1, *lead, -1)
 
 
+class StraightDistribution(ScoreDistribution):
+    """The same with straight lines between the edges.
+
+    Where both classes are straight, a cell whose records all have one score hides nothing: pairs
+    of two straight functions and steps inside it cancel.
+    """
+
+    @cached_property
+    def _coefficients(self) -> Floats:
+        rise = np.diff(self._reached, axis=-1)
+        bent = np.zeros_like(rise)
+        return np.stack([bent, bent, rise, self._reached[..., :-1]])
+
+
 def rising_fractions(counts: Floats) -> Floats:
     """A distribution function at the cells' borders, shape (..., B+1), from noisy counts.
 

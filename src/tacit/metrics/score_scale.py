@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
 from tacit.metrics.cell_table import CellTable
@@ -138,6 +138,14 @@ class ScoreScale:
                 last = cells == self.knots.size
                 made[last] = self.knots[-1] + width[last] * (1 / (1 - part[last]) - 1)
         return made
+
+    @cached_property
+    def single_doubles(self) -> NDArray[np.bool_]:
+        """Which cells hold one double only, shape (n,): all their records are tied."""
+        single = np.nextafter(self._ends[:-1], np.inf) >= self._ends[1:]
+        single[0] &= self.low is not None
+        single[-1] = False  # the highest score belongs to the last cell
+        return np.asarray(single)
 
     @cached_property
     def _table(self) -> CellTable:

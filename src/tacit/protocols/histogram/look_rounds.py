@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.metrics.score_distribution import rising_fractions
-from tacit.metrics.score_scale import ScoreScale
+from tacit.metrics.score_scale import PROBABILITY, ScoreScale
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import consistent_leaves
 from tacit.privacy.cost import Adjacency, Cost
@@ -31,16 +32,17 @@ from tacit.protocols.histogram.estimate import (
     influence_variance,
     result_from_tree,
 )
+from tacit.protocols.histogram.fine_cells import best_scales, recounted
 from tacit.protocols.histogram.looks import (
     CELLS,
     CLASSES,
+    FIRST_PARTS,
     KNOTS,
     LISTED,
     LOOKS,
     MAX_LOOKS,
     PARTS,
     first_look,
-    first_parts,
     look_epsilons,
 )
 from tacit.protocols.histogram.second_round import (
@@ -61,12 +63,19 @@ from tacit.results.server_result import ServerResult
 MORE_PARTS = (0, 1, 2, 3, 4, 6, 8, 10)
 """Parts of epsilon that another look may get; 0 for none."""
 
+LONE_ERRORS = 4.0
+"""Standard errors of its noise by which a crowd must differ from its neighbours' mean."""
+
 WORTHWHILE = 0.95
 """Largest ratio of the predicted standard errors with and without another look at which it is
 taken."""
 
 UNSHOWN_VARIANCE = 0.25
 """Variance that counts for a class that will not show."""
+
+HIDDEN_TIES = 2e-5
+"""Error of the AUC by ties in the cells of a first look, about: scores with two digits, of which
+several share a cell, err by 1e-5 to 3e-5."""
 
 Rows = NDArray[np.int64]
 
@@ -88,6 +97,40 @@ class Seen:
     classes: Floats
     cells: Floats
     precisions: tuple[float, float]
+
+    @property
+    def straight(self) -> bool:
+        """Whether functions are straight between edges (``StraightDistribution``)."""
+        return self.knots is not None
+
+    @property
+    def cell_error(self) -> float:
+        """The standard deviation of a cell's noise."""
+        return math.sqrt(1 / self.precisions[1])
+
+    def crowded(self, auc_error: Floats) -> NDArray[np.bool_]:
+        """Which cells hide too much beside this error, and hold more than one double, (R, B)."""
+        crowded = crowded_cells(self.counts, self.cell_error, auc_error, self.straight)
+        return crowded & ~self.scale.single_doubles if self.straight else crowded
+
+    @cached_property
+    def lone_mass(self) -> Floats:
+        """The AUC's variance by ties, for cells whose noise has the variance 1, shape (R,).
+
+        In a cell whose p positives and n negatives all have one score, at the part u of the cell,
+        noise moves the AUC by ``(1/2 - u) (p dn - n dp) / (P N)``, u taken as uniform. How much of
+        a cell is such a crowd shows in how far its count differs from its neighbours' mean.
+        """
+        if not self.straight:
+            return np.zeros(self.cells.shape[0])
+        counts = self.counts
+        beside = np.concatenate([counts[..., 1:2], counts, counts[..., -2:-1]], axis=-1)
+        differing = np.abs(counts - (beside[..., :-2] + beside[..., 2:]) / 2)
+        clear = np.maximum(differing - LONE_ERRORS * self.cell_error, 0.0)
+        lone = np.minimum(clear, np.maximum(counts, 0.0))
+        lone = np.where(self.scale.single_doubles, 0.0, lone)
+        pairs = np.prod(self.sizes, axis=-1)
+        return np.asarray(np.sum(lone**2, axis=(-2, -1)) / 12 / pairs**2)
 
     @property
     def height(self) -> int:
@@ -162,7 +205,7 @@ class Next:
 def looked(protocol: Any, clients: int) -> Conversation:
     """The rounds of a run of looks, from the first to the result."""
     run = _Run(protocol, clients)
-    height, first = protocol.look_heights[0], first_parts(protocol.distance)
+    height, first = protocol.look_heights[0], FIRST_PARTS
     reply = yield run.query(first_look, (first,), height)
     run.answered, run.single = (
         int(np.asarray(reply["clients"])),
@@ -180,19 +223,21 @@ def expected_looks(
 ) -> tuple[Seen, tuple[int, ...], ServerResult]:
     """What the looks of a run are and conclude where the counts are these, without noise in them.
 
-    A zoom costs its part and is taken to change nothing else.
-
     Parameters
     ----------
     counts : expected positives, then negatives, in the cells of the first look, shape (2, B).
     """
     run = _Run(protocol, clients)
-    parts: tuple[int, ...] = (first_parts(protocol.distance),)
+    parts: tuple[int, ...] = (FIRST_PARTS,)
     sizes, cells = counts.sum(axis=-1)[np.newaxis], counts.reshape(1, -1)
     seen = Seen(protocol.score_scale, None, sizes, cells, run.precisions(parts[0]))
     while (step := run.decided(seen, parts)[0]).look:
-        parts = (*parts, step.parts)
-        seen = seen.with_look(replace(seen, precisions=run.precisions(step.parts)))
+        parts, precisions = (*parts, step.parts), run.precisions(step.parts)
+        if step.scale is None:
+            seen = seen.with_look(replace(seen, precisions=precisions))
+            continue
+        moved = recounted(seen.counts, seen.scale, step.scale).reshape(1, -1)
+        seen = Seen(step.scale, step.scale.knots, sizes, moved, precisions)
     parts = (*parts, step.parts)
     run.single = False
     return seen, parts, run.concluded(seen, parts, np.zeros(1))
@@ -276,7 +321,8 @@ class _Run:
         """The result of looks and of the noisy sums of influences, shape (R,), in units."""
         protocol, leaves, published = self.protocol, seen.leaves, _published(seen.leaves)
         epsilon, adjacency = protocol.epsilon * parts[-1] / PARTS, Adjacency(protocol.adjacency)
-        second = both_rounds(published, sums, epsilon, adjacency, self.inflation)
+        inflation, straight = self.inflation, seen.straight
+        second = both_rounds(published, sums, epsilon, adjacency, inflation, straight)
         by_functions = product_variance(published, seen)
         hidden = hidden_variance(seen, np.sqrt(second.variance + by_functions))
         second = replace(second, depth=seen.height, by_functions=by_functions, by_cells=hidden)
@@ -310,18 +356,20 @@ class _Run:
 
     def decided(self, seen: Seen, parts: tuple[int, ...]) -> list[Next]:
         """What follows these looks, for every replicate."""
-        left, counts = PARTS - sum(parts), seen.counts
-        if len(parts) == MAX_LOOKS or left <= first_parts(
-            self.protocol.distance
-        ):  # the number needs a part
-            return [Next(left, look=False)] * counts.shape[0]
+        left = PARTS - sum(parts)
+        if len(parts) == MAX_LOOKS or left <= FIRST_PARTS:  # the number needs a part
+            return [Next(left, look=False)] * seen.smaller.size
         again, least = self._best_parts(seen, left)
-        crowded = crowded_cells(counts, math.sqrt(1 / seen.precisions[1]), np.sqrt(least))
-        zoom_parts = np.full(again.shape, first_parts(self.protocol.distance))
+        crowded = seen.crowded(np.sqrt(least))
+        zoom_parts = np.full(again.shape, FIRST_PARTS)
+        fine = self._fine(seen, left, least, crowded.any(axis=-1))
         if len(parts) == MAX_LOOKS - 1 and crowded.any():
             zoom_parts, _ = self._best_parts(seen, left, alone=True)
         steps = []
         for row, more in enumerate(again.tolist()):
+            if fine[row] is not None:
+                steps.append(fine[row])
+                continue
             finer = self._finer(seen, row, crowded[row])
             if finer is not None:
                 steps.append(Next(int(zoom_parts[row]), look=True, scale=finer))
@@ -333,7 +381,30 @@ class _Run:
         """The zoomed scale of a replicate; None where nothing is crowded, or can be split."""
         if not crowded.any():
             return None
-        return zoomed(seen.scale, seen.counts[row], crowded, 1 << self.protocol.look_heights[-1])
+        cells = 1 << self.protocol.look_heights[-1]
+        return zoomed(seen.scale, seen.counts[row], crowded, cells, seen.cell_error)
+
+    def _fine(
+        self, seen: Seen, left: int, least: Floats, crowded: NDArray[np.bool_]
+    ) -> list[Next | None]:
+        """For every replicate a look at fixed fine cells, where that pays; None elsewhere.
+
+        It pays where many records make the noise less than what ties could hide in the cells of
+        the first look, ``HIDDEN_TIES``, or where fine cells may part a crowd.
+        """
+        none: list[Next | None] = [None] * crowded.size
+        if seen.knots is not None or self.protocol.height is not None or left < 2:
+            return none
+        fine_parts, variance = self._best_parts(seen, left, alone=True)
+        pays = variance < WORTHWHILE**2 * (least + HIDDEN_TIES**2)
+        pays |= crowded & (self.protocol.scale == PROBABILITY)
+        if not pays.any():
+            return none
+        scales = best_scales(self.protocol.scale, seen.counts, seen.scale)
+        return [
+            Next(FIRST_PARTS if crowd else int(part), look=True, scale=scale) if pay else None
+            for pay, crowd, part, scale in zip(pays, crowded, fine_parts, scales, strict=True)
+        ]
 
     def _best_parts(
         self, seen: Seen, left: int, alone: bool = False
@@ -352,7 +423,9 @@ class _Run:
         before = (0.0, 0.0) if alone else seen.precisions
         tried = [more for more in MORE_PARTS if more < left and (more or not alone)]
         cells = 1 << (self.protocol.look_heights[-1] if alone else seen.height)
-        variances = np.array([self._predicted(seen, before, more, left, cells) for more in tried])
+        variances = np.array(
+            [self._predicted(seen, before, more, left, cells, alone) for more in tried]
+        )
         best = np.argmin(variances, axis=0)
         if not alone:
             worthwhile = variances.min(axis=0) < WORTHWHILE**2 * variances[0]
@@ -360,7 +433,13 @@ class _Run:
         return np.asarray(tried)[best], np.take_along_axis(variances, best[np.newaxis], axis=0)[0]
 
     def _predicted(
-        self, seen: Seen, before: tuple[float, float], more: int, left: int, cells: int
+        self,
+        seen: Seen,
+        before: tuple[float, float],
+        more: int,
+        left: int,
+        cells: int,
+        alone: bool,
     ) -> Floats:
         """The AUC's variance after another look of some parts, shape (R,)."""
         added = self.precisions(more) if more else (0.0, 0.0)
@@ -369,8 +448,9 @@ class _Run:
         rest = self.protocol.epsilon * (left - more) / PARTS
         by_number = 2 * (self._width(seen) / (rest * smaller)) ** 2
         by_functions = (by_cell * cells) ** 2 / 12 / pairs**2
+        by_ties = 0.0 if alone else by_cell * seen.lone_mass
         linear = seen.linear_variance * by_cell * seen.precisions[1] * cells / (1 << seen.height)
-        variance = by_number + by_functions + by_class / smaller**2 * linear
+        variance = by_number + by_functions + by_ties + by_class / smaller**2 * linear
         shown = smaller > CLEAR_CLASS_SIZE_IN_ERRORS * math.sqrt(by_class)
         return np.where(shown, variance, UNSHOWN_VARIANCE * (1 + 1 / (1 + more)))
 
@@ -378,7 +458,7 @@ class _Run:
         """How far a record moves the smaller class's size times the AUC, shape (R,)."""
         if self.protocol.adjacency == Adjacency.REPLACE.value:
             return np.ones(seen.smaller.shape)
-        area = influences_of(_published(seen.leaves)).area
+        area = influences_of(_published(seen.leaves), seen.straight).area
         return np.maximum(area, 1 - area)
 
     def protection(self, parts: tuple[int, ...]) -> Cost | None:
@@ -419,7 +499,7 @@ def product_variance(published: dict[str, Floats], seen: Seen) -> Floats:
     steps = np.diff(positive, axis=1)
     # the trace of (M M')(T T') is the sum of the squares of M' T
     crossed = np.matmul(np.swapaxes(means, 1, 2), steps)
-    return np.sum(crossed**2, axis=(1, 2))
+    return np.sum(crossed**2, axis=(1, 2)) + seen.lone_mass / seen.precisions[1]
 
 
 def hidden_variance(seen: Seen, auc_error: Floats) -> Floats:
@@ -429,13 +509,15 @@ def hidden_variance(seen: Seen, auc_error: Floats) -> Floats:
     left open (``estimate``); smooth densities add ``hidden_in_cells``. Where a cell is still
     crowded, the fraction of its pairs that positives win is taken as uniform on [0, 1].
     """
-    error = math.sqrt(1 / seen.precisions[1])
-    crowded = crowded_cells(seen.counts, error, auc_error)
+    crowded = seen.crowded(auc_error)
     shares = np.prod(shares_of(seen.counts), axis=-2)
     pairs = np.prod(seen.sizes, axis=-1)
     placed = np.sum(shares, axis=-1) / 12 / pairs
-    smooth = np.sum(np.where(crowded, 0.0, hidden_in_cells(seen.counts)), axis=-1)
-    return placed + smooth**2 + np.sum(np.where(crowded, shares, 0.0) ** 2, axis=-1) / 12
+    known = crowded | seen.scale.single_doubles if seen.straight else crowded
+    inside = hidden_in_cells(seen.counts, seen.straight)
+    smooth = np.sum(np.where(known, 0.0, inside), axis=-1)
+    ties = 0.0 if seen.straight else HIDDEN_TIES**2
+    return placed + ties + smooth**2 + np.sum(np.where(crowded, shares, 0.0) ** 2, axis=-1) / 12
 
 
 def _errors_at_edges(values: Floats, sizes: Floats, seen: Seen) -> Floats:

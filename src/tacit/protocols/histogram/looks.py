@@ -18,6 +18,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tacit.arrays import Floats
 from tacit.data.clients import Clients
 from tacit.metrics.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency, Cost
@@ -33,9 +34,7 @@ PARTS = 20
 """Number of equal parts of epsilon; a query names how many of them it costs."""
 
 FIRST_PARTS = 1
-"""Parts of epsilon of the first look for each count that a neighbour changes: one where a record is
-added or removed, two where it is replaced. A cell's noise has the scale ``distance / epsilon``, so
-that both adjacencies see the first cells with the same noise."""
+"""Parts of epsilon of the first look, which says what comes next, and of a look at crowds."""
 
 MAX_LOOKS = 4
 """Largest number of looks of a run."""
@@ -56,11 +55,6 @@ LISTED, KNOTS = "parts", "knots"
 
 SPENT = ("score-histogram", "parts")
 """Key under which a client state notes the parts of a run."""
-
-
-def first_parts(distance: int) -> int:
-    """Parts of epsilon of the first look, and of a zoomed one that is not the last."""
-    return FIRST_PARTS * distance
 
 
 def part_cost(epsilon: float, parts: int, adjacency: str) -> Cost:
@@ -148,8 +142,18 @@ def placed(clients: Clients, query: Query) -> Clients:
         return protocol.on_scale(clients)
     if protocol.score_range is not None:
         check_scores_in_unit_interval(clients)
-    positions = query_scale(query).positions(clients.scores)
+    scale = query_scale(query)
+    positions = _centred(scale.positions(clients.scores), scale)
     return replace(clients, scores=positions, unit=None)
+
+
+def _centred(positions: Floats, scale: ScoreScale) -> Floats:
+    """Positions where records of a cell that holds a single double are at its middle."""
+    single = scale.single_doubles
+    if not single.any():
+        return positions
+    cells = np.minimum((positions * scale.cells).astype(np.int64), scale.cells - 1)
+    return np.where(single[cells], (cells + 0.5) / scale.cells, positions)
 
 
 def _look_cost(clients: Clients, query: Query, state: ClientState) -> Cost:

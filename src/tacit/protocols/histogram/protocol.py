@@ -43,10 +43,10 @@ from tacit.protocols.histogram.declared import HistogramDeclarations
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.look_rounds import looked
 from tacit.protocols.histogram.looks import (
+    FIRST_PARTS,
     LOOK_HEIGHT,
     LOOKS,
     MAX_LOOK_HEIGHT,
-    first_parts,
     look_epsilons,
 )
 from tacit.protocols.histogram.second_round import (
@@ -218,8 +218,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
             return False
         if self.height is not None and self.height > MAX_LOOK_HEIGHT:
             return False
-        first = first_parts(self.distance)
-        return self.distance / min(look_epsilons(self._epsilon, first)) <= MAX_SHARED_SCALE
+        return self.distance / min(look_epsilons(self._epsilon, FIRST_PARTS)) <= MAX_SHARED_SCALE
 
     @property
     def looks(self) -> bool:

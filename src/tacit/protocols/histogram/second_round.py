@@ -19,7 +19,7 @@ import numpy as np
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.metrics.score_distribution import ScoreDistribution
+from tacit.metrics.score_distribution import ScoreDistribution, StraightDistribution
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import PolyaShare
@@ -28,6 +28,7 @@ from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
 from tacit.protocols.histogram.estimate import SecondRound, published_distributions
 from tacit.protocols.histogram.looks import (
+    KNOTS,
     listed_parts,
     look_height,
     part_cost,
@@ -54,16 +55,23 @@ def published(leaves: Floats, noise: TreeNoise) -> dict[str, Floats]:
     return {POSITIVES: positives, NEGATIVES: negatives, SIZES: np.maximum(sizes, 1.0)}
 
 
-def influences_of(fields: Mapping[str, Any]) -> Influences:
-    """The influences that follow from the published fields, at the server and at every client."""
-    positives, negatives = (_distribution_of(fields[name]) for name in (POSITIVES, NEGATIVES))
+def influences_of(fields: Mapping[str, Any], straight: bool = False) -> Influences:
+    """The influences that follow from the published fields, at the server and at every client.
+
+    Parameters
+    ----------
+    fields : what was published.
+    straight : whether functions are straight between edges, as on published knots.
+    """
+    kind = StraightDistribution if straight else ScoreDistribution
+    positives, negatives = (_on_equal_cells(kind, fields[name]) for name in (POSITIVES, NEGATIVES))
     return Influences.of(positives, negatives, fields[SIZES])
 
 
-def _distribution_of(values: Floats) -> ScoreDistribution:
-    """On equal cells of [0, 1]."""
+def _on_equal_cells(kind: type[ScoreDistribution], values: Floats) -> ScoreDistribution:
+    """A distribution function on equal cells of [0, 1]."""
     cells = values.shape[-1] + 1
-    return ScoreDistribution(np.arange(1, cells) / cells, values, 0.0, 1.0)
+    return kind(np.arange(1, cells) / cells, values, 0.0, 1.0)
 
 
 def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
@@ -86,7 +94,12 @@ def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
     sizes = fields[SIZES]
     if not np.all((sizes > 0) & np.isfinite(sizes)):
         raise ValueError(f"class sizes must be above 0 and finite, got {sizes.tolist()}")
-    return influences_of(fields)
+    return influences_of(fields, _straight(query))
+
+
+def _straight(query: Query) -> bool:
+    """Whether functions are straight between edges: on knots that the server published."""
+    return query.broadcast.get(KNOTS) is not None
 
 
 def _check_numbers(name: str, numbers: Any, shape: tuple[int, ...]) -> None:
@@ -167,7 +180,8 @@ def _totals(influences: Influences, query: Query, clients: Clients) -> Integers:
         return influences.totals(clients)
     together = np.concatenate(list(fields.values()), axis=-1)
     _, first, index = np.unique(together, axis=0, return_index=True, return_inverse=True)
-    distinct = influences_of({name: field[first] for name, field in fields.items()})
+    shown = {name: field[first] for name, field in fields.items()}
+    distinct = influences_of(shown, _straight(query))
     return distinct.totals(clients)[index.ravel()]
 
 
@@ -177,6 +191,7 @@ def both_rounds(
     epsilon: float,
     adjacency: Adjacency,
     inflation: float = 1.0,
+    straight: bool = False,
 ) -> SecondRound:
     """The AUC by both rounds, and its variance by the second round's noise.
 
@@ -186,8 +201,9 @@ def both_rounds(
     sums : the noisy sums, in units.
     epsilon, adjacency : of the second round.
     inflation : the noise that arrived, as a multiple of what epsilon needs.
+    straight : as for ``influences_of``.
     """
-    influences = influences_of(fields)
+    influences = influences_of(fields, straight)
     units = units_for(epsilon)
     smaller = fields[SIZES].min(axis=-1)
     reach = influences.sensitivity(adjacency) / FIXED_POINT
