@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 
 import tacit
 from tacit.cli import main
+from tacit.cli.built_in import MODULES, SUMMARIES
 from tacit.cli.shell import name_help
 
 COMMAND = Path(sys.executable).parent / "tacit"
@@ -529,13 +530,30 @@ def test_help_shows_its_examples_on_lines_of_their_own(name: str) -> None:
         result = run(name, option)
         assert result.exit_code == 0, result.output
         shown = [line.strip() for line in result.stdout.splitlines()]
-        expected = examples(main.commands[name])
+        expected = examples(built_in_commands()[name])
         assert len(expected) >= 2
         assert set(expected) <= set(shown)
 
 
+def built_in_commands() -> dict[str, click.Command]:
+    commands = {name: main.get_command(click.Context(main), name) for name in MODULES}
+    return {name: command for name, command in commands.items() if command is not None}
+
+
+def test_commands_are_listed_with_the_first_sentences_of_their_help() -> None:
+    """The list imports no command; its sentences stand apart from the commands."""
+    limit = 1000
+    sentences = {name: one.get_short_help_str(limit) for name, one in built_in_commands().items()}
+    assert dict(SUMMARIES) == sentences
+    assert all(f"  {name} " in run("--help").stdout for name in sentences)
+
+
 def commands_below(command: click.Command) -> list[click.Command]:
-    below = command.commands.values() if isinstance(command, click.Group) else ()
+    """Commands of the built-in modules, where the command is the whole program's."""
+    if command is main:
+        below = list(built_in_commands().values())
+    else:
+        below = list(command.commands.values()) if isinstance(command, click.Group) else []
     return [command, *(own for part in below for own in commands_below(part))]
 
 
@@ -565,7 +583,10 @@ FEDERATION = ("init", "keys", "serve", "join", "run", "status")
 
 ALL_EXAMPLES = dict.fromkeys(
     line
-    for command in (main, *(own for name, own in main.commands.items() if name not in FEDERATION))
+    for command in (
+        main,
+        *(own for name, own in built_in_commands().items() if name not in FEDERATION),
+    )
     for line in examples(command)
 )
 

@@ -16,6 +16,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 import click
 
+from tacit.cli.built_in import MODULES, SUMMARIES, built_in
 from tacit.cli.shell import Tacit, name_help
 
 GROUP = "tacit.commands"
@@ -28,11 +29,32 @@ class Extensible(Tacit):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands that are installed."""
-        return sorted({*super().list_commands(ctx), *plugin_names()})
+        return sorted({*MODULES, *super().list_commands(ctx), *plugin_names()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command by name, or None."""
-        return super().get_command(ctx, cmd_name) or plugin_command(cmd_name)
+        return (
+            super().get_command(ctx, cmd_name)
+            or self._import_built_in(cmd_name)
+            or plugin_command(cmd_name)
+        )
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List all commands; no built-in one is imported for it."""
+        listed = {name: click.Command(name, help=SUMMARIES[name]) for name in MODULES}
+        for name in self.list_commands(ctx):
+            if name not in listed:
+                command = self.get_command(ctx, name)
+                if command is not None:
+                    listed[name] = command
+        click.Group(self.name, listed).format_commands(ctx, formatter)
+
+    def _import_built_in(self, name: str) -> click.Command | None:
+        """A built-in command, which the group then has."""
+        command = built_in(name)
+        if command is not None:
+            self.add_command(command)
+        return command
 
 
 class Unavailable(click.Command):

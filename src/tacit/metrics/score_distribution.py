@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike
-from scipy.interpolate import PchipInterpolator
 
 from tacit.arrays import Floats, Integers
 from tacit.metrics.score_code import cells_of
@@ -126,6 +125,8 @@ class ScoreDistribution:
     @cached_property
     def _coefficients(self) -> Floats:
         """Of powers 3 to 0 of the part of a cell, shape (4, ..., B)."""
+        from scipy.interpolate import PchipInterpolator  # noqa: PLC0415 (0.2 seconds to import)
+
         # scipy inverts slopes: that of a subnormal step is infinite, which gives the limit
         with np.errstate(over="ignore"):
             curve = PchipInterpolator(self._knots, self._reached, axis=-1)

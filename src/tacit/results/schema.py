@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any
-
-from jsonschema import Draft202012Validator, ValidationError
-from jsonschema.exceptions import best_match
+from typing import TYPE_CHECKING, Any
 
 from tacit.results.integrity import SCHEMA
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator, ValidationError
 
 SCHEMA_FILES: Mapping[str, str] = {
     SCHEMA: "result.schema.json",
@@ -56,6 +56,8 @@ def result_schema(version: str = SCHEMA) -> dict[str, Any]:
 
 @cache
 def _validator(version: str) -> Draft202012Validator:
+    from jsonschema import Draft202012Validator  # a tenth of a second to import
+
     return Draft202012Validator(result_schema(version))
 
 
@@ -75,6 +77,8 @@ def check_result(content: Any) -> None:
     ...
     ValueError: the result must be of type object, got []
     """
+    from jsonschema.exceptions import best_match  # a tenth of a second to import
+
     named = content.get("schema") if isinstance(content, dict) else None
     version = named if named in list(SCHEMA_FILES) else SCHEMA
     error = best_match(_validator(version).iter_errors(content))

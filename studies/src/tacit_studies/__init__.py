@@ -2,37 +2,15 @@
 
 Examples
 --------
->>> rows = TABLES["fedauc-figure-8"].measure(Scores(), seed=0)
+>>> import tacit_studies
+>>> scores = tacit_studies.Scores()
+>>> rows = tacit_studies.TABLES["fedauc-figure-8"].measure(scores, seed=0)
 >>> rows[0].row, rows[0].column, rows[0].paper
 ('IID', 'percentile 0', None)
 """
 
-from tacit_studies.measuring import Table
-from tacit_studies.registry import TABLES
-from tacit_studies.rows import (
-    Beside,
-    Measured,
-    Row,
-    Summary,
-    Target,
-    format_rows,
-    summary,
-    summary_lines,
-)
-from tacit_studies.sources import Scores
+import lazy_loader
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "TABLES",
-    "Beside",
-    "Measured",
-    "Row",
-    "Scores",
-    "Summary",
-    "Table",
-    "Target",
-    "format_rows",
-    "summary",
-    "summary_lines",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
+import tacit_studies as studies
 from tacit.cli.shell import as_json, prompt_interrupt, show
 from tacit.output import OutputFile
-from tacit_studies import TABLES, Measured, Scores, Table, format_rows, summary_lines
+
+if TYPE_CHECKING:
+    from tacit_studies import Measured, Scores, Table
 
 EXAMPLES = """\b
 Examples:
@@ -54,16 +58,21 @@ def reproduce(
     if table == "list":
         show(_list_of_tables())
         return
-    if table not in TABLES:
+    if table not in studies.TABLES:
         raise click.UsageError(f"there is no table {table!r}; see: tacit reproduce list")
-    if only and not any(only in job.name for job in TABLES[table].jobs()):
+    study = studies.TABLES[table]
+    if only and not any(only in job.name for job in study.jobs()):
         raise click.UsageError(f"no row of {table} has a name with {only!r} in it")
     file = None if json_file is None else OutputFile(json_file, create_parents=True)
-    source = Scores() if scores is None else Scores.from_file(scores, score, label)
-    rows = _measure(TABLES[table], source, repeats, seed, only)
-    heading = f"{table}: {TABLES[table].description}"
-    origin = "synthetic scores" if scores is None else f"scores from {scores}"
-    show("\n".join([heading, origin, "", format_rows(rows), "", *summary_lines(rows)]))
+    if scores is None:
+        source, origin = studies.Scores(), "synthetic scores"
+    else:
+        source = studies.Scores.from_file(scores, score, label)
+        origin = f"scores from {scores}"
+    rows = _measure(study, source, repeats, seed, only)
+    heading = f"{table}: {study.description}"
+    summary = studies.summary_lines(rows)
+    show("\n".join([heading, origin, "", studies.format_rows(rows), "", *summary]))
     if file is not None:
         file.write(f"{as_json([row.to_dict() for row in rows])}\n".encode())
 
@@ -87,5 +96,6 @@ def _measure(
 
 
 def _list_of_tables() -> str:
-    width = max(map(len, TABLES))
-    return "\n".join(f"{name:{width}}  {table.description}" for name, table in TABLES.items())
+    tables = studies.TABLES
+    width = max(map(len, tables))
+    return "\n".join(f"{name:{width}}  {table.description}" for name, table in tables.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from bisect import bisect_right
 from collections.abc import Callable
@@ -21,6 +22,9 @@ Sampler = Callable[[float, int], Integers]
 
 WORD = 64
 """Number of bits of a word."""
+
+GUARD = 128
+"""Number of bits beyond those of a table's entries with which their sums are computed."""
 
 MAX_SHARED_SCALE = 2.0**16
 """Largest scale of shares of noise: above it a table would have millions of entries."""
@@ -84,7 +88,7 @@ def polya(scale: float, share: Fraction, size: int) -> Integers:
     """
     if scale > MAX_SHARED_SCALE:
         raise ValueError(f"shared noise has a scale of at most {MAX_SHARED_SCALE}, got {scale}")
-    table = np.array(_polya_table(scale, share, WORD), dtype=np.uint64)
+    table = _word_table(scale, share)
     drawn = words(size)
     step = np.uint64(1)
     integers = np.searchsorted(table, drawn - step, side="right")
@@ -93,6 +97,12 @@ def polya(scale: float, share: Fraction, size: int) -> Integers:
     for index in np.flatnonzero((integers != upper) | (integers == table.size) | ends):
         integers[index] = _refined(scale, share, int(drawn[index]))
     return integers.astype(np.int64)
+
+
+@lru_cache(maxsize=256)
+def _word_table(scale: float, share: Fraction) -> Words:
+    """The distribution function in units of ``2**-WORD``."""
+    return np.array(_polya_table(scale, share, WORD), dtype=np.uint64)
 
 
 def _refined(scale: float, share: Fraction, number: int) -> int:
@@ -108,18 +118,39 @@ def _refined(scale: float, share: Fraction, number: int) -> int:
 
 @lru_cache(maxsize=256)
 def _polya_table(scale: float, share: Fraction, bits: int) -> tuple[int, ...]:
-    """The distribution function in units of ``2**-bits``, each entry less than a unit off."""
+    """The distribution function in units of ``2**-bits``, each entry less than a unit off.
+
+    Integers count units of ``2**-places``, so that no library rounds. A step rounds the next chance
+    down by at most 3 such units; later steps multiply a loss by at most ``1 / chance``, of the
+    first chance. A sum of n chances is therefore too small by less than ``2 n**2 / chance`` units,
+    which for ten million entries is below ``2**-80`` of an entry's unit: see ``GUARD``.
+    """
+    base, chance, places = _first_chance(scale, share, bits + GUARD)
+    numerator, denominator = share.numerator, share.denominator
+    last, beyond = 2**bits - 1, places - bits
+    cumulative, entry, index, table = 0, 0, 0, []
+    while entry < last:
+        cumulative += chance
+        entry = min(cumulative >> beyond, last)
+        table.append(entry)
+        ratio = index * denominator + numerator
+        index += 1
+        chance = (chance * base >> places) * ratio // (index * denominator)
+    return tuple(table)
+
+
+def _first_chance(scale: float, share: Fraction, places: int) -> tuple[int, int, int]:
+    """``b`` and ``(1-b)**r`` in units of ``2**-places``, rounded down, and these places.
+
+    A small chance gets so many more places that it has the precision of a large one.
+    """
+    places += math.ceil(-math.log2(-math.expm1(-1 / scale)) * share)
     with localcontext() as context:
-        context.prec = 30 + bits // 3
+        context.prec = 30 + places // 3
         base = (-1 / Decimal(scale)).exp()
         shape = Decimal(share.numerator) / Decimal(share.denominator)
-        chance = ((1 - base).ln() * shape).exp()
-        cumulative, table, unit = Decimal(0), [0], Decimal(2) ** bits
-        while table[-1] < 2**bits - 1:
-            cumulative += chance
-            table.append(min(int(cumulative * unit), 2**bits - 1))
-            chance *= base * (len(table) - 2 + shape) / (len(table) - 1)
-    return tuple(table[1:])
+        unit = Decimal(2) ** places
+        return int(base * unit), int(((1 - base).ln() * shape).exp() * unit), places
 
 
 def discrete_laplace(scale: float, size: int) -> Integers:
