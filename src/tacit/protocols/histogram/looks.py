@@ -30,7 +30,7 @@ from tacit.protocol.score_range import check_scores_in_unit_interval
 from tacit.protocols.shared.noise_shares import planned_clients
 from tacit.protocols.shared.sum_bounds import clipped, clipped_sum_bound
 
-PARTS = 20
+PARTS = 40
 """Number of equal parts of epsilon; a query names how many of them it costs."""
 
 FIRST_PARTS = 1
