@@ -15,7 +15,7 @@ from tacit.data.errors import DataError
 from tacit.data.splitting import binormal_scores
 from tacit.metrics.score_scale import named_scale
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
-from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.histogram.local_rounds import (
     FIXED_PART,
@@ -138,11 +138,12 @@ class TestErrors:
         assert result.value.shape == (3,)
         assert np.all(np.abs(result.value - exact_auc(clients)) < 0.1)
 
-    def test_one_record_that_said_where_it_is_leaves_nothing(self) -> None:
-        clients = lone(np.array([0.3]), np.array([1]))
-        with pytest.raises(DataError, match="no record is left to report its class, of 1"):
-            for seed in range(40):
-                run(clients, PROTOCOL, seed)
+    def test_records_that_all_said_where_they_are_leave_nothing_known(self) -> None:
+        """Without noise every record draws the first turn."""
+        clients = moved(50, 0.0)
+        result = simulate(clients, PROTOCOL, NoNoise()).server_result
+        assert float(result.value) == 0.5
+        assert float(result.privacy_error) > 0.5
 
 
 class TestWhatAClientAnswers:

@@ -17,7 +17,6 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.metrics.score_scale import EVEN
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import consistent_leaves
@@ -453,19 +452,15 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         """The consistent leaves of unary reports, on the deepest level that was reported on.
 
         They are about all ``records``, of which those that report are a random part; None takes
-        those that report for all.
-
-        Raises
-        ------
-        DataError : when no record reports.
+        those that report for all. Where none reports, the tree is even, and as uncertain as that of
+        a single report.
         """
-        reporting = ragged_of(reply["levels"]).values.shape[-1]
-        if not reporting:
-            raise DataError(f"no record is left to report its class, of {records or 0}")
-        records = reporting if records is None else records
+        records = ragged_of(reply["levels"]).values.shape[-1] if records is None else records
         by_level = {
             level: set_bits(reply, level) for level in range(FIRST_CELLS, height + FIRST_CELLS)
         }
+        if not any(reports for _, reports in by_level.values()):
+            return unknown_tree(by_level[FIRST_CELLS][0].shape, records, self._epsilon)
         deepest = max(level for level, (_, reports) in by_level.items() if reports)
         variances, factors = np.full(deepest + 1, np.inf), np.zeros(deepest + 1)
         levels: list[Floats | None] = [np.array([float(records)]), None]
@@ -499,6 +494,15 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
             units = units_for(epsilon)
             losses.append(shared_laplace_epsilon(units / epsilon, fraction, units))
         return Cost(math.fsum(losses), adjacency=Adjacency(self.adjacency))
+
+
+def unknown_tree(shape: tuple[int, ...], records: int, epsilon: float) -> tuple[Floats, TreeNoise]:
+    """An even tree of the first cells, shape (..., 4), with the noise of one report about all."""
+    factors = np.zeros(FIRST_CELLS + 1)
+    variances = np.array([0.0, np.inf, records**2 * unary_variance(epsilon)])
+    factors[FIRST_CELLS] = records
+    noise = sampled_noise(variances, factors, records, centred=True)
+    return np.full(shape, records / shape[-1]), noise
 
 
 def sampled_noise(variances: Floats, factors: Floats, records: float, centred: bool) -> TreeNoise:
