@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
+
+from scipy.special import logit
 
 import tacit
 from tacit.results.integrity import with_fingerprint
@@ -20,6 +23,8 @@ PROTOCOLS: dict[str, tacit.Protocol] = {
     "many-thresholds": tacit.DPAUC(1.0, thresholds=3000),
     "silent": tacit.DPAUC(0.001, 5),
     "noisy-scores": tacit.NoisyScores(1.0),
+    "log-odds": tacit.ScoreHistogram("exact-sum", height=8, scale="log-odds"),
+    "real": tacit.ScoreHistogram("exact-sum", height=8, scale="real"),
     "exact": tacit.ExactAUC(),
     "gini": tacit.UStatistic("gini", 4.0),
 }
@@ -31,6 +36,8 @@ def evaluation(
     name: str, seed: int = 0, federation: str | None = None, exact: bool = False
 ) -> tacit.Evaluation:
     clients = binormal_clients(400, 600, 5)
+    if name in ("log-odds", "real"):
+        clients = replace(clients, scores=logit(clients.scores))
     return tacit.evaluate(clients, PROTOCOLS[name], seed=seed, federation=federation, exact=exact)
 
 

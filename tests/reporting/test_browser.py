@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tacit.reporting.page import report
+from tacit.reporting.words import threshold_text
 from tests.reporting.browser import MISSING, accessibility_result, available, chromium, show
 from tests.reporting.examples import FEDERATION, content, result
 from tests.reporting.test_page import nasty
@@ -96,7 +97,7 @@ def test_the_slider_moves_the_rates_of_the_json(
             "slider.value = arguments[0]; slider.dispatchEvent(new Event('input'))",
             index,
         )
-        assert text_of(driver, "output") == shown(rates["thresholds"][index])
+        assert text_of(driver, "output") == threshold_text(rates["thresholds"][index])
         for rate in RATES:
             assert text_of(driver, f"[data-rate={rate}]") == shown(rates[rate][index])
             low, high = (rates[f"{rate}_{end}"][index] for end in ("low", "high"))
@@ -124,7 +125,7 @@ def test_the_slider_moves_by_keyboard_and_says_so(driver: Any, pages: dict[str, 
     assert int(slider.get_attribute("value")) == index
     assert text_of(driver, "[data-rate=recall]") == shown(rates["recall"][index])
     spoken = slider.get_attribute("aria-valuetext")
-    assert shown(rates["thresholds"][index]) in spoken
+    assert threshold_text(rates["thresholds"][index]) in spoken
     assert f"precision {shown(rates['precision'][index])}" in spoken
     chosen = driver.find_element(By.CSS_SELECTOR, "#r0-roc .chosen")
     position = 54 + 300 * (1 - rates["specificity"][index])

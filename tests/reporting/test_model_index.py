@@ -79,6 +79,22 @@ def test_the_figures_are_those_of_the_json() -> None:
     assert precision["args"]["threshold"] == 0.5
 
 
+def test_rates_are_at_the_threshold_of_one_half() -> None:
+    """0.5 for probabilities, 0 for log-odds; real numbers state no probability."""
+    names = {
+        each: [
+            (metric["name"], metric.get("args", {}).get("threshold"))
+            for metric in read(model_index([result(each)]))["model-index"][0]["results"][0][
+                "metrics"
+            ]
+        ]
+        for each in ("exact-histogram", "log-odds", "real")
+    }
+    assert ("precision at 0.5", 0.5) in names["exact-histogram"]
+    assert ("precision at 0", 0.0) in names["log-odds"]
+    assert not any(" at " in name for name, _ in names["real"])
+
+
 def test_the_exact_figure_never_enters_a_card() -> None:
     made = content("dpauc", exact=True)
     assert str(made["exact"]) not in model_index([Result.of(made, "a")])

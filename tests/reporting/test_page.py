@@ -19,6 +19,7 @@ from tacit.auditing.cases import protocol_kinds
 from tacit.protocol.threats import NONE_WRITTEN
 from tacit.reporting.page import report
 from tacit.reporting.threats import threats_of
+from tacit.reporting.words import threshold_text
 from tacit.results.reading import Result
 from tests.reporting.examples import FEDERATION, PROTOCOLS, changed, content, evaluation, result
 
@@ -152,7 +153,8 @@ def test_the_figures_are_those_of_the_json() -> None:
     assert made["exact"] in values
     assert made["average_precision"]["value"] in values
     rates = json.loads(next(text for text in page.inside("script") if text.startswith("{")))
-    assert rates == {"r0": made["rates"]}
+    shown = [threshold_text(each) for each in made["rates"]["thresholds"]]
+    assert rates == {"r0": made["rates"] | {"shown": shown}}
 
 
 def test_the_tables_have_every_point_of_the_curves() -> None:
@@ -291,3 +293,22 @@ def test_an_unknown_protocol_is_not_described_wrongly() -> None:
     made: dict[str, Any] = copy.deepcopy(content("dpauc"))
     made["protocol"] = {"name": "my-own"}
     assert "no description of the protocol" in report([Result.of(changed(made), "own")])
+
+
+def test_thresholds_and_their_rates_are_in_the_unit_of_the_scores() -> None:
+    """No row says that a threshold is not known, and none calls log-odds of 0 a score of 0.5."""
+    log_odds, real = (report([result(name)]) for name in ("log-odds", "real"))
+    assert content("log-odds")["rates"]["thresholds"][0] is None
+    for page in (log_odds, real):
+        assert "no threshold (below every score)" in page
+        assert "at 0.5" not in page
+    assert "Precision at 0<" in log_odds
+    assert "Precision at" not in real
+
+
+def test_small_thresholds_have_significant_digits() -> None:
+    made = content("histogram")
+    count = len(made["rates"]["thresholds"])
+    made["rates"]["thresholds"] = [1.2346e-4 * (index + 1) / count for index in range(count)]
+    page = report([Result.of(changed(made), "rare")])
+    assert "0.0001235" in page

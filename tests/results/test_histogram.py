@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -82,13 +83,22 @@ class TestAtAThreshold:
         with pytest.raises(ValueError, match=rf"must be in \[0, 1\], got {threshold}"):
             exact_counts(np.ones((2, 4))).at(threshold)
 
-    def test_errors_are_as_large_as_said(self, clients: Clients) -> None:
+    @pytest.mark.parametrize(
+        "protocol",
+        [
+            NOISY,
+            replace(NOISY, second_round=0.0),
+            replace(NOISY, second_round=0.0, scale="probability"),
+        ],
+        ids=["looks", "even", "probability"],
+    )
+    def test_errors_are_as_large_as_said(self, protocol: ScoreHistogram, clients: Clients) -> None:
         """200 runs: the spread's own error is 5 %; false alarm below 1e-5 for each rate.
 
         A noise scale 30 % off moves the spread by 30 %.
         """
         few = clients.part(0, 5)
-        runs = [histogram_of(few, NOISY, seed).at(0.6) for seed in range(200)]
+        runs = [histogram_of(few, protocol, seed).at(0.6) for seed in range(200)]
         for name, reference in REFERENCES.items():
             exact = reference(few.labels, few.scores >= 0.6)
             values = np.array([run[name].value for run in runs])

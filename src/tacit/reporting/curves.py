@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.reporting.charts import Plot
-from tacit.reporting.words import decimal
+from tacit.reporting.words import decimal, threshold_text
 from tacit.results.reading import Result, number
 
+THRESHOLD = "Threshold"
+"""The heading of scores from which on records are called positive."""
 Column = tuple[str, Sequence[float | None]]
 PRIVACY_ONLY = "The band is pointwise, 95 %, about these records' rates: privacy noise only."
 BOTH = "The band is pointwise, 95 %, about the population's rates: privacy noise and sampling."
@@ -31,6 +33,13 @@ class Panel:
     plot: Plot
     caption: str
     columns: tuple[Column, ...]
+
+    def texts(self, row: tuple[float, ...]) -> list[str]:
+        """The numbers of a row as they are read."""
+        return [
+            threshold_text(value) if heading == THRESHOLD else decimal(value)
+            for (heading, _), value in zip(self.columns, row, strict=True)
+        ]
 
     @property
     def rows(self) -> list[tuple[float, ...]]:
@@ -67,7 +76,7 @@ def _roc(result: Result, prefix: str) -> Panel:
         ("True-positive rate", curve["true_positive_rate"]),
         ("Band from", curve["true_positive_rate_low"]),
         ("to", curve["true_positive_rate_high"]),
-        ("Threshold", curve["thresholds"]),
+        (THRESHOLD, curve["thresholds"]),
     )
     points, lower, upper = _outline(columns)
     about = BOTH if "true_positive_sampling" in curve else PRIVACY_ONLY
@@ -95,7 +104,7 @@ def _precision_recall(content: Mapping[str, Any], prefix: str) -> Panel:
         ("Precision", curve["precision"]),
         ("Band from", curve["precision_low"]),
         ("to", curve["precision_high"]),
-        ("Threshold", curve["thresholds"]),
+        (THRESHOLD, curve["thresholds"]),
     )
     caption = "How many of the records called positive are (upwards), by how many positives are "
     return _precision_panel(content, prefix, columns, f"{caption}found. {BOTH}")
@@ -107,7 +116,7 @@ def _precision_of_rates(content: Mapping[str, Any], prefix: str) -> Panel:
     columns = (
         ("Recall", rates["recall"]),
         ("Precision", rates["precision"]),
-        ("Threshold", rates["thresholds"]),
+        (THRESHOLD, rates["thresholds"]),
     )
     caption = (
         "How many of the records called positive are (upwards), by how many positives are found. "

@@ -13,7 +13,7 @@ from typing import Any
 
 from tacit.privacy.cost import cost_line
 from tacit.reporting.words import WITHOUT_LIMIT
-from tacit.results.reading import Estimated, Result, number
+from tacit.results.reading import Estimated, Result, half_of, number
 
 TASK = "tabular-classification"
 """The task of a card, unless it is given: one of the Hub's identifiers."""
@@ -23,7 +23,7 @@ METRICS = {
     "f1": "f1",
     "accuracy": "accuracy",
 }
-"""The Hub's identifiers of the rates at one half."""
+"""The Hub's identifiers of the rates where scores state the probability 1/2."""
 NEXT_LINE = "\x85"
 """A character that PyYAML writes as it is and reads as a space, unless all but ASCII is escaped."""
 
@@ -91,11 +91,11 @@ def _metrics(result: Result) -> list[dict[str, Any]]:
     if "average_precision" in content:
         estimate = Estimated.of(content["average_precision"])
         made.append(_metric("average_precision", "Average precision", estimate, {}))
-    half = content.get("at_half", {})
+    half, middle = content.get("at_half", {}), half_of(content)
     made += [
-        _metric(kind, f"{name} at 0.5", Estimated.of(half[name]), {"threshold": 0.5})
+        _metric(kind, f"{name} at {middle:g}", Estimated.of(half[name]), {"threshold": middle})
         for name, kind in METRICS.items()
-        if name in half
+        if name in half and middle is not None
     ]
     brier = number(content.get("calibration", {}).get("brier"))
     if math.isfinite(brier):

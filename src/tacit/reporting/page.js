@@ -47,7 +47,7 @@
     const value = box.querySelector("output");
     const show = () => {
       const at = Number(slider.value);
-      const threshold = shown(rates.thresholds[at]);
+      const threshold = rates.shown[at];
       value.textContent = threshold;
       for (const cell of box.querySelectorAll("[data-rate]")) {
         cell.textContent = shown(rates[cell.dataset.rate][at]);

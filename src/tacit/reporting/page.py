@@ -22,7 +22,13 @@ from tacit.reporting.sections import (
     table,
     with_legend,
 )
-from tacit.reporting.words import decimals, difference_sentence, pairing_sentence, signed
+from tacit.reporting.words import (
+    decimals,
+    difference_sentence,
+    pairing_sentence,
+    signed,
+    threshold_text,
+)
 from tacit.results.reading import Result
 
 SAFE = str.maketrans(
@@ -153,9 +159,13 @@ def _cautions(results: Sequence[Result]) -> list[str]:
 
 
 def _data(results: Sequence[Result]) -> str:
-    """The rates that the slider moves through, as JSON that cannot end its script."""
+    """The rates that the slider moves through, as JSON that cannot end its script.
+
+    Thresholds are there as they are read, too.
+    """
     rates: dict[str, Any] = {
         f"r{index}": result.content["rates"]
+        | {"shown": list(map(threshold_text, result.content["rates"]["thresholds"]))}
         for index, result in enumerate(results)
         if "rates" in result.content
     }

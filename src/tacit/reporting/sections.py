@@ -25,8 +25,9 @@ from tacit.reporting.words import (
     records_sentence,
     sent_sentence,
     shown_interval,
+    threshold_text,
 )
-from tacit.results.reading import Estimated, Result, number
+from tacit.results.reading import Estimated, Result, half_of, number
 
 RATES = (
     ("precision", "Precision", "of the records called positive, how many are"),
@@ -240,7 +241,7 @@ def _figure(panel: Panel, level: int) -> str:
     headings = [heading for heading, _ in panel.columns]
     rows = "".join(
         f'<tr data-x="{row[0]!r}" data-y="{row[1]!r}">'
-        + "".join(f"<td>{decimal(value)}</td>" for value in row)
+        + "".join(f"<td>{text}</td>" for text in panel.texts(row))
         + "</tr>"
         for row in panel.rows
     )
@@ -271,7 +272,7 @@ def _thresholds(result: Result, position: PagePosition) -> str:
         )
         for name, label, meaning in RATES
     ]
-    threshold = decimal(number(rates["thresholds"][start]))
+    threshold = threshold_text(rates["thresholds"][start])
     sampled = "true_positive_sampling" in result.content.get("roc", {})
     about = "population" if sampled else "these records"
     headings = ("Rate", "Estimate", f"95 % interval ({about})", "Share")
@@ -311,9 +312,11 @@ def _further(result: Result, position: PagePosition) -> str:
     rows = []
     if "average_precision" in result.content:
         rows.append(_estimate_row("Average precision", result.content["average_precision"]))
-    half = result.content.get("at_half", {})
+    half, middle = result.content.get("at_half", {}), half_of(result.content)
     rows += [
-        _estimate_row(f"{label} at 0.5", half[name]) for name, label, _ in RATES if name in half
+        _estimate_row(f"{label} at {middle:g}", half[name])
+        for name, label, _ in RATES
+        if name in half and middle is not None
     ]
     calibration = result.content.get("calibration", {})
     rows += [

@@ -10,8 +10,10 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any, NoReturn
 
+from tacit.data.units import PROBABILITY
 from tacit.results.integrity import fingerprint
 from tacit.results.schema import SCHEMA_FILES, check_result
+from tacit.results.score_axis import HALVES
 
 MAX_FILE = 32 * 2**20
 """The size in bytes above which a file is not read."""
@@ -154,6 +156,14 @@ def read_results(paths: Sequence[str]) -> list[Result]:
     labels = stems if len(set(stems)) == len(stems) else list(paths)
     named = zip(paths, labels, strict=True)
     return [Result(label, Result.of(_parsed(path), path).content) for path, label in named]
+
+
+def half_of(content: Mapping[str, Any]) -> float | None:
+    """The score at which a result's ``at_half`` rates are, that of the probability 1/2.
+
+    None where scores state no probability. Earlier results name no unit, and have probabilities.
+    """
+    return HALVES.get(content.get("unit", PROBABILITY))
 
 
 def number(value: float | None) -> float:

@@ -120,7 +120,6 @@ class TestSettings:
             "aim": "auc",
             "dropouts": 0.0,
             "second_round": 0,
-            "scale": "even",
             "height": 4,
             "buckets": 7,
         }
@@ -196,6 +195,9 @@ SAMPLED = {
     "replace": replace(SHARED, budget="sample", adjacency="replace"),
     "local": ScoreHistogram("local", 1.0, scale="even"),
     "local-5": ScoreHistogram("local", 5.0, scale="even"),
+    "record, log-odds": replace(SHARED, budget="sample", scale="probability"),
+    "local, log-odds": ScoreHistogram("local", 1.0),
+    "local-5, log-odds": ScoreHistogram("local", 5.0),
 }
 
 

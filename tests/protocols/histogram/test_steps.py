@@ -192,7 +192,7 @@ class TestWhatIsSent:
         clients = Clients.from_arrays([0.5, 0.2, bad, 0.3], [0, 1, 1, 0], ["a", "b", "b", "b"])
         with pytest.raises(DataError, match=rf"got {bad} in b, row 2.*--unit real") as refused:
             leaves_of(clients, 3, ScoreHistogram("exact-sum"))
-        assert "never map them by the data's own minimum and maximum" in str(refused.value)
+        assert "never by the data's own minimum and maximum" in str(refused.value)
 
     def test_levels_say_nothing_of_what_records_hold(self) -> None:
         """The same draws give the same levels and the same number of bytes to other records."""

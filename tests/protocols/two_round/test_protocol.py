@@ -24,22 +24,19 @@ from tacit.privacy.mechanisms.choices import UniformIntegers
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import Query, Reply, stack
+from tacit.protocols.shared.likely_masses import acceleration_of, estimated_masses
+from tacit.protocols.shared.turns import TURNS_NOTE, Turns, order_of
 from tacit.protocols.two_round.estimate import _second_order, cell_bias
 from tacit.protocols.two_round.first_round import (
     CELLS,
     FirstRound,
     ScoreModel,
-    acceleration_of,
-    estimated_masses,
     first_round_slots,
     report_variance,
 )
 from tacit.protocols.two_round.protocol import (
-    TURNS_NOTE,
-    Turns,
     TwoRoundAUC,
     draw_turns,
-    order_of,
     report_cells,
     report_influences,
 )

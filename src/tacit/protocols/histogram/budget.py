@@ -38,9 +38,6 @@ CELL_BIAS = 0.3
 """Assumed cell bias of the AUC, in units of ``4**-depth`` for cells of width ``2**-depth``: about
 the bias of the uncorrected area of linear densities. The depth is chosen with it."""
 
-SCALE_CROWDING = 3.0
-"""Assumed ratio of all cells to those that hold the records, on a scale that fits any scores."""
-
 MIN_RATE, MIN_VARIANCE = 1e-9, 1e-280
 """Least epsilon and least variance of a level while the budget is divided."""
 
@@ -250,21 +247,17 @@ def curve_height(epsilon: float) -> int:
 
 
 @lru_cache(maxsize=256)
-def local_height(reports: int, epsilon: float, crowded: float = 1.0) -> int:
+def local_height(reports: int, epsilon: float) -> int:
     """The height at which unary reports of so many records give the least error of the AUC.
 
     With the assumed weights (``epsilon_by_level``) the variance from noise and from the sampling of
-    levels grows with the height, and the bias of cells falls (``CELL_BIAS``).
-
-    Parameters
-    ----------
-    reports, epsilon : of how many records, and what each spends.
-    crowded : how many times as crowded records are as if they filled all cells evenly.
+    levels grows with the height, and the bias of cells falls (``CELL_BIAS``). Records are taken to
+    fill all cells evenly, as they do where the first reports place the cells.
     """
-    return min(LOCAL_HEIGHTS, key=lambda height: _local_variance(height, reports, epsilon, crowded))
+    return min(LOCAL_HEIGHTS, key=lambda height: _local_variance(height, reports, epsilon))
 
 
-def _local_variance(height: int, reports: int, epsilon: float, crowded: float) -> float:
+def _local_variance(height: int, reports: int, epsilon: float) -> float:
     """The assumed variance of the AUC of balanced classes at a height."""
     fractions = np.array(record_units(height, "auc"), dtype=np.float64) / CHOICE_UNITS
     variances, factors = np.full(height + 2, np.inf), np.zeros(height + 2)
@@ -276,4 +269,4 @@ def _local_variance(height: int, reports: int, epsilon: float, crowded: float) -
     middle = (np.arange(2**height) + 0.5) / 2**height
     weights = np.concatenate([middle - 0.75, 0.25 - middle]) / (reports / 2)
     leaves = np.full(weights.size, reports / weights.size)
-    return float(noise.variance_of(weights, leaves)) + (CELL_BIAS * crowded**2 / 4**height) ** 2
+    return float(noise.variance_of(weights, leaves)) + (CELL_BIAS / 4**height) ** 2

@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.data.clients import Clients
 from tacit.metrics.curves import cell_area, density_correction
+from tacit.metrics.score_scale import EVEN
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocol.audits import SAMPLED_DRAWS, AuditCase, LabelAttack, cases_of
@@ -19,11 +20,14 @@ from tacit.protocol.trust import Trust
 from tacit.protocols.histogram.threats import threats_of
 
 if TYPE_CHECKING:
-    from tacit.protocol.conversation import Query
+    from tacit.protocol.conversation import ClientState, Query
 
 EXACT_SUM, SHARED_NOISE = Trust.EXACT_SUM.value, Trust.SECURE_SUM.value
 REPORTS = Trust.LOCAL.value
 """The values of ``trust``."""
+
+REPORTING = 8
+"""Number of records of an audit of private reports, so that some report in each round."""
 
 
 class HistogramDeclarations(Declarations):
@@ -33,6 +37,7 @@ class HistogramDeclarations(Declarations):
     epsilon: float | None
     budget: Any
     second_round: float | None
+    scale: str
     gives_curve = True
     threats = staticmethod(threats_of)
 
@@ -52,7 +57,12 @@ class HistogramDeclarations(Declarations):
         apart = settings.get("trust") == REPORTS
         sampled = settings.get("budget") == "sample" and not apart
         return AuditCase(
-            cls.name, settings, 4, apart, one_by_one=SAMPLED_DRAWS * sampled, tight=False
+            cls.name,
+            settings,
+            REPORTING if apart else 4,
+            apart,
+            one_by_one=SAMPLED_DRAWS * sampled,
+            tight=False,
         )
 
     @classmethod
@@ -68,7 +78,8 @@ class HistogramDeclarations(Declarations):
                 {**tree, "second_round": 0.5},
             ),
             AuditCase(cls.name, {**tree, "budget": "sample"}, one_by_one=SAMPLED_DRAWS),
-            AuditCase(cls.name, {"trust": REPORTS, "height": 2}, apart=True),
+            AuditCase(cls.name, {"trust": REPORTS, "height": 2}, REPORTING, apart=True),
+            AuditCase(cls.name, {"trust": REPORTS, "height": 2, "scale": EVEN}, apart=True),
             AuditCase(cls.name, {"trust": EXACT_SUM, "height": 2}),
         )
 
@@ -103,6 +114,12 @@ class HistogramDeclarations(Declarations):
             for name in (POSITIVES, NEGATIVES, SIZES)
         }
         return replace(query, broadcast={**query.broadcast, **fields})
+
+    def renew_state(self, clients: Clients, state: ClientState) -> None:
+        """Keep the turns that were drawn, without a look at the records."""
+        from tacit.protocols.shared.turns import renew_turns
+
+        renew_turns(clients, state)
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:
@@ -146,6 +163,8 @@ class HistogramDeclarations(Declarations):
         local, inexact = self.trust == REPORTS, ""
         if self.second_round != 0:
             inexact = "a second round cancels errors to first order only"
+        elif local and self.scale != EVEN:
+            inexact = "records that report where scores lie are not among those counted"
         elif self.budget == "sample":
             inexact = "records that are assigned to levels are not all"
         return LawTraits(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.score_scale import named_scale
+from tacit.metrics.score_scale import PROBABILITY, ScoreScale, named_scale
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.local.unary import unary_variance
@@ -24,10 +24,12 @@ from tacit.protocol.trust import Trust
 from tacit.protocols.histogram.budget import CHOICE_UNITS, Aim
 from tacit.protocols.histogram.calibration_errors import ece_error, ece_of
 from tacit.protocols.histogram.estimate import best_depth, crowding, result_from_tree
+from tacit.protocols.histogram.local_rounds import early_slots, expected_knots
 from tacit.protocols.histogram.look_rounds import expected_looks
 from tacit.protocols.histogram.protocol import ScoreHistogram, sampled_noise
 from tacit.protocols.histogram.second_round import both_rounds, published
 from tacit.protocols.histogram.steps import FIRST_CELLS, report_bytes
+from tacit.protocols.shared.turns import SLOTS
 from tacit.results.histogram import Histogram
 from tacit.results.score_axis import ScoreAxis
 from tacit.results.server_result import ServerResult
@@ -37,6 +39,9 @@ TREE_HEIGHTS, RATE_HEIGHTS = (6, 8, 9), (6, 8, 10)
 
 LOCAL_HEIGHTS = (4, 5, 6, 7, 8)
 """Heights that a plan compares for private reports."""
+
+PLACING_SCALE, PLACING_CELLS = PROBABILITY, 2**12
+"""The scale and the number of cells in which a plan expects the scores that reports place."""
 
 EXACT_HEIGHT = 12
 """The height that a plan takes for exact sums."""
@@ -64,6 +69,8 @@ def tree_forecast(
     scale = planned_scale(protocol.scale)
     leaves = np.concatenate(scenario.counts(shape, 1 << height, scale))
     axis = ScoreAxis(named_scale(scale))
+    if protocol.places_cells:
+        leaves, axis = _placed(scenario, shape, height, axis)
     if protocol.looks:
         seen, _, result = expected_looks(protocol, scenario.clients, leaves.reshape(2, -1))
         if target_metric == AUC:
@@ -94,6 +101,19 @@ def tree_forecast(
     coarse = cells.reshape(2, 1 << depth, -1).sum(axis=-1)
     variance = error**2 + placement((coarse[0], coarse[1]), corrected=True)
     return Forecast(math.sqrt(variance), value - shape.auc, smaller, counted)
+
+
+def _placed(
+    scenario: Scenario, shape: Shape, height: int, axis: ScoreAxis
+) -> tuple[Floats, ScoreAxis]:
+    """The expected leaves, and their axis, where the first reports show where scores lie."""
+    fine = np.stack(scenario.counts(shape, PLACING_CELLS, PLACING_SCALE))
+    knots = expected_knots(axis.scale, fine.sum(axis=0), height)
+    placed = replace(axis, scale=ScoreScale(knots, axis.scale.low, axis.scale.high))
+    places = axis.scale.positions(placed.edges(1 << height))
+    even = np.linspace(0.0, 1.0, PLACING_CELLS + 1)
+    below = [np.interp(places, even, np.append(0.0, np.cumsum(each))) for each in fine]
+    return np.concatenate([np.diff(each) for each in below]), placed
 
 
 def tree_families(scenario: Scenario, metric: Metric) -> list[Family]:
@@ -173,18 +193,30 @@ def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> Traffic:
     if protocol.trust != Trust.LOCAL.value:
         return measured
     height, records = protocol.tree_height(scenario.clients), scenario.records_per_client
+    early = _early_fraction(protocol, scenario)
     levels = np.arange(FIRST_CELLS, height + FIRST_CELLS)
     fractions = np.array(protocol.level_units(height), dtype=np.float64) / CHOICE_UNITS
-    bits = records * float(fractions @ report_bytes(levels))
-    return replace(measured, bytes_per_client=round(message_size(levels=records, bits=bits)))
+    late = records * (1 - early)
+    bits = late * float(fractions @ report_bytes(levels))
+    sent = message_size(levels=late, bits=bits)
+    if protocol.places_cells:
+        sent += message_size(turns=records) + message_size(reports=records * early)
+    return replace(measured, bytes_per_client=round(sent))
+
+
+def _early_fraction(protocol: ScoreHistogram, scenario: Scenario) -> float:
+    """The part of the records that report where scores lie, and nothing else."""
+    if not protocol.places_cells or protocol.epsilon is None:
+        return 0.0
+    return early_slots(protocol.epsilon, scenario.records) / SLOTS
 
 
 def tree_noise(protocol: ScoreHistogram, scenario: Scenario, height: int) -> TreeNoise:
     """The errors of the expected tree's observed counts."""
     if protocol.trust == Trust.LOCAL.value:
-        return _local_noise(
-            scenario.records, protocol.epsilon or math.inf, protocol.level_units(height)
-        )
+        early = _early_fraction(protocol, scenario)
+        units = protocol.level_units(height)
+        return _local_noise(scenario.records, protocol.epsilon or math.inf, units, early)
     variances = np.full(height + 2, np.inf)
     for level, scale in protocol.level_scales(height).items():
         variances[level] = float(discrete_laplace_variance(scale)) if scale else 0.0
@@ -196,12 +228,15 @@ def even_division(protocol: ScoreHistogram) -> ScoreHistogram:
     return protocol if protocol.trust == Trust.LOCAL.value else replace(protocol, aim="all")
 
 
-def _local_noise(records: int, epsilon: float, units: tuple[int, ...]) -> TreeNoise:
-    """The errors of unary reports, as many on each level as are expected there."""
+def _local_noise(records: int, epsilon: float, units: tuple[int, ...], early: float) -> TreeNoise:
+    """The errors of unary reports, as many on each level as are expected there.
+
+    A part of the records reports something else, early.
+    """
     height = len(units)
     variances, factors = np.full(height + 2, np.inf), np.zeros(height + 2)
     variances[0] = 0.0
-    factors[FIRST_CELLS:] = CHOICE_UNITS / np.array(units, dtype=np.float64)
+    factors[FIRST_CELLS:] = CHOICE_UNITS / np.array(units, dtype=np.float64) / (1 - early)
     variances[FIRST_CELLS:] = factors[FIRST_CELLS:] * records * unary_variance(epsilon)
     return sampled_noise(variances, factors, records, centred=True)
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
 from tacit.metrics.score_scale import EVEN
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import consistent_leaves
@@ -32,7 +32,6 @@ from tacit.protocol.trust import OLDER_WORDS, Trust
 from tacit.protocols.histogram.budget import (
     CHOICE_UNITS,
     EARLIER_AIMS,
-    SCALE_CROWDING,
     Aim,
     curve_height,
     epsilon_by_level,
@@ -41,6 +40,19 @@ from tacit.protocols.histogram.budget import (
 )
 from tacit.protocols.histogram.declared import HistogramDeclarations
 from tacit.protocols.histogram.estimate import result_from_tree
+from tacit.protocols.histogram.local_rounds import (
+    KNOTS,
+    LOCAL_ROUNDS,
+    all_turns,
+    draw_report_turns,
+    early_slots,
+    placed_knots,
+    position_masses,
+    published_scale,
+    report_counts,
+    report_leaves,
+    report_positions,
+)
 from tacit.protocols.histogram.look_rounds import looked
 from tacit.protocols.histogram.looks import (
     FIRST_PARTS,
@@ -63,6 +75,7 @@ from tacit.protocols.histogram.steps import (
     unary_reports,
 )
 from tacit.protocols.shared.noise_shares import noise_fraction
+from tacit.protocols.shared.turns import Turns, ragged_of
 from tacit.protocols.shared.whole_units import units_for
 from tacit.results.score_axis import ScoreAxis
 
@@ -183,6 +196,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
     )
     plan_example: ClassVar = {"trust": SECURE_SUM, "epsilon": 1.0}
     gives_histogram = True
+    state_types = (Turns,)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -226,6 +240,11 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         return self.second_round is None
 
     @property
+    def places_cells(self) -> bool:
+        """Whether the first reports say where the cells of the others lie."""
+        return self.trust == LOCAL and self.scale != EVEN
+
+    @property
     def look_heights(self) -> tuple[int, ...]:
         """The height of the first look, and that of looks with zoomed cells."""
         first = LOOK_HEIGHT if self.height is None else self.height
@@ -263,7 +282,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
     def steps(self) -> tuple[Step, ...]:
         """The steps of this trust model."""
         if self.trust == LOCAL:
-            return (unary_reports,)
+            return LOCAL_ROUNDS if self.places_cells else (unary_reports,)
         if self.looks:
             return (*LOOKS, summed_influences)
         return (summed_trees, summed_influences) if self.second_round else (summed_trees,)
@@ -302,9 +321,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         if self.height is not None:
             return self.height
         if self.trust == LOCAL:
-            return local_height(
-                clients, self._epsilon, 1.0 if self.scale == EVEN else SCALE_CROWDING
-            )
+            return local_height(clients, self._epsilon)
         if self.trust == SECURE_SUM and self.aim == "curves" and self.scale != EVEN:
             return curve_height(self._epsilon)
         return HEIGHTS[self.trust]
@@ -354,6 +371,8 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         """One round: trees up; and a second for summed influences, if epsilon was kept for it."""
         if self.looks:
             return (yield from looked(self, clients))
+        if self.places_cells:
+            return (yield from self._placed_reports(clients))
         height = self.tree_height(clients)
         shared: dict[str, Any] = {"clients": clients, "height": height}
         if self.trust == LOCAL:
@@ -374,6 +393,21 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         second = both_rounds(fields, sums, self.influence_cost.epsilon, adjacency, inflation)
         protection = self._protection(height, clients, answered)
         return result_from_tree(leaves, noise, self.buckets, protection, second, self.score_axis)
+
+    def _placed_reports(self, clients: int) -> Conversation:
+        """Positions of a few records up, cells down, and all others' reports in them up."""
+        turns = all_turns((yield Query(draw_report_turns, self)))
+        first, height = early_slots(self._epsilon, turns.values.size), self.tree_height(clients)
+        shared, each = {"clients": clients, "height": height, "first": first}, {"turns": turns}
+        reply = yield Query(report_positions, self, shared, each)
+        masses = position_masses(report_counts(reply, self._epsilon), self._epsilon)
+        knots = np.stack([placed_knots(self.score_scale, row, height) for row in masses])
+        single = ragged_of(reply["reports"]).values.ndim == 1
+        published = {KNOTS: knots[0] if single else knots}
+        reply = yield Query(report_leaves, self, {**shared, **published}, each)
+        leaves, noise = self._local_tree(reply, height, turns.values.size)
+        axis = ScoreAxis(published_scale(self, knots[0], height), self.unit)
+        return result_from_tree(leaves, noise, self.buckets, axis=axis)
 
     @property
     def score_axis(self) -> ScoreAxis:
@@ -412,13 +446,21 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         levels = [scaled.get(level) for level in range(height + 2)]
         return consistent_leaves(levels, noise.weighting), noise
 
-    def _local_tree(self, reply: Reply, height: int) -> tuple[Floats, TreeNoise]:
-        """The consistent leaves of unary reports, on the deepest level that was reported on."""
-        sent = reply["levels"]
-        records = sent.values.shape[-1] if isinstance(sent, Ragged) else sent.size
+    def _local_tree(
+        self, reply: Reply, height: int, records: int | None = None
+    ) -> tuple[Floats, TreeNoise]:
+        """The consistent leaves of unary reports, on the deepest level that was reported on.
+
+        They are about all ``records``, of which those that report are a random part; None takes
+        those that report for all. Where none reports, the tree is even, and as uncertain as that of
+        a single report.
+        """
+        records = ragged_of(reply["levels"]).values.shape[-1] if records is None else records
         by_level = {
             level: set_bits(reply, level) for level in range(FIRST_CELLS, height + FIRST_CELLS)
         }
+        if not any(reports for _, reports in by_level.values()):
+            return unknown_tree(by_level[FIRST_CELLS][0].shape, records, self._epsilon)
         deepest = max(level for level, (_, reports) in by_level.items() if reports)
         variances, factors = np.full(deepest + 1, np.inf), np.zeros(deepest + 1)
         levels: list[Floats | None] = [np.array([float(records)]), None]
@@ -452,6 +494,15 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
             units = units_for(epsilon)
             losses.append(shared_laplace_epsilon(units / epsilon, fraction, units))
         return Cost(math.fsum(losses), adjacency=Adjacency(self.adjacency))
+
+
+def unknown_tree(shape: tuple[int, ...], records: int, epsilon: float) -> tuple[Floats, TreeNoise]:
+    """An even tree of the first cells, shape (..., 4), with the noise of one report about all."""
+    factors = np.zeros(FIRST_CELLS + 1)
+    variances = np.array([0.0, np.inf, records**2 * unary_variance(epsilon)])
+    factors[FIRST_CELLS] = records
+    noise = sampled_noise(variances, factors, records, centred=True)
+    return np.full(shape, records / shape[-1]), noise
 
 
 def sampled_noise(variances: Floats, factors: Floats, records: float, centred: bool) -> TreeNoise:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tacit.arrays import Integers
+from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients, Ragged
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.local.unary import unary_bits
@@ -32,9 +33,14 @@ def leaves_of(clients: Clients, height: int, protocol: ScaledScores) -> Integers
     ------
     DataError : for a score outside [0, 1] where the protocol's scores are probabilities.
     """
-    positions, cells = protocol.on_scale(clients).scores, 2**height
+    return leaves_at(protocol.on_scale(clients).scores, clients.labels, height)
+
+
+def leaves_at(positions: Floats, labels: NDArray[Any], height: int) -> Integers:
+    """The leaf of every record at a position from 0 to 1, shape (M,)."""
+    cells = 2**height
     cell = np.minimum((positions * cells).astype(np.int64), cells - 1)
-    return cell + np.where(clients.labels == 1, 0, cells)
+    return cell + np.where(labels == 1, 0, cells)
 
 
 def _tree_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
@@ -128,10 +134,40 @@ def unary_reports(clients: Clients, query: Query, noise: NoiseSource, state: Cli
     """
     settings, height = query.protocol, agreed_height(query)
     leaves = leaves_of(clients, height, settings)
-    levels = FIRST_CELLS + noise.draw(Choices(settings.level_units(height)), (clients.records,))
+    levels = drawn_levels(clients.records, settings, height, noise)
+    return {
+        "levels": Ragged(levels.astype(np.int8), clients.offsets),
+        "bits": encoded_leaves(leaves, levels, clients.offsets, settings, height, noise),
+    }
+
+
+def drawn_levels(records: int, settings: Any, height: int, noise: NoiseSource) -> Integers:
+    """The level on which each record reports, shape (M,)."""
+    drawn = noise.draw(Choices(settings.level_units(height)), (records,))
+    return np.asarray(FIRST_CELLS + drawn)
+
+
+def encoded_leaves(
+    leaves: Integers,
+    levels: Integers,
+    offsets: Integers,
+    settings: Any,
+    height: int,
+    noise: NoiseSource,
+) -> Ragged[np.uint8]:
+    """Unary bits of records that lie at these leaves, each on its level, by client.
+
+    Parameters
+    ----------
+    leaves, levels : shape (M,).
+    offsets : where each client's records start, and M, shape (K+1,).
+    settings : the protocol.
+    height : of the tree.
+    noise : draws the bits.
+    """
     widths = report_bytes(levels)
     ends = np.cumsum(widths)
-    sent = np.zeros(noise.full_shape((int(ends[-1]),)), dtype=np.uint8)
+    sent = np.zeros(noise.full_shape((int(widths.sum()),)), dtype=np.uint8)
     for level in np.unique(levels):
         rows = np.flatnonzero(levels == level)
         step_rows = max(1, BITS_AT_ONCE >> int(level))
@@ -142,11 +178,7 @@ def unary_reports(clients: Clients, query: Query, noise: NoiseSource, state: Cli
             packed = np.packbits(bits, axis=-1)
             positions = (ends - widths)[chunk][:, np.newaxis] + np.arange(packed.shape[-1])
             sent[..., positions] = packed
-    offsets = np.concatenate(([0], ends))[clients.offsets]
-    return {
-        "levels": Ragged(levels.astype(np.int8), clients.offsets),
-        "bits": Ragged(sent, offsets),
-    }
+    return Ragged(sent, np.concatenate(([0], ends))[offsets])
 
 
 def report_bytes(levels: Integers) -> Integers:

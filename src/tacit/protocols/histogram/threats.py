@@ -41,9 +41,10 @@ BY_TRUST = {
     ),
     Trust.LOCAL: ThreatModel(
         LOCAL,
-        "Exactly: each client's number of records, and about which level each record spoke. With "
-        "noise: of every record some bits about its class and cell.",
-        "Nothing.",
+        "Exactly: each client's number of records, in which round each spoke, and about which "
+        "level. With noise: of a few records where their scores lie, of every other some bits "
+        "about its class and cell.",
+        "Cells that hold about equally many records, as far as noisy reports tell.",
         "Numbers of records, and the order in which they were sent.",
         LOCAL_PAGE,
     ),

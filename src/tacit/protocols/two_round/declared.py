@@ -34,15 +34,10 @@ class TwoRoundDeclarations(ReportDeclarations):
         return cases_of(cls.name, {}, {"labels": "public"}, records=RECORDS, apart=True)
 
     def renew_state(self, clients: Clients, state: ClientState) -> None:
-        """Keep the turns that were drawn, without a look at the records.
+        """Keep the turns that were drawn, without a look at the records."""
+        from tacit.protocols.shared.turns import renew_turns
 
-        A client answers only for the records that drew the turns of its note.
-        """
-        from tacit.protocols.two_round.protocol import TURNS_NOTE, Turns
-
-        note: Turns | None = state.recall(TURNS_NOTE)
-        if note is not None:
-            state.keep(TURNS_NOTE, Turns.of(clients, note.drawn, note.rounds, note.first))
+        renew_turns(clients, state)
 
     @classmethod
     def law_cases(cls) -> Mapping[str, Any]:

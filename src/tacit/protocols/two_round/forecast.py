@@ -13,10 +13,10 @@ from tacit.privacy.local.bounded import GridReport
 from tacit.protocol.forecast import Family, Forecast, Planning
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocol.trust import Trust
+from tacit.protocols.shared.turns import SLOTS
 from tacit.protocols.two_round.estimate import Result
 from tacit.protocols.two_round.first_round import (
     CELLS,
-    SLOTS,
     FirstRound,
     ScoreModel,
     area_of,

@@ -13,10 +13,8 @@ G^-) d(F^+ - G^+)``, G the true distribution functions.
 
 from __future__ import annotations
 
-import hmac
-import secrets
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +22,8 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients, Ragged
 from tacit.data.errors import DataError
-from tacit.privacy.cost import NOTHING, Adjacency, Cost, check_budget
+from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.privacy.local.bounded import GridReport
-from tacit.privacy.mechanisms.choices import Choices
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import (
     ClientState,
@@ -39,65 +36,25 @@ from tacit.protocol.conversation import (
 )
 from tacit.protocol.scaled import ScaledScores, scale_setting
 from tacit.protocol.settings import EPSILON, setting
+from tacit.protocols.shared.turns import (
+    Bits,
+    Turns,
+    drawn_turns,
+    early,
+    early_cost,
+    late,
+    late_cost,
+    ragged_of,
+    reports_of,
+    take_turn,
+)
 from tacit.protocols.two_round.declared import TwoRoundDeclarations
 from tacit.protocols.two_round.estimate import Result, result_of, several_result
-from tacit.protocols.two_round.first_round import SLOTS, FirstRound, first_round_slots
+from tacit.protocols.two_round.first_round import FirstRound, first_round_slots
 from tacit.protocols.two_round.second_round import Influence, reported_numbers
-
-Bits = NDArray[np.bool_]
 
 ONE_REPLICATE = 2**26
 """Stated size of a replicate: replicates use the same turns, so they run one at a time."""
-
-TURNS_NOTE = ("two-round turns",)
-ORDER_KEY_BYTES = 32
-
-
-class Turns(NamedTuple):
-    """What a client stores: its records' turns, and the number of rounds that are over.
-
-    A turn is the slot that a record drew. ``order`` is a digest of the records in their order,
-    under a ``key`` that never leaves the client: a turn belongs to a record by its position, so
-    records that changed positions would report in both rounds, or in none.
-    """
-
-    drawn: NDArray[np.uint8]
-    rounds: int
-    first: int
-    key: bytes
-    order: bytes
-
-    @classmethod
-    def of(
-        cls, clients: Clients, drawn: NDArray[np.uint8], rounds: int = 0, first: int = 0
-    ) -> Turns:
-        """The note of clients whose records drew these turns, before any round by default."""
-        key = secrets.token_bytes(ORDER_KEY_BYTES)
-        return cls(drawn, rounds, first, key, order_of(clients, key))
-
-
-def order_of(clients: Clients, key: bytes) -> bytes:
-    """A keyed digest of clients' records in their order: HMAC-SHA256, 32 bytes."""
-    digest = hmac.new(key, digestmod="sha256")
-    for column in (clients.offsets, clients.scores, clients.labels):
-        digest.update(column.tobytes())
-    return digest.digest()
-
-
-def _early(clients: Clients, query: Query) -> Bits:
-    return np.asarray(_turns_of(query) < query.broadcast["first"])
-
-
-def _late(clients: Clients, query: Query) -> Bits:
-    return ~_early(clients, query)
-
-
-def _early_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    return query.protocol.guarantee if _early(clients, query).any() else NOTHING
-
-
-def _late_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    return query.protocol.guarantee if _late(clients, query).any() else NOTHING
 
 
 @step(once=True)
@@ -114,14 +71,13 @@ def draw_turns(clients: Clients, query: Query, noise: NoiseSource, state: Client
     DataError : for a score outside [0, 1].
     """
     query.protocol.on_scale(clients)
-    turns = noise.draw(Choices((1,) * SLOTS), (clients.records,)).astype(np.uint8)
-    state.keep(TURNS_NOTE, Turns.of(clients, turns))
+    turns = drawn_turns(clients, noise, state)
     if query.protocol.first_round.private_labels:
-        return {"turns": clients.ragged(turns)}
-    return {"turns": clients.ragged(turns), "labels": clients.ragged(clients.labels)}
+        return {"turns": turns}
+    return {"turns": turns, "labels": clients.ragged(clients.labels)}
 
 
-@step(cost=_early_cost, participates=_early)
+@step(cost=early_cost, participates=early)
 def report_cells(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Report the cells of the records whose turn is early, one report a record.
 
@@ -135,14 +91,14 @@ def report_cells(clients: Clients, query: Query, noise: NoiseSource, state: Clie
     DataError : when the turns are not those that the client drew for this conversation, or the
         records or their order changed since.
     """
-    _take_note(clients, query, state, rounds=0)
-    reporting = _early(clients, query)
+    take_turn(clients, query, state, rounds=0)
+    reporting = early(clients, query)
     first_round: FirstRound = query.protocol.first_round
     inputs = first_round.inputs_of(query.protocol.on_scale(clients))[reporting]
-    return {"reports": _reports(clients, reporting, first_round.window.answers(inputs, noise))}
+    return {"reports": reports_of(clients, reporting, first_round.window.answers(inputs, noise))}
 
 
-@step(cost=_late_cost, participates=_late)
+@step(cost=late_cost, participates=late)
 def report_influences(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState
 ) -> Reply:
@@ -159,8 +115,8 @@ def report_influences(
     DataError : when the turns are not those that the client drew for this conversation, or the
         records or their order changed since.
     """
-    _take_note(clients, query, state, rounds=1)
-    reporting = _late(clients, query)
+    take_turn(clients, query, state, rounds=1)
+    reporting = late(clients, query)
     positions = query.protocol.on_scale(clients).scores[reporting]
     labels = clients.labels[reporting]
 
@@ -170,9 +126,9 @@ def report_influences(
 
     published = [query.broadcast[name] for name in ("knots", "grid", "width")]
     if noise.replicates is None:
-        return {"reports": _reports(clients, reporting, answers(*published))}
+        return {"reports": reports_of(clients, reporting, answers(*published))}
     reports = [answers(*plan)[k] for k, plan in enumerate(zip(*published, strict=True))]
-    return {"reports": _reports(clients, reporting, np.stack(reports))}
+    return {"reports": reports_of(clients, reporting, np.stack(reports))}
 
 
 @dataclass(frozen=True)
@@ -241,7 +197,7 @@ class TwoRoundAUC(ScaledScores, TwoRoundDeclarations, Protocol):
         counts = assignment.counted(
             reply["reports"], assignment.early, self.first_round.window.outputs
         )
-        single = _ragged_of(reply["reports"]).values.ndim == 1
+        single = ragged_of(reply["reports"]).values.ndim == 1
         plans = [self._influence(assignment, replicate) for replicate in counts]
         published = _published(plans, single)
         reply = yield Query(report_influences, self, first | published, each)
@@ -307,7 +263,7 @@ class RoundAssignment:
         ------
         ValueError : for a number of reports, or a report, that cannot have come.
         """
-        values = _ragged_of(reports).values
+        values = ragged_of(reports).values
         several = np.atleast_2d(values).astype(np.int64)
         if several.shape[-1] != np.count_nonzero(reporting):
             raise ValueError(
@@ -322,12 +278,12 @@ class RoundAssignment:
 
 
 def _assigned_rounds(reply: Reply, protocol: TwoRoundAUC) -> RoundAssignment:
-    turns = _ragged_of(reply["turns"])
+    turns = ragged_of(reply["turns"])
     records, private = turns.values.size, protocol.labels == "private"
     first = first_round_slots(protocol.epsilon, records, private)
     if private:
         return RoundAssignment(turns, np.zeros(records, dtype=np.int8), 1, first)
-    labels = _ragged_of(reply["labels"]).values
+    labels = ragged_of(reply["labels"]).values
     positives = int(np.count_nonzero(labels))
     if positives in (0, records):
         raise DataError(
@@ -345,42 +301,3 @@ def _published(plans: list[Influence], single: bool) -> dict[str, Any]:
         "width": np.array([plan.report.width for plan in plans]),
     }
     return {name: stacked[0] for name, stacked in published.items()} if single else published
-
-
-def _ragged_of(value: Field) -> Ragged[Any]:
-    if not isinstance(value, Ragged):
-        raise TypeError("replies must be ragged")
-    return value
-
-
-def _turns_of(query: Query) -> NDArray[np.uint8]:
-    return _ragged_of(query.per_client["turns"]).values
-
-
-def _reports(clients: Clients, reporting: Bits, reports: Integers) -> Ragged[np.uint8]:
-    """The reports of the records that take part, cut by client."""
-    before = np.concatenate(([0], np.cumsum(reporting, dtype=np.int64)))
-    return Ragged(reports.astype(np.uint8), before[clients.offsets])
-
-
-def _take_note(clients: Clients, query: Query, state: ClientState, rounds: int) -> None:
-    """Refuse turns that the client did not draw, a round out of turn, and records that moved."""
-    note: Turns | None = state.recall(TURNS_NOTE)
-    if note is None:
-        raise DataError("the query needs turns, and this client drew none")
-    first = query.broadcast["first"]
-    if not isinstance(first, int):
-        raise ValueError(f"the first round's end must be a whole number, got {first!r}")
-    unchanged = np.array_equal(note.drawn, _turns_of(query)) and (
-        rounds == 0 or note.first == first
-    )
-    if note.rounds != rounds or not unchanged:
-        raise DataError(
-            "a record reports once, at the turn that it drew, and this query asks for another round"
-        )
-    if not hmac.compare_digest(note.order, order_of(clients, note.key)):
-        raise DataError(
-            "the records, or their order, changed since they drew their turns: a record would "
-            "report in both rounds"
-        )
-    state.keep(TURNS_NOTE, note._replace(rounds=rounds + 1, first=first))
