@@ -71,7 +71,8 @@ def restated(cost: Cost, adjacency: Adjacency) -> Cost:
     (1 + e^epsilon) delta) about these (Dwork and Roth 2014, Def. 2.4 used twice), and rho gives
     4 rho (Bun and Steinke 2016, Prop. 1.9). A change of a label or of a score alone is a
     replacement. The same holds of a person's counted records, and a person's guarantee bounds that
-    of one record (``CHANGES``); a record's guarantee bounds no person's. Nothing else follows: a
+    of one record (``CHANGES``), which stays the same person's where its values change; a record's
+    guarantee bounds no person's. Nothing else follows: a
     protocol at label adjacency may reveal all scores, one at score adjacency all labels, one at
     replace adjacency the number of records.
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tacit import Clients, ScoreHistogram, binormal_scores, evaluate
 from tacit.metrics.score_scale import named_scale
 from tacit.privacy.cost import Cost
-from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
+from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, Step, View
 from tacit.protocols.histogram.look_rounds import Seen, _Run
 from tacit.protocols.histogram.looks import (
@@ -288,6 +288,14 @@ def test_a_class_that_does_not_show_names_the_epsilon_that_would_do() -> None:
     assert not result.has_signal
     assert result.spent == Cost(result.spent.epsilon, adjacency=result.spent.adjacency)
     assert any("would give a figure" in warning for warning in result.warnings)
+
+
+@pytest.mark.parametrize("parts", [5, 10, 15])
+def test_noise_of_the_largest_scale_is_drawn(parts: int) -> None:
+    """Parties' exact noise of a number with three quarters of epsilon 1 was refused."""
+    query = query_of(summed_influences, PROTOCOLS["record"], (1, parts), **FIELDS)
+    reply = query.step.answer(hospital(), query, SystemNoise(), ClientState())
+    assert np.asarray(reply["sum"]).dtype == np.int64
 
 
 def test_real_parties_answer_every_look_and_each_only_once() -> None:

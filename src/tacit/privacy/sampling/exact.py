@@ -86,7 +86,7 @@ def polya(scale: float, share: Fraction, size: int) -> Integers:
     Inversion: a uniform number is compared with the distribution function, 64 bits at first. Where
     these bits do not decide the comparison, both get more digits until they do.
     """
-    if scale > MAX_SHARED_SCALE:
+    if scale > MAX_SHARED_SCALE * SCALE_SLACK:
         raise ValueError(f"shared noise has a scale of at most {MAX_SHARED_SCALE}, got {scale}")
     table = _word_table(scale, share)
     drawn = words(size)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.curves import cell_area
+from tacit.metrics.curves import cell_area, lone_crowd_variance
 from tacit.metrics.ranking import plug_in_variance
 from tacit.metrics.score_distribution import ScoreDistribution
 from tacit.protocols.dpauc.looks import Counts, left_variance
@@ -203,14 +203,17 @@ def hidden_variance(cells: Floats, sizes: Floats) -> Floats:
     Only the product of both functions' errors counts. Records placed at random in a cell of p
     positives and n negatives leave the variance ``p n / 12`` of its pairs. Smooth densities add
     what the functions of cells of twice the width err by, times the ratio of that error to the one
-    of cells of four times the width, as errors fall by that ratio from width to width.
+    of cells of four times the width, as errors fall by that ratio from width to width. A cell with
+    far more pairs than its neighbours may be one score, or many in any order: such cells count by
+    ``lone_crowd_variance``.
     """
     counts = np.maximum(cells, 0.0)
     pairs = np.sum(counts.prod(axis=-2), axis=-1) / 12
     totals = np.maximum(sizes.prod(axis=-1), 1.0)
     twice, four = (np.abs(_product_of_changes(cells, times)) for times in (2, 4))
     ratio = np.clip(twice / np.maximum(four, 1e-300), LEAST_RATIO, 1.0)
-    return np.asarray(pairs / totals**2 + (twice * ratio) ** 2)
+    crowds = lone_crowd_variance(cells[..., 0, :], cells[..., 1, :])
+    return np.asarray(pairs / totals**2 + (twice * ratio) ** 2 + crowds)
 
 
 def _product_of_changes(cells: Floats, times: int) -> Floats:

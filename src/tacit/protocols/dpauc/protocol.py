@@ -30,6 +30,7 @@ from tacit.privacy.mechanisms.response import (
     response_variance,
 )
 from tacit.privacy.mechanisms.together import Together
+from tacit.privacy.sampling.checks import MAX_SCALE
 from tacit.privacy.sampling.grids import gaussian_delta
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import (
@@ -47,6 +48,7 @@ from tacit.protocols.dpauc.declared import DPAUCDeclarations
 from tacit.protocols.dpauc.estimate import PriorCurves, result_from_looks, result_from_prior
 from tacit.protocols.dpauc.looks import (
     LOOK_CELLS,
+    TOTALS_PART,
     Choice,
     Counts,
     Outlook,
@@ -82,6 +84,7 @@ from tacit.protocols.shared.flipped_labels import (
 from tacit.protocols.shared.influence_sum import FIXED_POINT
 from tacit.protocols.shared.levels import CellNoise, Levels, best_levels
 from tacit.protocols.shared.rank_noise import RESPONSE, SPELLINGS
+from tacit.protocols.shared.whole_units import units_for
 from tacit.results.server_result import ServerResult
 
 KINDS: dict[str, type[DiscreteLaplace | Laplace | Gaussian | RandomisedResponse]] = {
@@ -342,10 +345,22 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
             object.__setattr__(self, "second_round", 0.0)
         if self.second_round is not None and not 0 <= self.second_round < 1:
             raise ValueError(f"second_round must be from 0 to below 1, got {self.second_round}")
+        if self.second_round:
+            self._check_noise(self.second_round)
         if self.prior is not None:
             self._check_prior(self.prior)
         if self.thresholds is None and not self.asks_again:
             object.__setattr__(self, "thresholds", THRESHOLDS)
+
+    def _check_noise(self, second_round: float) -> None:
+        """Refuse parts of epsilon of whose noise nothing can be drawn, before anybody pays them."""
+        spent = second_round * self.epsilon
+        totals = TOTALS_PART * (1 - second_round) * self.epsilon
+        if units_for(spent) > MAX_SCALE * spent or self.record_distance > MAX_SCALE * totals:
+            raise ValueError(
+                f"second_round must leave both rounds more of epsilon, got {second_round}: noise "
+                f"has a scale of at most {MAX_SCALE:g}"
+            )
 
     def _check_prior(self, prior: PriorCurves) -> None:
         """Refuse curves of another scale, and a first round beside them."""
