@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tacit import DPAUC, FedAUC, ScoreHistogram
 from tacit.crypto.identities import Identity
-from tacit.protocol.settings import agreed_settings
 from tacit.running.session.messages import (
     COORDINATOR,
     HEAD,
@@ -143,7 +142,7 @@ def test_colluders_are_agreed_and_the_default_is_as_if_none_was_named() -> None:
     assert of_ten(colluders=2).digest == of_ten().digest
     assert len({of_ten(colluders=number).digest for number in range(9)}) == 9
     before = {
-        "protocol": {"name": "dpauc", **agreed_settings(DPAUC(1.0))},
+        "protocol": {"name": "dpauc", **DPAUC(1.0).settings},
         "parties": [key.hex() for key in TEN],
         "coordinator": TEN_CENTRE.hex(),
         "fewest": 10,

@@ -60,7 +60,7 @@ from tacit.results.class_sizes import CLEAR_CLASS_SIZE_IN_ERRORS
 from tacit.results.score_axis import ScoreAxis
 from tacit.results.server_result import ServerResult
 
-MORE_PARTS = (0, 1, 2, 3, 4, 6, 8, 10)
+MORE_PARTS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 20)
 """Parts of epsilon that another look may get; 0 for none."""
 
 LONE_ERRORS = 4.0
@@ -367,8 +367,9 @@ class _Run:
             zoom_parts, _ = self._best_parts(seen, left, alone=True)
         steps = []
         for row, more in enumerate(again.tolist()):
-            if fine[row] is not None:
-                steps.append(fine[row])
+            at_fine_cells = fine[row]
+            if at_fine_cells is not None:
+                steps.append(at_fine_cells)
                 continue
             finer = self._finer(seen, row, crowded[row])
             if finer is not None:
