@@ -97,7 +97,7 @@ UNMEASURABLE = np.sort(
 """Knots between which lies a cell whose width is no double."""
 
 LIES: list[tuple[Step, tuple[int, ...], dict[str, Any], str]] = [
-    (first_look, (21,), {}, "add up to at most 20"),
+    (first_look, (PARTS + 1,), {}, f"add up to at most {PARTS}"),
     (first_look, (0,), {}, "from 1 that add up"),
     (first_look, (1, 2), {}, "its part alone"),
     (first_look, (1,), {KNOTS: RISING}, "the first look has no knots"),
@@ -105,14 +105,14 @@ LIES: list[tuple[Step, tuple[int, ...], dict[str, Any], str]] = [
     (first_look, (1,), {"height": 9}, r"height must be one of \(3, 4\), got 9"),
     (second_look, (1,), {}, "look 2 lists 2 parts"),
     (second_look, (1, 1, 1, 1, 1), {}, "look 2 lists 2 parts"),
-    (second_look, (10, 11), {}, "add up to at most 20"),
-    (second_look, (30, -10), {}, "from 1 that add up"),
+    (second_look, (10, PARTS - 9), {}, f"add up to at most {PARTS}"),
+    (second_look, (PARTS + 10, -10), {}, "from 1 that add up"),
     (second_look, (1, 1), {KNOTS: RISING[::-1].copy()}, "knots must be finite and ascend"),
     (second_look, (1, 1), {KNOTS: np.full(7, np.nan)}, "knots must be finite and ascend"),
     (second_look, (1, 1), {KNOTS: RISING + 1}, "knots must be finite and ascend"),
     (second_look, (1, 1), {KNOTS: np.linspace(0.1, 0.9, 200)}, "knots must be 7 64-bit floats"),
     (second_look, (1, 1), {KNOTS: RISING.astype(np.float32)}, "knots must be 7 64-bit floats"),
-    (summed_influences, (1, 20), FIELDS, "add up to at most 20"),
+    (summed_influences, (1, PARTS), FIELDS, f"add up to at most {PARTS}"),
     (summed_influences, (1,) * 6, FIELDS, "at most 5 numbers"),
 ]
 
@@ -262,7 +262,7 @@ def test_replicates_that_decide_differently_go_their_own_ways() -> None:
     assert abs(squares[0].mean() - squares[1].mean()) < 4 * error
 
 
-@pytest.mark.parametrize("spent", [(1, 18), (1, 8, 10)])
+@pytest.mark.parametrize("spent", [(1, PARTS - 2), (1, 8, PARTS - 10)])
 def test_the_last_part_is_the_numbers_however_crowded_cells_are(spent: tuple[int, ...]) -> None:
     run = _Run(ScoreHistogram("secure-sum", 1.0), 3)
     counts = np.zeros((1, 128))

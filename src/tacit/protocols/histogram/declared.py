@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.data.clients import Clients
-from tacit.metrics.curves import cell_area, density_correction
+from tacit.metrics.curves import cell_area
 from tacit.metrics.score_scale import EVEN
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
@@ -104,14 +104,19 @@ class HistogramDeclarations(Declarations):
         return replace(query, broadcast={**query.broadcast, **fields})
 
     def replicated_query(self, query: Query, replicates: int) -> Query:
-        """The same published functions for every replicate."""
+        """The same published functions, or cells of private reports, for every replicate."""
+        from tacit.protocols.histogram.local_rounds import KNOTS
         from tacit.protocols.histogram.second_round import NEGATIVES, POSITIVES, SIZES
 
-        if SIZES not in query.broadcast:
+        if SIZES in query.broadcast:
+            repeated: tuple[str, ...] = (POSITIVES, NEGATIVES, SIZES)
+        elif self.lone_records and KNOTS in query.broadcast:
+            repeated = (KNOTS,)
+        else:
             return query
         fields = {
             name: np.repeat(query.broadcast[name][np.newaxis], replicates, axis=0)
-            for name in (POSITIVES, NEGATIVES, SIZES)
+            for name in repeated
         }
         return replace(query, broadcast={**query.broadcast, **fields})
 
@@ -174,7 +179,7 @@ class HistogramDeclarations(Declarations):
 
     def noiseless_value(self, clients: Clients) -> float:
         """The area of the exact tree at the depth that suits the protocol's noise."""
-        from tacit.protocols.histogram.estimate import best_depth, crowding
+        from tacit.protocols.histogram.estimate import best_depth, crowding, within_cells
         from tacit.protocols.histogram.steps import leaves_of
 
         protocol: Any = self
@@ -182,13 +187,12 @@ class HistogramDeclarations(Declarations):
         leaves = np.bincount(leaves_of(clients, height, protocol), minlength=2 << height).astype(
             float
         )
-        depth = height
+        depth, noise = height, TreeNoise(np.zeros(height + 2))
         if self.epsilon is not None:
             variances = np.full(height + 2, np.inf)
             for level, scale in protocol.level_scales(height).items():
                 variances[level] = discrete_laplace_variance(scale)
-            both = leaves.reshape(2, -1)
-            crowded = crowding(both, protocol.score_axis)
-            depth = best_depth(both, TreeNoise(variances), crowded)
+            noise, both = TreeNoise(variances), leaves.reshape(2, -1)
+            depth = best_depth(both, noise, crowding(both, protocol.score_axis))
         cells = leaves.reshape(2, 1 << depth, -1).sum(axis=-1)
-        return float(cell_area(*cells) + density_correction(*cells))
+        return float(cell_area(*cells) + within_cells(*cells, noise))

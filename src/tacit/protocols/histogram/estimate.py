@@ -242,7 +242,7 @@ def _product_of_changes(coarse: Floats) -> Floats:
 def _area(cells: Floats, leaves: Floats, noise: TreeNoise) -> tuple[Floats, Floats]:
     """The area of the cells with its variance: that of the influences' sum, and of products."""
     positives, negatives = cells[..., 0, :], cells[..., 1, :]
-    value = cell_area(positives, negatives) + _correction(positives, negatives, noise)
+    value = cell_area(positives, negatives) + within_cells(positives, negatives, noise)
     variance = influence_variance(cells, leaves, noise) + _product_variance(cells, noise)
     return value, np.where(np.isfinite(value), variance, np.nan)
 
@@ -256,7 +256,7 @@ def influence_variance(cells: Floats, leaves: Floats, noise: TreeNoise) -> Float
     return noise.variance_of(finer, leaves.reshape(finer.shape))
 
 
-def _correction(positives: Floats, negatives: Floats, noise: TreeNoise) -> Floats:
+def within_cells(positives: Floats, negatives: Floats, noise: TreeNoise) -> Floats:
     """The density correction; of exact counts, no more than all pairs inside cells could make."""
     correction = density_correction(positives, negatives)
     if not noise.exact:

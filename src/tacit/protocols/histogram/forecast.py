@@ -15,19 +15,23 @@ from tacit.metrics.tree_noise import TreeNoise
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.local.unary import unary_variance
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
+from tacit.protocol.conversation import Query, Reply
 from tacit.protocol.forecast import Family, Forecast, Planning, accepted, placement
-from tacit.protocol.messages import message_size
+from tacit.protocol.messages import bytes_sent, message_size
 from tacit.protocol.metric import AUC, ECE, Metric
-from tacit.protocol.scenario import Scenario, Shape, planned_scale
-from tacit.protocol.traffic import Traffic, measured_traffic
+from tacit.protocol.query_messages import encode_query
+from tacit.protocol.scenario import GUESSES, Scenario, Shape, planned_scale
+from tacit.protocol.traffic import Round, Traffic, measured_traffic, traffic_of_rounds
 from tacit.protocol.trust import Trust
 from tacit.protocols.histogram.budget import CHOICE_UNITS, Aim
 from tacit.protocols.histogram.calibration_errors import ece_error, ece_of
 from tacit.protocols.histogram.estimate import best_depth, crowding, result_from_tree
+from tacit.protocols.histogram.fine_cells import recounted
 from tacit.protocols.histogram.local_rounds import early_slots, expected_knots
 from tacit.protocols.histogram.look_rounds import expected_looks
+from tacit.protocols.histogram.looks import CELLS, CLASSES, KNOTS, query_scale
 from tacit.protocols.histogram.protocol import ScoreHistogram, sampled_noise
-from tacit.protocols.histogram.second_round import both_rounds, published
+from tacit.protocols.histogram.second_round import both_rounds, published, summed_influences
 from tacit.protocols.histogram.steps import FIRST_CELLS, report_bytes
 from tacit.protocols.shared.turns import SLOTS
 from tacit.results.histogram import Histogram
@@ -189,6 +193,8 @@ def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> Traffic:
     >>> tree_traffic(protocol, scenario).bytes_per_client
     757
     """
+    if protocol.looks:
+        return traffic_of_rounds(_expected_rounds(protocol, scenario), scenario)
     measured = measured_traffic(protocol, scenario)
     if protocol.trust != Trust.LOCAL.value:
         return measured
@@ -202,6 +208,37 @@ def tree_traffic(protocol: ScoreHistogram, scenario: Scenario) -> Traffic:
     if protocol.places_cells:
         sent += message_size(turns=records) + message_size(reports=records * early)
     return replace(measured, bytes_per_client=round(sent))
+
+
+def _expected_rounds(protocol: ScoreHistogram, scenario: Scenario) -> list[Round]:
+    """The rounds of a run whose sums are the expected ones: which looks it makes follows from them.
+
+    Noise makes a run take a look more or less where two divisions of epsilon are as good.
+    """
+    height, scale = protocol.look_heights[0], planned_scale(protocol.scale)
+    counts = np.stack(scenario.counts(Shape(GUESSES[1]), 1 << height, scale))
+    conversation, rounds = protocol.conversation(scenario.clients), []
+    query = next(conversation)
+    while True:
+        reply = _expected_sum(query, counts, scenario.clients)
+        sent = bytes_sent(reply, query, 1)
+        rounds.append(Round(float(sent[0]), len(encode_query(query))))
+        try:
+            query = conversation.send(reply)
+        except StopIteration:
+            return rounds
+
+
+def _expected_sum(query: Query, counts: Floats, clients: int) -> Reply:
+    """What a sum would be without noise, where both classes have these counts in a first look."""
+    counted = {"clients": np.asarray(clients)}
+    if query.step is summed_influences:
+        return {"sum": np.asarray(0)} | counted
+    base, cells = query.protocol.score_scale, counts
+    if KNOTS in query.broadcast:
+        cells = recounted(counts, base, query_scale(query))
+    sizes = np.rint(counts.sum(axis=-1)).astype(np.int64)
+    return {CLASSES: sizes, CELLS: np.rint(cells.ravel()).astype(np.int64)} | counted
 
 
 def _early_fraction(protocol: ScoreHistogram, scenario: Scenario) -> float:

@@ -55,6 +55,7 @@ from tacit.protocols.histogram.second_round import (
     summed_influences,
 )
 from tacit.protocols.histogram.zoom import crowded_cells, hidden_in_cells, shares_of, zoomed
+from tacit.protocols.shared.noise_shares import answered_clients
 from tacit.protocols.shared.whole_units import units_for
 from tacit.results.class_sizes import CLEAR_CLASS_SIZE_IN_ERRORS
 from tacit.results.score_axis import ScoreAxis
@@ -207,10 +208,8 @@ def looked(protocol: Any, clients: int) -> Conversation:
     run = _Run(protocol, clients)
     height, first = protocol.look_heights[0], FIRST_PARTS
     reply = yield run.query(first_look, (first,), height)
-    run.answered, run.single = (
-        int(np.asarray(reply["clients"])),
-        np.asarray(reply[CLASSES]).ndim == 1,
-    )
+    run.answered = answered_clients(reply, clients)
+    run.single = np.asarray(reply[CLASSES]).ndim == 1
     seen = run.seen(reply, first, protocol.score_scale, None)
     rows = np.arange(seen.classes.shape[0])
     run.replicates = rows.size
@@ -300,7 +299,7 @@ class _Run:
         more = {} if knots is None else {KNOTS: knots}
         listed = (*parts, step.parts)
         reply = yield self.query(LOOKS[len(parts)], listed, height, **more)
-        check_the_same_number(self.answered, int(np.asarray(reply["clients"])))
+        check_the_same_number(self.answered, answered_clients(reply, self.clients))
         look = self.seen(reply, step.parts, scale, knots).of(rows)
         together = look if step.scale is not None else seen.with_look(look)
         return (yield from self.after(together, rows, listed))
@@ -313,7 +312,7 @@ class _Run:
         more: dict[str, Any] = {} if seen.knots is None else {KNOTS: seen.knots}
         more |= {name: self._for_all(field, rows) for name, field in published.items()}
         reply = yield self.query(summed_influences, (*parts, step.parts), seen.height, **more)
-        check_the_same_number(self.answered, int(np.asarray(reply["clients"])))
+        check_the_same_number(self.answered, answered_clients(reply, self.clients))
         sums = np.atleast_1d(np.asarray(reply["sum"], dtype=np.float64))[rows]
         return self.concluded(seen, (*parts, step.parts), sums)
 

@@ -74,7 +74,7 @@ from tacit.protocols.histogram.steps import (
     summed_trees,
     unary_reports,
 )
-from tacit.protocols.shared.noise_shares import noise_fraction
+from tacit.protocols.shared.noise_shares import answered_clients, noise_fraction
 from tacit.protocols.shared.turns import Turns, ragged_of
 from tacit.protocols.shared.whole_units import units_for
 from tacit.results.score_axis import ScoreAxis
@@ -380,14 +380,14 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
             leaves, noise = self._local_tree(reply, height)
             return result_from_tree(leaves, noise, self.buckets, axis=self.score_axis)
         reply = yield Query(summed_trees, self, broadcast=shared, view=View.SUM)
-        answered = int(np.asarray(reply["clients"]))
+        answered = answered_clients(reply, clients)
         leaves, noise = self._summed_tree(reply, height, clients, answered)
         if not self.second_round:
             protection = self._protection(height, clients, answered)
             return result_from_tree(leaves, noise, self.buckets, protection, axis=self.score_axis)
         fields = published(leaves, noise)
         reply = yield Query(summed_influences, self, broadcast={**shared, **fields}, view=View.SUM)
-        check_the_same_number(answered, int(np.asarray(reply["clients"])))
+        check_the_same_number(answered, answered_clients(reply, clients))
         sums = np.asarray(reply["sum"], dtype=np.float64)
         adjacency, inflation = Adjacency(self.adjacency), self._inflation(clients, answered)
         second = both_rounds(fields, sums, self.influence_cost.epsilon, adjacency, inflation)

@@ -6,13 +6,29 @@ from fractions import Fraction
 
 import numpy as np
 
-from tacit.protocol.conversation import Query
+from tacit.data.errors import DataError
+from tacit.protocol.conversation import Query, Reply
 
 
 def planned_clients(query: Query) -> int:
     """Among how many clients a query divides the noise."""
     planned: int = query.broadcast["clients"]
     return planned
+
+
+def answered_clients(reply: Reply, planned: int) -> int:
+    """How many clients a sum says that it is over; each adds one to its field ``clients``.
+
+    A client may add another number. So this is refused where it cannot be true.
+
+    Raises
+    ------
+    DataError : for a number that is not from 1 to ``planned``.
+    """
+    answered = int(np.asarray(reply["clients"]))
+    if not 1 <= answered <= planned:
+        raise DataError(f"a sum must be over 1 to {planned} clients, got {answered}")
+    return answered
 
 
 def noise_fraction(batch: int, planned: int, dropouts: float) -> Fraction:

@@ -28,6 +28,11 @@ MAX_COUNT = 2**53
 """Upper bound on the number of bytes or values that a party can send; sums of such numbers fit
 64 bits."""
 
+COUNTED = "clients"
+"""Field of a sum of noise shares, a single number to which every party adds one. The coordinator
+knows how many parties are in the sum, and takes that number: a party that adds another would change
+the errors that a result states."""
+
 Messages = dict[int, tuple[Kind, bytes]]
 """The messages to send, by party."""
 
@@ -129,6 +134,9 @@ class SumExchange(Exchange):
         super().__init__(active)
         self._query, self._layout = encode_query(query), layout_of(query)
         self._step, self._attempts = query.step.name, attempts
+        self._counts_clients = (
+            query.step.shares is not None and self._layout.get(COUNTED, None) == ()
+        )
         self._terms = sum_terms(agreement, session, self._query, with_room(query, agreement), 0)
         self._server = SumServer(self._terms)
         self._restart: SumRestart | None = None
@@ -153,6 +161,8 @@ class SumExchange(Exchange):
         if self._server.is_revealing:
             result = self._server.conclude()
             self.members, self.reply = result.clients, shaped(result.total, self._layout)
+            if self._counts_clients:
+                self.reply = {**self.reply, COUNTED: np.asarray(len(self.members))}
             return {}
         try:
             messages = self._server.close_round()
