@@ -117,6 +117,7 @@ def test_any_data(seed: int, thresholds: int, clients: int) -> None:
     ("protocol", "most"),
     [
         (EncryptedAUC(100, most_records=5000), 200_000),
+        (EncryptedAUC(most_records=5000), 200_000),
         (EncryptedAUC(100, "malicious", most_records=5000), 400_000),
     ],
 )
@@ -620,4 +621,34 @@ def test_terms_without_the_setting_are_those_of_even_thresholds() -> None:
     """Parties of an earlier version agree with those that name even thresholds, and no others."""
     even = json.loads(EncryptedAUC(most_records=100, scale=EVEN).terms)
     assert "scale" not in even
-    assert json.loads(EncryptedAUC(most_records=100).terms) == {**even, "scale": PROBABILITY}
+    assert even["thresholds"] == 100
+    today = json.loads(EncryptedAUC(most_records=100).terms)
+    assert today == {**even, "scale": PROBABILITY, "thresholds": 909}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, 909),
+        ({"scale": "log-odds"}, 909),
+        ({"adversary": "malicious"}, 226),
+        ({"scale": EVEN}, 100),
+        ({"scale": EVEN, "adversary": "malicious"}, 100),
+        ({"scheme": "ckks"}, 100),
+        ({"edges": (0.0, 0.1, 0.2, 0.3, 0.6, 1.0)}, 6),
+    ],
+)
+def test_as_many_thresholds_as_cost_no_bytes(options: dict[str, Any], expected: int) -> None:
+    assert EncryptedAUC(most_records=100, **options).thresholds == expected
+
+
+def test_the_default_range_is_no_wider_than_that_of_the_papers_thresholds() -> None:
+    """Cells of the log-odds are wider where scores fill [0, 1]; there are more of them."""
+    data = federation()
+    today, paper = (
+        tacit.evaluate(data, EncryptedAUC(most_records=5000, scale=scale)).auc.half_range
+        for scale in (PROBABILITY, EVEN)
+    )
+    assert today is not None
+    assert paper is not None
+    assert today <= paper

@@ -353,7 +353,7 @@ def test_no_estimate_lies_outside_the_unit_interval() -> None:
 @pytest.mark.parametrize("score", [-0.1, 1.5])
 def test_scores_outside_the_unit_interval_are_refused(score: float) -> None:
     clients = Clients.from_arrays([0.5, score, 0.2], [1, 0, 1], ["a", "b", "b"])
-    with pytest.raises(DataError, match=rf"in \[0, 1\].* got {score} in b, row 1; map them by"):
+    with pytest.raises(DataError, match=rf"in \[0, 1\].* got {score} in b, row 1; name their"):
         evaluate(clients, HierarchicalAUC(1.0), seed=0)
 
 

@@ -41,7 +41,6 @@ PLANS: dict[str, dict[str, Any]] = {
     "histogram": {"name": "score-histogram", "trust": "exact-sum", "height": 8},
     "encrypted": {
         "name": "encrypted-auc",
-        "thresholds": 20,
         "most_records": 1500,
         "perturbed": False,
     },

@@ -58,6 +58,15 @@ class EncryptedDeclarations(Declarations):
         """None: the figure has a certain range and no standard error."""
         return {}
 
+    def noiseless_value(self, clients: Clients) -> float:
+        """The area under the straight lines between the thresholds: pairs of a cell count half."""
+        from tacit.metrics.curves import cell_area
+        from tacit.protocols.shared.cell_counts import cell_counts
+
+        protocol: Any = self
+        positives, records = cell_counts(clients, protocol.threshold_scores, clients.labels)
+        return float(cell_area(positives.sum(-1), (records - positives).sum(-1)))
+
     def sized_for(self, clients: Clients) -> Protocol:
         """The same, agreed for so many records."""
         protocol: Any = self

@@ -34,7 +34,7 @@ def encrypted_forecast(protocol: EncryptedAUC, scenario: Scenario, shape: Shape)
     Answers are refused where ``2 P N`` is below a 1024th of the agreed number of records squared
     (``packing.Scale``).
     """
-    cells = scenario.counts(shape, protocol.thresholds - 1, protocol.scale)
+    cells = scenario.counts(shape, protocol.threshold_count - 1, protocol.scale)
     scale = Scale.fitting(protocol.most_records)
     small = 2 * scenario.positives * scenario.negatives < protocol.most_records**2 / 1024
     if small and scale.width > 1:

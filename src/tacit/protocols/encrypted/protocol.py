@@ -31,6 +31,7 @@ from tacit.crypto.homomorphic.keys import FIRST, Introduction, Meeting, Member
 from tacit.crypto.homomorphic.messages import EVERYBODY, Kind, read, write
 from tacit.crypto.identities import Identity, Roster
 from tacit.data.clients import Clients
+from tacit.metrics.score_scale import EVEN
 from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply
 from tacit.protocol.scaled import ScaledScores, scale_setting
@@ -42,7 +43,7 @@ from tacit.protocols.encrypted.ckks import (
     ApproximateScheme,
 )
 from tacit.protocols.encrypted.declared import EncryptedDeclarations
-from tacit.protocols.encrypted.packing import Scale
+from tacit.protocols.encrypted.packing import MAX_PRODUCTS, Scale
 from tacit.protocols.encrypted.steps import (
     Seat,
     as_field,
@@ -56,6 +57,9 @@ from tacit.protocols.encrypted.steps import (
 from tacit.results.server_result import ServerResult
 
 SHARES = 4
+THRESHOLDS = 100
+"""Number of thresholds by default where they are even ones of [0, 1], as in the paper, or where
+more of them take more keys (CKKS)."""
 RELEASED_FIELDS = ("auc", "half_range")
 ADVERSARIES = ("semi-honest", "malicious")
 UNPERTURBED_WARNING = (
@@ -80,7 +84,9 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
     Parameters
     ----------
     thresholds : N, at even positions of the scale from its least to its largest score, both
-        included, unless ``edges`` says where they are.
+        included, unless ``edges`` says where they are. None takes as many as there are ``edges``;
+        without them the paper's 100 with ``scale="even"`` or ``scheme="ckks"``, else as many as a
+        ciphertext holds: they cost no bytes, and cells of the log-odds are wide in the middle.
     adversary : ``"semi-honest"``, or ``"malicious"``: an aggregator that computes another AUC or
         half-range is detected, except with probability below 2^-57 (see ``encrypted.checks``), and
         the run gives no AUC. Parties are semi-honest. Parties without each other's identities
@@ -119,7 +125,11 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
     True
     """
 
-    thresholds: int = setting(default=100, help="thresholds or cells, 100 by default")
+    thresholds: int | None = setting(
+        default=None,
+        help="thresholds or cells; by default as many as one ciphertext holds, 909, or 226 against "
+        "a malicious aggregator; 100 with scale even or scheme ckks",
+    )
     adversary: Literal["semi-honest", "malicious"] = setting(
         default="semi-honest",
         help="what the aggregator may do; semi-honest by default",
@@ -142,18 +152,34 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.thresholds < 5:
-            raise ValueError(f"thresholds must be at least 5, got {self.thresholds}")
-        if self.edges is not None:
-            _check_edges(self.edges, self.thresholds, bounded=self.score_range is not None)
         if self.scheme == "ckks" and self.adversary == "malicious":
             raise ValueError("scheme 'ckks' is for a semi-honest adversary: use scheme='bfv'")
+        if self.thresholds is None:
+            object.__setattr__(self, "thresholds", self._default_thresholds)
+        if self.threshold_count < 5:
+            raise ValueError(f"thresholds must be at least 5, got {self.thresholds}")
+        if self.edges is not None:
+            _check_edges(self.edges, self.threshold_count, bounded=self.score_range is not None)
         _ = self._approximate if self.scheme == "ckks" else self._exact.layout
 
     @property
     def guarantee(self) -> Cost:
         """The AUC is released without noise: no differential privacy."""
         return UNPROTECTED
+
+    @property
+    def threshold_count(self) -> int:
+        """N, chosen or the default."""
+        return self._default_thresholds if self.thresholds is None else self.thresholds
+
+    @property
+    def _default_thresholds(self) -> int:
+        if self.edges is not None:
+            return len(self.edges)
+        if self.scale == EVEN or self.scheme == "ckks":
+            return THRESHOLDS
+        checked = self.adversary == "malicious"
+        return MAX_PRODUCTS // SHARES - 1 if checked else MAX_PRODUCTS
 
     @property
     def threshold_scores(self) -> NDArray[np.float64]:
@@ -163,7 +189,7 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
         holds for every score.
         """
         if self.edges is None:
-            return self.score_scale.scores(np.linspace(0.0, 1.0, self.thresholds))
+            return self.score_scale.scores(np.linspace(0.0, 1.0, self.threshold_count))
         thresholds = np.array(self.edges, dtype=np.float64)
         if self.score_range is None:
             thresholds[[0, -1]] = -np.inf, np.inf
@@ -176,7 +202,7 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
 
     def replicate_size(self, clients: Clients) -> int:
         """The counts of every client."""
-        return 4 * self.thresholds * clients.count
+        return 4 * self.threshold_count * clients.count
 
     def enrol(self, state: ClientState, identity: Identity, roster: Roster) -> None:
         """Pin the parties' identities, so that relayed ones are not accepted."""
@@ -219,11 +245,11 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
     def _exact(self) -> ExactScheme:
         checked = self.adversary == "malicious"
         scale = Scale(self.most_records) if checked else Scale.fitting(self.most_records)
-        return ExactScheme(self.thresholds, scale, checked, SHARES, self.perturbed)
+        return ExactScheme(self.threshold_count, scale, checked, SHARES, self.perturbed)
 
     @property
     def _approximate(self) -> ApproximateScheme:
-        return ApproximateScheme(self.thresholds, self.most_records, self.perturbed)
+        return ApproximateScheme(self.threshold_count, self.most_records, self.perturbed)
 
     def _session(self, introductions: Sequence[bytes]) -> bytes:
         parsed = [Introduction.from_bytes(each) for each in introductions]
