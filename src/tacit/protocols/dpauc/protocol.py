@@ -520,18 +520,18 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
     def _two_rounds(self, clients: int) -> Conversation:
         """Looks at the histogram, and then the number; or a histogram for all the rest."""
         cells = self.cells_for(clients)
+        edges = self.score_scale.scores(np.arange(cells) / cells)
         counts = yield from self._look(self.parts.looks[0], cells)
         choice = Choice(0.0, self.parts.numbers[0])
         if self.second_round is None:
             choice = self._choice(counts, clients)
         if not choice.number:
             reply = yield self._asked(choice.look, cells)
-            return self._from_histogram(reply, self.levels_for(choice.look, cells))
+            return self._from_histogram(reply, self.levels_for(choice.look, cells), edges)
         if choice.look:
             counts = counts.with_look((yield from self._look(choice.look, cells)))
         fields = published(counts.consistent)
         second = yield from self._number(fields, choice.number, fields)
-        edges = self.score_scale.scores(np.arange(cells) / cells)
         return result_from_looks(edges, counts, second)
 
     def _asked(self, part: float, cells: int) -> Query:
@@ -576,10 +576,10 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
             reply = yield Query(flipped_histograms, self)
             return self._from_flipped(*(_total(reply, k) for k in ("positives", "records")))
         reply = yield Query(noisy_histograms, self)
-        return self._from_histogram(reply, self.levels)
+        return self._from_histogram(reply, self.levels, self.edge_scores)
 
-    def _from_histogram(self, reply: Reply, levels: Levels) -> ServerResult:
-        """The area of the consistent cells."""
+    def _from_histogram(self, reply: Reply, levels: Levels, edges: Floats) -> ServerResult:
+        """The area of the consistent cells, whose lower edges are these scores."""
         drawn = levels.noise(np.asarray(reply["cells"]).shape[-1], self.record_distance)
         groups = _total(reply, "groups") if "groups" in reply else np.zeros(0)
         cells = drawn.reconciled(_total(reply, "cells"), groups)
@@ -587,7 +587,7 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
             return self._from_exchanged(cells, _total(reply, "records"), drawn)
         positives, negatives = cells[..., 0, :], cells[..., 1, :]
         variance = independent_variance(positives, negatives, drawn)
-        return result_from_cells(self.edge_scores, (positives, negatives), variance, drawn)
+        return result_from_cells(edges, (positives, negatives), variance, drawn)
 
     def _from_flipped(self, flipped: Floats, records: Floats) -> ServerResult:
         flip = flip_probability(self.epsilon)
