@@ -126,7 +126,7 @@ def by_release(result: list[Exposure], attack: str) -> dict[str, Exposure]:
 
 def test_dpauc_hides_what_exact_counts_and_curves_betray() -> None:
     """Advantages far above 0.9 without noise; with it, at most what epsilon allows."""
-    exposures = exposures_of(DPAUC(1.0), QUICK, seed=2)
+    exposures = exposures_of(DPAUC(1.0, second_round=0.0, scale="even"), QUICK, seed=2)
     cells = by_release(exposures, "cell")
     assert cells["exact counts per threshold"].advantage == 1.0
     assert cells["counts of flipped labels"].advantage == 1.0
@@ -141,6 +141,16 @@ def test_dpauc_hides_what_exact_counts_and_curves_betray() -> None:
     for attack in ("six labels", "one label"):
         exact, noisy = by_release(exposures, attack).values()
         assert exact.advantage > 0.9
+        assert noisy.advantage < 0.4
+        assert noisy.holds
+
+
+def test_looks_and_the_number_hide_what_fewer_cells_betray() -> None:
+    """Two of the six labels in one cell are guessed alike: fewer cells betray a little less."""
+    exposures = exposures_of(DPAUC(1.0), QUICK, seed=2)
+    for attack, least in (("six labels", 0.85), ("one label", 0.9)):
+        exact, noisy = by_release(exposures, attack).values()
+        assert exact.advantage > least
         assert noisy.advantage < 0.4
         assert noisy.holds
 

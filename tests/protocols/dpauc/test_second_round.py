@@ -254,3 +254,12 @@ def test_earlier_plans_have_another_agreement_unless_they_say_what_was_done() ->
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         DPAUC(1.0, **settings)
+
+
+@pytest.mark.parametrize(("epsilon", "cells"), [(0.25, 48), (1.0, 64)])
+def test_a_closing_histogram_has_a_threshold_for_each_cell(epsilon: float, cells: int) -> None:
+    """So few records give no second round; there are fewer cells where epsilon is small."""
+    clients = binormal_clients(1000 if epsilon < 1 else 150, 1000 if epsilon < 1 else 150, 5)
+    result = simulate(clients, DPAUC(epsilon), NoNoise()).server_result
+    assert result.roc is not None
+    assert result.roc.thresholds.shape == result.roc.true_positive_rate.shape == (cells,)

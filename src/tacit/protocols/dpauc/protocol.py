@@ -34,6 +34,7 @@ from tacit.privacy.sampling.checks import MAX_SCALE
 from tacit.privacy.sampling.grids import gaussian_delta
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import (
+    MAX_RECORDS,
     ClientState,
     Conversation,
     Protocol,
@@ -44,6 +45,7 @@ from tacit.protocol.conversation import (
 )
 from tacit.protocol.scaled import ScaledScores, scale_setting
 from tacit.protocol.settings import EPSILON, setting
+from tacit.protocols.dpauc.believable import check_counts, check_sums, noisy_records
 from tacit.protocols.dpauc.declared import DPAUCDeclarations
 from tacit.protocols.dpauc.estimate import PriorCurves, result_from_looks, result_from_prior
 from tacit.protocols.dpauc.looks import (
@@ -520,39 +522,54 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
     def _two_rounds(self, clients: int) -> Conversation:
         """Looks at the histogram, and then the number; or a histogram for all the rest."""
         cells = self.cells_for(clients)
-        counts = yield from self._look(self.parts.looks[0], cells)
+        edges = self.score_scale.scores(np.arange(cells) / cells)
+        counts, records = yield from self._look(self.parts.looks[0], cells)
         choice = Choice(0.0, self.parts.numbers[0])
         if self.second_round is None:
             choice = self._choice(counts, clients)
         if not choice.number:
             reply = yield self._asked(choice.look, cells)
-            return self._from_histogram(reply, self.levels_for(choice.look, cells))
+            return self._from_histogram(reply, self.levels_for(choice.look, cells), edges)
         if choice.look:
-            counts = counts.with_look((yield from self._look(choice.look, cells)))
+            counts = counts.with_look((yield from self._look(choice.look, cells))[0])
         fields = published(counts.consistent)
-        second = yield from self._number(fields, choice.number, fields)
-        edges = self.score_scale.scores(np.arange(cells) / cells)
+        second = yield from self._number(fields, choice.number, fields, records)
         return result_from_looks(edges, counts, second)
 
     def _asked(self, part: float, cells: int) -> Query:
         return Query(noisy_looks, self, broadcast={PART: part, CELLS: cells})
 
-    def _look(self, part: float, cells: int) -> Generator[Query, Reply, Counts]:
+    def _look(self, part: float, cells: int) -> Generator[Query, Reply, tuple[Counts, Floats]]:
+        """The counts of a look, and the most records that each client has by its totals."""
         reply = yield self._asked(part, cells)
         levels, clients = self.levels_for(part, cells), np.asarray(reply["cells"]).shape[-1]
+        check_counts(reply, self._largest_scale(levels))
         noise = levels.noise(clients, self.record_distance)
-        return Counts(_total(reply, "cells"), _total(reply, "groups"), noise)
+        records = noisy_records(reply, self.record_distance / levels.group_epsilon)
+        return Counts(_total(reply, "cells"), _total(reply, "groups"), noise), records
+
+    def _largest_scale(self, levels: Levels) -> float:
+        """The largest scale of the noise in a count."""
+        parts = (levels.cell_epsilon, levels.group_epsilon)
+        return max(self.record_distance / part for part in parts if part)
 
     def _number(
-        self, fields: dict[str, Floats], part: float, sent: dict[str, Floats]
+        self,
+        fields: dict[str, Floats],
+        part: float,
+        sent: dict[str, Floats],
+        records: Floats | float,
     ) -> Generator[Query, Reply, BothRounds]:
+        """What the sums say, of clients with at most so many records."""
         reply = yield Query(noisy_influences, self, broadcast={PART: part, **sent})
-        sums = np.asarray(reply["sums"])
-        return both_rounds(fields, sums, self.epsilon * part, Adjacency(self.adjacency))
+        sums, epsilon = np.asarray(reply["sums"]), self.epsilon * part
+        check_sums(sums, records, units_for(epsilon), units_for(epsilon) / epsilon)
+        return both_rounds(fields, sums, epsilon, Adjacency(self.adjacency))
 
     def _after(self, prior: PriorCurves) -> Conversation:
         """The number alone, by the functions of an earlier release."""
-        return result_from_prior(prior, (yield from self._number(prior.fields, 1.0, {})))
+        second = yield from self._number(prior.fields, 1.0, {}, MAX_RECORDS)
+        return result_from_prior(prior, second)
 
     def _choice(self, counts: Counts, clients: int) -> Choice:
         """What follows the first look; of several replicates the mean counts decide."""
@@ -576,10 +593,11 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
             reply = yield Query(flipped_histograms, self)
             return self._from_flipped(*(_total(reply, k) for k in ("positives", "records")))
         reply = yield Query(noisy_histograms, self)
-        return self._from_histogram(reply, self.levels)
+        return self._from_histogram(reply, self.levels, self.edge_scores)
 
-    def _from_histogram(self, reply: Reply, levels: Levels) -> ServerResult:
-        """The area of the consistent cells."""
+    def _from_histogram(self, reply: Reply, levels: Levels, edges: Floats) -> ServerResult:
+        """The area of the consistent cells, whose lower edges are these scores."""
+        check_counts(reply, self._largest_scale(levels))
         drawn = levels.noise(np.asarray(reply["cells"]).shape[-1], self.record_distance)
         groups = _total(reply, "groups") if "groups" in reply else np.zeros(0)
         cells = drawn.reconciled(_total(reply, "cells"), groups)
@@ -587,7 +605,7 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
             return self._from_exchanged(cells, _total(reply, "records"), drawn)
         positives, negatives = cells[..., 0, :], cells[..., 1, :]
         variance = independent_variance(positives, negatives, drawn)
-        return result_from_cells(self.edge_scores, (positives, negatives), variance, drawn)
+        return result_from_cells(edges, (positives, negatives), variance, drawn)
 
     def _from_flipped(self, flipped: Floats, records: Floats) -> ServerResult:
         flip = flip_probability(self.epsilon)
