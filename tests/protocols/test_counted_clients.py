@@ -12,7 +12,7 @@ from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState
 from tacit.protocols.shared.noise_shares import answered_clients
-from tacit.running.session import client_sums
+from tacit.running.session import client_sums, sums
 from tacit.testing.rehearsal import rehearse
 from tests.federations import binormal_clients
 
@@ -36,7 +36,7 @@ def test_a_party_that_counts_itself_otherwise_changes_nothing(
     name: str, added: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     honest, answers = stated(PROTOCOLS[name]), []
-    flattened = client_sums.flattened
+    flattened = sums.flattened
 
     def lying(reply: Any, layout: Any) -> Any:
         answers.append(reply)

@@ -195,4 +195,4 @@ class HistogramDeclarations(Declarations):
             noise, both = TreeNoise(variances), leaves.reshape(2, -1)
             depth = best_depth(both, noise, crowding(both, protocol.score_axis))
         cells = leaves.reshape(2, 1 << depth, -1).sum(axis=-1)
-        return float(cell_area(*cells) + within_cells(*cells, noise))
+        return float(cell_area(*cells) + within_cells(cells[0], cells[1], noise))
