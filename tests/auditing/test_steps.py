@@ -34,6 +34,7 @@ from tacit.testing import recording
 EPSILON = 2.0
 CASES = {name: kind.audit_cases() for name, kind in protocol_kinds().items()}
 FEW = Effort(numbers=2**20, tries=20_000, pilot=1_000, divided=6)
+MANY = Effort(numbers=2**25, tries=400_000)
 SLOW = {"encrypted-auc"}
 ATTACKED = [
     pytest.param(case, id=f"{name}-{place}")
@@ -49,7 +50,15 @@ def targets(case: AuditCase, epsilon: float = EPSILON) -> list[Target]:
 
 
 def attacked(case: AuditCase) -> list[StepAudit]:
-    return [audit_target(target, seed=1, effort=FEW, error=1e-4) for target in targets(case)]
+    """With few draws first, and many where these show too little: a loss of several numbers."""
+    results = []
+    for target in targets(case):
+        result = audit_target(target, seed=1, effort=FEW, error=1e-4)
+        results.append(result)
+        if result.weak:
+            results[-1:] = [audit_target(target, seed=2, effort=MANY, error=1e-4)]
+            assert result.holds, result
+    return results
 
 
 @pytest.mark.parametrize("case", ATTACKED)
