@@ -88,9 +88,17 @@ def test_books_hold_what_was_spent_and_nothing_of_the_records(tmp_path: Path) ->
     with Ledger(tmp_path / "a" / "ledger.db") as ledger:
         ledger.verify()
         messages = [line for line in ledger.lines() if line.step is not None]
-        (paid,) = [line for line in messages if line.epsilon]
-        assert (paid.epsilon, paid.adjacency, paid.dataset) == (1.0, "record", "registry")
-        assert paid.step == "2 summed_trees"
+        paid = [line for line in messages if line.epsilon]
+        assert {(line.adjacency, line.dataset) for line in paid} == {("record", "registry")}
+        assert [line.step for line in paid] == [
+            "2 first_look",
+            "7 second_look",
+            "12 third_look",
+            "17 fourth_look",
+            "22 summed_influences",
+        ]
+        assert [line.epsilon for line in paid] == pytest.approx([0.025, 0.25, 0.25, 0.25, 0.225])
+        assert sum(line.epsilon for line in paid) == 1.0
         assert [int(str(line.step).split()[0]) for line in messages] == list(range(len(messages)))
 
 
