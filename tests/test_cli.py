@@ -59,6 +59,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     for name, text in texts.items():
         (folder / f"{name}.csv").write_text(text)
+    patients = np.arange(clients.records) // 3
+    visits = pa.table({"score": clients.scores, "label": clients.labels, "patient": patients})
+    pa_csv.write_csv(visits, folder / "visits.csv")
+    inside = np.clip(clients.scores, 1e-6, 1 - 1e-6)
+    logits = pa.table({"score": np.log(inside / (1 - inside)), "label": clients.labels})
+    pq.write_table(logits, folder / "logits.parquet")
     for name in ("result", "old", "new"):
         remaining = tacit.evaluate(clients, tacit.DPAUC(1.0))
         (folder / f"{name}.json").write_text(json.dumps(remaining.to_dict()))
@@ -602,6 +608,11 @@ def test_the_examples_run(folder: Path, line: str) -> None:
     result = run(*shlex.split(line)[1:])
     assert result.exit_code == 0, result.stderr
     assert result.stdout
+
+
+def test_a_look_at_the_whole_command_takes_no_name_of_help_away() -> None:
+    main.get_help_option(click.Context(main))
+    assert run("-h").exit_code == 0
 
 
 def test_help_names_the_exit_statuses_and_the_version() -> None:

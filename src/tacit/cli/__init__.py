@@ -6,7 +6,7 @@ import click
 
 import tacit
 from tacit.cli.plugins import Extensible
-from tacit.cli.shell import HELP_NAMES, show
+from tacit.cli.shell import HELP_NAMES, name_help, show
 
 MAIN_EXAMPLES = """\b
 Examples:
@@ -28,3 +28,6 @@ def main(context: click.Context) -> None:
     """Measure a classifier's AUC on data that several parties may not show each other."""
     if context.invoked_subcommand is None:
         show(context.get_help())
+
+
+name_help(main)
