@@ -123,7 +123,7 @@ def report_leaves(clients: Clients, query: Query, noise: NoiseSource, state: Cli
         return encoded_leaves(leaves, levels, offsets, protocol, height, noise)
 
     knots = query.broadcast[KNOTS]
-    if noise.replicates is None:
+    if noise.replicates is None or np.ndim(knots) == 1:
         sent = bits(knots)
     else:
         apart = [bits(each).values[index] for index, each in enumerate(knots)]
