@@ -118,7 +118,8 @@ def audit(
 
     Examples
     --------
-    >>> outcome = audit([AuditCase("dpauc", {"thresholds": 4})], 1.0, quick=True)
+    >>> case = AuditCase("dpauc", {"thresholds": 4, "second_round": 0.0})
+    >>> outcome = audit([case], 1.0, quick=True)
     >>> outcome.passed, outcome.steps[0].name, 0.6 < outcome.steps[0].share <= 1
     (True, 'noisy_histograms', True)
     """
