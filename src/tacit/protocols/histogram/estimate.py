@@ -106,7 +106,7 @@ def result_from_tree(
         cell_variance = _cell_variance(coarse[..., 0, :], coarse[..., 1, :], axis)
     else:
         value, variance = _by_both_rounds(cells, noise, second)
-        cell_variance = _hidden_variance(cells, noise, second)
+        cell_variance = _hidden_variance(cells, noise, second, axis)
     single = np.ndim(value) == 0
     supported = _supported(float(classes[0] + classes[1]), noise) if single else 0
     bucket_count = min(supported, MAX_BUCKETS) if buckets is None else buckets
@@ -201,11 +201,15 @@ def _cell_variance(positives: Floats, negatives: Floats, axis: ScoreAxis) -> Flo
     return variance + curvature_error(positives, negatives) ** 2
 
 
-def _hidden_variance(cells: Floats, noise: TreeNoise, second: SecondRound) -> Floats:
-    return _product_cell_variance(cells, noise) if second.by_cells is None else second.by_cells
+def _hidden_variance(
+    cells: Floats, noise: TreeNoise, second: SecondRound, axis: ScoreAxis
+) -> Floats:
+    if second.by_cells is not None:
+        return second.by_cells
+    return _product_cell_variance(cells, noise, axis)
 
 
-def _product_cell_variance(cells: Floats, noise: TreeNoise) -> Floats:
+def _product_cell_variance(cells: Floats, noise: TreeNoise, axis: ScoreAxis) -> Floats:
     """What cells hide where scores are exact and only the functions between edges are estimates.
 
     Only the product of both functions' errors counts. Of records placed at random in a cell of p
@@ -219,7 +223,8 @@ def _product_cell_variance(cells: Floats, noise: TreeNoise) -> Floats:
     coarse, finer = (np.maximum(_at_depth(cells, each), 0.0) for each in (depth, area_depth))
     pairs = np.sum(np.prod(coarse, axis=-2), axis=-1) / 12
     totals = np.maximum(np.prod(coarse.sum(axis=-1), axis=-1), 1.0)
-    crowds = [crowding_variance(each[..., 0, :], each[..., 1, :]) for each in (coarse, finer)]
+    of_crowds = crowding_variance if isinstance(axis.scale, EvenScale) else lone_crowd_variance
+    crowds = [of_crowds(each[..., 0, :], each[..., 1, :]) for each in (coarse, finer)]
     smooth = np.maximum(_hidden_product(depth), np.abs(_product_of_changes(coarse)))
     return pairs / totals**2 + np.maximum(*crowds) + smooth**2
 
