@@ -78,8 +78,8 @@ def counted(
     Examples
     --------
     >>> visits = as_persons(["ada", "ada", "ada", "bob"])
-    >>> kept = counted(visits, np.array([0, 4]), 2, bytes(32))
-    >>> int(kept[:3].sum()), bool(kept[3])
+    >>> counts = counted(visits, np.array([0, 4]), 2, bytes(32))
+    >>> int(counts[:3].sum()), bool(counts[3])
     (2, True)
     """
     clients = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))

@@ -136,18 +136,18 @@ def without_person(clients: Clients, adjacency: Adjacency | None) -> Iterator[Cl
     if clients.persons is None:
         raise ValueError("nothing says whose records these are")
     for person in np.unique(clients.persons):
-        theirs = clients.persons == person
+        of_person = clients.persons == person
         if adjacency is Adjacency.LABEL:
-            yield replace(clients, labels=np.where(theirs, 1 - clients.labels, clients.labels))
+            yield replace(clients, labels=np.where(of_person, 1 - clients.labels, clients.labels))
         if adjacency is Adjacency.RECORD:
-            left = ~theirs
+            left = ~of_person
             yield Clients.from_arrays(
                 clients.scores[left], clients.labels[left], persons=clients.persons[left]
             )
         for score, label in ((0.0, 0), (1.0, 1), (1.0, 0)):
-            scores = np.where(theirs, score, clients.scores)
+            scores = np.where(of_person, score, clients.scores)
             if adjacency is Adjacency.REPLACE:
-                labels = np.where(theirs, label, clients.labels).astype(np.int8)
+                labels = np.where(of_person, label, clients.labels).astype(np.int8)
                 yield replace(clients, scores=scores, labels=labels)
             if adjacency is Adjacency.SCORE:
                 yield replace(clients, scores=scores)

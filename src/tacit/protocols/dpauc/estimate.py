@@ -9,7 +9,7 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.metrics.curves import cell_area, lone_crowd_variance
 from tacit.metrics.ranking import plug_in_variance
-from tacit.metrics.score_distribution import ScoreDistribution
+from tacit.metrics.score_distribution import ScoreDistribution, rising_fractions
 from tacit.protocols.dpauc.looks import Counts, left_variance
 from tacit.protocols.dpauc.second_round import (
     NEGATIVES,
@@ -17,7 +17,6 @@ from tacit.protocols.dpauc.second_round import (
     SIZES,
     BothRounds,
     function_of,
-    rising,
 )
 from tacit.protocols.shared.cells import COARSE_CELLS, result_from_cells, signal_warnings
 from tacit.protocols.shared.levels import CellNoise
@@ -221,7 +220,7 @@ def _product_of_changes(cells: Floats, times: int) -> Floats:
     these: about what the interpolation between every few edges errs by.
     """
     count = cells.shape[-1]
-    values, inner = rising(cells), np.arange(1, count) / count
+    values, inner = rising_fractions(cells)[..., 1:-1], np.arange(1, count) / count
     chosen = slice(times - 1, None, times)
     if inner[chosen].size < 1:
         return np.zeros(cells.shape[:-2])

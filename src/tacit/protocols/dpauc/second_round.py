@@ -19,7 +19,7 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
-from tacit.metrics.score_distribution import ScoreDistribution
+from tacit.metrics.score_distribution import ScoreDistribution, rising_fractions
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace
 from tacit.privacy.sampling.noise import NoiseSource
@@ -40,25 +40,12 @@ def published(cells: Floats) -> dict[str, Floats]:
 
     A class that came out empty gets the size 1: the round goes on, and its result is no figure.
     """
-    functions = rising(cells)
+    functions = rising_fractions(cells)[..., 1:-1]
     return {
         POSITIVES: functions[..., 0, :],
         NEGATIVES: functions[..., 1, :],
         SIZES: np.maximum(cells.sum(axis=-1), 1.0),
     }
-
-
-def rising(cells: Floats) -> Floats:
-    """Distribution functions at the inner edges of cells, shape (..., B-1), from noisy counts.
-
-    The mean of the smallest rising sequence above the cumulative counts and the largest below.
-    """
-    cumulative = np.cumsum(cells, axis=-1)
-    total = np.where(cumulative[..., -1:] > 0, cumulative[..., -1:], 1.0)
-    fractions = np.clip(cumulative / total, 0.0, 1.0)
-    over = np.maximum.accumulate(fractions, axis=-1)
-    under = np.flip(np.minimum.accumulate(np.flip(fractions, axis=-1), axis=-1), axis=-1)
-    return np.asarray((over + under)[..., :-1] / 2)
 
 
 def function_of(values: Floats) -> ScoreDistribution:

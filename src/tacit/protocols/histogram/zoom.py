@@ -202,14 +202,14 @@ def _around(numbers: Floats, low: float, high: float) -> Floats:
 
 def _joined(edges: Floats, shares: Floats, count: int) -> Floats:
     """At most ``count`` of the edges: between the neighbours that hold least they are left out."""
-    kept, held = edges.tolist(), shares.tolist()
-    while len(kept) > count:
-        index = min(range(len(kept)), key=lambda edge: held[edge] + held[edge + 1])
-        if not np.isfinite(held[index] + held[index + 1]):
+    remaining, masses = edges.tolist(), shares.tolist()
+    while len(remaining) > count:
+        index = min(range(len(remaining)), key=lambda edge: masses[edge] + masses[edge + 1])
+        if not np.isfinite(masses[index] + masses[index + 1]):
             break
-        held[index : index + 2] = [held[index] + held[index + 1]]
-        del kept[index]
-    return np.array(kept, dtype=np.float64)
+        masses[index : index + 2] = [masses[index] + masses[index + 1]]
+        del remaining[index]
+    return np.array(remaining, dtype=np.float64)
 
 
 def _halves(scale: ScoreScale, crowded: NDArray[np.bool_], count: int) -> Floats:
