@@ -1,4 +1,7 @@
-"""The aggregator of EncryptedAUC: ``python -m benchmarks.encrypted [--parties 15 100 1000]``."""
+"""EncryptedAUC's bytes and aggregator: ``python -m benchmarks.encrypted [--parties 15 100 1000]``.
+
+Masked values and ciphertexts, beside the paper's layout of 100 parties in the same run.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,39 @@ import argparse
 import os
 import resource
 import statistics
+from collections import defaultdict
 from collections.abc import Callable
+from hashlib import sha256
 
 import numpy as np
 
 import tacit
+from benchmarks.paper_layout import CHAINS, printed_side
+from benchmarks.paper_layout import federation as few_parties
 from benchmarks.timing import clock, row
 from tacit.crypto.homomorphic.bfv import BfvEvaluator, bfv_parameters
 from tacit.data.clients import Clients
-from tacit.protocols.encrypted.bfv import ExactAggregator, ExactParty, ExactScheme
-from tacit.protocols.encrypted.packing import Scale, cumulative_counts
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocols.encrypted.ciphertexts.bfv import ExactAggregator, ExactParty, ExactScheme
+from tacit.protocols.encrypted.ciphertexts.packing import Scale
+from tacit.protocols.encrypted.counts import cumulative_counts
+from tacit.protocols.encrypted.masked.aggregator import MaskedAggregator
+from tacit.protocols.encrypted.masked.party import MaskedParty
+from tacit.protocols.encrypted.masked.scheme import MaskedScheme
+from tacit.protocols.encrypted.protocol import EncryptedAUC
+from tacit.running.simulation import simulate
 
 THRESHOLDS, SHARES, TIMES = 100, 4, 3
+BESIDE, MANY_THRESHOLDS = 100, 10_000
+TARGETS = defaultdict(
+    lambda: "none", {(100, 100): "0.010 s", (1000, 100): "0.1 s", (100, 10_000): "0.2 s"}
+)
+"""What the aggregator's seconds are to be, by parties and thresholds."""
+CONVERSED_TARGETS = {
+    ("masked", "semi-honest"): "; target 3,500 and 8,000",
+    ("masked", "malicious"): "; target 7,000 and 12,000",
+}
+"""What a client may send, in the median and at most."""
 PARTIES = (15, 100, 1000)
 MAX_MEMORY = 4.0
 """GiB."""
@@ -26,10 +50,13 @@ MAX_MEMORY = 4.0
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.encrypted", description=__doc__)
     parser.add_argument("--parties", type=int, nargs="+", default=PARTIES)
-    print(f"{THRESHOLDS} thresholds; times in seconds, medians of {TIMES} runs")
+    print(f"{THRESHOLDS} thresholds but where stated; times in seconds, medians of {TIMES} runs")
     for parties in parser.parse_args().parties:
         for checked in (False, True):
+            print("\n".join(masked(parties, THRESHOLDS, checked)), flush=True)
             print("\n".join(measured(parties, checked)), flush=True)
+    print("\n".join(masked(BESIDE, MANY_THRESHOLDS)), flush=True)
+    print("\n".join([*conversed(), *printed()]), flush=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"  peak memory {peak:.2f} GiB, all parties in this process; target {MAX_MEMORY:g}")
 
@@ -58,6 +85,60 @@ def measured(parties: int, checked: bool) -> list[str]:
         row(f"{name}: decryption", median(lambda: party.decrypted(answers)), ""),
         row(f"{name}: making keys", median(party.evaluation_keys), f"{key_bytes:,} bytes"),
     ]
+
+
+def masked(parties: int, thresholds: int, checked: bool = False) -> list[str]:
+    """A party's work, and the aggregator's from all bytes received to all bytes sent."""
+    scheme = MaskedScheme(thresholds, 2**20, checked=checked)
+    party = MaskedParty(scheme, os.urandom(16), os.urandom(16), parties, pair_key)
+    counts = cumulative_counts(federation(parties), thresholds)
+    uploads = party.uploads(counts, range(parties))
+    aggregator = MaskedAggregator(scheme, party.session)
+    answering = median(lambda: aggregator.answers(uploads))
+    answers = aggregator.answers(uploads)
+    name = f"{parties:,} parties, masked{' and proved' * checked}, {thresholds:,}"
+    target = TARGETS[parties, thresholds]
+    sizes = f"{answering:.5f} s, target {target}; {len(uploads[0][0]):,} bytes of counts a party"
+    return [
+        row(f"{name}: aggregator", answering, sizes),
+        row(f"{name}: one party masks", median(lambda: party.uploads(counts, [0])), ""),
+        row(f"{name}: opening", median(lambda: party.decrypted(answers)), ""),
+    ]
+
+
+def pair_key(party: int, other: int) -> bytes:
+    """In a session it is agreed by X25519, which takes 0.1 ms for each neighbour."""
+    return sha256(b"%d %d" % (min(party, other), max(party, other))).digest()
+
+
+def conversed() -> list[str]:
+    """What clients send in a whole conversation, all four messages."""
+    clients, lines = federation(BESIDE), []
+    for name, scheme, adversary in (
+        ("masked, semi-honest", "masked", "semi-honest"),
+        ("masked, malicious", "masked", "malicious"),
+        ("ciphertexts, semi-honest", "bfv", "semi-honest"),
+        ("ciphertexts, malicious", "bfv", "malicious"),
+    ):
+        protocol = EncryptedAUC(THRESHOLDS, adversary, scheme, scale="even")  # type: ignore[arg-type]
+        made = simulate(clients, protocol, NoNoise())
+        sent, area = made.bytes_sent, float(made.server_result.value)
+        target = CONVERSED_TARGETS.get((scheme, adversary), "")
+        lines.append(
+            f"  {name}: {np.median(sent):,.0f} bytes a client (median), {sent.max():,} (most)"
+            f"{target}; AUC {area:.7f}"
+        )
+    return lines
+
+
+def printed() -> list[str]:
+    """The paper's layout, written with TenSEAL, at as many parties."""
+    lines = []
+    for name, chain in CHAINS.items():
+        side = printed_side(few_parties(), chain, 1)
+        size = f"{side.upload_bytes:,} bytes a party"
+        lines.append(row(f"{BESIDE} parties, {name}", median(side.work), size))
+    return lines
 
 
 def federation(parties: int) -> Clients:

@@ -19,7 +19,7 @@ import tenseal  # type: ignore[import-untyped]
 import tacit
 from benchmarks.timing import paired, row
 from tacit.data.clients import Clients
-from tacit.protocols.encrypted.packing import Counts, cumulative_counts
+from tacit.protocols.encrypted.counts import Counts, cumulative_counts
 from tacit.protocols.encrypted.protocol import ADVERSARIES, EncryptedAUC
 
 PARTIES, THRESHOLDS, SHARES, TIMES = 100, 100, 4, 3
@@ -73,8 +73,8 @@ def federation() -> Clients:
 
 
 def packed_side(clients: Clients, adversary: Any) -> Side:
-    """EncryptedAUC. Its parties are distinct, since it would notice a repeated one."""
-    protocol = EncryptedAUC(THRESHOLDS, adversary, most_records=PARTIES * 6_000)
+    """EncryptedAUC in ciphertexts, of distinct parties: it would notice a repeated one."""
+    protocol = EncryptedAUC(THRESHOLDS, adversary, "bfv", most_records=PARTIES * 6_000)
     party = protocol.scheme_party(os.urandom(32), os.urandom(16), PARTIES)
     counts = repeated(cumulative_counts(clients, THRESHOLDS))
     uploads = party.uploads(counts, range(PARTIES))

@@ -15,7 +15,8 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.timing import row
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.protocol.conversation import Query, View
 from tacit.protocols.fedauc.mpc import rank_together
 from tacit.protocols.fedauc.protocol import FedAUC

@@ -3,6 +3,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from copy import copy
@@ -21,6 +22,9 @@ import tacit
 from tacit.cli import main
 from tacit.cli.built_in import MODULES, SUMMARIES
 from tacit.cli.shell import name_help
+from tacit.output import OutputFile
+from tests.cli_examples import example_files
+from tests.running.joining.studies import quick_codes
 
 COMMAND = Path(sys.executable).parent / "tacit"
 NAMES = ("north", "south", "east", "west", "centre")
@@ -384,7 +388,7 @@ def refuse_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
         ("north.txt --protocol exact", "must end in"),
         ("first.csv --protocol exact --split 3", "between 1 and 2"),
         ("--protocol exact", "FILES"),
-        ("north.csv", "--protocol"),
+        ("north.csv", "epsilon is needed"),
     ],
 )
 def test_bad_input_is_one_sentence(folder: Path, arguments: str, part: str) -> None:
@@ -452,6 +456,21 @@ def test_a_full_disk_loses_the_picture_but_not_the_result(
     assert result.stderr == "tacit: roc.png cannot be written: No space left on device\n"
     assert Path("roc.png").read_bytes() == b"earlier"
     assert not list(folder.glob(".*"))
+
+
+def test_an_interrupt_while_a_file_is_written_leaves_no_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = OutputFile(str(tmp_path / "map.json"))
+
+    def interrupted(path: Path, content: bytes) -> None:
+        path.touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_bytes", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        file.write(b"{}")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_link_is_followed_and_a_device_is_left_in_place(folder: Path) -> None:
@@ -584,8 +603,11 @@ def test_who_looks_at_a_command_first_takes_no_name_of_help_away(command: click.
     assert option.opts == ["-h", "--help"]
 
 
-FEDERATION = ("init", "keys", "serve", "join", "run", "status")
-"""Commands that need each other's files and servers: tests/running runs them as documented."""
+FEDERATION = ("init", "keys", "serve", "join", "run", "status", "admit", "collect")
+"""Commands that need each other's files and servers, or a code that a person reads out.
+
+tests/running and test_cli_joining run them as documented; tests/collecting runs a collector.
+"""
 
 ALL_EXAMPLES = dict.fromkeys(
     line
@@ -597,6 +619,23 @@ ALL_EXAMPLES = dict.fromkeys(
 )
 
 
+@pytest.fixture(scope="module")
+def example_folder(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("documented")
+    with pytest.MonkeyPatch.context() as patch:
+        quick_codes(patch)
+        example_files(folder, made / "phones.parquet")
+    return folder
+
+
+@pytest.fixture
+def documented(folder: Path, example_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory with copies of all that examples name."""
+    quick_codes(monkeypatch)
+    shutil.copytree(example_folder, folder, dirs_exist_ok=True)
+    return folder
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -604,8 +643,11 @@ ALL_EXAMPLES = dict.fromkeys(
         for line in ALL_EXAMPLES
     ],
 )
-def test_the_examples_run(folder: Path, line: str) -> None:
-    result = run(*shlex.split(line)[1:])
+def test_the_examples_run(documented: Path, line: str) -> None:
+    """An audit draws fewer numbers here: ``tests/test_cli_audit.py`` is about what it finds."""
+    command, _, _ = line.partition(" > ")
+    fewer = ["--quick"] if command.startswith("tacit audit ") else []
+    result = run(*shlex.split(command)[1:], *fewer)
     assert result.exit_code == 0, result.stderr
     assert result.stdout
 

@@ -15,7 +15,8 @@ from tacit.cli.federation.shared import stoppable
 from tacit.running.deployment import local
 from tacit.running.deployment.keys import stored_identity, stored_node_key
 from tacit.running.deployment.programs import DeploymentError
-from tacit.running.session.plan_file import PartyFile, Plan
+from tacit.running.session.party_file import PartyFile
+from tacit.running.session.plan_file import Plan
 
 HOSPITALS = Path(__file__).parents[1] / "examples" / "three-hospitals"
 IDENTITY = re.compile(r"identity +([0-9a-f]{64})")

@@ -135,12 +135,19 @@ class TestLimit:
         assert line.limit.period is not None
         assert line.limit.period.days == 364
 
-    @pytest.mark.parametrize("period", ["0d", "-1d", "1y", "d", "1.5h", ""])
+    def test_a_year_is_the_one_of_party_files(self, tmp_path: Path) -> None:
+        arguments = ("--dataset", "registry", "--epsilon", 3, "--period", "1y")
+        assert run("limit", tmp_path / "ledger.db", *arguments).exit_code == 0
+        assert "365 days" in run("show", tmp_path / "ledger.db").output
+        endless = run("limit", tmp_path / "ledger.db", *arguments[:-1], "999999y")
+        assert endless.exit_code == 2
+
+    @pytest.mark.parametrize("period", ["0d", "-1d", "0y", "d", "1.5h", ""])
     def test_periods_are_numbers_with_a_unit(self, tmp_path: Path, period: str) -> None:
         arguments = ("--dataset", "registry", "--epsilon", 3, "--period", period)
         result = run("limit", tmp_path / "ledger.db", *arguments)
         assert result.exit_code == 2
-        assert "is not like 30m, 12h, 365d or 52w" in result.stderr
+        assert "is not like 30m, 12h, 365d, 52w or 1y" in result.stderr
         assert not list(tmp_path.iterdir())
 
     def test_impossible_limits_are_one_sentence(self, path: Path) -> None:

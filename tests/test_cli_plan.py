@@ -53,7 +53,7 @@ def test_what_is_not_feasible_has_a_status_of_its_own() -> None:
         ({"epsilon": 0}, "epsilon must be positive and finite, got 0.0"),
         ({"epsilon": -1}, "epsilon must be positive and finite, got -1.0"),
         ({"epsilon": "nan"}, "epsilon must be positive and finite, got nan"),
-        ({"metric": "recall"}, "metric must be 'auc', 'ece' or 'precision@t'"),
+        ({"metric": "recall"}, "metric must be 'auc', 'ece', 'precision@t'"),
         ({"target": 0}, "target must be positive and finite, got 0.0"),
         ({"auc-guess": 0.4}, "the guessed AUC must be above 0.5 and below 1, got 0.4"),
         ({"trust": "nobody"}, "'nobody' is not one of"),
@@ -67,6 +67,39 @@ def test_impossible_plans_are_refused_in_one_sentence(
     assert result.stdout == ""
     assert len(result.stderr.splitlines()) == 1
     assert said in result.stderr
+
+
+def test_without_a_trust_the_plan_has_that_of_an_evaluation() -> None:
+    """As `tacit evaluate` chooses without one, so that the printed command gives the same."""
+    usual = [
+        "--records",
+        "4000",
+        "--positives",
+        "400",
+        "--epsilon",
+        "1",
+        "--metric",
+        "auc",
+        "--json",
+    ]
+    trusts = [
+        json.loads(CliRunner().invoke(main, ["plan", *usual, "--clients", clients]).stdout)["trust"]
+        for clients in ("10", "4000")
+    ]
+    assert trusts == ["secure-sum", "local"]
+
+
+def test_a_wish_names_a_figure_and_how_near_it_must_be() -> None:
+    result = run("--auc-guess", "0.8", "--want", "net benefit at 0.2 within 0.002")
+    assert result.exit_code == 0
+    assert "errors of the net benefit at probability 0.2 about" in result.stdout
+    assert "For an error of 0.00102" in result.stdout
+    assert "--aim " in result.stdout
+    other = run("--want", "charm within 0.1")
+    assert other.exit_code == 2
+    assert "or a measure such as 'calibration slope'" in other.stderr
+    both = run("--want", "brier", "--metric", "auc")
+    assert "--want cannot be used with --metric" in both.stderr
 
 
 def test_help_says_what_each_trust_means() -> None:

@@ -101,7 +101,9 @@ def test_log_odds_need_the_name_of_their_unit(folder: Path) -> None:
 def test_log_odds_may_be_rescaled_by_public_bounds(folder: Path) -> None:
     result = evaluated(folder / "odds.csv", "--rescale", -20, 20, *HISTOGRAM)
     assert abs(result["auc"]["value"] - result["exact"]) < 5 * result["auc"]["standard_error"]
-    assert "the public bounds" in refused(folder / "odds.csv", "--rescale", -1, 1, *HISTOGRAM)
+    said = refused(folder / "odds.csv", "--rescale", -1, 1, *HISTOGRAM)
+    assert "the public bounds" in said
+    assert "name the unit log-odds or real" in said
 
 
 def test_kendalls_tau_of_ratings_needs_no_labels(folder: Path) -> None:

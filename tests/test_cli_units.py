@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tacit.cli import main
 from tacit.metrics.ranking import auc
-from tacit.running.session.plan_file import PartyFile
+from tacit.running.session.party_file import PartyFile
 
 FEDAUC = ("--protocol", "fedauc", "--epsilon", "8", "--seed", "1")
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "8", "--seed", "1")

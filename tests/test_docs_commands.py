@@ -20,23 +20,20 @@ from __future__ import annotations
 
 import doctest
 import math
-import os
 import re
 import shlex
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.terminal import typed
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [*sorted((DOCS / "start").glob("*.md")), DOCS / "choosing.md", DOCS / "index.md"]
 LONG = {"platform", "choosing"}
 """Pages whose commands take longest; `make test-thorough` types them."""
-SECONDS = 600.0
-"""After which a command that hangs is ended."""
 TOLERANCE = 0.1
 
 BLOCK = re.compile(
@@ -111,24 +108,14 @@ def _near(shown: float, printed: float) -> bool:
     return math.isclose(shown, printed, rel_tol=TOLERANCE, abs_tol=1e-5)
 
 
-def run(command: str, folder: Path) -> list[str]:
+def run(command: str, folder: Path, own_process: bool = False) -> list[str]:
     """What a command prints, line by line; it must succeed."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-    return [line for line in done.stdout.splitlines() if line.strip()]
+    printed = typed(command, folder, own_process)
+    return [line for line in printed.splitlines() if line.strip()]
 
 
-def check(block: Block, folder: Path) -> None:
-    """Run one block."""
+def check(block: Block, folder: Path, own_process: bool = False) -> None:
+    """Run one block; our commands in this process, unless they need one of their own."""
     if block.note.startswith(TYPED):
         _check_typed_elsewhere(block)
     elif block.kind == "python":
@@ -136,7 +123,7 @@ def check(block: Block, folder: Path) -> None:
     else:
         for command, lines in commands(block.text):
             shown = [line for line in lines if line.strip()]
-            printed = run(command, folder)
+            printed = run(command, folder, own_process)
             message = "\n".join([command, *printed])
             assert agree(shown, printed, SAME in block.note), f"the page shows otherwise: {message}"
 

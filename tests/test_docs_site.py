@@ -62,6 +62,7 @@ def fetched_from_elsewhere(html: str) -> list[str]:
     return parser.elsewhere
 
 
+@pytest.mark.thorough  # `make check` builds it strictly too
 def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site"],

@@ -98,7 +98,7 @@ def test_the_command_refuses_what_is_no_word_for_trust(tmp_path: Path) -> None:
     options = ["--protocol", "score-histogram", "--trust", "nobody"]
     done = CliRunner().invoke(main, ["evaluate", str(tmp_path / "north.csv"), *options])
     assert done.exit_code == 2
-    assert "'nobody' is not one of 'exact-sum', 'secure-sum', 'local'" in done.stderr
+    assert "'nobody' is not one of each, server-sees-scores, local" in done.stderr
 
 
 def test_plan_files_of_earlier_and_of_today_s_words_agree(tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from tacit.crypto.homomorphic import messages as homomorphic
+from tacit.crypto.masking.field import Field
 from tacit.crypto.secure_sum import messages as sums
 from tacit.crypto.secure_sum.packing import Packing, Run
 from tacit.protocol.messages import decode
 from tacit.protocol.query_messages import decode_query
 from tacit.protocol.values import decode_values
+from tacit.protocols.encrypted.masked.words import untagged
 from tacit.running.session.messages import COORDINATOR, verified
 from tests.vectors.making import (
     FILES,
@@ -68,6 +70,11 @@ def read_homomorphic(message: bytes, file: Any) -> dict[str, Any]:
     return {"parts": [part.hex() for part in parts]}
 
 
+def read_masked(message: bytes, file: Any) -> dict[str, Any]:
+    words = untagged(message, bytes.fromhex(file["session"]))
+    return {"numbers": [str(word) for word in Field(file["bits"]).from_bytes(words, 4)]}
+
+
 READERS: dict[str, Callable[[bytes, Any], dict[str, Any]]] = {
     "fields": read_fields,
     "values": read_values,
@@ -76,6 +83,7 @@ READERS: dict[str, Callable[[bytes, Any], dict[str, Any]]] = {
     "secure-sum": read_sum,
     "packed-numbers": read_packed,
     "encrypted": read_homomorphic,
+    "masked-values": read_masked,
 }
 
 VALID = [(name, entry) for name in READERS for entry in VECTORS[name]["valid"]]
@@ -87,8 +95,8 @@ def named(case: Any) -> str:
 
 
 def test_every_format_has_its_file() -> None:
-    """Scales are no messages: tests/test_scale_vectors.py reads them."""
-    assert VECTORS.keys() == FILES.keys() == READERS.keys() | {"scales"}
+    """Scales and devices have test modules of their own."""
+    assert VECTORS.keys() == FILES.keys() == READERS.keys() | {"devices", "scales"}
 
 
 @pytest.mark.parametrize(("name", "entry"), VALID, ids=named)

@@ -22,6 +22,17 @@ INTRODUCTION = """\
 
 Every command and every option, as `--help` has them. This page is written by
 `python docs/generating/cli_page.py`.
+
+## Completion in the shell
+
+The Tab key completes commands, options and their choices once the shell has read one line. Add it
+to the shell's start file:
+
+| Shell | File | Line |
+| --- | --- | --- |
+| bash | `~/.bashrc` | `eval "$(_TACIT_COMPLETE=bash_source tacit)"` |
+| zsh | `~/.zshrc` | `eval "$(_TACIT_COMPLETE=zsh_source tacit)"` |
+| fish | `~/.config/fish/completions/tacit.fish` | `_TACIT_COMPLETE=fish_source tacit \\| source` |
 """
 VERBATIM = "\b"
 """Before a paragraph whose lines are kept as they are: click's own mark."""

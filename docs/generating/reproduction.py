@@ -50,8 +50,10 @@ GROUPS = {
         "score-histogram",
         "histogram-coverage",
         "floor",
+        "encrypted-private",
         "curves",
         "coverage-any-scale",
+        "measures",
         "planning-grid",
     ),
     "Sun et al. 2022a, FedAUC": ("fedauc-table-", "fedauc-figure-"),
@@ -175,8 +177,8 @@ class Result:
 
     def write(self, folder: Path) -> None:
         """Keep it, one row a line."""
-        text = json.dumps(asdict(self), ensure_ascii=False)
-        (folder / self.file).write_text(text.replace("], [", "],\n[") + "\n", encoding="utf-8")
+        text = json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
+        (folder / self.file).write_text(text.replace("],[", "],\n[") + "\n", encoding="utf-8")
 
     def measured(self) -> list[Measured]:
         """The rows and targets as the package has them."""

@@ -1,8 +1,11 @@
 """What the package offers, and where it is; a name is imported when it is first used."""
 
+from .api.evaluating import evaluate
 from .data.clients import Clients
 from .data.errors import DataError
 from .data.file_units import ScaleWarning
+from .data.files.checking import check_files
+from .data.files.form import FileForm
 from .data.groups import Groups
 from .data.reading import read, read_with_groups
 from .data.rescaling import rescale
@@ -19,17 +22,21 @@ from .protocols.fedauc.comparison import ComparedAUC
 from .protocols.fedauc.protocol import FedAUC
 from .protocols.hierarchical.protocol import HierarchicalAUC
 from .protocols.histogram.protocol import ScoreHistogram
+from .protocols.missing.protocol import MissingRecords
+from .protocols.multiclass.protocol import MulticlassHistogram
 from .protocols.paired.protocol import PairedUStatistic
+from .protocols.private_groups.protocol import GroupedHistogram
 from .protocols.two_round.protocol import TwoRoundAUC
 from .protocols.ustatistic.protocol import UStatistic
 from .results.calibrator import Calibrator
 from .results.comparison import Comparison
+from .results.displays import CalibrationDisplay, RocCurveDisplay
 from .results.estimate import Estimate, Interval
 from .results.evaluation import Evaluation
 from .results.grouped import GroupedEvaluation
 from .results.histogram import Histogram
 from .running.comparing import compare
-from .running.evaluating import evaluate, repeat
+from .running.evaluating import repeat
 from .running.grouping import evaluate_groups
 from .testing.rehearsal import Fault, rehearse
 
@@ -37,6 +44,7 @@ __all__ = [
     "DPAUC",
     "Adjacency",
     "BudgetError",
+    "CalibrationDisplay",
     "Calibrator",
     "ClientState",
     "Clients",
@@ -50,21 +58,27 @@ __all__ = [
     "ExactAUC",
     "Fault",
     "FedAUC",
+    "FileForm",
     "GroupedEvaluation",
+    "GroupedHistogram",
     "Groups",
     "HierarchicalAUC",
     "Histogram",
     "Interval",
     "Ledger",
+    "MissingRecords",
+    "MulticlassHistogram",
     "NoisyScores",
     "PairedUStatistic",
     "PriorEstimate",
     "Protocol",
+    "RocCurveDisplay",
     "ScaleWarning",
     "ScoreHistogram",
     "TwoRoundAUC",
     "UStatistic",
     "binormal_scores",
+    "check_files",
     "compare",
     "compose",
     "evaluate",

@@ -1,162 +1,159 @@
-"""The demonstration: every protocol side by side, on small hospitals and on many clients."""
+"""The demonstration: ten hospitals and one histogram, labels that stay private, and phones."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from tacit.data.clients import Clients
 from tacit.data.splitting import binormal_scores
+from tacit.metrics.ranking import auc
 from tacit.protocol.conversation import Protocol
-from tacit.protocols.baselines import ExactAUC, NoisyScores
-from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.results.estimate import RECORDS_INTERVAL, bounds_line
+from tacit.protocols.histogram.protocol import ScoreHistogram
+from tacit.protocols.two_round.protocol import TwoRoundAUC
+from tacit.results.bands import Reliability
+from tacit.results.estimate import RECORDS_INTERVAL, Estimate, bounds_line
 from tacit.results.evaluation import Evaluation
+from tacit.results.measures.measure import Measure
+from tacit.results.measures.names import LABELS
 from tacit.results.picture import draw_roc
 from tacit.running.evaluating import evaluate
 
-EPSILON = 1.0
-HISTOGRAM = "DPAUC, histogram"
-PROTOCOLS: tuple[tuple[str, Protocol], ...] = (
-    ("exact, no privacy", ExactAUC()),
-    ("FedAUC", FedAUC(EPSILON)),
-    ("FedAUC, laplace, adaptive", FedAUC(EPSILON, mechanism="laplace", allocation="adaptive")),
-    ("FedAUC, randomised response", FedAUC(EPSILON, mechanism="randomised-response")),
-    (HISTOGRAM, DPAUC(EPSILON)),
-    (
-        "DPAUC, laplace, paper accounting",
-        DPAUC(EPSILON, mechanism="laplace", accounting="paper", adjacency="label", scale="even"),
-    ),
-    ("noisy scores, exact labels", NoisyScores(EPSILON)),
-)
-
-HOSPITALS = 5
-FEATURES = ("mean texture", "mean smoothness", "mean symmetry")
-"""A few weak features, so that the classifier is as good as real ones are, and not perfect."""
-
-FEDERATION_CLIENTS = 1_000
-FEDERATION_POSITIVES, FEDERATION_NEGATIVES = 30_000, 70_000
-FEDERATION_AUC = 0.80
 DATA_SEED = 0
 """The records are the same in every demonstration; only the noise differs."""
+HOSPITALS, PATIENTS = 10, 4_000
+FRACTIONS = (-3.5, -1.0)
+"""The log-odds of a positive at the least and the most specialised hospital."""
+ADVERTISERS, CLICKS = 1_000, 100
+PHONES = 100_000
+FEDERATION_AUC = 0.8
+THRESHOLD = 0.2
+"""Where the hospitals would act."""
+
+DRAWN_BUCKETS = 12
+ACCENT = "#17568f"
+"""The colour of reports."""
+
+HISTOGRAM = "score-histogram, secure sum"
+HOSPITAL_PROTOCOLS: tuple[tuple[str, Protocol], ...] = (
+    (HISTOGRAM, ScoreHistogram("secure-sum", 1.0, aim="all")),
+)
+LABEL_PROTOCOLS: tuple[tuple[str, Protocol], ...] = (
+    ("fedauc", FedAUC(1.0)),
+    ("fedauc, labels flipped once", FedAUC(1.0, mechanism="randomised-response")),
+)
+PHONE_PROTOCOLS: tuple[tuple[str, Protocol], ...] = (
+    ("two-round-auc", TwoRoundAUC(5.0)),
+    ("score-histogram, local", ScoreHistogram("local", 5.0)),
+)
 
 PREFACE = (
-    "The noise below is simulated, and the clients were split from one data set: this is a\n"
-    "simulation, and protects nothing. Intervals are about the exact AUC of the same records."
+    "This is a simulation: the records are synthetic, the clients do not exist, and nothing is\n"
+    "protected. Between real parties the noise comes from the operating system.\n\n"
+    "Epsilon bounds what a release shows about one record: whatever the server sees is at most\n"
+    "e**epsilon times as likely (2.7 times at epsilon 1) for one of two neighbouring data sets as\n"
+    "for the other. The adjacency says in what neighbours differ: in a record that is added or\n"
+    "removed (record), in a record's content (replace), or in a record's label (label)."
 )
-LEGEND = (
-    "Adjacency says what epsilon hides. label: one record's label; the server knows the scores.\n"
-    "record: a whole record, added or removed.\n"
-    "none: nothing is hidden; of noisy scores epsilon hides the scores, but not the labels."
-)
-HEADER = (
-    "protocol",
-    "exact AUC",
-    "estimate",
-    RECORDS_INTERVAL,
-    "adjacency",
-    "epsilon",
-    "bytes sent",
-)
+HEADER = ("protocol", "estimate", RECORDS_INTERVAL, "epsilon", "adjacency", "bytes sent")
+FIGURES = ("figure", "from exact counts", "estimate", RECORDS_INTERVAL)
+MEASURES = ("brier", "calibration_slope", "observed_over_expected")
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
-    """The protocols' results on one data set.
+class Scene:
+    """Protocols' results on one federation.
 
     Parameters
     ----------
-    title : what the data are.
-    results : each protocol's short name and its evaluation, whose ``exact`` is set.
+    title : who the clients are, and what the server may see.
+    clients : the records, which only a demonstration has together.
+    exact : the exact AUC of all records.
+    results : each protocol's short name and its evaluation.
     """
 
     title: str
+    clients: Clients
+    exact: float
     results: tuple[tuple[str, Evaluation], ...]
 
-    @property
-    def exact(self) -> float:
-        """The exact AUC."""
-        return float(self.results[0][1].auc.value)
 
-
-def demonstrate(seed: int | None = None) -> list[Comparison]:
-    """Evaluate every protocol on the hospitals and on the synthetic federation.
+def demonstrate(seed: int | None = None) -> list[Scene]:
+    """Evaluate the three federations.
 
     Parameters
     ----------
     seed : makes the noise repeatable; None takes fresh entropy.
-
-    Raises
-    ------
-    ImportError : with the install command, when scikit-learn is not installed.
     """
-    federations = [hospital_clients(), synthetic_clients()]
-    seeds = np.random.SeedSequence(seed).generate_state(len(federations), np.uint64)
+    told = (
+        (hospital_clients(), HOSPITAL_PROTOCOLS, "the server sees one noisy sum of histograms"),
+        (advertiser_clients(), LABEL_PROTOCOLS, "the server knows the scores, and no label"),
+        (phone_clients(), PHONE_PROTOCOLS, "every phone's report is private by itself"),
+    )
+    seeds = np.random.SeedSequence(seed).generate_state(len(told), np.uint64)
     return [
-        compare(_title(what, clients), clients, int(data_seed))
-        for (what, clients), data_seed in zip(federations, seeds, strict=True)
+        compare(f"{what}: {sees}", clients, protocols, int(own))
+        for ((what, clients), protocols, sees), own in zip(told, seeds, strict=True)
     ]
 
 
-def compare(title: str, clients: Clients, seed: int) -> Comparison:
-    """Evaluate every protocol on one data set, each with its own noise."""
-    seeds = np.random.SeedSequence(seed).generate_state(len(PROTOCOLS), np.uint64)
+def compare(
+    title: str, clients: Clients, protocols: Sequence[tuple[str, Protocol]], seed: int
+) -> Scene:
+    """Evaluate protocols on one federation, each with its own noise."""
+    seeds = np.random.SeedSequence(seed).generate_state(len(protocols), np.uint64)
     results = [
-        (name, evaluate(clients, protocol, seed=int(protocol_seed), exact=True))
-        for (name, protocol), protocol_seed in zip(PROTOCOLS, seeds, strict=True)
+        (name, evaluate(clients, protocol, seed=int(own)))
+        for (name, protocol), own in zip(protocols, seeds, strict=True)
     ]
-    return Comparison(title, tuple(results))
+    return Scene(title, clients, auc(clients.scores, clients.labels), tuple(results))
 
 
 def hospital_clients() -> tuple[str, Clients]:
-    """The test half of the breast-cancer data, scored by a small model, at five hospitals."""
-    try:
-        from sklearn.datasets import load_breast_cancer  # noqa: PLC0415 -- an extra
-        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
-        from sklearn.pipeline import make_pipeline  # noqa: PLC0415
-        from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
-    except ImportError:
-        raise ImportError(
-            "the demonstration needs scikit-learn; install it with: pip install 'tacit[demo]'"
-        ) from None
-    data = load_breast_cancer()
-    columns = [list(data.feature_names).index(name) for name in FEATURES]
-    features, malignant = data.data[:, columns], 1 - data.target
-    order = np.random.default_rng(DATA_SEED).permutation(malignant.size)
-    train, test = np.array_split(order, 2)
-    model = make_pipeline(StandardScaler(), LogisticRegression())
-    model.fit(features[train], malignant[train])
-    scores = model.predict_proba(features[test])[:, 1]
-    split = Clients.split(scores, malignant[test], HOSPITALS, seed=DATA_SEED)
-    return "Breast cancer, a logistic regression on three features", split
+    """Calibrated scores at hospitals that see between 3 % and a quarter of positives."""
+    rng = np.random.default_rng(DATA_SEED)
+    log_odds = np.linspace(*FRACTIONS, HOSPITALS).repeat(PATIENTS)
+    scores = expit(log_odds + rng.standard_normal(log_odds.size))
+    labels = rng.random(scores.size) < scores
+    names = np.arange(HOSPITALS).repeat(PATIENTS)
+    clients = replace(Clients.from_arrays(scores, labels, names), simulated=True)
+    return f"Ten hospitals of {PATIENTS:,} patients each", clients
 
 
-def synthetic_clients() -> tuple[str, Clients]:
-    """Binormal scores at many clients."""
-    scores, labels = binormal_scores(
-        FEDERATION_POSITIVES, FEDERATION_NEGATIVES, FEDERATION_AUC, seed=DATA_SEED
-    )
-    split = Clients.split(scores, labels, FEDERATION_CLIENTS, seed=DATA_SEED + 1)
-    return f"Synthetic scores of population AUC {FEDERATION_AUC:.2f}", split
+def advertiser_clients() -> tuple[str, Clients]:
+    """Binormal scores at many advertisers."""
+    clicks = ADVERTISERS * CLICKS
+    scores, labels = binormal_scores(clicks // 10, 9 * clicks // 10, FEDERATION_AUC, DATA_SEED)
+    split = Clients.split(scores, labels, ADVERTISERS, seed=DATA_SEED)
+    return f"A thousand advertisers with {CLICKS} clicks each", split
 
 
-def report(comparisons: Sequence[Comparison]) -> str:
-    """All tables with their notes, as text."""
-    parts = [PREFACE]
-    parts += [
-        "\n".join([comparison.title, "", *_table(comparison), "", *_notes(comparison)]).rstrip()
-        for comparison in comparisons
-    ]
-    return "\n\n".join([*parts, LEGEND])
+def phone_clients() -> tuple[str, Clients]:
+    """Binormal scores, one record a phone."""
+    scores, labels = binormal_scores(PHONES // 5, 4 * PHONES // 5, FEDERATION_AUC, DATA_SEED)
+    split = Clients.split(scores, labels, PHONES, seed=DATA_SEED)
+    return "A hundred thousand phones with one record each", split
 
 
-def draw(comparisons: Sequence[Comparison]) -> Any:
-    """A figure with a row for each data set: the ROC curve of DPAUC, and all estimates.
+def mean_of_aucs(clients: Clients) -> float:
+    """The mean of the clients' own AUCs, which is not the AUC of all records."""
+    parts = [clients.part(index, index + 1) for index in range(clients.count)]
+    return float(np.mean([auc(part.scores, part.labels) for part in parts]))
+
+
+def report(scenes: Sequence[Scene]) -> str:
+    """All scenes as text."""
+    return "\n\n".join([PREFACE, *(_told(scene) for scene in scenes)])
+
+
+def draw(scenes: Sequence[Scene]) -> Any:
+    """A figure: the hospitals' ROC curve and calibration, and all estimates of the AUC.
 
     Raises
     ------
@@ -165,12 +162,15 @@ def draw(comparisons: Sequence[Comparison]) -> Any:
     require_matplotlib()
     from matplotlib.figure import Figure  # noqa: PLC0415 -- an extra
 
-    figure = Figure(figsize=(13, 5.5 * len(comparisons)), layout="constrained")
-    panels = figure.subplots(len(comparisons), 2, squeeze=False)
-    for comparison, (left, right) in zip(comparisons, panels, strict=True):
-        _draw_curve(comparison, left)
-        _draw_estimates(comparison, right)
-    figure.suptitle(f"tacit demo: simulated noise, epsilon {EPSILON:g}")
+    figure = Figure(figsize=(15, 5), layout="constrained")
+    panels = figure.subplots(1, 3)
+    for panel in panels:
+        panel.set_prop_cycle(color=[ACCENT])
+    curve, calibration, estimates = panels
+    _draw_curve(scenes[0], curve)
+    _draw_calibration(scenes[0], calibration)
+    _draw_estimates(scenes, estimates)
+    figure.suptitle("tacit demo (a simulation)")
     return figure
 
 
@@ -189,77 +189,97 @@ def require_matplotlib() -> None:
         ) from None
 
 
-def _title(what: str, clients: Clients) -> str:
-    return f"{what}: {clients.records:,} records, {clients.count:,} clients"
+def _told(scene: Scene) -> str:
+    """A scene's title, its figures where there is a histogram of hospitals, and its protocols."""
+    lines = [scene.title, ""]
+    name, first = scene.results[0]
+    if name == HISTOGRAM and first.histogram is not None:
+        lines += [
+            f"mean of the ten AUCs  {mean_of_aucs(scene.clients):.4f}",
+            f"AUC of all records    {scene.exact:.4f}",
+            "",
+            *_aligned([FIGURES, *_figures(scene, first)]),
+            "",
+        ]
+    else:
+        lines += [f"AUC of all records    {scene.exact:.4f}", ""]
+    return "\n".join([*lines, *_aligned([HEADER, *(_row(*each) for each in scene.results)])])
 
 
-def _table(comparison: Comparison) -> list[str]:
-    rows = [HEADER, *(_row(comparison, *named) for named in comparison.results)]
+def _figures(scene: Scene, result: Evaluation) -> Iterator[tuple[str, ...]]:
+    """The histogram's figures beside those of exact counts."""
+    exact = evaluate(scene.clients, ScoreHistogram("exact-sum"))
+    yield "AUC", f"{scene.exact:.4f}", *_value(result.auc)
+    rates, known = result.at(THRESHOLD), exact.at(THRESHOLD)
+    for name in ("recall", "specificity", "precision"):
+        yield f"{name} at {THRESHOLD:g}", f"{known[name].value:.4f}", *_value(rates[name])
+    for name in MEASURES:
+        found, truth = result.measures.by_name[name], exact.measures.by_name[name]
+        yield LABELS.get(name, name.replace("_", " ")), f"{truth.value:.4f}", *_value(found)
+
+
+def _row(name: str, result: Evaluation) -> tuple[str, ...]:
+    spent, sent = result.spent, result.traffic.to_dict()["bytes_sent_per_client"]["median"]
+    hidden = "none" if spent.adjacency is None else spent.adjacency.value
+    return (name, *_value(result.auc), f"{spent.epsilon:g}", hidden, f"{sent:,.0f}")
+
+
+def _value(found: Estimate | Measure) -> tuple[str, str]:
+    """A figure and its interval, in words where there is none."""
+    bounds = found.interval() if isinstance(found, Estimate) else found.interval
+    if not math.isfinite(found.value):
+        return "no signal", "none"
+    known = all(map(math.isfinite, bounds))
+    return f"{found.value:.4f}", bounds_line(bounds, ".4f") if known else "none"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
     lines.insert(1, "  ".join("-" * width for width in widths))
     return lines
 
 
-def _row(comparison: Comparison, name: str, result: Evaluation) -> tuple[str, ...]:
-    spent = result.spent
-    epsilon = result.protocol.get("epsilon")
-    return (
-        name,
-        f"{comparison.exact:.4f}",
-        f"{result.auc.value:.4f}" if result.has_signal else "no signal",
-        _interval(result),
-        "none" if spent.adjacency is None else spent.adjacency.value,
-        "unlimited" if math.isinf(spent.epsilon) else f"{epsilon:g}",
-        f"{result.traffic.to_dict()['bytes_sent_per_client']['median']:,.0f}",
-    )
-
-
-def _interval(result: Evaluation) -> str:
-    low, high = result.auc.interval(0.95)
-    if not math.isfinite(high - low):
-        return "none"
-    return bounds_line((low, high), ".4f") if high > low else "exact"
-
-
-def _notes(comparison: Comparison) -> Iterator[str]:
-    for name, result in comparison.results:
-        for warning in result.warnings:
-            yield f"note on {name}: {warning}"
-
-
-def _draw_curve(comparison: Comparison, axes: Any) -> None:
-    result = dict(comparison.results)[HISTOGRAM]
-    axes.set_title(f"ROC curve by {HISTOGRAM}\n{comparison.title}", fontsize="medium")
+def _draw_curve(scene: Scene, axes: Any) -> None:
+    result = scene.results[0][1]
+    axes.set_title(f"Ten hospitals, epsilon {result.spent.epsilon:g}: AUC {result.auc.value:.4f}")
     if result.roc is None or not result.has_signal:
         axes.text(0.5, 0.5, "not enough signal", ha="center", transform=axes.transAxes)
         return
     draw_roc(result.roc, axes)
 
 
-def _draw_estimates(comparison: Comparison, axes: Any) -> None:
-    """One line for each protocol; the axis is the whole range of an AUC, so that widths compare."""
-    names = []
-    for height, (name, result) in enumerate(comparison.results):
-        names.append(f"{name}\n{_summary(result)}")
-        low, high = result.auc.interval(0.95)
+def _draw_calibration(scene: Scene, axes: Any) -> None:
+    histogram = scene.results[0][1].histogram
+    axes.set_title("Their calibration, from the same sum")
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    axes.set(xlabel="predicted probability", ylabel="observed share of positives")
+    if histogram is not None:
+        _draw_buckets(replace(histogram, buckets=DRAWN_BUCKETS).reliability(), axes)
+    axes.plot([0, 1], [0, 1], color="grey", linewidth=0.8, linestyle="--")
+
+
+def _draw_buckets(reliability: Reliability, axes: Any) -> None:
+    known = np.isfinite(reliability.observed.value) & np.isfinite(reliability.predicted)
+    low, high = (edge[known] for edge in reliability.observed.limits())
+    across, up = reliability.predicted[known], reliability.observed.value[known]
+    axes.fill_between(across, low, high, alpha=0.25, linewidth=0, label="95 % band (population)")
+    axes.plot(across, up, marker="o", markersize=3, label="estimate")
+    axes.legend(loc="upper left")
+
+
+def _draw_estimates(scenes: Sequence[Scene], axes: Any) -> None:
+    """Every estimate less the exact AUC of its records, with its interval."""
+    rows = [(scene, name, result) for scene in scenes for name, result in scene.results]
+    for height, (scene, _, result) in enumerate(rows):
+        low, high = (bound - scene.exact for bound in result.auc.interval(0.95))
         if math.isfinite(high - low):
-            axes.plot([low, high], [height, height], color="C0", marker="|")
+            axes.plot([low, high], [height, height], color=ACCENT, marker="|")
         if result.has_signal:
-            axes.plot([result.auc.value], [height], color="C0", marker="o")
-    axes.axvline(comparison.exact, color="grey", linestyle="--", label="exact AUC")
-    axes.set(xlim=(0, 1), xlabel=f"AUC, with {RECORDS_INTERVAL}", yticks=range(len(names)))
-    axes.set_yticklabels(names, fontsize="small")
+            axes.plot([result.auc.value - scene.exact], [height], color=ACCENT, marker="o")
+    axes.axvline(0, color="grey", linestyle="--", linewidth=0.8)
+    names = [f"{name}\nepsilon {result.spent.epsilon:g}" for _, name, result in rows]
+    axes.set_yticks(range(len(rows)), names, fontsize="small")
     axes.invert_yaxis()
-    axes.legend(loc="lower left")
-    axes.set_title(f"Estimates and the exact AUC\n{comparison.title}", fontsize="medium")
-
-
-def _summary(result: Evaluation) -> str:
-    if not result.has_signal:
-        return "no signal"
-    low, high = result.auc.interval(0.95)
-    if not math.isfinite(high - low):
-        return f"{result.auc.value:.4f}, no interval"
-    bounds = f" ({low:.4f} to {high:.4f})" if high > low else ""
-    return f"{result.auc.value:.4f}{bounds}"
+    axes.set_xlabel(f"error of the AUC, with {RECORDS_INTERVAL}")
+    axes.set_title("Estimates less the exact AUC")

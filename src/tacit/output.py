@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from tacit.results.picture_style import new_axes
+
 PICTURES = (".png", ".svg", ".pdf")
 
 
@@ -36,8 +38,10 @@ class OutputFile:
             self._draft.write_bytes(content)
             self._draft.replace(self._target)
         except OSError as error:
-            self._draft.unlink(missing_ok=True)
             raise self._refusal(error) from None
+        finally:
+            # interrupted or refused, it leaves no draft
+            self._draft.unlink(missing_ok=True)
 
     @property
     def _is_device(self) -> bool:
@@ -64,8 +68,24 @@ class PictureFile(OutputFile):
             raise click.UsageError(f"a picture must end in {', '.join(PICTURES)}, got {path}")
         super().__init__(path)
 
+    @classmethod
+    def for_drawing(cls, path: str) -> PictureFile:
+        """The file, before anything is computed that could not be drawn.
+
+        Raises
+        ------
+        ImportError : with the install command, when matplotlib is not installed.
+        """
+        new_axes()
+        return cls(path)
+
     def save(self, figure: Any) -> None:
-        """Write the figure in the format of the path."""
+        """Write the figure in the format of the path, and say so on standard error."""
+        self.draw(figure)
+        click.echo(f"tacit: saved {self.path}", err=True)
+
+    def draw(self, figure: Any) -> None:
+        """Write the figure in the format of the path, for a command that names it itself."""
         drawn = io.BytesIO()
         figure.savefig(drawn, format=self.path.suffix[1:].lower())
         self.write(drawn.getvalue())

@@ -21,6 +21,7 @@ from tacit.crypto.homomorphic.keys import Introduction, Meeting, Member
 from tacit.crypto.homomorphic.messages import NO_SESSION
 from tacit.crypto.homomorphic.messages import Kind as HomomorphicKind
 from tacit.crypto.identities import Identity, Roster
+from tacit.crypto.masking.field import MaskedValueError
 from tacit.crypto.secure_sum import messages as sum_messages
 from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.graph import Neighbourhood
@@ -29,7 +30,7 @@ from tacit.crypto.secure_sum.messages import Kind as Summed
 from tacit.crypto.secure_sum.server import SumServer
 from tacit.crypto.secure_sum.terms import SumTerms
 from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.encrypted.steps import as_field
+from tacit.protocols.encrypted.sessions import as_field
 
 ROOT = Path(__file__).parents[2]
 SESSION = bytes(range(16))
@@ -201,7 +202,7 @@ def test_a_sum_with_one_hostile_message(number: int, noise: bytes | None, how: A
 @given(st.binary(max_size=100), changes())
 def test_an_aggregator_refuses_replies_that_are_no_messages(noise: bytes, how: Any) -> None:
     """Introductions, then keys and boxes, from hostile parties."""
-    protocol = EncryptedAUC(10, most_records=5000)
+    protocol = EncryptedAUC(10, scheme="bfv", most_records=5000)
     valid = [Member.new(protocol.terms).introduction.to_bytes() for _ in range(2)]
     for bad in (noise, changed(valid[1], how)):
         conversation = protocol.conversation(2)
@@ -214,6 +215,27 @@ def test_an_aggregator_refuses_replies_that_are_no_messages(noise: bytes, how: A
     conversation.send({"introduction": as_field(valid)})
     with pytest.raises(HomomorphicError):
         conversation.send({"keys": as_field([noise, b""]), "boxes": as_field([noise, b""])})
+
+
+@some
+@given(st.binary(max_size=2000), changes())
+def test_an_aggregator_refuses_masked_values_that_are_none(noise: bytes, how: Any) -> None:
+    """Introductions, boxes and words from hostile parties; any words of the field add up."""
+    protocol = EncryptedAUC(10, most_records=5000)
+    valid = [Member.new(protocol.terms).introduction.packed for _ in range(2)]
+    for bad in (noise, changed(valid[1], how)):
+        conversation = protocol.conversation(2)
+        next(conversation)
+        if bad != valid[1]:
+            with pytest.raises(HomomorphicError):
+                conversation.send({"introduction": as_field([valid[0], bad])})
+    for boxes, words in ((noise, b""), (bytes(32), noise)):
+        conversation = protocol.conversation(2)
+        next(conversation)
+        conversation.send({"introduction": as_field(valid)})
+        with pytest.raises(MaskedValueError):
+            conversation.send({"boxes": as_field([boxes, b""])})
+            conversation.send({"counts": as_field([words, words])})
 
 
 @many
@@ -247,7 +269,7 @@ def test_hostile_seal_objects_in_a_process_of_their_own(seed: int) -> None:
 def test_no_decoder_can_load_objects_of_python() -> None:
     sources = [
         *(ROOT / "src/tacit/crypto").rglob("*.py"),
-        *(ROOT / "src/tacit/protocols/encrypted").glob("*.py"),
+        *(ROOT / "src/tacit/protocols/encrypted").rglob("*.py"),
         *(ROOT / "src/tacit/protocol").glob("*.py"),
     ]
     assert len(sources) > 15

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tacit.data.errors import DataError
+from tacit.data.files.remedies import DROPPED
 from tacit.data.reading import read
 from tests.data.test_reading import FORMATS, GOOD, refused, save
 
@@ -41,9 +42,9 @@ def test_second_values_of_several_files_are_joined() -> None:
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        ("x", "second values must be numbers, got 'x' in a.csv, row 2"),
-        ("inf", "second values must be finite, got inf in a.csv, row 2"),
-        ("", "column 'z' has no value in a.csv, row 2"),
+        ("x", "second values must be numbers, got 'x' in a.csv, row 2 (line 3)"),
+        ("inf", "second values must be finite, got inf in a.csv, row 2 (line 3)"),
+        ("", "column 'z' has no value in a.csv, row 2 (line 3)" + DROPPED),
     ],
 )
 def test_an_unfit_second_value_is_refused_with_its_place(cell: Any, message: str) -> None:
@@ -60,5 +61,5 @@ def test_a_missing_second_column_is_refused() -> None:
 
 def test_a_second_column_of_words_is_refused() -> None:
     save("a.parquet", {"score": [0.1], "label": [0], "z": ["high"]})
-    with pytest.raises(DataError, match=r"column 'z' of a\.parquet must hold numbers"):
+    with pytest.raises(DataError, match=r"second values must be numbers, got 'high' in a\.parquet"):
         read("a.parquet", second="z")

@@ -55,7 +55,7 @@ def test_the_page_can_be_typed(folder: Path) -> None:
     assert len(code_blocks) >= 5
     assert sum(block.note.startswith(TYPED) for block in code_blocks) == 1
     for block in code_blocks:
-        check(block, folder)
+        check(block, folder, own_process=True)
     result = json.loads((folder / "north.json").read_text(encoding="utf-8"))
     assert (result["figure"], result["protocol"]["name"]) == ("Brier score", "brier")
     assert abs(result["estimate"]["value"] - result["exact"]) < 0.02
@@ -63,7 +63,7 @@ def test_the_page_can_be_typed(folder: Path) -> None:
 
 
 def test_the_commands_name_it(folder: Path) -> None:
-    named = run("tacit evaluate --help", folder)
+    named = run("tacit evaluate --help", folder, own_process=True)
     choices = [line for line in named if "--protocol" in line]
     assert all(any(name in line for line in choices) for name in ("brier", "accuracy"))
 

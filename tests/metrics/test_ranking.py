@@ -3,15 +3,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score
 
 from tacit.data.splitting import binormal_scores
+from tacit.metrics import ranking
 from tacit.metrics.ranking import (
     auc,
     auc_from_rank_sum,
+    auc_with_variance,
     delong_variance,
     doubled_mid_ranks,
     plug_in_variance,
@@ -44,6 +46,15 @@ def test_doubled_mid_ranks_are_twice_the_average_ranks_from_zero(values: Any) ->
     scores = np.array(values)
     expected = 2 * (rankdata(scores, method="average") - 1)
     np.testing.assert_array_equal(doubled_mid_ranks(scores), expected)
+
+
+@settings(max_examples=30)
+@given(both_classes(least=2))
+def test_parts_in_threads_give_the_same_figures(records: Any) -> None:
+    whole = doubled_mid_ranks(records[0]).tolist(), *auc_with_variance(*records)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranking, "AT_ONCE", 3)
+        assert (doubled_mid_ranks(records[0]).tolist(), *auc_with_variance(*records)) == whole
 
 
 def test_doubled_mid_ranks_of_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Codes in the order of scores, and fixed cells of the log-odds."""
+"""Codes in the order of scores, and the cells between edges."""
 
 import numpy as np
 import pytest
@@ -7,11 +7,8 @@ from hypothesis import strategies as st
 
 from tacit.metrics.score_code import (
     HALF_CODE,
-    MAX_CELL_LOG_ODDS,
     cells_of,
-    log_odds_edges,
     probability_codes,
-    probability_edges,
     probability_scores,
     signed_codes,
     signed_scores,
@@ -92,25 +89,10 @@ def test_bits_outside_the_significand_are_refused(bits: int) -> None:
         truncated(1, bits)
 
 
-@pytest.mark.parametrize("cells", [2, 3, 4, 7, 48, 96])
-def test_cells_of_the_log_odds_are_symmetric(cells: int) -> None:
-    edges, probabilities = log_odds_edges(cells), probability_edges(cells)
-    assert edges.shape == probabilities.shape == (cells - 1,)
-    assert np.all(np.diff(edges) > 0)
-    assert np.all(np.diff(probabilities) > 0)
-    np.testing.assert_array_equal(edges, -edges[::-1])
-    np.testing.assert_array_equal(probabilities, 1 - probabilities[::-1])
-    np.testing.assert_allclose(1 / (1 + np.exp(-edges)), probabilities, rtol=3e-5)
-    assert cells == 2 or edges[-1] == MAX_CELL_LOG_ODDS
-
-
-def test_fewer_than_two_cells_are_refused() -> None:
-    with pytest.raises(ValueError, match="at least 2 cells, got 1"):
-        log_odds_edges(1)
-
-
-@given(st.lists(PROBABILITIES, min_size=1), st.integers(2, 60))
-def test_a_cell_is_the_number_of_edges_at_most_the_score(scores: list[float], cells: int) -> None:
-    edges = probability_edges(cells)
+@given(st.lists(PROBABILITIES, min_size=1), st.lists(PROBABILITIES, min_size=1, unique=True))
+def test_a_cell_is_the_number_of_edges_at_most_the_score(
+    scores: list[float], unordered: list[float]
+) -> None:
+    edges = np.sort(unordered)
     expected = [sum(1 for edge in edges if edge <= score) for score in scores]
     assert cells_of(scores, edges).tolist() == expected

@@ -84,3 +84,20 @@ def test_knots_must_ascend(knots: list[float], low: float | None, high: float | 
 def test_an_unknown_scale_is_refused() -> None:
     with pytest.raises(ValueError, match=r"scale must be one of .*, got 'octaves'"):
         named_scale("octaves")
+
+
+@pytest.mark.parametrize("name", SCALES)
+def test_slopes_and_open_ends_give_the_positions_nearby(name: str) -> None:
+    scale = named_scale(name)
+    below, above = scale.open_ends
+    knots = scale.knots
+    middles = (knots[:-1] + knots[1:]) / 2
+    starts = knots[:-1]
+    lines = scale.positions(starts) + scale.slopes(starts) * (middles - starts)
+    np.testing.assert_allclose(scale.positions(middles), lines, rtol=1e-12)
+    assert (below is None) == (scale.low is not None)
+    if below is not None and above is not None:
+        # half of an open cell lies within the width of its neighbour
+        half = 0.5 * float(scale.slopes(np.array([below[0] - below[1]]))[0])
+        assert scale.positions(below[0] - below[1]) == pytest.approx(half)
+        assert scale.positions(above[0] + above[1]) == pytest.approx(1 - half)

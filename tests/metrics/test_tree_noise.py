@@ -216,3 +216,15 @@ def test_exact_counts_have_no_variance() -> None:
     assert TreeNoise(variances).variance_of(np.ones((5, 4)), np.ones(4)).tolist() == [0.0] * 5
     assert not TreeNoise(np.array([np.inf, np.inf, 1.0])).exact
     assert not TreeNoise(variances, factors=np.array([0.0, 0.0, 2.0])).exact
+
+
+@pytest.mark.parametrize(
+    "reports", [Reports(False, 3.0), Reports(True, 3.0, 0.2)], ids=["dealt", "flipped"]
+)
+def test_covariances_are_those_of_variances(reports: Reports) -> None:
+    """``cov(a, b) = (var(a + b) - var(a - b)) / 4``."""
+    noise, leaves = reports.predicted(), RECORDS.astype(np.float64)
+    weights = np.random.default_rng(0).normal(0, 1, (4, RECORDS.size))
+    sums, gaps = (weights[:, np.newaxis] + sign * weights for sign in (1, -1))
+    expected = (noise.variance_of(sums, leaves) - noise.variance_of(gaps, leaves)) / 4
+    assert noise.covariance_of(weights, leaves) == pytest.approx(expected, rel=1e-9, abs=1e-6)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from tacit.data.clients import Clients
+from tacit.data.splitting import binormal_scores
 from tacit.privacy.cost import UNPROTECTED, Cost
-from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise
+from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
 from tacit.protocol.conversation import (
     ClientState,
     Conversation,
@@ -86,10 +87,19 @@ def test_unary_reports_have_an_expected_size() -> None:
 def test_cryptography_is_counted_apart() -> None:
     scenario = Scenario(1000, 300, 1000, 1.0)
     assert PairedUStatistic("auc", 1.0).traffic(scenario).beyond > 300
-    plain = EncryptedAUC(most_records=1000).traffic(scenario)
+    plain = EncryptedAUC(scheme="bfv", most_records=1000).traffic(scenario)
     checked = EncryptedAUC(adversary="malicious", most_records=1000).traffic(scenario)
     assert checked.bytes_per_client == 2 * plain.bytes_per_client
     assert plain.rounds == 4
+
+
+def test_masked_values_are_counted_to_the_byte() -> None:
+    scores, labels = binormal_scores(300, 700, 0.8, seed=0)
+    for thresholds, most in ((100, 1000), (40, 2**20)):
+        protocol = EncryptedAUC(thresholds, most_records=most, perturbed=False)
+        sent = simulate(Clients.split(scores, labels, 5, seed=0), protocol, NoNoise()).bytes_sent
+        planned = protocol.traffic(Scenario(1000, 300, 5, 1.0))
+        assert planned.bytes_per_client == pytest.approx(sent.mean(), abs=0.5)
 
 
 def queries_of(protocol: Protocol, clients: Clients) -> float:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer
 
 from tacit import Clients, DataError, ExactAUC, evaluate
-from tacit.data.clients import Ragged
+from tacit.data.ragged import Ragged
 from tacit.metrics.ranking import plug_in_variance
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
-from tacit.protocols.baselines import _bit_positions, _unpacked, share_plain_records
+from tacit.protocols.baselines import _bits_in_bytes, _unpacked, share_plain_records
 from tests.federations import federations
 
 Floats = NDArray[np.float64]
@@ -89,7 +89,7 @@ def test_labels_are_sent_as_bits_and_come_back(clients: Clients) -> None:
 
 
 def test_a_client_sends_one_label_for_each_score() -> None:
-    _, offsets = _bit_positions(np.array([9], dtype=np.int64))
+    _, offsets = _bits_in_bytes(np.array([9], dtype=np.int64))
     short = Ragged(np.zeros(1, dtype=np.uint8), np.array([0, 1]))
     assert offsets.tolist() == [0, 2]
     with pytest.raises(ValueError, match="one label for each score"):

@@ -42,6 +42,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: folder / f"{name}.html" for name in made}
 
 
+MOST_PAGES = 6
+"""Of one printed result: more means pages that are half empty."""
 NAMES = ("histogram", "dpauc", "noisy-scores", "several", "nasty")
 
 
@@ -178,6 +180,16 @@ def test_it_prints(driver: Any, pages: dict[str, Path]) -> None:
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     assert printed.startswith(b"%PDF")
     assert len(printed) > 20_000
+    assert 1 <= printed.count(b"/Type /Page\n") <= MOST_PAGES
+
+
+def test_what_needs_a_pointer_is_not_printed(driver: Any, pages: dict[str, Path]) -> None:
+    show(driver, pages["histogram"])
+    script = "return document.querySelector('.slider').parentNode.innerText"
+    assert "mouse" in driver.execute_script(script)
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert "mouse" not in driver.execute_script(script)
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 def test_it_says_the_same_without_its_script(driver: Any, pages: dict[str, Path]) -> None:

@@ -19,7 +19,7 @@ from tests.reporting.examples import FEDERATION, changed, content, result
 REACH = NormalDist().inv_cdf(0.975)
 
 
-def with_estimate(label: str, federation: str | None = FEDERATION, **estimate: float) -> Result:
+def with_estimate(label: str, federation: str | None = FEDERATION, **estimate: Any) -> Result:
     """A result with an estimate of these parts."""
     made = content("fedauc", federation=federation)
     return Result(label, changed(made, auc={**made["auc"], **estimate}, warnings=[label]))
@@ -68,6 +68,23 @@ def test_noise_that_may_be_shared_adds_as_it_is() -> None:
     (observed,) = differences([ONE, reused])
     assert observed.shared_noise
     assert half(observed.interval) == pytest.approx(math.hypot(0.07, 0.003))
+
+
+def test_single_laplace_draws_widen_the_interval_as_their_sum_does() -> None:
+    """Of two draws of one scale the half-width is 2.056 errors, not 1.960, and 2.118 of one."""
+    parts: dict[str, Any] = {
+        "sampling_error": 0.0,
+        "approximation_error": 0.0,
+        "privacy_error": 0.01,
+    }
+    plain = with_estimate("plain", **parts)
+    drawn = [with_estimate(name, **parts, laplace_error=0.01) for name in ("a", "b")]
+    (both,) = differences(drawn)
+    assert half(both.interval) * REACH == pytest.approx(2.056 * math.hypot(0.01, 0.01), rel=1e-3)
+    (one,) = differences([plain, drawn[0]])
+    assert 1.961 < half(one.interval) * REACH / math.hypot(0.01, 0.01) < 2.056
+    (none,) = differences([plain, with_estimate("other", **parts)])
+    assert half(none.interval) == pytest.approx(math.hypot(0.01, 0.01))
 
 
 def test_every_further_result_is_compared_with_the_first() -> None:

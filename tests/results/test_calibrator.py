@@ -23,15 +23,8 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.metrics.binning import ScoreCells
-from tacit.results.calibrator import (
-    METHODS,
-    SCHEMA,
-    CalibrationMap,
-    Calibrator,
-    Lines,
-    Logistic,
-    Steps,
-)
+from tacit.results.calibration_curves import Lines, Logistic, Steps
+from tacit.results.calibrator import METHODS, SCHEMA, CalibrationMap, Calibrator
 
 Floats = NDArray[np.float64]
 

@@ -76,7 +76,7 @@ def test_a_roc_is_drawn_with_its_band() -> None:
 
 def test_an_estimate_without_a_curve_is_drawn_with_its_interval() -> None:
     axes = result_of(tacit.FedAUC(1.0), exact=True).plot()
-    assert axes.get_ylabel() == "AUC"
+    assert axes.get_xlabel() == "AUC"
 
 
 @pytest.mark.parametrize(("module", "method"), [("pandas", "to_frame"), ("matplotlib", "plot")])

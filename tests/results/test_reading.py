@@ -55,6 +55,8 @@ DEEP = "[" * 100_000 + "]" * 100_000
         ('{"schema": "tacit-result/2", "clients": 1e999}', "is no result of tacit"),
         ('{"schema": "tacit-result/2", "clients": ' + "9" * 400 + "}", "400 digits"),
         ('{"schema": "a", "schema": "tacit-result/2"}', "an entry appears twice"),
+        ({"schema": "tacit-comparison/1"}, "is a comparison of two models: only a page takes it"),
+        ({"schema": "tacit-groups/1"}, "has several groups: only a page takes it"),
         ({"schema": "tacit-result/3"}, "has the schema 'tacit-result/3', not tacit-result/2"),
         ({"schema": "tacit.evaluation/1"}, "has the schema 'tacit.evaluation/1'"),
         (EDITED, "was changed after it was written"),

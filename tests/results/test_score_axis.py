@@ -14,7 +14,8 @@ import tacit
 from tacit import Clients, ScoreHistogram, evaluate
 from tacit.metrics.ranking import auc
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
-from tacit.results.calibrator import CalibrationMap, Calibrator, Lines
+from tacit.results.calibration_curves import Lines
+from tacit.results.calibrator import CalibrationMap, Calibrator
 from tacit.results.histogram import Histogram
 from tacit.running.simulation import simulate
 

@@ -29,7 +29,9 @@ CASES = {
 PRIVATE = {
     name: protocol
     for name, protocol in CASES.items()
-    if np.isfinite(protocol.guarantee.epsilon) and "epsilon" in protocol.settings
+    if np.isfinite(protocol.guarantee.epsilon)
+    and "epsilon" in protocol.settings
+    and not protocol.counts_missing
 }
 
 
@@ -50,6 +52,10 @@ def assert_same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> None:
 
 class TestPerRecord:
     """The budget of one of a person's records."""
+
+    def test_a_count_of_incomplete_records_protects_no_person(self) -> None:
+        with pytest.raises(ValueError, match="of which a person may have any number"):
+            per_record(tacit.MissingRecords(1.0), 2)
 
     @pytest.mark.parametrize("per_person", [1, 2, 7])
     @pytest.mark.parametrize("name", PRIVATE)

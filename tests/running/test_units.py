@@ -20,8 +20,10 @@ from tacit.running.deployment.preview import check_records, doubts, preview
 from tacit.running.evaluating import evaluate, repeat
 from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.messages import Agreement
-from tacit.running.session.plan_file import PartyFile, Plan, PlanError
+from tacit.running.session.party_file import PartyFile
+from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
+from tacit.running.session.toml_source import PlanError
 from tacit.running.units import FOREIGN_UNIT, chosen_settings, for_plan, suited, taken_by
 from tacit.testing.rehearsal import Keys, rehearse
 from tests.cells import CountedCells

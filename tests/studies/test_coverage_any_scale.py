@@ -21,12 +21,17 @@ NOT_MEASURED = {
     "exact": "no noise",
     "encrypted-auc": "no noise",
     "noisy-scores": "no interval",
+    "missing-records": "a count, with no cells",
     "compared-auc": "another figure",
+    "grouped-histogram": "a figure of each group: measured by tests.coverage_of_parts",
+    "multiclass-histogram": "a figure of each class: measured by tests.coverage_of_parts",
 }
 
 
 def judged(errors: Floats, noise: float, cells: float = 0.0) -> Judged:
-    return Judged(errors, np.full(errors.size, noise), np.full(errors.size, cells), errors.size)
+    reach = np.full(errors.size, 1.96 * math.hypot(noise, cells))
+    stated = np.full(errors.size, noise), np.full(errors.size, cells)
+    return Judged(errors, *stated, reach, errors.size)
 
 
 def test_every_protocol_with_noise_and_an_interval_is_in_the_grid() -> None:
@@ -96,10 +101,10 @@ def test_where_cells_hide_more_than_noise_the_ratio_is_no_target() -> None:
 
 
 def test_a_cell_in_which_most_runs_give_no_figure_is_not_judged() -> None:
-    (row,) = Judged(np.zeros(40), np.ones(40), np.zeros(40), 100).rows("t", "cell")
+    (row,) = Judged(np.zeros(40), np.ones(40), np.zeros(40), np.ones(40), 100).rows("t", "cell")
     assert isinstance(row, Row)
     assert row.ours == pytest.approx(0.4)
-    (row,) = Judged(np.zeros(0), np.zeros(0), np.zeros(0), 100).rows("t", "cell")
+    (row,) = Judged(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0), 100).rows("t", "cell")
     assert row.ours == 0
 
 

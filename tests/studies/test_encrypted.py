@@ -87,7 +87,7 @@ def test_the_plain_sum_is_the_trapezoid_rule() -> None:
         area += (point[0] - last[0]) * (point[1] + last[1])
         last = point
     assert plain_area(clients, 25) == pytest.approx(area / (2 * last[0] * last[1]), rel=1e-12)
-    for variant in ("semi-honest", "malicious", "ckks"):
+    for variant in encrypted.VARIANTS:
         assert encrypted_area(clients, 25, variant) == pytest.approx(
             plain_area(clients, 25), rel=2e-6
         )
@@ -104,6 +104,8 @@ def test_table_3_counts_all_bytes_of_a_conversation() -> None:
             values[row, "server side, MB"], rel=1e-2
         )
         assert first - usual == pytest.approx(1.14, abs=0.1)
+    assert values["masked K=15", "a client, MB"] < 0.0035
+    assert values["masked, malicious K=15", "a client, MB"] < 0.007
     assert values["malicious K=5", "a client, MB"] == pytest.approx(
         2 * values["semi-honest K=5", "a client, MB"], rel=1e-2
     )

@@ -60,8 +60,10 @@ LATER = [
             "score",
             "planning",
             "floor",
+            "encrypted",
             "curves",
             "coverage-any",
+            "measures",
         )
     )
 ]

@@ -19,7 +19,7 @@ from tacit import (
     TwoRoundAUC,
     UStatistic,
 )
-from tacit.data.clients import Ragged
+from tacit.data.ragged import Ragged
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import PolyaShare
@@ -91,11 +91,20 @@ def test_parties_that_are_stopped_after_each_letter_find_the_same(name: str) -> 
     assert run.spent == expected.spent.figures
 
 
-@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
-def test_an_encrypted_auc_is_rehearsed(adversary: Any) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scheme": "masked"},
+        {"scheme": "bfv"},
+        {"adversary": "malicious"},
+        {"adversary": "malicious", "scheme": "masked"},
+    ],
+    ids=["masked", "bfv", "malicious", "masked-malicious"],
+)
+def test_an_encrypted_auc_is_rehearsed(options: dict[str, Any]) -> None:
     clients = binormal_clients(30, 40, 3)
-    protocol = EncryptedAUC(10, adversary, most_records=100, perturbed=False)
-    run = rehearse(clients, protocol, restarts=adversary == "malicious")
+    protocol = EncryptedAUC(10, most_records=100, perturbed=False, **options)
+    run = rehearse(clients, protocol, restarts=options != {"scheme": "bfv"})
     assert run.server_result.value == simulate(clients, protocol, SystemNoise()).server_result.value
 
 
@@ -196,6 +205,23 @@ def test_a_run_begins_again_without_the_lost_party_and_every_book_knows() -> Non
     assert run.members == (0, 1, 2, 4)
     spent = [sum((debit.cost for debit in each), NOTHING).epsilon for each in debits]
     assert spent == [2.0, 2.0, 2.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("turn", [0, 1, 2])
+def test_masked_values_begin_again_by_themselves_without_a_lost_party(turn: int) -> None:
+    """Nothing was released: another session, which costs nothing more; fewer than agreed end it."""
+    clients, protocol = binormal_clients(60, 40, 4), EncryptedAUC(10, most_records=200)
+    fault = [Fault("drop", 1, turn)]
+    run = rehearse(clients, protocol, fault, noise=silent, min_clients=3)
+    assert run.members == (0, 2, 3)
+    kept = clients.client_of_record != 1
+    rest = Clients.from_arrays(
+        clients.scores[kept], clients.labels[kept], clients.client_of_record[kept]
+    )
+    expected = simulate(rest, protocol, NoNoise()).server_result.value
+    assert run.server_result.value == pytest.approx(float(expected), abs=1e-6)
+    with pytest.raises(RunError):
+        rehearse(clients, protocol, fault, noise=silent, min_clients=4)
 
 
 def test_a_late_letter_is_refused_as_late() -> None:
@@ -385,19 +411,25 @@ def test_more_than_the_guarantee_is_never_spent() -> None:
     assert [debit.cost.epsilon for debit in spent] == [1.0] * 3
 
 
-def test_a_cheating_aggregator_is_caught_by_every_party_and_told_one_bit() -> None:
+@pytest.mark.parametrize(
+    ("scheme", "step", "size"), [("bfv", "open_answer", 4000), ("masked", "open_masked", 8)]
+)
+def test_a_cheating_aggregator_is_caught_by_every_party_and_told_one_bit(
+    scheme: Any, step: str, size: int
+) -> None:
+    """Of ciphertexts the first run's content twice, of masked values a word of the proof."""
     clients = binormal_clients(30, 40, 3)
-    protocol = EncryptedAUC(10, "malicious", most_records=100, perturbed=False)
+    protocol = EncryptedAUC(10, "malicious", scheme, most_records=100, perturbed=False)
     seen: list[bytes] = []
 
     def first_run_twice(index: int, kind: Kind, body: bytes) -> bytes:
         content = decode_values(body)
-        if content["step"] != "open_answer":
+        if content["step"] != step:
             return body
         seen.append(body)
         answer = bytearray(content["shared"]["answer"])
         middle = len(answer) // 2
-        answer[-4000:] = answer[middle - 4000 : middle]
+        answer[-size:] = answer[middle - size : middle]
         content["shared"]["answer"] = bytes(answer)
         return encode_values(content)
 
@@ -405,9 +437,8 @@ def test_a_cheating_aggregator_is_caught_by_every_party_and_told_one_bit() -> No
         rehearse(clients, protocol, forge=first_run_twice)
     assert len(seen) == 3
     assert not caught.value.refusals
-    for index in range(3):
-        assert f"party {index} declined: {REFUSED}" in str(caught.value)
-    assert "disagree" not in str(caught.value)
+    assert f"party 0, party 1, party 2 declined: {REFUSED}; " in str(caught.value)
+    assert not {"disagree", "proof"} & set(str(caught.value).split())
 
 
 @pytest.mark.parametrize("step", ["share_keys", "send_counts"])

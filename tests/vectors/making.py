@@ -10,15 +10,18 @@ import numpy as np
 from tacit import DPAUC, FedAUC
 from tacit.crypto.homomorphic import messages as homomorphic
 from tacit.crypto.identities import Identity
+from tacit.crypto.masking.field import SIZES, Field
+from tacit.crypto.masking.masks import total_mask
 from tacit.crypto.secure_sum import messages as sums
 from tacit.crypto.secure_sum.masking import to_words
 from tacit.crypto.secure_sum.packing import Packing, Run
-from tacit.data.clients import Ragged
+from tacit.data.ragged import Ragged
 from tacit.protocol import messages as fields
 from tacit.protocol.conversation import Query
 from tacit.protocol.query_messages import encode_query
 from tacit.protocol.values import encode_values
 from tacit.running.session.messages import COORDINATOR, Agreement, Kind, SignedMessage
+from tests.vectors.devices import device_vectors
 from tests.vectors.scales import scale_vectors
 
 SESSION = bytes(range(16))
@@ -298,7 +301,38 @@ def with_checksum(message: bytes) -> bytes:
     return message + homomorphic._checksum(message)
 
 
+def masked_vectors() -> Content:
+    """Masked values of one session: its first 8 bytes, then words of a prime field.
+
+    With each field the first words of a key's mask, which both ends of a pair and all owners of a
+    session's secret draw alike (ChaCha20, the bits above the field's cleared).
+    """
+    numbers = [0, 1, 2**60 + 12345, 2**61 - 2]
+    key = bytes(range(32))
+    known = {bits: Field(bits) for bits in SIZES}
+    message = SESSION[:8] + known[89].to_bytes(known[89].elements(numbers))
+    modulus = SESSION[:8] + known[89].prime.to_bytes(12, "little") + bytes(36)
+    return {
+        "session": SESSION.hex(),
+        "bits": 89,
+        "key": key.hex(),
+        "masks": {
+            str(bits): [str(word) for word in total_mask(key, 3, field)]
+            for bits, field in known.items()
+        },
+        "valid": [described("four words", message, numbers=[str(number) for number in numbers])],
+        "invalid": [
+            refused("another session", flipped(message, 0), "another session"),
+            refused("cut short", message[:-1], "4 masked values have 48 bytes, got 47"),
+            refused("a word that is the modulus", modulus, "not below the modulus"),
+            refused("a word above the field", flipped_bit(message, 19, 3), "not below the modulus"),
+        ],
+    }
+
+
 FILES: dict[str, Callable[[], Content]] = {
+    "masked-values": masked_vectors,
+    "devices": device_vectors,
     "fields": field_vectors,
     "values": value_vectors,
     "queries": query_vectors,

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency
 
@@ -22,7 +23,7 @@ def neighbours(clients: Clients, adjacency: Adjacency, client: int = 0) -> Itera
     """Data sets that differ in one record of a client.
 
     A changed score becomes the lowest, the middle or the highest of all scores; a replaced record
-    gets the lowest or the highest.
+    gets the lowest or the highest, and any class or group.
 
     Parameters
     ----------
@@ -55,6 +56,9 @@ def neighbours(clients: Clients, adjacency: Adjacency, client: int = 0) -> Itera
             for changed in itertools.product((scores.max(), scores.min()), both):
                 if changed != (scores[k], labels[k]):
                     yield _changed(clients, k, *changed)
+                if clients.categories is not None:
+                    other = _changed(clients, k, *changed)
+                    yield from _recategorised(other, clients.categories, k)
 
 
 def _changed(clients: Clients, record: int, score: float, label: int) -> Clients:
@@ -63,13 +67,34 @@ def _changed(clients: Clients, record: int, score: float, label: int) -> Clients
     return replace(clients, scores=scores, labels=labels)
 
 
+def _recategorised(clients: Clients, known: Categories, record: int) -> Iterator[Clients]:
+    """The clients with another class or group of a record; scores by class at opposite ends.
+
+    The new class has the largest score of all and the others the smallest, or the other way round.
+    """
+    for category in range(len(known.names)):
+        of_record = known.of_record.copy()
+        of_record[record] = category
+        if known.scores is None:
+            made = Categories(known.names, of_record)
+            yield replace(clients, categories=made)
+            continue
+        for own, others in itertools.permutations((known.scores.max(), known.scores.min())):
+            scores = known.scores.copy()
+            scores[record] = others
+            scores[record, category] = own
+            yield replace(clients, categories=Categories(known.names, of_record, scores))
+
+
 def _removed(clients: Clients, client: int, record: int) -> Clients:
     offsets = clients.offsets - (np.arange(clients.count + 1) > client)
     second = None if clients.second is None else np.delete(clients.second, record)
+    left = np.arange(clients.records) != record
     return replace(
         clients,
         scores=np.delete(clients.scores, record),
         labels=np.delete(clients.labels, record),
         offsets=offsets,
         second=second,
+        categories=None if clients.categories is None else clients.categories.taken(left),
     )

@@ -13,7 +13,6 @@ from tacit.auditing.cases import protocol_kinds
 from tacit.auditing.exposure import Exposure, judged_together
 from tacit.auditing.protocol_audit import CONFIDENCE, PART
 from tacit.auditing.steps import Effort, StepAudit, audit_target, targets_of
-from tacit.data.splitting import federation
 from tacit.protocol.audits import TOPICS, AuditTrial, SelfTestCases
 
 SYSTEM_TRIES = 30_000
@@ -152,7 +151,7 @@ def tried(trial: AuditTrial, seed: int, effort: Effort, error: float) -> TrialOu
     """Attack a trial's mechanism, every step and the whole run, and keep the worst outcome."""
     if trial.system:
         effort = replace(effort, tries=min(effort.tries, SYSTEM_TRIES), pilot=500)
-    clients = federation(trial.records, apart=False)
+    clients = trial.protocol.audit_federation(trial.records, apart=False)
     spending = [
         target
         for target in targets_of(trial.protocol, clients, noise=trial.noise, tight=not trial.system)

@@ -11,8 +11,8 @@ from tacit.cli.shell import HELP_NAMES, name_help, show
 MAIN_EXAMPLES = """\b
 Examples:
   tacit demo
-  tacit evaluate north.csv south.csv --protocol fedauc --epsilon 1
-  tacit plan --records 40000 --positives 4000 --clients 10 --epsilon 1 --trust secure-sum
+  tacit evaluate north.csv south.csv --epsilon 1
+  tacit plan --records 40000 --positives 4000 --clients 10 --epsilon 1
 """
 
 

@@ -13,6 +13,7 @@ from tacit.auditing.self_test import self_test
 from tacit.auditing.text import audit_text, self_test_text
 from tacit.cli.options import SettingsCommand, chosen_protocol
 from tacit.cli.shell import as_json, prompt_interrupt, show
+from tacit.cli.spelled import Spelled
 from tacit.protocol.audits import AuditCase
 from tacit.protocol.registry import protocol_names
 
@@ -39,7 +40,7 @@ Exit status:
 @click.option(
     "--protocol",
     "name",
-    type=click.Choice((*protocol_names(), ALL)),
+    type=Spelled((*protocol_names(), ALL)),
     help="The protocol to attack.",
 )
 @click.option(

@@ -9,15 +9,21 @@ import click
 import numpy as np
 
 import tacit
+from tacit.cli.forms import form_options
 from tacit.cli.options import COMPARISONS, SettingsCommand, chosen_protocol
 from tacit.cli.persons import check_person_options, person_options, split_clients
 from tacit.cli.shared_options import json_option, names_option, seed_option, split_option
-from tacit.cli.shell import NO_SIGNAL, as_json, as_lines, show
+from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.cli.spelled import Spelled
 from tacit.cli.units import printed_doubts, unit_option
 from tacit.data.clients import Clients
 from tacit.data.file_units import Units
+from tacit.data.files.form import FileForm
+from tacit.output import PictureFile
 from tacit.protocol.registry import comparison_names
 from tacit.results.comparison import Comparison
+from tacit.results.picture_parts import draw_comparison
+from tacit.results.text import as_lines
 
 COMPARE_EXAMPLES = """\b
 Examples:
@@ -44,13 +50,14 @@ Exit status:
 @click.option("--versus", required=True, help="The column of the second model's scores.")
 @click.option("--label", default="label", show_default=True, help="The column of labels.")
 @unit_option
+@form_options
 @click.option("--client", help="The column of client ids; without it each file is a client.")
 @person_options
 @click.option(
     "--protocol",
     default=next(iter(comparison_names()), None),
     show_default=True,
-    type=click.Choice(comparison_names()),
+    type=Spelled(comparison_names()),
     help="What to run: scores known to the server, labels private.",
 )
 @split_option
@@ -58,6 +65,7 @@ Exit status:
 @click.option("--federation", metavar="NAME", help="What these records are called.")
 @names_option
 @json_option
+@click.option("--plot", metavar="FILE", help="Save a picture (.png, .svg or .pdf).")
 @click.option(
     "--exact/--no-exact",
     default=None,
@@ -72,6 +80,7 @@ def compare(
     versus: str,
     label: str,
     unit: Units,
+    form: FileForm,
     client: str | None,
     person: str | None,
     per_person: int | None,
@@ -81,6 +90,7 @@ def compare(
     federation: str | None,
     names: bool,
     print_json: bool,
+    plot: str | None,
     exact: bool | None,
     **settings: Any,
 ) -> None:
@@ -93,10 +103,11 @@ def compare(
     if score == versus:
         raise click.UsageError(f"--versus names the same column as --score, {score!r}")
     check_person_options(person, per_person)
+    picture = None if plot is None else PictureFile.for_drawing(plot)
     if split is not None and client is not None:
         raise click.UsageError("--client cannot be used with --split, which makes its own clients")
     with printed_doubts():
-        clients = _read(files, score, versus, label, client, unit, person)
+        clients = _read(files, score, versus, label, client, unit, person, form)
     if split is not None:
         clients = split_clients(clients, split, "uniform", seed, per_person)
     comparison = tacit.compare(
@@ -112,6 +123,8 @@ def compare(
     if not names:
         comparison = replace(comparison, run=replace(comparison.run, participants=()))
     show(as_json(comparison.to_dict()) if print_json else _lines(comparison))
+    if picture is not None:
+        picture.save(draw_comparison(comparison))
     if not comparison.has_signal:
         context.exit(NO_SIGNAL)
 
@@ -124,12 +137,13 @@ def _read(
     client: str | None,
     unit: Units,
     person: str | None,
+    form: FileForm,
 ) -> Clients:
     """Both models' scores; where files have different units, both columns are converted."""
-    clients = tacit.read(files, score, label, client, versus, unit, person)
+    clients = tacit.read(files, score, label, client, versus, unit, person, form=form)
     if unit is None or isinstance(unit, str):
         return clients
-    other = tacit.read(files, versus, label, client, unit=unit)
+    other = tacit.read(files, versus, label, client, unit=unit, form=form)
     if not np.array_equal(clients.labels, other.labels):
         raise tacit.DataError("the files changed while they were being read")
     return replace(clients, second=other.scores)

@@ -1,4 +1,4 @@
-"""``tacit demo``: all protocols on synthetic data, with a picture."""
+"""``tacit demo``: three synthetic federations, with a picture and a report."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import click
 
 from tacit import demonstration
 from tacit.cli.shell import show
-from tacit.output import PictureFile
+from tacit.output import OutputFile, PictureFile
 
 DEMO_EXAMPLES = """\b
 Examples:
   tacit demo
-  tacit demo --seed 7 --plot comparison.pdf
+  tacit demo --seed 7 --plot comparison.pdf --report hospitals.html
 """
 
 
@@ -24,14 +24,23 @@ Examples:
     show_default=True,
     help="Where to save the picture (.png, .svg or .pdf).",
 )
-def demo(seed: int | None, plot: str) -> None:
-    """Compare all protocols on five small hospitals and on a thousand synthetic clients.
+@click.option(
+    "--report",
+    metavar="FILE",
+    default="tacit-demo.html",
+    show_default=True,
+    help="Where to save the hospitals' report.",
+)
+def demo(seed: int | None, plot: str, report: str) -> None:
+    """Measure a classifier at ten hospitals, a thousand advertisers and 100,000 phones.
 
-    Takes less than a minute. All noise is simulated.
+    Takes less than a minute. All records and all noise are simulated.
     """
     demonstration.require_matplotlib()
-    picture = PictureFile(plot)
-    comparisons = demonstration.demonstrate(seed)
-    show(demonstration.report(comparisons))
-    picture.save(demonstration.draw(comparisons))
-    show(f"\nPicture: {picture.path}")
+    picture, page = PictureFile(plot), OutputFile(report)
+    scenes = demonstration.demonstrate(seed)
+    show(demonstration.report(scenes))
+    picture.draw(demonstration.draw(scenes))
+    hospitals = scenes[0].results[0][1]
+    page.write(hospitals.to_html("Ten hospitals, a simulation").encode())
+    show(f"\nPicture: {picture.path}\nReport:  {page.path} (open it in a browser)")

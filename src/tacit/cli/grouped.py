@@ -9,10 +9,13 @@ from typing import Any
 import click
 
 import tacit
-from tacit.cli.shell import NO_SIGNAL, as_json, as_lines, show
+from tacit.cli.shell import NO_SIGNAL, as_json, show
 from tacit.data.clients import Clients
 from tacit.data.groups import Groups
+from tacit.output import PictureFile
 from tacit.results.grouped import GroupedEvaluation
+from tacit.results.picture_parts import draw_groups
+from tacit.results.text import as_lines
 from tacit.running.units import taken_by
 
 
@@ -30,12 +33,14 @@ def evaluate_by_group(
     names: bool,
     print_json: bool,
     per_person: int | None = None,
+    picture: PictureFile | None = None,
 ) -> None:
     """Evaluate every group and print the result; the options are those of ``tacit evaluate``.
 
     Parameters
     ----------
     given : the protocol's settings that were given, by name.
+    picture : where to save a picture; None for none.
     """
     clients, groups = read
     if rescale is not None:
@@ -55,6 +60,8 @@ def evaluate_by_group(
     if not names:
         result = _without_names(result)
     show(as_json(result.to_dict()) if print_json else _lines(result))
+    if picture is not None:
+        picture.save(draw_groups(result))
     if not result.has_signal:
         context.exit(NO_SIGNAL)
 

@@ -64,7 +64,13 @@ Examples:
   tacit ledger export budget.db
   tacit ledger export budget.db --format csv --output budget.csv
 """
-UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+UNITS = {
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+    "y": timedelta(days=365),
+}
 NOTES = """\
 summed: holds whatever questions followed from earlier replies, as limits do. tightest: holds if the
 costs were fixed before the first reply. unlimited: what that adjacency hides was shown as it is.
@@ -104,13 +110,16 @@ def show_ledger(path: str, dataset: str | None, delta: float) -> None:
 
 
 def _period(context: Any, option: Any, text: str | None) -> timedelta | None:
-    """A number and a unit: 30m, 12h, 365d, 52w."""
+    """A number and a unit: 30m, 12h, 365d, 52w, 1y of 365 days."""
     if text is None:
         return None
-    parts = re.fullmatch(r"([1-9][0-9]{0,5})([mhdw])", text)
+    parts = re.fullmatch(r"([1-9][0-9]{0,5})([mhdwy])", text)
     if parts is None:
-        raise click.BadParameter(f"{text!r} is not like 30m, 12h, 365d or 52w")
-    return timedelta(**{UNITS[parts[2]]: int(parts[1])})
+        raise click.BadParameter(f"{text!r} is not like 30m, 12h, 365d, 52w or 1y")
+    try:
+        return int(parts[1]) * UNITS[parts[2]]
+    except OverflowError:
+        raise click.BadParameter(f"{text!r} is longer than a clock counts") from None
 
 
 @ledger.command("limit", epilog=LIMIT_EXAMPLES)

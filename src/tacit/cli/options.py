@@ -19,11 +19,25 @@ from tacit.protocol.registry import (
     protocol_of,
 )
 from tacit.protocol.settings import Setting, known_settings
+from tacit.protocol.spelling import spelled
 
 CHOSEN = "tacit.cli.options.chosen"
 """Key under which a command's context names the protocols whose options it shows."""
 
 CHOICE = "--protocol"
+COMMON = (
+    "--protocol",
+    "--epsilon",
+    "--trust",
+    "--score",
+    "--label",
+    "--client",
+    "--unit",
+    "--json",
+    "--plot",
+    "--help",
+)
+"""Options that the help lists first: those that most calls use."""
 
 Labelled = tuple[str, Setting]
 """A setting with the name of its protocol."""
@@ -83,6 +97,29 @@ class SettingsCommand(click.Command):
         position = 1 + next(i for i, each in enumerate(parameters) if each.name == self._after)
         return [*parameters[:position], *added, *parameters[position:]]
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the options in groups: common ones, the settings of protocols, and all others."""
+        parameters = self.get_params(ctx)
+        own = {id(each) for each in super().get_params(ctx)}
+        groups: dict[str, list[tuple[str, str]]] = {
+            "Common options": [],
+            "Settings of protocols": [],
+            "Other options": [],
+        }
+        common, settings, others = groups.values()
+        order = {name: position for position, name in enumerate(COMMON)}
+        first = {id(each): min(order.get(o, len(order)) for o in each.opts) for each in parameters}
+        options = [each for each in parameters if isinstance(each, click.Option)]
+        for each in sorted(options, key=lambda each: first[id(each)]):
+            record = each.get_help_record(ctx)
+            if record is not None:
+                chosen = settings if id(each) not in own else others
+                (common if first[id(each)] < len(order) else chosen).append(record)
+        for title, records in groups.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
     def _options(self, names: tuple[str, ...]) -> list[click.Option]:
         """The options of these protocols' settings, made once: click distinguishes them as objects.
 
@@ -103,8 +140,9 @@ class SettingsCommand(click.Command):
 
     def _wanted(self, args: Sequence[str]) -> tuple[str, ...] | None:
         """The protocol whose options suffice for these arguments; None where none does."""
-        name = self._chosen(args)
-        if name is None or name not in self._source.names():
+        word = self._chosen(args)
+        name = None if word is None else spelled(word, self._source.names())
+        if name is None:
             return None
         used = {arg.partition("=")[0] for arg in args if arg.startswith("--")}
         used |= {"-h"} & set(args)
@@ -153,14 +191,16 @@ def option_type(setting: Setting) -> Any:
     if setting.declared.type is not None:
         return setting.declared.type
     if setting.choices:
-        return Choice(setting.choices, [setting.declared.aliases])
+        choice = Choice(setting.choices, [setting.declared.aliases])
+        listed = any(get_origin(form) is tuple for form in setting.forms)
+        return NumbersOr(choice) if listed else choice
     for form in setting.forms:
         if form in (bool, int, float, str):
             return form
         if get_origin(form) is tuple and get_args(form)[-1] is not Ellipsis:
             return click.Tuple(get_args(form))
         if get_origin(form) in (tuple, Sequence):
-            return Numbers()
+            return Texts() if get_args(form)[0] is str else Numbers()
     return None
 
 
@@ -199,8 +239,41 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic from click 
             self.fail(f"{value!r} is not numbers separated by commas", param, ctx)
 
 
+class NumbersOr(Numbers):
+    """Numbers separated by commas, or one of some texts.
+
+    Parameters
+    ----------
+    choice : the texts.
+    """
+
+    def __init__(self, choice: Choice) -> None:
+        self._choice = choice
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The numbers of a text, or the choice that it is."""
+        if isinstance(value, str) and value.strip()[:1].isalpha():
+            return self._choice.convert(value, param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Texts(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+    """Names separated by commas."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The names of a text."""
+        if not isinstance(value, str):
+            return value
+        names = tuple(part.strip() for part in value.split(","))
+        if not all(names):
+            self.fail(f"{value!r} is not names separated by commas", param, ctx)
+        return names
+
+
 def _metavar(kind: Any) -> str | None:
-    if isinstance(kind, Numbers):
+    if isinstance(kind, Numbers | Texts):
         return "A,B,..."
     is_range = isinstance(kind, click.Tuple) and len(kind.types) == 2
     return "LOW HIGH" if is_range else None

@@ -9,7 +9,8 @@ from typing import Any
 import click
 import numpy as np
 
-from tacit.data.clients import WEIGHTED, Clients
+from tacit.data.checking import WEIGHTED
+from tacit.data.clients import Clients
 from tacit.privacy.persons import MAX_RECORDS
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState
@@ -105,5 +106,6 @@ def split_clients(
         split_seed,
         second=clients.second,
         persons=persons,
+        categories=clients.categories,
     )
     return replace(dealt, unit=clients.unit)

@@ -6,13 +6,16 @@ import click
 
 from tacit.cli.persons import PerPerson
 from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.cli.spelled import Spelled
 from tacit.planning.planner import plan as make_plan
+from tacit.protocol.metric import wanted
 from tacit.protocol.trust import Trust, trust_words
 
 PLAN_EXAMPLES = """\b
 Examples:
-  tacit plan --records 40000 --positives 4000 --clients 10 --epsilon 1 --trust secure-sum
+  tacit plan --records 40000 --positives 4000 --clients 10 --epsilon 1
   tacit plan --records 4000 --positives 400 --clients 4000 --epsilon 1 --trust local --target 0.02
+  tacit plan --records 9000 --positives 900 --clients 9 --epsilon 1 --trust local --want auc
   tacit plan --records 4000 --positives 400 --clients 10 --trust encrypted --epsilon 1 --json
 
 \b
@@ -53,10 +56,10 @@ Exit status:
 )
 @click.option(
     "--trust",
-    type=click.Choice(trust_words()),
+    type=Spelled(trust_words()),
     metavar=f"[{'|'.join(trust.value for trust in Trust)}]",
-    required=True,
-    help="Who may see what; see below.",
+    help="Who may see what; see below. By default secure-sum for up to 1,000 clients, and "
+    "local for more.",
 )
 @click.option("--auc-guess", type=float, help="The AUC to expect; without one, 0.65 to 0.9.")
 @click.option(
@@ -69,6 +72,13 @@ Exit status:
     help="auc, precision@t (as precision@0.3), ece, or a protocol's figure. By default auc, with "
     "protocols of other figures beside it.",
 )
+@click.option(
+    "--want",
+    metavar="FIGURE [within X]",
+    help="A figure in words, and how far the ends of its 95 % interval may lie from it, as 'net "
+    "benefit at 0.2 within 0.002', 'sensitivity at 0.5 within 0.03' or 'calibration slope within "
+    "0.1'; instead of --metric and --target.",
+)
 @click.option("--json", "print_json", is_flag=True, help="Print the plan as JSON.")
 @click.pass_context
 def plan(
@@ -79,10 +89,11 @@ def plan(
     clients: int,
     epsilon: float,
     per_person: int | None,
-    trust: str,
+    trust: str | None,
     auc_guess: float | None,
     target: float | None,
     metric: str | None,
+    want: str | None,
     print_json: bool,
 ) -> None:
     """Predict every fitting protocol's error and traffic, and recommend one. Nothing is spent.
@@ -90,6 +101,11 @@ def plan(
     Epsilon hides different things in different protocols; the plan says what, and puts protocols
     that hide whole records first.
     """
+    if want is not None:
+        for option, given in (("--metric", metric), ("--target", target)):
+            if given is not None:
+                raise click.UsageError(f"--want cannot be used with {option}")
+        metric, target = wanted(want)
     made = make_plan(
         records,
         positives,

@@ -16,10 +16,12 @@ from importlib.metadata import EntryPoint, entry_points
 
 import click
 
-from tacit.cli.built_in import MODULES, SUMMARIES, built_in
+from tacit.cli.built_in import GROUPS, MODULES, SUMMARIES, built_in
 from tacit.cli.shell import Tacit, name_help
 
 GROUP = "tacit.commands"
+SUMMARY_LENGTH = 200
+"""Most characters of a summary of another distribution's command."""
 INSTALLABLE = {"reproduce": "tacit-studies"}
 """Commands of this project's other distributions, with the distribution that has each."""
 
@@ -40,14 +42,18 @@ class Extensible(Tacit):
         )
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List all commands; no built-in one is imported for it."""
-        listed = {name: click.Command(name, help=SUMMARIES[name]) for name in MODULES}
+        """List all commands in groups; no built-in one is imported for it."""
+        summaries = dict(SUMMARIES)
         for name in self.list_commands(ctx):
-            if name not in listed:
-                command = self.get_command(ctx, name)
-                if command is not None:
-                    listed[name] = command
-        click.Group(self.name, listed).format_commands(ctx, formatter)
+            command = None if name in summaries else self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                summaries[name] = command.get_short_help_str(SUMMARY_LENGTH)
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, summaries.pop(name)) for name in names])
+        if summaries:
+            with formatter.section("Other commands"):
+                formatter.write_dl(sorted(summaries.items()))
 
     def _import_built_in(self, name: str) -> click.Command | None:
         """A built-in command, which the group then has."""

@@ -1,4 +1,4 @@
-"""``tacit report``: results as a page to read, or as metadata of a model card."""
+"""``tacit report``: results as a page, a table for a paper, or metadata of a model card."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ from tacit.cli.shell import show
 from tacit.output import OutputFile
 from tacit.reporting.model_index import TASK, model_index
 from tacit.reporting.page import report as report_page
-from tacit.results.reading import read_results
+from tacit.reporting.paper_table import as_csv, as_markdown
+from tacit.results.reading import Result, read_results
+from tacit.results.reading_parts import read_documents
 
 PAGE = "report.html"
+WRITTEN = {"html": "Report", "csv": "Table", "md": "Table", "model-index": "Metadata"}
+"""What is said of the file of each format."""
 REPORT_EXAMPLES = """\b
 Examples:
   tacit report result.json
   tacit report old.json new.json -o comparison.html --title "Old model and new"
+  tacit report result.json --format md
+  tacit report result.json --format csv -o figures.csv
   tacit report result.json --format model-index --model readmission-risk
 """
 
@@ -25,15 +31,16 @@ Examples:
     "-o",
     "--output",
     metavar="FILE",
-    help=f"Where to write it; {PAGE} by default, and standard output for model-index.",
+    help=f"Where to write it; {PAGE} by default, and standard output for other formats.",
 )
 @click.option(
     "--format",
     "form",
-    type=click.Choice(("html", "model-index")),
+    type=click.Choice(("html", "csv", "md", "model-index")),
     default="html",
     show_default=True,
-    help="A page, or YAML for a model card on the Hugging Face Hub (the extra model-card).",
+    help="A page; a table of all figures as comma-separated values or Markdown; or YAML for a "
+    "model card on the Hugging Face Hub (the extra model-card).",
 )
 @click.option("--title", help="html: the page's heading.")
 @click.option("--model", help="model-index: the model's name; the file's name by default.")
@@ -48,6 +55,8 @@ def report(
 ) -> None:
     """Turn RESULTS, as `tacit evaluate --json` prints them, into one page that works offline.
 
+    A page also takes what `tacit compare --json` and `tacit evaluate --groups --json` print.
+
     A report of a result with its exact figure (`tacit evaluate --exact`) must not be passed on.
 
     Several results are compared with the first one. A result that was changed after it was
@@ -56,19 +65,29 @@ def report(
     _refuse_idle(form, title, model, task)
     target = PAGE if output is None and form == "html" else output
     file = None if target is None else OutputFile(target)
-    loaded = read_results(results)
-    page = form == "html"
-    made = report_page(loaded, title) if page else model_index(loaded, model, task or TASK)
+    if form == "html":
+        made = report_page(read_documents(results), title)
+    else:
+        made = _made(form, read_results(results), model, task)
     if file is None:
         show(made.rstrip("\n"))
         return
     file.write(made.encode("utf-8"))
-    show(f"{'Report' if page else 'Metadata'}: {file.path}")
+    show(f"{WRITTEN[form]}: {file.path}")
+
+
+def _made(form: str, results: list[Result], model: str | None, task: str | None) -> str:
+    """The results in a format that is no page."""
+    if form == "csv":
+        return as_csv(results)
+    if form == "md":
+        return as_markdown(results)
+    return model_index(results, model, task or TASK)
 
 
 def _refuse_idle(form: str, title: str | None, model: str | None, task: str | None) -> None:
-    if form == "html" and (model is not None or task is not None):
+    if form != "model-index" and (model is not None or task is not None):
         name = "--model" if model is not None else "--task"
         raise click.UsageError(f"{name} needs --format model-index")
     if form != "html" and title is not None:
-        raise click.UsageError("--title cannot be used with --format model-index")
+        raise click.UsageError(f"--title cannot be used with --format {form}")

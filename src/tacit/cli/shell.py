@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from tacit.protocol.mpc import MPCError
-from tacit.running.session.reasons import escaped
+from tacit.results.text import escaped
 
 FAILED, NO_SIGNAL, INTERRUPTED = 2, 3, 130
 HELP_NAMES = ["-h", "--help"]
@@ -110,14 +110,6 @@ def show(text: str) -> None:
         raise click.ClickException(
             f"the result cannot be written to standard output: {reason(error)}"
         ) from None
-
-
-def as_lines(rows: Sequence[tuple[str, str]], warnings: Sequence[str]) -> str:
-    """Labelled lines and warnings; a line end in a name starts no line."""
-    safe = [(escaped(name), escaped(value)) for name, value in rows]
-    width = max(len(name) for name, _ in safe)
-    lines = [f"{name:{width}}  {value}" for name, value in safe]
-    return "\n".join(lines + [f"warning: {escaped(warning)}" for warning in warnings])
 
 
 def complain(sentence: str) -> None:

@@ -10,6 +10,7 @@ import click
 
 from tacit.cli.shell import complain
 from tacit.data.file_units import ScaleWarning, Units
+from tacit.data.missing import MissingWarning
 from tacit.data.persons import PersonWarning
 from tacit.data.units import REAL, UNITS
 
@@ -55,9 +56,9 @@ def refuse_two_maps(unit: Units, rescale: object) -> None:
 
 @contextmanager
 def printed_doubts() -> Iterator[None]:
-    """Print doubts about scales and persons on standard error alone: they are about records."""
+    """Print doubts about scales, persons and clients on standard error: they are about records."""
     with warnings.catch_warnings(record=True) as caught:
-        for doubt in (ScaleWarning, PersonWarning):
+        for doubt in (ScaleWarning, PersonWarning, MissingWarning):
             warnings.simplefilter("always", doubt)
         yield
     for sentence in dict.fromkeys(str(each.message) for each in caught):

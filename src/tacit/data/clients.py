@@ -2,64 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Generic, Literal, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.data.arrays import SCORES, SECOND, as_ids, as_labels, as_scores
+from tacit.data.arrays import as_ids, as_scores
+from tacit.data.categories import Categories
+from tacit.data.checking import refuse_weights, validate_clients
+from tacit.data.concatenating import concatenated
 from tacit.data.dealing import dealt
 from tacit.data.errors import DataError
-from tacit.data.persons import as_persons, counted
-from tacit.data.units import ENDS_OF_LOG_ODDS, LOG_ODDS, RANGES, check_unit, outside
+from tacit.data.files.form import PLAIN, FileForm
+from tacit.data.ordering import ascending_order, by_client
+from tacit.data.parallel import RecordColumns
+from tacit.data.persons import counted
+from tacit.data.ragged import Ragged, Scalar
 
-Scalar = TypeVar("Scalar", bound=np.generic)
-
-WEIGHTED = (
-    "weights on records are not supported: nobody has defined by how much a record of a given "
-    "weight may change a figure, and noise follows from that; leave weights out"
-)
-
-
-@dataclass(frozen=True)
-class Ragged(Generic[Scalar]):
-    """Values of several clients in one array: client ``k`` holds ``offsets[k]:offsets[k+1]``.
-
-    The client axis is the last one; an optional leading axis holds replicates.
-    """
-
-    values: NDArray[Scalar]
-    offsets: NDArray[np.int64]
-
-    @property
-    def clients(self) -> int:
-        """The number of clients."""
-        return self.offsets.size - 1
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """The number of values of each client, shape (K,)."""
-        return np.diff(self.offsets)
-
-    def sum(self) -> NDArray[Any]:
-        """The sum of each client's values, shape (..., K)."""
-        return np.add.reduceat(self.values, self.offsets[:-1], axis=-1)
-
-    def minimum(self) -> NDArray[Scalar]:
-        """The smallest value of each client, shape (..., K)."""
-        return np.minimum.reduceat(self.values, self.offsets[:-1], axis=-1)
-
-    def maximum(self) -> NDArray[Scalar]:
-        """The largest value of each client, shape (..., K)."""
-        return np.maximum.reduceat(self.values, self.offsets[:-1], axis=-1)
-
-    def part(self, start: int, stop: int) -> Ragged[Scalar]:
-        """The clients ``start`` to ``stop - 1``."""
-        low, high = int(self.offsets[start]), int(self.offsets[stop])
-        return Ragged(self.values[..., low:high], self.offsets[start : stop + 1] - low)
+if TYPE_CHECKING:
+    from tacit.data.engines.sql.pieces import ClassFunctions
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +46,11 @@ class Clients:
     persons : whose records they are, shape (M,), as ``tacit.data.persons`` has them; None where
         every record is another person, or nothing is said. No client step sees them: a run begins
         with the records that count (``counted``).
+    categories : the class of each record and its score of every class, or its private group; None
+        where records have two classes and no such group.
+    left_out : int64, shape (2, K). How many records of each client had no score (or second value),
+        and how many had one and no label; they are not among the records. None where nobody left
+        any out.
 
     Raises
     ------
@@ -104,11 +74,13 @@ class Clients:
     second: NDArray[np.float64] | None = None
     unit: str | None = None
     persons: NDArray[np.bytes_] | None = field(default=None, repr=False)
+    categories: Categories | None = field(default=None, repr=False)
+    left_out: NDArray[np.int64] | None = field(default=None, repr=False)
     _checked: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self._checked:
-            _validate(self)
+            validate_clients(self)
 
     @classmethod
     def from_arrays(
@@ -136,37 +108,19 @@ class Clients:
         sample_weight : None; weights are refused.
         """
         refuse_weights(sample_weight)
-        flat_scores, flat_labels = as_scores(scores), as_labels(labels)
-        flat_second = None if second is None else as_scores(second, SECOND)
-        whose = None if persons is None else as_persons(persons)
+        columns = RecordColumns.of(scores, labels, second, persons)
         if client_ids is None:
-            offsets = np.array([0, flat_scores.size], dtype=np.int64)
-            return cls(
-                flat_scores, flat_labels, offsets, second=flat_second, unit=unit, persons=whose
-            )
-        _check_second_size(flat_scores.size, flat_second)
-        _check_person_size(flat_scores.size, whose)
+            offsets = np.array([0, columns.scores.size], dtype=np.int64)
+            return cls(offsets=offsets, unit=unit, **columns.by_name)
+        columns.check_further()
         ids = as_ids(client_ids)
-        if not ids.shape == flat_scores.shape == flat_labels.shape:
+        if not ids.shape == columns.scores.shape == columns.labels.shape:
             raise DataError(
                 "scores, labels and client ids must have one length, "
-                f"got {flat_scores.shape}, {flat_labels.shape} and {ids.shape}"
+                f"got {columns.scores.shape}, {columns.labels.shape} and {ids.shape}"
             )
-        try:
-            names, index = np.unique(ids, return_inverse=True)
-        except TypeError:
-            raise DataError("client ids must be all integers or all strings") from None
-        order = np.argsort(index, kind="stable")
-        offsets = np.concatenate(([0], np.cumsum(np.bincount(index, minlength=names.size))))
-        return cls(
-            flat_scores[order],
-            flat_labels[order],
-            offsets.astype(np.int64),
-            tuple(str(name) for name in names),
-            second=None if flat_second is None else flat_second[order],
-            unit=unit,
-            persons=None if whose is None else whose[order],
-        )
+        order, offsets, names = by_client(ids)
+        return cls(offsets=offsets, names=names, unit=unit, **columns.taken(order).by_name)
 
     @classmethod
     def from_values(
@@ -193,6 +147,53 @@ class Clients:
         return cls.from_arrays(flat, np.zeros(flat.size, dtype=np.int8), client_ids, second)
 
     @classmethod
+    def from_classes(
+        cls,
+        scores: ArrayLike,
+        labels: ArrayLike,
+        classes: Sequence[str],
+        client_ids: ArrayLike | None = None,
+    ) -> Clients:
+        """Clients of a classifier with several classes; scores and labels of two classes read 0.
+
+        Parameters
+        ----------
+        scores : shape (M, C), numbers: a score of every class.
+        labels : shape (M,), the classes' names, or their indices 0 to C - 1.
+        classes : the agreed names of the classes, in the order of the columns.
+        client_ids : as in ``from_arrays``.
+
+        Examples
+        --------
+        >>> clients = Clients.from_classes([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], ["a", "c"], "abc")
+        >>> clients.records, clients.categories.of_record.tolist()
+        (2, [0, 2])
+        """
+        made = Categories.of_values(tuple(classes), labels, scores)
+        blank = np.zeros(made.of_record.size)
+        return cls.from_arrays(blank, blank, client_ids).with_categories(made, client_ids)
+
+    def with_categories(
+        self, categories: Categories, client_ids: ArrayLike | None = None
+    ) -> Clients:
+        """The same records with their classes or private groups.
+
+        Parameters
+        ----------
+        categories : in the order of the records.
+        client_ids : shape (M,), where ``from_arrays`` was given them: it orders records by client.
+
+        Raises
+        ------
+        DataError : for categories of another number of records.
+        """
+        if categories.of_record.size != self.records:
+            raise DataError(f"{self.records} records but {categories.of_record.size} categories")
+        if client_ids is not None:
+            categories = categories.taken(by_client(as_ids(client_ids))[0])
+        return replace(self, categories=categories)
+
+    @classmethod
     def from_frame(
         cls,
         frame: Any,
@@ -202,6 +203,9 @@ class Clients:
         second: str | None = None,
         unit: str | None = None,
         person: str | None = None,
+        missing: Literal["refuse", "drop"] = "refuse",
+        *,
+        form: FileForm = PLAIN,
     ) -> Clients:
         """Clients from a pandas, polars or Arrow table (anything with an Arrow stream).
 
@@ -213,12 +217,52 @@ class Clients:
         second : the column of a second value of each record; None where there is none.
         unit : what the scores are.
         person : the column that names whose record it is; None where nothing is said.
+        form : how values are written that are text, such as the words for labels.
+        missing : what is done with records without a score or label, as ``tacit.read`` takes it.
         """
         from tacit.data.frames import columns_of_frame  # noqa: PLC0415 -- it imports Arrow
 
-        columns = columns_of_frame(frame, score, label, client, second, person)
-        scores, labels, ids, seconds, persons = columns
-        return cls.from_arrays(scores, labels, ids, seconds, unit, persons)
+        columns = columns_of_frame(frame, score, label, client, second, person, missing, form=form)
+        scores, labels, ids, seconds, persons, left_out = columns
+        made = cls.from_arrays(scores, labels, ids, seconds, unit, persons)
+        return made if left_out is None else replace(made, left_out=left_out)
+
+    @classmethod
+    def from_counts(
+        cls,
+        edges: ArrayLike,
+        counts: ArrayLike,
+        names: Sequence[str] = (),
+        unit: str | None = None,
+        ends: tuple[float, float] = (0.0, 1.0),
+    ) -> Clients:
+        """Clients of which only counts in cells are known, for protocols that count once.
+
+        Parameters
+        ----------
+        edges : the inner edges of B cells as scores, ascending, shape (B-1,); a record's cell is
+            the number of edges that are at most its score.
+        counts : positives and negatives by cell and client, whole numbers, shape (2, B, K).
+        names : one name a client.
+        unit : what the scores are.
+        ends : the least and the largest score there can be.
+
+        Raises
+        ------
+        DataError : for counts of another shape, below 0, or of a client without records; and in a
+            run, where a protocol needs records, or cells with another edge.
+
+        Examples
+        --------
+        >>> clients = Clients.from_counts([0.5], [[[1], [3]], [[4], [2]]])
+        >>> clients.count, clients.records, clients.positives
+        (1, 10, 4)
+        """
+        # stored clients are clients: a module that extends this one
+        stored = import_module("tacit.data.engines.stored")
+        counted = stored.CountedRecords(as_scores(edges), np.asarray(counts), tuple(names), ends)
+        made: Clients = stored.StoredClients(counted, unit)
+        return made
 
     @classmethod
     def split(
@@ -230,27 +274,19 @@ class Clients:
         seed: int | None = None,
         second: ArrayLike | None = None,
         persons: ArrayLike | None = None,
+        categories: Categories | None = None,
     ) -> Clients:
         """Split one party's records into simulated clients of nearly equal size.
 
         ``by="uniform"`` deals records out at random (the papers' IID setting); ``by="score"`` gives
         records of similar score to the same client (their non-IID setting). ``second`` is a second
         value of each record, ``persons`` says whose it is; a person's records are dealt out too.
+        ``categories`` are the records' classes or private groups.
         """
-        flat_scores, flat_labels = as_scores(scores), as_labels(labels)
-        flat_second = None if second is None else as_scores(second, SECOND)
-        whose = None if persons is None else as_persons(persons)
-        _check_sizes(flat_scores.size, flat_labels, flat_second)
-        _check_person_size(flat_scores.size, whose)
-        order, offsets = dealt(flat_scores, clients, by, seed)
-        return cls(
-            flat_scores[order],
-            flat_labels[order],
-            offsets,
-            simulated=True,
-            second=None if flat_second is None else flat_second[order],
-            persons=None if whose is None else whose[order],
-        )
+        columns = RecordColumns.of(scores, labels, second, persons, categories)
+        columns.check()
+        order, offsets = dealt(columns.scores, clients, by, seed)
+        return cls(offsets=offsets, simulated=True, **columns.taken(order).by_name)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Clients]) -> Clients:
@@ -261,27 +297,7 @@ class Clients:
         DataError : for no batch at all, where only some of them have second values, or where their
             units differ.
         """
-        if not parts:
-            raise DataError("no clients were given")
-        seconds = [part.second for part in parts if part.second is not None]
-        if seconds and len(seconds) < len(parts):
-            raise DataError(
-                f"{len(seconds)} of {len(parts)} batches have second values: all must, or none"
-            )
-        ends = np.cumsum([part.records for part in parts])
-        shifted = [
-            part.offsets[1:] + end - part.records for part, end in zip(parts, ends, strict=True)
-        ]
-        return cls(
-            np.concatenate([part.scores for part in parts]),
-            np.concatenate([part.labels for part in parts]),
-            np.concatenate([np.zeros(1, dtype=np.int64), *shifted]),
-            tuple(name for part in parts for name in part.names),
-            any(part.simulated for part in parts),
-            np.concatenate(seconds) if seconds else None,
-            _common_unit(parts),
-            _all_persons(parts),
-        )
+        return cls(**concatenated(parts))
 
     @property
     def count(self) -> int:
@@ -311,11 +327,78 @@ class Clients:
     @cached_property
     def ascending(self) -> NDArray[np.int64]:
         """Indices of the records in ascending order of score within each client, shape (M,)."""
-        if self.count == self.records:
-            return np.arange(self.records, dtype=np.int64)
-        if self.count == 1:
-            return np.argsort(self.scores, kind="stable")
-        return np.lexsort((self.scores, self.client_of_record))
+        return ascending_order(self.scores, self.sizes)
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether the records are in memory, not in files or a database (``engines.stored``)."""
+        return True
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest score."""
+        return float(self.scores.min()), float(self.scores.max())
+
+    def batches(self) -> Iterator[Clients]:
+        """The records in batches that fit into memory, each of all clients; here there is one."""
+        yield self
+
+    def counts_in(self, edges: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Positives and negatives by cell and client, shape (2, B, K).
+
+        Parameters
+        ----------
+        edges : the inner edges of B cells, ascending, shape (B-1,); a record's cell is the number
+            of edges that are at most its score.
+        """
+        cells = np.searchsorted(edges, self.scores, side="right")
+        shape = (2, edges.size + 1, self.count)
+        group = np.where(self.labels == 1, 0, shape[1]) + cells
+        index = group * self.count + self.client_of_record
+        return np.bincount(index, minlength=int(np.prod(shape))).reshape(shape).astype(np.int64)
+
+    def summed(self, functions: ClassFunctions) -> NDArray[np.int64] | None:
+        """Sums over records by a statement, shape (K,); None where records are read for it."""
+        return None
+
+    def rescored(
+        self,
+        rising: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+        unit: str | None = None,
+        exact: bool = True,
+    ) -> Clients:
+        """The clients with their scores' images under a rising map for scores, also of all classes.
+
+        Parameters
+        ----------
+        rising : the map, of arrays of any length.
+        unit : what the images are.
+        exact : whether the map does not fall anywhere, not even by rounding.
+        """
+        mapped = None if self.categories is None else self.categories.rescored(rising)
+        return replace(self, scores=rising(self.scores), unit=unit, categories=mapped)
+
+    def in_named_unit(self, unit: str | None) -> Clients:
+        """The same scores, said to be in a unit."""
+        return replace(self, unit=unit)
+
+    def outlier(self, low: float, high: float) -> tuple[float, str] | None:
+        """The first score outside [low, high], and where it is; None where there is none.
+
+        Records with a score of every class have those for scores.
+        """
+        scores = self.all_scores
+        wrong = np.flatnonzero((scores < low) | (scores > high))
+        if not wrong.size:
+            return None
+        record = int(wrong[0]) // (scores.size // self.records)
+        return float(scores[wrong[0]]), self.location(record)
+
+    @property
+    def all_scores(self) -> NDArray[np.float64]:
+        """The scores of all records, shape (M,); of all classes where there are some, (M C,)."""
+        by_class = None if self.categories is None else self.categories.scores
+        return self.scores if by_class is None else by_class.ravel()
 
     def ragged(self, values: NDArray[Scalar]) -> Ragged[Scalar]:
         """Values of shape (..., M), cut like these clients' records."""
@@ -324,17 +407,19 @@ class Clients:
     def part(self, start: int, stop: int) -> Clients:
         """The batch of the clients ``start`` to ``stop - 1``."""
         low, high = int(self.offsets[start]), int(self.offsets[stop])
-        return Clients(
-            self.scores[low:high],
-            self.labels[low:high],
-            self.offsets[start : stop + 1] - low,
-            self.names[start:stop],
-            self.simulated,
-            None if self.second is None else self.second[low:high],
-            self.unit,
-            None if self.persons is None else self.persons[low:high],
-            _checked=True,
+        return replace(
+            self._taken(slice(low, high), self.offsets[start : stop + 1] - low),
+            names=self.names[start:stop],
+            persons=None if self.persons is None else self.persons[low:high],
+            left_out=None if self.left_out is None else self.left_out[:, start:stop],
         )
+
+    def _taken(self, which: slice | NDArray[np.bool_], offsets: NDArray[np.int64]) -> Clients:
+        """Some of the records, cut by other offsets, without their persons."""
+        columns = RecordColumns(
+            self.scores, self.labels, self.second, categories=self.categories
+        ).taken(which)
+        return replace(self, offsets=offsets, _checked=True, **columns.by_name)
 
     def counted(self, per_person: int, seed: bytes) -> tuple[Clients, NDArray[np.bool_]]:
         """The records that count where a person is the unit of privacy, and which those are.
@@ -352,17 +437,8 @@ class Clients:
             raise DataError("per_person needs persons: nothing says whose records these are")
         inside = counted(self.persons, self.offsets, per_person, seed)
         sizes = np.add.reduceat(inside, self.offsets[:-1], dtype=np.int64)
-        chosen = Clients(
-            self.scores[inside],
-            self.labels[inside],
-            np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
-            self.names,
-            self.simulated,
-            None if self.second is None else self.second[inside],
-            self.unit,
-            _checked=True,
-        )
-        return chosen, inside
+        offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        return self._taken(inside, offsets), inside
 
     def name(self, index: int) -> str:
         """What to call a client in a message."""
@@ -372,104 +448,3 @@ class Clients:
         """Where a record stands, in a message: its client, and its row counted from 1."""
         client = int(np.searchsorted(self.offsets, record, side="right")) - 1
         return f"{self.name(client)}, row {record - int(self.offsets[client]) + 1}"
-
-
-def refuse_weights(weights: object) -> None:
-    """Refuse weights on records.
-
-    Raises
-    ------
-    DataError : for anything but None.
-    """
-    if weights is not None:
-        raise DataError(WEIGHTED)
-
-
-def _all_persons(parts: Sequence[Clients]) -> NDArray[np.bytes_] | None:
-    """The persons of all batches, which all have them, or none has."""
-    known = [part.persons for part in parts if part.persons is not None]
-    if known and len(known) < len(parts):
-        raise DataError(f"{len(known)} of {len(parts)} batches have persons: all must, or none")
-    return np.concatenate(known) if known else None
-
-
-def _common_unit(parts: Sequence[Clients]) -> str | None:
-    """The unit of all batches; a batch of unknown unit fits no other."""
-    units = sorted({part.unit or "no named unit" for part in parts})
-    if len(units) > 1:
-        raise DataError(f"batches of one unit can be put together, got {' and '.join(units)}")
-    return parts[0].unit
-
-
-def _validate(clients: Clients) -> None:
-    offsets, records = clients.offsets, clients.scores.size
-    _check_sizes(records, clients.labels, clients.second)
-    _check_person_size(records, clients.persons)
-    if offsets.size < 2:
-        raise DataError("at least one client is needed, got none")
-    if offsets[0] != 0 or offsets[-1] != records:
-        raise DataError(f"offsets must run from 0 to {records}, got {offsets[0]} to {offsets[-1]}")
-    empty = np.flatnonzero(np.diff(offsets) <= 0)
-    if empty.size:
-        raise DataError(f"{clients.name(int(empty[0]))} has no records")
-    if clients.names and len(clients.names) != clients.count:
-        raise DataError(f"{clients.count} clients but {len(clients.names)} names")
-    _refuse_duplicates(clients.names)
-    _check_finite(clients, clients.scores, SCORES)
-    _check_range(clients)
-    if clients.second is not None:
-        _check_finite(clients, clients.second, SECOND)
-    wrong = np.flatnonzero((clients.labels != 0) & (clients.labels != 1))
-    if wrong.size:
-        location = clients.location(int(wrong[0]))
-        raise DataError(f"labels must be 0 or 1, got {clients.labels[wrong[0]]} in {location}")
-
-
-def _check_finite(clients: Clients, values: NDArray[np.float64], called: str) -> None:
-    wrong = np.flatnonzero(~np.isfinite(values))
-    if wrong.size:
-        location = clients.location(int(wrong[0]))
-        remedy = f"; {ENDS_OF_LOG_ODDS}" if clients.unit == LOG_ODDS and called == SCORES else ""
-        raise DataError(f"{called} must be finite, got {values[wrong[0]]} in {location}{remedy}")
-
-
-def _check_range(clients: Clients) -> None:
-    """Refuse scores that cannot be of the unit that the clients name."""
-    if clients.unit is None:
-        return
-    try:
-        low, high = RANGES[check_unit(clients.unit)]
-    except ValueError as error:
-        raise DataError(str(error)) from None
-    wrong = np.flatnonzero(outside(clients.scores, clients.unit))
-    if wrong.size:
-        raise DataError(
-            f"scores in {clients.unit} must be from {low:g} to {high:g}, "
-            f"got {clients.scores[wrong[0]]} in {clients.location(int(wrong[0]))}"
-        )
-
-
-def _check_sizes(
-    records: int, labels: NDArray[np.int8], second: NDArray[np.float64] | None
-) -> None:
-    if labels.size != records:
-        raise DataError(f"{records} scores but {labels.size} labels")
-    _check_second_size(records, second)
-
-
-def _check_second_size(records: int, second: NDArray[np.float64] | None) -> None:
-    if second is not None and second.size != records:
-        raise DataError(f"{records} scores but {second.size} second values")
-
-
-def _check_person_size(records: int, persons: NDArray[np.bytes_] | None) -> None:
-    if persons is not None and persons.size != records:
-        raise DataError(f"{records} scores but {persons.size} persons")
-
-
-def _refuse_duplicates(names: tuple[str, ...]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise DataError(f"client names must be unique, got {name!r} twice")
-        seen.add(name)

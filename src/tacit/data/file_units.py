@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.data.rescaling import in_unit
 from tacit.data.scales import files_apart
 from tacit.data.units import LOG_ODDS, PERCENT, PROBABILITY, UNITS, check_unit
@@ -63,7 +63,7 @@ def in_one_unit(parts: Sequence[Clients], units: Sequence[str | None]) -> list[C
     ------
     DataError : for a score that cannot be of its unit, and for units that do not go together.
     """
-    named = [replace(part, unit=unit) for part, unit in zip(parts, units, strict=True)]
+    named = [part.in_named_unit(unit) for part, unit in zip(parts, units, strict=True)]
     if len(set(units)) == 1:
         return named
     return [in_unit(part, PROBABILITY) for part in named]
@@ -86,13 +86,14 @@ def check_scales(
     ScaleWarning : for a doubt.
     """
     for source, part, unit in zip(sources, parts, units, strict=True):
-        if unit in (PERCENT, LOG_ODDS) and part.scores.min() >= 0 and part.scores.max() <= 1:
+        scores = part.all_scores
+        if unit in (PERCENT, LOG_ODDS) and scores.min() >= 0 and scores.max() <= 1:
             _warn(f"{source} is read as {unit}, and all of its scores are from 0 to 1")
     if len(parts) == 1 or None not in units:
         return
-    ends = np.cumsum([0, *(part.records for part in parts)])
-    scores = Ragged(np.concatenate([part.scores for part in parts]), ends.astype(np.int64))
-    difference, is_evident = files_apart(scores)
+    by_file = [part.all_scores for part in parts]
+    ends = np.cumsum([0, *(scores.size for scores in by_file)])
+    difference, is_evident = files_apart(Ragged(np.concatenate(by_file), ends.astype(np.int64)))
     if difference is None:
         return
     remedy = REMEDY.format(units=", ".join(UNITS))

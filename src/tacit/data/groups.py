@@ -129,6 +129,7 @@ class Groups:
             None if clients.second is None else clients.second[inside],
             clients.unit,
             None if clients.persons is None else clients.persons[inside],
+            None if clients.categories is None else clients.categories.taken(inside),
             _checked=all_clients,
         )
 

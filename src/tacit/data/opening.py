@@ -6,6 +6,7 @@ import csv
 import errno
 import os
 import stat
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,6 +14,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from tacit.data.errors import DataError
+
+PACKINGS = {".gz": "gzip", ".bz2": "bz2"}
+"""Arrow's name of the packing that an extension ends with."""
 
 _READ_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error)
 
@@ -70,8 +74,14 @@ def opened_file(source: str, closing: ExitStack) -> pa.NativeFile:
 
 
 def opened_text(source: str, extension: str, closing: ExitStack) -> pa.NativeFile:
-    """The same for a file of text, from its beginning."""
+    """The same for a file of text, from its beginning; UTF-16 is read whole, and is then UTF-8."""
     file = opened_file(source, closing)
-    if not extension.endswith(".gz"):
-        return file
-    return closing.enter_context(pa.CompressedInputStream(file, "gzip"))
+    packing = next((name for end, name in PACKINGS.items() if extension.endswith(end)), None)
+    if packing is not None:
+        return closing.enter_context(pa.CompressedInputStream(file, packing))
+    mark = file.read(len(BOM_UTF16_LE))
+    file.seek(0)
+    if mark in (BOM_UTF16_LE, BOM_UTF16_BE):
+        text = file.read().decode("utf-16")
+        return closing.enter_context(pa.BufferReader(text.encode()))
+    return file

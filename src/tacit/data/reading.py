@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import os
-import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,27 +14,39 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError, NotFiniteError
 from tacit.data.file_units import Units, check_scales, in_one_unit, units_of
-from tacit.data.frames import Columns, Records, collect, require_columns, require_types
+from tacit.data.files.form import PLAIN, FileForm
+from tacit.data.files.remedies import LIKELY_NEGATIVE, remedy_of_name
+from tacit.data.files.text import TextFile, open_csv, told_of_text
+from tacit.data.frames import (
+    Columns,
+    Records,
+    collect,
+    left_out_records,
+    require_columns,
+    require_types,
+)
 from tacit.data.groups import Groups
-from tacit.data.opening import opened_file, opened_text, unchanging
+from tacit.data.missing import Rule, check_rule
+from tacit.data.opening import PACKINGS, opened_file, unchanging
 from tacit.data.persons import PersonWarning, spread_persons
-from tacit.data.units import ENDS_OF_LOG_ODDS, LOG_ODDS
+from tacit.data.units import ENDS_OF_LOG_ODDS, LOG_ODDS, PERCENT
 
 FilePath = str | os.PathLike[str]
 
-_SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
-_EXTENSIONS = (*_SEPARATORS, ".parquet", ".pq")
+SEPARATORS = {
+    f"{kind}{packing}": separator
+    for kind, separator in ((".csv", ","), (".tsv", "\t"))
+    for packing in ("", *PACKINGS)
+}
+_FEATHER = (".feather", ".arrow")
+_EXTENSIONS = (*SEPARATORS, ".parquet", ".pq", *_FEATHER)
 _PARQUET_BATCH_ROWS = 1 << 16
 _PARQUET_BUFFER_BYTES = 1 << 20
-_CSV_BLOCK_BYTES = 1 << 20
-_MALFORMED_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
-_LONG_ROW = "straddles two block boundaries"
 
 
 def read(
@@ -47,8 +57,11 @@ def read(
     second: str | None = None,
     unit: Units = None,
     person: str | None = None,
+    missing: Rule = "refuse",
+    *,
+    form: FileForm = PLAIN,
 ) -> Clients:
-    """Read clients from CSV or Parquet files.
+    """Read clients from CSV, Parquet or Feather files.
 
     Only the needed columns are read, batch by batch: memory grows with those columns' records, and
     not with the other columns a file has.
@@ -56,7 +69,7 @@ def read(
     Parameters
     ----------
     paths : one file or several; the format follows the extension, which is .csv, .tsv (both also
-        with .gz), .parquet or .pq.
+        with .gz or .bz2), .parquet, .pq, .feather or .arrow. Text is UTF-8, or UTF-16 with a mark.
     score : the column of scores, finite numbers, whole ones below 2**53 in size; higher means more
         likely positive.
     label : the column of labels, 0/1 or true/false; None for records without labels, which are
@@ -71,6 +84,10 @@ def read(
         several become probabilities. None names none.
     person : the column that says whose record it is, integers or strings, none of them missing;
         None where nothing is said. It is read as a key (``tacit.data.persons``).
+    form : how values are written that are text: words for labels, separator, decimal mark.
+    missing : what is done with records without a score, second value or label: ``"refuse"`` raises
+        an error, ``"drop"`` leaves them out and counts them (``Clients.left_out``). Missing is what
+        is null, NaN, or in CSV empty or a word such as NA, n/d or null.
 
     Raises
     ------
@@ -79,12 +96,13 @@ def read(
         number, a label not 0 or 1, or a value missing, naming file, row and value; when two files
         hold the same client; when a score cannot be of its unit, units do not go together, or
         no unit is named and files with labels are evidently of different scales. Row 17 is a
-        file's 17th record, the header not counted.
+        file's 17th record, the header not counted; of a file of text the line is named too.
 
     Warns
     -----
     ScaleWarning : when files may be of different scales, or a file of another one than named.
     PersonWarning : when persons have records at two clients or more.
+    MissingWarning : when all records of a client are left out.
 
     Examples
     --------
@@ -96,7 +114,9 @@ def read(
     >>> clients.names, clients.scores
     (('clinic',), array([0.2, 0.9]))
     """
-    return _read_all(paths, Columns(score, label, client, second, person=person), unit)[0]
+    drop = check_rule(missing)
+    columns = Columns(score, label, client, second, person=person, drop=drop, form=form)
+    return _read_all(paths, columns, unit)[0]
 
 
 def read_with_groups(
@@ -109,12 +129,15 @@ def read_with_groups(
     unit: Units = None,
     group_names: Sequence[str] | None = None,
     person: str | None = None,
+    missing: Rule = "refuse",
+    *,
+    form: FileForm = PLAIN,
 ) -> tuple[Clients, Groups]:
     """Read clients as ``read`` does, and to which public group each of their records belongs.
 
     Parameters
     ----------
-    paths, score, label, client, second, unit, person : as ``read`` takes them.
+    paths, score, label, client, second, unit, person, missing, form : as ``read`` takes them.
     group : the column of groups, integers or strings; CSV groups are strings, as written.
     group_names : the agreed groups; None reads them off the records.
 
@@ -132,7 +155,7 @@ def read_with_groups(
     >>> clients.records, groups.names, groups.of_record.tolist()
     (2, ('east', 'west'), [0, 1])
     """
-    columns = Columns(score, label, client, second, group, person)
+    columns = Columns(score, label, client, second, group, person, check_rule(missing), form)
     clients, groups = _read_all(paths, columns, unit)
     return clients, Groups.from_arrays(groups, names=group_names)
 
@@ -143,14 +166,18 @@ def _read_all(
     """All files' clients, and the groups of their records in the same order."""
     sources = _distinct_sources(paths)
     units = units_of(sources, unit)
-    records = (
-        _read_file(source, columns, named) for source, named in zip(sources, units, strict=True)
-    )
+    records = [
+        read_file(source, columns, named) for source, named in zip(sources, units, strict=True)
+    ]
+    _refuse_strange_words(sources, records)
     if columns.client is None:
         names = _file_names(sources)
-        parts = [_one_client(part, name) for part, name in zip(records, names, strict=True)]
+        parts = [
+            _one_client(part, name, source)
+            for part, name, source in zip(records, names, sources, strict=True)
+        ]
     else:
-        parts = [_grouped(part) for part in records]
+        parts = [_grouped(part, source) for part, source in zip(records, sources, strict=True)]
         _refuse_shared_clients(sources, [clients for clients, _ in parts])
     groups = np.concatenate([part_groups for _, part_groups in parts])
     clients = [part_clients for part_clients, _ in parts]
@@ -186,47 +213,75 @@ def _distinct_sources(paths: FilePath | Sequence[FilePath]) -> list[str]:
         if path in seen:
             raise DataError(f"duplicate file {source}")
         seen.add(path)
-        _extension(source)
+        extension_of(source)
     return sources
 
 
-def _extension(source: str) -> str:
+def extension_of(source: str) -> str:
+    """The end of a file's name, which says how it is written.
+
+    Raises
+    ------
+    DataError : for another end, with the remedy.
+    """
     name = Path(source).name.lower()
     for extension in _EXTENSIONS:
         if name.endswith(extension):
             return extension
-    raise DataError(f"files must end in {', '.join(_EXTENSIONS)}, got {source}")
+    raise DataError(
+        f"files must end in {', '.join(_EXTENSIONS)}, got {source}{remedy_of_name(name)}"
+    )
 
 
 def _file_names(sources: list[str]) -> list[str]:
-    stems = [Path(source).name[: -len(_extension(source))] for source in sources]
+    stems = [Path(source).name[: -len(extension_of(source))] for source in sources]
     shared = Counter(stems)
     return [
         source if shared[stem] > 1 else stem for source, stem in zip(sources, stems, strict=True)
     ]
 
 
-def _read_file(source: str, columns: Columns, unit: str | None) -> Records:
-    extension = _extension(source)
+def read_file(source: str, columns: Columns, unit: str | None) -> Records:
+    """The records of one file.
+
+    Parameters
+    ----------
+    source : the file.
+    columns : what is read of it, and how it is written.
+    unit : what its scores are; None where that is not said.
+
+    Raises
+    ------
+    DataError : as ``read`` does.
+    """
+    extension = extension_of(source)
+    form = replace(columns.form, percent=columns.form.percent or unit == PERCENT)
+    columns = replace(columns, form=form)
     try:
-        with unchanging(source):
-            return collect(_batches(source, extension, columns), columns, source)
+        with unchanging(source), ExitStack() as closing:
+            if extension not in SEPARATORS:
+                read_binary = _feather_batches if extension in _FEATHER else _parquet_batches
+                stream = opened_file(source, closing)
+                return collect(read_binary(stream, columns, source), columns, source)
+            text = TextFile.begun(source, extension, form, columns.names, closing)
+            batches = _csv_batches(text, columns, closing)
+            return collect(batches, columns, source, text.line_of)
     except NotFiniteError as error:
         if unit != LOG_ODDS:
             raise
         raise NotFiniteError(f"{error}; {ENDS_OF_LOG_ODDS}") from None
 
 
-def _batches(source: str, extension: str, columns: Columns) -> Iterator[pa.RecordBatch]:
-    with ExitStack() as closing:
-        if extension not in _SEPARATORS:
-            yield from _parquet_batches(opened_file(source, closing), columns, source)
-            return
-        begun = opened_text(source, extension, closing)
-        header = _csv_header(begun, _SEPARATORS[extension], source)
-        if header:
-            stream = opened_text(source, extension, closing)
-            yield from _csv_batches(stream, header, _SEPARATORS[extension], columns, source)
+def table_of(stream: pa.NativeFile, extension: str, names: Sequence[str]) -> pa.Table:
+    """Some columns of a Parquet or Feather file, those that are there, as they are."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 -- a party with a CSV file does without
+
+    if extension in _FEATHER:
+        table = pa.ipc.open_file(stream).read_all()
+        return table.select([name for name in table.column_names if name in names])
+    file = pq.ParquetFile(stream, page_checksum_verification=True)
+    present = [name for name in file.schema_arrow.names if name in names]
+    return file.read(columns=list(dict.fromkeys(present)))
 
 
 def _parquet_batches(
@@ -244,59 +299,51 @@ def _parquet_batches(
         yield batch
 
 
-def _csv_batches(
-    stream: pa.NativeFile, header: list[str], separator: str, columns: Columns, source: str
+def _feather_batches(
+    stream: pa.NativeFile, columns: Columns, source: str
 ) -> Iterator[pa.RecordBatch]:
-    require_columns(header, columns, source)
+    file = pa.ipc.open_file(stream)
+    require_columns(file.schema.names, columns, source)
+    require_types(file.schema, columns, source)
+    for number in range(file.num_record_batches):
+        batch = file.get_batch(number)
+        batch.validate(full=True)
+        yield batch.select(columns.names)
+
+
+def _csv_batches(text: TextFile, columns: Columns, closing: ExitStack) -> Iterator[pa.RecordBatch]:
+    if not text.header:
+        return
+    require_columns(text.names, columns, text.source)
     try:
-        yield from _open_csv(stream, separator, columns)
+        for batch in open_csv(text, columns.names, closing):
+            yield batch.rename_columns(columns.names)
     except pa.ArrowInvalid as error:
-        if _LONG_ROW in str(error):
+        raise told_of_text(error, text) from None
+
+
+def _refuse_strange_words(sources: Sequence[str], parts: Sequence[Records]) -> None:
+    """Refuse a file whose labels are one word that means 0 here alone: it may mean 1."""
+    known = {part.negative for part in parts if part.labels.any()} - {None}
+    for source, part in zip(sources, parts, strict=True):
+        word = part.negative
+        if word is None or part.labels.any() or word in LIKELY_NEGATIVE:
+            continue
+        if known and word not in known:
             raise DataError(
-                f"a record of {source} must have at most {_CSV_BLOCK_BYTES:,} bytes, got more; "
-                "is a quotation mark not closed?"
-            ) from None
-        malformed = _MALFORMED_ROW.search(str(error))
-        if malformed is None:
-            raise
-        row, fields, actual = map(int, malformed.groups())
-        raise DataError(
-            f"a record must have {fields} fields, got {actual} in {source}, row {row - 1}"
-        ) from None
+                f"all labels of {source} are {word!r}, which other files do not have: "
+                f"if it means 1, add --positive {word}"
+            )
 
 
-def _csv_header(stream: pa.NativeFile, separator: str, source: str) -> list[str]:
-    """The names in the first line, up to a block long; none when nothing follows it."""
-    begun = stream.read(_CSV_BLOCK_BYTES)
-    line, end, followed = begun.partition(b"\n")
-    if not end and b"\r" in line.removesuffix(b"\r"):
-        raise DataError(f"lines of {source} must end in LF or CR LF, got CR alone")
-    if not (followed or stream.read(1)):
-        return []
-    return next(csv.reader([(line + end).decode("utf-8-sig")], delimiter=separator), [])
-
-
-def _open_csv(stream: pa.NativeFile, separator: str, columns: Columns) -> pa_csv.CSVStreamingReader:
-    """A reader of the needed columns as text; its errors count rows, as it has no threads."""
-    return pa_csv.open_csv(
-        stream,
-        read_options=pa_csv.ReadOptions(use_threads=False, block_size=_CSV_BLOCK_BYTES),
-        parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-        convert_options=pa_csv.ConvertOptions(
-            include_columns=columns.names,
-            column_types={name: pa.string() for name in columns.names},
-            strings_can_be_null=True,
-            null_values=[""],
-        ),
-    )
-
-
-def _one_client(records: Records, name: str) -> tuple[Clients, NDArray[Any]]:
+def _one_client(records: Records, name: str, source: str) -> tuple[Clients, NDArray[Any]]:
     client = Clients.from_arrays(records.scores, records.labels, second=records.second)
-    return replace(client, names=(name,), persons=records.persons), records.groups
+    left_out = left_out_records(records, (), source)
+    named = replace(client, names=(name,), persons=records.persons, left_out=left_out)
+    return named, records.groups
 
 
-def _grouped(records: Records) -> tuple[Clients, NDArray[Any]]:
+def _grouped(records: Records, source: str) -> tuple[Clients, NDArray[Any]]:
     """The records' clients in order of their ids, and their records' groups."""
     encoded = records.ids.combine_chunks().dictionary_encode()
     order = pc.sort_indices(encoded.dictionary).to_numpy()
@@ -306,10 +353,12 @@ def _grouped(records: Records) -> tuple[Clients, NDArray[Any]]:
     numbered = Clients.from_arrays(records.scores, records.labels, client_indices, records.second)
     by_client = np.argsort(client_indices, kind="stable")
     groups, persons = records.groups, records.persons
+    names = tuple(map(str, encoded.dictionary.take(order).to_pylist()))
     named = replace(
         numbered,
-        names=tuple(map(str, encoded.dictionary.take(order).to_pylist())),
+        names=names,
         persons=None if persons is None else persons[by_client],
+        left_out=left_out_records(records, names, source),
     )
     return named, groups[by_client] if groups.size else groups
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.units import converted
+from tacit.data.units import converted, is_exact
 
 
 def rescale(clients: Clients, low: float, high: float) -> Clients:
@@ -35,15 +34,13 @@ def rescale(clients: Clients, low: float, high: float) -> Clients:
         raise DataError(
             f"the bounds of scores must be less than 1.8e308 apart, got {low} and {high}"
         )
-    wrong = np.flatnonzero((clients.scores < low) | (clients.scores > high))
-    if wrong.size:
-        client = int(clients.client_of_record[wrong[0]])
-        row = int(wrong[0] - clients.offsets[client]) + 1
+    wrong = clients.outlier(low, high)
+    if wrong is not None:
         raise DataError(
-            f"scores must be from {low} to {high}, the public bounds, "
-            f"got {clients.scores[wrong[0]]} in {clients.name(client)}, row {row}"
+            f"scores must be from {low} to {high}, the public bounds, got {wrong[0]} in {wrong[1]}"
+            "; take wider bounds, or name the unit log-odds or real, which need no bounds"
         )
-    return replace(clients, scores=(clients.scores - low) / (high - low), unit=None)
+    return clients.rescored(lambda scores: (scores - low) / (high - low))
 
 
 def in_unit(clients: Clients, target: str) -> Clients:
@@ -61,8 +58,11 @@ def in_unit(clients: Clients, target: str) -> Clients:
     """
     if clients.unit is None:
         raise DataError(f"scores without a named unit cannot be converted to {target}")
+    unit = clients.unit
     try:
-        scores = converted(clients.scores, clients.unit, target)
+        converted(np.zeros(0), unit, target)
     except ValueError as error:
         raise DataError(str(error)) from None
-    return replace(clients, scores=scores, unit=target)
+    return clients.rescored(
+        lambda scores: converted(scores, unit, target), target, is_exact(unit, target)
+    )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.clients import Ragged
+from tacit.data.ragged import Ragged
 
 ROUNDING = 1e-6
 """Largest distance of a probability beyond 0 or 1 that rounding explains."""

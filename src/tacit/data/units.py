@@ -60,6 +60,11 @@ def are_convertible(unit: str, target: str) -> bool:
     return unit == target or REAL not in (unit, target)
 
 
+def is_exact(unit: str, target: str) -> bool:
+    """Whether the conversion of scores falls nowhere, not even by rounding: it has no logarithm."""
+    return unit == target or LOG_ODDS not in (unit, target)
+
+
 def converted(scores: ArrayLike, unit: str, target: str) -> Floats:
     """Scores of one unit in another, by an increasing map; numbers beyond a unit's end are its end.
 

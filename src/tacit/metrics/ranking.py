@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
+AT_ONCE = 2**20
+"""So many records, or groups of tied ones, are looked at at a time: it bounds the memory."""
 
 
 def doubled_mid_ranks(scores: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -29,13 +37,33 @@ def doubled_mid_ranks(scores: NDArray[np.float64]) -> NDArray[np.int64]:
     ordered = scores[order]
     ranks = np.empty(scores.size, dtype=np.int64)
     new_value = ordered[1:] != ordered[:-1]
-    if new_value.all():
-        ranks[order] = np.arange(0, 2 * scores.size, 2, dtype=np.int64)
-        return ranks
-    starts = np.concatenate(([0], np.flatnonzero(new_value) + 1))
-    lengths = np.diff(np.append(starts, scores.size))
-    ranks[order] = np.repeat(2 * starts + lengths - 1, lengths)
+    del ordered
+    ranks[order] = np.arange(0, 2 * scores.size, 2, dtype=np.int64)
+    if not new_value.all():
+        first, lengths = _tied_groups(new_value)
+        for start in range(0, first.size, AT_ONCE):
+            part = slice(start, start + AT_ONCE)
+            size = lengths[part]
+            # the places of all members: their group's first one, and how far they are behind it
+            before = np.cumsum(size) - size
+            members = np.repeat(first[part] - before, size)
+            members += np.arange(members.size)
+            ranks[order[members]] = np.repeat(2 * first[part] + size - 1, size)
     return ranks
+
+
+def _tied_groups(new_value: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where groups of at least two equal values begin in ascending values, and their lengths.
+
+    Parameters
+    ----------
+    new_value : whether each value but the first differs from the one before, shape (M-1,).
+    """
+    begins, ends = ~new_value, ~new_value
+    begins[1:] &= new_value[:-1]
+    ends[:-1] &= new_value[1:]
+    first = np.flatnonzero(begins)
+    return first, np.flatnonzero(ends) - first + 2
 
 
 def auc_from_rank_sum(doubled_rank_sum: int, positives: int, negatives: int) -> float:
@@ -52,13 +80,17 @@ def auc_from_rank_sum(doubled_rank_sum: int, positives: int, negatives: int) -> 
     >>> auc_from_rank_sum(2 * (1 + 3), 2, 2)
     0.75
     """
+    _check_classes(positives, negatives)
+    pairs_won_twice = int(doubled_rank_sum) - int(positives) * (int(positives) - 1)
+    return pairs_won_twice / (2 * int(positives) * int(negatives))
+
+
+def _check_classes(positives: int, negatives: int) -> None:
     if positives <= 0 or negatives <= 0:
         raise ValueError(
             "the AUC is undefined without both classes, "
             f"got {positives} positive and {negatives} negative records"
         )
-    pairs_won_twice = int(doubled_rank_sum) - int(positives) * (int(positives) - 1)
-    return pairs_won_twice / (2 * int(positives) * int(negatives))
 
 
 def auc(scores: NDArray[np.float64], labels: NDArray[np.int8]) -> float:
@@ -70,10 +102,85 @@ def auc(scores: NDArray[np.float64], labels: NDArray[np.int8]) -> float:
     >>> auc(np.array([0.1, 0.4, 0.35, 0.8]), np.array([0, 0, 1, 1], dtype=np.int8))
     0.75
     """
+    positives, negatives = sorted_classes(scores, labels)
+    _check_classes(positives.size, negatives.size)
+    won = int(doubled_placements(positives, negatives).sum())
+    return won / (2 * positives.size * negatives.size)
+
+
+def auc_with_variance(scores: NDArray[np.float64], labels: NDArray[np.int8]) -> tuple[float, float]:
+    """``auc``, and ``delong_variance`` where both classes have two records, else NaN.
+
+    Raises
+    ------
+    ValueError : when a class is absent.
+    """
+    positives, negatives = sorted_classes(scores, labels)
+    _check_classes(positives.size, negatives.size)
+    won = doubled_placements(positives, negatives)
+    value = int(won.sum()) / (2 * positives.size * negatives.size)
+    if min(positives.size, negatives.size) < 2:
+        return value, np.nan
+    variance = _variance_of_placements(won, negatives.size)
+    del won
+    # a negative's share of positives above it is 1 less that below it: of the same variance
+    below = doubled_placements(negatives, positives)
+    return value, variance + _variance_of_placements(below, positives.size)
+
+
+def sorted_classes(
+    scores: NDArray[np.float64], labels: NDArray[np.int8]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The scores of positives and of negatives, ascending."""
     positive = labels == 1
-    rank_sum = int(doubled_mid_ranks(scores)[positive].sum())
-    positives = int(np.count_nonzero(positive))
-    return auc_from_rank_sum(rank_sum, positives, scores.size - positives)
+    classes = scores[positive], scores[~positive]
+    _each(np.ndarray.sort, classes, scores.size)
+    return classes
+
+
+def doubled_placements(
+    scores: NDArray[np.float64], others: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Twice the number of other scores below each score, a tie counted one half, shape (m,).
+
+    Parameters
+    ----------
+    scores, others : ascending, shapes (m,) and (n,).
+
+    Examples
+    --------
+    >>> doubled_placements(np.array([0.2, 0.5]), np.array([0.1, 0.2, 0.2])).tolist()
+    [4, 6]
+    """
+    placements = np.empty(scores.size, dtype=np.int64)
+
+    def fill(start: int) -> None:
+        chunk = scores[start : start + AT_ONCE]
+        below = np.searchsorted(others, chunk, side="left")
+        placements[start : start + AT_ONCE] = 2 * below
+        # few scores are tied: only those are searched again
+        tied = np.flatnonzero(others[np.minimum(below, others.size - 1)] == chunk)
+        if tied.size:
+            upto = np.searchsorted(others, chunk[tied], side="right")
+            placements[start + tied] += upto - below[tied]
+
+    _each(fill, range(0, scores.size, AT_ONCE), scores.size)
+    return placements
+
+
+def _each(work: Callable[[Any], None], parts: Iterable[Any], records: int) -> None:
+    """Do the work of all parts, in threads for many records: NumPy sorts without the lock."""
+    if records <= AT_ONCE:
+        for part in parts:
+            work(part)
+        return
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(work, parts))
+
+
+def _variance_of_placements(doubled: NDArray[np.int64], others: int) -> float:
+    """The variance of the placements as shares of the other class, over the class's size."""
+    return float((doubled / (2 * others)).var(ddof=1)) / doubled.size
 
 
 def top_hits(
@@ -108,18 +215,13 @@ def delong_variance(scores: NDArray[np.float64], labels: NDArray[np.int8]) -> fl
     ------
     ValueError : with fewer than two records of a class.
     """
-    positive = labels == 1
-    positive_scores, negative_scores = scores[positive], scores[~positive]
-    if min(positive_scores.size, negative_scores.size) < 2:
+    positive = int(np.count_nonzero(labels == 1))
+    if min(positive, scores.size - positive) < 2:
         raise ValueError(
             "DeLong's variance needs at least two records of each class, "
-            f"got {positive_scores.size} positive and {negative_scores.size} negative"
+            f"got {positive} positive and {scores.size - positive} negative"
         )
-    pooled = doubled_mid_ranks(scores)
-    won = (pooled[positive] - doubled_mid_ranks(positive_scores)) / (2 * negative_scores.size)
-    negative_ranks = doubled_mid_ranks(negative_scores)
-    lost = 1 - (pooled[~positive] - negative_ranks) / (2 * positive_scores.size)
-    return float(won.var(ddof=1) / positive_scores.size + lost.var(ddof=1) / negative_scores.size)
+    return auc_with_variance(scores, labels)[1]
 
 
 def plug_in_variance(auc: float, positives: float, negatives: float) -> float:

@@ -1,4 +1,4 @@
-"""An order-preserving code of scores, and fixed cells of the log-odds whose edges are short codes.
+"""An order-preserving code of scores, whose short codes are the edges of cells.
 
 An AUC does not change under an increasing map of the scores, so the cells that scores are counted
 in need no bounds of the data: they follow from the unit of the scores alone. All edges are doubles
@@ -14,12 +14,6 @@ from tacit.arrays import Floats, Integers
 
 HALF_CODE = 0x3FE0_0000_0000_0000
 """The bits of the double 1/2."""
-
-EDGE_BITS = 20
-"""Significant bits of an edge after the first one: a part in a million of its size."""
-
-MAX_CELL_LOG_ODDS = 12.0
-"""Largest finite edge of the cells of the log-odds; the cells beyond it are open."""
 
 
 def signed_codes(values: ArrayLike) -> Integers:
@@ -97,47 +91,6 @@ def truncated(codes: ArrayLike, bits: int) -> Integers:
     integers = np.asarray(codes, dtype=np.int64)
     mask = np.int64(-1) << np.int64(52 - bits)
     return np.where(integers < 0, -(-integers & mask), integers & mask)
-
-
-def log_odds_edges(cells: int) -> Floats:
-    """The inner edges of cells of the log-odds, for scores that are log-odds, shape (cells - 1,).
-
-    Evenly spaced from ``-MAX_CELL_LOG_ODDS`` to ``MAX_CELL_LOG_ODDS``; the first and the last cell
-    are open. The edges are symmetric around 0.
-
-    Raises
-    ------
-    ValueError : for fewer than 2 cells.
-
-    Examples
-    --------
-    >>> log_odds_edges(6).tolist()
-    [-12.0, -6.0, 0.0, 6.0, 12.0]
-    """
-    if cells < 2:
-        raise ValueError(f"there must be at least 2 cells, got {cells}")
-    if cells == 2:
-        return np.zeros(1)
-    steps = 2 * np.arange(cells - 1) - (cells - 2)
-    even = MAX_CELL_LOG_ODDS * steps / (cells - 2)
-    return signed_scores(truncated(signed_codes(even), EDGE_BITS))
-
-
-def probability_edges(cells: int) -> Floats:
-    """The same cells for scores that are probabilities: ``1 / (1 + exp(-x))`` of every edge x.
-
-    Every edge below 1/2 has ``EDGE_BITS`` significant bits, so that libraries whose exponentials
-    differ in the last place agree; those above 1/2 are one less its mirror image, exactly.
-
-    Examples
-    --------
-    >>> probability_edges(4).tolist()
-    [6.144171493360773e-06, 0.5, 0.9999938558285066]
-    """
-    below = log_odds_edges(cells)[: (cells - 1) // 2]
-    lower = probability_scores(truncated(probability_codes(1 / (1 + np.exp(-below))), EDGE_BITS))
-    middle = np.full((cells - 1) % 2, 0.5)
-    return np.concatenate([lower, middle, 1.0 - lower[::-1]])
 
 
 def cells_of(scores: ArrayLike, edges: Floats) -> NDArray[np.int64]:

@@ -67,13 +67,17 @@ class ScoreDistribution:
 
     def at(self, scores: ArrayLike) -> Floats:
         """The distribution function at these scores of shape (M,), shape (..., M)."""
-        numbers = np.asarray(scores, dtype=np.float64)
-        cells = cells_of(numbers, self.edges)
-        part = self._part(numbers, cells)
-        third, second, first, start = self._coefficients[..., cells]
+        cells, part = self.places(scores)
+        third, second, first, start = self.coefficients[..., cells]
         # Horner's rule: start + t (first + t (second + t third))
         value = start + part * (first + part * (second + part * third))
         return np.clip(value, 0.0, 1.0)
+
+    def places(self, scores: ArrayLike) -> tuple[Integers, Floats]:
+        """The cell of every score, and which part of it lies below, shape (M,) each."""
+        numbers = np.asarray(scores, dtype=np.float64)
+        cells = cells_of(numbers, self.edges)
+        return cells, self._part(numbers, cells)
 
     def area_above(self, other: ScoreDistribution) -> Floats:
         """The probability that a draw of this one scores above a draw of ``other``, shape (...).
@@ -84,9 +88,9 @@ class ScoreDistribution:
         area = np.zeros(np.broadcast_shapes(self.values.shape[:-1], other.values.shape[:-1]))
         for point, weight in zip(GAUSS_POINTS, GAUSS_WEIGHTS, strict=True):
             part = (point + 1) / 2
-            third, second, first, start = other._coefficients
+            third, second, first, start = other.coefficients
             below = start + part * (first + part * (second + part * third))
-            third, second, first, _ = self._coefficients
+            third, second, first, _ = self.coefficients
             density = first + part * (2 * second + part * 3 * third)
             area = area + weight / 2 * np.sum(below * density, axis=-1)
         return area
@@ -123,7 +127,7 @@ class ScoreDistribution:
         return np.concatenate([end, self.values, end + 1.0], axis=-1)
 
     @cached_property
-    def _coefficients(self) -> Floats:
+    def coefficients(self) -> Floats:
         """Of powers 3 to 0 of the part of a cell, shape (4, ..., B)."""
         from scipy.interpolate import PchipInterpolator  # noqa: PLC0415 (0.2 seconds to import)
 
@@ -145,7 +149,8 @@ class StraightDistribution(ScoreDistribution):
     """
 
     @cached_property
-    def _coefficients(self) -> Floats:
+    def coefficients(self) -> Floats:
+        """Of powers 3 to 0 of the part of a cell, shape (4, ..., B)."""
         rise = np.diff(self._reached, axis=-1)
         bent = np.zeros_like(rise)
         return np.stack([bent, bent, rise, self._reached[..., :-1]])

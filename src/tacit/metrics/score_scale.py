@@ -49,6 +49,11 @@ WHOLE_PART = 1 - 2.0**-40
 """Largest part of a cell that lies below a score in it, so that rounding keeps it in its cell."""
 
 
+OpenEnd = tuple[float, float]
+"""A knot k, and the width w of the cell beside it: below it the part ``w / (w + k - s)`` of the
+open cell is below a score s, and above it ``1 - w / (w + s - k)``."""
+
+
 @dataclass(frozen=True, eq=False)
 class ScoreScale:
     """An increasing map of scores to [0, 1]: knots at equal distances, and straight lines between.
@@ -95,6 +100,10 @@ class ScoreScale:
         """How many cells the knots bound."""
         return self.knots.size + 1
 
+    def __call__(self, scores: ArrayLike) -> Floats:
+        """The positions of scores: a scale is a map of scores whose lines are known."""
+        return self.positions(scores)
+
     def positions(self, scores: ArrayLike) -> Floats:
         """The positions of scores, any shape; the map does not fall, and keeps cells apart."""
         numbers = np.asarray(scores, dtype=np.float64)
@@ -139,6 +148,30 @@ class ScoreScale:
                 made[last] = self.knots[-1] + width[last] * (1 / (1 - part[last]) - 1)
         return made
 
+    def slopes(self, scores: Floats) -> Floats:
+        """How fast positions rise with the score, or in an open cell with the part below it, (M,).
+
+        Parameters
+        ----------
+        scores : shape (M,).
+        """
+        cells = self._table.cells(scores)
+        with np.errstate(over="ignore"):
+            slopes = 1 / (self._widths[cells] * self.cells)
+        is_open = (self.low is None) & (cells == 0) | (self.high is None) & (
+            cells == self.knots.size
+        )
+        return np.where(is_open, 1 / self.cells, slopes)
+
+    @property
+    def open_ends(self) -> tuple[OpenEnd | None, OpenEnd | None]:
+        """The knots of the open cells below and above, with the widths of their neighbours."""
+        first, last = float(self.knots[0]), float(self.knots[-1])
+        return (
+            (first, float(self._widths[0])) if self.low is None else None,
+            (last, float(self._widths[-1])) if self.high is None else None,
+        )
+
     @cached_property
     def single_doubles(self) -> NDArray[np.bool_]:
         """Which cells hold one double only, shape (n,): all their records are tied."""
@@ -178,6 +211,28 @@ class EvenScale(ScoreScale):
     def scores(self, positions: ArrayLike) -> Floats:
         """The positions."""
         return np.asarray(positions, dtype=np.float64)
+
+    def slopes(self, scores: Floats) -> Floats:
+        """One everywhere, shape (M,)."""
+        return np.ones(scores.size)
+
+
+@dataclass(frozen=True, eq=False)
+class CentredScale(ScoreScale):
+    """Records of a cell that holds a single double are at its middle."""
+
+    def positions(self, scores: ArrayLike) -> Floats:
+        """The positions of scores, any shape."""
+        positions = super().positions(scores)
+        if not self.single_doubles.any():
+            return positions
+        cells = np.minimum((positions * self.cells).astype(np.int64), self.cells - 1)
+        return np.where(self.single_doubles[cells], (cells + 0.5) / self.cells, positions)
+
+    def slopes(self, scores: Floats) -> Floats:
+        """How fast positions rise, shape (M,): not in cells of a single double."""
+        single = self.single_doubles[self._table.cells(scores)]
+        return np.where(single, 0.0, super().slopes(scores))
 
 
 @lru_cache(maxsize=len(SCALES))

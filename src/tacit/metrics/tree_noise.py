@@ -74,6 +74,39 @@ class TreeNoise:
         ]
         return np.concatenate(variances_by_group).reshape(weights.shape[:-1])
 
+    def covariance_of(self, weights: Floats, leaves: Floats) -> Floats:
+        """The covariance of several such sums, shape (D, D).
+
+        The bilinear form of ``variance_of``: each square of weights becomes a product of two rows.
+
+        Parameters
+        ----------
+        weights : shape (D, 2**h).
+        leaves : shape (2**h,), as for ``variance_of``.
+        """
+        made = np.zeros((weights.shape[0], weights.shape[0]))
+        if self.exact:
+            return made
+        observed = observation_weights(weights, self.weighting)
+        for level_weights, variance in zip(observed, self.variances, strict=True):
+            if np.isfinite(variance) and variance > 0:
+                made += variance * (level_weights @ level_weights.T)
+        if self.factors is None:
+            return made
+        counts = levels_of(leaves)
+        total = max(float(counts[0][0]), 1.0)
+        for level_weights, count, factor in zip(observed, counts, self.factors, strict=True):
+            if factor > 0:
+                made += factor * (1 + self.extra) * ((level_weights * count) @ level_weights.T)
+                made -= factor * self._of_means(level_weights @ count, total)
+        made += self._of_means(weights @ leaves, total) - (weights * leaves) @ weights.T
+        np.fill_diagonal(made, np.maximum(np.diag(made), 0.0))
+        return made
+
+    def _of_means(self, sums: Floats, total: float) -> Floats:
+        """What the known total takes out of the products, 0 unless centred."""
+        return np.outer(sums, sums) / total * float(self.centred)
+
     def _variance(self, weights: Floats, leaves: Floats) -> Floats:
         total_variance = np.zeros(weights.shape[0])
         observed = observation_weights(weights, self.weighting)

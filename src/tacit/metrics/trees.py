@@ -112,7 +112,7 @@ def consistent_leaves(levels: Sequence[Floats | None], variances: Floats) -> Flo
     known = upward[0]
     # on the way down: half of the difference to the parent goes to each child
     for nodes in upward[1:]:
-        known = nodes + np.repeat((known - pair_sums(nodes)) / 2, 2, axis=-1)
+        known = _add_to_children(nodes, (known - pair_sums(nodes)) / 2)
     return known
 
 
@@ -134,12 +134,18 @@ def observation_weights(weights: Floats, variances: Floats) -> list[Floats]:
     deviations: list[Floats] = []
     for _ in range(variances.size - 1):
         half = pair_sums(downward[0]) / 2
-        deviations.insert(0, downward[0] - np.repeat(half, 2, axis=-1))
+        deviations.insert(0, _add_to_children(downward[0], -half))
         downward.insert(0, half)
     by_level = []
     passed: Floats = downward[0]
     for level, fraction in enumerate(fractions):
         by_level.append(fraction * passed)
         if level < len(deviations):
-            passed = deviations[level] + np.repeat((1 - fraction) * passed, 2, axis=-1)
+            passed = _add_to_children(deviations[level], (1 - fraction) * passed)
     return by_level
+
+
+def _add_to_children(nodes: Floats, added: Floats) -> Floats:
+    """A level's nodes plus what each parent hands to both of its children."""
+    pairs = nodes.reshape(*added.shape, 2) + added[..., np.newaxis]
+    return pairs.reshape(nodes.shape)

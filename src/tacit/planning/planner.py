@@ -22,6 +22,8 @@ from tacit.protocol.metric import AREA, Metric
 from tacit.protocol.scenario import Scenario, Shape, plausible_shapes
 from tacit.protocol.trust import Trust
 
+MOST_SUMMED = 1_000
+"""The most clients that are taken to join one secure sum; more are taken to be devices."""
 COMPARED_SHAPES = 2
 """Number of plausible shapes, the central ones, on which settings are compared."""
 
@@ -31,7 +33,7 @@ def plan(
     positives: int,
     clients: int,
     epsilon: float,
-    trust: str,
+    trust: str | None = None,
     *,
     auc_guess: float | None = None,
     target: float | None = None,
@@ -50,11 +52,13 @@ def plan(
     epsilon : the privacy budget of one evaluation.
     trust : who may see what (``protocol.trust``): ``"each"``,
         ``"server-sees-scores"``, ``"local"``, ``"secure-sum"``, ``"exact-sum"``, ``"encrypted"``
-        or ``"mpc"`` (or ``"two-party"``).
+        or ``"mpc"`` (or ``"two-party"``). None takes secure sums up to 1,000 clients, and the
+        local model for more.
     auc_guess : the expected AUC; without one, 0.65 to 0.9 are assumed.
     target : the requested root mean square error, standard error and bias together.
-    metric : ``"auc"``, ``"precision@t"`` with a threshold t, ``"ece"``, or the figure of a
-        registered protocol. Without one the AUC is planned, and protocols that estimate other
+    metric : ``"auc"``, ``"precision@t"`` with a threshold t, ``"ece"``, a measure of score
+        histograms in words or as a file names it, such as ``"net benefit at 0.2"``, or the figure
+        of a registered protocol. Without one the AUC is planned, and protocols that estimate other
         figures are predicted beside it (``Plan.others``).
     per_person : the most records of a person that count at a client, where epsilon is a person's;
         ``records`` are then those that count. 0 where epsilon is a record's.
@@ -74,6 +78,7 @@ def plan(
     if per_person:
         check_per_person(per_person)
     scenario = replace(named, epsilon=epsilon / max(per_person, 1))
+    trust = trust_of(clients, trust).value
     if target is not None and not (math.isfinite(target) and target > 0):
         raise ValueError(f"target must be positive and finite, got {target}")
     shapes = plausible_shapes(auc_guess)
@@ -87,17 +92,34 @@ def plan(
     sampling = [scenario.sampling_error(shape) for shape in shapes]
     return Plan(
         scenario=named,
-        trust=Trust.of(trust).value,
-        metric=AREA if metric is None else metric,
+        trust=trust,
+        metric=AREA if metric is None else requested_metric.name,
         target=target,
         shapes=shapes,
         sampling_error=(min(sampling), max(sampling)),
         candidates=candidates,
         recommended=chosen,
-        advice=advice(candidates, chosen, named, requested_metric.name, target, elsewhere),
+        advice=advice(candidates, chosen, named, requested_metric.title, target, elsewhere),
         others=tuple(of_persons(each, named, per_person) for each in others),
         per_person=per_person,
     )
+
+
+def trust_of(clients: int, trust: str | None) -> Trust:
+    """Who is trusted; where nobody says it, sums of as many clients as can meet in one.
+
+    Raises
+    ------
+    ValueError : for an unknown word, listing those that are known.
+
+    Examples
+    --------
+    >>> trust_of(10, None).value, trust_of(4_000, None).value, trust_of(4_000, "each").value
+    ('secure-sum', 'local', 'each')
+    """
+    if trust is not None:
+        return Trust.of(trust)
+    return Trust.SECURE_SUM if clients <= MOST_SUMMED else Trust.LOCAL
 
 
 def _candidates(

@@ -7,10 +7,12 @@ from typing import Any
 
 from tacit.planning.candidates import HIDES, Candidate
 from tacit.privacy.persons import person_line
-from tacit.protocol.metric import AREA, TITLES
+from tacit.protocol.metric import AREA, Metric
+from tacit.protocol.options import options_of
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocol.trust import Trust
 from tacit.results.estimate import finite
+from tacit.results.html_table import paragraphs_and_table
 
 HEADINGS = ("protocol", "epsilon hides", "error", "plausible", "bias", "bytes", "rounds", "s")
 
@@ -55,6 +57,14 @@ class Plan:
             return None
         return self.recommended is not None and self.recommended.forecast.error <= self.target
 
+    @property
+    def command(self) -> str | None:
+        """The command that runs the recommended protocol on FILES; None without one."""
+        if self.recommended is None:
+            return None
+        person = f" --person COLUMN --per-person {self.per_person}" if self.per_person else ""
+        return f"tacit evaluate FILES {options_of(self.recommended.protocol)}{person}"
+
     def to_dict(self) -> dict[str, Any]:
         """The plan for JSON."""
         scenario = self.scenario
@@ -72,9 +82,14 @@ class Plan:
             "sampling_error_range": [finite(error) for error in self.sampling_error],
             "recommended": None if self.recommended is None else self.recommended.to_dict(),
             "advice": self.advice,
+            "command": self.command,
             "candidates": [candidate.to_dict() for candidate in self.candidates],
             "others": [candidate.to_dict() for candidate in self.others],
         }
+
+    def _repr_html_(self) -> str:
+        rows = [HEADINGS, *(_row(candidate) for candidate in self.candidates)]
+        return paragraphs_and_table(self._heading(), rows, self._closing())
 
     def __str__(self) -> str:
         parts = [self._heading(), self._table(), self._other_figures(), self._closing()]
@@ -89,7 +104,7 @@ class Plan:
             f"{scenario.records:,} records, {scenario.positives:,} positive, "
             f"{scenario.clients:,} clients, epsilon {scenario.epsilon:g}, "
             f"trust {self.trust}: {Trust.of(self.trust).description}",
-            f"errors of the {TITLES.get(self.metric, self.metric)} about these records' own; "
+            f"errors of the {_title(self.metric)} about these records' own; "
             f"an AUC of {assumed} is assumed",
         ]
         if self.per_person:
@@ -116,7 +131,7 @@ class Plan:
     def _closing(self) -> list[str]:
         lines = [self.advice]
         if self.recommended is not None:
-            lines.append(f"Settings: {_settings(self.recommended)}")
+            lines.append(f"Run it: {self.command}")
         if self.target is not None:
             lines += ["", *self._targets()]
         return lines
@@ -132,6 +147,14 @@ class Plan:
             requirement = " or ".join(means) if means else "not within reach"
             lines.append(f"  {candidate.title:{width}}  {requirement}")
         return lines
+
+
+def _title(metric: str) -> str:
+    """What a metric is called, be it a protocol's own figure."""
+    try:
+        return Metric(metric).title
+    except ValueError:
+        return metric
 
 
 def _aligned(rows: list[tuple[str, ...]], texts: int = 2) -> list[str]:
@@ -163,8 +186,3 @@ def _row(candidate: Candidate) -> tuple[str, ...]:
 
 def _range(low: float, high: float) -> str:
     return f"{low:.2g} to {high:.2g}"
-
-
-def _settings(candidate: Candidate) -> str:
-    used = candidate.protocol.settings
-    return ", ".join(f"{name}={value}" for name, value in used.items())

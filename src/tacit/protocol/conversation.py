@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.crypto.identities import Identity, Roster
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.data.units import PROBABILITY, REAL
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import NOTHING, Cost
@@ -35,6 +36,7 @@ from tacit.results.server_result import ServerResult
 
 if TYPE_CHECKING:
     from tacit.protocol.metric import Metric
+    from tacit.protocol.one_count import OneCount
     from tacit.protocol.scenario import Scenario, Shape
     from tacit.protocol.traffic import Traffic
 
@@ -133,6 +135,15 @@ NoiseSharing = Callable[["Query"], int | None]
 it."""
 
 
+def _free(clients: Clients, query: Query, state: ClientState) -> Cost:
+    return NOTHING
+
+
+def _everybody(clients: Clients, query: Query) -> NDArray[np.bool_]:
+    """All records, as one value that is read M times: memory may have no room for M values."""
+    return np.broadcast_to(np.True_, (clients.records,))
+
+
 def unshared(query: Query) -> None:
     """No client draws a noise share: the sum is exact, or each client adds whole noise."""
 
@@ -169,6 +180,20 @@ class Step:
     computes: Callable[[], MPCProgram] | None = None
     bounds: Bounds | None = None
 
+    def __reduce__(self) -> tuple[Callable[[str, str], Step], tuple[str, str]]:
+        """Where it is declared: in another process it is the same step, not a copy."""
+        return _declared, (self.answer.__module__, self.name)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it was declared without a cost, so that no answer to it is ever paid for."""
+        return self.cost is _free
+
+
+def _declared(module: str, name: str) -> Step:
+    declared: Step = getattr(import_module(module), name)
+    return declared
+
 
 def step(
     cost: StepCost | None = None,
@@ -202,8 +227,8 @@ def step(
         return Step(
             function.__name__,
             function,
-            cost or (lambda clients, query, state: NOTHING),
-            participates or (lambda clients, query: np.ones(clients.records, dtype=np.bool_)),
+            cost or _free,
+            participates or _everybody,
             sums,
             shares,
             refuses_once,
@@ -317,6 +342,9 @@ class Protocol(Declarations, ABC):
         """Whether anything random is drawn; a result of a protocol that draws none says so."""
         return True
 
+    counts_missing: ClassVar[bool] = False
+    """Whether its figure is the number of records that were left out as incomplete."""
+
     @property
     def gives_histogram(self) -> bool:
         """Whether its results hold both classes' score histograms."""
@@ -331,7 +359,8 @@ class Protocol(Declarations, ABC):
         """
         if self.score_range is None:
             return clients
-        return replace(clients, scores=np.clip(clients.scores, *self.score_range))
+        low, high = self.score_range
+        return clients.rescored(lambda scores: np.clip(scores, low, high), clients.unit)
 
     @abstractmethod
     def conversation(self, clients: int) -> Conversation:
@@ -341,6 +370,11 @@ class Protocol(Declarations, ABC):
         """The exact figure of all clients' records, which is not private."""
         return auc(clients.scores, clients.labels)
 
+    categories_setting: ClassVar[str] = ""
+    """The setting that names the classes or private groups of records; empty where there are none.
+    """
+    scores_by_class: ClassVar[bool] = False
+    """Whether records have a score of every class."""
     trusts: ClassVar[tuple[Trust, ...]] = ()
     """The trust models under which a plan tries the protocol with its default settings."""
     given_up: ClassVar[str] = ""
@@ -395,11 +429,22 @@ class Protocol(Declarations, ABC):
         """The least number of clients in a sum with which each spends no more than declared."""
         return 1
 
-    def enrol(self, state: ClientState, identity: Identity, roster: Roster) -> None:
+    def enrol(
+        self, state: ClientState, identity: Identity, roster: Roster, least: int | None = None
+    ) -> None:
         """Write into a client's state who it is and whom it may trust, before it answers.
 
-        Protocols whose steps have keys of their own write it down; others need nothing.
+        Protocols whose steps have keys of their own write it down; others need nothing. ``least``
+        is how many of the roster take part in a result at least; None needs all.
         """
+
+    @property
+    def one_count(self) -> OneCount | None:
+        """The form of this protocol that counts once, with its cells; None where it needs records.
+
+        Somebody who may not run programs at the records can count in these cells by a statement.
+        """
+        return None
 
     @property
     @abstractmethod
@@ -423,6 +468,10 @@ class Protocol(Declarations, ABC):
         ValueError : for settings that a comparison does not use.
         """
         return None
+
+    def told_result(self, told: Any) -> ServerResult:
+        """The result that a client has, where a step told it the figure (``protocol.told``)."""
+        raise NotImplementedError(f"{self.name} tells its clients no figure")
 
     def prior_estimate(self, records: int, server_result: ServerResult) -> Any:
         """What a later evaluation of these records may start from; None for nothing.
@@ -455,6 +504,8 @@ def stack(replies: list[Reply]) -> Reply:
 
 
 def _join(parts: list[Field]) -> Field:
+    if len(parts) == 1:
+        return parts[0]
     ragged = [part for part in parts if isinstance(part, Ragged)]
     if not ragged:
         return np.concatenate([part for part in parts if not isinstance(part, Ragged)], axis=-1)

@@ -15,6 +15,7 @@ from tacit.protocol.threats import ThreatModel, derived_model
 
 if TYPE_CHECKING:
     from tacit.protocol.conversation import ClientState, Protocol, Query
+    from tacit.protocol.devices import DeviceReports
 
 UNIT = (0.0, 1.0)
 
@@ -130,6 +131,19 @@ class Declarations:
     def law_traits(self) -> LawTraits:
         """Which laws do not apply, and why."""
         return LawTraits()
+
+    def device_reports(self, devices: int) -> DeviceReports:
+        """How a device of one record reports by one short message, and what the reports give.
+
+        Parameters
+        ----------
+        devices : how many are expected.
+
+        Raises
+        ------
+        ValueError : where these settings are not for devices; none are, unless a protocol says so.
+        """
+        raise ValueError(f"{self.name} with these settings has no reports of single devices")
 
     def noiseless_value(self, clients: Clients) -> float:
         """The figure that a run without noise gives: of what is measured, exactly."""

@@ -1,7 +1,8 @@
 """Names of lower packages that a protocol's author needs, so that one import has them all."""
 
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, check_budget
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
 from tacit.results.curve import Curve

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.clients import Ragged
+from tacit.data.ragged import Ragged
 from tacit.protocol.conversation import Field, Query, Reply, View
 from tacit.protocol.sum_widths import masked_size
 from tacit.wire import Header

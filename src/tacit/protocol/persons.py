@@ -44,6 +44,11 @@ def per_record(protocol: Protocol, per_person: int) -> Protocol:
             f"{protocol.name} protects no record by differential privacy, so it protects no "
             "person: leave per_person out"
         )
+    if protocol.counts_missing:
+        raise ValueError(
+            f"{protocol.name} counts incomplete records, of which a person may have any number, so "
+            "it protects no person: leave per_person out"
+        )
     if per_person == 1:
         return protocol
     budget = float(getattr(protocol, "epsilon"))  # noqa: B009 -- a setting of most protocols

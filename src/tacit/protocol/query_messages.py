@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.data.clients import Ragged
+from tacit.data.ragged import Ragged
 from tacit.protocol.conversation import Protocol, Query, View
 from tacit.protocol.messages import MessageError
 from tacit.protocol.values import Kind, decode_values, encode_values

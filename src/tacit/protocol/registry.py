@@ -7,7 +7,7 @@ for it. A class of a running program registers itself by the decorator ``registe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.setting_types import problem_with
 from tacit.protocol.settings import known_settings
+from tacit.protocol.spelling import spelled, suggestion
 
 PROTOCOL_GROUP = "tacit.protocols"
 COMPARISON_GROUP = "tacit.comparisons"
@@ -87,8 +88,33 @@ def comparison_names() -> tuple[str, ...]:
     return tuple(_entry_points(COMPARISON_GROUP))
 
 
+def known_name(word: str, names: Sequence[str]) -> str:
+    """The registered name of a word, in which case, dashes and underscores do not count.
+
+    Raises
+    ------
+    SettingError : for an unknown word; the message lists the names and suggests the nearest.
+
+    Examples
+    --------
+    >>> known_name("FedAUC", protocol_names())
+    'fedauc'
+    """
+    name = spelled(word, names)
+    if name is None:
+        listed = ", ".join(names)
+        raise SettingError(
+            "name", f"protocol must be one of {listed}, got {word!r}{suggestion(word, names)}"
+        )
+    return name
+
+
 def kind_of(name: str) -> Any:
     """The class of a protocol's name, which is imported when it is asked for.
+
+    Parameters
+    ----------
+    name : in any case, with or without dashes.
 
     Raises
     ------
@@ -100,6 +126,7 @@ def kind_of(name: str) -> Any:
     >>> kind_of("dpauc").__name__
     'DPAUC'
     """
+    name = known_name(name, protocol_names())
     if name in _registered:
         return _registered[name]
     kind = _loaded(PROTOCOL_GROUP, name)
@@ -115,7 +142,7 @@ def comparison_kind_of(name: str) -> Any:
     ------
     SettingError : as for ``kind_of``.
     """
-    return _loaded(COMPARISON_GROUP, name)
+    return _loaded(COMPARISON_GROUP, known_name(name, comparison_names()))
 
 
 def protocol_of(name: str, settings: Mapping[str, Any]) -> Protocol:
@@ -239,9 +266,6 @@ def _entries(group: str, name: str) -> tuple[EntryPoint, ...]:
 def _loaded(group: str, name: str) -> Any:
     """The one class that packages registered under a name."""
     entries = _entries(group, name)
-    if not entries:
-        names = protocol_names() if group == PROTOCOL_GROUP else comparison_names()
-        raise SettingError("name", f"protocol must be one of {', '.join(names)}, got {name!r}")
     if len(entries) > 1:
         raise _taken(name, map(_called, entries))
     return entries[0].load()

@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Self
 
+from tacit.arrays import Floats
 from tacit.data.clients import Clients
+from tacit.data.engines.sql.edges import LARGEST, least_scores
 from tacit.data.units import LOG_ODDS as IN_LOG_ODDS
 from tacit.data.units import PERCENT, check_unit
 from tacit.data.units import PROBABILITY as IN_PROBABILITY
@@ -81,6 +83,20 @@ class ScaledScores:
         # a unit's scale has its name
         return replace(self, scale=unit)  # type: ignore[type-var]
 
+    @property
+    def score_ends(self) -> tuple[float, float]:
+        """The least and the largest score there can be."""
+        return self.score_range or (-LARGEST, LARGEST)
+
+    def score_edges(self, positions: Floats) -> Floats:
+        """The least scores at positions or beyond, shape (B,): edges for whoever counts scores.
+
+        Parameters
+        ----------
+        positions : ascending, shape (B,).
+        """
+        return least_scores(self.score_scale.positions, positions, *self.score_ends)
+
     def on_scale(self, clients: Clients) -> Clients:
         """The clients with their scores' positions for scores.
 
@@ -90,4 +106,4 @@ class ScaledScores:
         """
         if self.score_range is not None:
             check_scores_in_unit_interval(clients)
-        return replace(clients, scores=self.score_scale.positions(clients.scores), unit=None)
+        return clients.rescored(self.score_scale)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 
@@ -25,11 +23,11 @@ def check_scores_in_unit_interval(clients: Clients) -> None:
     Traceback (most recent call last):
     tacit.data.errors.DataError: scores must be in [0, 1] ... got 1.5 in client 0, row 2; name ...
     """
-    wrong = np.flatnonzero((clients.scores < 0) | (clients.scores > 1))
-    if wrong.size:
+    wrong = clients.outlier(*UNIT_INTERVAL)
+    if wrong is not None:
         raise DataError(
             "scores must be in [0, 1] where they are probabilities, "
-            f"got {clients.scores[wrong[0]]} in {clients.location(int(wrong[0]))}; name their "
+            f"got {wrong[0]} in {wrong[1]}; name their "
             "unit (--unit percent, --unit log-odds, or --unit real for any other numbers), "
             "or map them by public bounds, never by the data's own minimum and maximum"
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from tacit.protocol.spelling import spelled
+
 
 class Trust(Enum):
     """Who may see what.
@@ -31,15 +33,16 @@ class Trust(Enum):
 
     @classmethod
     def of(cls, word: str) -> Trust:
-        """The trust model of a word, which may be an older one.
+        """The trust model of a word, which may be an older one, in any case.
 
         Raises
         ------
         ValueError : for an unknown word; the message lists the known ones.
         """
-        if word not in trust_words():
+        known = spelled(word, trust_words())
+        if known is None:
             raise ValueError(f"trust must be one of {trust_words()}, got {word!r}")
-        return cls(OLDER_WORDS.get(word, word))
+        return cls(OLDER_WORDS.get(known, known))
 
     @property
     def description(self) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data.clients import Ragged
+from tacit.data.ragged import Ragged
 from tacit.protocol.conversation import Field
 from tacit.protocol.messages import MessageError, decode, encode
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.data.scales import ScaleDifference, clients_apart
-from tacit.metrics.ranking import auc, delong_variance, doubled_mid_ranks, plug_in_variance
+from tacit.metrics.ranking import auc_with_variance, doubled_mid_ranks, plug_in_variance
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost, check_budget
 from tacit.privacy.mechanisms.laplace import Laplace
 from tacit.privacy.sampling.grids import power_of_two_grid
@@ -39,9 +40,9 @@ def share_plain_records(
 
     Labels are sent as bits, eight in a byte; the labels of each client start with a new byte.
     """
-    positions, offsets = _bit_positions(clients.sizes)
-    bits = np.zeros(8 * int(offsets[-1]), dtype=np.uint8)
-    bits[positions] = clients.labels
+    used, offsets = _bits_in_bytes(clients.sizes)
+    bits = np.zeros(used.size, dtype=np.uint8)
+    bits[used] = clients.labels
     return {
         "scores": clients.ragged(clients.scores),
         "labels": Ragged(np.packbits(bits), offsets),
@@ -212,9 +213,8 @@ def _result_of_records(reply: Reply) -> ServerResult:
     positives = int(np.count_nonzero(labels))
     negatives = labels.size - positives
     _check_classes(positives, negatives)
-    value = auc(scores.values, labels)
+    value, sampling = auc_with_variance(scores.values, labels)
     known = min(positives, negatives) >= 2
-    sampling = delong_variance(scores.values, labels) if known else np.nan
     exact = np.zeros(())
     return ServerResult(
         value=exact + value,
@@ -234,12 +234,14 @@ def _check_classes(positives: int, negatives: int) -> None:
         )
 
 
-def _bit_positions(sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The position of each record's bit, (M,), and of each client's first byte, (K+1,)."""
-    starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
+def _bits_in_bytes(sizes: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Which bits of all bytes are a record's, and each client's first byte, shape (K+1,)."""
     offsets = np.concatenate(([0], np.cumsum(-(-sizes // 8)))).astype(np.int64)
-    positions = np.repeat(8 * offsets[:-1] - starts, sizes) + np.arange(sizes.sum())
-    return positions.astype(np.int64), offsets
+    used = np.ones(8 * int(offsets[-1]), dtype=np.bool_)
+    # at most seven bits a client, at the end of its last byte, are nobody's
+    spare = 8 * offsets[1:, np.newaxis] - np.arange(1, 8)
+    used[spare[np.arange(1, 8) <= (-sizes % 8)[:, np.newaxis]]] = False
+    return used, offsets
 
 
 def _unpacked(packed: Ragged[np.uint8], sizes: NDArray[np.int64]) -> NDArray[np.int8]:
@@ -249,7 +251,7 @@ def _unpacked(packed: Ragged[np.uint8], sizes: NDArray[np.int64]) -> NDArray[np.
     ------
     ValueError : for another number of bytes.
     """
-    positions, offsets = _bit_positions(sizes)
+    used, offsets = _bits_in_bytes(sizes)
     if not np.array_equal(packed.offsets, offsets):
         raise ValueError("clients must send one label for each score")
-    return np.unpackbits(packed.values)[positions].astype(np.int8)
+    return np.unpackbits(packed.values)[used].astype(np.int8)

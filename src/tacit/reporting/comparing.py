@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.results.reading import REACH, Bounds, Estimated, Result
+import numpy as np
+
+from tacit.metrics.error_laws import laplace_law
+from tacit.results.reading import LEVEL, REACH, Bounds, Estimated, Result
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,9 @@ def differences(results: Sequence[Result]) -> list[Difference]:
     Where a result spent nothing although its protocol draws noise, it used the labels again that
     another evaluation flipped. Noise may then be shared, and ``p1 + p2`` replaces
     ``sqrt(p1**2 + p2**2)``, which holds whatever the correlation.
+
+    Intervals are normal but for single draws of Laplace noise, each a part of its result's noise:
+    they are quantiles of the sum of these draws and of a normal error that is all the rest.
 
     Raises
     ------
@@ -125,14 +131,16 @@ def _difference(first: Result, second: Result) -> Difference:
         noise, first_estimate.approximation_error + second_estimate.approximation_error
     )
     wider = math.hypot(error, first_estimate.sampling_error, second_estimate.sampling_error)
+    draws = [first_estimate.laplace_error, second_estimate.laplace_error]
+    draws = [sum(draws)] if shared else draws
     value = second_estimate.centre - first_estimate.centre
     most = 1.0 if first.figure == "AUC" else math.inf
     return Difference(
         first.label,
         second.label,
         min(max(value, -most), most),
-        _around(value, error, most),
-        _around(value, wider, most),
+        _around(value, _reach(error, draws), most),
+        _around(value, _reach(wider, draws), most),
         first.content["federation"]["name"] is not None,
         shared,
     )
@@ -143,9 +151,19 @@ def _reused(result: Result) -> bool:
     return result.content["spent"]["epsilon"] == 0
 
 
-def _around(value: float, error: float, most: float) -> Bounds:
+def _reach(error: float, draws: Sequence[float]) -> float:
+    """Half the width of an interval, where parts of an error are one Laplace draw each."""
+    drawn = np.array([draw for draw in draws if draw > 0])
+    if not drawn.size or not math.isfinite(error):
+        return REACH * error
+    law = laplace_law(drawn)
+    rest = math.sqrt(max(error**2 - float(law.variance), 0.0))
+    return float(law.reach(np.asarray(rest), LEVEL))
+
+
+def _around(value: float, reach: float, most: float) -> Bounds:
     """The interval, within what a difference can be; NaN stays."""
-    low, high = value - REACH * error, value + REACH * error
+    low, high = value - reach, value + reach
     if math.isnan(low):
         return low, high
     return min(max(low, -most), most), min(max(high, -most), most)

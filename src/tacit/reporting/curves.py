@@ -89,12 +89,17 @@ def _roc(result: Result, prefix: str) -> Panel:
         "False-positive rate",
         "True-positive rate (recall)",
         sorted([(0.0, 0.0), *points, (1.0, 1.0)]),
-        sorted(lower),
-        sorted(upper),
+        _to_the_corners(lower),
+        _to_the_corners(upper),
         diagonal=True,
     )
     caption = "How many positives are found (upwards) at what share of false alarms. " + about
     return Panel(plot, caption, columns)
+
+
+def _to_the_corners(edge: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """A band's edge in order; at both corners nothing is estimated."""
+    return sorted([(0.0, 0.0), *edge, (1.0, 1.0)]) if edge else []
 
 
 def _precision_recall(content: Mapping[str, Any], prefix: str) -> Panel:

@@ -6,22 +6,17 @@ import base64
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from typing import Any
 
+from tacit.reporting.breakdowns import part_sections
 from tacit.reporting.charts import interval_bar
 from tacit.reporting.comparing import Difference, differences, pooled_bounds
-from tacit.reporting.sections import (
-    PagePosition,
-    datum,
-    named,
-    paragraphs,
-    result_sections,
-    table,
-    with_legend,
-)
+from tacit.reporting.parts import PagePosition, datum, named, paragraphs, table
+from tacit.reporting.sections import result_sections, with_legend
+from tacit.reporting.several import compared_sections, grouped_sections
 from tacit.reporting.words import (
     decimals,
     difference_sentence,
@@ -30,6 +25,7 @@ from tacit.reporting.words import (
     threshold_text,
 )
 from tacit.results.reading import Result
+from tacit.results.reading_parts import ComparedModels, Document, GroupedResult
 
 SAFE = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -37,36 +33,54 @@ SAFE = str.maketrans(
 """What must not stand in a script's JSON as it is."""
 
 
-def report(results: Sequence[Result], title: str | None = None) -> str:
+def report(documents: Sequence[Document], title: str | None = None) -> str:
     """The page of one result, or of several with their differences from the first.
 
-    Nothing is loaded: style and script stand in the page, and its content-security policy allows
-    these two alone. Every value is escaped.
+    Comparisons of two models and results of groups are sections of the same page. Nothing is
+    loaded: style and script stand in the page, and its content-security policy allows these two
+    alone. Every value is escaped.
 
     Parameters
     ----------
-    results : at least one.
-    title : the page's heading; None for the federation's name, or else that of the first result.
+    documents : at least one result, comparison of models or result of groups.
+    title : the page's heading; None for the federation's name, or else that of the first document.
 
     Raises
     ------
-    ValueError : for no result, and for several that cannot be compared.
+    ValueError : for no document, and for several results that cannot be compared.
     """
-    if not results:
+    if not documents:
         raise ValueError("a report needs at least one result, got none")
-    heading = title or _default_title(results)
-    several = len(results) > 1
-    body = _comparison(results) if several else ""
-    for index, result in enumerate(results):
-        body += (
-            _article(result, index) if several else result_sections(result, PagePosition("r0", 2))
-        )
-    return _document(heading, _banner(results) + body, _data(results))
+    results = [each for each in documents if isinstance(each, Result)]
+    body = _comparison(documents, results) if len(results) > 1 else ""
+    for index, document in enumerate(documents):
+        several = len(documents) > 1
+        body += _article(document, index) if several else _sections(document, PagePosition("r0", 2))
+    shown = dict(_shown_results(documents))
+    heading = title or _default_title(documents[0])
+    return _document(heading, _banner(list(shown.values())) + body, _data(shown))
 
 
-def _default_title(results: Sequence[Result]) -> str:
-    name = results[0].content["federation"]["name"]
-    return str(name) if name else f"{results[0].figure} by {results[0].content['protocol']['name']}"
+def _shown_results(documents: Sequence[Document]) -> Iterator[tuple[str, Result]]:
+    """Every result of the page with the prefix of its parts."""
+    for index, document in enumerate(documents):
+        if isinstance(document, Result):
+            yield f"r{index}", document
+        elif isinstance(document, ComparedModels):
+            yield f"r{index}", document.difference
+        else:
+            for place, group in enumerate(document.groups):
+                if group.result is not None:
+                    yield f"r{index}g{place}", group.result
+
+
+def _default_title(first: Document) -> str:
+    if isinstance(first, GroupedResult):
+        return f"{first.figure} of groups of records"
+    if isinstance(first, ComparedModels):
+        return f"{first.models[0].name} and {first.models[1].name} compared"
+    name = first.content["federation"]["name"]
+    return str(name) if name else f"{first.figure} by {first.content['protocol']['name']}"
 
 
 def _banner(results: Sequence[Result]) -> str:
@@ -86,17 +100,34 @@ def _banner(results: Sequence[Result]) -> str:
     )
 
 
-def _article(result: Result, index: int) -> str:
+def _article(document: Document, index: int) -> str:
     mark = f"r{index}"
-    protocol = escape(str(result.content["protocol"]["name"]))
     return (
         f'<article id="{mark}" aria-labelledby="{mark}-heading"><h2 id="{mark}-heading">'
-        f"{named(result.label)} <small>{protocol}</small></h2>"
-        f"{result_sections(result, PagePosition(mark, 3))}</article>"
+        f"{named(document.label)} <small>{escape(_kind(document))}</small></h2>"
+        f"{_sections(document, PagePosition(mark, 3))}</article>"
     )
 
 
-def _comparison(results: Sequence[Result]) -> str:
+def _kind(document: Document) -> str:
+    """What a document is, beside its name."""
+    if isinstance(document, ComparedModels):
+        return "two models"
+    if isinstance(document, GroupedResult):
+        return f"{len(document.groups)} groups"
+    return str(document.content["protocol"]["name"])
+
+
+def _sections(document: Document, position: PagePosition) -> str:
+    """Everything about one document."""
+    if isinstance(document, ComparedModels):
+        return compared_sections(document, position)
+    if isinstance(document, GroupedResult):
+        return grouped_sections(document, position)
+    return result_sections(document, position) + part_sections(document, position)
+
+
+def _comparison(documents: Sequence[Document], results: Sequence[Result]) -> str:
     all_differences = differences(results)
     figure = results[0].figure
     rows = [(result.label, result.estimate) for result in results]
@@ -107,8 +138,8 @@ def _comparison(results: Sequence[Result]) -> str:
         for difference in all_differences
     )
     links = "".join(
-        f'<li><a href="#r{index}">{named(result.label)}</a></li>'
-        for index, result in enumerate(results)
+        f'<li><a href="#r{index}">{named(document.label)}</a></li>'
+        for index, document in enumerate(documents)
     )
     body = (
         f"{with_legend(bar)}<ul>{sentences}</ul>"
@@ -158,15 +189,15 @@ def _cautions(results: Sequence[Result]) -> list[str]:
     return made
 
 
-def _data(results: Sequence[Result]) -> str:
+def _data(results: Mapping[str, Result]) -> str:
     """The rates that the slider moves through, as JSON that cannot end its script.
 
     Thresholds are there as they are read, too.
     """
     rates: dict[str, Any] = {
-        f"r{index}": result.content["rates"]
+        prefix: result.content["rates"]
         | {"shown": list(map(threshold_text, result.content["rates"]["thresholds"]))}
-        for index, result in enumerate(results)
+        for prefix, result in results.items()
         if "rates" in result.content
     }
     return json.dumps(rates, separators=(",", ":"), allow_nan=False).translate(SAFE)

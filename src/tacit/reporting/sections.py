@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
@@ -13,7 +12,10 @@ from tacit.protocol.registry import spelled_today
 from tacit.reporting.charts import interval_bar
 from tacit.reporting.comparing import pooled_bounds
 from tacit.reporting.curves import Panel, panels
+from tacit.reporting.parts import PagePosition, datum, named, paragraphs, table
+from tacit.reporting.review import measures_table, review_section
 from tacit.reporting.threats import threats_of
+from tacit.reporting.tripod import tripod_section
 from tacit.reporting.words import (
     NOISE,
     WITHOUT_LIMIT,
@@ -21,6 +23,7 @@ from tacit.reporting.words import (
     decimal,
     decimals,
     headline_sentences,
+    missing_sentence,
     privacy_sentences,
     records_sentence,
     sent_sentence,
@@ -44,29 +47,8 @@ CALIBRATION = {
 }
 GAUGE = '<svg class="gauge" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
 COLUMNS = ("Setting", "Value")
-
-
-@dataclass(frozen=True)
-class PagePosition:
-    """The position of a result on the page.
-
-    Parameters
-    ----------
-    prefix : starts the ids of its parts.
-    level : the level of its sections' headings.
-    """
-
-    prefix: str
-    level: int
-
-    def section(self, name: str, heading: str, body: str, kind: str = "card") -> str:
-        """A section with its heading; a landmark where its name is the only one on the page."""
-        mark = f"{self.prefix}-{name}-heading"
-        landmark = f' aria-labelledby="{mark}"' if self.level == 2 else ""
-        return (
-            f'<section class="{kind}"{landmark}>'
-            f'<h{self.level} id="{mark}">{escape(heading)}</h{self.level}>{body}</section>'
-        )
+MOST_LISTED = 5
+"""Longer lists of clients are folded: most of their rows say the same."""
 
 
 def result_sections(result: Result, position: PagePosition) -> str:
@@ -75,7 +57,9 @@ def result_sections(result: Result, position: PagePosition) -> str:
         [
             _headline(result, position),
             _notices(result, position),
+            review_section(result, position),
             _privacy(result, position),
+            tripod_section(result, position),
             _curves(result, position),
             _thresholds(result, position),
             _further(result, position),
@@ -83,40 +67,6 @@ def result_sections(result: Result, position: PagePosition) -> str:
             _making(result, position),
         ]
     )
-
-
-def paragraphs(sentences: Iterable[str]) -> str:
-    """One paragraph of sentences."""
-    text = " ".join(sentences)
-    return f"<p>{escape(text)}</p>" if text else ""
-
-
-def table(caption: str, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table whose cells are HTML already, the first of each row heading it."""
-    top = "".join(f'<th scope="col">{escape(name)}</th>' for name in headings)
-    body = "".join(_table_row(list(row)) for row in rows)
-    return (
-        f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(caption)}"><table>'
-        f"<caption>{escape(caption)}</caption><thead><tr>{top}</tr></thead>"
-        f"<tbody>{body}</tbody></table></div>"
-    )
-
-
-def datum(value: float, text: str | None = None) -> str:
-    """A number as it is read, with its full value beside it for programs."""
-    if not math.isfinite(value):
-        return escape(text or "not known")
-    return f'<data value="{value!r}">{escape(text or decimal(value))}</data>'
-
-
-def named(name: str) -> str:
-    """A name that somebody gave, kept from turning the text around it."""
-    return f"<bdi>{escape(name)}</bdi>"
-
-
-def _table_row(cells: list[str]) -> str:
-    rest = "".join(f"<td>{cell}</td>" for cell in cells[1:])
-    return f'<tr><th scope="row">{cells[0]}</th>{rest}</tr>'
 
 
 def _headline(result: Result, position: PagePosition) -> str:
@@ -137,7 +87,7 @@ def _headline(result: Result, position: PagePosition) -> str:
         f'<div class="headline"><div>{figure}{interval}</div>{picture}</div>'
         f"{paragraphs(headline_sentences(result))}{_exact_line(result, exact, digits)}"
     )
-    return position.section("headline", result.figure, body, "card first")
+    return position.section("headline", capitalised(result.figure), body, "card first")
 
 
 def _headline_picture(
@@ -179,9 +129,14 @@ def _notices(result: Result, position: PagePosition) -> str:
             "this report holds the exact figure, which is outside every guarantee: it must not "
             "leave the place it was computed in. Evaluate without --exact for a report to pass on"
         )
+    if result.content.get("missing", {}).get("private") is False:
+        notices.append(
+            "this report says exactly how many records were left out, which is outside every "
+            "guarantee. Evaluate with --count-missing for a number to pass on"
+        )
     if not notices:
         return ""
-    listed = "".join(f"<li>{escape(_sentence(notice))}</li>" for notice in notices)
+    listed = "".join(f"<li>{escape(sentence_of(notice))}</li>" for notice in notices)
     return position.section("warnings", "Warnings", f"<ul>{listed}</ul>", "card warning")
 
 
@@ -193,6 +148,7 @@ def _privacy(result: Result, position: PagePosition) -> str:
             _clients_sentence(result),
             sent_sentence(result),
             records_sentence(result),
+            missing_sentence(result),
         )
         if sentence is not None
     )
@@ -216,7 +172,7 @@ def _participants(result: Result) -> str:
         for index, entry in enumerate(listed, start=1)
     ]
     made = table("Clients", ("Client", "Bytes sent", "Spent at most"), rows)
-    if len(listed) <= 12:
+    if len(listed) <= MOST_LISTED:
         return made
     return f"<details><summary>All {len(listed)} clients</summary>{made}</details>"
 
@@ -277,8 +233,9 @@ def _thresholds(result: Result, position: PagePosition) -> str:
     about = "population" if sampled else "these records"
     headings = ("Rate", "Estimate", f"95 % interval ({about})", "Share")
     body = (
-        "<p>Records whose score reaches the threshold are called positive. Move it, with the mouse "
-        "or the arrow keys; the pictures show where it lies.</p>"
+        "<p>Records whose score reaches the threshold are called positive. "
+        '<span class="screen">Move it, with the mouse or the arrow keys; the pictures show where '
+        "it lies.</span></p>"
         f'<div class="slider" data-result="{position.prefix}"><label for="{mark}">Threshold</label>'
         f'<input type="range" id="{mark}" min="0" max="{last}" step="1" value="{start}" '
         f'aria-valuetext="{threshold}"><output for="{mark}" aria-live="off">{threshold}</output>'
@@ -322,12 +279,21 @@ def _further(result: Result, position: PagePosition) -> str:
     rows += [
         (escape(label), datum(number(calibration[name])), "")
         for name, label in CALIBRATION.items()
-        if name in calibration
+        if name in calibration and name not in result.content.get("measures", {})
     ]
     if not rows:
         return ""
     made = table("Figures", ("Figure", "Estimate", "95 % interval (these records)"), rows)
-    return position.section("further", "Further figures", made)
+    return position.section("further", "Further figures", made + _all_measures(result))
+
+
+def _all_measures(result: Result) -> str:
+    """Every measure of the release, folded."""
+    measures = result.content.get("measures", {})
+    if not measures:
+        return ""
+    listed = measures_table("All measures", measures, list(measures))
+    return f"<details><summary>All {len(measures)} measures</summary>{listed}</details>"
 
 
 def _estimate_row(label: str, entry: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -382,7 +348,11 @@ def _setting(value: Any) -> str:
     return escape(str(value))
 
 
-def _sentence(text: str) -> str:
+def sentence_of(text: str) -> str:
     """A warning as a sentence."""
-    ended = text if text.endswith(".") else f"{text}."
-    return ended[:1].upper() + ended[1:]
+    return capitalised(text if text.endswith(".") else f"{text}.")
+
+
+def capitalised(text: str) -> str:
+    """A text with its first letter in upper case."""
+    return text[:1].upper() + text[1:]

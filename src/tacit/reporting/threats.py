@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tacit.protocol.registry import SettingError, kind_of, spelled_today
+from tacit.protocol.registry import (
+    SettingError,
+    comparison_kind_of,
+    comparison_names,
+    kind_of,
+    spelled_today,
+)
 from tacit.protocol.threats import ThreatModel
 
 UNKNOWN = ThreatModel(
@@ -24,10 +30,14 @@ def threats_of(protocol: Mapping[str, Any]) -> ThreatModel:
     >>> threats_of({"name": "hierarchical-auc", "epsilon": 1.0}).others
     'Nothing.'
     """
+    name = str(protocol.get("name"))
     try:
-        kind = kind_of(str(protocol.get("name")))
+        kind = kind_of(name)
     except SettingError:
-        return UNKNOWN
+        compared = {each.name: each for each in map(comparison_kind_of, comparison_names())}
+        if name not in compared:
+            return UNKNOWN
+        kind = compared[name]
     settings = {key: value for key, value in spelled_today(protocol).items() if key != "name"}
     threats: ThreatModel = kind.threats(settings)
     return threats

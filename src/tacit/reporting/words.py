@@ -11,6 +11,7 @@ from tacit.privacy.cost import cost_line
 from tacit.privacy.persons import person_line
 from tacit.reporting.comparing import Difference
 from tacit.results.reading import Bounds, Estimated, Result, number
+from tacit.results.shuffled import Shuffled
 
 CERTAIN = 0.9999
 """A statement of higher probability than this is called practically certain."""
@@ -169,6 +170,9 @@ def privacy_sentences(result: Result) -> list[str]:
         sentences.append(
             f"Clients vanished and took their noise along: what arrived supports only {supported}."
         )
+    if "shuffled" in result.content:
+        shuffled = Shuffled.from_dict(result.content["shuffled"])
+        sentences.append(f"Sealed batches: {shuffled.line}.")
     return sentences
 
 
@@ -256,3 +260,35 @@ def pairing_sentence(all_differences: list[Difference]) -> str:
             "errors are added up as they are, which holds whatever their correlation."
         )
     return text
+
+
+def missing_sentence(result: Result) -> str | None:
+    """How many incomplete records were left out; None where the result does not say."""
+    missing = result.content.get("missing")
+    return None if missing is None else left_out_sentence(missing)
+
+
+def left_out_sentence(missing: Mapping[str, Any]) -> str:
+    """How many incomplete records were left out of every figure.
+
+    Parameters
+    ----------
+    missing : the entry of a result.
+    """
+    if "spent" not in missing:
+        return (
+            f"{missing['scores']:,} records without a score and {missing['labels']:,} without a "
+            "label were left out of every figure, counted exactly."
+        )
+    cost = cost_line(missing["spent"])
+    low, high = missing["interval"]
+    if None in (missing["records"], low, high):
+        return (
+            "Records without a score or a label were left out of every figure; noise of "
+            f"{cost} left no number of them."
+        )
+    return (
+        f"About {missing['records']:,.0f} records without a score or a label were left out of "
+        f"every figure (95 % interval {low:,} to {high:,}), counted with noise for {cost}, a part "
+        "of what was spent."
+    )

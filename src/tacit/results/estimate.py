@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from statistics import NormalDist
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from tacit.metrics.error_laws import ErrorLaw
+from tacit.metrics.error_quantiles import laplace_normal_reach
 
 
 class Interval(NamedTuple):
@@ -46,6 +50,10 @@ class Estimate:
         elsewhere.
     limits : the least and the largest value that the figure can have. Intervals are cut to them,
         which changes no coverage, as the figure lies within.
+    laplace_error : the part of ``privacy_error`` that is one draw of Laplace noise. Intervals are
+        quantiles of its sum with all other errors, which are taken as normal.
+    law : of the part of ``privacy_error`` that is a sum of few draws, which are not normal either;
+        None for none.
 
     Examples
     --------
@@ -58,6 +66,11 @@ class Estimate:
     (0.7402, 0.7598)
     >>> Estimate(0.99, 0.01, 0.0, limits=(0.0, 1.0)).interval(0.95).high
     1.0
+    >>> once = Estimate(0.75, privacy_error=0.003, sampling_error=0.004, laplace_error=0.003)
+    >>> tuple(round(bound, 4) for bound in once.interval(0.95))
+    (0.7436, 0.7564)
+    >>> f"{estimate:.3f}", float(estimate)
+    ('0.750', 0.75)
     """
 
     value: float
@@ -67,6 +80,16 @@ class Estimate:
     bias: float = 0.0
     half_range: float | None = None
     limits: tuple[float, float] = (-math.inf, math.inf)
+    laplace_error: float = 0.0
+    law: ErrorLaw | None = field(default=None, compare=False, repr=False)
+
+    def __float__(self) -> float:
+        """The value; NaN where the noise left no signal."""
+        return float(self.value)
+
+    def __format__(self, form: str) -> str:
+        """The value in a format of numbers; without one the estimate with all its errors."""
+        return format(self.value, form) if form else str(self)
 
     @property
     def standard_error(self) -> float:
@@ -74,7 +97,7 @@ class Estimate:
         return math.hypot(self.privacy_error, self.approximation_error)
 
     def interval(self, level: float = 0.95, about: About = "data") -> Interval:
-        """The normal interval that covers the figure with probability ``level``, or a certain one.
+        """The interval that covers the figure with probability ``level``, or a certain one.
 
         ``about="data"`` asks about the exact figure of the data that was evaluated: only privacy
         noise and approximation count. ``about="population"`` adds the sampling error.
@@ -87,7 +110,7 @@ class Estimate:
             raise ValueError(f"level must be between 0 and 1, both excluded, got {level}")
         if about not in ("data", "population"):
             raise ValueError(f"an interval is about 'data' or 'population', got {about!r}")
-        reach = self._reach(NormalDist().inv_cdf((1 + level) / 2), about == "population")
+        reach = self._reach(level, about == "population")
         centre = self.value - self.bias
         return Interval(self._cut(centre - reach), self._cut(centre + reach))
 
@@ -115,20 +138,30 @@ class Estimate:
         low, high = self.limits
         return value if math.isnan(value) else min(max(value, low), high)
 
-    def _reach(self, normal: float, population: bool) -> float:
-        """Half the width of an interval of so many standard deviations.
+    def _reach(self, level: float, population: bool) -> float:
+        """Half the width of an interval of this level.
 
         A certain range adds to the population's interval at its full width: nothing is known of
         where in it the figure lies.
         """
-        if self.half_range is not None:
-            return self.half_range + (normal * self.sampling_error if population else 0.0)
         sampling = self.sampling_error if population else 0.0
-        return normal * math.hypot(self.standard_error, sampling)
+        if self.half_range is not None:
+            return self.half_range + (half_width(0.0, sampling, 0.0, level) if population else 0.0)
+        hidden = math.hypot(self.approximation_error, sampling)
+        if self.law is not None:
+            others = max(self.privacy_error**2 - float(self.law.variance), 0.0)
+            return float(self.law.reach(np.asarray(math.hypot(math.sqrt(others), hidden)), level))
+        return half_width(self.privacy_error, hidden, self.laplace_error, level)
 
-    def to_dict(self) -> dict[str, float | list[float | None] | None]:
+    def to_dict(self) -> dict[str, Any]:
         """The ``auc`` entry of a result; figures that do not exist are null."""
-        known = {} if self.half_range is None else {"half_range": finite(self.half_range)}
+        known: dict[str, Any] = (
+            {} if self.half_range is None else {"half_range": finite(self.half_range)}
+        )
+        if self.laplace_error:
+            known["laplace_error"] = finite(self.laplace_error)
+        if self.law is not None and math.isfinite(self.value):
+            known["draws"] = self.law.to_dict()
         return {
             "value": finite(self.value),
             "standard_error": finite(self.standard_error),
@@ -139,6 +172,24 @@ class Estimate:
             **known,
             "interval": [finite(bound) for bound in self.interval(0.95)],
         }
+
+
+def half_width(privacy: float, others: float, laplace: float, level: float) -> float:
+    """Half the width of an interval, by noise of which a part is one Laplace draw, and the rest.
+
+    Parameters
+    ----------
+    privacy, others : the errors by noise, and by all else.
+    laplace : the part of ``privacy`` that is one draw.
+    level : the probability that the interval covers.
+
+    Examples
+    --------
+    >>> round(half_width(3.0, 4.0, 0.0, 0.95), 2), round(half_width(3.0, 0.0, 3.0, 0.95), 2)
+    (9.8, 6.35)
+    """
+    normal = np.hypot(np.sqrt(np.maximum(privacy**2 - laplace**2, 0.0)), others)
+    return float(laplace_normal_reach(np.asarray(laplace), np.asarray(normal), level))
 
 
 def bounds_line(bounds: tuple[float, float], form: str = ".6f") -> str:

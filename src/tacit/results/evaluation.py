@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.data.units import PROBABILITY
 from tacit.privacy.cost import Cost, cost_line
 from tacit.privacy.persons import person_line
-from tacit.results.bands import numbers
+from tacit.results.breakdown import Breakdown
 from tacit.results.calibrator import Calibrator
 from tacit.results.curve import Curve
+from tacit.results.drawn_curve import drawn, roc_entry
+from tacit.results.equality import is_same
 from tacit.results.estimate import (
     CERTAIN_RANGE,
     POPULATION_INTERVAL,
@@ -30,40 +35,22 @@ from tacit.results.estimate import (
     finite,
 )
 from tacit.results.histogram import Histogram
+from tacit.results.histogram_entry import histogram_entry
 from tacit.results.html_table import html_table
 from tacit.results.integrity import SCHEMA, federation_entry, with_fingerprint
+from tacit.results.measures.clinic import THRESHOLDS
+from tacit.results.measures.computing import Measures
+from tacit.results.measures.drifting import ReleaseDrift, drift_between
+from tacit.results.missing import LeftOut
 from tacit.results.reading import Result
+from tacit.results.shuffled import Shuffled
+from tacit.results.sites import Sites
+from tacit.results.text import as_lines
 from tacit.results.threshold_rates import rates_entry, rates_of_curve
+from tacit.results.traffic import Traffic
 
 LISTED = 200
 """Largest number of clients that are listed one by one."""
-DRAWN = 500
-"""Largest number of points of a curve that are written; the result itself has them all."""
-
-
-@dataclass(frozen=True, eq=False)
-class Traffic:
-    """What the conversation sent.
-
-    Parameters
-    ----------
-    rounds : the number of times the server asked.
-    bytes_sent : bytes sent by each client, shape (K,).
-    """
-
-    rounds: int
-    bytes_sent: NDArray[np.int64]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The ``traffic`` entry of a result."""
-        return {
-            "rounds": self.rounds,
-            "bytes_sent": int(self.bytes_sent.sum()),
-            "bytes_sent_per_client": {
-                "median": float(np.median(self.bytes_sent)),
-                "max": int(self.bytes_sent.max()),
-            },
-        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,13 +79,21 @@ class Evaluation:
     unit : in what the protocol took scores, and thresholds are.
     per_person : the most records of a person that counted at a client, where what was spent is a
         person's; 0 where it is a record's.
+    decisions : the probabilities at which net benefit and other figures of a decision are given.
+    breakdown : figures of classes or of private groups; None where
+        the protocol gives none.
+    sites : the figures of every client that released its own counts; None where none did.
+    shuffled : the central guarantee of devices' reports in sealed batches, beside what was spent;
+        None where there is none.
+    choice : why this protocol, in a line, where nobody named one; else None.
+    left_out : how many incomplete records were left out; None where none may be, or nobody says.
     warnings : what the reader must know about this result.
     histogram : both classes' score histograms and all that follows from them, where the server's
         view allows it; else None.
     protection : what the noise that arrived supports, where clients vanished and that is less than
         what was spent.
-    release : what the influence allocation of a later evaluation may start from, as
-        ``FedAUC(prior=...)`` takes it; None where the protocol starts from none.
+    release : what a later evaluation by the same protocol may start from, as ``prior=`` takes it;
+        None where the protocol starts from none.
     """
 
     protocol: Mapping[str, Any]
@@ -122,6 +117,24 @@ class Evaluation:
     time: datetime | None = None
     unit: str = PROBABILITY
     per_person: int = 0
+    decisions: tuple[float, ...] = THRESHOLDS
+    breakdown: Breakdown | None = None
+    sites: Sites | None = None
+    shuffled: Shuffled | None = None
+    choice: str | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all fields are the same, to the last bit."""
+        return is_same(self, other) if isinstance(other, Evaluation) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.figure, self.clients, self.noise, self.time))
+
+    def __str__(self) -> str:
+        """What the command prints."""
+        return as_lines(self.to_rows(), self.warnings)
+
+    left_out: LeftOut | None = None
 
     @property
     def auc(self) -> Estimate:
@@ -156,6 +169,35 @@ class Evaluation:
         AttributeError : where the protocol gives no histogram.
         """
         return self._known_histogram.calibrator(method)
+
+    @cached_property
+    def measures(self) -> Measures:
+        """Net benefit, calibration, losses, operating points and curves, at no further cost.
+
+        Raises
+        ------
+        AttributeError : where the protocol gives no histogram.
+
+        Examples
+        --------
+        >>> import tacit
+        >>> scores, labels = tacit.binormal_scores(500, 1500, 0.8, seed=0)
+        >>> clients = tacit.Clients.split(scores, labels, clients=10, seed=0)
+        >>> result = tacit.evaluate(clients, tacit.ScoreHistogram("exact-sum"))
+        >>> round(result.measures.by_name["prevalence"].value, 4)
+        0.25
+        """
+        return Measures.of(self._known_histogram, self.decisions)
+
+    def drift(self, earlier: Evaluation) -> ReleaseDrift:
+        """How far the scores moved since an earlier release, less what noise adds.
+
+        Raises
+        ------
+        AttributeError : where one of the protocols gives no histogram.
+        ValueError : for releases with other cells, or with too few records.
+        """
+        return drift_between(earlier._known_histogram, self._known_histogram)
 
     @property
     def _known_histogram(self) -> Histogram:
@@ -195,20 +237,34 @@ class Evaluation:
     def _optional_entries(self) -> dict[str, Any]:
         """The entries that only some results have."""
         made: dict[str, Any] = {}
+        if self.choice is not None:
+            made["choice"] = self.choice
         if self.time is not None:
             made["time"] = f"{self.time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        if self.clients <= LISTED:
+        if self.clients <= LISTED and self.traffic.summary is None:
             made["participants"] = self._participant_entries()
         if self.exact is not None:
             made["exact"] = self.exact
+        if self.left_out is not None:
+            made["missing"] = self.left_out.to_dict(self._listed_names)
         if self.roc is not None:
-            made["roc"] = _roc_entry(_drawn(self.roc))
+            made["roc"] = roc_entry(drawn(self.roc))
         if self.histogram is not None:
-            made |= self.histogram.to_dict()
+            made |= self.histogram.to_dict() | self.measures.to_dict()
+            made |= histogram_entry(self.histogram)
         elif self.roc is not None:
-            curve = _drawn(self.roc)
+            curve = drawn(self.roc)
             rates = rates_of_curve(curve, self.positives, self.negatives)
             made["rates"] = rates_entry(curve.thresholds, rates)
+        of_parts = self._part_entries()
+        if "measures" in of_parts:
+            of_parts["measures"] = made.get("measures", {}) | of_parts["measures"]
+        made |= of_parts
+        return made | self._privacy_entries()
+
+    def _privacy_entries(self) -> dict[str, Any]:
+        """The entries beside what was spent."""
+        made: dict[str, Any] = {}
         if self.protection is not None:
             made["protection"] = self.protection.to_dict()
         if self.per_person:
@@ -216,6 +272,17 @@ class Evaluation:
                 "records": self.per_person,
                 "epsilon_of_a_record": finite(self.spent.epsilon / self.per_person),
             }
+        if self.shuffled is not None:
+            made["shuffled"] = self.shuffled.to_dict()
+        return made
+
+    def _part_entries(self) -> dict[str, Any]:
+        """The entries about parts of the records: classes, groups or sites."""
+        made: dict[str, Any] = {}
+        if self.breakdown is not None:
+            made |= self.breakdown.to_dict()
+        if self.sites is not None:
+            made |= self.sites.to_dict(self._listed_names)
         return made
 
     @property
@@ -234,9 +301,54 @@ class Evaluation:
     def _figure_entry(self) -> dict[str, Any]:
         population = self.estimate.interval(0.95, about="population")
         entry = self.estimate.to_dict() | {"population_interval": [finite(x) for x in population]}
+        entry["limits"] = [finite(limit) for limit in self.estimate.limits]
         if self.figure == "AUC":
             return {"auc": entry}
         return {"figure": self.figure, "estimate": entry}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Evaluation:
+        """The result that ``to_dict`` or the command's JSON states; as ``load``."""
+        from tacit.results.saving import evaluation_of
+
+        return evaluation_of(cls, content, "the content")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the result as JSON, which ``tacit report`` and ``load`` read.
+
+        Raises
+        ------
+        OSError : where the file cannot be written.
+        """
+        Path(path).write_text(json.dumps(self.to_dict(), allow_nan=False), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Evaluation:
+        """The result in a file of ``save`` or of the command's JSON.
+
+        Figures, curves and the histogram are as they were written: a curve of more than 500 points
+        has 500 of them. What the file does not state is absent: ``release``, ``sites``,
+        ``breakdown``, and single clients' traffic where there are more than 200 clients.
+
+        Raises
+        ------
+        OSError : where the file cannot be read.
+        ValueError : for a file that is no result, was changed, or does not follow the schema.
+
+        Examples
+        --------
+        >>> import tempfile, tacit
+        >>> records = tacit.binormal_scores(500, 1500, 0.8, seed=0)
+        >>> result = tacit.evaluate(records, "dpauc", epsilon=1.0, seed=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     result.save(f"{folder}/result.json")
+        ...     again = Evaluation.load(f"{folder}/result.json")
+        >>> again.auc == result.auc, str(again) == str(result)
+        (True, True)
+        """
+        from tacit.results.saving import evaluation_of, read_content
+
+        return evaluation_of(cls, read_content(os.fspath(path)), os.fspath(path))
 
     def to_html(self, title: str | None = None) -> str:
         """The result as a report: one HTML page that needs no network and no other file.
@@ -258,6 +370,17 @@ class Evaluation:
 
         return report([Result.of(self.to_dict(), str(self.protocol["name"]))], title)
 
+    def _privacy_rows(self) -> list[tuple[str, str]]:
+        """What is said beside what was spent."""
+        rows = []
+        if self.per_person:
+            rows.append(("unit of privacy", person_line(self.per_person, self.spent.epsilon)))
+        if self.protection is not None:
+            rows.append(("noise supports", cost_line(self.protection.to_dict(), "a client")))
+        if self.shuffled is not None:
+            rows.append(("sealed batches", self.shuffled.line))
+        return rows
+
     def _error_rows(self) -> list[tuple[str, str]]:
         """The estimate's intervals and its error, each named for what it is about."""
         rows = []
@@ -278,20 +401,25 @@ class Evaluation:
     def to_rows(self) -> list[tuple[str, str]]:
         """The result as labelled lines for a person."""
         rows = [("protocol", _protocol_line(self.protocol))]
+        if self.choice is not None:
+            rows.append(("chosen", self.choice))
         if self.has_signal:
             rows.append((self.figure, f"{self.estimate.value:.6f}"))
         else:
-            rows.append((self.figure, "not enough signal"))
+            to_parties = self.protocol.get("reveal") == "parties"
+            silent = "told to the parties alone" if to_parties else "not enough signal"
+            rows.append((self.figure, silent))
         rows += self._error_rows()
         if self.exact is not None:
             rows.append((f"exact {self.figure}", f"{self.exact:.6f} (computed here, not private)"))
         if self.histogram is not None:
-            rows += self.histogram.to_rows()
+            rows += self.histogram.to_rows() + self.measures.to_rows()
+        if self.breakdown is not None:
+            rows += self.breakdown.to_rows()
+        if self.sites is not None:
+            rows += self.sites.to_rows(self._listed_names)
         rows.append(("privacy spent", cost_line(self.spent.to_dict(), "a client")))
-        if self.per_person:
-            rows.append(("unit of privacy", person_line(self.per_person, self.spent.epsilon)))
-        if self.protection is not None:
-            rows.append(("noise supports", cost_line(self.protection.to_dict(), "a client")))
+        rows += self._privacy_rows()
         sent = self.traffic.to_dict()["bytes_sent_per_client"]
         rows.append(
             (
@@ -301,6 +429,8 @@ class Evaluation:
             )
         )
         rows.append(("clients", f"{self.clients:,}"))
+        if self.left_out is not None:
+            rows += self.left_out.to_rows(self._listed_names)
         if self.unit != PROBABILITY:
             rows.append(("unit of scores", self.unit))
         rows.append(("noise", self.noise))
@@ -334,18 +464,18 @@ class Evaluation:
                     "exact": self.exact,
                     **self.spent.to_dict(),
                     "rounds": self.traffic.rounds,
-                    "bytes_sent": float(np.median(self.traffic.bytes_sent)),
+                    "bytes_sent": self.traffic.median,
                     "clients": self.clients,
                 }
             ]
         )
 
-    def plot(self, axes: Any = None) -> Any:
+    def plot(self, ax: Any = None) -> Any:
         """Draw the ROC curve with its 95 % band, or the AUC with its interval where there is none.
 
         Parameters
         ----------
-        axes : matplotlib axes to draw on; None makes a new figure.
+        ax : matplotlib axes to draw on; None makes a new figure.
 
         Raises
         ------
@@ -353,27 +483,10 @@ class Evaluation:
         """
         from tacit.results.picture import draw_evaluation
 
-        return draw_evaluation(self, axes)
+        return draw_evaluation(self, ax)
 
     def _repr_html_(self) -> str:
         return html_table(self.to_rows(), self.warnings)
-
-
-def _roc_entry(curve: Curve) -> dict[str, list[float | None]]:
-    """The curve with the bands of its true-positive rates."""
-    low, high = curve.band.limits()
-    bands = {"true_positive_rate_low": numbers(low), "true_positive_rate_high": numbers(high)}
-    return curve.to_dict() | bands
-
-
-def _drawn(curve: Curve) -> Curve:
-    """The curve at no more points than a picture needs, both ends among them."""
-    size = curve.thresholds.size
-    if size <= DRAWN:
-        return curve
-    indices = np.linspace(0, size - 1, DRAWN).round().astype(np.int64)
-    named = [item.name for item in fields(curve) if getattr(curve, item.name) is not None]
-    return replace(curve, **{name: getattr(curve, name)[..., indices] for name in named})
 
 
 def _software() -> dict[str, str]:

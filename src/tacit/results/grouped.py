@@ -18,6 +18,7 @@ from tacit.results.estimate import (
 from tacit.results.evaluation import Evaluation
 from tacit.results.html_table import html_table
 from tacit.results.integrity import with_fingerprint
+from tacit.results.missing import LeftOut
 
 SCHEMA = "tacit-groups/1"
 """The version of the JSON of evaluations by group."""
@@ -102,12 +103,15 @@ class GroupedEvaluation:
     spent : the most that a record spent, over all groups together.
     figure : what was estimated of each.
     notes : what the reader must know about all groups together.
+    left_out : how many incomplete records, of all groups together, were left out; None where none
+        may be.
     """
 
     groups: tuple[Group, ...]
     spent: Cost
     figure: str = "AUC"
     notes: tuple[str, ...] = ()
+    left_out: LeftOut | None = None
 
     def __getitem__(self, name: str) -> Group:
         """The group of this name."""
@@ -190,6 +194,7 @@ class GroupedEvaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """The groups as the command's JSON; each result follows the schema of single results."""
+        missing = {} if self.left_out is None else {"missing": self.left_out.to_dict()}
         return with_fingerprint(
             {
                 "schema": SCHEMA,
@@ -208,6 +213,7 @@ class GroupedEvaluation:
                 "spread": _spread_entry(self.spread()),
                 "population_spread": _spread_entry(self.spread(about="population")),
                 "warnings": list(self.warnings),
+                **missing,
             }
         )
 
@@ -222,13 +228,15 @@ class GroupedEvaluation:
                 (
                     "spread",
                     f"{spread.value:.6f}, {RECORDS_INTERVAL} {bounds} "
-                    f"({spread.highest} over {spread.lowest}{self._left_out(spread)})",
+                    f"({spread.highest} over {spread.lowest}{self._uninformative(spread)})",
                 )
             )
+        if self.left_out is not None:
+            rows += self.left_out.to_rows()
         rows.append(("privacy spent", _spent(self.spent)))
         return rows
 
-    def _left_out(self, spread: Spread) -> str:
+    def _uninformative(self, spread: Spread) -> str:
         names = [group.name for group in self.groups if group.name not in spread.among]
         return f"; without {', '.join(names)}" if names else ""
 

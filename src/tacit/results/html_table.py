@@ -1,9 +1,9 @@
-"""A result as a table in a notebook."""
+"""Results and plans as tables in a notebook."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def html_table(rows: Iterable[tuple[str, str]], warnings: Iterable[str]) -> str:
@@ -21,3 +21,26 @@ def html_table(rows: Iterable[tuple[str, str]], warnings: Iterable[str]) -> str:
     )
     notes = "".join(f"<li>{html.escape(warning)}</li>" for warning in warnings)
     return f"<table>{lines}</table>" + (f"<ul>{notes}</ul>" if notes else "")
+
+
+def paragraphs_and_table(
+    before: Iterable[str], rows: Sequence[Sequence[str]], after: Iterable[str]
+) -> str:
+    """A table whose first row is its heading, with lines of text before and after.
+
+    Examples
+    --------
+    >>> paragraphs_and_table(["a & b"], [["n"], ["1"]], [])
+    '<p>a &amp; b</p><table><tr><th>n</th></tr><tr><td>1</td></tr></table>'
+    """
+    heading, *others = rows
+    lines = [_row("th", heading), *(_row("td", row) for row in others)]
+    return f"{_paragraphs(before)}<table>{''.join(lines)}</table>{_paragraphs(after)}"
+
+
+def _row(tag: str, cells: Iterable[str]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+
+def _paragraphs(lines: Iterable[str]) -> str:
+    return "".join(f"<p>{html.escape(line)}</p>" for line in lines if line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
@@ -21,7 +21,17 @@ MAX_INTEGER = 20
 """An integer of more digits is no count of anything."""
 LEVEL = 0.95
 REACH = NormalDist().inv_cdf((1 + LEVEL) / 2)
-CURVES = ("roc", "precision_recall", "reliability", "rates")
+CURVES = (
+    *("roc", "precision_recall", "reliability", "rates"),
+    *("decision_curve", "calibration_curve", "score_distribution", "gain_curve"),
+)
+
+COMPARISON, GROUPS = "tacit-comparison/1", "tacit-groups/1"
+OTHERS = {
+    COMPARISON: "is a comparison of two models: only a page takes it, no table and no model card",
+    GROUPS: "has several groups: only a page takes it, no table and no model card",
+}
+"""Files of other commands, by their schema, and why they are no single result."""
 
 Bounds = tuple[float, float]
 
@@ -38,6 +48,7 @@ class Estimated:
     interval : 95 %, or certain, about these records' own figure.
     population_interval : 95 %, about the population's figure.
     is_certain : whether ``interval`` holds the records' own figure without fail.
+    laplace_error : the part of ``privacy_error`` that is one draw of Laplace noise.
     """
 
     value: float
@@ -48,6 +59,7 @@ class Estimated:
     interval: Bounds
     population_interval: Bounds
     is_certain: bool = False
+    laplace_error: float = 0.0
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> Estimated:
@@ -63,6 +75,7 @@ class Estimated:
             (low, high),
             (number(population[0]), number(population[1])),
             "half_range" in entry,
+            number(entry.get("laplace_error", 0.0)),
         )
 
     @property
@@ -118,14 +131,12 @@ class Result:
         if not isinstance(content, dict) or "schema" not in content:
             raise ValueError(f"{label} is no result of tacit: it has no schema")
         version = content["schema"]
+        if version in list(OTHERS):
+            raise ValueError(f"{label} {OTHERS[version]}")
         if version not in list(SCHEMA_FILES):
             known = " or ".join(SCHEMA_FILES)
             raise ValueError(f"{label} has the schema {repr(version)[:60]}, not {known}")
-        if content.get("fingerprint") != _own_fingerprint(content, label):
-            raise ValueError(
-                f"{label} was changed after it was written: its content does not fit its "
-                "fingerprint"
-            )
+        check_fingerprint(content, label)
         try:
             check_result(content)
             _check_lengths(content)
@@ -152,10 +163,21 @@ def read_results(paths: Sequence[str]) -> list[Result]:
     OSError : where a file cannot be read.
     ValueError : where one is larger than 32 MiB, no strict JSON, no result, or was changed.
     """
+    named = zip(paths, labelled(paths), strict=True)
+    return [Result(label, Result.of(content, path).content) for path, (label, content) in named]
+
+
+def labelled(paths: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """The content of files with what each is called: its name without the ending.
+
+    Raises
+    ------
+    OSError, ValueError : as ``read_results``, for what is no strict JSON.
+    """
     stems = [Path(path).stem for path in paths]
     labels = stems if len(set(stems)) == len(stems) else list(paths)
-    named = zip(paths, labels, strict=True)
-    return [Result(label, Result.of(_parsed(path), path).content) for path, label in named]
+    for path, label in zip(paths, labels, strict=True):
+        yield label, parsed(path)
 
 
 def half_of(content: Mapping[str, Any]) -> float | None:
@@ -171,7 +193,14 @@ def number(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 
-def _parsed(path: str) -> Any:
+def parsed(path: str) -> Any:
+    """The JSON of a file, strict and not too large.
+
+    Raises
+    ------
+    OSError : where it cannot be read.
+    ValueError : where it is larger than 32 MiB, or no strict JSON.
+    """
     with Path(path).open("rb") as file:
         raw = file.read(MAX_FILE + 1)
     if len(raw) > MAX_FILE:
@@ -185,6 +214,19 @@ def _parsed(path: str) -> Any:
         )
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is no JSON that can be read: {error}") from None
+
+
+def check_fingerprint(content: Mapping[str, Any], label: str) -> None:
+    """Refuse content that does not fit its own fingerprint.
+
+    Raises
+    ------
+    ValueError : naming what was changed.
+    """
+    if content.get("fingerprint") != _own_fingerprint(content, label):
+        raise ValueError(
+            f"{label} was changed after it was written: its content does not fit its fingerprint"
+        )
 
 
 def _own_fingerprint(content: Mapping[str, Any], label: str) -> str:

@@ -19,6 +19,9 @@ SCHEMA_FILES: Mapping[str, str] = {
 }
 """The file of every version that is read, today's first."""
 
+GROUPS_SCHEMA, GROUPS_FILE = "tacit-groups/1", "groups.schema.json"
+"""The version and the file of results of several groups."""
+
 MAX_SHOWN = 60
 """Largest number of characters of a wrong value that a sentence shows."""
 
@@ -49,7 +52,8 @@ def result_schema(version: str = SCHEMA) -> dict[str, Any]:
     >>> result_schema()["properties"]["schema"]["const"]
     'tacit-result/2'
     """
-    text = files("tacit.results").joinpath(SCHEMA_FILES[version]).read_text(encoding="utf-8")
+    name = GROUPS_FILE if version == GROUPS_SCHEMA else SCHEMA_FILES[version]
+    text = files("tacit.results").joinpath(name).read_text(encoding="utf-8")
     made: dict[str, Any] = json.loads(text)
     return made
 
@@ -59,6 +63,16 @@ def _validator(version: str) -> Draft202012Validator:
     from jsonschema import Draft202012Validator  # a tenth of a second to import
 
     return Draft202012Validator(result_schema(version))
+
+
+def check_groups(content: Any) -> None:
+    """Refuse content that is no result of several groups; their own results are checked apart.
+
+    Raises
+    ------
+    ValueError : naming the path, the requirement with its bound, and the value.
+    """
+    _check(content, GROUPS_SCHEMA)
 
 
 def check_result(content: Any) -> None:
@@ -77,10 +91,13 @@ def check_result(content: Any) -> None:
     ...
     ValueError: the result must be of type object, got []
     """
+    named = content.get("schema") if isinstance(content, dict) else None
+    _check(content, named if named in list(SCHEMA_FILES) else SCHEMA)
+
+
+def _check(content: Any, version: str) -> None:
     from jsonschema.exceptions import best_match  # a tenth of a second to import
 
-    named = content.get("schema") if isinstance(content, dict) else None
-    version = named if named in list(SCHEMA_FILES) else SCHEMA
     error = best_match(_validator(version).iter_errors(content))
     if error is not None:
         path = error.json_path.removeprefix("$").removeprefix(".")

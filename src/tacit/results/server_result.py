@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.data.scales import ScaleDifference
+from tacit.metrics.error_laws import ErrorLaw
+from tacit.metrics.error_quantiles import laplace_normal_reach
 from tacit.privacy.cost import Cost
+from tacit.results.breakdown import Breakdown
 from tacit.results.class_sizes import class_size_warning, class_too_small, is_class_too_small
 from tacit.results.curve import UNIT, Curve
 from tacit.results.estimate import Estimate
 from tacit.results.histogram import Histogram
+from tacit.results.sites import Sites
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +41,11 @@ class ServerResult:
     warnings : sentences about this result; only written when there is no replicate axis.
     scales : clients whose scores are evidently of another scale, where the server saw scores.
     limits : the least and the largest value that the figure can have.
+    breakdown : figures of classes or of private groups; None where there are none.
+    sites : the figures of every client that released its own counts; None where none did.
+    silence : why no figure may be given, where class sizes alone do not say it; empty for nothing.
+    laplace_error : the part of ``privacy_error`` that is one draw of Laplace noise, same shape.
+    law : of the part of ``privacy_error`` that is a sum of few draws; None where errors are normal.
     """
 
     value: Floats
@@ -55,6 +63,11 @@ class ServerResult:
     warnings: tuple[str, ...] = ()
     scales: ScaleDifference | None = None
     limits: tuple[float, float] = UNIT
+    breakdown: Breakdown | None = None
+    sites: Sites | None = None
+    silence: str = ""
+    laplace_error: Floats | float = 0.0
+    law: ErrorLaw | None = None
 
     def warnings_to(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """All that a reader must know, with the clients called by these names.
@@ -111,6 +124,8 @@ class ServerResult:
 
     def _silence(self, raw: Estimate) -> str | None:
         """Why no figure is given; None where one is given."""
+        if self.silence:
+            return self.silence
         smaller, error = self._smaller_class, float(self.positives_error)
         if is_class_too_small(smaller, error):
             return class_too_small(smaller, error)
@@ -133,6 +148,8 @@ class ServerResult:
             float(self.approximation_error),
             float(self.bias),
             half_range=None if np.isnan(self.half_range) else float(self.half_range),
+            laplace_error=float(self.laplace_error),
+            law=self.law,
         )
 
     @property
@@ -140,11 +157,20 @@ class ServerResult:
         """Privacy and approximation error together, as in ``Estimate``."""
         return np.hypot(self.privacy_error, self.approximation_error)
 
+    def reach(self, level: float = 0.95) -> Floats:
+        """Half the width of each interval of this level, about the data, shape of ``value``."""
+        drawn = np.square(self.laplace_error) if self.law is None else self.law.variance
+        others = np.square(self.privacy_error) - drawn
+        normal = np.hypot(np.sqrt(np.maximum(others, 0.0)), self.approximation_error)
+        if self.law is None:
+            widths = laplace_normal_reach(np.asarray(self.laplace_error), normal, level)
+        else:
+            widths = self.law.reach(normal, level)
+        return np.where(np.isnan(self.half_range), widths, self.half_range)
+
     def covers(self, exact: float, level: float = 0.95) -> NDArray[np.bool_]:
         """Whether each interval of this level holds the exact figure."""
-        normal = NormalDist().inv_cdf((1 + level) / 2) * self.standard_error
-        reach = np.where(np.isnan(self.half_range), normal, self.half_range)
-        return np.abs(self.value - self.bias - exact) <= reach
+        return np.asarray(np.abs(self.value - self.bias - exact) <= self.reach(level))
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,10 @@ from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.protocol.registry import comparison_names
 from tacit.results.comparison import Comparison
-from tacit.results.evaluation import Evaluation, Traffic
+from tacit.results.evaluation import Evaluation
 from tacit.results.server_result import ComparisonResult, ServerResult
+from tacit.results.traffic import Traffic
+from tacit.running.arguments import check_clients, check_protocol
 from tacit.running.evaluating import noise_name, noise_source, simulation_warnings
 from tacit.running.persons import counted_clients, unit_of
 from tacit.running.simulation import Run, simulate
@@ -80,6 +82,8 @@ def compare(
     >>> low < found.exact[0] - found.exact[1] < high
     True
     """
+    check_clients(first)
+    check_protocol(protocol)
     if seed is not None and noise is not None:
         raise ValueError("give a seed or a noise source, not both")
     if len(set(names)) != 2:

@@ -15,8 +15,17 @@ from tacit.privacy.persons import of_person, person_warnings
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
-from tacit.results.evaluation import Evaluation, Traffic
+from tacit.protocol.told import told_to
+from tacit.results.evaluation import Evaluation
 from tacit.results.server_result import ServerResult
+from tacit.results.traffic import Traffic
+from tacit.running.arguments import check_clients, check_protocol
+from tacit.running.missing import (
+    check_countable,
+    shared_budget,
+    with_exact_count,
+    with_noisy_count,
+)
 from tacit.running.mpc.processes import NO_LEDGERS, Ledgers
 from tacit.running.mpc.runner import MPCRun, run_mpc
 from tacit.running.persons import counted_clients, unit_of
@@ -49,6 +58,7 @@ def evaluate(
     engine: Literal["ideal", "spu"] = "ideal",
     ledgers: Ledgers = NO_LEDGERS,
     per_person: int | None = None,
+    missing_epsilon: float | None = None,
 ) -> Evaluation:
     """Run one evaluation and return the estimate with its errors and its costs.
 
@@ -75,6 +85,9 @@ def evaluate(
         records of a person that count at a client, 1 by default. They are drawn at random. Epsilon
         is then a person's, and the protocol runs with a part of it for each of these records
         (``tacit.protocol.persons``). A person with records at two clients is not covered.
+    missing_epsilon : the part of the protocol's epsilon that goes to a noisy number of the records
+        that were left out as incomplete (``Clients.left_out``). Without it that number is in the
+        result exactly, which is not private.
 
     Raises
     ------
@@ -83,7 +96,8 @@ def evaluate(
         unit that it cannot take.
     ValueError : for a seed together with a noise source, settings that do not go with the clients'
         unit, an unknown engine, or ledgers without the engine ``"spu"``; with it, for simulated
-        noise, a protocol without joint steps, or clients that exist and have no ledgers.
+        noise, a protocol without joint steps, or clients that exist and have no ledgers; for a
+        ``missing_epsilon`` where nothing was left out, or that leaves the protocol no budget.
     MPCError : when a client's process fails or does not answer in time.
 
     Examples
@@ -98,6 +112,8 @@ def evaluate(
     >>> low < result.exact < high
     True
     """
+    check_clients(clients)
+    check_protocol(protocol)
     if seed is not None and noise is not None:
         raise ValueError("give a seed or a noise source, not both")
     source = source_of(clients, seed, engine) if noise is None else noise
@@ -105,9 +121,13 @@ def evaluate(
     stored = ClientState() if most and state is None else state
     if most and stored is not None:
         clients = counted_clients(clients, most, stored, source)[0]
-    return evaluate_counted(
+    run = protocol
+    if missing_epsilon is not None:
+        check_countable(clients, most, engine)
+        run = shared_budget(protocol, missing_epsilon)
+    result = evaluate_counted(
         clients,
-        protocol,
+        run,
         source,
         most,
         state=state,
@@ -116,6 +136,9 @@ def evaluate(
         engine=engine,
         ledgers=ledgers,
     )
+    if missing_epsilon is None:
+        return with_exact_count(result, clients)
+    return with_noisy_count(result, clients, run, missing_epsilon, source)
 
 
 def evaluate_counted(
@@ -144,8 +167,11 @@ def evaluate_counted(
         _check_records(clients)
     protocol, clients = taken_by(protocol, clients)
     divided = per_record(protocol, per_person)
-    run = _run(clients, divided, source, state, engine, ledgers, per_person)
-    server_result = run.server_result.published()
+    stored = ClientState() if state is None and engine == "ideal" else state
+    run = _run(clients, divided, source, stored, engine, ledgers, per_person)
+    told = None if stored is None else told_to(stored)
+    known = run.server_result if told is None else divided.told_result(told)
+    server_result = known.published()
     return Evaluation(
         protocol={"name": protocol.name, **protocol.settings},
         estimate=server_result.estimate(),
@@ -164,6 +190,8 @@ def evaluate_counted(
             *server_result.warnings_to(clients.names),
         ),
         histogram=server_result.histogram,
+        breakdown=server_result.breakdown,
+        sites=server_result.sites,
         protection=None
         if server_result.protection is None
         else of_person(server_result.protection, per_person),
@@ -200,6 +228,8 @@ def repeat_results(
     clients: Clients, protocol: Protocol, times: int, seed: int | None = None
 ) -> ServerResult:
     """As ``repeat``, with every repetition's own errors and class sizes."""
+    check_clients(clients)
+    check_protocol(protocol)
     _check_records(clients)
     protocol, clients = taken_by(protocol, clients)
     return replicate(clients, protocol, times, seed)

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.results.integrity import with_fingerprint
+from tacit.results.text import escaped
 from tacit.running.session.coordinator import SUM_ATTEMPTS, Coordinator, LostPartyError, RunError
 from tacit.running.session.messages import (
     MARK_BYTES,
@@ -35,8 +36,9 @@ from tacit.running.session.messages import (
     is_signed,
 )
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.reasons import escaped, printable
+from tacit.running.session.reasons import printable
 from tacit.running.session.service import PartyDesk, read_identity
+from tacit.running.speaking import Speaker
 
 try:
     from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
@@ -60,6 +62,8 @@ WAIT_RATIO = 1.0
 """Least ratio of the time that waits for replies to the time that looks for them."""
 
 NONCE_BYTES = 16
+NOWHERE = -1
+"""The place of a node that does not say who it is."""
 Printer = Callable[[str], None]
 
 
@@ -85,10 +89,15 @@ class Nodes:
     grid : Flower's connection to all nodes.
     plan : who is expected.
     tell : takes a line about each round.
+    names : what to call a node whose party is not known, by Flower's number; empty where nobody
+        knows.
     """
 
-    def __init__(self, grid: Any, plan: Plan, tell: Printer) -> None:
+    def __init__(
+        self, grid: Any, plan: Plan, tell: Printer, names: Mapping[int, str] | None = None
+    ) -> None:
         self._grid, self._plan, self._tell = grid, plan, tell
+        self._names = names or {}
         self._agreement = plan.agreement()
         self._digest, self._nonce = self._agreement.digest, os.urandom(NONCE_BYTES)
         self.node_of: dict[int, int] = {}
@@ -103,25 +112,41 @@ class Nodes:
         ends = time.monotonic() + self._plan.deadline
         greeted: set[int] = set()
         since = time.monotonic()
+        speaker = Speaker(self._tell, since)
         while len(self.node_of) < len(self._plan.parties) and time.monotonic() < ends:
             new = set(self._grid.get_node_ids()) - greeted
             if not new:
+                speaker.wait(time.monotonic(), lambda: self._awaited(ends))
                 time.sleep(_poll_seconds(time.monotonic() - since))
                 continue
             greeted |= new
             words = {"version": VERSION, "digest": self._digest, "nonce": self._nonce}
             hello = RecordDict({SAID: ConfigRecord(words)})
-            self._greet(dict.fromkeys(new, hello), max(ends - time.monotonic(), 1.0))
+            self._greet(dict.fromkeys(new, hello), max(ends - time.monotonic(), 1.0), speaker)
         if len(self.node_of) < self._plan.min_clients:
             raise RunError(
                 f"{self._plan.min_clients} parties are needed, and {len(self.node_of)} came within "
-                f"{self._plan.deadline:g} seconds"
+                f"{self._plan.deadline:g} seconds; missing: {', '.join(self._absent())}"
             )
         return tuple(sorted(self.node_of))
 
-    def _greet(self, hellos: Mapping[int, Any], timeout: float) -> None:
+    def _absent(self) -> list[str]:
+        """The names of the parties that have not come."""
+        places = range(len(self._plan.parties))
+        return [self._name(place) for place in places if place not in self.node_of]
+
+    def _awaited(self, ends: float) -> str:
+        left = max(ends - time.monotonic(), 0)
+        return f"waiting for {', '.join(self._absent())}, {left:.0f} s left"
+
+    def _greet(self, hellos: Mapping[int, Any], timeout: float, speaker: Speaker) -> None:
+        ends = time.monotonic() + timeout
         messages = [self._message(node, HELLO, rebuilt(said)) for node, said in hellos.items()]
-        for reply in self._exchange(messages, timeout):
+
+        def speak() -> None:
+            speaker.wait(time.monotonic(), lambda: self._awaited(ends))
+
+        for reply in self._exchange(messages, timeout, speak):
             node = reply.metadata.src_node_id
             said = dict(reply.content[SAID]) if reply.has_content() else {}
             problem = self._problem(said)
@@ -129,7 +154,7 @@ class Nodes:
                 self.node_of[int(said["place"])] = node
                 self._tell(f"{self._name(int(said['place']))} is there")
             else:
-                self._tell(f"a node does not take part: {problem}")
+                self._tell(f"{self._names.get(node, 'a node')} does not take part: {problem}")
 
     def _problem(self, said: Mapping[str, Any]) -> str | None:
         """Why a node cannot take part."""
@@ -138,6 +163,8 @@ class Nodes:
                 f"it speaks version {said.get('version')!r:.20} of messages, and this is version "
                 f"{VERSION}: install the same tacit on all sides"
             )
+        if said.get("place") == NOWHERE:
+            return "it is not ready, or agreed to another plan; its own terminal says which"
         if said.get("digest") != self._digest:
             return "it agreed to another plan"
         index = said.get("place")
@@ -153,6 +180,12 @@ class Nodes:
     ) -> None:
         """One round: the messages out, the replies in, what went unanswered again."""
         started = time.monotonic()
+        speaker = Speaker(self._tell, started)
+        ends = started + self._plan.deadline
+
+        def speak() -> None:
+            speaker.wait(time.monotonic(), lambda: self._unanswered(coordinator, ends))
+
         for _ in range(1 + self._plan.retries):
             waiting = [index for index in coordinator.waiting if index in self.node_of]
             if not waiting:
@@ -162,7 +195,7 @@ class Nodes:
                 for index in waiting
             ]
             timeout = self._plan.deadline / (1 + self._plan.retries)
-            self._take(coordinator, self._exchange(going, timeout), journal)
+            self._take(coordinator, self._exchange(going, timeout, speak), journal)
         silent = coordinator.waiting
         answered = len(messages) - len(silent)
         sent = sum(len(message) for message in messages.values())
@@ -173,7 +206,14 @@ class Nodes:
             f"{sum(journal.received.values()):,} up so far{missing}"
         )
 
-    def _exchange(self, messages: Iterable[Any], seconds: float) -> Iterator[Any]:
+    def _unanswered(self, coordinator: Coordinator, ends: float) -> str:
+        names = ", ".join(map(self._name, coordinator.waiting))
+        left = max(ends - time.monotonic(), 0)
+        return f"round {coordinator.round}: waiting for {names}, {left:.0f} s left"
+
+    def _exchange(
+        self, messages: Iterable[Any], seconds: float, waiting_on: Callable[[], None]
+    ) -> Iterator[Any]:
         """Send messages and give replies as they come, until all have or the time is over.
 
         Flower's own ``send_and_receive`` looks for replies every three seconds. This looks more
@@ -190,6 +230,7 @@ class Nodes:
             now = time.monotonic()
             if not waiting or now >= ends:
                 break
+            waiting_on()
             time.sleep(
                 min(max(_poll_seconds(now - since), WAIT_RATIO * (now - started)), ends - now)
             )
@@ -217,18 +258,33 @@ class Nodes:
         return self._plan.parties[index].name
 
 
-def conduct(grid: Any, plan: Plan, identity: Any, tell: Printer) -> tuple[Coordinator, Journal]:
+def conduct(
+    grid: Any,
+    plan: Plan,
+    identity: Any,
+    tell: Printer,
+    node_names: Mapping[int, str] | None = None,
+) -> tuple[Coordinator, Journal]:
     """A whole run over Flower: who is there, then round after round.
+
+    Parameters
+    ----------
+    grid : Flower's connection to all nodes.
+    plan : what is run.
+    identity : the coordinator's signing key.
+    tell : takes a line about each step.
+    node_names : what to call nodes whose party is not known.
 
     Raises
     ------
     RunError : for a run that ends without a result.
     """
-    nodes, journal = Nodes(grid, plan, tell), Journal()
+    nodes, journal = Nodes(grid, plan, tell, node_names), Journal()
+    party_names = [party.name for party in plan.parties]
     active = nodes.find()
     attempts = SUM_ATTEMPTS if plan.on_loss == "restart" else 1
     while True:
-        coordinator = Coordinator(plan.agreement(), identity, active, attempts)
+        coordinator = Coordinator(plan.agreement(), identity, active, attempts, names=party_names)
         try:
             messages = coordinator.open()
             while messages:
@@ -237,9 +293,11 @@ def conduct(grid: Any, plan: Plan, identity: Any, tell: Printer) -> tuple[Coordi
             return coordinator, journal
         except LostPartyError as error:
             active = tuple(index for index in coordinator.active if index not in error.lost)
-            if plan.on_loss != "restart" or len(active) < plan.min_clients:
+            free = coordinator.begins_again
+            if not (free or plan.on_loss == "restart") or len(active) < plan.min_clients:
                 raise
-            tell(f"{error}; the run begins again without it, and costs its epsilon again")
+            costs = "which costs nothing so far" if free else "and costs its epsilon again"
+            tell(f"{error}; the run begins again without it, {costs}")
 
 
 def _poll_seconds(idle: float) -> float:
@@ -307,7 +365,10 @@ client = ClientApp()
 @server.main()
 def main(grid: Grid, context: Context) -> None:
     """Coordinate one run, and write its result."""
-    from tacit.running.session.result import concluded  # noqa: PLC0415 -- nodes have no use for it
+    from tacit.running.session.result import (  # noqa: PLC0415 -- nodes have no use for it
+        ROWS_SUFFIX,
+        concluded,
+    )
 
     config = context.run_config
     plan = Plan.read(str(config["plan"]))
@@ -316,10 +377,21 @@ def main(grid: Grid, context: Context) -> None:
     def tell(line: str) -> None:
         print(f"tacit: {escaped(line)}", flush=True)
 
-    coordinator, journal = conduct(grid, plan, identity, tell)
+    coordinator, journal = conduct(grid, plan, identity, tell, _node_names(config))
     result = concluded(plan, coordinator, journal.received)
-    write_result(Path(str(config["result"])), with_fingerprint(result.to_dict()))
+    path = Path(str(config["result"]))
+    if config.get("ticket"):  # `tacit run` waits for it
+        write_result(path.with_suffix(ROWS_SUFFIX), {"rows": result.to_rows()})
+    write_result(path, with_fingerprint(result.to_dict()))
     tell("the result is written")
+
+
+def _node_names(config: Mapping[str, Any]) -> dict[int, str]:
+    """What the coordinator's folder calls the nodes that may connect, where it knows."""
+    from tacit.running.deployment.server import Coordinator as Centre  # noqa: PLC0415 -- as above
+
+    known = Centre.of(str(config["plan"])).registered()
+    return {int(node["node"]): name for name, node in known.items()}
 
 
 @client.query("hello")
@@ -332,10 +404,10 @@ def hello(message: Message, context: Context) -> Message:
         desk.set_limit()
     except (ValueError, OSError, KeyError) as error:
         _log(f"this party is not ready: {error}")
-        return _said(message, version=VERSION, place=-1, digest=b"")
+        return _said(message, version=VERSION, place=NOWHERE, digest=b"")
     except Exception as error:  # Flower would send its text to the coordinator
         _log(f"this party failed: {type(error).__name__}: {error}")
-        return _said(message, version=VERSION, place=-1, digest=b"")
+        return _said(message, version=VERSION, place=NOWHERE, digest=b"")
     agreed = desk.plan.agreement().digest
     signature = desk.identity.sign(greeting(agreed, nonce))
     return _said(message, version=VERSION, place=desk.index, digest=agreed, signature=signature)

@@ -16,6 +16,8 @@ from tacit.privacy.persons import of_person
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.results.grouped import Group, GroupedEvaluation
+from tacit.results.missing import LeftOut
+from tacit.running.arguments import check_clients, check_protocol
 from tacit.running.evaluating import evaluate_counted, noise_source, source_of
 from tacit.running.persons import counted_clients, unit_of
 
@@ -87,8 +89,11 @@ def evaluate_groups(
     >>> low < found["0"].evaluation.exact < high
     True
     """
+    check_clients(clients)
+    check_protocol(protocol)
     if groups.of_record.size != clients.records:
         raise DataError(f"{clients.records} records but {groups.of_record.size} groups")
+    left_out = None if clients.left_out is None else LeftOut(clients.left_out)
     seeds = _seeds(seed, len(groups.names))
     most = unit_of(clients, per_person)
     if most:
@@ -124,7 +129,7 @@ def evaluate_groups(
         results.append(Group(name, size, result))
         costs.append(result.spent)
     notes = (READ_OFF,) if hidden and not groups.agreed else ()
-    return GroupedEvaluation(tuple(results), worst_case(costs), protocol.figure, notes)
+    return GroupedEvaluation(tuple(results), worst_case(costs), protocol.figure, notes, left_out)
 
 
 def _tells_classes(protocol: Protocol) -> bool:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.metrics.error_laws import joined_laws
 from tacit.privacy.cost import Cost, worst_case
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, View, stack, total
@@ -163,4 +164,6 @@ def _join_result(parts: list[tuple[int, ServerResult]]) -> ServerResult:
         approximation_error=joined("approximation_error"),
         bias=joined("bias"),
         half_range=joined("half_range"),
+        laplace_error=joined("laplace_error"),
+        law=joined_laws([(size, result.law) for size, result in parts]),
     )

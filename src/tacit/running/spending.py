@@ -27,6 +27,11 @@ class Payment:
     cost: Cost
     speaking: NDArray[np.bool_]
 
+    @property
+    def by_all(self) -> bool:
+        """Whether every record spoke, as one value that is read M times (a stride of 0)."""
+        return bool(self.speaking.size) and self.speaking.strides == (0,) and bool(self.speaking[0])
+
 
 def most_spent(payments: Sequence[Payment]) -> Cost:
     """The largest total cost of a record: the sum of the costs of the rounds in which it spoke.
@@ -50,7 +55,14 @@ def most_spent(payments: Sequence[Payment]) -> Cost:
         return NOTHING
     if len(paid) > MAX_ROUNDS:
         raise ValueError(f"records are asked at most {MAX_ROUNDS} paid questions, got {len(paid)}")
-    patterns = np.unique(sum(payment.speaking << index for index, payment in enumerate(paid)))
+    records = max(payment.speaking.size for payment in paid)
+    always = sum(1 << index for index, payment in enumerate(paid) if payment.by_all)
+    some = [(index, payment) for index, payment in enumerate(paid) if not payment.by_all]
+    spoken = sum(
+        (payment.speaking.astype(np.int64) << index for index, payment in some),
+        np.zeros(records if some else min(records, 1), dtype=np.int64),
+    )
+    patterns = np.unique(spoken + always)
     if not patterns.size:
         patterns = np.array([(1 << len(paid)) - 1])
     return worst_case(

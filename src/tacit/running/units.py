@@ -9,7 +9,6 @@ a setting does.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
@@ -21,7 +20,7 @@ from tacit.data.units import (
     are_convertible,
     check_unit,
     converted,
-    outside,
+    is_exact,
 )
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.score_range import UNIT_INTERVAL
@@ -119,8 +118,11 @@ def for_plan(
     plan_unit : the plan's unit.
     protocol : what the plan computes.
     """
-    scores = converted(records.scores, file_unit or plan_unit, plan_unit)
-    return protocol.fitted(replace(records, scores=scores, unit=None))
+    unit = file_unit or plan_unit
+    in_plan_unit = records.rescored(
+        lambda scores: converted(scores, unit, plan_unit), exact=is_exact(unit, plan_unit)
+    )
+    return protocol.fitted(in_plan_unit)
 
 
 def suited_to_scores(
@@ -194,6 +196,6 @@ def result_unit(protocol: Protocol, clients: Clients) -> str:
     """
     if clients.unit is not None:
         return clients.unit
-    if protocol.unit is None and outside(clients.scores, PROBABILITY).any():
+    if protocol.unit is None and clients.outlier(*RANGES[PROBABILITY]) is not None:
         return REAL
     return default_unit(protocol)

@@ -249,7 +249,8 @@ def check_persons(protocol: Protocol, seed: int) -> None:
         try:
             divided = per_record(protocol, most)
         except ValueError:
-            assert math.isinf(protocol.guarantee.epsilon) or "epsilon" not in protocol.settings
+            protects_none = math.isinf(protocol.guarantee.epsilon) or protocol.counts_missing
+            assert protects_none or "epsilon" not in protocol.settings
             return
         assert not exceeds(of_person(divided.guarantee, most), of_person(protocol.guarantee, 1)), (
             "the records of a person cost more than was named"

@@ -279,7 +279,8 @@ def _carried(stage: _Stage, parties: dict[int, Party], retries: int, restart: bo
             stage.carry(coordinator, parties, retries)
         except LostPartyError as error:
             active = tuple(index for index in coordinator.active if index not in error.lost)
-            if not restart or len(active) < stage.agreement.min_clients:
+            again = restart or coordinator.begins_again
+            if not again or len(active) < stage.agreement.min_clients:
                 raise
             parties = {index: parties[index].anew() for index in active}
             continue

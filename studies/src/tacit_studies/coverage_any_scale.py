@@ -5,7 +5,9 @@ are, crowded at both ends, rounded to two digits, and on few records. Runs that 
 left out, as users do not see them; a cell in which most runs give none is not judged.
 
 Clients enter neither the law of a sum over all of them nor that of reports of single records whose
-protocol does not ask for their number: those are measured at one number of clients.
+protocol does not ask for their number: those are measured at one number of clients. Where every
+record draws a report, a part of the scores is taken, drawn at random once: noise of many reports is
+slow to simulate.
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from statistics import NormalDist
 
 import numpy as np
 
@@ -41,8 +42,8 @@ CLIENTS = (3, 10, 1_000)
 RECORDS_A_CLIENT = 5
 """Least mean number of records of a client."""
 
-NORMAL = NormalDist().inv_cdf(0.975)
-"""Half the width of a 95 % interval in standard errors."""
+DRAWN = 50_000
+"""Largest number of records of protocols whose records each draw a report."""
 
 WITHIN = (0.93, 0.97)
 STATED = (0.85, 1.15)
@@ -67,12 +68,14 @@ class Kind:
     protocol : makes it for an epsilon.
     epsilons : its budgets.
     by_clients : whether their number matters for the error.
+    most : the largest number of records, of which more are drawn from; None for all.
     """
 
     name: str
     protocol: Callable[[float], Protocol]
     epsilons: tuple[float, ...] = (1.0,)
     by_clients: bool = True
+    most: int | None = None
 
 
 ALL = (0.1, 1.0, 8.0)
@@ -89,17 +92,17 @@ KINDS = (
         lambda epsilon: ScoreHistogram("secure-sum", epsilon, second_round=0.0),
         by_clients=False,
     ),
-    Kind("ScoreHistogram local", partial(ScoreHistogram, "local"), LOCAL, False),
+    Kind("ScoreHistogram local", partial(ScoreHistogram, "local"), LOCAL, False, DRAWN),
     Kind("DPAUC record", DPAUC, ALL),
     Kind("DPAUC replace", lambda epsilon: DPAUC(epsilon, adjacency="replace")),
     Kind("DPAUC label", lambda epsilon: DPAUC(epsilon, adjacency="label")),
     Kind("FedAUC each", FedAUC, ALL),
     Kind("FedAUC secure-sum", lambda epsilon: FedAUC(epsilon, trust="secure-sum"), ALL, False),
-    Kind("TwoRoundAUC private", TwoRoundAUC, LOCAL, False),
-    Kind("TwoRoundAUC public", lambda epsilon: TwoRoundAUC(epsilon, "public"), LOCAL, False),
-    Kind("HierarchicalAUC", HierarchicalAUC, LOCAL),
-    Kind("UStatistic auc", partial(UStatistic, "auc"), LOCAL),
-    Kind("PairedUStatistic auc", partial(PairedUStatistic, "auc"), LOCAL),
+    Kind("TwoRoundAUC private", TwoRoundAUC, LOCAL, False, DRAWN),
+    Kind("TwoRoundAUC public", lambda epsilon: TwoRoundAUC(epsilon, "public"), LOCAL, False, DRAWN),
+    Kind("HierarchicalAUC", HierarchicalAUC, LOCAL, most=DRAWN),
+    Kind("UStatistic auc", partial(UStatistic, "auc"), LOCAL, most=DRAWN),
+    Kind("PairedUStatistic auc", partial(PairedUStatistic, "auc"), LOCAL, most=DRAWN),
 )
 
 
@@ -132,7 +135,10 @@ class Cell:
     @property
     def name(self) -> str:
         """The row."""
-        return f"{self.kind.name}, epsilon {self.epsilon:g}, K={self.clients:,}, {self.data}"
+        name = f"{self.kind.name}, epsilon {self.epsilon:g}, K={self.clients:,}, {self.data}"
+        if self.kind.most is None or self.data in FEWEST:
+            return name
+        return f"{name}, {self.kind.most:,} records"
 
 
 def cells() -> Iterator[Cell]:
@@ -156,12 +162,22 @@ def grid(table: str) -> list[Job]:
 def _cell(table: str, cell: Cell, bench: Bench) -> list[Measured]:
     known = bench.once(("any scale", cell.data), lambda: DATA[cell.data](bench))
     clients = bench.once(
-        ("any scale", cell.data, cell.clients), lambda: dealt(known, cell.clients, bench)
+        ("any scale", cell.data, cell.clients, cell.kind.most),
+        lambda: dealt(drawn(known, cell.kind.most, bench), cell.clients, bench),
     )
     results = repeat_results(
         clients, cell.kind.protocol(cell.epsilon), bench.repeats, bench.seed("any scale", cell.name)
     )
     return Judged.of(results, exact_auc(clients)).rows(table, cell.name)
+
+
+def drawn(clients: Clients, most: int | None, bench: Bench) -> Clients:
+    """So many of the records at random, the same of every scale; all where there are no more."""
+    if most is None or clients.records <= most:
+        return clients
+    rng = np.random.default_rng(bench.seed("any scale", most))
+    rows = np.sort(rng.choice(clients.records, most, replace=False))
+    return Clients.from_arrays(clients.scores[rows], clients.labels[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,24 +188,26 @@ class Judged:
     ----------
     errors : the centre of the interval less the exact figure.
     noise, cells : the stated errors by noise, and by what cells or thresholds hide.
+    reach : half the widths of the stated intervals.
     runs : how many runs there were, with a figure or without.
     """
 
     errors: Floats
     noise: Floats
     cells: Floats
+    reach: Floats
     runs: int
 
     @classmethod
     def of(cls, results: ServerResult, exact: float) -> Judged:
         """The runs whose figures would be published."""
         given = given_figures(results)
-        noise, cells = (
+        noise, cells, reach = (
             np.broadcast_to(error, results.value.shape)
-            for error in (results.privacy_error, results.approximation_error)
+            for error in (results.privacy_error, results.approximation_error, results.reach())
         )
         errors = results.value - results.bias - exact
-        return cls(errors[given], noise[given], cells[given], results.value.size)
+        return cls(errors[given], noise[given], cells[given], reach[given], results.value.size)
 
     @property
     def stated(self) -> float:
@@ -201,8 +219,7 @@ class Judged:
         """The part of the intervals that hold the exact figure; NaN without any."""
         if not self.errors.size:
             return math.nan
-        reach = NORMAL * np.hypot(self.noise, self.cells)
-        return float(np.mean(np.abs(self.errors) <= reach))
+        return float(np.mean(np.abs(self.errors) <= self.reach))
 
     @property
     def judged(self) -> bool:
@@ -250,13 +267,13 @@ class Judged:
 
 def given_figures(results: ServerResult) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     """Which runs give a figure: the rule of ``ServerResult.published``, for all runs at once."""
-    centre, error = results.value - results.bias, results.standard_error
-    low, high = centre - NORMAL * error, centre + NORMAL * error
+    centre, reach = results.value - results.bias, results.reach()
+    low, high = centre - reach, centre + reach
     least, most = results.limits
     smaller = np.minimum(results.positives, results.negatives)
     clear = smaller >= MIN_CLASS_SIZE_IN_ERRORS * np.asarray(results.positives_error)
     silent = ((low <= least) & (high >= most)) | (low > most) | (high < least)
-    return np.asarray(np.isfinite(centre) & np.isfinite(error) & clear & ~silent)
+    return np.asarray(np.isfinite(centre) & np.isfinite(reach) & clear & ~silent)
 
 
 def _root_mean_square(errors: Floats) -> float:

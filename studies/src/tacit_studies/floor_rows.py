@@ -22,6 +22,10 @@ Figure = Literal["mean |error|", "std"]
 MEAN: Figure = "mean |error|"
 STD: Figure = "std"
 
+MANY = 10
+"""How many times as often as others those forms are repeated whose repeats take little time. Of
+Laplace noise, a mean size is known to one over the root of the number of repeats."""
+
 MOSTLY_BIAS = 0.5
 """Least ratio of a mean error to the root mean square at which bias is the reason of a miss."""
 

@@ -19,6 +19,7 @@ from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit_studies.floor_rows import (
+    MANY,
     MEAN,
     Errors,
     beside,
@@ -120,24 +121,29 @@ def moved_and_mapped(table: str, before: Mapping[str, Any]) -> list[Job]:
 
 @dataclass(frozen=True)
 class Setting:
-    """What is measured on several scales: a protocol, and a sample dealt out to clients."""
+    """What is measured on several scales: a protocol, and a sample dealt out to clients.
+
+    Repeats are ``times`` as many as asked for, and at most ``most``.
+    """
 
     protocol: Protocol
     sample: Sample
     clients: int | None
-    repeats: int | None = None
+    times: int = 1
+    most: int | None = None
 
     def before(self, settings: Mapping[str, Any]) -> Setting:
         """An earlier form of the protocol, repeated less often."""
         earlier = with_settings(self.protocol, **settings)
-        return replace(self, protocol=earlier, repeats=BEFORE_REPEATS)
+        return replace(self, protocol=earlier, times=1, most=BEFORE_REPEATS)
 
     def errors(self, maps: Sequence[ScoreMap], bench: Bench) -> dict[str, Errors]:
         """The errors on every scale, by its name."""
         return {each.name: self._on(each, bench) for each in maps}
 
     def _on(self, score_map: ScoreMap, bench: Bench) -> Errors:
-        repeats = min(bench.repeats, self.repeats or bench.repeats)
+        repeats = self.times * bench.repeats
+        repeats = min(repeats, self.most or repeats)
         protocol = score_map.protocol_for(self.protocol)
         seed = bench.seed("floor", self.sample.name, self.clients)
 
@@ -169,7 +175,7 @@ def _drawn(sample: Sample, clients: int | None, bench: Bench) -> Clients:
 def _moved_sums(
     table: str, before: Mapping[str, Any], sample: Sample, bench: Bench
 ) -> list[Measured]:
-    setting = Setting(SUM, sample, SUM_CLIENTS)
+    setting = Setting(SUM, sample, SUM_CLIENTS, times=MANY)
     errors = setting.errors(MOVED, bench)
     earlier = setting.before(before).errors(MOVED, bench)
     floor = floor_of(SUM, _drawn(sample, SUM_CLIENTS, bench))

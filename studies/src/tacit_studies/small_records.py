@@ -32,6 +32,19 @@ def digits() -> Clients:
     return _scored(data.data, data.target % 2)
 
 
+def cancer_features() -> tuple[Floats, Floats]:
+    """Smoothness, compactness and symmetry of 569 records, shape (3, 569), and which are malignant.
+
+    Each feature is standardised. The three tell the classes apart with many errors.
+    """
+    data = _datasets().load_breast_cancer()
+    names = [str(name) for name in data.feature_names]
+    columns = [names.index(f"mean {name}") for name in ("smoothness", "compactness", "symmetry")]
+    chosen = np.asarray(data.data, dtype=np.float64)[:, columns]
+    standard = (chosen - chosen.mean(axis=0)) / chosen.std(axis=0)
+    return standard.T, np.asarray(1 - data.target, dtype=np.float64)
+
+
 def _scored(features: Floats, labels: Any) -> Clients:
     """Each record with the probability of a logistic regression that was fit without its fold."""
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 -- an extra

@@ -78,6 +78,6 @@ def _spelled(name: object) -> object:
     if not isinstance(name, ScoreHistogram):
         return _before_scales(name) if isinstance(name, Protocol) else name
     text = repr(name).replace(f"trust={name.trust!r}", f"trust={TRUSTS[name.trust]!r}")
-    # the tables were measured before the setting scale was there
-    text = text.replace(f", scale={EVEN!r}", "")
+    # the tables were measured before the settings prior and scale were there
+    text = text.replace(", prior=None", "").replace(f", scale={EVEN!r}", "")
     return _Verbatim(text.replace(f"aim={name.aim!r}", f"aim={AIMS.get(name.aim, name.aim)!r}"))

@@ -97,6 +97,16 @@ def test_bits_are_set_as_often_as_said(epsilon: float) -> None:
                 assert abs(shares[place] - 1.3 * chance) > 6 * error
 
 
+def test_replicates_may_have_values_of_their_own() -> None:
+    """Half of 350 values are reported, within 5 standard deviations of 0.027: below 1e-6."""
+    values = np.random.default_rng(0).integers(0, 4, (50, 7))
+    bits = unary_bits(values, 4, 40.0, SimulatedNoise(3, replicates=50))
+    assert bits.shape == (50, 7, 4)
+    replicate, record, value = np.nonzero(bits)
+    np.testing.assert_array_equal(values[replicate, record], value)
+    assert abs(value.size / values.size - 0.5) < 0.135
+
+
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
 def test_counts_are_unbiased_and_as_wrong_as_said(epsilon: float) -> None:
     """4,000 draws: means within 5 of their errors, variances within 12 % (five of theirs)."""

@@ -152,6 +152,10 @@ def distribution(scale: float, share: Fraction, entries: int) -> list[Decimal]:
     return computed
 
 
+def entries(scale: float, share: Fraction, bits: int) -> tuple[int, ...]:
+    return tuple(exact._entries(scale, share, bits))
+
+
 class TestTable:
     """The exact sampler's distribution function, and what it does where a word leaves it open."""
 
@@ -159,7 +163,7 @@ class TestTable:
     @pytest.mark.parametrize("scale", [0.3, 1.0])
     @pytest.mark.parametrize("bits", [64, 128])
     def test_entries_are_within_a_unit(self, scale: float, share: Fraction, bits: int) -> None:
-        table = exact._polya_table(scale, share, bits)
+        table = entries(scale, share, bits)
         with localcontext(prec=90):
             expected = distribution(scale, share, len(table))
             for entry, whole in zip(table[:-1], expected[:-1], strict=True):
@@ -169,15 +173,40 @@ class TestTable:
     @pytest.mark.parametrize("share", SHARES, ids=str)
     @pytest.mark.parametrize("scale", [1.0, 30.0, 500.0])
     def test_entries_agree_with_scipy(self, scale: float, share: Fraction) -> None:
-        table = np.array(exact._polya_table(scale, share, 64), dtype=np.float64) / 2.0**64
+        table = np.array(entries(scale, share, 64), dtype=np.float64) / 2.0**64
         places = np.arange(table.size)
         expected = stats.nbinom.cdf(places, float(share), -np.expm1(-1 / scale))
         np.testing.assert_allclose(table, expected, rtol=1e-9)
 
+    @pytest.mark.parametrize(
+        "share", [*SHARES, Fraction(20), Fraction(10**12 + 39, 10**13)], ids=str
+    )
+    @pytest.mark.parametrize("scale", [0.02, 1.0, 3000.0])
+    def test_a_table_is_as_near_as_it_says(self, scale: float, share: Fraction) -> None:
+        """Words of extended precision against those of integers, and hardly a draw left out."""
+        table, reach = exact._word_table(scale, share)
+        whole = entries(scale, share, 64)
+        common = min(len(whole), table.size)
+        off = max(abs(int(table[k]) - whole[k]) for k in range(common))
+        assert off <= reach < 2**26
+        assert 1 - float(table[-1]) / 2**64 < np.exp(-15)
+
+    @pytest.mark.parametrize("share", [Fraction(20), Fraction(176), Fraction(200)], ids=str)
+    def test_a_table_of_plain_doubles_is_as_near_as_it_says(
+        self, share: Fraction, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As without extended precision; 176 and 200 begin below normal numbers, so that integers
+        settle every word."""
+        monkeypatch.setattr(exact, "Extended", np.float64)
+        table, reach = exact._word_table.__wrapped__(64.0, share)
+        whole = entries(64.0, share, 64)
+        off = max(abs(int(word) - entry) for word, entry in zip(table, whole, strict=False))
+        assert off <= reach < 2**40 if share == 20 else reach > 2**63
+
     @settings(max_examples=60, deadline=None)
     @given(
         entry=st.integers(0, 12),
-        step=st.integers(-2, 2),
+        step=st.integers(-2, 2) | st.integers(-3000, 3000),
         second=st.integers(0, 2**64 - 1),
         third=st.integers(0, 2**64 - 1),
     )
@@ -186,7 +215,7 @@ class TestTable:
     ) -> None:
         """Against the distribution function with 192 bits."""
         scale, share = 1.0, Fraction(1, 7)
-        word = int(np.clip(exact._polya_table(scale, share, 64)[entry] + step, 0, 2**64 - 1))
+        word = int(np.clip(entries(scale, share, 64)[entry] + step, 0, 2**64 - 1))
         assert drawn(scale, share, [word, second, third]) == settled(
             scale, share, [word, second, third]
         )
@@ -195,7 +224,7 @@ class TestTable:
     def test_the_second_word_decides(self, side: int) -> None:
         """A uniform number that agrees with an entry in its first word lies on either side."""
         scale, share = 2.0, Fraction(3, 5)
-        border = exact._polya_table(scale, share, 128)[4]
+        border = entries(scale, share, 128)[4]
         word, rest = border >> 64, border & (2**64 - 1)
         assert 0 < rest + 1000 * side < 2**64 - 1
         draws = drawn(scale, share, [word, rest + 1000 * side])
@@ -203,7 +232,7 @@ class TestTable:
 
     def test_the_third_word_decides(self) -> None:
         scale, share = 2.0, Fraction(3, 5)
-        border = exact._polya_table(scale, share, 192)[4]
+        border = entries(scale, share, 192)[4]
         words = [border >> 128, border >> 64 & (2**64 - 1), border & (2**64 - 1)]
         for side, expected in ((-1000, 4), (1000, 5)):
             assert drawn(scale, share, [*words[:2], words[2] + side]) == expected
@@ -214,7 +243,7 @@ class TestTable:
         self, scale: float, share: Fraction, word: int
     ) -> None:
         """One table begins with many zeros in 64 bits, the other has a single entry."""
-        table = exact._polya_table(scale, share, 64)
+        table = entries(scale, share, 64)
         assert table[:2] == (0, 0) or table == (2**64 - 1,)
         for second in (2**20, 2**63, 2**64 - 1):
             words = [word, second, 5]
@@ -236,7 +265,7 @@ def drawn(scale: float, share: Fraction, words: Iterable[int]) -> int:
 def settled(scale: float, share: Fraction, words: list[int]) -> int:
     """The first k whose distribution function exceeds the number that three words make."""
     number = (words[0] << 128) + (words[1] << 64) + words[2]
-    table = exact._polya_table(scale, share, 192)
+    table = entries(scale, share, 192)
     return next(k for k, entry in enumerate(table) if entry > number)
 
 

@@ -27,9 +27,9 @@ from tacit.crypto.homomorphic.engine import (
     tenseal_api,
 )
 from tacit.data.errors import DataError
-from tacit.protocols.encrypted.bfv import ExactAggregator, ExactParty
-from tacit.protocols.encrypted.checks import RUNS, CheatingError
-from tacit.protocols.encrypted.packing import cumulative_counts
+from tacit.protocols.encrypted.ciphertexts.bfv import ExactAggregator, ExactParty
+from tacit.protocols.encrypted.ciphertexts.checks import RUNS, CheatingError
+from tacit.protocols.encrypted.counts import cumulative_counts
 from tests.protocols.encrypted.forging import (
     HONEST,
     PARTIES,
@@ -228,7 +228,13 @@ def unrelinearised(room: Room) -> list[bytes]:
     return made
 
 
-NUMERATOR, DENOMINATOR, HIDDEN, _ = PLACES
+def in_one_run(room: Room, weights: Sequence[int]) -> list[bytes]:
+    """Parties weighted in the second run alone."""
+    of_run = weighted(room, weights)
+    return answers(room, lambda run: of_run(run) if run else room.of(run))
+
+
+NUMERATOR, DENOMINATOR, HIDDEN, TAGGED = PLACES
 STRATEGIES: dict[str, Callable[[Room], list[bytes]]] = {
     "drop a party": lambda room: answers(room, weighted(room, (1, 0, 1))),
     "drop the last party": lambda room: answers(room, weighted(room, (1, 1, 0))),
@@ -296,6 +302,27 @@ STRATEGIES: dict[str, Callable[[Room], list[bytes]]] = {
     "replay an earlier session's answer": lambda room: answers(room.before),
     "random content": random_answer,
     "an answer that is not relinearised": unrelinearised,
+    "subtract from the numerator": lambda room: answers(room, add={NUMERATOR: -(10**9)}),
+    "add to the denominator": lambda room: answers(room, add={DENOMINATOR: 10**9}),
+    "add to all three numbers": lambda room: answers(
+        room, add=dict.fromkeys((NUMERATOR, DENOMINATOR, HIDDEN), 10**9)
+    ),
+    "shift the tag": lambda room: answers(room, add={TAGGED: 1}),
+    "leave a party out of one run": lambda room: in_one_run(room, (1, 0, 1)),
+    "count a party twice in one run": lambda room: in_one_run(room, (2, 1, 1)),
+    "a factor on one run's answer": lambda room: answers(room, multipliers=(HONEST, 3 * HONEST)),
+    "shift the square by a slot": lambda room: answers(room, after=times({1: 1})),
+    "one factor's slots moved to the other's": lambda room: answers(
+        room, before=times({SCHEME.layout.products: 1})
+    ),
+    "every slot less the one before": lambda room: answers(room, before=times({0: 1, 1: -1})),
+    "add one to both totals": lambda room: answers(
+        room, before=plus(dict.fromkeys(SCHEME.layout.totals, 1))
+    ),
+    "runs of two sessions": lambda room: [answers(room)[0], answers(room.before)[1]],
+    "an earlier session's counts beside this one's": lambda room: answers(
+        room, lambda run: [*room.of(run), *room.before.of(run)]
+    ),
 }
 
 

@@ -1,15 +1,14 @@
-"""What a malicious aggregator may try: 38 strategies on the real cipher, all refused."""
+"""What a malicious aggregator may try: 51 strategies on the real cipher, all refused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.protocols.encrypted.bfv import ExactAggregator
-from tacit.protocols.encrypted.packing import cumulative_counts
+from tacit.protocols.encrypted.ciphertexts.bfv import ExactAggregator
+from tacit.protocols.encrypted.counts import cumulative_counts
 from tests.protocols.encrypted.forging import (
     HONEST,
     PARTIES,
@@ -37,16 +36,22 @@ TRIES = 12
 """Sessions in which each strategy is tried; ``python -m benchmarks.cheating`` tries 200. One that
 were believed three times in ten would be noticed but once in 70 runs of these tests."""
 
+VARIANT_TRIES, FIRST_VARIANT = 3, 38
+
 
 @pytest.fixture(scope="module")
 def sessions() -> list[Room]:
     return list(rooms(TRIES))
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES.keys())
-def test_cheating_is_refused(sessions: list[Room], strategy: Callable[[Room], list[bytes]]) -> None:
-    """The one answer in 484 that adds to the copies of an empty cell in both runs is harmless."""
-    outcomes = [outcome(room, strategy) for room in sessions]
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_cheating_is_refused(sessions: list[Room], name: str) -> None:
+    """The one answer in 484 that adds to the copies of an empty cell in both runs is harmless.
+
+    Those that are variants of others are tried less often.
+    """
+    tried = sessions[:VARIANT_TRIES] if list(STRATEGIES).index(name) >= FIRST_VARIANT else sessions
+    outcomes = [outcome(room, STRATEGIES[name]) for room in tried]
     assert FORGED not in outcomes
     assert outcomes.count(UNCHANGED) < TRIES / 4
 

@@ -15,14 +15,9 @@ import numpy as np
 import pytest
 
 from tacit.crypto.homomorphic.bfv import PLAIN_MODULI
-from tacit.protocols.encrypted.bfv import NOTHING, ExactParty
-from tacit.protocols.encrypted.checks import (
-    RUNS,
-    CheatingError,
-    Checks,
-    agreed,
-)
-from tacit.protocols.encrypted.packing import Counts, cumulative_counts
+from tacit.protocols.encrypted.ciphertexts.bfv import NOTHING, ExactParty
+from tacit.protocols.encrypted.ciphertexts.checks import RUNS, CheatingError, Checks, agreed
+from tacit.protocols.encrypted.counts import Counts, cumulative_counts
 from tests.protocols.encrypted.forging import (
     HONEST,
     PARTIES,

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query, View
 from tacit.protocols.fedauc.mpc import (

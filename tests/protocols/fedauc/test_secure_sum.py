@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 import tacit
 from tacit import Clients, FedAUC
-from tacit.data.clients import Ragged
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.privacy.cost import MAX_BUDGET, MIN_BUDGET
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE

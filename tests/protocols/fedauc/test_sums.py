@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import tacit
 from tacit import Clients, FedAUC
-from tacit.data.clients import Ragged
+from tacit.data.ragged import Ragged
 from tacit.privacy.mechanisms.laplace import Laplace
 from tacit.privacy.sampling.noise import NoNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, View

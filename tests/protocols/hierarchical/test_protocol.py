@@ -14,7 +14,7 @@ import scipy.special
 import scipy.stats
 
 from tacit import Clients, ClientState, DataError, binormal_scores, evaluate
-from tacit.data.clients import Ragged
+from tacit.data.ragged import Ragged
 from tacit.metrics.score_scale import EVEN, PROBABILITY, SCALES
 from tacit.privacy.local.response import flip_probability
 from tacit.privacy.mechanisms.choices import Bits, UniformIntegers
@@ -141,7 +141,7 @@ def test_counts_are_unbiased(delta: float) -> None:
         middle = score_at(protocol, (cell + 0.5) / 8)
         for sent, chance in outcomes(protocol, height, middle).items():
             reports = Ragged(np.array(sent, dtype=np.uint32), np.array([0, len(sent)]))
-            counted = LevelCounts.of(table_of(reports, height), noise)
+            counted = LevelCounts.of(table_of({"reports": reports}, height), noise)
             present = counted.reports[1] > 0
             answered += chance * present
             for level in range(1, height + 1):
@@ -161,7 +161,7 @@ def test_a_counts_variance_is_that_of_every_draw_and_flip() -> None:
         moments = np.zeros(3)
         for sent, chance in outcomes(protocol, height, score_at(protocol, 0.3)).items():
             reports = Ragged(np.array(sent, dtype=np.uint32), np.array([0, 1]))
-            counted = LevelCounts.of(table_of(reports, height), noise)
+            counted = LevelCounts.of(table_of({"reports": reports}, height), noise)
             value = float(weights @ counted.counts[level][1])
             reported = float(counted.reports[1, level - 1] > 0)
             moments += chance * reported * np.array([1.0, value, value**2])
@@ -383,7 +383,7 @@ def test_settings_outside_their_range_are_refused(settings: dict[str, Any], mess
 def test_reports_that_no_record_can_send_are_refused(report: int) -> None:
     sent = Ragged(np.array([12, report], dtype=np.uint32), np.array([0, 2]))
     with pytest.raises(ValueError, match=f"reports must be from 8 to 31, got {report}"):
-        table_of(sent, 2)
+        table_of({"reports": sent}, 2)
 
 
 def test_the_height_follows_from_public_figures() -> None:

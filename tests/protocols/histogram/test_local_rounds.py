@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from tacit.arrays import Floats
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.data.splitting import binormal_scores
 from tacit.metrics.score_scale import named_scale
 from tacit.privacy.cost import NOTHING, Adjacency, Cost

@@ -14,8 +14,8 @@ from tacit.metrics.score_scale import named_scale
 from tacit.privacy.cost import Cost
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, Step, View
-from tacit.protocols.histogram.look_rounds import Seen, _Run
-from tacit.protocols.histogram.looks import (
+from tacit.protocols.histogram.looking.choices import Choices
+from tacit.protocols.histogram.looking.looks import (
     KNOTS,
     LISTED,
     LOOKS,
@@ -23,13 +23,14 @@ from tacit.protocols.histogram.looks import (
     first_look,
     second_look,
 )
+from tacit.protocols.histogram.looking.seen import Seen
+from tacit.protocols.histogram.looking.zoom import crowded_cells, zoomed
 from tacit.protocols.histogram.second_round import (
     NEGATIVES,
     POSITIVES,
     SIZES,
     summed_influences,
 )
-from tacit.protocols.histogram.zoom import crowded_cells, zoomed
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tacit.testing.rehearsal import rehearse
@@ -264,14 +265,14 @@ def test_replicates_that_decide_differently_go_their_own_ways() -> None:
 
 @pytest.mark.parametrize("spent", [(1, PARTS - 2), (1, 8, PARTS - 10)])
 def test_the_last_part_is_the_numbers_however_crowded_cells_are(spent: tuple[int, ...]) -> None:
-    run = _Run(ScoreHistogram("secure-sum", 1.0), 3)
+    choices = Choices(ScoreHistogram("secure-sum", 1.0))
     counts = np.zeros((1, 128))
     counts[:, [20, 84]] = 50_000.0
     classes = np.full((1, 2), 50_000.0)
-    seen = Seen(named_scale("probability"), None, classes, counts, run.precisions(10))
-    (step,) = run.decided(seen, spent)
+    seen = Seen(named_scale("probability"), None, classes, counts, choices.precisions(10))
+    (step,) = choices.decided(seen, spent)
     assert (step.parts, step.look) == (1, False)
-    (before,) = run.decided(seen, spent[:-1])
+    (before,) = choices.decided(seen, spent[:-1])
     assert before.look
 
 

@@ -20,8 +20,8 @@ from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState
-from tacit.protocols.histogram.budget import epsilon_by_level
 from tacit.protocols.histogram.protocol import ScoreHistogram
+from tacit.protocols.shared.tree_budget import epsilon_by_level
 from tacit.protocols.shared.whole_units import units_for
 from tacit.results.histogram import Histogram
 from tacit.results.server_result import ServerResult

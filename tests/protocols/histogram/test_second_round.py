@@ -105,7 +105,8 @@ class TestTheCost:
         positives, negatives = (np.sort(data.draw(values)) for _ in range(2))
         size = st.floats(1e-6, 1e9)
         fields = fields_of(positives, negatives, (data.draw(size), data.draw(size)))
-        records = data.draw(st.lists(st.tuples(unit, st.sampled_from([0, 1])), min_size=2))
+        labelled = st.tuples(unit, st.sampled_from([0, 1]))
+        records = data.draw(st.lists(labelled, min_size=2, max_size=8))
         scores, labels = zip(*records, strict=True)
         clients = Clients.from_arrays(scores, labels)
         protocol = PROTOCOLS[name]

@@ -12,12 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit import Clients
-from tacit.data.clients import Ragged
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, View, total
-from tacit.protocols.histogram import steps as tree_steps
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.histogram.steps import (
     leaves_of,
@@ -26,6 +25,7 @@ from tacit.protocols.histogram.steps import (
     summed_trees,
     unary_reports,
 )
+from tacit.protocols.shared import packed_reports
 from tacit.protocols.shared.noise_shares import noise_fraction
 from tacit.testing.recording import values_of
 from tests.protocols.histogram.losses import (
@@ -233,8 +233,8 @@ class TestWhatIsSent:
             drawn.setdefault(size, []).append(bits)
             return bits
 
-        monkeypatch.setattr(tree_steps, "unary_bits", marked)
-        monkeypatch.setattr(tree_steps, "BITS_AT_ONCE", at_once)
+        monkeypatch.setattr(packed_reports, "unary_bits", marked)
+        monkeypatch.setattr(packed_reports, "BITS_AT_ONCE", at_once)
         clients = Clients.from_arrays(
             rng.random(90), rng.integers(0, 2, 90), rng.integers(0, 12, 90)
         )

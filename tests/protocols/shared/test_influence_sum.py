@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import Clients
-from tacit.metrics.score_distribution import ScoreDistribution
+from tacit.metrics.score_distribution import ScoreDistribution, StraightDistribution
 from tacit.privacy.cost import Adjacency
 from tacit.protocols.shared import influence_sum
 from tacit.protocols.shared.influence_sum import FIXED_POINT, Influences
@@ -94,6 +94,21 @@ def test_totals_of_clients_do_not_depend_on_the_groups(
             for k in range(clients.count)
         ]
         assert found[row].tolist() == expected
+
+
+@pytest.mark.parametrize("kind", [ScoreDistribution, StraightDistribution])
+def test_replicates_of_many_records_have_the_same_sums(
+    kind: type[ScoreDistribution], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(4)
+    names = np.sort(rng.integers(0, 9, 5_000))
+    clients = Clients.from_arrays(rng.random(5_000), rng.integers(0, 2, 5_000), names)
+    upper, lower = (kind(EDGES, np.sort(rng.random((7, 3))), 0.0, 1.0) for _ in range(2))
+    influences = Influences.of(upper, lower, rng.integers(1, 99, (7, 2)).astype(np.float64))
+    found = influences.totals(clients)
+    monkeypatch.setattr(influence_sum, "MOMENTS_FROM", clients.records + 1)
+    # a record's influence is rounded by at most half a unit
+    assert np.abs(found - influences.totals(clients)).max() < np.sqrt(clients.records)
 
 
 def test_an_error_of_one_function_cancels() -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import Clients, ClientState, DataError, Evaluation, binormal_scores, evaluate
-from tacit.data.clients import Ragged
+from tacit.data.ragged import Ragged
 from tacit.metrics.ranking import auc
 from tacit.metrics.score_scale import EVEN, PROBABILITY
 from tacit.privacy.cost import NOTHING, Adjacency

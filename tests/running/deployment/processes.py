@@ -11,6 +11,9 @@ from types import MappingProxyType
 
 HOSPITALS = Path(__file__).parents[3] / "examples" / "three-hospitals"
 
+WAIT = 180.0
+"""Seconds that a program may take to be ready on a busy machine."""
+
 LONGEST_END = 120.0
 """Seconds that processes may take to end on a busy machine before they count as left behind."""
 

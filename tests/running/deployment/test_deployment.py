@@ -40,8 +40,10 @@ from tacit.running.deployment.node import follow
 from tacit.running.deployment.preview import preview
 from tacit.running.deployment.programs import DeploymentError, Flower, Program, plain, search_path
 from tacit.running.deployment.server import Coordinator, alone, register_nodes, start_server
-from tacit.running.session.plan_file import PartyFile, Plan, PlanError
+from tacit.running.session.party_file import PartyFile
+from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
+from tacit.running.session.toml_source import PlanError
 
 HOSPITALS = Path(__file__).parents[3] / "examples" / "three-hospitals"
 SETTINGS = {"plan": "/plan.toml", "identity": "/identity.key", "result": "/result.json"}
@@ -414,12 +416,12 @@ def test_colours_are_taken_off() -> None:
     assert plain("\x1b[92mINFO \x1b[0m:      text\n") == "INFO :      text"
 
 
-def test_a_party_sees_when_it_is_asked(tmp_path: Path) -> None:
+def test_a_party_sees_what_tacit_tells_it(tmp_path: Path) -> None:
     lines = "\x1b[92mINFO\x1b[0m:  Receiving: query.letter message (ID: 1)\ntacit: refused\nhalf"
     with program(tmp_path, f"print({lines!r}, end='', flush=True); import time") as part:
         part.wait_until(lambda: part.said().endswith("half"), 30)
         seen, reported = follow(part, 0, everything=False)
-        assert reported == ["a message came", "refused"]
+        assert reported == ["refused"]
         assert follow(part, seen, everything=False) == (seen, [])
 
 

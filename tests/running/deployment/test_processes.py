@@ -34,14 +34,21 @@ from tacit.running.deployment.server import (
     runs_of,
     start_server,
 )
-from tests.running.deployment.processes import HOSPITALS, example, nothing_left, processes_in
+from tests.running.deployment.conftest import PARTIES, Federation
+from tests.running.deployment.processes import (
+    HOSPITALS,
+    WAIT,
+    example,
+    nothing_left,
+    processes_in,
+)
+from tests.terminal import typed
 
 pytest.importorskip("flwr")
 pytestmark = pytest.mark.slow
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "deployment.md"
 TACIT = Path(sys.executable).parent / "tacit"
-WAIT = 180.0
 LONGEST = 400
 """Seconds that a run on a busy machine may take before it is given up."""
 
@@ -67,22 +74,12 @@ class Terminals:
 
     def type(self, line: str) -> str:
         """Type a line; what it printed, if it ended."""
-        if " --server " in line or line.startswith("tacit serve"):
+        if line.startswith(("tacit join", "tacit serve")) and "--check" not in line:
             self._go_on(line, "serving on" if "serve " in line else "connected to")
             return ""
         for program, ready in self._open:
             program.wait_until(lambda: ready in program.said(), WAIT)  # noqa: B023
-        done = subprocess.run(
-            ["bash", "-c", line],
-            cwd=self.folder,
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            timeout=LONGEST,
-            check=False,
-        )
-        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
-        return done.stdout
+        return typed(line, self.folder)
 
     def _go_on(self, line: str, ready: str) -> None:
         log = self.folder / f"terminal-{len(self._open)}.log"
@@ -210,60 +207,63 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     assert nothing_left(federation_site.folder)
 
 
-def test_wrong_nodes_and_servers_are_refused(site: Site, tmp_path: Path) -> None:
+def test_wrong_nodes_and_servers_are_refused(federation: Federation, tmp_path: Path) -> None:
     """A new key under the party's name, and a server with another authority's certificate."""
     stored_node_key(tmp_path / "stranger.key")
     other = Certificates.within(tmp_path, tmp_path / "other")
     make_certificates(other, ["127.0.0.1"])
     with ExitStack() as running:
-        stranger = running.enter_context(site.node("stranger", key=tmp_path / "stranger.key"))
-        foreign = running.enter_context(site.node("foreign", authority=other.authority))
+        stranger = running.enter_context(
+            federation.node("a", "stranger", key=tmp_path / "stranger.key")
+        )
+        foreign = running.enter_context(federation.node("a", "foreign", authority=other.authority))
         with pytest.raises(RefusedError, match="does not know this node key"):
             wait_connected(stranger, WAIT)
         with pytest.raises(RefusedError, match="not be the server that it claims to be"):
             wait_connected(foreign, WAIT)
-    assert nodes_online(site.coordinator) == {"a": "online"}
+    assert nodes_online(federation.coordinator) == dict.fromkeys(PARTIES, "online")
 
 
-def ends_of(site: Site, submitted: dict[Path, str]) -> dict[Path, str]:
+def ends_of(federation: Federation, submitted: dict[Path, str]) -> dict[Path, str]:
     """How runs ended that were submitted around our command: applications and their settings."""
-    flower, command = site.coordinator.flower(), ("flwr", "run")
+    flower, command = federation.coordinator.flower(), ("flwr", "run")
     numbers = {
         flower.call(*command, str(part), CONNECTION, "--run-config", settings)["run-id"]: part
         for part, settings in submitted.items()
     }
     for _ in range(int(WAIT)):
-        runs = {run["run-id"]: run for run in runs_of(site.coordinator)}
+        runs = {run["run-id"]: run for run in runs_of(federation.coordinator)}
         if all(runs[number]["status"].startswith("finished") for number in numbers):
             return {part: runs[number]["status-details"] for number, part in numbers.items()}
         time.sleep(1)
     raise AssertionError("the runs did not end")
 
 
-def test_what_others_submit_is_not_run(site: Site, tmp_path: Path) -> None:
+def test_what_others_submit_is_not_run(federation: Federation, tmp_path: Path) -> None:
     """Who got hold of the server's token may submit: an application that leaves a mark when it is
     run, or our own one without a ticket, writing where the sender wants."""
     mark, target = tmp_path / "mark", tmp_path / "result.json"
     second = write_application(tmp_path / "theirs", server="theirs:server", client="theirs:client")
     (second / "theirs.py").write_text(f"open({str(mark)!r}, 'w').close()\nserver = client = None\n")
     first = write_application(tmp_path / "ours")
-    settings = f'plan="{site.plan}" identity="{site.coordinator.identity}" result="{target}"'
-    ends = ends_of(site, {second: 'plan="x"', first: f'{settings} ticket="{"0" * 32}"'})
+    plan, identity = federation.plan("fedauc"), federation.coordinator.identity
+    settings = f'plan="{plan}" identity="{identity}" result="{target}"'
+    ends = ends_of(federation, {second: 'plan="x"', first: f'{settings} ticket="{"0" * 32}"'})
     assert "holds its own files: theirs.py" in ends[second]
     assert "on its own machine" in ends[first]
     assert not mark.exists()
     assert not target.exists()
 
 
-def test_strangers_are_admitted_to_nothing(site: Site, tmp_path: Path) -> None:
+def test_strangers_are_admitted_to_nothing(federation: Federation, tmp_path: Path) -> None:
     """Flower's own commands, with all that a hospital is given and without the machine's token."""
     (tmp_path / "config.toml").write_text(
         f'[superlink]\ndefault = "{CONNECTION}"\n[superlink.{CONNECTION}]\n'
-        f'address = "127.0.0.1:{site.port}"\n'
-        f'root-certificates = "{site.coordinator.certificates.authority}"\n'
+        f'address = "127.0.0.1:{federation.port}"\n'
+        f'root-certificates = "{federation.coordinator.certificates.authority}"\n'
     )
-    number = site.coordinator.registered()["a"]["node"]
-    before = runs_of(site.coordinator)
+    number = federation.coordinator.registered()["a"]["node"]
+    before = runs_of(federation.coordinator)
     application = write_application(tmp_path / "theirs")
     key = stored_node_key(tmp_path / "stranger.key")
     stranger = Flower(tmp_path)
@@ -277,20 +277,20 @@ def test_strangers_are_admitted_to_nothing(site: Site, tmp_path: Path) -> None:
     ):
         with pytest.raises(DeploymentError, match="403"):
             stranger.call("flwr", *command)
-    assert runs_of(site.coordinator) == before
-    assert nodes_online(site.coordinator) == {"a": "online"}
+    assert runs_of(federation.coordinator) == before
+    assert nodes_online(federation.coordinator) == dict.fromkeys(PARTIES, "online")
 
 
-def test_strangers_take_over_no_task(site: Site) -> None:
+def test_strangers_take_over_no_task(federation: Federation) -> None:
     """The task of a run is its messages: neither the server's port nor a node's hands it out."""
     httpx = pytest.importorskip("httpx")
     client = importlib.import_module("flwr.supercore.runtime").RuntimeHttpClient
     requested = importlib.import_module("flwr.proto.runtime_pb2").AcquireTaskRequest()
     requested.supported_task_types.extend(["flwr-serverapp", "flwr-clientapp"])
-    address = re.search(r"http://(127.0.0.1:\d+)", site.connected.said())
+    address = re.search(r"http://(127.0.0.1:\d+)", federation.connected.said())
     assert address is not None
-    root = site.coordinator.certificates.authority.read_bytes()
-    for server, authority in ((f"127.0.0.1:{site.port}", root), (address[1], None)):
+    root = federation.coordinator.certificates.authority.read_bytes()
+    for server, authority in ((f"127.0.0.1:{federation.port}", root), (address[1], None)):
         stranger = client.from_server_address(server, authority is None, authority, ())
         with stranger, pytest.raises(httpx.HTTPStatusError, match="403"):
             stranger.AcquireTask(requested)
@@ -300,7 +300,7 @@ def test_strangers_take_over_no_task(site: Site) -> None:
 def test_a_limit_ends_the_second_run(site: Site) -> None:
     """The ledger allows epsilon 1.5, and a run costs 1; the refusal is told without its numbers."""
     said: list[str] = []
-    result = conduct_run(site.coordinator, site.plan, 60.0, said.append)
+    result = conduct_run(site.coordinator, site.plan, 60.0, said.append).content
     assert result["spent"]["epsilon"] == 1.0
     assert any(line.startswith("round 0: 1 of 1 parties answered") for line in said)
     with pytest.raises(DeploymentError, match="privacy budget") as caught:

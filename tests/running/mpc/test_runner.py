@@ -105,6 +105,7 @@ def test_a_party_waits_no_longer_than_agreed_for_another(monkeypatch: pytest.Mon
     """South announced itself, and is never told to compute: north gives up by itself.
 
     Only the parties are hurried: their processes may start as late as a busy machine lets them.
+    There the time may end while north still waits for the connection, and not for an answer by it.
     """
     parties = linked()
     beginning = parties._beginning
@@ -116,7 +117,7 @@ def test_a_party_waits_no_longer_than_agreed_for_another(monkeypatch: pytest.Mon
     monkeypatch.setattr(parties, "_beginning", hurried)
     with parties:
         begin(parties)
-        with pytest.raises(MPCError, match=r"north: .*party 1"):
+        with pytest.raises(MPCError, match=r"north: .*(party 1|did not answer in time)"):
             parties.answer((0, 1))
 
 

@@ -36,6 +36,8 @@ ONE_PROCESS = {
 }
 """Where one process holds all records, or nothing leaves it."""
 INVENTED = {
+    "collecting.simulating.device_payloads",
+    "local_reports.drawing.Drawing._reports",
     "protocol.threats.asked_views",
     "protocol.traffic.dry_run",
     "protocols.dpauc.attacks._first_reply",
@@ -47,7 +49,7 @@ INVENTED = {
     "testing.checks.conversation_of",
     "testing.checks.losses",
 }
-"""Where the records are made up: dry runs, the attacks of audits, and the laws."""
+"""Where records are made up: dry runs, simulated devices, the attacks of audits, and the laws."""
 
 
 class Answers(ast.NodeVisitor):

@@ -11,9 +11,13 @@ from pathlib import Path
 import pytest
 
 from tacit import FedAUC, ScoreHistogram
+from tacit.data.files.form import FileForm
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.registry import kind_of, protocol_names
-from tacit.running.session.plan_file import PartyFile, Plan, PlanError
+from tacit.running.session.columns import read_records
+from tacit.running.session.party_file import PartyFile
+from tacit.running.session.plan_file import Plan
+from tacit.running.session.toml_source import PlanError
 from tests.running.deployment.federation_files import HISTOGRAM, federation
 
 KEYS = [f"{number:064x}" for number in range(4)]
@@ -291,6 +295,11 @@ def test_a_party_file_is_read_relative_to_itself(tmp_path: Path) -> None:
         ('period = "1y"', 'period = "soon"', r"party\.toml:11: \[limit\] period must be as 90d"),
         ("epsilon = 3.0", "epsilon = -1", "epsilon must be from 0 to inf, got -1"),
         ('dataset = "registry"', "", r":5: \[data\] 'dataset' is missing"),
+        (
+            'dataset = "registry"',
+            'dataset = "registry"\ndecimal = "."\nseparator = "7"',
+            r":9: \[data\] separator must be no part of numbers, got '7'",
+        ),
         ("[limit]", "[limits]", r"unknown table \[limits\]"),
         ('name = "a"', 'name = "a"\nepsilon = 3', "unknown key 'epsilon'"),
     ],
@@ -344,3 +353,14 @@ def test_a_plan_names_the_records_that_sums_have_room_for(tmp_path: Path) -> Non
     assert read(tmp_path, named).most_records == 1000
     with pytest.raises(PlanError, match=r"most_records must be from 1 to .*, got 0"):
         read(tmp_path, of_five("min_clients = 4", "most_records = 0"))
+
+
+def test_a_party_says_how_its_file_is_written(tmp_path: Path) -> None:
+    """Percent signs are read where the party's scores are in percent."""
+    data = 'positive = ["yes", "Y"]\nseparator = ";"\ndecimal = ","\nunit = "percent"'
+    path = tmp_path / "party.toml"
+    path.write_text(PARTY.replace('dataset = "registry"', f'dataset = "registry"\n{data}'))
+    party = PartyFile.read(path)
+    assert party.form == FileForm(("yes", "Y"), ";", ",", percent=True)
+    (tmp_path / "records.csv").write_text("score;label\n12,5%;no\n80 %;yes\n")
+    assert read_records(party).scores.tolist() == [12.5, 80.0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -21,8 +22,10 @@ from tacit.ledger.ledger import Ledger
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol import registry
 from tacit.protocol.values import decode_values, encode_values
-from tacit.protocols.encrypted.bfv import ExactParty
-from tacit.protocols.encrypted.steps import PINNED
+from tacit.protocols.encrypted.ciphertexts.bfv import ExactParty
+from tacit.protocols.encrypted.masked.steps import SeenSession
+from tacit.protocols.encrypted.protocol import EncryptedAUC
+from tacit.protocols.encrypted.sessions import PINNED
 from tacit.running.session.answers import REFUSED
 from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.debits import Account
@@ -35,9 +38,11 @@ from tacit.running.session.messages import (
     StaleMessageError,
     verified,
 )
-from tacit.running.session.plan_file import Plan, PlanError
+from tacit.running.session.plan_file import Plan
+from tacit.running.session.result import concluded
 from tacit.running.session.service import CLIENT_STATE_FILE, PartyDesk, read_identity
 from tacit.running.session.state import state_kinds
+from tacit.running.session.toml_source import PlanError
 from tacit.running.simulation import simulate
 from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation, write_identity
 
@@ -268,6 +273,56 @@ def first_messages(home: Path) -> tuple[Identity, dict[int, bytes]]:
     return identity, messages
 
 
+def test_each_party_is_told_in_a_file_of_its_own(tmp_path: Path) -> None:
+    """The coordinator's result, and every message that it had, are without a figure."""
+    settings = 'name = "encrypted-auc"\nthresholds = 10\nmost_records = 1000\nreveal = "parties"'
+    identity = federation(tmp_path, settings, limit='epsilon = inf\nadjacency = "label"')
+    result = concluded(Plan.read(tmp_path / "plan.toml"), carried(tmp_path, identity), {})
+    assert not result.has_signal
+    assert any("told to the parties alone" in warning for warning in result.warnings)
+    expected = simulate(pooled(tmp_path), EncryptedAUC(10, most_records=1000), NoNoise())
+    told = []
+    for desk in desks_of(tmp_path):
+        (file,) = desk.party_file.results.glob("*.json")
+        assert file.stat().st_mode & 0o077 == 0
+        told.append(json.loads(file.read_text()))
+    assert len({each["value"] for each in told}) == 1
+    assert told[0]["value"] == pytest.approx(float(expected.server_result.value), abs=1e-6)
+    low, high = told[0]["interval"]
+    assert high - low == pytest.approx(2 * told[0]["half_range"])
+    assert [each["party"] for each in told] == [desk.party_file.name for desk in desks_of(tmp_path)]
+
+
+def test_the_file_of_a_party_has_the_warnings_of_its_result(tmp_path: Path) -> None:
+    """Wide cells; the coordinator, which is not told, has none that follows from the figure."""
+    settings = 'name = "encrypted-auc"\nthresholds = 5\nmost_records = 1000\nreveal = "parties"'
+    identity = federation(tmp_path, settings, limit='epsilon = inf\nadjacency = "label"')
+    result = concluded(Plan.read(tmp_path / "plan.toml"), carried(tmp_path, identity), {})
+    assert not any("wider than 0.01" in warning for warning in result.warnings)
+    for desk in desks_of(tmp_path):
+        (file,) = desk.party_file.results.glob("*.json")
+        warnings = json.loads(file.read_text())["warnings"]
+        assert any("wider than 0.01" in warning for warning in warnings)
+
+
+def test_of_masked_runs_at_one_time_each_stays_known(tmp_path: Path) -> None:
+    """After an earlier one, so that both begin with a note of it."""
+    settings = 'name = "encrypted-auc"\nthresholds = 5\nmost_records = 1000'
+    identity = federation(tmp_path, settings, limit='epsilon = inf\nadjacency = "label"')
+    carried(tmp_path, identity)
+    runs = [coordinated(tmp_path, identity) for _ in range(2)]
+    letters = [run.open() for run in runs]
+    while all(letters):
+        for place, run in enumerate(runs):
+            for index, message in letters[place].items():
+                run.receive(index, desks_of(tmp_path)[index].answer(message))
+            letters[place] = run.close()
+    desk = desks_of(tmp_path)[0]
+    kept = (desk.party_file.state / "notebook").read_bytes()
+    notes = decode_values(kept, desk._kinds, opaque=True)["notes"]
+    assert sum(isinstance(note, SeenSession) for note in notes.values()) == 3
+
+
 def cheated(home: Path, identity: Identity, message: bytes) -> bytes:
     """The message with the first run's answer in place of both."""
     agreement = Plan.read(home / "plan.toml").agreement()
@@ -378,7 +433,7 @@ def test_a_state_that_was_damaged_is_not_gone_on_from(tmp_path: Path) -> None:
 
 
 def answered_or_killed(desk: PartyDesk, message: bytes, after: int) -> bytes | None:
-    """The reply of a child process, or None where it was killed after so many calls."""
+    """The reply of a child process, or None where it was killed after so many calls; 0: never."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -390,7 +445,7 @@ def answered_or_killed(desk: PartyDesk, message: bytes, after: int) -> bytes | N
                 os.kill(os.getpid(), signal.SIGKILL)
 
         try:
-            sys.setprofile(count)
+            sys.setprofile(count if after else None)
             reply = desk.answer(message)
             sys.setprofile(None)
             os.write(writer, reply)
@@ -428,7 +483,7 @@ def test_a_killed_party_never_replies_without_its_debit(tmp_path: Path, protocol
             coordinator.receive(1, desks[1].answer(messages[1]))
             reply = None
             while reply is None:
-                after = int(np.exp(rng.uniform(*np.log([50, 60_000]))))
+                after = int(np.exp(rng.uniform(*np.log([50, 60_000])))) if kills < 100 else 0
                 reply = answered_or_killed(desks[0], messages[0], after)
                 kills += reply is None
                 paid = debits_of(desks[0])

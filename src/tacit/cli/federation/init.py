@@ -30,7 +30,7 @@ def _parties(context: click.Context, option: click.Parameter, text: str) -> Part
     parties: Parties = {}
     for part in text.split(","):
         name, equals, key = part.partition("=")
-        _check_name(name)
+        check_name(name)
         if equals and not KEY.fullmatch(key):
             raise click.BadParameter(f"a key has 64 hexadecimal digits, got {key!r}")
         if name in parties:
@@ -41,11 +41,17 @@ def _parties(context: click.Context, option: click.Parameter, text: str) -> Part
 
 def _name(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
     if text is not None:
-        _check_name(text)
+        check_name(text)
     return text
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Refuse a name that no party can have.
+
+    Raises
+    ------
+    click.BadParameter : with the name.
+    """
     if not NAME.fullmatch(name):
         raise click.BadParameter(
             f"a name has 1 to 64 letters, digits, dots, dashes and underscores, got {name!r}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.results.curve import Curve
-from tacit.results.picture import draw_interval, draw_roc, new_axes
-from tacit.results.reading import Result
+from tacit.results.picture import Pictured, draw_pictured
+from tacit.results.picture_bars import NONE
+from tacit.results.picture_style import cost_words
+from tacit.results.reading import Result, number
 
 COLUMNS = (
     "thresholds",
@@ -22,25 +25,23 @@ COLUMNS = (
 
 
 def draw_result(result: Result) -> Any:
-    """Matplotlib axes with the ROC curve and its band, or the figure with its interval.
+    """Matplotlib axes with the ROC curve and its band, or the figure with its intervals.
 
     Raises
     ------
     ImportError : when matplotlib is not installed.
     """
-    axes, estimate = new_axes(), result.estimate
-    if "roc" in result.content:
-        draw_roc(_curve(result.content["roc"]), axes)
-    elif estimate.has_signal:
-        axes.plot([0], [estimate.value], "o", label="estimate")
-        if estimate.has_interval:
-            low, high = estimate.interval
-            draw_interval((low, high), axes)
-        axes.set_xticks([])
-        axes.set_ylabel(result.figure)
-    value = f"{estimate.value:.4f}" if estimate.has_signal else "not enough signal"
-    axes.set_title(f"{result.content['protocol']['name']}: {result.figure} {value}")
-    return axes
+    estimate, spent = result.estimate, result.content["spent"]
+    pictured = Pictured(
+        result.content["protocol"]["name"],
+        result.figure,
+        estimate.value if estimate.has_signal else math.nan,
+        estimate.interval if estimate.has_interval else NONE,
+        estimate.population_interval,
+        cost_words(number(spent["epsilon"]), spent["adjacency"]),
+    )
+    entry = result.content.get("roc")
+    return draw_pictured(pictured, None if entry is None else _curve(entry))
 
 
 def _curve(entry: Mapping[str, Sequence[float | None]]) -> Curve:

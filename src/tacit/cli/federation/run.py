@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import click
@@ -10,20 +9,15 @@ import click
 from tacit.cli.federation.pictures import draw_result
 from tacit.cli.federation.shared import show_rows, stoppable, teller, verbose_option
 from tacit.cli.shell import NO_SIGNAL, as_json, show
-from tacit.data.units import PROBABILITY
 from tacit.output import OutputFile, PictureFile
-from tacit.privacy.cost import cost_line
-from tacit.reporting.words import shown_interval
-from tacit.results.estimate import POPULATION_INTERVAL, bounds_line
 from tacit.results.picture import new_axes
 from tacit.results.reading import Result
+from tacit.results.text import escaped
 from tacit.running.deployment.local import run_locally
-from tacit.running.deployment.preview import settings_line
 from tacit.running.deployment.programs import require_flower
-from tacit.running.deployment.runs import conduct_run
+from tacit.running.deployment.runs import Conducted, conduct_run
 from tacit.running.deployment.server import Coordinator
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.reasons import escaped
 
 EXAMPLES = """\b
 Examples:
@@ -32,7 +26,7 @@ Examples:
 
 \b
 Exit status:
-  0    there is an estimate
+  0    there is an estimate, or the parties have it
   2    there is no result; one sentence says why
   3    the noise left no signal: the result is printed without an estimate
   130  interrupted; the run was stopped
@@ -74,18 +68,19 @@ def run(
             study_plan, coordinator = Plan.read(plan), Coordinator.of(plan)
             study_plan.agreement()
             coordinator.check_running()
-            content = conduct_run(coordinator, plan.resolve(), study_plan.deadline, show, tell)
+            done = conduct_run(coordinator, plan.resolve(), study_plan.deadline, show, tell)
         else:
-            content = run_locally(plan, local, show, tell)
+            done = run_locally(plan, local, show, tell)
+    content = done.content
     result = Result.of(content, str(plan))
     if file is not None:
         file.write(f"{as_json(content)}\n".encode())
     if picture is not None:
         picture.save(draw_result(result).figure)
-    show_rows([("", ""), *_rows(result)])
+    show_rows([("", ""), *_rows(done)])
     for warning in content["warnings"]:
         show(f"warning: {escaped(warning)}")
-    if not result.estimate.has_signal:
+    if not (result.estimate.has_signal or _told_to_parties(result)):
         context.exit(NO_SIGNAL)
 
 
@@ -96,19 +91,14 @@ def _picture(path: str | None) -> PictureFile | None:
     return PictureFile(path)
 
 
-def _rows(result: Result) -> list[tuple[str, str]]:
-    content, estimate = result.content, result.estimate
-    value = f"{estimate.value:.6f}" if estimate.has_signal else "not enough signal"
-    rows = [("protocol", settings_line(content["protocol"])), (result.figure, value)]
-    if estimate.has_interval:
-        rows.append((estimate.interval_name, " to ".join(shown_interval(estimate, 6))))
-    if all(map(math.isfinite, estimate.population_interval)):
-        rows.append((POPULATION_INTERVAL, bounds_line(estimate.population_interval)))
-    if content.get("unit", PROBABILITY) != PROBABILITY:
-        rows.append(("unit of scores", content["unit"]))
-    rows.append(("privacy spent", cost_line(content["spent"], "a party")))
-    rows += [
+def _told_to_parties(result: Result) -> bool:
+    return bool(result.content["protocol"].get("reveal") == "parties")
+
+
+def _rows(done: Conducted) -> list[tuple[str, str]]:
+    """The summary that `tacit evaluate` prints too, with what each site sent."""
+    sent = [
         (f"sent by {who.get('name', 'a party')}", f"{who['bytes_sent']:,} bytes")
-        for who in content.get("participants", ())
+        for who in done.content.get("participants", ())
     ]
-    return rows
+    return [*done.rows, *sent]

@@ -18,6 +18,7 @@ from tacit.running.deployment.server import (
     register_nodes,
     start_server,
 )
+from tacit.running.joining.coordinator import publish_roster
 from tacit.running.session.plan_file import Plan
 
 LOOK_SECONDS = 2.0
@@ -45,7 +46,8 @@ def serve(plan: Path, listen: str, port: int, verbose: bool) -> None:
 
     It is Flower's SuperLink, with TLS, authentication of nodes, and a database. Node keys in the
     folder `nodes` beside the plan may connect, each as NAME.pub; a key that is put there or taken
-    away counts at once. Runs are started with `tacit run` on the same machine, and no others are.
+    away counts at once. Invited sites get the roster here, once the plan has all keys. Runs are
+    started with `tacit run` on the same machine, and no others are.
     """
     Plan.read(plan)
     coordinator, tell = Coordinator.of(plan), teller(verbose)
@@ -58,6 +60,7 @@ def serve(plan: Path, listen: str, port: int, verbose: bool) -> None:
         refused = ""
         while True:
             server.check()
+            publish_roster(plan, coordinator)
             refused = _registered(coordinator, refused, tell)
             time.sleep(LOOK_SECONDS)
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
 from tacit.cli.shell import complain, show
+from tacit.results.text import escaped
 from tacit.running.deployment.programs import DeploymentError, Tell
+from tacit.running.joining.letters import MAX_LETTER, Answer, Invitation, LetterError
 from tacit.running.session.coordinator import RunError
-from tacit.running.session.reasons import escaped
 
 verbose_option = click.option(
     "-v", "--verbose", is_flag=True, help="Print the commands that are run, and what they say."
@@ -47,3 +49,15 @@ def stoppable() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+Letter = TypeVar("Letter", Invitation, Answer)
+
+
+def read_letter(kind: type[Letter], path: Path) -> Letter:
+    """An invitation or an answer in a file, with the file in its errors."""
+    try:
+        with path.open("rb") as file:
+            return kind.of_bytes(file.read(MAX_LETTER + 1))
+    except LetterError as error:
+        raise LetterError(f"{path}: {error}") from None

@@ -49,15 +49,19 @@ name = "{name}"                  # its name in the plan
 plan = "{plan}"         # this party's own copy of the plan
 identity = "identity.key"   # made by: tacit keys
 ledger = "ledger.db"        # the ledger, made when it is needed
+{server}# where the coordinator's server is reached
 
 [data]
-file = "records.csv"        # CSV or Parquet, one record a row
+{file}# CSV or Parquet, one record a row
 dataset = "{dataset}"  # the name of these records in the ledger
 score = "score"             # the column of scores
 {unit}# what the scores are: "probability" (from 0 to 1), "percent",
                             # "log-odds", or "real" for any other numbers; they are converted to
                             # the plan's unit, and a wrong unit here makes the whole result wrong
 label = "label"             # the column of labels, 0 or 1
+# scores = ["s1", "s2"]     # for a plan with classes: the columns of their scores, in its order
+# class = "diagnosis"       # and the column of classes; that of label by default
+# group = "ward"            # for a plan with private groups: their column
 # person = "patient"        # for a plan with per_person: the column that says whose record it is,
                             # or: every_record_another_person = true
 
@@ -121,10 +125,20 @@ def party_text(
     plan: str = "plan.toml",
     dataset: str = "my-records",
     unit: str | None = None,
+    server: str | None = None,
+    file: str = "records.csv",
 ) -> str:
     """A commented party's file; its scores are probabilities unless another unit is named."""
-    line = _unit_line(unit).ljust(COLUMN)
-    return PARTY.format(name=name, plan=plan, dataset=dataset, unit=line)
+    reached = '# server = "HOST:PORT"' if server is None else f"server = {json.dumps(server)}"
+    records = f"file = {json.dumps(file, ensure_ascii=False)}"
+    return PARTY.format(
+        name=name,
+        plan=plan,
+        dataset=dataset,
+        unit=f"{_unit_line(unit):{COLUMN - 1}} ",
+        server=f"{reached:{COLUMN - 1}} ",
+        file=f"{records:{COLUMN - 1}} ",
+    )
 
 
 def _unit_line(unit: str | None) -> str:

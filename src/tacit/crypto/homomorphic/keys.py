@@ -26,6 +26,8 @@ from tacit.crypto.identities import Identity, Roster
 
 DOMAIN = b"tacit encrypted evaluation 1 "
 SECRET_BYTES = 32
+PACKED_BYTES = 32 + 32 + 16 + 64
+"""Bytes of an introduction's parts."""
 FIRST = 0
 """The index of the party that draws the secret."""
 
@@ -64,6 +66,23 @@ class Introduction:
         """The introduction as a message."""
         parts = [self.identity, self.agreement, self.nonce, self.signature]
         return write(Kind.INTRODUCTION, NO_SESSION, 0, parts)
+
+    @classmethod
+    def unpacked(cls, packed: bytes) -> Introduction:
+        """The introduction in its parts' bytes, one after the other.
+
+        Raises
+        ------
+        HomomorphicError : for another number of bytes.
+        """
+        if len(packed) != PACKED_BYTES:
+            raise HomomorphicError(f"an introduction has {PACKED_BYTES} bytes, got {len(packed)}")
+        return cls(packed[:32], packed[32:64], packed[64:80], packed[80:])
+
+    @property
+    def packed(self) -> bytes:
+        """Its parts, one after the other."""
+        return self.identity + self.agreement + self.nonce + self.signature
 
     def check(self, terms: bytes) -> None:
         """Check the signature.
@@ -143,15 +162,67 @@ class Member:
             raise HomomorphicError(f"a secret has {SECRET_BYTES} bytes, got {len(secret)}")
         return secret
 
+    def sealed(self, meeting: Meeting, secret: bytes) -> list[bytes]:
+        """The secret encrypted for every party, by index, without a header; the first needs none.
+
+        A box has the bytes of the secret and 16 more.
+        """
+        return [
+            b""
+            if index == FIRST
+            else self._cipher(meeting, index, index).encrypt(bytes(12), secret, meeting.session)
+            for index in range(len(meeting.introductions))
+        ]
+
+    def unsealed(self, meeting: Meeting, box: bytes) -> bytes:
+        """The secret in a box of ``sealed``.
+
+        Raises
+        ------
+        HomomorphicError : for a box that the first party did not encrypt for this party and
+            session.
+        """
+        cipher = self._cipher(meeting, FIRST, meeting.index_of(self))
+        try:
+            return cipher.decrypt(bytes(12), box, meeting.session)
+        except (InvalidTag, ValueError):
+            raise HomomorphicError(
+                "the shared secret was not encrypted by the first party for this one"
+            ) from None
+
+    def pair_key(self, meeting: Meeting, other: int) -> bytes:
+        """The 32 bytes that this party and another one derive alone, for this session.
+
+        Raises
+        ------
+        HomomorphicError : for a key of the other's that gives no secret.
+        """
+        low, high = sorted((meeting.index_of(self), other))
+        info = DOMAIN + b"pair" + low.to_bytes(4, "little") + high.to_bytes(4, "little")
+        return derived(self._common(meeting, other), meeting.session, info, 32)
+
+    def own_key(self, meeting: Meeting, purpose: bytes) -> bytes:
+        """32 bytes that this party alone derives, for one purpose of this session.
+
+        Numbers that a party would draw in a session follow from them, so that one whose state was
+        restored sends the same again: two numbers under one mask would betray both.
+        """
+        own = self.agreement.private_bytes_raw()
+        return derived(own, meeting.session, DOMAIN + b"own " + purpose, 32)
+
     def _cipher(self, meeting: Meeting, other: int, receiver: int) -> ChaCha20Poly1305:
         """The cipher of one box: its key is used once, so its nonce may be constant."""
+        info = DOMAIN + b"box" + receiver.to_bytes(4, "little")
+        common = self._common(meeting, other)
+        return ChaCha20Poly1305(derived(common, meeting.session, info, 32))
+
+    def _common(self, meeting: Meeting, other: int) -> bytes:
+        """What only the owners of both agreement keys can compute."""
         try:
             public = X25519PublicKey.from_public_bytes(meeting.introductions[other].agreement)
-            common = self.agreement.exchange(public)
+            return self.agreement.exchange(public)
         except ValueError:
             raise HomomorphicError(f"the agreement key of party {other} is not valid") from None
-        info = DOMAIN + b"box" + receiver.to_bytes(4, "little")
-        return ChaCha20Poly1305(derived(common, meeting.session, info, 32))
 
 
 @dataclass(frozen=True)
@@ -169,7 +240,11 @@ class Meeting:
 
     @classmethod
     def of(
-        cls, introductions: Sequence[Introduction], terms: bytes, roster: Roster | None = None
+        cls,
+        introductions: Sequence[Introduction],
+        terms: bytes,
+        roster: Roster | None = None,
+        least: int | None = None,
     ) -> Meeting:
         """The session of parties whose introductions are in order.
 
@@ -179,19 +254,21 @@ class Meeting:
         terms : what was agreed.
         roster : the identities agreed beforehand. Without a roster the party believes the relayed
             identities, and does not notice an aggregator that answers for invented parties.
+        least : how many of the roster's identities there are at least, in its order; None needs
+            all.
 
         Raises
         ------
         HomomorphicError : for fewer than two parties, one that appears twice, a wrong signature,
-            or identities other than the roster's.
+            identities other than the roster's, or fewer of them than ``least``.
         """
         if len(introductions) < 2:
             raise HomomorphicError(f"a session has at least 2 parties, got {len(introductions)}")
         identities = tuple(each.identity for each in introductions)
         if len(set(identities)) != len(identities):
             raise HomomorphicError("a party is introduced twice")
-        if roster is not None and identities != roster.keys:
-            raise HomomorphicError("the parties introduced are not those of the roster")
+        if roster is not None:
+            _check_identities(identities, roster, least)
         for each in introductions:
             each.check(terms)
         spoken = b"".join(each.to_bytes() for each in introductions)
@@ -209,6 +286,18 @@ class Meeting:
             return self.introductions.index(member.introduction)
         except ValueError:
             raise HomomorphicError("this party's introduction is missing") from None
+
+
+def _check_identities(identities: tuple[bytes, ...], roster: Roster, least: int | None) -> None:
+    present = set(identities)
+    if identities != tuple(key for key in roster.keys if key in present):
+        raise HomomorphicError("the parties introduced are not those of the roster")
+    needed = len(roster.keys) if least is None else least
+    if len(identities) < needed:
+        raise HomomorphicError(
+            f"the parties introduced are not those of the roster: at least {needed} of them were "
+            f"agreed, got {len(identities)}"
+        )
 
 
 def derived(secret: bytes, session: bytes, purpose: bytes, size: int) -> bytes:

@@ -140,6 +140,20 @@ class SlidingWindow:
         beyond = np.where(beyond < values, beyond, beyond + self.width)
         return np.where(drawn < self.width * inside, values + drawn // inside, beyond)
 
+    def simulated_counts(self, held: Integers, rng: np.random.Generator) -> Integers:
+        """How often each report comes from so many records, shape (outputs,), in one draw.
+
+        Reports of records with one value are independent and of one distribution, so their counts
+        are multinomial. For simulation.
+
+        Parameters
+        ----------
+        held : how many records hold each value, shape (inputs,).
+        rng : draws.
+        """
+        table = self.probabilities / self.probabilities.sum(axis=1, keepdims=True)
+        return np.asarray(rng.multinomial(held, table).sum(axis=0, dtype=np.int64))
+
 
 @dataclass(frozen=True, eq=False)
 class PointMasses:
@@ -195,10 +209,19 @@ class GridReport:
         The rounding comes before the window, so it only changes which input is reported. It is
         unbiased to ``2**-31`` of a step of the grid.
         """
-        below, part = self._between(numbers)
-        threshold = np.rint(part * ROUNDING).astype(np.int64)
+        below, threshold = self._thresholds(numbers)
         up = noise.draw(UniformIntegers(ROUNDING), numbers.shape[-1:]) < threshold
         return self.window.answers(below + up, noise)
+
+    def rounded(self, numbers: Floats, rng: np.random.Generator) -> Integers:
+        """The point of the grid to which each number is rounded at random, for simulation."""
+        below, threshold = self._thresholds(numbers)
+        return below + (rng.integers(0, ROUNDING, numbers.shape, dtype=np.int64) < threshold)
+
+    def _thresholds(self, numbers: Floats) -> tuple[Integers, Integers]:
+        """The grid point below each number, and how many of ``ROUNDING`` integers round it up."""
+        below, part = self._between(numbers)
+        return below, np.rint(part * ROUNDING).astype(np.int64)
 
     def values(self, distribution: PointMasses) -> Floats:
         """The unbiased estimate that each report gives, of least variance, shape (outputs,).

@@ -62,6 +62,11 @@ class SymbolResponse:
         """``1 - beta``, to full precision."""
         return -math.expm1(-self.epsilon) / (1 + (self.symbols - 1) * math.exp(-self.epsilon))
 
+    @property
+    def replaced_chance(self) -> float:
+        """The probability with which a symbol is replaced as it is drawn, slightly above beta."""
+        return min(self.replace_probability * REPLACEMENT_SLACK, 1.0)
+
     def answers(self, symbols: NDArray[Any], noise: NoiseSource) -> Integers:
         """A report for each symbol, shape (M,), after the replicate axis of ``noise`` if any.
 
@@ -72,10 +77,24 @@ class SymbolResponse:
         one half and downwards above; the slack outweighs that, so that a replacement is never less
         likely than beta, and the ratio never larger.
         """
-        chance = min(self.replace_probability * REPLACEMENT_SLACK, 1.0)
-        replaced = noise.draw(Bits(chance), (symbols.size,))
+        replaced = noise.draw(Bits(self.replaced_chance), (symbols.size,))
         uniform = noise.draw(UniformIntegers(self.symbols), symbols.shape)
         return np.where(replaced, uniform, symbols)
+
+    def simulated_counts(self, held: Integers, rng: np.random.Generator) -> Integers:
+        """How often each symbol comes from so many records, shape (k,), in one draw.
+
+        Each symbol is replaced with the same chance, so as many as are binomial are, and these are
+        uniform. For simulation.
+
+        Parameters
+        ----------
+        held : how many records hold each symbol, shape (k,).
+        rng : draws.
+        """
+        replaced = rng.binomial(held, self.replaced_chance)
+        uniform = np.full(self.symbols, 1 / self.symbols)
+        return np.asarray(held - replaced + rng.multinomial(replaced.sum(), uniform))
 
     def debiased(self, counts: NDArray[Any]) -> Floats:
         """Unbiased numbers of records with every symbol, from counts of reports, shape (..., k).

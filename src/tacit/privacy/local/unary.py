@@ -27,6 +27,8 @@ def unary_bits(
 ) -> Booleans:
     """Every value as ``size`` bits, shape (n, size), after the replicate axis if there is one.
 
+    Values are of shape (n,), or (R, n) where each replicate has its own.
+
     The bit of the value is set with probability 1/2, every other with ``q = 1 / (1 + e^epsilon)``.
     Two values differ in two bits. The report with the largest ratio has one set and the other not,
     and is ``(1/2) / q * (1 - q) / (1/2) = (1 - q) / q = e^epsilon`` times as likely under one value
@@ -40,11 +42,31 @@ def unary_bits(
     >>> unary_bits(np.array([2, 0]), 4, 1.0, SimulatedNoise(0)).shape
     (2, 4)
     """
-    count = values.size
+    count = values.shape[-1]
     bits = noise.draw(RandomisedResponse(epsilon), (count, size))
     value_bits = ~noise.draw(Bits(1 - SET_PROBABILITY), (count,))
-    bits[..., np.arange(count), values] = value_bits
+    places = np.broadcast_to(values, value_bits.shape)[..., np.newaxis]
+    np.put_along_axis(bits, places, value_bits[..., np.newaxis], axis=-1)
     return bits
+
+
+def simulated_unary_counts(
+    held: NDArray[np.int64], epsilon: float, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """How many reports of so many records set each bit, shape (size,), in one draw.
+
+    The bits of a report are independent, so the counts are too: binomial with 1/2 for those that
+    hold the value, and with q for all others. For simulation.
+
+    Parameters
+    ----------
+    held : how many records hold each value, shape (size,).
+    epsilon : of one report.
+    rng : draws.
+    """
+    own = rng.binomial(held, SET_PROBABILITY)
+    others = rng.binomial(held.sum() - held, flip_probability(epsilon))
+    return np.asarray(own + others, dtype=np.int64)
 
 
 def unary_counts(

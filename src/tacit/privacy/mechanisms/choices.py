@@ -28,16 +28,20 @@ class Bits(Distribution):
 
     probability: float
 
-    def exact(self, shape: Shape) -> Booleans:
-        """Bits from 64-bit words; the probability is rounded to a multiple of 2**-64.
+    @property
+    def threshold(self) -> int:
+        """How many of the ``2**64`` words give the rarer of both bits, at most half of them.
 
-        The rounding is towards one half, where a flipped bit says least, and never past it.
+        It is rounded towards one half, where a flipped bit says least, and never past it.
         """
         check_probability(self.probability)
-        if self.probability > 0.5:
-            return ~Bits(1.0 - self.probability).exact(shape)
-        threshold = min(math.ceil(self.probability * exact.SCALE_SLACK * 2.0**64), 2**63)
-        return (exact.words(math.prod(shape)) < np.uint64(threshold)).reshape(shape)
+        rarer = min(self.probability, 1.0 - self.probability)
+        return min(math.ceil(rarer * exact.SCALE_SLACK * 2.0**64), 2**63)
+
+    def exact(self, shape: Shape) -> Booleans:
+        """Bits from 64-bit words; the probability is rounded to a multiple of 2**-64."""
+        rarer = (exact.words(math.prod(shape)) < np.uint64(self.threshold)).reshape(shape)
+        return ~rarer if self.probability > 0.5 else rarer
 
     def simulated(self, rng: np.random.Generator, shape: Shape) -> Booleans:
         """Bits from 32-bit integers: the probability is rounded to a multiple of 2**-32."""

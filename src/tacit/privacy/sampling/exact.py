@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -25,6 +24,12 @@ WORD = 64
 
 GUARD = 128
 """Number of bits beyond those of a table's entries with which their sums are computed."""
+
+REACH = 30
+"""Scales that a table reaches, and three more for each whole noise: less than ``exp(-REACH)`` of
+draws lie beyond, and are made with integers."""
+
+Extended = np.longdouble
 
 MAX_SHARED_SCALE = 2.0**16
 """Largest scale of shares of noise: above it a table would have millions of entries."""
@@ -83,41 +88,72 @@ def geometric(rate: Floats) -> Integers:
 def polya(scale: float, share: Fraction, size: int) -> Integers:
     """Integers k >= 0 with probability ``C(k+r-1, k) (1-b)**r b**k``, ``b = exp(-1/scale)``.
 
-    Inversion: a uniform number is compared with the distribution function, 64 bits at first. Where
-    these bits do not decide the comparison, both get more digits until they do.
+    Inversion: a uniform number is compared with the distribution function, which a table gives up
+    to a known error. Where the comparison is closer than that, it is made with integers, and both
+    numbers get more digits until it is decided.
     """
     if scale > MAX_SHARED_SCALE * SCALE_SLACK:
         raise ValueError(f"shared noise has a scale of at most {MAX_SHARED_SCALE}, got {scale}")
-    table = _word_table(scale, share)
-    drawn = words(size)
-    step = np.uint64(1)
-    integers = np.searchsorted(table, drawn - step, side="right")
-    upper = np.searchsorted(table, drawn + step, side="right")
-    ends = (drawn == 0) | (drawn == np.uint64(2**WORD - 1))
+    table, reach = _word_table(scale, share)
+    drawn, error = words(size), np.uint64(reach)
+    integers = np.searchsorted(table, drawn - error, side="right")
+    upper = np.searchsorted(table, drawn + error, side="right")
+    ends = (drawn < error) | (drawn > np.uint64(2**WORD - 1) - error)
     for index in np.flatnonzero((integers != upper) | (integers == table.size) | ends):
         integers[index] = _refined(scale, share, int(drawn[index]))
     return integers.astype(np.int64)
 
 
 @lru_cache(maxsize=256)
-def _word_table(scale: float, share: Fraction) -> Words:
-    """The distribution function in units of ``2**-WORD``."""
-    return np.array(_polya_table(scale, share, WORD), dtype=np.uint64)
+def _word_table(scale: float, share: Fraction) -> tuple[Words, int]:
+    """The distribution function in units of ``2**-WORD``, and by how many an entry may be off.
+
+    With u the largest relative error of one operation, the quotient of two chances is off by at
+    most 6 u: 2 u for ``k + r``, and 1 u each for the division and the product with b, which is
+    itself 2 u off. A chance multiplies one quotient more with 1 u, and a sum of n positive chances
+    adds n u. All together stay below ``8 (n + 1) u``, but for terms in u**2, far below a hundredth
+    of that (Higham 2002, section 3.1). A first chance below the normal numbers has lost digits, so
+    that the table decides nothing.
+    """
+    base, chance, places = _first_chance(scale, share, WORD + GUARD)
+    entries = math.ceil((REACH + 3 * float(share)) * scale) + REACH
+    indices = np.arange(1, entries, dtype=Extended)
+    steps = (indices - 1 + Extended(share.numerator) / Extended(share.denominator)) / indices
+    steps *= _extended(base, places)
+    chances = np.multiply.accumulate(np.concatenate([[_extended(chance, places)], steps]))
+    below = np.minimum(np.add.accumulate(chances), np.nextafter(Extended(1), Extended(0)))
+    relative = float(np.finfo(Extended).eps) / 2
+    error = 1.01 * 8 * (below.size + 1) * relative
+    if chances[0] < np.finfo(Extended).tiny:
+        error = 0.5
+    return np.ldexp(below, WORD).astype(np.uint64), math.ceil(error * 2**WORD) + 1
+
+
+def _extended(number: int, places: int) -> Any:
+    """``number / 2**places``, off by less than ``2**-63`` of itself."""
+    shift = number.bit_length() - WORD
+    leading = number >> shift if shift > 0 else number << -shift
+    return np.ldexp(np.array(leading, dtype=np.uint64).astype(Extended), shift - places)
 
 
 def _refined(scale: float, share: Fraction, number: int) -> int:
-    """The draw of a uniform number whose first word does not decide it."""
+    """The draw of a uniform number whose first word the table does not decide.
+
+    All entries are compared, so that the time does not tell where the draw lies.
+    """
     bits = WORD
     while True:
+        surely = perhaps = entries = 0
+        for entry in _entries(scale, share, bits):
+            surely += entry <= number - 1
+            perhaps += entry <= number + 1
+            entries += 1
+        if surely == perhaps < entries:
+            return surely
         number, bits = number << WORD | int(words(1)[0]), bits + WORD
-        table = _polya_table(scale, share, bits)
-        integer = bisect_right(table, number - 1)
-        if integer == bisect_right(table, number + 1) < len(table):
-            return integer
 
 
-@lru_cache(maxsize=256)
-def _polya_table(scale: float, share: Fraction, bits: int) -> tuple[int, ...]:
+def _entries(scale: float, share: Fraction, bits: int) -> Iterator[int]:
     """The distribution function in units of ``2**-bits``, each entry less than a unit off.
 
     Integers count units of ``2**-places``, so that no library rounds. A step rounds the next chance
@@ -128,15 +164,14 @@ def _polya_table(scale: float, share: Fraction, bits: int) -> tuple[int, ...]:
     base, chance, places = _first_chance(scale, share, bits + GUARD)
     numerator, denominator = share.numerator, share.denominator
     last, beyond = 2**bits - 1, places - bits
-    cumulative, entry, index, table = 0, 0, 0, []
+    cumulative, entry, index = 0, 0, 0
     while entry < last:
         cumulative += chance
         entry = min(cumulative >> beyond, last)
-        table.append(entry)
+        yield entry
         ratio = index * denominator + numerator
         index += 1
         chance = (chance * base >> places) * ratio // (index * denominator)
-    return tuple(table)
 
 
 def _first_chance(scale: float, share: Fraction, places: int) -> tuple[int, int, int]:

@@ -8,7 +8,8 @@ from tacit.arrays import Floats
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Cost
 from tacit.protocol.conversation import ClientState, Conversation, Query, Step
-from tacit.protocols.dpauc.protocol import DPAUC, noisy_histograms
+from tacit.protocols.dpauc.protocol import DPAUC
+from tacit.protocols.dpauc.steps import noisy_histograms
 
 
 def _claimed(clients: Clients, query: Query, state: ClientState) -> Cost:

@@ -160,7 +160,9 @@ class DPAUCDeclarations(Declarations):
             "dpauc-laplace-unclamped": ErrorCase(
                 kind(2.0, 20, "laplace", clamp=False, scale=EVEN), IMITATED_REPEATS
             ),
-            "dpauc-gaussian": ErrorCase(kind(2.0, 20, "gaussian", delta=1e-6, scale=EVEN)),
+            "dpauc-gaussian": ErrorCase(
+                kind(2.0, 20, "gaussian", delta=1e-6, scale=EVEN), IMITATED_REPEATS
+            ),
             "dpauc-response": ErrorCase(response),
         }
 

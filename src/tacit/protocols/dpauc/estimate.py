@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.curves import cell_area, lone_crowd_variance
-from tacit.metrics.ranking import plug_in_variance
+from tacit.metrics.curves import HIDDEN_TIES, cell_area, lone_crowd_variance
 from tacit.metrics.score_distribution import ScoreDistribution, rising_fractions
 from tacit.protocols.dpauc.looks import Counts, left_variance
-from tacit.protocols.dpauc.second_round import (
-    NEGATIVES,
-    POSITIVES,
-    SIZES,
-    BothRounds,
-    function_of,
-)
+from tacit.protocols.dpauc.second_round import BothRounds
 from tacit.protocols.shared.cells import COARSE_CELLS, result_from_cells, signal_warnings
 from tacit.protocols.shared.levels import CellNoise
+from tacit.protocols.shared.prior_curves import PriorCurves
 from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.server_result import ServerResult
 
@@ -28,100 +22,6 @@ PLACES_IN_CELL = 8
 
 LEAST_RATIO = 1 / 32
 """Least ratio of interpolation errors between cells of one width and of twice the width."""
-
-
-@dataclass(frozen=True)
-class PriorCurves:
-    """Both classes' distribution functions from an earlier release, in place of the first round.
-
-    Parameters
-    ----------
-    scale : the scale of the positions, as in the release.
-    positives_below, negatives_below : the part of each class below every inner edge of equal cells.
-    positives, negatives : the class sizes.
-    positives_error : the standard error of either size.
-    function_errors : the largest standard errors of either function, positives first.
-    """
-
-    scale: str
-    positives_below: tuple[float, ...]
-    negatives_below: tuple[float, ...]
-    positives: float
-    negatives: float
-    positives_error: float
-    function_errors: tuple[float, float]
-
-    def __post_init__(self) -> None:
-        sizes = (self.positives, self.negatives)
-        if not all(np.isfinite(size) and size > 0 for size in sizes):
-            raise ValueError(f"prior: class sizes must be above 0 and finite, got {sizes}")
-        errors = (self.positives_error, *self.function_errors)
-        if not all(np.isfinite(error) and error >= 0 for error in errors):
-            raise ValueError(f"prior: errors must be at least 0 and finite, got {errors}")
-        if min(sizes) <= MIN_CLASS_SIZE_IN_ERRORS * self.positives_error:
-            raise ValueError(
-                f"prior: the smaller class must exceed {MIN_CLASS_SIZE_IN_ERRORS:g} of its "
-                f"standard errors of {self.positives_error:.3g}, got {min(sizes):.6g}"
-            )
-        if len(self.positives_below) != len(self.negatives_below):
-            raise ValueError("prior: both functions must have the same edges")
-        for values in self.functions:
-            function_of(values)
-
-    @property
-    def functions(self) -> Floats:
-        """Both functions at the inner edges, positives first, shape (2, B-1)."""
-        return np.array([self.positives_below, self.negatives_below], dtype=np.float64)
-
-    @property
-    def fields(self) -> dict[str, Floats]:
-        """What a first round would have published."""
-        positives, negatives = self.functions
-        return {POSITIVES: positives, NEGATIVES: negatives, SIZES: self.sizes}
-
-    @property
-    def sizes(self) -> Floats:
-        """P and N."""
-        return np.array([self.positives, self.negatives], dtype=np.float64)
-
-    @property
-    def variance(self) -> float:
-        """What the release's errors leave in the AUC: products of two of them.
-
-        With e and e' the largest errors of the functions, which a bridge has in its middle, the
-        product of both has the standard deviation ``4 e e' / sqrt(12)``, and the area of one about
-        ``e / sqrt(3)``, times the relative error of a class size.
-        """
-        first, second = self.function_errors
-        relative = (self.positives_error / min(self.sizes)) ** 2
-        return (4 * first * second) ** 2 / 12 + relative * (first**2 + second**2) / 3
-
-    @property
-    def cells(self) -> int:
-        """B."""
-        return len(self.positives_below) + 1
-
-    @classmethod
-    def of_result(cls, scale: str, result: ServerResult) -> PriorCurves | None:
-        """The curves of a result whose thresholds are the lower edges of equal cells."""
-        curve = result.roc
-        if curve is None or not np.isfinite(result.value):
-            return None
-        try:
-            return cls(
-                scale,
-                tuple((1 - curve.true_positive_rate[1:]).tolist()),
-                tuple((1 - curve.false_positive_rate[1:]).tolist()),
-                float(result.positives),
-                float(result.negatives),
-                float(result.positives_error),
-                (
-                    float(curve.true_positive_error.max()),
-                    float(curve.false_positive_error.max()),
-                ),
-            )
-        except ValueError:  # a class does not show
-            return None
 
 
 def result_from_looks(edges: Floats, counts: Counts, second: BothRounds) -> ServerResult:
@@ -157,6 +57,7 @@ def result_from_looks(edges: Floats, counts: Counts, second: BothRounds) -> Serv
         by_cells,
         value=value,
         approximation_error=np.sqrt(hidden),
+        laplace_error=second.one_draw,
         roc=by_cells.roc if single and np.isfinite(value) else None,
         warnings=warnings,
     )
@@ -178,22 +79,20 @@ def _bias(cells: Floats, sizes: Floats, noise: CellNoise) -> Floats:
     return np.asarray(by_positives + relative[..., 1] * (1 - middle[..., 0] - area))
 
 
+def curves_of(scale: str, result: ServerResult) -> PriorCurves | None:
+    """The curves of a result whose thresholds are the lower edges of equal cells."""
+    curve = result.roc
+    if curve is None or not np.isfinite(result.value):
+        return None
+    functions = 1 - np.stack([curve.true_positive_rate[1:], curve.false_positive_rate[1:]])
+    return PriorCurves.of(scale, functions, result, curve)
+
+
 def result_from_prior(prior: PriorCurves, second: BothRounds) -> ServerResult:
     """The second round's AUC where the curves are those of an earlier release."""
-    variance = second.variance + prior.variance
-    value = np.asarray(second.area)
-    sampling = np.vectorize(plug_in_variance)(np.clip(value, 0.0, 1.0), *prior.sizes)
     counts = np.diff(prior.functions, axis=-1, prepend=0.0, append=1.0)
-    counts = counts * prior.sizes[:, np.newaxis]
-    return ServerResult(
-        value=value,
-        privacy_error=np.sqrt(variance),
-        sampling_error=np.sqrt(sampling),
-        positives=np.full_like(value, prior.positives),
-        negatives=np.full_like(value, prior.negatives),
-        positives_error=prior.positives_error,
-        approximation_error=np.full_like(value, np.sqrt(hidden_variance(counts, prior.sizes))),
-    )
+    hidden = float(hidden_variance(counts * prior.sizes[:, np.newaxis], prior.sizes))
+    return prior.result(second.area, second.variance, hidden, second.one_draw)
 
 
 def hidden_variance(cells: Floats, sizes: Floats) -> Floats:
@@ -204,7 +103,7 @@ def hidden_variance(cells: Floats, sizes: Floats) -> Floats:
     what the functions of cells of twice the width err by, times the ratio of that error to the one
     of cells of four times the width, as errors fall by that ratio from width to width. A cell with
     far more pairs than its neighbours may be one score, or many in any order: such cells count by
-    ``lone_crowd_variance``.
+    ``lone_crowd_variance``. Rounded scores do not show in counts, so their ties always count.
     """
     counts = np.maximum(cells, 0.0)
     pairs = np.sum(counts.prod(axis=-2), axis=-1) / 12
@@ -212,7 +111,7 @@ def hidden_variance(cells: Floats, sizes: Floats) -> Floats:
     twice, four = (np.abs(_product_of_changes(cells, times)) for times in (2, 4))
     ratio = np.clip(twice / np.maximum(four, 1e-300), LEAST_RATIO, 1.0)
     crowds = lone_crowd_variance(cells[..., 0, :], cells[..., 1, :])
-    return np.asarray(pairs / totals**2 + (twice * ratio) ** 2 + crowds)
+    return np.asarray(pairs / totals**2 + (twice * ratio) ** 2 + crowds + HIDDEN_TIES**2)
 
 
 def _product_of_changes(cells: Floats, times: int) -> Floats:

@@ -15,10 +15,12 @@ from tacit.privacy.local.response import response_variance
 from tacit.protocol.forecast import Family, Forecast, Planning, accepted, placement
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocol.trust import Trust
-from tacit.protocols.dpauc.estimate import PriorCurves, hidden_variance
+from tacit.protocols.dpauc.estimate import hidden_variance
 from tacit.protocols.dpauc.protocol import DPAUC
+from tacit.protocols.dpauc.server import outlook_of
 from tacit.protocols.shared.cells import exchange_variance, independent_variance
 from tacit.protocols.shared.levels import CellNoise, Levels
+from tacit.protocols.shared.prior_curves import PriorCurves
 from tacit.protocols.shared.rank_noise import RESPONSE
 
 CELLS = (10, 20, 50, 100, 200, 400)
@@ -95,19 +97,19 @@ def _two_rounds_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> F
     cells = protocol.cells_for(scenario.clients)
     positions = np.arange(cells) / cells
     counts = np.array(expected_counts(protocol, scenario, shape, positions))
-    outlook = protocol.outlook(counts, scenario.clients)
+    ahead = outlook_of(protocol, counts, scenario.clients)
     look, number = 0.0, protocol.parts.numbers[0]
     if protocol.second_round is None:
-        choice = outlook.choice()
+        choice = ahead.choice()
         look, number = choice.look, choice.number
     if not number:
         levels = protocol.levels_for(look, cells)
         return _one_round_forecast(protocol, levels, scenario, shape)
-    noise = outlook.noise(look)
+    noise = ahead.noise(look)
     if protocol.second_round is not None:
         first = protocol.levels_for(protocol.parts.looks[0], cells)
         noise = first.noise(scenario.clients, protocol.record_distance)
-    variance = outlook.variance(noise, number)
+    variance = ahead.variance(noise, number)
     hidden = float(hidden_variance(counts, counts.sum(axis=-1)))
     return Forecast(
         math.sqrt(variance + hidden),

@@ -25,11 +25,10 @@ from tacit.privacy.mechanisms.laplace import DiscreteLaplace
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocols.dpauc.looks import number_variance
-from tacit.protocols.shared.influence_sum import FIXED_POINT, Influences
+from tacit.protocols.shared.influence_sum import FIXED_POINT, PUBLISHED, Influences
 from tacit.protocols.shared.whole_units import units_for, whole_units
 
-POSITIVES, NEGATIVES, SIZES = "positives_below", "negatives_below", "class_sizes"
-"""Fields of the query: the part of each class below every inner edge, and (P, N)."""
+POSITIVES, NEGATIVES, SIZES = PUBLISHED
 
 PART, CELLS = "part", "cells"
 """Fields of a query: the part of epsilon that its answer costs, and the number of cells."""
@@ -156,10 +155,21 @@ def noisy_influences(
 
 @dataclass(frozen=True, eq=False)
 class BothRounds:
-    """The AUC by both rounds, and its variance by the second round's noise, shape (...)."""
+    """The AUC by both rounds, and its variance by the second round's noise, shape (...).
+
+    Parameters
+    ----------
+    clients : how many of them each drew a part of that noise.
+    """
 
     area: Floats
     variance: Floats
+    clients: int
+
+    @property
+    def one_draw(self) -> Floats:
+        """The standard deviation by that noise where a single client drew it, else 0."""
+        return np.sqrt(self.variance) if self.clients == 1 else np.zeros_like(self.variance)
 
 
 def both_rounds(
@@ -171,4 +181,4 @@ def both_rounds(
     unit = reach / (units * fields[SIZES].min(axis=-1))
     total = sums.sum(axis=-1, dtype=np.float64)
     variance = number_variance(sums.shape[-1], units, epsilon)
-    return BothRounds(influences.area + total * unit, variance * unit**2)
+    return BothRounds(influences.area + total * unit, variance * unit**2, sums.shape[-1])

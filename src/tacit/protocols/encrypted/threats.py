@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tacit.protocol.threats import ThreatModel
@@ -23,6 +24,44 @@ PARTIES = (
 FIGURE_OPEN = (
     "The AUC is exact but for encoding: encryption hides who contributed what on the way, and "
     "nothing of what follows from the figure itself."
+)
+
+MASKED_AGGREGATOR = (
+    "The aggregator sees uniform words only, and the AUC to seven places and its certain range to "
+    "three digits because the parties tell it; with only hundreds of records the class totals may "
+    "follow from that."
+)
+
+UNTOLD_AGGREGATOR = "The aggregator sees {seen} only, and is told nothing of the AUC."
+
+MASKED = ThreatModel(
+    "The aggregator follows the protocol and must not collude with any party: every party has the "
+    "session's secret, and with one the aggregator reads the others' total counts. Parties follow "
+    "the protocol.",
+    MASKED_AGGREGATOR,
+    "The AUC and its certain range, and the product of the two class totals within a factor of 2 "
+    "to the 4 or more; where fewer than 131,000 records were agreed on, parties may work that "
+    "product out.",
+    "The AUC is exact on its thresholds: masks hide who contributed what on the way, and nothing "
+    "of what follows from the figure itself.",
+    PAGE,
+)
+
+VERIFIED = replace(
+    MASKED,
+    trust="Experimental: the proof that the parties' check notices every wrong answer is not "
+    "reviewed yet. The aggregator may compute wrongly, and must not collude with any party: every "
+    "party has the session's secret. It can always refuse to answer.",
+)
+
+NOISY = ThreatModel(
+    "The aggregator sees sums over all parties only, and may collude with the part of them that "
+    "was agreed: the noise of the others suffices for epsilon. Parties follow the protocol.",
+    "The noisy counts of both classes in every cell, their noisy totals, and one noisy sum of "
+    "influences, each over all parties; the AUC follows from them.",
+    "What the aggregator publishes of the first round, and the AUC.",
+    "What is true of many records; and which parties take part.",
+    PAGE,
 )
 
 BY_ADVERSARY = {
@@ -48,4 +87,13 @@ BY_ADVERSARY = {
 
 def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
     """The threat model of these settings."""
-    return BY_ADVERSARY[settings.get("adversary", "semi-honest")]
+    if settings.get("epsilon") is not None:
+        return NOISY
+    masked = settings.get("scheme") == "masked"
+    adversary = settings.get("adversary", "semi-honest")
+    by_masks = VERIFIED if adversary == "malicious" else MASKED
+    made = by_masks if masked else BY_ADVERSARY[adversary]
+    if settings.get("reveal") == "parties":
+        seen = "uniform words" if masked else "ciphertexts"
+        return replace(made, server=UNTOLD_AGGREGATOR.format(seen=seen))
+    return made

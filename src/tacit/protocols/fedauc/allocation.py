@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.data.clients import Ragged
+from tacit.data.ragged import Ragged
+from tacit.metrics.error_laws import ErrorLaw
 from tacit.privacy.local.response import response_variance
 from tacit.protocols.shared.rank_noise import RankNoise
 
@@ -63,13 +64,16 @@ class RankGeometry:
         """The geometry of ranks given as doubled integers."""
         sizes = doubled_ranks.sizes.astype(np.float64)
         mean = doubled_ranks.sum() / (2 * sizes)
-        centred = doubled_ranks.values / 2 - np.repeat(mean, doubled_ranks.sizes)
+        # in place: there may be many ranks
+        centred = doubled_ranks.values / 2
+        centred -= np.repeat(mean, doubled_ranks.sizes)
+        centred *= centred
         return cls(
             int(doubled_ranks.values.size),
             doubled_ranks.minimum() / 2,
             doubled_ranks.maximum() / 2,
             mean,
-            np.add.reduceat(centred**2, doubled_ranks.offsets[:-1]),
+            np.add.reduceat(centred, doubled_ranks.offsets[:-1]),
             sizes,
         )
 
@@ -216,6 +220,35 @@ def predicted_variance(
         count = np.where(allocation.respond, count, noise.count_variance(allocation.fraction))
         residual = np.where(allocation.respond, residual, noisy_residual)
     return offset**2 * count + residual, count, offset * count
+
+
+def numerator_law(
+    geometry: RankGeometry,
+    noise: RankNoise,
+    allocation: Allocation,
+    centre: Floats,
+    pairs: Floats,
+) -> ErrorLaw | None:
+    """The law of the numerators' summed noise over ``P N``; None unless all of it is staircases.
+
+    A client's residual counts half, in doubled ranks, and its count ``pivot - centre``, as in
+    ``predicted_variance``. Clients that flip labels are no part of the law: their many flips are
+    normal.
+
+    Parameters
+    ----------
+    centre, pairs : where influences change sign, and ``P N``, shape (..., 1).
+    """
+    sensitivity = doubled_sensitivity(geometry, allocation.doubled_pivot)
+    fraction = np.asarray(allocation.fraction, dtype=np.float64)
+    noisy = ~allocation.respond
+    residual = np.where(noisy & (sensitivity > 0), 0.5, 0.0) / pairs
+    count = np.where(noisy, allocation.doubled_pivot / 2 - centre, 0.0) / pairs
+    residuals = noise.stairs(residual, sensitivity, 1 - fraction)
+    counts = noise.stairs(count, 1, fraction)
+    if residuals is None or counts is None:
+        return None
+    return ErrorLaw((residuals, counts))
 
 
 def doubled_sensitivity(

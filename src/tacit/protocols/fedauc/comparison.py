@@ -9,14 +9,16 @@ flipped once for both models.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.data.scales import clients_apart
 from tacit.metrics.paired_ranking import rank_correlation
 from tacit.metrics.ranking import auc, doubled_mid_ranks
@@ -33,6 +35,7 @@ from tacit.protocol.conversation import (
     step,
 )
 from tacit.protocol.settings import setting
+from tacit.protocol.threats import ThreatModel
 from tacit.protocols.fedauc.comparison_estimate import (
     NoisySums,
     result_from_sums,
@@ -46,6 +49,7 @@ from tacit.protocols.fedauc.comparison_noise import (
     records_that_respond,
 )
 from tacit.protocols.fedauc.comparison_requests import DifferenceRequest
+from tacit.protocols.fedauc.threats import TWO_MODELS
 from tacit.protocols.shared.flipped_labels import Flipped, flipped_labels, flipping_cost
 from tacit.protocols.shared.rank_noise import KINDS, PURE_MECHANISMS, RESPONSE
 from tacit.results.server_result import ComparisonResult
@@ -189,6 +193,11 @@ class ComparedAUC(Protocol):
         """The noise of the three sums."""
         mechanism = PURE_MECHANISMS[0] if self.responds else self.mechanism
         return PartNoise(mechanism, self.epsilon, self.emphasis)
+
+    @classmethod
+    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
+        """Who sees what."""
+        return TWO_MODELS
 
     def comparison(self) -> Protocol:
         """Itself."""

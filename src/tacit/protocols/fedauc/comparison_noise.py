@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.clients import Ragged
+from tacit.data.ragged import Ragged
 from tacit.privacy.local.response import response_variance
 from tacit.protocols.shared.rank_noise import RankNoise
 

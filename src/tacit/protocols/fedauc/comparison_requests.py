@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.protocol.conversation import Query
 from tacit.protocols.fedauc.comparison_noise import RankPairs, largest_by_client
 from tacit.protocols.fedauc.requests import MAX_RECORDS

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics.error_laws import ErrorLaw
 from tacit.metrics.ranking import plug_in_variance
 from tacit.privacy.local.response import flip_probability
 from tacit.protocol.conversation import Reply
@@ -38,9 +39,18 @@ def totals_of_pairs(
 
 
 def result_from_pairs(
-    records: int, positives: Floats, value: Floats, numerator: Floats, count: Floats
+    records: int,
+    positives: Floats,
+    value: Floats,
+    numerator: Floats,
+    count: Floats,
+    laplace: Floats | float = 0.0,
+    law: ErrorLaw | None = None,
 ) -> ServerResult:
     """The AUC with its errors, from the noisy totals and the variances of their noise.
+
+    The part ``laplace`` of the numerator's variance is by one draw of Laplace noise; ``law`` is
+    that of the AUC's error by few draws.
 
     The first-order variance is ``Var(numerator) / (P N)^2``. The second order adds the variance of
     the squared count error, ``2 (AUC - 1/2)^2 Var(count)^2``, and the product of both errors,
@@ -64,6 +74,8 @@ def result_from_pairs(
         positives=positives,
         negatives=records - positives,
         positives_error=np.sqrt(count),
+        laplace_error=np.sqrt(laplace) / pairs,
+        law=law,
         warnings=warnings,
     )
 

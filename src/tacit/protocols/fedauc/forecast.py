@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tacit.data.clients import Ragged
+from tacit.data.ragged import Ragged
 from tacit.protocol.forecast import Family, Forecast, Planning
 from tacit.protocol.scenario import GUESSES, Scenario, Shape
 from tacit.protocol.traffic import (

@@ -11,8 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.metrics.ranking import doubled_mid_ranks, ordered_codes
 from tacit.privacy.cost import Cost
 from tacit.privacy.sampling.noise import NoiseSource

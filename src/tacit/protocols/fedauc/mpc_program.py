@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.crypto.summands import known_summands, summands_of
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply
 from tacit.protocol.messages import MessageError, decode, encode

@@ -14,7 +14,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.data.scales import clients_apart
 from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.privacy.cost import Adjacency, Cost, check_budget
@@ -300,6 +301,7 @@ class FedAUC(RankSumServer, FedAUCDeclarations, Protocol):
         if ranks.values.size < 2:
             raise ValueError(f"an AUC needs at least two records, got {ranks.values.size}")
         scales = clients_apart(sent)
+        del scores, sent
         if self.trust == SECURE_SUM:
             return replace((yield from rounds_by_sum(self, clients, ranks)), scales=scales)
         geometry = RankGeometry.of(ranks)

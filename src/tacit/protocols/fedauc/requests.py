@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import Query
 from tacit.protocols.fedauc.sums import check_sums, largest_distance

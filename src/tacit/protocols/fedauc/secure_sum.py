@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.distributions import discrete_laplace_variance

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats, Integers
-from tacit.data.clients import Ragged
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.protocol.conversation import Conversation, Query, Reply, View
@@ -198,6 +198,7 @@ def rounds_by_sum(protocol: Any, clients: int, ranks: Ragged[np.int64]) -> Conve
         value,
         numerator_variance(first, epsilon, reach),
         np.broadcast_to(first.count_variance, np.shape(value)),
+        residual_variance(epsilon, reach),
     )
 
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.data.clients import Ragged
+from tacit.data.ragged import Ragged
+from tacit.metrics.error_laws import ErrorLaw
 from tacit.protocol.conversation import Conversation, Query, Reply, View
 from tacit.protocols.fedauc.allocation import (
     Allocation,
@@ -19,6 +20,7 @@ from tacit.protocols.fedauc.allocation import (
     fixed_allocation,
     influence_allocation,
     influence_centre,
+    numerator_law,
     orthogonal_allocation,
     predicted_variance,
     prior_from,
@@ -35,6 +37,9 @@ from tacit.protocols.fedauc.mpc import (
 from tacit.protocols.fedauc.steps import noisy_rank_sums
 from tacit.protocols.shared.rank_noise import RESPONSE, RankNoise
 from tacit.results.server_result import ServerResult
+
+FEW_CLIENTS = 32
+"""Largest number of clients whose noise is not taken as normal."""
 
 
 class RankSumServer:
@@ -130,6 +135,7 @@ class RankSumServer:
             positives,
             value,
             *self._variances(geometry, noise, allocation, positives, value),
+            law=self._law(geometry, noise, allocation, positives, value),
         )
 
     def _variances(
@@ -141,10 +147,36 @@ class RankSumServer:
         value: Floats,
     ) -> tuple[Floats, Floats]:
         """Variances of the AUC's numerator about its influence centre, and of the count."""
-        inside = np.clip(positives, 1.0, geometry.records - 1.0)
-        area = np.clip(np.nan_to_num(value, nan=0.5), 0.0, 1.0)
-        centre = np.asarray(influence_centre(geometry.records, inside, area))[..., np.newaxis]
-        if self.allocation == "fixed" and self.sensitivity == "global":
-            geometry = replace(geometry, high=np.full_like(geometry.high, geometry.records - 1))
+        _, centre = _pairs_and_centre(geometry.records, positives, value)
+        geometry = self._bounded(geometry)
         numerator, count, _ = predicted_variance(geometry, noise, allocation, centre)
         return numerator.sum(axis=-1), count.sum(axis=-1)
+
+    def _bounded(self, geometry: RankGeometry) -> RankGeometry:
+        """The geometry whose ends bound the ranks, where all clients use the largest rank."""
+        if self.allocation == "fixed" and self.sensitivity == "global":
+            return replace(geometry, high=np.full_like(geometry.high, geometry.records - 1))
+        return geometry
+
+    def _law(
+        self,
+        geometry: RankGeometry,
+        noise: RankNoise,
+        allocation: Allocation,
+        positives: Floats,
+        value: Floats,
+    ) -> ErrorLaw | None:
+        """The law of the AUC's first-order error by the noise of few clients; None for others."""
+        if geometry.sizes.size > FEW_CLIENTS:
+            return None
+        pairs, centre = _pairs_and_centre(geometry.records, positives, value)
+        return numerator_law(self._bounded(geometry), noise, allocation, centre, pairs)
+
+
+def _pairs_and_centre(records: int, positives: Floats, value: Floats) -> tuple[Floats, Floats]:
+    """``P N``, and the rank where a label's influence changes sign, shape (..., 1) each."""
+    inside = np.clip(positives, 1.0, records - 1.0)
+    area = np.clip(np.nan_to_num(value, nan=0.5), 0.0, 1.0)
+    pairs = np.asarray(inside * (records - inside))
+    centre = np.asarray(influence_centre(records, inside, area))
+    return pairs[..., np.newaxis], centre[..., np.newaxis]

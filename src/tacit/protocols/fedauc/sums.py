@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.clients import Ragged
+from tacit.data.ragged import Ragged
 from tacit.protocols.shared.rank_noise import WHOLE_SUMS
 
 

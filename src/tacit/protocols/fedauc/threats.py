@@ -48,6 +48,17 @@ SUMS_OF_RANKS = ThreatModel(
 )
 
 
+TWO_MODELS = ThreatModel(
+    NOBODY,
+    "Exactly: both models' scores of every record, and every client's number of records. With "
+    "noise: each client's count of positives, its sum of rank differences and its sum of ranks, of "
+    "all records or, where some answer by flipped labels, of these and of the others.",
+    "The ranks of its own records among all, by both models.",
+    SCORES_OPEN,
+    PAGE,
+)
+
+
 def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
     """The threat model of these settings."""
     if settings.get("trust") == Trust.SECURE_SUM.value:

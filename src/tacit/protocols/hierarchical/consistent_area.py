@@ -8,6 +8,7 @@ from tacit.arrays import Floats
 from tacit.metrics.curves import (
     cell_area,
     cell_influences,
+    coarse_variance,
     density_correction,
     density_correction_variance,
 )
@@ -78,8 +79,9 @@ def within_leaf_variance(levels: LevelCounts, leaves: Floats) -> Floats:
     Densities that are linear inside cells change the area by ``density_correction``, in proportion
     to the squared width. It is estimated on at most ``2**SMOOTH_HEIGHT`` cells, where noise is
     small beside it, and scaled to the leaves' width; ``CORRECTION_ERRORS`` of its standard errors
-    are added. Scores that crowd into few leaves add a further error. The correction is not added to
-    the estimate: at useful heights it adds more noise than it removes bias.
+    are added. Scores that crowd into few leaves, or leaves that are few, add a further error. The
+    correction is not added to the estimate: at useful heights it adds more noise than it removes
+    bias.
     """
     height = min(levels.noise.height, SMOOTH_HEIGHT)
     negatives, positives = np.moveaxis(levels_of(leaves)[height], -2, 0)
@@ -87,7 +89,9 @@ def within_leaf_variance(levels: LevelCounts, leaves: Floats) -> Floats:
     error = np.sqrt(density_correction_variance(positives, negatives, noise[1], noise[0]))
     correction = np.abs(density_correction(positives, negatives)) + CORRECTION_ERRORS * error
     scale = 4.0 ** (height - levels.noise.height)
-    return (scale * correction) ** 2 + crowded_variance(levels, leaves)
+    shares = leaves / levels.classes[:, np.newaxis]
+    crowds = np.maximum(crowded_variance(levels, leaves), coarse_variance(shares))
+    return (scale * correction) ** 2 + crowds
 
 
 def crowded_variance(levels: LevelCounts, leaves: Floats) -> Floats:

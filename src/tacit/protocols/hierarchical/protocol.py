@@ -15,8 +15,9 @@ from typing import Literal
 import numpy as np
 
 from tacit.arrays import Integers
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.metrics.hadamard import hadamard_bits
 from tacit.metrics.ranking import plug_in_variance
 from tacit.privacy.cost import Adjacency, Cost, check_budget
@@ -27,12 +28,12 @@ from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import (
     ClientState,
     Conversation,
-    Field,
     Protocol,
     Query,
     Reply,
     step,
 )
+from tacit.protocol.devices import DeviceReports, counts_in
 from tacit.protocol.scaled import ScaledScores, scale_setting
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.hierarchical.consistent_area import (
@@ -214,11 +215,19 @@ class HierarchicalAUC(ScaledScores, HierarchicalDeclarations, Protocol):
         height = self.height_for(clients.count)
         return 8 * clients.records * self.answers(height) + 2 ** (height + 5)
 
+    def device_reports(self, devices: int) -> DeviceReports:
+        """One bit a device, where there is no delta."""
+        if self.delta > 0:
+            return super().device_reports(devices)
+        from tacit.protocols.hierarchical.devices import HadamardDevices
+
+        return HadamardDevices(self)
+
     def conversation(self, clients: int) -> Conversation:
         """One round: reports up."""
         height = self.height_for(clients)
         reply = yield Query(hadamard_reports, self, broadcast={"height": height})
-        table = table_of(reply["reports"], height)
+        table = table_of(reply, height)
         levels = LevelCounts.of(table, self.report_noise(height))
         if not levels.classes.all():
             raise DataError(
@@ -236,7 +245,7 @@ class HierarchicalAUC(ScaledScores, HierarchicalDeclarations, Protocol):
         return self.report_noise(height).record_variances[-1] > pure.record_variances[-1]
 
 
-def table_of(reports: Field, height: int) -> Integers:
+def table_of(reply: Reply, height: int) -> Integers:
     """How often each report came, shape (..., 2**(h+1), 2, 2): by node ``2**l + j``, label and bit.
 
     Raises
@@ -247,19 +256,24 @@ def table_of(reports: Field, height: int) -> Integers:
     Examples
     --------
     >>> sent = Ragged(np.array([12, 15, 15], dtype=np.uint32), np.array([0, 3]))
-    >>> table_of(sent, 1)[3].tolist()
+    >>> table_of({"reports": sent}, 1)[3].tolist()
     [[1, 0], [0, 2]]
     """
+    size = 2 ** (height + 3)
+    counts = counts_in(reply)
+    if counts is not None:
+        return counts.reshape(size // 4, 2, 2)
+    reports = reply["reports"]
     if not isinstance(reports, Ragged):
         raise TypeError("reports must be ragged")
-    values, size = reports.values, 2 ** (height + 3)
+    values = reports.values
     for extreme in (values.min(), values.max()):
         if not 8 <= extreme < size:
             raise ValueError(f"reports must be from 8 to {size - 1}, got {extreme}")
     replicates = values.reshape(-1, values.shape[-1])
     cells = replicates + size * np.arange(replicates.shape[0], dtype=np.int64)[:, np.newaxis]
-    counts = np.bincount(cells.ravel(), minlength=size * replicates.shape[0])
-    return counts.reshape(*values.shape[:-1], size // 4, 2, 2)
+    drawn = np.bincount(cells.ravel(), minlength=size * replicates.shape[0])
+    return drawn.reshape(*values.shape[:-1], size // 4, 2, 2)
 
 
 def result_from_levels(levels: LevelCounts, estimator: str) -> ServerResult:

@@ -37,6 +37,7 @@ class HistogramDeclarations(Declarations):
     epsilon: float | None
     budget: Any
     second_round: float | None
+    prior: Any
     scale: str
     gives_curve = True
     threats = staticmethod(threats_of)
@@ -166,7 +167,7 @@ class HistogramDeclarations(Declarations):
     def law_traits(self) -> LawTraits:
         """Sampled records are not all; a second round and debiased bits are not exact."""
         local, inexact = self.trust == REPORTS, ""
-        if self.second_round != 0:
+        if self.second_round != 0 or self.prior is not None:
             inexact = "a second round cancels errors to first order only"
         elif local and self.scale != EVEN:
             inexact = "records that report where scores lie are not among those counted"

@@ -26,8 +26,8 @@ from tacit.metrics.score_scale import EvenScale
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import node_variances, subtree_variances
 from tacit.privacy.cost import Cost
-from tacit.protocols.histogram.budget import CELL_BIAS
 from tacit.protocols.shared.cells import COARSE_CELLS, signal_warnings
+from tacit.protocols.shared.tree_budget import CELL_BIAS
 from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.histogram import Histogram
 from tacit.results.score_axis import EVEN_AXIS, ScoreAxis
@@ -126,6 +126,7 @@ def result_from_tree(
         negatives=classes[1],
         positives_error=np.sqrt(class_variance),
         approximation_error=np.sqrt(cell_variance),
+        laplace_error=0.0 if second is None else np.sqrt(second.variance),
         roc=histogram.roc() if histogram is not None else None,
         histogram=histogram,
         protection=protection,
@@ -343,9 +344,14 @@ def _tree_warnings(
             f"{buckets} buckets are more than these counts support: with {supported} each holds "
             f"{MIN_BUCKET_IN_ERRORS:g} standard deviations of its own error"
         )
-    if protection is not None:
-        warnings.append(
-            "clients vanished with their share of the noise: what arrived supports epsilon "
-            f"{protection.epsilon:.4g}; a higher dropouts setting would have covered it"
-        )
-    return tuple(warnings)
+    return (*warnings, *vanished_told(protection))
+
+
+def vanished_told(protection: Cost | None) -> tuple[str, ...]:
+    """What is said where clients vanished with more of the noise than was planned."""
+    if protection is None:
+        return ()
+    return (
+        "clients vanished with their share of the noise: what arrived supports epsilon "
+        f"{protection.epsilon:.4g}; a higher dropouts setting would have covered it",
+    )

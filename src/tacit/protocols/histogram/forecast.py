@@ -18,23 +18,25 @@ from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocol.conversation import Query, Reply
 from tacit.protocol.forecast import Family, Forecast, Planning, accepted, placement
 from tacit.protocol.messages import bytes_sent, message_size
-from tacit.protocol.metric import AUC, ECE, Metric
+from tacit.protocol.metric import AUC, Metric
 from tacit.protocol.query_messages import encode_query
 from tacit.protocol.scenario import GUESSES, Scenario, Shape, planned_scale
 from tacit.protocol.traffic import Round, Traffic, measured_traffic, traffic_of_rounds
 from tacit.protocol.trust import Trust
-from tacit.protocols.histogram.budget import CHOICE_UNITS, Aim
-from tacit.protocols.histogram.calibration_errors import ece_error, ece_of
 from tacit.protocols.histogram.estimate import best_depth, crowding, result_from_tree
-from tacit.protocols.histogram.fine_cells import recounted
+from tacit.protocols.histogram.figure_forecast import figure_forecast
 from tacit.protocols.histogram.local_rounds import early_slots, expected_knots
-from tacit.protocols.histogram.look_rounds import expected_looks
-from tacit.protocols.histogram.looks import CELLS, CLASSES, KNOTS, query_scale
-from tacit.protocols.histogram.protocol import ScoreHistogram, sampled_noise
+from tacit.protocols.histogram.looking.fine_cells import recounted
+from tacit.protocols.histogram.looking.looks import CELLS, CLASSES, KNOTS, query_scale
+from tacit.protocols.histogram.looking.rounds import expected_looks
+from tacit.protocols.histogram.prior import HistogramCurves
+from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.histogram.second_round import both_rounds, published, summed_influences
+from tacit.protocols.histogram.server import number_result
 from tacit.protocols.histogram.steps import FIRST_CELLS, report_bytes
+from tacit.protocols.histogram.trees import sampled_noise
+from tacit.protocols.shared.tree_budget import CHOICE_UNITS, Aim
 from tacit.protocols.shared.turns import SLOTS
-from tacit.results.histogram import Histogram
 from tacit.results.score_axis import ScoreAxis
 from tacit.results.server_result import ServerResult
 
@@ -58,7 +60,9 @@ def tree_forecast(
 
     Source: docs, sections 5a to 5c. For the AUC the bias is what the expected cells miss of the
     shape's AUC. For precision the error holds the cell that the threshold cuts; the expected
-    calibration error is about the population's, so its error holds sampling as well.
+    calibration error is about the population's, so its error holds sampling as well. A measure is
+    linearised at the expected counts, as the result's own errors are. With a prior there is the AUC
+    only, by the prior's class sizes.
 
     Examples
     --------
@@ -69,6 +73,8 @@ def tree_forecast(
     0.00057
     """
     target_metric = metric or AUC
+    if protocol.prior is not None:
+        return _after_prior(protocol, protocol.prior, scenario, target_metric)
     height = protocol.look_heights[0] if protocol.looks else protocol.tree_height(scenario.clients)
     scale = planned_scale(protocol.scale)
     leaves = np.concatenate(scenario.counts(shape, 1 << height, scale))
@@ -82,19 +88,28 @@ def tree_forecast(
         noise = seen.noise
     else:
         noise = tree_noise(protocol, scenario, height)
-    smaller = min(scenario.positives, scenario.negatives)
-    if target_metric.name == ECE:
-        whole = result_from_tree(leaves, noise, None, axis=axis)
-        if whole.histogram is None:
-            return Forecast(math.inf)
-        error, bias = ece_error(whole.histogram, noise, ece_of(shape, scenario))
-        return Forecast(error, bias, smaller, float(whole.positives_error))
     if target_metric != AUC:
-        histogram = Histogram(leaves.reshape(2, -1), noise, 1, 1, axis)
-        exact = precision_of(shape, scenario, target_metric.threshold)
-        return _precision_forecast(histogram, target_metric.threshold, exact, smaller)
+        return figure_forecast(leaves, noise, axis, scenario, shape, target_metric)
+    smaller = min(scenario.positives, scenario.negatives)
     if protocol.second_round:
         return _second_round_forecast(protocol, leaves, noise, smaller)
+    return _area_forecast(leaves, noise, axis, shape.auc, smaller)
+
+
+def _after_prior(
+    protocol: ScoreHistogram, prior: HistogramCurves, scenario: Scenario, metric: Metric
+) -> Forecast:
+    """The number's error and the prior's; other figures than the AUC there are none."""
+    if metric != AUC:
+        return Forecast(math.inf)
+    result = number_result(protocol, prior, np.zeros(1))
+    return _two_round_forecast(result, min(scenario.positives, scenario.negatives))
+
+
+def _area_forecast(
+    leaves: Floats, noise: TreeNoise, axis: ScoreAxis, auc: float, smaller: int
+) -> Forecast:
+    """The error of the AUC of expected cells."""
     result = result_from_tree(leaves[np.newaxis], noise, None, axis=axis)
     error, value, counted = (
         float(field[0])
@@ -104,7 +119,7 @@ def tree_forecast(
     depth = best_depth(cells, noise, crowding(cells, axis))
     coarse = cells.reshape(2, 1 << depth, -1).sum(axis=-1)
     variance = error**2 + placement((coarse[0], coarse[1]), corrected=True)
-    return Forecast(math.sqrt(variance), value - shape.auc, smaller, counted)
+    return Forecast(math.sqrt(variance), value - auc, smaller, counted)
 
 
 def _placed(
@@ -136,6 +151,7 @@ def tree_families(scenario: Scenario, metric: Metric) -> list[Family]:
 
 def _noisy_sums(scenario: Scenario, metric: Metric, adjacency: Any) -> Family:
     heights = TREE_HEIGHTS if metric == AUC else RATE_HEIGHTS
+    aims: tuple[Aim, ...] = (_aim(metric), "all") if metric.is_measure else (_aim(metric),)
     noisy = partial(
         ScoreHistogram,
         Trust.SECURE_SUM.value,
@@ -144,7 +160,7 @@ def _noisy_sums(scenario: Scenario, metric: Metric, adjacency: Any) -> Family:
         second_round=0,
     )
     return Family(
-        accepted(partial(noisy, height=height, aim=_aim(metric)) for height in heights),
+        accepted(partial(noisy, height=height, aim=aim) for height in heights for aim in aims),
         (Trust.SECURE_SUM,),
         "nobody sees a single client's figures, and clients that vanish weaken the guarantee "
         "unless dropouts is set",
@@ -292,46 +308,11 @@ def _second_round_forecast(
 def _two_round_forecast(result: ServerResult, smaller: int) -> Forecast:
     """From the result of expected counts, which has one replicate."""
     error, hidden, counted = (
-        float(np.asarray(field)[0])
+        float(np.ravel(field)[0])
         for field in (result.privacy_error, result.approximation_error, result.positives_error)
     )
     known = math.isfinite(error)
     return Forecast(math.hypot(error, hidden) if known else math.inf, 0.0, smaller, counted)
-
-
-def precision_of(shape: Shape, scenario: Scenario, threshold: float) -> float:
-    """The population's precision of calling scores from the threshold on positive.
-
-    Examples
-    --------
-    >>> precision_of(Shape(0.8), Scenario(100, 30, 1, 1.0), 0.0)
-    0.3
-    """
-    positive_rate, negative_rate = shape.reaching(threshold, scenario.positive_fraction)
-    called = scenario.positives * positive_rate, scenario.negatives * negative_rate
-    return called[0] / max(sum(called), 1e-300)
-
-
-def _precision_forecast(
-    histogram: Histogram, threshold: float, exact: float, smaller: int
-) -> Forecast:
-    """Errors from noise and from records in the cell that the threshold cuts; that cell's bias."""
-    precision = histogram.at(threshold)["precision"]
-    above = histogram.axis.reaching(np.array([threshold]), histogram.counts.shape[-1])[0]
-    positives, negatives = (float(class_counts @ above) for class_counts in histogram.counts)
-    cut = histogram.counts * above * (1 - above)
-    cut_variance = (
-        float(negatives**2 * cut[0].sum() + positives**2 * cut[1].sum())
-        / (positives + negatives) ** 4
-    )
-    positive_weights = np.zeros_like(histogram.counts)
-    positive_weights[0] = 1.0
-    return Forecast(
-        math.sqrt(precision.privacy_error**2 + cut_variance),
-        precision.value - exact,
-        smaller,
-        math.sqrt(float(histogram.variance(positive_weights))),
-    )
 
 
 PLANNING = Planning(

@@ -9,18 +9,19 @@ records in particular: where two thirds of them are empty the AUC's error is twi
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tacit.arrays import Floats, Integers
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.metrics.score_scale import ScoreScale
 from tacit.privacy.local.bounded import SlidingWindow
 from tacit.privacy.local.unary import unary_variance
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
+from tacit.protocol.devices import counts_in
 from tacit.protocols.histogram.steps import agreed_height, drawn_levels, encoded_leaves, leaves_at
 from tacit.protocols.shared.likely_masses import acceleration_of, estimated_masses
 from tacit.protocols.shared.noise_shares import planned_clients
@@ -89,8 +90,7 @@ def report_positions(
     """
     take_turn(clients, query, state, rounds=0)
     reporting, protocol = early(clients, query), query.protocol
-    positions = protocol.on_scale(clients).scores[reporting]
-    cells = np.minimum((positions * POSITION_CELLS).astype(np.int64), POSITION_CELLS - 1)
+    cells = position_cells(clients, protocol)[reporting]
     reports = position_window(protocol.epsilon).answers(cells, noise)
     return {"reports": reports_of(clients, reporting, reports)}
 
@@ -117,17 +117,18 @@ def report_leaves(clients: Clients, query: Query, noise: NoiseSource, state: Cli
 
     levels = drawn_levels(labels.size, protocol, height, noise)
 
-    def bits(knots: Floats) -> Ragged[np.uint8]:
+    def leaves(knots: Floats) -> Integers:
         positions = published_scale(protocol, knots, height).positions(clients.scores[reporting])
-        leaves = leaves_at(positions, labels, height)
-        return encoded_leaves(leaves, levels, offsets, protocol, height, noise)
+        return leaves_at(positions, labels, height)
 
     knots = query.broadcast[KNOTS]
-    if noise.replicates is None or np.ndim(knots) == 1:
-        sent = bits(knots)
+    apart = noise.replicates is not None and np.ndim(knots) > 1
+    if apart:
+        distinct, chosen = np.unique(knots, axis=0, return_inverse=True)
+        reported = np.stack([leaves(each) for each in distinct])[chosen.ravel()]
     else:
-        apart = [bits(each).values[index] for index, each in enumerate(knots)]
-        sent = replace(bits(knots[0]), values=np.stack(apart))
+        reported = leaves(knots)
+    sent = encoded_leaves(reported, levels, offsets, protocol, height, noise)
     return {"levels": Ragged(levels.astype(np.int8), offsets), "bits": sent}
 
 
@@ -148,6 +149,12 @@ def published_scale(protocol: Any, knots: Any, height: int) -> ScoreScale:
     if received != expected:
         raise ValueError(f"{KNOTS} must be {expected[1][0]} 64-bit floats, got {received}")
     return ScoreScale(knots, base.low, base.high)
+
+
+def position_cells(clients: Clients, protocol: Any) -> Integers:
+    """The cell of the protocol's scale in which each record lies, shape (M,)."""
+    positions = protocol.on_scale(clients).scores
+    return np.minimum((positions * POSITION_CELLS).astype(np.int64), POSITION_CELLS - 1)
 
 
 def position_window(epsilon: float) -> SlidingWindow:
@@ -176,6 +183,9 @@ def early_slots(epsilon: float, records: int) -> int:
 
 def report_counts(reply: Reply, epsilon: float) -> Integers:
     """How often each report about a position came, shape (R, outputs), R at least 1."""
+    counts = counts_in(reply)
+    if counts is not None:
+        return counts[np.newaxis]
     values = np.atleast_2d(ragged_of(reply["reports"]).values).astype(np.int64)
     outputs = position_window(epsilon).outputs
     if values.size and values.max() >= outputs:
@@ -214,8 +224,3 @@ def expected_knots(scale: ScoreScale, masses: Floats, height: int) -> Floats:
     """The knots where reports show masses as they are, in cells of a multiple of their number."""
     merged = masses.reshape(POSITION_CELLS, -1).sum(axis=-1)
     return placed_knots(scale, merged / max(merged.sum(), np.finfo(float).tiny), height)
-
-
-def all_turns(reply: Reply) -> Ragged[Any]:
-    """Every record's turn."""
-    return ragged_of(reply["turns"])

@@ -8,29 +8,46 @@ before they leave the client. All figures follow from the consistent tree.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from tacit.arrays import Floats
 from tacit.data.clients import Clients
 from tacit.metrics.score_scale import EVEN
-from tacit.metrics.tree_noise import TreeNoise
-from tacit.metrics.trees import consistent_leaves
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, check_budget
-from tacit.privacy.local.unary import SET_BIT_VARIANCE, unary_counts, unary_variance
 from tacit.privacy.mechanisms.laplace import PolyaShare
-from tacit.privacy.sampling.distributions import discrete_laplace_variance, shared_laplace_epsilon
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
-from tacit.protocol.conversation import Conversation, Protocol, Query, Reply, Step, View
+from tacit.protocol.conversation import Conversation, Protocol, Step
+from tacit.protocol.devices import DeviceReports
+from tacit.protocol.one_count import OneCount
 from tacit.protocol.scaled import ScaledScores, scale_setting
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocol.trust import OLDER_WORDS, Trust
-from tacit.protocols.histogram.budget import (
-    CHOICE_UNITS,
+from tacit.protocols.histogram.declared import HistogramDeclarations
+from tacit.protocols.histogram.local_rounds import (
+    LOCAL_ROUNDS,
+)
+from tacit.protocols.histogram.looking.looks import (
+    FIRST_PARTS,
+    LOOK_HEIGHT,
+    LOOKS,
+    MAX_LOOK_HEIGHT,
+    look_epsilons,
+)
+from tacit.protocols.histogram.prior import HistogramCurves, curves_of
+from tacit.protocols.histogram.second_round import (
+    summed_influences,
+)
+from tacit.protocols.histogram.server import rounds
+from tacit.protocols.histogram.steps import (
+    FIRST_CELLS,
+    summed_trees,
+    unary_reports,
+)
+from tacit.protocols.shared.noise_shares import noise_fraction
+from tacit.protocols.shared.tree_budget import (
     EARLIER_AIMS,
     Aim,
     curve_height,
@@ -38,46 +55,10 @@ from tacit.protocols.histogram.budget import (
     local_height,
     record_units,
 )
-from tacit.protocols.histogram.declared import HistogramDeclarations
-from tacit.protocols.histogram.estimate import result_from_tree
-from tacit.protocols.histogram.local_rounds import (
-    KNOTS,
-    LOCAL_ROUNDS,
-    all_turns,
-    draw_report_turns,
-    early_slots,
-    placed_knots,
-    position_masses,
-    published_scale,
-    report_counts,
-    report_leaves,
-    report_positions,
-)
-from tacit.protocols.histogram.look_rounds import looked
-from tacit.protocols.histogram.looks import (
-    FIRST_PARTS,
-    LOOK_HEIGHT,
-    LOOKS,
-    MAX_LOOK_HEIGHT,
-    look_epsilons,
-)
-from tacit.protocols.histogram.second_round import (
-    both_rounds,
-    check_the_same_number,
-    published,
-    summed_influences,
-)
-from tacit.protocols.histogram.steps import (
-    FIRST_CELLS,
-    level_name,
-    set_bits,
-    summed_trees,
-    unary_reports,
-)
-from tacit.protocols.shared.noise_shares import answered_clients, noise_fraction
-from tacit.protocols.shared.turns import Turns, ragged_of
+from tacit.protocols.shared.turns import Turns
 from tacit.protocols.shared.whole_units import units_for
 from tacit.results.score_axis import ScoreAxis
+from tacit.results.server_result import ServerResult
 
 EXACT_SUM, SECURE_SUM = Trust.EXACT_SUM.value, Trust.SECURE_SUM.value
 LOCAL = Trust.LOCAL.value
@@ -135,6 +116,9 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         chooses: where the AUC is the aim, in one secure sum of at most ``2**7`` cells, a small part
         goes to ``looks`` at the scores, more where their noise or crowded cells ask for it, and the
         rest to the one number. Elsewhere there is no second pass.
+    prior : the curves of an earlier release (``Evaluation.release``) of noisy sums, which take all
+        other passes' place: all of epsilon goes to the one number, and there is no curve. They have
+        to be about much the same records; the error that a change of the data causes is not stated.
     scale : the public map of scores to the positions that ``2**height`` equal cells cut (``SCALES``
         of ``metrics.score_scale``).
 
@@ -185,6 +169,12 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         when=SECURE_SUM,
         used=_divides_by_itself,
     )
+    prior: HistogramCurves | None = setting(
+        default=None,
+        help=None,
+        when=SECURE_SUM,
+        shown=lambda protocol: asdict(protocol.prior),
+    )
     scale: str = scale_setting()
 
     name = "score-histogram"
@@ -217,6 +207,12 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         self._settle("adjacency", ("record", "replace") if distributed else ("replace",))
         budgets = {SECURE_SUM: ("split", "sample"), LOCAL: ("sample",)}
         self._settle("budget", budgets.get(self.trust, ("split",)))
+        self._settle_rounds()
+
+    def _settle_rounds(self) -> None:
+        """Fill in whether there is a second pass, and refuse parts of epsilon that cannot be."""
+        if self.prior is not None:
+            self._start_from(self.prior)
         if self.second_round and self.budget == "sample":
             raise ValueError("second_round needs budget 'split', got 'sample'")
         if self.second_round:
@@ -226,13 +222,34 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         elif not self._can_look():
             object.__setattr__(self, "second_round", 0.0)
 
+    def _start_from(self, prior: HistogramCurves) -> None:
+        """Take no other pass than the number's, and refuse settings that ask for one."""
+        for name, value in (("second_round", self.second_round), ("height", self.height)):
+            if value:
+                raise ValueError(
+                    f"{name} must be None with a prior, got {value}: all of epsilon goes to the "
+                    "number"
+                )
+        if self.trust != SECURE_SUM or self.budget != "split":
+            raise ValueError(
+                f"prior belongs to {SECURE_SUM} with budget 'split', got {self.trust} with "
+                f"{self.budget!r}"
+            )
+        if prior.scale != self.scale:
+            raise ValueError(f"prior: scale must be {self.scale!r}, got {prior.scale!r}")
+        # a party would find out only after it paid
+        prior.zoomed(self.score_scale)
+        object.__setattr__(self, "second_round", 0.0)
+
     def _can_look(self) -> bool:
         """Whether the AUC is asked for in such a way that looks and one number serve it best."""
         if self.trust != SECURE_SUM or self.budget != "split" or self.aim != "auc":
             return False
         if self.height is not None and self.height > MAX_LOOK_HEIGHT:
             return False
-        return self.distance / min(look_epsilons(self._epsilon, FIRST_PARTS)) <= MAX_SHARED_SCALE
+        return (
+            self.distance / min(look_epsilons(self.known_epsilon, FIRST_PARTS)) <= MAX_SHARED_SCALE
+        )
 
     @property
     def looks(self) -> bool:
@@ -281,6 +298,8 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
     @property
     def steps(self) -> tuple[Step, ...]:
         """The steps of this trust model."""
+        if self.prior is not None:
+            return (summed_influences,)
         if self.trust == LOCAL:
             return LOCAL_ROUNDS if self.places_cells else (unary_reports,)
         if self.looks:
@@ -303,7 +322,9 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
 
     @property
     def influence_cost(self) -> Cost:
-        """What the second round costs."""
+        """What the one number costs."""
+        if self.prior is not None:
+            return self.guarantee
         return self._cost(self.second_round) if self.second_round else NOTHING
 
     def _cost(self, fraction: float) -> Cost:
@@ -321,10 +342,19 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         if self.height is not None:
             return self.height
         if self.trust == LOCAL:
-            return local_height(clients, self._epsilon)
+            return local_height(clients, self.known_epsilon)
         if self.trust == SECURE_SUM and self.aim == "curves" and self.scale != EVEN:
-            return curve_height(self._epsilon)
+            return curve_height(self.known_epsilon)
         return HEIGHTS[self.trust]
+
+    @property
+    def one_count(self) -> OneCount | None:
+        """One tree over all records; None where records report by themselves, or are dealt out."""
+        if self.trust == LOCAL or self.budget == "sample":
+            return None
+        once = replace(self, second_round=0.0, prior=None)
+        cells = 1 << once.tree_height(1)
+        return OneCount(once, self.score_edges(np.arange(1, cells) / cells), self.score_ends)
 
     def level_units(self, height: int) -> tuple[int, ...]:
         """In how many of ``CHOICE_UNITS`` cases a record reports on each level of cells."""
@@ -344,7 +374,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
     def _level_parts(self, height: int) -> dict[int, float]:
         """The levels that are asked for, with what a record spends on each."""
         if self.budget == "sample":
-            return dict.fromkeys(range(FIRST_CELLS, height + FIRST_CELLS), self._epsilon)
+            return dict.fromkeys(range(FIRST_CELLS, height + FIRST_CELLS), self.known_epsilon)
         return {level: part for level, part in enumerate(self._parts(height)) if part > 0}
 
     def influence_noise(self, fraction: Fraction) -> PolyaShare:
@@ -367,47 +397,22 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         """The name with trust and adjacency, and whether there is a second round."""
         return super().title if self.second_round == 0 else f"{super().title}, two rounds"
 
+    def device_reports(self, devices: int) -> DeviceReports:
+        """Unary bits of class and cell, in the local model."""
+        if self.trust != LOCAL:
+            return super().device_reports(devices)
+        from tacit.protocols.histogram.devices import UnaryDevices
+
+        return UnaryDevices(self, devices)
+
+    def prior_estimate(self, records: int, server_result: ServerResult) -> HistogramCurves | None:
+        """Curves from which a later evaluation can start, of noisy sums that show signal."""
+        sums = self.trust == SECURE_SUM and self.budget == "split"
+        return curves_of(self, server_result) if sums else None
+
     def conversation(self, clients: int) -> Conversation:
         """One round: trees up; and a second for summed influences, if epsilon was kept for it."""
-        if self.looks:
-            return (yield from looked(self, clients))
-        if self.places_cells:
-            return (yield from self._placed_reports(clients))
-        height = self.tree_height(clients)
-        shared: dict[str, Any] = {"clients": clients, "height": height}
-        if self.trust == LOCAL:
-            reply = yield Query(unary_reports, self, broadcast=shared)
-            leaves, noise = self._local_tree(reply, height)
-            return result_from_tree(leaves, noise, self.buckets, axis=self.score_axis)
-        reply = yield Query(summed_trees, self, broadcast=shared, view=View.SUM)
-        answered = answered_clients(reply, clients)
-        leaves, noise = self._summed_tree(reply, height, clients, answered)
-        if not self.second_round:
-            protection = self._protection(height, clients, answered)
-            return result_from_tree(leaves, noise, self.buckets, protection, axis=self.score_axis)
-        fields = published(leaves, noise)
-        reply = yield Query(summed_influences, self, broadcast={**shared, **fields}, view=View.SUM)
-        check_the_same_number(answered, answered_clients(reply, clients))
-        sums = np.asarray(reply["sum"], dtype=np.float64)
-        adjacency, inflation = Adjacency(self.adjacency), self._inflation(clients, answered)
-        second = both_rounds(fields, sums, self.influence_cost.epsilon, adjacency, inflation)
-        protection = self._protection(height, clients, answered)
-        return result_from_tree(leaves, noise, self.buckets, protection, second, self.score_axis)
-
-    def _placed_reports(self, clients: int) -> Conversation:
-        """Positions of a few records up, cells down, and all others' reports in them up."""
-        turns = all_turns((yield Query(draw_report_turns, self)))
-        first, height = early_slots(self._epsilon, turns.values.size), self.tree_height(clients)
-        shared, each = {"clients": clients, "height": height, "first": first}, {"turns": turns}
-        reply = yield Query(report_positions, self, shared, each)
-        masses = position_masses(report_counts(reply, self._epsilon), self._epsilon)
-        knots = np.stack([placed_knots(self.score_scale, row, height) for row in masses])
-        single = ragged_of(reply["reports"]).values.ndim == 1
-        published = {KNOTS: knots[0] if single else knots}
-        reply = yield Query(report_leaves, self, {**shared, **published}, each)
-        leaves, noise = self._local_tree(reply, height, turns.values.size)
-        axis = ScoreAxis(published_scale(self, knots[0], height), self.unit)
-        return result_from_tree(leaves, noise, self.buckets, axis=axis)
+        return rounds(self, clients)
 
     @property
     def score_axis(self) -> ScoreAxis:
@@ -415,102 +420,22 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         return ScoreAxis(self.score_scale, self.unit)
 
     @property
-    def _epsilon(self) -> float:
+    def known_epsilon(self) -> float:
+        """The budget where there is one.
+
+        Raises
+        ------
+        ValueError : where the trust has none.
+        """
         if self.epsilon is None:
             raise ValueError(f"{self.trust} has no epsilon")
         return self.epsilon
 
     def _parts(self, height: int) -> tuple[float, ...]:
         """What each level costs a record, the root first."""
-        budget = self._epsilon * (1 - (self.second_round or 0.0))
+        budget = self.known_epsilon * (1 - (self.second_round or 0.0))
         return epsilon_by_level(height, budget, self.distance, self.aim, known_total=False)
 
-    def _summed_tree(
-        self, reply: Reply, height: int, queried: int, answered: int
-    ) -> tuple[Floats, TreeNoise]:
-        """The consistent leaves of the summed trees, and their noise."""
-        scales, inflation = self.level_scales(height), self._inflation(queried, answered)
-        variances = np.full(height + 2, np.inf)
-        for level, scale in scales.items():
-            variances[level] = inflation * discrete_laplace_variance(scale) if scale else 0.0
-        sums = {level: np.asarray(reply[level_name(level)], dtype=np.float64) for level in scales}
-        if self.budget == "split":
-            levels = [sums.get(level) for level in range(height + 2)]
-            return consistent_leaves(levels, variances), TreeNoise(variances)
-        factors = np.zeros(height + 2)
-        factors[FIRST_CELLS:] = CHOICE_UNITS / np.array(self.level_units(height), dtype=np.float64)
-        variances[FIRST_CELLS:] *= factors[FIRST_CELLS:] ** 2
-        scaled = {level: factors[level] * counts for level, counts in sums.items()}
-        records = max(float(np.mean([counts.sum(axis=-1) for counts in scaled.values()])), 1.0)
-        noise = sampled_noise(variances, factors, records, centred=False)
-        levels = [scaled.get(level) for level in range(height + 2)]
-        return consistent_leaves(levels, noise.weighting), noise
-
-    def _local_tree(
-        self, reply: Reply, height: int, records: int | None = None
-    ) -> tuple[Floats, TreeNoise]:
-        """The consistent leaves of unary reports, on the deepest level that was reported on.
-
-        They are about all ``records``, of which those that report are a random part; None takes
-        those that report for all. Where none reports, the tree is even, and as uncertain as that of
-        a single report.
-        """
-        records = ragged_of(reply["levels"]).values.shape[-1] if records is None else records
-        by_level = {
-            level: set_bits(reply, level) for level in range(FIRST_CELLS, height + FIRST_CELLS)
-        }
-        if not any(reports for _, reports in by_level.values()):
-            return unknown_tree(by_level[FIRST_CELLS][0].shape, records, self._epsilon)
-        deepest = max(level for level, (_, reports) in by_level.items() if reports)
-        variances, factors = np.full(deepest + 1, np.inf), np.zeros(deepest + 1)
-        levels: list[Floats | None] = [np.array([float(records)]), None]
-        variances[0] = 0.0
-        for level in range(FIRST_CELLS, deepest + 1):
-            bits, reports = by_level[level]
-            if not reports:
-                levels.append(None)
-                continue
-            factors[level] = records / reports
-            variances[level] = factors[level] ** 2 * reports * unary_variance(self._epsilon)
-            levels.append(factors[level] * unary_counts(bits, reports, self._epsilon))
-        noise = sampled_noise(variances, factors, records, centred=True)
-        return consistent_leaves(levels, noise.weighting), noise
-
-    def _inflation(self, queried: int, answered: int) -> float:
+    def inflation(self, queried: int, answered: int) -> float:
         """The noise that arrived, as a multiple of what the guarantee needs."""
         return float(self.noise_share(answered, queried)) if self.epsilon is not None else 1.0
-
-    def _protection(self, height: int, queried: int, answered: int) -> Cost | None:
-        """What the noise that arrived supports, where too many clients vanished with theirs."""
-        fraction = self._inflation(queried, answered)
-        if self.epsilon is None or fraction >= 1:
-            return None
-        scales = list(self.level_scales(height).values())
-        if self.budget == "sample":
-            scales = scales[:1]
-        losses = [self.distance * shared_laplace_epsilon(scale, fraction) for scale in scales]
-        if self.second_round:
-            epsilon = self.influence_cost.epsilon
-            units = units_for(epsilon)
-            losses.append(shared_laplace_epsilon(units / epsilon, fraction, units))
-        return Cost(math.fsum(losses), adjacency=Adjacency(self.adjacency))
-
-
-def unknown_tree(shape: tuple[int, ...], records: int, epsilon: float) -> tuple[Floats, TreeNoise]:
-    """An even tree of the first cells, shape (..., 4), with the noise of one report about all."""
-    factors = np.zeros(FIRST_CELLS + 1)
-    variances = np.array([0.0, np.inf, records**2 * unary_variance(epsilon)])
-    factors[FIRST_CELLS] = records
-    noise = sampled_noise(variances, factors, records, centred=True)
-    return np.full(shape, records / shape[-1]), noise
-
-
-def sampled_noise(variances: Floats, factors: Floats, records: float, centred: bool) -> TreeNoise:
-    """The noise of a tree whose records reported on one level each.
-
-    Consistency weighs a level by its noise and by what sampling adds to an average node.
-    """
-    extra = SET_BIT_VARIANCE if centred else 0.0
-    nodes = 2.0 ** np.arange(variances.size)
-    assumed = variances + factors * (1 + extra) * records / nodes
-    return TreeNoise(variances, assumed, factors, extra, centred)

@@ -18,7 +18,6 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.metrics.score_distribution import ScoreDistribution, StraightDistribution
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.privacy.cost import Adjacency, Cost
@@ -27,7 +26,7 @@ from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
 from tacit.protocols.histogram.estimate import SecondRound, published_distributions
-from tacit.protocols.histogram.looks import (
+from tacit.protocols.histogram.looking.looks import (
     KNOTS,
     listed_parts,
     look_height,
@@ -36,13 +35,12 @@ from tacit.protocols.histogram.looks import (
     placed,
 )
 from tacit.protocols.histogram.steps import agreed_height
-from tacit.protocols.shared.influence_sum import FIXED_POINT, Influences
+from tacit.protocols.shared.influence_sum import FIXED_POINT, PUBLISHED, Influences
 from tacit.protocols.shared.noise_shares import planned_clients
 from tacit.protocols.shared.sum_bounds import clipped, clipped_sum_bound
 from tacit.protocols.shared.whole_units import units_for, whole_units
 
-POSITIVES, NEGATIVES, SIZES = "positives_below", "negatives_below", "class_sizes"
-"""Fields of the query: the part of each class below every inner edge, and (P, N)."""
+POSITIVES, NEGATIVES, SIZES = PUBLISHED
 
 
 def published(leaves: Floats, noise: TreeNoise) -> dict[str, Floats]:
@@ -75,7 +73,7 @@ def _on_equal_cells(kind: type[ScoreDistribution], values: Floats) -> ScoreDistr
 
 
 def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
-    """The influences of a query, as a client accepts them.
+    """The influences of a query, as a client accepts them; with a prior those that were agreed.
 
     Raises
     ------
@@ -83,7 +81,9 @@ def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
         tree, for functions that fall or leave [0, 1], and for sizes that are not above 0 and
         finite.
     """
-    fields = query.broadcast
+    prior, fields = query.protocol.prior, query.broadcast
+    if prior is not None:
+        return influences_of(prior.fields, prior.straight)
     cells = np.shape(fields[POSITIVES])[-1:]
     height = look_height(query) if query.protocol.looks else agreed_height(query)
     depths = [(1 << depth) - 1 for depth in range(1, height + 1)]
@@ -143,7 +143,8 @@ def summed_influences(
 
     The query publishes both classes' distribution functions at the inner edges of equal cells of
     positions (``ScoreScale``), and the class sizes; after looks also the knots of the scale, if it
-    was zoomed. From these alone the client computes the influence of every record, a whole multiple
+    was zoomed. With a prior all of this was agreed before the run, and this step is the whole run.
+    From these alone the client computes the influence of every record, a whole multiple
     of ``1 / FIXED_POINT`` from ``-A1`` to ``1 - A1`` times at most 1, and the sensitivity
     D of their sum: the largest size of an influence where a record is added or removed, their width
     where it is replaced by any other. So a neighbour moves the exact sum by at most D. The client
@@ -175,9 +176,9 @@ def summed_influences(
 
 def _totals(influences: Influences, query: Query, clients: Clients) -> Integers:
     """The sums of every client; of replicates with the same functions only once."""
-    fields = {name: query.broadcast[name] for name in (POSITIVES, NEGATIVES, SIZES)}
-    if np.ndim(fields[SIZES]) == 1:
+    if query.protocol.prior is not None or np.ndim(query.broadcast[SIZES]) == 1:
         return influences.totals(clients)
+    fields = {name: query.broadcast[name] for name in PUBLISHED}
     together = np.concatenate(list(fields.values()), axis=-1)
     _, first, index = np.unique(together, axis=0, return_index=True, return_inverse=True)
     shown = {name: field[first] for name, field in fields.items()}
@@ -210,17 +211,3 @@ def both_rounds(
     unit = reach / (units * smaller)
     variance = inflation * float(discrete_laplace_variance(units / epsilon))
     return SecondRound(influences.area + sums * unit, variance * unit**2)
-
-
-def check_the_same_number(first: int, second: int) -> None:
-    """Refuse a second sum over other clients than the first round's figures are about.
-
-    Raises
-    ------
-    DataError : for another number of clients.
-    """
-    if first != second:
-        raise DataError(
-            f"both rounds must have the same clients: {first} answered the first and {second} the "
-            "second; evaluate those that are left anew"
-        )

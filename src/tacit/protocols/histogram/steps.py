@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.privacy.cost import NOTHING, Cost
-from tacit.privacy.local.unary import unary_bits
 from tacit.privacy.mechanisms.choices import Choices
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
+from tacit.protocol.devices import counts_in
 from tacit.protocol.scaled import ScaledScores
+from tacit.protocols.shared.cell_counts import even_cell_counts, even_leaves
 from tacit.protocols.shared.noise_shares import planned_clients
+from tacit.protocols.shared.packed_reports import packed_bytes, packed_counts, packed_reports
 from tacit.protocols.shared.sum_bounds import clipped, clipped_sum_bound
 
-BITS_AT_ONCE = 2**24
-"""Number of unary bits that are drawn and counted at a time, about."""
+LEVEL_SIZES = 1 << np.arange(2**5)
+"""The number of nodes of every level."""
 
 FIRST_CELLS = 2
 """Index of the first level with cells, after the total and the classes."""
@@ -38,9 +42,7 @@ def leaves_of(clients: Clients, height: int, protocol: ScaledScores) -> Integers
 
 def leaves_at(positions: Floats, labels: NDArray[Any], height: int) -> Integers:
     """The leaf of every record at a position from 0 to 1, shape (M,)."""
-    cells = 2**height
-    cell = np.minimum((positions * cells).astype(np.int64), cells - 1)
-    return cell + np.where(labels == 1, 0, cells)
+    return even_leaves(positions, labels, 1 << height)
 
 
 def _tree_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
@@ -94,22 +96,30 @@ def summed_trees(clients: Clients, query: Query, noise: NoiseSource, state: Clie
     The server learns the noisy sum of the trees, and how many clients answered.
     """
     settings, height = query.protocol, agreed_height(query)
-    leaves = leaves_of(clients, height, settings)
-    sampled = settings.budget == "sample"
-    chosen = (
-        noise.draw(Choices(settings.level_units(height)), (clients.records,)) if sampled else None
-    )
+    counts_at = _level_counts(clients, height, settings, noise)
     share = settings.noise_share(clients.count, planned_clients(query))
     reply: dict[str, Any] = {}
     drawn: dict[int, PolyaShare] = settings.level_noise(height, share)
     for level in settings.level_scales(height):
-        counted = leaves if chosen is None else leaves[chosen == level - FIRST_CELLS]
-        node_counts = np.bincount(counted >> (height + 1 - level), minlength=1 << level)
-        node_counts = clipped(node_counts, query)
+        node_counts = clipped(counts_at(level), query)
         if level in drawn:
             node_counts = node_counts + noise.draw(drawn[level], node_counts.shape)
         reply[level_name(level)] = node_counts
     return reply | {"clients": np.asarray(clients.count, dtype=np.int64)}
+
+
+def _level_counts(
+    clients: Clients, height: int, settings: Any, noise: NoiseSource
+) -> Callable[[int], Integers]:
+    """The counts of a level's nodes: of all records, or of those that were dealt to the level."""
+    if settings.budget == "sample":
+        leaves = leaves_of(clients, height, settings)
+        chosen = noise.draw(Choices(settings.level_units(height)), (clients.records,))
+        return lambda level: np.bincount(
+            leaves[chosen == level - FIRST_CELLS] >> (height + 1 - level), minlength=1 << level
+        )
+    leaf_counts = even_cell_counts(settings.on_scale(clients), 1 << height)
+    return lambda level: leaf_counts.reshape(1 << level, -1).sum(axis=-1)
 
 
 def level_name(level: int) -> str:
@@ -159,31 +169,31 @@ def encoded_leaves(
 
     Parameters
     ----------
-    leaves, levels : shape (M,).
+    leaves : shape (M,), or (R, M) where each replicate has its own.
+    levels : shape (M,).
     offsets : where each client's records start, and M, shape (K+1,).
     settings : the protocol.
     height : of the tree.
     noise : draws the bits.
     """
-    widths = report_bytes(levels)
-    ends = np.cumsum(widths)
-    sent = np.zeros(noise.full_shape((int(widths.sum()),)), dtype=np.uint8)
-    for level in np.unique(levels):
-        rows = np.flatnonzero(levels == level)
-        step_rows = max(1, BITS_AT_ONCE >> int(level))
-        for start in range(0, rows.size, step_rows):
-            chunk = rows[start : start + step_rows]
-            values = leaves[chunk] >> (height + 1 - level)
-            bits = unary_bits(values, 1 << int(level), settings.epsilon, noise)
-            packed = np.packbits(bits, axis=-1)
-            positions = (ends - widths)[chunk][:, np.newaxis] + np.arange(packed.shape[-1])
-            sent[..., positions] = packed
-    return Ragged(sent, np.concatenate(([0], ends))[offsets])
+    values = leaves >> (height + 1 - levels)
+    return packed_reports(values, levels, LEVEL_SIZES, offsets, settings.epsilon, noise)
 
 
 def report_bytes(levels: Integers) -> Integers:
     """The bytes of a report on each of these levels."""
-    return np.maximum((1 << levels.astype(np.int64)) >> 3, 1)
+    return packed_bytes(LEVEL_SIZES[levels])
+
+
+def level_start(level: int) -> int:
+    """Where a level is in the counts of reports: each has its number of reports, then its bits.
+
+    Examples
+    --------
+    >>> [level_start(level) for level in (2, 3, 4)]
+    [0, 5, 14]
+    """
+    return sum(1 + (1 << above) for above in range(FIRST_CELLS, level))
 
 
 def set_bits(reply: Reply, level: int) -> tuple[Integers, int]:
@@ -193,18 +203,8 @@ def set_bits(reply: Reply, level: int) -> tuple[Integers, int]:
     ------
     ValueError : for reports whose bytes do not fit their levels.
     """
-    levels, sent = reply["levels"], reply["bits"]
-    if not (isinstance(levels, Ragged) and isinstance(sent, Ragged)):
-        raise TypeError("unary reports must be ragged")
-    widths = report_bytes(levels.values)
-    if int(widths.sum()) != sent.values.shape[-1]:
-        raise ValueError(f"reports must hold {widths.sum()} bytes, got {sent.values.shape[-1]}")
-    starts = (np.cumsum(widths) - widths)[levels.values == level]
-    size, width = 1 << level, int(report_bytes(np.array([level]))[0])
-    bit_counts = np.zeros((*sent.values.shape[:-1], size), dtype=np.int64)
-    step_rows = max(1, BITS_AT_ONCE // size)
-    for start in range(0, starts.size, step_rows):
-        positions = starts[start : start + step_rows, np.newaxis] + np.arange(width)
-        bits = np.unpackbits(sent.values[..., positions], axis=-1, count=size)
-        bit_counts += bits.sum(axis=-2, dtype=np.int64)
-    return bit_counts, starts.size
+    counts = counts_in(reply)
+    if counts is not None:
+        start = level_start(level)
+        return counts[start + 1 : start + 1 + (1 << level)], int(counts[start])
+    return packed_counts(reply["levels"], reply["bits"], LEVEL_SIZES, level)

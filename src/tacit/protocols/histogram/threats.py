@@ -7,14 +7,9 @@ from typing import Any
 
 from tacit.protocol.threats import ThreatModel
 from tacit.protocol.trust import Trust
-from tacit.protocols.shared.threats import LOCAL, LOCAL_PAGE
+from tacit.protocols.shared.threats import LOCAL, LOCAL_PAGE, SUM_TRUST
 
 PAGE = "threat-models/score-histogram.md"
-
-SUM_TRUST = (
-    "The server is trusted to see sums only. Between real parties that takes secure aggregation; "
-    "the command `tacit evaluate` adds up all replies in one process."
-)
 
 BY_TRUST = {
     Trust.EXACT_SUM: ThreatModel(

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.privacy.mechanisms.choices import UniformIntegers
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE

@@ -2,12 +2,57 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats
+from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.protocol.score_range import check_scores_in_unit_interval
+
+
+def even_cell_counts(clients: Clients, cells: int) -> Integers:
+    """Positives, then negatives, of all clients in equal cells of positions, shape (2 * cells,).
+
+    Parameters
+    ----------
+    clients : with positions from 0 to 1 for scores.
+    cells : a power of two, so that a position times it is exact.
+    """
+    if not clients.at_hand:
+        edges = np.arange(1, cells) / cells
+        return np.asarray(clients.counts_in(edges).sum(axis=-1).ravel())
+    leaves = even_leaves(clients.scores, clients.labels, cells)
+    return np.bincount(leaves, minlength=2 * cells)
+
+
+def even_leaves(positions: Floats, labels: NDArray[Any], cells: int) -> Integers:
+    """The cell of every record at a position from 0 to 1, those of negatives after all positives'.
+
+    Parameters
+    ----------
+    positions, labels : shape (M,).
+    """
+    cell = np.minimum((positions * cells).astype(np.int64), cells - 1)
+    return cell + np.where(labels == 1, 0, cells)
+
+
+def true_cell_counts(
+    clients: Clients, thresholds: Floats
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """``cell_counts`` of the clients' own labels, by a statement where records are not at hand.
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1], naming the client and the score.
+    """
+    if clients.at_hand:
+        return cell_counts(clients, thresholds, clients.labels)
+    if np.isfinite(thresholds[0]):
+        check_scores_in_unit_interval(clients)
+    positives, negatives = clients.counts_in(thresholds)[:, 1:]
+    return positives, positives + negatives
 
 
 def cell_counts(

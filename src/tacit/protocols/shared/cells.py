@@ -16,6 +16,7 @@ from tacit.metrics.curves import (
     crowding_variance,
     curvature_error,
     density_correction,
+    lone_crowd_variance,
     placement_variance,
 )
 from tacit.metrics.ranking import plug_in_variance
@@ -56,7 +57,11 @@ def exchange_variance(positives: Floats, negatives: Floats, noise: CellNoise) ->
 
 
 def result_from_cells(
-    edges: Floats, cells: tuple[Floats, Floats], variance: Floats, noise: CellNoise
+    edges: Floats,
+    cells: tuple[Floats, Floats],
+    variance: Floats,
+    noise: CellNoise,
+    even: bool = False,
 ) -> ServerResult:
     """The area of noisy cells, with densities that are linear inside a cell.
 
@@ -69,11 +74,12 @@ def result_from_cells(
     cells : positives and negatives in each cell, summed over clients, shape (..., B).
     variance : the AUC's variance by privacy noise, shape (...).
     noise : the noise in each class's cells.
+    even : whether scores are their own positions, so that most cells are filled: then a crowd is
+        compared with the mean of all cells, else with its neighbours.
     """
     value = cell_area(*cells) + density_correction(*cells)
-    cell_variance = (
-        placement_variance(*cells) + curvature_error(*cells) ** 2 + crowding_variance(*cells)
-    )
+    crowds = crowding_variance(*cells) if even else lone_crowd_variance(*cells)
+    cell_variance = placement_variance(*cells) + curvature_error(*cells) ** 2 + crowds
     classes = cells[0].sum(axis=-1, dtype=np.float64), cells[1].sum(axis=-1, dtype=np.float64)
     single = np.ndim(value) == 0
     warnings = signal_warnings(value, classes, math.sqrt(noise.total)) if single else ()

@@ -13,19 +13,26 @@ max(A1, 1 - A1), and its replacement by any other by at most 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.metrics.score_distribution import ScoreDistribution
+from tacit.data.engines.sql.pieces import ClassFunctions
+from tacit.metrics.score_distribution import DEGREE, ScoreDistribution
 from tacit.privacy.cost import Adjacency
+
+PUBLISHED = ("positives_below", "negatives_below", "class_sizes")
+"""Fields of the query: the part of each class below every inner edge, and (P, N)."""
 
 FIXED_POINT = 2**32
 """Influences are whole multiples of one over this. So their sum over up to 2**30 records is exact,
 and does not depend on the order in which it is taken."""
+
+MOMENTS_FROM = 2**12
+"""Least number of records of which replicates take the sums from moments."""
 
 RECORDS_AT_ONCE = 2**22
 """Influences are evaluated for about this many records, times replicates, at a time."""
@@ -86,8 +93,23 @@ class Influences:
         return np.maximum(-least, largest)
 
     def totals(self, clients: Clients) -> Integers:
-        """The fixed-point sum over each client's records, shape (..., K)."""
+        """The fixed-point sum over each client's records, shape (..., K).
+
+        Exact in fixed point; of replicates, which are simulated, it may be a few units off where
+        records are many (``_totals_by_moments``). Where an engine evaluates the influences, one of
+        them may be rounded to the next unit: its cubics are of scores, not of positions. It is a
+        whole number within the same ends, so the sensitivity is the same.
+        """
         lead = self.area.shape
+        same_cells = np.array_equal(self.positives.edges, self.negatives.edges)
+        if not clients.at_hand:
+            stated = None if lead or not same_cells else clients.summed(self._functions())
+            if stated is not None:
+                return stated
+            parts = (self.totals(batch) for batch in clients.batches())
+            return reduce(np.add, parts)
+        if lead and same_cells and clients.records >= MOMENTS_FROM:
+            return self._totals_by_moments(clients)
         rows = max(1, RECORDS_AT_ONCE // max(int(np.prod(lead)), 1))
         totals = np.zeros((*lead, clients.count), dtype=np.int64)
         for start in range(0, clients.records, rows):
@@ -98,6 +120,39 @@ class Influences:
             ends = np.clip(clients.offsets - start, 0, influences.shape[-1])
             totals += np.diff(below[..., ends], axis=-1)
         return totals
+
+    def _functions(self) -> ClassFunctions:
+        """The same for an engine: ``a F + b`` in fixed point, of negatives and of positives."""
+        least, largest = self.ends
+        # (F-(s) - A1) m/P for positives, (1 - F+(s) - A1) m/N for negatives
+        factors = np.array([-self.weights[1], self.weights[0]]) * float(FIXED_POINT)
+        offsets = np.array([(1 - self.area) * self.weights[1], -self.area * self.weights[0]])
+        return ClassFunctions(
+            (self.negatives, self.positives),
+            factors,
+            offsets * float(FIXED_POINT),
+            int(least),
+            int(largest),
+        )
+
+    def _totals_by_moments(self, clients: Clients) -> Integers:
+        """The same in floating point, rounded once a client, shape (R, K).
+
+        In a cell a function is a polynomial of the part of the cell below a score, so its sum over
+        records is that of its coefficients times the records' moments: these are summed once for
+        all replicates.
+        """
+        moments = _moments(clients, self.positives)
+        sizes = moments[-1].sum(axis=-1)  # of negatives and positives, shape (2, K)
+        below, above = (
+            np.einsum("prb,pkb->rk", function.coefficients, moments[:, label], optimize=True)
+            for label, function in ((1, self.negatives), (0, self.positives))
+        )
+        area, weights = self.area[:, np.newaxis], self.weights
+        # F- - A1 of the positives, and 1 - F+ - A1 of the negatives
+        beaten = (below - area * sizes[1]) * weights[:, :1]
+        beating = ((1 - area) * sizes[0] - above) * weights[:, 1:]
+        return _fixed(beaten + beating)
 
     def _influences(self, scores: Floats, labels: NDArray[np.int8]) -> Integers:
         """Of every record, in fixed point, shape (..., M)."""
@@ -111,6 +166,22 @@ class Influences:
         made[..., ~positive] = _fixed(beating * weights[..., 1])
         least, largest = self.ends
         return np.clip(made, least[..., np.newaxis], largest[..., np.newaxis])
+
+
+def _moments(clients: Clients, function: ScoreDistribution) -> Floats:
+    """Sums of the powers 3 to 0 of the part of a cell below a score, by label, client and cell.
+
+    Shape (4, 2, K, B).
+    """
+    cells, part = function.places(clients.scores)
+    shape = (2, clients.count, function.edges.size + 1)
+    owner = np.repeat(np.arange(clients.count), np.diff(clients.offsets))
+    index = np.ravel_multi_index(((clients.labels == 1).astype(np.int64), owner, cells), shape)
+    sums = [
+        np.bincount(index, weights=part**power, minlength=int(np.prod(shape)))
+        for power in range(DEGREE, -1, -1)
+    ]
+    return np.stack(sums).astype(np.float64).reshape(DEGREE + 1, *shape)
 
 
 def _fixed(influences: Floats) -> Integers:

@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
+from tacit.metrics.error_laws import StaircaseDraws
 from tacit.privacy.cost import Adjacency, Cost, check_epsilon
 from tacit.privacy.mechanisms.gaussian import Gaussian
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace
 from tacit.privacy.mechanisms.response import RandomisedResponse
 from tacit.privacy.mechanisms.staircase import Staircase
+from tacit.privacy.sampling.distributions import staircase_inner_width
 from tacit.privacy.sampling.noise import NoiseSource
 
 Numbers = NDArray[Any]
@@ -31,6 +33,9 @@ numbers to which noise is added (``privacy.sampling.noise``)."""
 
 ONE_RECORD: NDArray[np.int64] = np.array(1, dtype=np.int64)
 """Sensitivity of the count of positives to one label."""
+
+LEAST_FRACTION = 1e-9
+"""Of the budget, for a number without noise."""
 
 PAIR = 2
 """Number of values that a client releases with noise: the count and the residual."""
@@ -124,6 +129,23 @@ class RankNoise:
     ) -> Numbers:
         """The residual plus its noise; exact where its sensitivity is zero, as it is then zero."""
         return residual + noise.draw(self.drawn(sensitivity, 1.0 - np.asarray(fraction)), shape)
+
+    def stairs(
+        self, weights: Floats, sensitivity: Numbers | int, fraction: ArrayLike
+    ) -> StaircaseDraws | None:
+        """The law of a weighted sum of noises of one number each; None for another mechanism.
+
+        Parameters
+        ----------
+        weights : shape (..., K); 0 where a number has no noise.
+        sensitivity, fraction : of each number, and its fraction of the budget.
+        """
+        if self.kind is not Staircase:
+            return None
+        width = np.maximum(np.asarray(sensitivity, dtype=np.int64), 1)
+        epsilon = np.maximum(np.asarray(fraction, dtype=np.float64), LEAST_FRACTION) * self.epsilon
+        width, epsilon = (np.broadcast_to(each, weights.shape).copy() for each in (width, epsilon))
+        return StaircaseDraws(weights, width, staircase_inner_width(width, epsilon), epsilon)
 
     def count_variance(self, fraction: ArrayLike) -> Floats:
         """The variance of the count's noise."""

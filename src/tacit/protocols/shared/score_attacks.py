@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.metrics.ranking import top_hits
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
 from tacit.protocol.audits import (

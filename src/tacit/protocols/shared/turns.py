@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.mechanisms.choices import Choices
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Field, Query
+from tacit.protocol.conversation import ClientState, Field, Query, Reply
+from tacit.protocol.devices import counts_in
 
 Bits = NDArray[np.bool_]
 
@@ -100,11 +103,45 @@ def renew_turns(clients: Clients, state: ClientState) -> None:
         state.keep(TURNS_NOTE, Turns.of(clients, note.drawn, note.rounds, note.first))
 
 
+def at_their_turn(clients: Clients, query: Query, state: ClientState, rounds: int) -> Query:
+    """The query of a round to records that all speak in it, with their turns noted.
+
+    For devices, which keep their turns themselves.
+
+    Parameters
+    ----------
+    clients : who speaks.
+    query : of the round, without turns.
+    state : of the clients; the note is kept there.
+    rounds : how many rounds are over.
+    """
+    drawn = np.full(clients.records, 0 if rounds == 0 else SLOTS - 1, dtype=np.uint8)
+    state.keep(TURNS_NOTE, Turns.of(clients, drawn, rounds, first=1))
+    per_client = {**query.per_client, "turns": clients.ragged(drawn)}
+    return replace(query, broadcast={**query.broadcast, "first": 1}, per_client=per_client)
+
+
 def ragged_of(value: Field) -> Ragged[Any]:
     """A field of a reply that must be ragged."""
     if not isinstance(value, Ragged):
         raise TypeError("replies must be ragged")
     return value
+
+
+def records_of(turns: Reply) -> int:
+    """How many records drew their turns, from the reply about these or from their counts."""
+    counts = counts_in(turns)
+    return ragged_of(turns["turns"]).values.size if counts is None else int(counts.sum())
+
+
+def each_turn(turns: Reply) -> dict[str, Field]:
+    """What each client is told of turns: its records' own, where the server has them."""
+    return {} if counts_in(turns) is not None else {"turns": ragged_of(turns["turns"])}
+
+
+def has_replicates(reply: Reply) -> bool:
+    """Whether reports have a replicate axis; counts in place of reports have none."""
+    return counts_in(reply) is None and ragged_of(reply["reports"]).values.ndim > 1
 
 
 def turns_of(query: Query) -> NDArray[np.uint8]:

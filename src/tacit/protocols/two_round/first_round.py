@@ -99,12 +99,12 @@ class FirstRound:
         at most 1.5 times the least of all widths for epsilon from 0.5 to 5. Windows of different
         classes do not overlap.
         """
-        return SlidingWindow(self.epsilon, int(self._inputs[-1]) + 1, self._width)
+        return SlidingWindow(self.epsilon, int(self.inputs[-1]) + 1, self._width)
 
     def inputs_of(self, clients: Clients) -> Integers:
         """The window's input for each record, shape (M,), from positions for scores."""
         cells = np.minimum((clients.scores * CELLS).astype(np.int64), CELLS - 1)
-        return self._inputs[cells + CELLS * clients.labels] if self.private_labels else cells
+        return self.inputs[cells + CELLS * clients.labels] if self.private_labels else cells
 
     def model(self, counts: Integers, positive_fraction: float) -> ScoreModel:
         """The model that fits the reports.
@@ -115,7 +115,7 @@ class FirstRound:
             where labels are public, else (..., 1, outputs).
         positive_fraction : the known fraction of positives; ignored where labels are private.
         """
-        masses = estimated_masses(counts, self._table, acceleration_of(self._table))
+        masses = estimated_masses(counts, self._table, _acceleration(self))
         if not self.private_labels:
             known_fraction = np.full(masses.shape[:-2], positive_fraction)
             return ScoreModel(known_fraction, masses[..., 0, :], masses[..., 1, :])
@@ -148,7 +148,7 @@ class FirstRound:
         return max(1, round(CELLS / 2 * math.exp(-self.epsilon / 2)))
 
     @property
-    def _inputs(self) -> Integers:
+    def inputs(self) -> Integers:
         """The inputs in use, by class and cell, shape (2 B,), or by cell, shape (B,)."""
         cells = np.arange(CELLS, dtype=np.int64)
         if not self.private_labels:
@@ -158,7 +158,13 @@ class FirstRound:
     @property
     def _table(self) -> Floats:
         """The probabilities of the outputs for the inputs in use."""
-        return self.window.probabilities[self._inputs]
+        return self.window.probabilities[self.inputs]
+
+
+@lru_cache(maxsize=16)
+def _acceleration(first_round: FirstRound) -> float:
+    """The power that accelerates the iterations of a first round's estimate."""
+    return acceleration_of(first_round.window.probabilities[first_round.inputs])
 
 
 def first_round_slots(epsilon: float, records: int, private_labels: bool) -> int:

@@ -17,37 +17,36 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.clients import Clients, Ragged
-from tacit.data.errors import DataError
+from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.privacy.local.bounded import GridReport
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import (
     ClientState,
     Conversation,
-    Field,
     Protocol,
     Query,
     Reply,
     step,
 )
+from tacit.protocol.devices import DeviceReports
 from tacit.protocol.scaled import ScaledScores, scale_setting
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.shared.turns import (
-    Bits,
     Turns,
     drawn_turns,
     early,
     early_cost,
+    has_replicates,
     late,
     late_cost,
-    ragged_of,
+    records_of,
     reports_of,
     take_turn,
 )
+from tacit.protocols.two_round.assignment import RoundAssignment, assigned_rounds
 from tacit.protocols.two_round.declared import TwoRoundDeclarations
 from tacit.protocols.two_round.estimate import Result, result_of, several_result
 from tacit.protocols.two_round.first_round import FirstRound, first_round_slots
@@ -189,20 +188,28 @@ class TwoRoundAUC(ScaledScores, TwoRoundDeclarations, Protocol):
         """A size at which replicates run one at a time: they use the same turns."""
         return max(ONE_REPLICATE, 8 * clients.records)
 
+    def device_reports(self, devices: int) -> DeviceReports:
+        """One output of a window a device, where labels are private."""
+        if self.labels != "private":
+            return super().device_reports(devices)
+        from tacit.protocols.two_round.devices import TwoRoundDevices
+
+        return TwoRoundDevices(self, devices)
+
     def conversation(self, clients: int) -> Conversation:
         """Turns up; cells of a few records up; distribution functions down, influences up."""
-        assignment = _assigned_rounds((yield Query(draw_turns, self)), self)
-        each, first = {"turns": assignment.turns}, {"first": assignment.first}
+        drawn, private = (yield Query(draw_turns, self)), self.labels == "private"
+        slots = first_round_slots(self.epsilon, records_of(drawn), private)
+        assignment = assigned_rounds(drawn, slots, private)
+        each, first = assignment.turns, {"first": slots}
         reply = yield Query(report_cells, self, first, each)
-        counts = assignment.counted(
-            reply["reports"], assignment.early, self.first_round.window.outputs
-        )
-        single = ragged_of(reply["reports"]).values.ndim == 1
+        counts = assignment.counted(reply, True, self.first_round.window.outputs)
+        single = not has_replicates(reply)
         plans = [self._influence(assignment, replicate) for replicate in counts]
         published = _published(plans, single)
         reply = yield Query(report_influences, self, first | published, each)
         outputs = max(plan.report.window.outputs for plan in plans)
-        answered = assignment.counted(reply["reports"], ~assignment.early, outputs)
+        answered = assignment.counted(reply, False, outputs)
         results = [
             Result.of(self.first_round, plan, *rounds)
             for plan, *rounds in zip(plans, counts, answered, strict=True)
@@ -215,82 +222,6 @@ class TwoRoundAUC(ScaledScores, TwoRoundDeclarations, Protocol):
         model = self.first_round.model(counts, assignment.positive_fraction)
         private, bits = self.labels == "private", self.mechanism == "bit"
         return Influence(model, self.epsilon, private, bits, assignment.sizes)
-
-
-@dataclass(frozen=True, eq=False)
-class RoundAssignment:
-    """The round in which each record reports, as the server knows it.
-
-    Parameters
-    ----------
-    turns : every record's turn.
-    classes : the class by which reports are counted: a record's label where labels are public,
-        else 0; shape (M,).
-    kinds : how many such classes there are.
-    first : records whose turn is below this report in the first round.
-    """
-
-    turns: Ragged[np.uint8]
-    classes: NDArray[np.int8]
-    kinds: int
-    first: int
-
-    @property
-    def records(self) -> int:
-        """The number of records."""
-        return self.classes.size
-
-    @property
-    def early(self) -> Bits:
-        """Which records report in the first round, shape (M,)."""
-        return np.asarray(self.turns.values < self.first)
-
-    @property
-    def positive_fraction(self) -> float:
-        """The fraction of the positives, where labels are public."""
-        return float(self.classes.mean())
-
-    @property
-    def sizes(self) -> Integers:
-        """The numbers of records, and of those that report in the second round, shape (2, C)."""
-        kinds = [self.classes, self.classes[~self.early]]
-        return np.stack([np.bincount(classes, minlength=self.kinds) for classes in kinds])
-
-    def counted(self, reports: Field, reporting: Bits, outputs: int) -> Integers:
-        """How often each report came from each class, shape (R, C, outputs), R at least 1.
-
-        Raises
-        ------
-        ValueError : for a number of reports, or a report, that cannot have come.
-        """
-        values = ragged_of(reports).values
-        several = np.atleast_2d(values).astype(np.int64)
-        if several.shape[-1] != np.count_nonzero(reporting):
-            raise ValueError(
-                f"{np.count_nonzero(reporting)} records report, got {several.shape[-1]} reports"
-            )
-        if several.size and several.max() >= outputs:
-            raise ValueError(f"reports must be below {outputs}, got {several.max()}")
-        replicate = np.arange(several.shape[0])[:, np.newaxis]
-        cells = (replicate * self.kinds + self.classes[reporting]) * outputs + several
-        shape = (several.shape[0], self.kinds, outputs)
-        return np.bincount(cells.ravel(), minlength=int(np.prod(shape))).reshape(shape)
-
-
-def _assigned_rounds(reply: Reply, protocol: TwoRoundAUC) -> RoundAssignment:
-    turns = ragged_of(reply["turns"])
-    records, private = turns.values.size, protocol.labels == "private"
-    first = first_round_slots(protocol.epsilon, records, private)
-    if private:
-        return RoundAssignment(turns, np.zeros(records, dtype=np.int8), 1, first)
-    labels = ragged_of(reply["labels"]).values
-    positives = int(np.count_nonzero(labels))
-    if positives in (0, records):
-        raise DataError(
-            "the AUC is undefined without both classes, "
-            f"got {positives} positive and {records - positives} negative records"
-        )
-    return RoundAssignment(turns, labels, 2, first)
 
 
 def _published(plans: list[Influence], single: bool) -> dict[str, Any]:

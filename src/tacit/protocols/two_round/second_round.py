@@ -61,7 +61,7 @@ class Influence:
             return np.clip(numbers, 0.0, 1.0)
         area = float(self.model.area)
         return np.clip(
-            area + (numbers - area) * self._rarer / self._classes[:, np.newaxis], 0.0, 1.0
+            area + (numbers - area) * self.rarer / self._classes[:, np.newaxis], 0.0, 1.0
         )
 
     @cached_property
@@ -106,7 +106,7 @@ class Influence:
         sampling = np.array([numbers.variance for numbers in self.distributions])
         variance = float(np.sum(noise / reporting + sampling * (1 / reporting - 1 / whole)))
         if self.private_labels:
-            scale = 1 / self._rarer
+            scale = 1 / self.rarer
             return Concluded(area + scale * float(means[0] - area), variance * scale**2)
         return Concluded(float(means.sum()) - area, variance)
 
@@ -117,7 +117,8 @@ class Influence:
         return np.array([1 - fraction, fraction])
 
     @property
-    def _rarer(self) -> float:
+    def rarer(self) -> float:
+        """The fraction of the rarer class."""
         return float(self._classes.min())
 
 

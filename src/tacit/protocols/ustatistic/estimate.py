@@ -80,7 +80,7 @@ def area_result(
     errors = [
         estimator.privacy_variance(weights),
         estimator.sampling_variance(weights),
-        _cell_variance(estimator, tables) / pair_fraction**2,
+        _cell_variance(estimator, tables, pair_fraction) / pair_fraction**2,
     ]
     privacy, sampling, variation = (
         np.where(known, np.sqrt(variance), np.nan) for variance in errors
@@ -103,16 +103,19 @@ def area_result(
     )
 
 
-def _cell_variance(estimator: PairEstimator, tables: PairTables) -> Floats:
+def _cell_variance(
+    estimator: PairEstimator, tables: PairTables, read: Floats | float = 1.0
+) -> Floats:
     """The error because positions within bins are unknown, as a variance of the U-statistic.
 
     Where densities are smooth, less than half of the change by the last halving of the bins
-    remains. Crowded cells add a further error.
+    remains. Crowded cells add a further error; ``read`` is the part of all pairs that the kernel
+    reads.
     """
     if tables.change is None or tables.variation is None:
         return np.zeros(estimator.counts.shape[:-1])
     remaining = estimator.mean(tables.change) / 2
-    return np.asarray(remaining**2 + estimator.crowding_variance(tables.variation))
+    return np.asarray(remaining**2 + estimator.crowding_variance(tables.variation, read))
 
 
 def _cell_warnings(error: float, variation: float) -> tuple[str, ...]:

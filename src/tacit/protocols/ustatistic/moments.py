@@ -17,6 +17,9 @@ Counts = NDArray[Any]
 MIN_CROWDING = 4.0
 """Least ratio of a crowded pair of cells' number of pairs to the mean number."""
 
+COARSE_SHARE = 0.01
+"""Least part of the pairs that a kernel reads at which two cells are crowded too."""
+
 
 @dataclass(frozen=True, eq=False)
 class PairEstimator:
@@ -98,22 +101,27 @@ class PairEstimator:
         n = float(self.records)
         return np.asarray(2 / (n * (n - 1)) * (2 * (n - 2) * single + both))
 
-    def crowding_variance(self, variation: Floats) -> Floats:
+    def crowding_variance(self, variation: Floats, read: Floats | float = 1.0) -> Floats:
         """The error of crowded pairs of cells, as a variance of the U-statistic, shape (...).
 
         Where cells hold more than ``MIN_CROWDING`` times the pairs of records that such cells hold
-        on average, their neighbours do not determine the densities inside them. The kernel's mean
-        over the pairs of two crowded cells is then taken as uniform over the range that the cells
-        leave open, of variance ``variation^2 / 12``, the same for both orders of the two.
+        on average, or more than ``COARSE_SHARE`` of those that the kernel reads, their neighbours
+        do not determine the densities inside them. The kernel's mean over the pairs of two such
+        cells is then taken as uniform over the range that the cells leave open, of variance
+        ``variation^2 / 12``, the same for both orders of the two.
 
         Parameters
         ----------
         variation : the range that two cells leave open, shape (k, k).
+        read : the part of all pairs that the kernel reads, shape (...): for the AUC those of
+            opposite classes.
         """
         fractions = np.maximum(self.debiased / self.records, 0.0)
         pairs = fractions[..., :, np.newaxis] * fractions[..., np.newaxis, :]
         mean_pairs = np.mean(pairs, axis=(-2, -1), where=variation > 0, keepdims=True)
-        crowded = np.where(pairs > MIN_CROWDING * mean_pairs, pairs * variation, 0.0)
+        share = COARSE_SHARE * np.asarray(read)[..., np.newaxis, np.newaxis]
+        least = np.minimum(MIN_CROWDING * mean_pairs, share)
+        crowded = np.where(pairs > least, pairs * variation, 0.0)
         return np.sum(crowded**2, axis=(-2, -1)) / 6
 
     def _applied(self, vectors: Floats, weights: Floats) -> Floats:

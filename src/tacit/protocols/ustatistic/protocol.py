@@ -17,14 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.data.clients import Clients, Ragged
+from tacit.data.clients import Clients
 from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
 from tacit.data.units import PERCENT, REAL
 from tacit.metrics.score_scale import EVEN, SCALES
 from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.privacy.local.symbols import SymbolResponse
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
+from tacit.protocol.devices import DeviceReports, counts_in
 from tacit.protocol.scaled import UNIT_OF
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.shared.pair_kernels import (
@@ -237,7 +239,7 @@ class UStatistic(UStatisticDeclarations, Protocol):
         """The clients with every value moved to the nearest one of its public domain."""
         for axis in self.axes:
             if axis.column == "values":
-                clients = replace(clients, scores=axis.nearest(clients.scores))
+                clients = clients.rescored(axis.nearest, clients.unit)
             elif axis.column == "second values" and clients.second is not None:
                 clients = replace(clients, second=axis.nearest(clients.second))
         return clients
@@ -287,25 +289,29 @@ class UStatistic(UStatisticDeclarations, Protocol):
             tuple(axis if axis.grid else replace(axis, bins=bins) for axis in self.axes)
         )
 
+    def device_reports(self, devices: int) -> DeviceReports:
+        """One symbol a device."""
+        from tacit.protocols.ustatistic.devices import SymbolDevices
+
+        return SymbolDevices(self, devices)
+
     def conversation(self, clients: int) -> Conversation:
         """One round: randomised symbols up."""
         bins = self.bins_for(clients)
         reply = yield Query(random_symbols, self, broadcast={"bins": bins})
-        sent = reply["symbols"]
-        if not isinstance(sent, Ragged):
-            raise TypeError("symbols must be ragged")
-        records, space = sent.values.shape[-1], self.space(bins)
-        if records < 2:
-            raise DataError(f"pairs need at least two records, got {records}")
-        counts = _counts(sent.values, space.symbols)
+        records, counts = _symbol_counts(reply, self.space(bins).symbols)
+        result = self.result_of(counts, bins)
+        return result if counts.ndim > 1 else self._warned(result, clients, records)
+
+    def result_of(self, counts: NDArray[Any], bins: int) -> ServerResult:
+        """The estimate from how often every symbol was reported, shape (..., k)."""
+        space = self.space(bins)
         response = SymbolResponse(space.symbols, self.epsilon)
         tables = PairTables.of(self.pair_kernel, space)
         if self.pair_kernel is KERNELS["auc"]:
-            result = area_result(tables, opposite_classes(space), response, counts)
-        else:
-            limits = self.pair_kernel.limits(space, records)
-            result = mean_result(tables, response, counts, limits)
-        return result if counts.ndim > 1 else self._warned(result, clients, records)
+            return area_result(tables, opposite_classes(space), response, counts)
+        records = round(float(counts.sum(axis=-1).flat[0]))
+        return mean_result(tables, response, counts, self.pair_kernel.limits(space, records))
 
     def _warned(self, result: ServerResult, clients: int, records: int) -> ServerResult:
         """The result of a single run, with warnings about the number of bins."""
@@ -411,7 +417,26 @@ def _grid(name: str, values: Any) -> tuple[float, ...] | None:
     return grid
 
 
-def _counts(symbols: NDArray[Any], size: int) -> NDArray[np.int64]:
+def _symbol_counts(reply: Reply, size: int) -> tuple[int, NDArray[np.int64]]:
+    """How many records reported, and how often every symbol, shape (..., size)."""
+    counts = counts_in(reply)
+    if counts is not None:
+        _check_pairs(int(counts.sum()))
+        return int(counts.sum()), counts
+    sent = reply["symbols"]
+    if not isinstance(sent, Ragged):
+        raise TypeError("symbols must be ragged")
+    records = sent.values.shape[-1]
+    _check_pairs(records)
+    return records, counts_of(sent.values, size)
+
+
+def _check_pairs(records: int) -> None:
+    if records < 2:
+        raise DataError(f"pairs need at least two records, got {records}")
+
+
+def counts_of(symbols: NDArray[Any], size: int) -> NDArray[np.int64]:
     """How often every symbol was reported, shape (..., size).
 
     Raises

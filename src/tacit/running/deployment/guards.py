@@ -148,6 +148,7 @@ def _guard(name: str) -> None:
     token = token_path(Path(os.environ["FLWR_HOME"]))
     if name == "flower-superlink":
         _wrap("flwr.superlink.main", "create_app", _behind_door(token.read_text(), (NODES,)))
+        _wrap("flwr.superlink.main", "create_app", _with_roster(token.parent.parent))
         _wrap(LOGS, "LOG_STREAM_INTERVAL", lambda seconds: min(seconds, LOG_WAIT))
     elif name == "flower-supernode":
         _wrap("flwr.supernode.main", "create_app", _behind_door(token.read_text(), ()))
@@ -196,6 +197,21 @@ def _behind_door(token: str, open_to: tuple[str, ...]) -> Wrapper:
         def created(*args: Any, **options: Any) -> Any:
             application = create(*args, **options)
             application.add_middleware(Door, token=token, open_to=open_to)
+            return application
+
+        return created
+
+    return wrapped
+
+
+def _with_roster(private: Path) -> Wrapper:
+    """A server's application that also hands the roster to invited sites."""
+    from tacit.running.joining.roster_door import RosterDoor  # noqa: PLC0415 -- only a server hands it out
+
+    def wrapped(create: Callable[..., Any]) -> Callable[..., Any]:
+        def created(*args: Any, **options: Any) -> Any:
+            application = create(*args, **options)
+            application.add_middleware(RosterDoor, private=private)
             return application
 
         return created

@@ -11,12 +11,14 @@ import contextlib
 import json
 import re
 import shutil
+import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tacit.data.engines.database import DatabaseTable
 from tacit.data.errors import DataError
 from tacit.data.file_units import check_scales
 from tacit.running.deployment.certificates import make_certificates
@@ -25,10 +27,12 @@ from tacit.running.deployment.keys import stored_identity, stored_node_key
 from tacit.running.deployment.node import start_node, wait_connected
 from tacit.running.deployment.preview import doubts
 from tacit.running.deployment.programs import Program, Tell, free_port, require_flower
-from tacit.running.deployment.runs import conduct_run
+from tacit.running.deployment.runs import Conducted, conduct_run
 from tacit.running.deployment.server import Coordinator, alone, register_nodes, start_server
-from tacit.running.session.plan_file import PartyFile, Plan, PlanError
+from tacit.running.session.party_file import PartyFile
+from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
+from tacit.running.session.toml_source import PlanError
 
 HIDDEN = ".tacit"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -74,7 +78,7 @@ def local_parties(path: Path, count: int) -> tuple[LocalParty, ...]:
     return tuple(parties)
 
 
-def run_locally(path: Path, count: int, tell: Tell, verbose: Tell | None = None) -> dict[str, Any]:
+def run_locally(path: Path, count: int, tell: Tell, verbose: Tell | None = None) -> Conducted:
     """Run a plan with a server and all parties on this machine, over TLS on loopback.
 
     Parameters
@@ -86,7 +90,7 @@ def run_locally(path: Path, count: int, tell: Tell, verbose: Tell | None = None)
 
     Returns
     -------
-    dict : the result as JSON has it.
+    Conducted : the result.
 
     Raises
     ------
@@ -101,6 +105,7 @@ def run_locally(path: Path, count: int, tell: Tell, verbose: Tell | None = None)
         coordinator = prepared(path, parties, hidden)
         plan = Plan.read(hidden / "plan.toml")
         check_parties([PartyDesk.open(_own_file(hidden, party)) for party in parties])
+        began = time.time()
         tell("starting the server")
         port = free_port()
         server = programs.enter_context(
@@ -115,7 +120,17 @@ def run_locally(path: Path, count: int, tell: Tell, verbose: Tell | None = None)
             tell(f"{party.name} is connected")
         result = conduct_run(coordinator, hidden / "plan.toml", plan.deadline, tell, verbose)
         server.check()
+        for party in parties:
+            told = told_in(PartyFile.read(_own_file(hidden, party)), began)
+            if told is not None:
+                tell(f"{party.name} has its result in {told}")
     return result
+
+
+def told_in(party_file: PartyFile, since: float) -> Path | None:
+    """The file of the last result that a party was told after a time; None where it was not."""
+    files = sorted(party_file.results.glob("*.json"), key=lambda file: file.stat().st_mtime)
+    return files[-1] if files and files[-1].stat().st_mtime >= since else None
 
 
 def check_parties(desks: Sequence[PartyDesk]) -> None:
@@ -201,7 +216,10 @@ def _write_plan(path: Path, parties: tuple[LocalParty, ...], coordinator: Coordi
             "identity": str(files.identity),
             "ledger": str(files.ledger),
         }
-        settings["data"]["file"] = str(files.records)
+        named = files.records
+        settings["data"] |= (
+            named.settings() if isinstance(named, DatabaseTable) else {"file": str(named)}
+        )
         if computes:
             settings["mpc"] = {"listen": f"{HOST}:{free_port()}"}
         write_public(_own_file(coordinator.folder, party), toml_text(settings).encode())

@@ -13,6 +13,7 @@ from tacit.running.deployment.programs import (
     Flower,
     Program,
     Tell,
+    Waiting,
     free_port,
     plain,
     require_flower,
@@ -23,9 +24,16 @@ CONNECTED = "SuperNode ID:"
 """What Flower writes when the server has let a node in."""
 RECEIVED = re.compile(r"Receiving: query\.(\w+) message")
 LOG_PREFIX = "tacit: "
-WORDS = {"hello": "a run begins: asked who this party is", "letter": "a message came"}
+WORDS = {"hello": "a run begins: asked who this party is"}
+"""What arriving messages are called; what the others cost, the party itself says."""
+LOST = "Connection attempt failed"
+FOUND = "Connection successful"
 UNKNOWN_KEY = "Failed to activate SuperNode"
 FOREIGN_SERVER = "CERTIFICATE_VERIFY_FAILED"
+FOREIGN_WORDS = (
+    "the server's certificate is not of the authority in ca.crt, or not for this name: "
+    "this may not be the server that it claims to be"
+)
 
 
 class RefusedError(DeploymentError):
@@ -79,8 +87,14 @@ def start_node(
     )
 
 
-def wait_connected(node: Program, seconds: float) -> None:
+def wait_connected(node: Program, seconds: float, waiting: Waiting | None = None) -> None:
     """Wait until the server has let a node in.
+
+    Parameters
+    ----------
+    node : the node.
+    seconds : how long.
+    waiting : told from time to time how many seconds are left.
 
     Raises
     ------
@@ -88,7 +102,7 @@ def wait_connected(node: Program, seconds: float) -> None:
     DeploymentError : when it ends for another reason, or the time is over.
     """
     try:
-        node.wait_until(lambda: is_connected(node), seconds)
+        node.wait_until(lambda: is_connected(node), seconds, waiting)
     except DeploymentError:
         _tell_refusal(node)
         raise
@@ -106,8 +120,8 @@ def follow(node: Program, seen: int, everything: bool) -> tuple[int, list[str]]:
     ----------
     node : the running node.
     seen : how many bytes of its log were read before.
-    everything : whether to give Flower's own lines too; otherwise only arriving messages and what
-        the party said.
+    everything : whether to give Flower's own lines too; otherwise only what begins, what the party
+        said, and a connection that is lost or back.
     """
     with node.log.open("rb") as log:
         log.seek(seen)
@@ -122,6 +136,10 @@ def _user_line(line: str) -> str:
     """A line of the log as a user reads it; empty for Flower's own lines."""
     if line.startswith(LOG_PREFIX):
         return line.removeprefix(LOG_PREFIX)
+    if LOST in line:
+        return "the server cannot be reached; retrying"
+    if FOUND in line:
+        return "the server is reached again"
     match = RECEIVED.search(line)
     if match is None:
         return ""
@@ -135,10 +153,7 @@ def _tell_refusal(node: Program) -> None:
             "the server does not know this node key: its coordinator has to register node.key.pub"
         )
     if FOREIGN_SERVER in said:
-        raise RefusedError(
-            "the server's certificate is not of the authority in ca.crt, or not for this name: "
-            "this may not be the server that it claims to be"
-        )
+        raise RefusedError(FOREIGN_WORDS)
 
 
 def _quoted(text: str) -> str:

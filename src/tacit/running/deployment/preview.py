@@ -12,12 +12,12 @@ import numpy as np
 from tacit.data.units import LOG_ODDS, PERCENT, UNITS, converted, outside
 from tacit.ledger.accounts import StepCost
 from tacit.ledger.ledger import Ledger, Limit
-from tacit.privacy.composition import restated
 from tacit.privacy.cost import Adjacency, Cost, amount_line
 from tacit.privacy.persons import person_line
 from tacit.privacy.sampling.noise import NoNoise
-from tacit.protocol.conversation import ClientState
+from tacit.protocol.conversation import ClientState, Protocol
 from tacit.running.persons import counted_clients
+from tacit.running.session.accounts import limit_line
 from tacit.running.session.service import PartyDesk
 from tacit.running.units import for_plan
 
@@ -58,10 +58,10 @@ def doubts(desk: PartyDesk) -> list[str]:
     Others would see a refusal, and learn something about a record from it. So the protocol takes
     scores out of range as the nearest end, and the party reads how many they are.
     """
-    plan, scores = desk.plan, desk.records.scores
+    plan, scores = desk.plan, desk.records.all_scores
     unit = desk.party_file.unit or plan.unit
     rescaled = converted(scores, unit, plan.unit)
-    wrong = rescaled != for_plan(desk.records, unit, plan.unit, plan.protocol).scores
+    wrong = rescaled != for_plan(desk.records, unit, plan.unit, plan.protocol).all_scores
     if unit != plan.unit:
         wrong |= outside(scores, unit)
     sentences = []
@@ -97,7 +97,7 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
         ("plan", f"{plan.name}, with {others or 'nobody else'}; a result needs {plan.min_clients}"),
         ("coordinator", key),
         ("protocol", settings_line({"name": protocol.name, **protocol.settings})),
-        ("asks for", protocol.figure),
+        ("asks for", asked_line(protocol)),
         ("scores", _unit_line(desk)),
         ("a run costs", cost_line(plan.guarantee)),
     ]
@@ -108,7 +108,21 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
         rows.append(("", again))
     records = f"{desk.records.records:,} records in {party_file.records}"
     rows.append(("data set", f"{party_file.dataset}: {records}"))
+    left_out = desk.records.left_out
+    if left_out is not None:
+        scores, labels = left_out.sum(axis=1).tolist()
+        rows.append(("left out", f"{scores:,} records without a score, {labels:,} without a label"))
     return rows + [("ledger", line) for line in _ledger_lines(desk, plan.guarantee)]
+
+
+def asked_line(protocol: Protocol) -> str:
+    """What a run of a protocol shows its coordinator."""
+    if protocol.gives_histogram:
+        return (
+            f"{protocol.figure}, and from the same counts its curves, the rates at every "
+            "threshold and the calibration"
+        )
+    return protocol.figure
 
 
 def _unit_line(desk: PartyDesk) -> str:
@@ -149,27 +163,4 @@ def _ledger_lines(desk: PartyDesk, cost: Cost) -> list[str]:
         spendings = [StepCost(limit, 0.0, 0.0, 0.0, 0)]
     if not spendings:
         return ["sets no limit for this data set: nothing will be answered (tacit ledger limit)"]
-    return [_limit_line(spending, cost) for spending in spendings]
-
-
-def _limit_line(spending: StepCost, cost: Cost) -> str:
-    limit = spending.limit
-    span = "" if limit.period is None else f" in any {limit.period.days} days"
-    allowed = f"epsilon {limit.epsilon:g}{span} at {limit.adjacency.value} adjacency"
-    enough = _runs_left(spending, cost)
-    left = "any number of runs" if enough is None else f"{enough} more run{'s' * (enough != 1)}"
-    return f"allows {allowed}; {spending.epsilon:g} spent; enough for {left}"
-
-
-def _runs_left(spending: StepCost, cost: Cost) -> int | None:
-    """How many more runs basic composition allows; None for any number."""
-    limit = spending.limit
-    if math.isinf(limit.epsilon):
-        return None
-    run_cost = Cost(math.inf) if cost.adjacency is None else restated(cost, limit.adjacency)
-    if spending.unlimited or math.isinf(run_cost.epsilon):
-        return 0
-    shares = [(limit.epsilon - spending.epsilon, run_cost.epsilon)]
-    shares.append((limit.delta - spending.delta, run_cost.delta))
-    counts = [math.floor(left / each + 1e-9) for left, each in shares if each > 0]
-    return max(0, min(counts)) if counts else None
+    return [limit_line(spending, cost) for spending in spendings]

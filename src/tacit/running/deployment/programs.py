@@ -15,12 +15,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from tacit.running.deployment.lifetime import Owner
 
+LOOPBACK = "127.0.0.1"
 POLL_SECONDS = 0.05
 """Seconds between two looks at a program."""
 CALL_TIME = 180.0
@@ -32,6 +33,10 @@ QUOTED_LINES = 4
 
 Tell = Callable[[str], None]
 """A function that takes lines that a user may want to read, one at a time."""
+Waiting = Callable[[float], None]
+"""A function that is told while something is waited for: how many seconds are left."""
+SPEAK_SECONDS = 5.0
+"""Seconds between two calls of it."""
 
 
 class DeploymentError(RuntimeError):
@@ -171,13 +176,29 @@ class Flower:
             name: value for name, value in os.environ.items() if not name.startswith("FLWR_")
         }
         path = search_path(self._first, inherited.get("PATH", os.defpath))
-        return {**inherited, **self._settings, "PATH": path}
+        return {**inherited, **without_proxy(inherited), **self._settings, "PATH": path}
 
     def _say(self, command: Sequence[str]) -> None:
         if self._tell is not None:
             program = command[0] if self._first is None else str(self._first / command[0])
             line = shlex.join([program, *command[1:]])
             self._tell(f"+ FLWR_HOME={shlex.quote(str(self.home))} {line}")
+
+
+def without_proxy(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Settings by which programs of this machine reach each other without its proxy.
+
+    Flower's programs talk to each other at 127.0.0.1, and take a proxy for the network for these
+    connections too, unless ``NO_PROXY`` excludes the address.
+
+    Examples
+    --------
+    >>> without_proxy({"NO_PROXY": "intranet.example"})["no_proxy"]
+    'intranet.example,127.0.0.1'
+    """
+    known = inherited.get("no_proxy") or inherited.get("NO_PROXY") or ""
+    names = ",".join([*filter(None, known.split(",")), LOOPBACK])
+    return {"no_proxy": names, "NO_PROXY": names}
 
 
 def search_path(guards: Path | None, inherited: str) -> str:
@@ -261,16 +282,28 @@ class Program:
         """What it has written so far."""
         return self.log.read_text(encoding="utf-8", errors="replace")
 
-    def wait_until(self, ready: Callable[[], bool], seconds: float) -> None:
+    def wait_until(
+        self, ready: Callable[[], bool], seconds: float, waiting: Waiting | None = None
+    ) -> None:
         """Wait for a condition, as long as the program runs.
+
+        Parameters
+        ----------
+        ready : the condition.
+        seconds : how long.
+        waiting : told every 5 seconds how many are left.
 
         Raises
         ------
         DeploymentError : when the program ends, or the time is over.
         """
         until = time.monotonic() + seconds
+        speak = time.monotonic() + SPEAK_SECONDS
         while not ready():
             self.check()
+            if waiting is not None and time.monotonic() > speak:
+                waiting(until - time.monotonic())
+                speak += SPEAK_SECONDS
             if time.monotonic() > until:
                 raise DeploymentError(
                     f"{self.name} was not ready in {seconds:.0f} seconds; see {self.log}"

@@ -10,7 +10,8 @@ import secrets
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tacit.running.deployment.files import private_folder
 from tacit.running.deployment.guards import write_ticket
 from tacit.running.deployment.programs import DeploymentError, Tell, plain
 from tacit.running.deployment.server import CONNECTION, Coordinator, runs_of
+from tacit.running.session.result import ROWS_SUFFIX
 
 LOG_PREFIX = "tacit: "
 """Beginning of every line that the coordinator's program writes."""
@@ -27,11 +29,35 @@ SLACK = 90.0
 """Seconds beyond a round's deadline in which a run must say something, before it is looked
 after."""
 ENDED = "finished"
+FAILED = "ServerApp failed with "
+
+
+@dataclass(frozen=True)
+class Conducted:
+    """What a run gave.
+
+    Parameters
+    ----------
+    content : the result, as its JSON has it.
+    rows : its summary, as labelled lines.
+    """
+
+    content: dict[str, Any]
+    rows: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def read(cls, path: Path) -> Conducted:
+        """What a coordinator's program wrote."""
+        rows = json.loads(path.with_suffix(ROWS_SUFFIX).read_text(encoding="utf-8"))["rows"]
+        return cls(
+            json.loads(path.read_text(encoding="utf-8")),
+            tuple((str(name), str(value)) for name, value in rows),
+        )
 
 
 def conduct_run(
     coordinator: Coordinator, plan: Path, deadline: float, tell: Tell, verbose: Tell | None = None
-) -> dict[str, Any]:
+) -> Conducted:
     """Run a plan on the server, and give the result as the coordinator wrote it.
 
     Parameters
@@ -66,7 +92,7 @@ def conduct_run(
             (coordinator.tickets / allowed["ticket"]).unlink(missing_ok=True)
     if not result.exists():
         raise DeploymentError(_reason(coordinator, number, verbose))
-    return dict(json.loads(result.read_text(encoding="utf-8")))
+    return Conducted.read(result)
 
 
 def _run_config(settings: dict[str, str]) -> str:
@@ -121,6 +147,20 @@ def _stop(coordinator: Coordinator, number: str, verbose: Tell | None) -> None:
             coordinator.flower(verbose).call("flwr", "stop", number, CONNECTION)
 
 
+def reason_of(run: Mapping[str, Any]) -> str:
+    """Why a run ended, without what Flower puts before it; empty where nobody says.
+
+    Examples
+    --------
+    >>> reason_of({"status-details": "ServerApp failed with exception: b declined"})
+    'b declined'
+    >>> reason_of({"status-details": "N/A"})
+    ''
+    """
+    details = str(run.get("status-details") or "")
+    return "" if details == "N/A" else details.removeprefix(FAILED).removeprefix("exception: ")
+
+
 def _reason(coordinator: Coordinator, number: str, verbose: Tell | None) -> str:
     """Why a run left no result, as its server says."""
     if not number:
@@ -131,10 +171,7 @@ def _reason(coordinator: Coordinator, number: str, verbose: Tell | None) -> str:
                 run for run in runs_of(coordinator, verbose) if str(run["run-id"]) == number
             ]
             if matching and str(matching[0]["status"]).startswith(ENDED):
-                details = str(matching[0].get("status-details", "")).removeprefix(
-                    "ServerApp failed with "
-                )
-                return f"the run gave no result: {details.removeprefix('exception: ')}"
+                return f"the run gave no result: {reason_of(matching[0])}"
             time.sleep(1.0)
     except DeploymentError as error:
         return f"the server went away during the run: {error}"

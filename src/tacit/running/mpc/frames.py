@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from numpy.typing import NDArray
 
-from tacit.data.clients import Ragged
+from tacit.data.ragged import Ragged
 from tacit.protocol.messages import MessageError, decode, encode
 from tacit.wire import Header
 

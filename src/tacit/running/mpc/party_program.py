@@ -23,13 +23,14 @@ from tacit.ledger.ledger import Ledger
 from tacit.privacy.sampling.noise import NoNoise, SystemNoise
 from tacit.protocol.mpc import MPCError
 from tacit.protocol.registry import protocol_as_written
+from tacit.results.text import escaped
 from tacit.running.mpc.channels import TunnelTransport
 from tacit.running.mpc.frames import Frame, FrameError, read_frame
 from tacit.running.mpc.spu import load_engine
 from tacit.running.session.client import Party
 from tacit.running.session.debits import Guard, LedgerGuard, fingerprint, unrecorded
 from tacit.running.session.messages import Agreement, SignedMessageError
-from tacit.running.session.reasons import UNFIT, escaped
+from tacit.running.session.reasons import UNFIT
 
 LOCAL = ("127.0.0.1", 0)
 FAILED = 1

@@ -14,6 +14,7 @@ from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, View
 from tacit.protocol.messages import encode, reply_of
 from tacit.protocol.query_messages import decode_query
+from tacit.protocol.told import Told, told_to
 from tacit.protocol.values import decode_values, encode_values
 from tacit.running.mpc.transport import Transport
 from tacit.running.persons import persons_misfit
@@ -67,6 +68,8 @@ class Party:
         do not say whose they are: each is another person's, or they were drawn before.
     names_persons : whether its party file names a column of persons; by default whether its records
         have persons.
+    misfit : why its party file lacks columns that the agreement needs, as others may read it; empty
+        where it has them.
 
     Raises
     ------
@@ -87,6 +90,7 @@ class Party:
         transport: Transport | None = None,
         one_each: bool = False,
         names_persons: bool | None = None,
+        misfit: str = "",
     ) -> None:
         if records is not None and records.count != 1:
             raise ValueError(f"a party holds the records of one client, got {records.count}")
@@ -96,7 +100,9 @@ class Party:
         self._identity, self._agreement = identity, agreement
         self._records, self._unit, self._noise, self._guard = records, unit, noise, guard
         self._one_each, self._names_persons = one_each, names_persons
+        self._lacks = misfit
         self._misfit = "" if can_answer(unit, agreement.unit, agreement.protocol) else FOREIGN_UNIT
+        self._misfit = self._misfit or misfit
         if not self._misfit:
             known = records is not None and records.persons is not None
             named = known if names_persons is None else names_persons
@@ -108,10 +114,12 @@ class Party:
             converted = for_plan(records, unit, agreement.unit, agreement.protocol)
         self._memory = ClientState() if state is None else state
         if len(agreement.parties) > 1:
-            agreement.protocol.enrol(self._memory, identity, Roster(agreement.parties))
+            roster = Roster(agreement.parties)
+            agreement.protocol.enrol(self._memory, identity, roster, agreement.min_clients)
         self._session, self._round = NO_SESSION, -1
         self._answered: tuple[bytes, bytes] = (b"", b"")
         self._declined = False
+        self.why_declined = ""
         self._transport = transport
         self._answers = Answers(agreement, converted, noise, self._memory, guard)
         self._sums = ClientSums(identity, agreement, self._answers)
@@ -133,6 +141,7 @@ class Party:
             self._transport,
             self._one_each,
             self._names_persons,
+            self._lacks,
         )
 
     def restarted(self) -> Party:
@@ -148,6 +157,7 @@ class Party:
             transport=self._transport,
             one_each=self._one_each,
             names_persons=self._names_persons,
+            misfit=self._lacks,
         )
         fresh.resume(self.state)
         return fresh
@@ -161,6 +171,10 @@ class Party:
     def notes(self) -> dict[tuple[Any, ...], Any]:
         """The notes in its client state."""
         return self._memory.notes
+
+    def told(self) -> Told | None:
+        """What a step told this party, once; None for nothing."""
+        return told_to(self._memory)
 
     def when_taking(self, written: Callable[[], None]) -> None:
         """Have its state stored whenever a note is deleted, before the note is used."""
@@ -212,6 +226,11 @@ class Party:
         return self._answers.spent
 
     @property
+    def has_declined(self) -> bool:
+        """Whether it declined the run; ``why_declined`` says why, for its owner only."""
+        return self._declined
+
+    @property
     def failure(self) -> str:
         """Why the last computation with other parties stopped; empty where none did."""
         return self._computations.failure
@@ -237,6 +256,7 @@ class Party:
             kind, body = self._reply(received, request)
         except DeclinedError as reason:
             self._declined = True
+            self.why_declined = str(reason.__cause__ or reason)
             kind, body = Kind.DECLINE, encode_values({"reason": reason.public})
         reply = SignedMessage(kind, received.session, received.round, self.index, COORDINATOR, body)
         signed = reply.signed(self._agreement, self._identity)

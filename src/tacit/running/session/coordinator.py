@@ -34,6 +34,8 @@ from tacit.running.session.messages import (
 from tacit.running.session.reasons import checked_reason, printable
 from tacit.running.session.state import cost_of
 
+DECLINED = "declined: "
+"""Beginning of a ledger's reasons."""
 SUM_ATTEMPTS = 3
 """How often a run that restarts tries one sum."""
 
@@ -47,18 +49,30 @@ class RunError(RuntimeError):
     refusals: tuple[Any, ...] = ()
 
 
+def called(party: int, names: Sequence[str]) -> str:
+    """A party's name, or its index where nobody has named it.
+
+    Examples
+    --------
+    >>> called(1, ["north", "south"]), called(1, ())
+    ('south', 'party 1')
+    """
+    return names[party] if names else f"party {party}"
+
+
 class LostPartyError(RunError):
     """Parties left after the other parties' answers had come to depend on them.
 
     Parameters
     ----------
     lost : their indices.
+    names : of all parties; empty where they have none.
     """
 
-    def __init__(self, lost: Sequence[int]) -> None:
-        names = " and ".join(str(party) for party in lost)
+    def __init__(self, lost: Sequence[int], names: Sequence[str] = ()) -> None:
+        who = " and ".join(called(party, names) for party in lost)
         super().__init__(
-            f"party {names} vanished after the first round, on which the others' replies depend"
+            f"{who} vanished after the first round, on which the others' replies depend"
         )
         self.lost = tuple(lost)
 
@@ -79,6 +93,7 @@ class Coordinator:
     attempts : how often a sum is tried for which too few parties stayed; each attempt after the
         first costs what the sum costs, where a party had sent its numbers.
     conversation : what is asked instead of the protocol's whole conversation.
+    names : what errors call the parties; empty calls them by index.
 
     Raises
     ------
@@ -92,6 +107,7 @@ class Coordinator:
         parties: Sequence[int] | None = None,
         attempts: int = 1,
         conversation: Conversation | None = None,
+        names: Sequence[str] = (),
     ) -> None:
         if identity.public != agreement.coordinator:
             raise ValueError("the identity is not that of the agreement's coordinator")
@@ -105,10 +121,12 @@ class Coordinator:
         self.computations: tuple[Session, ...] = ()
         self.sent_to_others: dict[int, int] = {}
         self._agreement, self._identity = agreement, identity
+        self._names = tuple(names)
         whole = agreement.protocol.conversation
         self._conversation = whole(len(everybody)) if conversation is None else conversation
         self._attempts = attempts
         self._round = -1
+        self._has_asked_for_cost = False
         self._waiting: set[int] = set()
         self._exchange: Exchange | None = None
 
@@ -116,6 +134,16 @@ class Coordinator:
     def round(self) -> int:
         """The number of the present round, from 0."""
         return self._round
+
+    @property
+    def begins_again(self) -> bool:
+        """Whether the run may begin again at no cost: no step that was asked for has one.
+
+        An answer that was lost may have been paid for, so what the coordinator has received does
+        not decide it. A computation between parties is never begun again by itself: each one
+        shows its outputs for another set of parties.
+        """
+        return not self._has_asked_for_cost
 
     @property
     def waiting(self) -> tuple[int, ...]:
@@ -180,7 +208,7 @@ class Coordinator:
         try:
             messages = exchange.close()
         except (SumError, MessageError) as error:
-            raise RunError(f"{error}{self._reasons()}") from error
+            raise RunError(f"{self._declines()}{error}") from error
         if messages:
             return self._signed(messages)
         return self._conclude(exchange)
@@ -191,12 +219,12 @@ class Coordinator:
         lost = sorted(set(self.active) - set(exchange.members))
         if len(exchange.members) < self._agreement.min_clients:
             raise RunError(
-                f"a result needs {self._agreement.min_clients} parties, "
-                f"and {len(exchange.members)} answered{self._reasons()}"
+                f"{self._declines()}a result needs {self._agreement.min_clients} parties, "
+                f"and {len(exchange.members)} answered"
             )
         depending = isinstance(exchange, EachExchange) and self.queries > 1
         if lost and (depending or isinstance(exchange, MPCExchange)):
-            raise LostPartyError(lost)
+            raise LostPartyError(lost, self._names)
         if isinstance(exchange, MPCExchange):
             self.computations += exchange.sessions
             for party, sent in exchange.sent.items():
@@ -213,6 +241,7 @@ class Coordinator:
 
     def _begin(self, query: Query) -> dict[int, bytes]:
         self.queries += 1
+        self._has_asked_for_cost |= not query.step.is_free or query.view is View.MPC
         if query.view is View.MPC:
             self._exchange = self._computed_together(query)
         elif query.view is View.SUM:
@@ -239,11 +268,13 @@ class Coordinator:
             for party, (kind, body) in messages.items()
         }
 
-    def _reasons(self) -> str:
-        sentences = [
-            f"party {party} declined: {why}" for party, why in sorted(self.declined.items())
-        ]
-        return "".join(f"; {sentence}" for sentence in sentences)
+    def _declines(self) -> str:
+        """Who declined, and why, each reason once."""
+        by_reason: dict[str, list[str]] = {}
+        for party, why in sorted(self.declined.items()):
+            reason = why.removeprefix(DECLINED)
+            by_reason.setdefault(reason, []).append(called(party, self._names))
+        return "".join(f"{', '.join(who)} declined: {why}; " for why, who in by_reason.items())
 
 
 def _reason(body: bytes) -> str:

@@ -154,4 +154,8 @@ def fingerprint(ledger: Ledger, records: Clients) -> bytes:
     columns: list[Any] = [records.scores, records.labels]
     if records.second is not None:
         columns.append(records.second)
+    if records.categories is not None:
+        columns.append(records.categories.of_record)
+        if records.categories.scores is not None:
+            columns += [*records.categories.scores.T]
     return ledger.fingerprint(*columns)

@@ -13,7 +13,7 @@ import numpy as np
 from tacit.crypto.errors import RefusedError, TooFewError
 from tacit.crypto.secure_sum.restart import SumRestart
 from tacit.crypto.secure_sum.server import SumServer
-from tacit.data.clients import Ragged
+from tacit.data.ragged import Ragged
 from tacit.protocol.conversation import Query, Reply, stack
 from tacit.protocol.messages import MessageError, as_reply, decode
 from tacit.protocol.query_messages import encode_query

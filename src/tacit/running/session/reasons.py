@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tacit.results.text import escaped
+
 MAX_REASON = 200
 """Characters of a reason that everyone may read."""
 
@@ -39,19 +41,3 @@ def printable(text: str) -> str:
     'no \\\\x1b[31m'
     """
     return escaped(text[:MAX_REASON])
-
-
-def escaped(text: str) -> str:
-    """A text with every character escaped that is not printable, line ends too.
-
-    Examples
-    --------
-    >>> escaped("struct<\x1b[31m: double>")
-    'struct<\\\\x1b[31m: double>'
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-        for character in text
-    )

@@ -8,10 +8,13 @@ import numpy as np
 
 from tacit.privacy.cost import worst_case
 from tacit.privacy.persons import of_person, person_warnings
-from tacit.results.evaluation import Evaluation, Traffic
+from tacit.results.evaluation import Evaluation
+from tacit.results.traffic import Traffic
 from tacit.running.session.coordinator import Coordinator, RunError
 from tacit.running.session.plan_file import Plan
 
+ROWS_SUFFIX = ".rows.json"
+"""Ending of the file beside a result that holds its summary as labelled lines."""
 LEFT_OUT = "{name} is not in this result: {why}"
 
 
@@ -61,6 +64,8 @@ def concluded(plan: Plan, coordinator: Coordinator, received: dict[int, int]) ->
         ),
         unit=plan.unit,
         histogram=server_result.histogram,
+        breakdown=server_result.breakdown,
+        sites=server_result.sites,
         protection=None
         if server_result.protection is None
         else of_person(server_result.protection, plan.per_person),

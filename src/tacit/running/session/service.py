@@ -11,42 +11,61 @@ dies over it does not get it back.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
-from tacit.data.reading import read
 from tacit.data.units import UNITS
 from tacit.ledger.files import sync
 from tacit.ledger.ledger import Ledger
+from tacit.privacy.cost import Cost
 from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
 from tacit.protocol.conversation import ClientState, Lasting
 from tacit.protocol.messages import MessageError
+from tacit.protocol.told import Told
 from tacit.protocol.values import Kind, decode_values, encode_values
+from tacit.results.text import escaped
 from tacit.running.mpc.transport import Transport
 from tacit.running.persons import NO_PERSONS, PERSONS_UNUSED, persons_misfit
+from tacit.running.session.accounts import declined_line, paid_line
 from tacit.running.session.client import Party
-from tacit.running.session.debits import LedgerGuard, fingerprint, unrecorded
+from tacit.running.session.columns import columns_misfit, columns_remedy, read_records
+from tacit.running.session.debits import (
+    Debit,
+    Debited,
+    DeclinedError,
+    Guard,
+    LedgerGuard,
+    fingerprint,
+    unrecorded,
+)
 from tacit.running.session.messages import (
     MARK_BYTES,
     SESSION_POSITION,
     MalformedMessageError,
     SignedMessageError,
 )
-from tacit.running.session.plan_file import ONE_EACH, PartyFile, Plan, PlanError
+from tacit.running.session.party_file import ONE_EACH, PartyFile
+from tacit.running.session.plan_file import Plan
 from tacit.running.session.reasons import printable
 from tacit.running.session.state import state_kinds
+from tacit.running.session.toml_source import PlanError
 from tacit.running.units import can_answer
 
 CLIENT_STATE_FILE = "notebook"
+RECORDS_MARK = "records"
+"""The ending of the file that has the keyed digest of the records with which a run began."""
+CHANGED_RECORDS = "this party's records changed since the run began"
 PERSONS_REMEDY = {
     NO_PERSONS: "the plan lets so many records of a person count (per_person), and the file of "
     "{!r} does not say whose its records are; under [data], name the column as person, or say "
@@ -73,19 +92,6 @@ def read_identity(path: Path) -> Identity:
         return Identity.from_bytes(bytes.fromhex(path.read_text(encoding="ascii").strip()))
     except ValueError:
         raise PlanError(f"{path} holds no identity key of 64 hexadecimal digits") from None
-
-
-def read_records(party_file: PartyFile) -> Clients:
-    """A party's records, as one client.
-
-    Raises
-    ------
-    DataError : for records that cannot be used.
-    """
-    score, label, second = party_file.columns
-    return read(
-        [str(party_file.records)], score, label, None, second=second, person=party_file.person
-    )
 
 
 @dataclass(frozen=True)
@@ -141,21 +147,25 @@ class PartyDesk:
         ------
         DataError : for records that cannot be used.
         """
-        return read_records(self.party_file)
+        return read_records(self.party_file, self.plan.protocol)
 
     @property
     def fits(self) -> bool:
         """Whether the party's file suits the plan in its words; no record is read for it."""
         fitting = can_answer(self.party_file.unit, self.plan.unit, self.plan.protocol)
-        return fitting and not self._persons_misfit
+        return fitting and not self._persons_misfit and not self._columns_misfit
 
     @property
     def _persons_misfit(self) -> str:
         file = self.party_file
         return persons_misfit(self.plan.per_person, file.person is not None, file.one_each)
 
+    @property
+    def _columns_misfit(self) -> str:
+        return columns_misfit(self.party_file, self.plan.protocol)
+
     def check_unit(self) -> None:
-        """Refuse a unit of scores or of privacy that does not suit the plan's; no record is read.
+        """Refuse units or columns that do not suit the plan's in words; no record is read.
 
         Raises
         ------
@@ -165,6 +175,8 @@ class PartyDesk:
             return
         if self._persons_misfit:
             raise PlanError(PERSONS_REMEDY[self._persons_misfit].format(self.party_file.name))
+        if self._columns_misfit:
+            raise PlanError(columns_remedy(self.party_file, self.plan.protocol))
         said = "no unit" if self.party_file.unit is None else f"the unit {self.party_file.unit!r}"
         raise PlanError(
             f"the file of {self.party_file.name!r} names {said}, which cannot be converted to "
@@ -187,24 +199,59 @@ class PartyDesk:
         session = message[SESSION_POSITION].hex()
         with self._alone(session), Ledger(self.party_file.ledger) as ledger:
             before = self._client_state()
-            party = self._party(ledger, noise, before)
+            party = self._party(ledger, noise, before, session)
             state = self.party_file.state / f"{session}.run"
             if state.exists():
                 self._resume(party, state)
             party.when_taking(lambda: _replace(state, party.state))
+            spent = party.spent
             try:
                 reply = party.answer(message)
             except SignedMessageError:
                 if party.has_begun:
                     _replace(state, party.state)
                 raise
+            told = party.told()
+            if told is not None:
+                self._write_told(session, told)
             _replace(state, party.state)
             if party.failure:
-                print(f"tacit: {printable(party.failure)}", file=sys.stderr, flush=True)
+                _tell(printable(party.failure))
+            self._tell_cost(party, spent, ledger)
             content = encode_values({"notes": self._lasting(party, before)}, self._kinds)
             if content != before:
                 _replace(self.party_file.state / CLIENT_STATE_FILE, content)
             return reply
+
+    def _tell_cost(self, party: Party, before: Cost, ledger: Ledger) -> None:
+        """Tell the party's owner what a message cost, or why it was declined."""
+        dataset = self.party_file.dataset
+        if party.why_declined:
+            _tell(declined_line(party.why_declined, ledger, dataset))
+        elif party.spent != before:
+            spendings = ledger.spending(dataset)
+            _tell(paid_line(self.plan.protocol, party.spent, self.plan.guarantee, spendings))
+
+    def _write_told(self, session: str, told: Told) -> None:
+        """Write what the party was told into a file of its own, which only its owner may read."""
+        folder = self.party_file.results
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        protocol = self.plan.protocol
+        low, high = told.value - told.half_range, told.value + told.half_range
+        content = {
+            "schema": "tacit-party-result/1",
+            "federation": self.plan.name,
+            "party": self.party_file.name,
+            "protocol": {"name": protocol.name, **protocol.settings},
+            "figure": protocol.figure,
+            "value": told.value,
+            "half_range": told.half_range,
+            "interval": [max(0.0, low), min(1.0, high)],
+            "warnings": list(protocol.told_result(told).published().warnings),
+            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        text = json.dumps(content, indent=2) + "\n"
+        _replace(folder / f"{session}.json", text.encode("utf-8"))
 
     def _lasting(self, party: Party, before: bytes) -> dict[tuple[Any, ...], Any]:
         """The notes that outlive the run: those that say so, and those that runs before it left.
@@ -239,23 +286,25 @@ class PartyDesk:
                     party_file.adjacency,
                 )
 
-    def _party(self, ledger: Ledger, noise: NoiseSource | None, notes: bytes) -> Party:
+    def _party(
+        self, ledger: Ledger, noise: NoiseSource | None, notes: bytes, session: str
+    ) -> Party:
         state = ClientState()
         for key, note in decode_values(notes, self._kinds, opaque=True)["notes"].items():
             state.keep(key, note)
         records = self.records if self.fits else None
         agreement = self.plan.agreement()
-        guard = (
-            unrecorded
-            if records is None
-            else LedgerGuard(
+        guard: Guard = unrecorded
+        if records is not None:
+            mark = fingerprint(ledger, records)
+            recorded = LedgerGuard(
                 ledger,
                 self.party_file.dataset,
                 agreement.protocol,
-                fingerprint(ledger, records),
+                mark,
                 agreement.per_person,
             )
-        )
+            guard = self._unchanged(session, mark, recorded)
         return Party(
             self.index,
             self.identity,
@@ -268,7 +317,25 @@ class PartyDesk:
             self._transport(),
             self.party_file.one_each,
             self.party_file.person is not None,
+            self._columns_misfit,
         )
+
+    def _unchanged(self, session: str, mark: bytes, guard: Guard) -> Guard:
+        """The guard, which declines where the records are not those that the run began with.
+
+        Figures of two steps about different records would mean nothing. What the run was debited
+        before stands: answers to it have left.
+        """
+        path = self.party_file.state / f"{session}.{RECORDS_MARK}"
+
+        def checked(debit: Debit) -> Debited | None:
+            if not path.exists():
+                _replace(path, mark)
+            elif path.read_bytes() != mark:
+                raise DeclinedError(CHANGED_RECORDS)
+            return guard(debit)
+
+        return checked
 
     def _transport(self) -> Transport | None:
         """How this party reaches those that compute with it; None where its file does not say.
@@ -309,6 +376,11 @@ class PartyDesk:
             yield
 
 
+def _tell(sentence: str) -> None:
+    """Tell the party's owner."""
+    print(f"tacit: {escaped(sentence)}", file=sys.stderr, flush=True)
+
+
 def _marked(party_file: PartyFile, mark: bytes | None) -> Plan:
     """The plan with this mark, among the plans that the party agreed to."""
     plans = [Plan.read(path) for path in party_file.plans]
@@ -337,6 +409,6 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _forget_old(home: Path) -> None:
-    for path in home.glob("*.run"):
+    for path in (*home.glob("*.run"), *home.glob(f"*.{RECORDS_MARK}")):
         if time.time() - path.stat().st_mtime > FORGOTTEN_AFTER:
             path.unlink(missing_ok=True)

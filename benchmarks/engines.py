@@ -1,0 +1,143 @@
+"""Files larger than memory beside the engine's own statement: ``python -m benchmarks.engines``.
+
+Records are written to a temporary folder on disk, which is removed. Each case runs in a process of
+its own, whose peak memory it states; ratios are of runs in turn in that process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import numpy as np
+
+import tacit
+from benchmarks.timing import clock
+from tacit.data.engines.opening import from_files
+from tacit.data.engines.sql.dialects import DUCKDB
+from tacit.data.engines.sql.statements import NUMBER, Relation, counting_statement
+
+ROWS = 1_000_000
+CELLS = 64
+CLIENTS = 20
+COUNTS = ("count", "count by site", "count beside plain SQL", "exact sum", "two or more rounds")
+RANKS = ("exact AUC", "FedAUC")
+CASES = (*COUNTS, *RANKS)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.engines", description=__doc__)
+    parser.add_argument("--rows", type=float, default=ROWS, help="records, 1e6 by default")
+    parser.add_argument("--times", type=int, default=2, help="paired runs of a case")
+    parser.add_argument("--case", choices=CASES, action="append", help="default: all")
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.folder is not None:
+        measure(options.case[0], options.folder, options.times)
+        return
+    with tempfile.TemporaryDirectory(prefix="tacit-benchmark-") as folder:
+        rows = int(options.rows)
+        seconds = clock(lambda: write(Path(folder), rows))
+        size = sum(file.stat().st_size for file in Path(folder).iterdir()) / 1e6
+        load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
+        print(f"{rows:,} records, {size:,.0f} MB, written in {seconds:.1f} s; load {load}")
+        for case in options.case or CASES:
+            arguments = ("--folder", folder, "--case", case, "--times", str(options.times))
+            command = [sys.executable, "-m", "benchmarks.engines", *arguments]
+            subprocess.run(command, check=True)
+
+
+def write(folder: Path, rows: int) -> None:
+    """Scores of a binormal model, as doubles, in Parquet files of 10 million records."""
+    size = 10_000_000
+    with duckdb.connect() as connection:
+        for part, start in enumerate(range(0, rows, size)):
+            made = min(size, rows - start)
+            connection.execute(
+                f"""COPY (
+                SELECT 1 / (1 + exp(-(label + sqrt(-2 * ln(1 - u)) * cos(2 * pi() * v)))) AS score,
+                  label, site
+                FROM (
+                  SELECT random() AS u, random() AS v, (random() < 0.3)::INTEGER AS label,
+                    i % {CLIENTS} AS site
+                  FROM range({made}) AS r(i))
+                ) TO '{folder / f"part-{part:03}.parquet"}'"""
+            )
+
+
+def measure(case: str, folder: Path, times: int) -> None:
+    """Print the time of a case, its ratio to the engine's own statement, and the peak memory."""
+    files = str(folder / "*.parquet")
+    ours = our_work(case, files)
+    theirs = engine_sort(files) if case in RANKS else engine_count(case, files)
+    # before the engine's own statement, which may take more memory
+    ours()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    pairs = [(both_times(ours), both_times(theirs)) for _ in range(times)]
+    mine, peer = (statistics.median(pair[side][0] for pair in pairs) for side in (0, 1))
+    ratio, busy = (
+        statistics.median(pair[0][kind] / pair[1][kind] for pair in pairs) for kind in (0, 1)
+    )
+    print(
+        f"{case:22s} {mine:8.2f} s   engine {peer:8.2f} s   ratio {ratio:5.2f}   "
+        f"of processor time {busy:5.2f}   "
+        f"peak {peak:7,.0f} MiB",
+        flush=True,
+    )
+
+
+def both_times(work: Callable[[], object]) -> tuple[float, float]:
+    """Seconds, and processor time of all threads, which a busy machine changes less."""
+    start = time.process_time()
+    return clock(work), time.process_time() - start
+
+
+def our_work(case: str, files: str) -> Callable[[], object]:
+    """What ``tacit`` does in a case."""
+    edges = np.arange(1, CELLS) / CELLS
+    protocols: dict[str, tacit.Protocol] = {
+        "exact sum": tacit.ScoreHistogram("exact-sum", height=6),
+        "two or more rounds": tacit.ScoreHistogram(epsilon=1.0),
+        "exact AUC": tacit.ExactAUC(),
+        "FedAUC": tacit.FedAUC(epsilon=1.0),
+    }
+    if case in protocols:
+        return lambda: tacit.evaluate(from_files([files], client="site"), protocols[case])
+    stored = from_files([files], client=None if case == "count" else "site")
+    return lambda: stored.counts_in(edges)
+
+
+def engine_count(case: str, files: str) -> Callable[[], object]:
+    """The statement that ``tacit sql`` prints, or a plain one with other cells, in DuckDB."""
+    edges = np.arange(1, CELLS) / CELLS
+    table = f"read_parquet('{files}')"
+    relation = Relation(
+        DUCKDB, table, "score", "label", None if case == "count" else "site", NUMBER
+    )
+    group = counting_statement(relation, edges)
+    if case == "count beside plain SQL":
+        cell = f"CAST(FLOOR(score * {CELLS}) AS INTEGER)"
+        group = f"SELECT site, label, {cell} AS cell, count(*) FROM {table} GROUP BY ALL"
+    connection = duckdb.connect()
+    return lambda: connection.execute(group).fetchall()
+
+
+def engine_sort(files: str) -> Callable[[], object]:
+    """The rank sum of the positives by DuckDB's own sort."""
+    ranks = f"SELECT label, rank() OVER (ORDER BY score) AS place FROM read_parquet('{files}')"
+    ranked = f"SELECT sum(place * label) FROM ({ranks})"
+    connection = duckdb.connect()
+    return lambda: connection.execute(ranked).fetchall()
+
+
+if __name__ == "__main__":
+    main()

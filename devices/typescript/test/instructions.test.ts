@@ -1,0 +1,67 @@
+// What a coordinator that signs false numbers may not get from a device.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { openCampaign } from "../src/campaign.js";
+import { checkInstructions, type Instructions } from "../src/mechanisms.js";
+import { toHex } from "../src/report.js";
+
+const vectors = JSON.parse(readFileSync("../../tests/vectors/devices.json", "utf8")).payloads;
+type Fields = Record<string, unknown>;
+const of = (kind: string): { instructions: Fields; epsilon: number } =>
+  vectors.find((each: { instructions: Fields }) => each.instructions["kind"] === kind);
+
+const [labels, values] = of("symbol").instructions["axes"] as [Fields, Fields];
+
+/** Each keeps the ratio of the mechanism's integers, and gives some records outputs of their own. */
+const DISHONEST: [string, Fields][] = [
+  ["window", { positives_from: 100 }],
+  ["window", { cells: 4000 }],
+  ["window", { cells: 0.5 }],
+  ["window", { scale: { knots: [0.5, 0.5], low: null, high: null } }],
+  ["window", { scale: { knots: [0.5], low: 0.4, high: 1 } }],
+  ["window", { scale: { name: "even", knots: [0, 0.5], low: null, high: null } }],
+  ["window", { scale: { knots: [0, 0.5], low: 0, high: 1 } }],
+  ["influence", { grid: Array.from({ length: 200 }, (_, index) => index) }],
+  ["influence", { grid: [0, 0] }],
+  ["influence", { knots: [[1e308, -1e308], [0, 1]] }],
+  ["influence", { knots: [[0, 1]] }],
+  ["symbol", { axes: [{ ...values, bins: 0.5 }, { ...values, bins: 200 }] }],
+  ["symbol", { axes: [{ ...values, high: 0 }] }],
+  ["symbol", { axes: [{ ...labels, grid: [1] }, values] }],
+  ["unary", { scale: { knots: [0.5], low: 0.5, high: 1 } }],
+  ["unary", { height: 60 }],
+];
+
+for (const [kind, change] of DISHONEST) {
+  test(`a device refuses a ${kind} with ${JSON.stringify(change).slice(0, 60)}`, () => {
+    const { instructions, epsilon } = of(kind);
+    checkInstructions(instructions as unknown as Instructions, epsilon);
+    const dishonest = { ...instructions, ...change } as unknown as Instructions;
+    assert.throws(() => checkInstructions(dishonest, epsilon), RangeError);
+  });
+}
+
+test("weights above 2**64 are refused: no word would ever be drawn", () => {
+  const { instructions, epsilon } = of("window");
+  const [inside, outside] = [String(2n ** 64n + 1n), String(2n ** 64n)];
+  const endless = { ...instructions, inside, outside } as unknown as Instructions;
+  assert.throws(() => checkInstructions(endless, epsilon), /2\*\*64/);
+});
+
+test("a mechanism that sends the label is refused where labels are protected", async () => {
+  const pair = (await crypto.subtle.generateKey("Ed25519", true, ["sign", "verify"])) as CryptoKeyPair;
+  const key = toHex(new Uint8Array(await crypto.subtle.exportKey("raw", pair.publicKey)));
+  const { instructions: report, epsilon } = of("hadamard");
+  const signed = async (protects: string): Promise<string> => {
+    const times = { opens: 0, closes: 9e9, stages: 1, first_turns: 0 };
+    const fields = { format: "tacit-campaign/1", name: "x", epsilon, protects, ...times, report };
+    const document = JSON.stringify(fields);
+    const made = await crypto.subtle.sign("Ed25519", pair.privateKey, new TextEncoder().encode(document));
+    return JSON.stringify({ document, signature: Buffer.from(made).toString("base64") });
+  };
+  assert.equal((await openCampaign(await signed("score"), key)).protects, "score");
+  await assert.rejects(openCampaign(await signed("replace"), key), /sends the label/);
+  await assert.rejects(openCampaign(await signed("nothing"), key), /protects must be/);
+});

@@ -1,0 +1,76 @@
+"""``tacit check``: every problem of files of records at once."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from tacit.cli.forms import form_options
+from tacit.cli.shell import as_json, complain, show
+from tacit.cli.sources import files_in_memory
+from tacit.cli.units import unit_option
+from tacit.data.file_units import Units
+from tacit.data.files.checking import check_files
+from tacit.data.files.form import FileForm
+from tacit.data.missing import RULES
+
+PROBLEMS = 1
+"""The exit status where a file cannot be read as it is."""
+
+EXAMPLES = """\b
+Examples:
+  tacit check north.csv south.csv
+  tacit check north.csv --positive 1 --decimal , --unit probability
+  tacit check phones.parquet --client phone --json
+
+\b
+Exit status:
+  0    all files can be read, with these options
+  1    there are problems; all are printed
+  2    an error; one sentence says which
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.option("--score", default="score", show_default=True, help="The column of scores.")
+@click.option("--label", default="label", show_default=True, help="The column of labels.")
+@click.option("--second", help="The column of second values.")
+@click.option("--client", help="The column of client ids; without it each file is a client.")
+@click.option("--person", metavar="COL", help="The column that says whose record it is.")
+@unit_option
+@form_options
+@click.option(
+    "--missing",
+    type=click.Choice(RULES),
+    default=RULES[0],
+    show_default=True,
+    help="Whether records without a score or a label are a problem, or left out and noted.",
+)
+@click.option("--json", "print_json", is_flag=True, help="Print what was found as JSON.")
+@click.pass_context
+def check(
+    context: click.Context,
+    files: tuple[str, ...],
+    score: str,
+    label: str,
+    second: str | None,
+    client: str | None,
+    person: str | None,
+    unit: Units,
+    form: FileForm,
+    missing: Any,
+    print_json: bool,
+) -> None:
+    """Look for every problem of FILES (CSV, Parquet or Feather) at once, and say what to do.
+
+    Nothing is sent or spent. What is printed tells of records: it is for their owner.
+    """
+    found = files_in_memory(files, "tacit check")
+    checked = check_files(found, score, label, client, second, unit, person, missing, form=form)
+    show(as_json(asdict(checked)) if print_json else "\n".join(checked.lines))
+    if checked.number:
+        complain(f"tacit: {checked.number} problem{'s' * (checked.number > 1)}")
+        context.exit(PROBLEMS)

@@ -1,0 +1,1 @@
+"""``tacit collect``, ``tokens``, ``stage`` and ``estimate``: campaigns of devices."""

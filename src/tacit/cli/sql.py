@@ -1,0 +1,94 @@
+"""``tacit sql``: the statement that counts the records of a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tacit.cli.options import SettingsCommand, chosen_protocol
+from tacit.cli.shell import show
+from tacit.cli.sources import counted_once
+from tacit.cli.spelled import Spelled
+from tacit.cli.units import unit_option
+from tacit.data.engines.opening import relation_of
+from tacit.data.engines.sql.dialects import DIALECTS
+from tacit.data.engines.sql.statements import counting_statement
+from tacit.data.file_units import Units
+from tacit.protocol.registry import protocol_names
+from tacit.running.units import suited_to_scores
+
+SQL_EXAMPLES = """\b
+Examples:
+  tacit sql --table scored --protocol score-histogram --engine postgres > count.sql
+  psql -h db.example clinic --csv -f count.sql > counts.csv
+  tacit evaluate --counts counts.csv --protocol score-histogram --epsilon 1
+
+\b
+The statement only counts. Its answer has exact counts and no noise: it stays at the
+site. `tacit evaluate --counts` adds the noise, on a computer of the same site.
+"""
+
+
+@click.command(cls=SettingsCommand, settings_after="protocol", epilog=SQL_EXAMPLES)
+@click.option("--protocol", required=True, type=Spelled(protocol_names()), help="What to run.")
+@click.option("--table", metavar="NAME", help="The table of records, with its schema before a dot.")
+@click.option("--query", metavar="SQL", help="A query of the records, instead of a table.")
+@click.option(
+    "--engine",
+    type=click.Choice(tuple(DIALECTS)),
+    default="postgres",
+    show_default=True,
+    help="Whose SQL.",
+)
+@click.option("--score", default="score", show_default=True, help="The column of scores.")
+@click.option("--label", default="label", show_default=True, help="The column of labels.")
+@click.option("--client", help="The column of client ids; without it all records are one client's.")
+@unit_option
+def sql(
+    protocol: str,
+    table: str | None,
+    query: str | None,
+    engine: str,
+    score: str,
+    label: str,
+    client: str | None,
+    unit: Units,
+    **settings: Any,
+) -> None:
+    """Print the statement by which a site's administrator counts the records of a table.
+
+    The cells follow from the protocol's settings alone. Give the same settings to
+    `tacit evaluate --counts`; a budget is not needed here.
+    """
+    if (table is None) == (query is None):
+        raise click.UsageError("give --table or --query, one of them")
+    given = frozenset(name for name, value in settings.items() if value is not None)
+    # epsilon changes no cell, and who counts need not know it
+    chosen = chosen_protocol(protocol, _with_budget(protocol, settings))
+    if isinstance(unit, str):
+        chosen = suited_to_scores(chosen, unit, given)
+    once = counted_once(chosen)
+    dialect = DIALECTS[engine]
+    relation = relation_of(dialect, table, query, score, label, client)
+    statement = counting_statement(relation, once.edges, *once.ends, once.mark)
+    show(f"{_head(chosen.name)}\n{statement};")
+
+
+def _head(name: str) -> str:
+    return (
+        f"-- Counts of records by client, class and cell of scores, for the protocol {name} of\n"
+        "-- tacit. Class or cell -1: a label other than 0 and 1, or a score that is missing, not\n"
+        "-- finite or out of range; tacit declines these. The counts are exact: they stay at the\n"
+        "-- site, where tacit adds noise."
+    )
+
+
+def _with_budget(name: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings, with some epsilon where the protocol has one and none was given."""
+    from tacit.protocol.registry import kind_of  # noqa: PLC0415 -- imports the protocol
+
+    given = {key: value for key, value in settings.items() if value is not None}
+    if settings.get("epsilon") is None and kind_of(name).takes_epsilon(given):
+        return {**settings, "epsilon": 1.0}
+    return settings

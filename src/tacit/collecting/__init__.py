@@ -1,0 +1,1 @@
+"""Reports of devices: signed campaigns, a collector that takes them, and what they give."""

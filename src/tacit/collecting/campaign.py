@@ -1,0 +1,218 @@
+"""Campaigns: what a coordinator signs, so that devices and the collector agree on every number.
+
+A signed document is its exact bytes, in JSON, with an Ed25519 signature; nobody writes it again.
+The campaign's digest is SHA-256 of its document. Every report carries the first bytes of it.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from tacit.collecting.errors import CampaignError
+from tacit.crypto.identities import Identity
+from tacit.privacy.cost import Adjacency
+from tacit.protocol.conversation import Protocol
+from tacit.protocol.devices import DeviceReports
+from tacit.protocol.registry import protocol_as_written, protocol_of
+
+CAMPAIGN_FORMAT, STAGE_FORMAT = "tacit-campaign/1", "tacit-stage/1"
+MAX_NAME = 100
+MIN_DEVICES = 2
+FIELDS = frozenset({"name", "protocol", "devices", "opens", "closes", "settings"})
+
+
+@dataclass(frozen=True)
+class Signed:
+    """A document with its signature, as it is served.
+
+    Parameters
+    ----------
+    document : the bytes that were signed, UTF-8.
+    signature : 64 bytes.
+    key : the signer's 32 public bytes.
+    """
+
+    document: bytes
+    signature: bytes
+    key: bytes
+
+    @classmethod
+    def by(cls, identity: Identity, content: Mapping[str, Any]) -> Signed:
+        """Content signed by an identity."""
+        text = json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        document = text.encode()
+        return cls(document, identity.sign(document), identity.public)
+
+    @classmethod
+    def from_json(cls, text: bytes | str) -> Signed:
+        """A signed document as ``to_json`` wrote it; its signature is checked.
+
+        Raises
+        ------
+        CampaignError : for another form, or a signature that is not the key's.
+        """
+        try:
+            entry = json.loads(text)
+            made = cls(
+                entry["document"].encode(), b64decode(entry["signature"]), b64decode(entry["key"])
+            )
+            Ed25519PublicKey.from_public_bytes(made.key).verify(made.signature, made.document)
+        except InvalidSignature:
+            raise CampaignError("the signature of the document is not by its key") from None
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise CampaignError("this is no signed document of a campaign") from None
+        return made
+
+    def to_json(self) -> str:
+        """The document as a JSON text, and signature and key in base64."""
+        entry = {"document": self.document.decode()} | {
+            name: b64encode(getattr(self, name)).decode() for name in ("signature", "key")
+        }
+        return json.dumps(entry, ensure_ascii=False)
+
+    @cached_property
+    def content(self) -> dict[str, Any]:
+        """The document's fields."""
+        fields: dict[str, Any] = json.loads(self.document)
+        return fields
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a coordinator decides about a campaign.
+
+    Parameters
+    ----------
+    name : under which devices remember it; at most ``MAX_NAME`` characters.
+    protocol : with its settings, which must be for devices.
+    devices : how many are expected; it decides numbers of cells and the length of the first stage.
+    opens, closes : when reports are taken, in UTC.
+
+    Raises
+    ------
+    CampaignError : for a field outside its range.
+    """
+
+    name: str
+    protocol: Protocol
+    devices: int
+    opens: datetime
+    closes: datetime
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.name, str) and 0 < len(self.name) <= MAX_NAME):
+            raise CampaignError(f"name must have 1 to {MAX_NAME} characters, got {self.name!r}")
+        if not (isinstance(self.devices, int) and self.devices >= MIN_DEVICES):
+            raise CampaignError(f"devices must be at least {MIN_DEVICES}, got {self.devices!r}")
+        for name in ("opens", "closes"):
+            when = getattr(self, name)
+            if not isinstance(when, datetime) or when.tzinfo is None:
+                raise CampaignError(f"{name} must be a date and time with an offset, got {when!r}")
+        if not self.opens < self.closes:
+            raise CampaignError(f"closes must be after opens, got {self.closes} and {self.opens}")
+
+    @classmethod
+    def from_toml(cls, path: Path) -> Terms:
+        """The terms of a file.
+
+        Raises
+        ------
+        CampaignError : naming the file, for text that is no TOML, unknown or missing fields, or
+            values that do not fit.
+        """
+        try:
+            entry = tomllib.loads(path.read_text(encoding="utf-8"))
+            _check_fields(entry)
+            protocol = protocol_of(entry["protocol"], entry["settings"])
+            return cls(entry["name"], protocol, entry["devices"], entry["opens"], entry["closes"])
+        except (ValueError, TypeError) as error:
+            raise CampaignError(f"{path}: {error}") from None
+
+    @property
+    def reports(self) -> DeviceReports:
+        """What the protocol declares for so many devices."""
+        return self.protocol.device_reports(self.devices)
+
+    def to_content(self) -> dict[str, Any]:
+        """The fields of the campaign's document, without what devices compute."""
+        return {
+            "format": CAMPAIGN_FORMAT,
+            "name": self.name,
+            "protocol": self.protocol.name,
+            # tuples and lists are the same in a document
+            "settings": json.loads(json.dumps(dict(self.protocol.settings))),
+            "epsilon": self.protocol.guarantee.epsilon,
+            "protects": _adjacency(self.protocol).value,
+            "devices": self.devices,
+            "opens": int(self.opens.timestamp()),
+            "closes": int(self.closes.timestamp()),
+            "stages": self.reports.stages,
+            "first_turns": self.reports.first_turns,
+        }
+
+
+def _check_fields(entry: Mapping[str, Any]) -> None:
+    """Refuse fields that a campaign does not have, and files without one that it has."""
+    for what, names in (("unknown", entry.keys() - FIELDS), ("missing", FIELDS - entry.keys())):
+        if names:
+            raise CampaignError(f"there are {what} fields {sorted(names)}")
+
+
+def _adjacency(protocol: Protocol) -> Adjacency:
+    adjacency: Adjacency | None = getattr(protocol.guarantee, "adjacency", None)
+    if adjacency is None or protocol.guarantee.delta:
+        raise CampaignError("a campaign of devices needs a guarantee of epsilon alone")
+    return adjacency
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A signed campaign.
+
+    Parameters
+    ----------
+    signed : its document.
+    """
+
+    signed: Signed
+
+    def __post_init__(self) -> None:
+        if self.signed.content.get("format") != CAMPAIGN_FORMAT:
+            raise CampaignError(
+                f"format must be {CAMPAIGN_FORMAT!r}, got {self.signed.content.get('format')!r}"
+            )
+
+    @cached_property
+    def terms(self) -> Terms:
+        """What the coordinator decided."""
+        entry = self.signed.content
+        opens, closes = (datetime.fromtimestamp(entry[name], UTC) for name in ("opens", "closes"))
+        protocol = protocol_as_written(entry["protocol"], entry["settings"])
+        return Terms(entry["name"], protocol, entry["devices"], opens, closes)
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the document, 32 bytes."""
+        return sha256(self.signed.document).digest()
+
+
+def stage_content(digest: bytes, stage: int, instructions: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a stage's document: what devices compute in it."""
+    return {
+        "format": STAGE_FORMAT,
+        "campaign": digest.hex(),
+        "stage": stage,
+        "report": dict(instructions),
+    }

@@ -1,0 +1,303 @@
+"""The collector as a web service (the extra ``collect``): documents out, reports in.
+
+No address, header or time of a request is kept or logged. A report is acknowledged after fsync
+returned; requests that arrive meanwhile are written together by the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from tacit.collecting.errors import CampaignError, ReportError
+from tacit.collecting.estimating import evaluation_of
+from tacit.collecting.folder import Folder
+from tacit.collecting.intake import ACCEPTED, Intake
+
+try:
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+    from starlette.middleware.cors import CORSMiddleware
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse, PlainTextResponse, Response
+    from starlette.routing import BaseRoute, Mount, Route
+    from starlette.staticfiles import StaticFiles
+except ImportError:
+    raise ImportError(
+        "a collector needs starlette and uvicorn: pip install 'tacit[collect]'"
+    ) from None
+
+MAX_BATCH = 1000
+"""Largest number of reports of one request."""
+
+WAITING = 20_000
+"""Largest number of reports that wait to be written; more are asked to come again."""
+
+GROUP = 4000
+"""Largest number of reports that are written together."""
+
+BODY_SECONDS = 30.0
+"""Longest time in which the body of a request must come."""
+
+STATUS = {
+    "slow": 408,
+    "replayed": 409,
+    "closed": 403,
+    "token": 403,
+    "busy": 503,
+    "disk": 503,
+    "full": 503,
+    "rate": 429,
+}
+"""The status of a refusal; 400 for the others, which no retry mends."""
+
+ESTIMATE_SECONDS = 2.0
+"""Least time between two estimates of what was collected."""
+
+ANY_ORIGIN = Middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["GET", "POST"])
+"""A page may come from anywhere: best not from the collector."""
+
+
+class Bucket:
+    """A limit of reports a second, over all senders.
+
+    Parameters
+    ----------
+    rate : reports a second; a second's worth may come at once.
+    now : a clock in seconds that never goes back.
+    """
+
+    def __init__(self, rate: float, now: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._now = rate, now
+        self._left, self._last = rate, now()
+
+    def take(self, count: int) -> bool:
+        """Whether so many reports may come now; a batch above a second's worth never may."""
+        moment = self._now()
+        self._left = min(self._rate, self._left + (moment - self._last) * self._rate)
+        self._last = moment
+        if count > self._left:
+            return False
+        self._left -= count
+        return True
+
+
+class Collector:
+    """Requests of devices, and the one task that writes what they brought.
+
+    Parameters
+    ----------
+    folder : of a signed campaign.
+    intake : checks and stores reports.
+    rate : largest number of reports a second.
+    """
+
+    def __init__(self, folder: Folder, intake: Intake, rate: float) -> None:
+        self._folder, self._intake, self._bucket = folder, intake, Bucket(rate)
+        self._queue: asyncio.Queue[tuple[bytes, asyncio.Future[str]]] = asyncio.Queue(WAITING)
+        self._thread = ThreadPoolExecutor(1)
+        self._estimate: tuple[float, dict[str, Any]] = (-ESTIMATE_SECONDS, {})
+        self._estimating = asyncio.Lock()
+
+    async def campaign(self, request: Request) -> Response:
+        """The signed campaign."""
+        return _json(self._folder.campaign.signed.to_json())
+
+    async def stage(self, request: Request) -> Response:
+        """The signed document of a later stage, as soon as there is one."""
+        try:
+            return _json(self._folder.stage(request.path_params["number"]).to_json())
+        except CampaignError:
+            return JSONResponse({"error": "there is no such stage yet"}, 404)
+
+    async def reports(self, request: Request) -> Response:
+        """Take one report, or several after one another, each refused by itself."""
+        self._intake.follow_stage()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                body = await _limited_body(request, MAX_BATCH * self._intake.report_bytes)
+        except TimeoutError:
+            return _refusals(0, [(0, "slow")])
+        size = self._intake.report_bytes
+        if body is None:
+            return _refusals(0, [(0, "size")])
+        messages = [body[place : place + size] for place in range(0, max(len(body), 1), size)]
+        if not self._bucket.take(len(messages)):
+            return _refusals(0, [(0, "rate")])
+        outcomes = await asyncio.gather(*(self._outcome(each) for each in messages))
+        self._intake.counters.update(outcomes)
+        refused = [(index, each) for index, each in enumerate(outcomes) if each != ACCEPTED]
+        return _refusals(len(messages) - len(refused), refused)
+
+    async def health(self, request: Request) -> Response:
+        """Whether reports are taken."""
+        return JSONResponse({"stage": self._intake.stage, "waiting": self._queue.qsize()})
+
+    async def metrics(self, request: Request) -> Response:
+        """Counters, as Prometheus reads them."""
+        lines = ["# TYPE tacit_reports_total counter"]
+        for outcome, count in sorted(self._intake.counters.items()):
+            lines.append(f'tacit_reports_total{{outcome="{outcome}"}} {count}')
+        lines += [
+            "# TYPE tacit_waiting_reports gauge",
+            f"tacit_waiting_reports {self._queue.qsize()}",
+        ]
+        return PlainTextResponse("\n".join(lines) + "\n")
+
+    async def estimate(self, request: Request) -> Response:
+        """The estimate of what was collected so far, at most every few seconds anew."""
+        async with self._estimating:
+            made, content = self._estimate
+            if time.monotonic() - made > ESTIMATE_SECONDS:
+                content = await asyncio.to_thread(summary, self._folder, self._intake.report_bytes)
+                self._estimate = (time.monotonic(), content)
+        return JSONResponse(content)
+
+    @asynccontextmanager
+    async def running(self, app: Starlette) -> AsyncIterator[None]:
+        """Write reports while the service runs; at its end, what waits is written first."""
+        writer = asyncio.create_task(self._write())
+        try:
+            yield
+        finally:
+            await self._queue.join()
+            writer.cancel()
+            self._thread.shutdown()
+            self._intake.close()
+
+    async def _outcome(self, message: bytes) -> str:
+        """What becomes of one report: accepted, or the reason why it is not."""
+        if self._queue.full():
+            return "full"
+        try:
+            serial = self._intake.check(message)
+        except ReportError as error:
+            return error.reason
+        stored: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._queue.put_nowait((message, stored))
+        try:
+            # a sender that goes away does not undo what is being written
+            outcome = await asyncio.shield(stored)
+        except asyncio.CancelledError:
+            stored.add_done_callback(
+                lambda done: self._intake.settle(serial, done.result() == ACCEPTED)
+            )
+            raise
+        self._intake.settle(serial, outcome == ACCEPTED)
+        return outcome
+
+    async def _write(self) -> None:
+        """Write groups of waiting reports, one after another."""
+        loop = asyncio.get_running_loop()
+        while True:
+            group = [await self._queue.get()]
+            while len(group) < GROUP and not self._queue.empty():
+                group.append(self._queue.get_nowait())
+            outcomes = await loop.run_in_executor(
+                self._thread, self._stored, [message for message, _ in group]
+            )
+            for (_, stored), outcome in zip(group, outcomes, strict=True):
+                stored.set_result(outcome)
+                self._queue.task_done()
+
+    def _stored(self, messages: list[bytes]) -> list[str]:
+        """The outcomes of a group; a disk that fails refuses all of it, and the service goes on."""
+        try:
+            return self._intake.store(messages)
+        except OSError:
+            return ["disk"] * len(messages)
+
+
+def summary(folder: Folder, report_bytes: int) -> dict[str, Any]:
+    """The estimate so far with its interval, in a few fields."""
+    stages = folder.stages()
+    reports = sum(map(len, stages))
+    try:
+        result = evaluation_of(folder.campaign, stages, report_bytes)
+    except ValueError as error:
+        return {"reports": reports, "estimate": None, "why": str(error)}
+    value = float(result.estimate.value)
+    if not math.isfinite(value):
+        return {"reports": reports, "estimate": None, "why": result.warnings[-1]}
+    low, high = result.estimate.interval(0.95)
+    return {
+        "reports": reports,
+        "figure": result.figure,
+        "estimate": value,
+        "low": float(low),
+        "high": float(high),
+        "epsilon": result.spent.epsilon,
+    }
+
+
+def application(folder: Folder, intake: Intake, rate: float, page: Path | None = None) -> Starlette:
+    """The collector's application.
+
+    Parameters
+    ----------
+    folder : of a signed campaign.
+    intake : checks and stores reports.
+    rate : largest number of reports a second.
+    page : a folder of files to serve beside, such as a page for devices.
+    """
+    collector = Collector(folder, intake, rate)
+    routes: list[BaseRoute] = [
+        Route("/campaign", collector.campaign),
+        Route("/stage/{number:int}", collector.stage),
+        Route("/reports", collector.reports, methods=["POST"]),
+        Route("/health", collector.health),
+        Route("/metrics", collector.metrics),
+        Route("/estimate", collector.estimate),
+    ]
+    if page is not None:
+        routes.append(Mount("/", StaticFiles(directory=page, html=True)))
+    return Starlette(routes=routes, middleware=[ANY_ORIGIN], lifespan=collector.running)
+
+
+def serve(app: Starlette, host: str, port: int, certificate: Path | None, key: Path | None) -> None:
+    """Serve until interrupted; uvicorn keeps no log of requests."""
+    import uvicorn  # noqa: PLC0415 -- an extra
+
+    uvicorn.run(
+        app,
+        host=host,
+        port=port,
+        access_log=False,
+        server_header=False,
+        ws="none",
+        log_level="warning",
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
+    )
+
+
+async def _limited_body(request: Request, most: int) -> bytes | None:
+    """The body, or None where it is too long."""
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            return None
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _refusals(accepted: int, refused: list[tuple[int, str]]) -> Response:
+    """200 where at least one report was stored; else the status of the first refusal."""
+    status = 200 if accepted else STATUS.get(refused[0][1], 400)
+    content = {
+        "accepted": accepted,
+        "refused": [{"index": index, "reason": reason} for index, reason in refused],
+    }
+    headers = {"Retry-After": "1"} if status in {429, 503} else None
+    return JSONResponse(content, status, headers)
+
+
+def _json(text: str) -> Response:
+    return Response(text, media_type="application/json", headers={"Cache-Control": "no-cache"})

@@ -1,0 +1,198 @@
+"""Prime fields of 61, 89, 107 and 127 bits: words as bytes, and sums of many parties' words.
+
+Elements are Python's integers in arrays of objects, where products are taken; as bytes they are
+little-endian words of 8, 12, 14 or 16 bytes. Sums over parties are taken on numbers of 32 bits in
+NumPy.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LIMB_BITS = 32
+"""Words are added up in numbers of 32 bits, which leave room for 2^32 summands."""
+SIZES = (61, 89, 107, 127)
+"""Exponents of Mersenne primes."""
+
+Elements = NDArray[np.object_]
+"""Elements of a field as Python's integers."""
+Limbs = NDArray[np.uint32]
+"""Words in numbers of 32 bits, least first, shape (..., limbs)."""
+
+
+class MaskedValueError(ValueError):
+    """Bytes that are not masked values, or that cannot be what honest parties send."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """The integers modulo ``2**bits - 1``, a prime.
+
+    Parameters
+    ----------
+    bits : 61, 89, 107 or 127.
+
+    Raises
+    ------
+    ValueError : for another number of bits.
+
+    Examples
+    --------
+    >>> field = Field(61)
+    >>> field.elements([1, -1]).tolist() == [1, field.prime - 1]
+    True
+    >>> field.from_bytes(field.to_bytes(field.elements([5, -1])), 2).tolist() == [5, 2**61 - 2]
+    True
+    """
+
+    bits: int
+
+    def __post_init__(self) -> None:
+        if self.bits not in SIZES:
+            raise ValueError(f"bits must be one of {SIZES}, got {self.bits}")
+
+    @classmethod
+    def above(cls, largest: int) -> Field:
+        """The least field in which numbers up to ``largest`` differ.
+
+        Raises
+        ------
+        ValueError : where there is none.
+
+        Examples
+        --------
+        >>> Field.above(2**61 - 2), Field.above(2**61 - 1)
+        (Field(bits=61), Field(bits=89))
+        """
+        for bits in SIZES:
+            if largest < 2**bits - 1:
+                return cls(bits)
+        raise ValueError(f"numbers must be below 2**{SIZES[-1]} - 1, got {largest}")
+
+    @property
+    def prime(self) -> int:
+        """The modulus q."""
+        return int(2**self.bits - 1)
+
+    @property
+    def limbs(self) -> int:
+        """Numbers of 32 bits in a word."""
+        return -(-self.bits // LIMB_BITS)
+
+    @property
+    def word_bytes(self) -> int:
+        """Bytes of a word."""
+        return -(-self.bits // 8)
+
+    @property
+    def modulus(self) -> Limbs:
+        """The modulus in numbers of 32 bits; all its bits are set."""
+        parts = [self.prime >> LIMB_BITS * limb for limb in range(self.limbs)]
+        return np.array([part % 2**LIMB_BITS for part in parts], dtype=np.uint32)
+
+    def elements(self, values: Iterable[int]) -> Elements:
+        """Integers as elements of the field."""
+        prime = self.prime
+        listed = [int(value) % prime for value in values]
+        made = np.empty(len(listed), dtype=object)
+        made[:] = listed
+        return made
+
+    def to_bytes(self, values: Elements) -> bytes:
+        """Elements as words."""
+        size = self.word_bytes
+        return b"".join(int(value).to_bytes(size, "little") for value in values)
+
+    def from_bytes(self, message: bytes, count: int) -> Elements:
+        """The elements in a message.
+
+        Raises
+        ------
+        MaskedValueError : for another number of bytes than ``count`` words have, or a word that
+            is no element.
+        """
+        return self.elements_of(self.limbs_of([message], count)[0])
+
+    def limbs_of(self, messages: Sequence[bytes], count: int) -> Limbs:
+        """The words of messages, shape (messages, count, limbs).
+
+        Raises
+        ------
+        MaskedValueError : as for ``from_bytes``.
+        """
+        size = count * self.word_bytes
+        for message in messages:
+            if len(message) != size:
+                raise MaskedValueError(
+                    f"{count} masked values have {size} bytes, got {len(message)}"
+                )
+        words = self.words_in(b"".join(messages)).reshape(len(messages), count, self.limbs)
+        if words[..., -1].max(initial=0) >= self.modulus[-1] and not self.holds(words).all():
+            raise MaskedValueError("a masked value is not below the modulus")
+        return words
+
+    def words_in(self, raw: bytes) -> Limbs:
+        """Words of bytes, whether or not below the modulus, shape (words, limbs)."""
+        parts = np.frombuffer(raw, dtype=np.uint8).reshape(-1, self.word_bytes)
+        missing = 4 * self.limbs - self.word_bytes
+        padded = np.pad(parts, ((0, 0), (0, missing))) if missing else parts
+        return padded.view("<u4").astype(np.uint32, copy=False)
+
+    def holds(self, words: Limbs) -> NDArray[np.bool_]:
+        """Which words are below the modulus, shape (...) from (..., limbs)."""
+        top, modulus = words[..., -1], self.modulus
+        lower = (words[..., :-1] != modulus[:-1]).any(axis=-1)
+        return np.asarray((top < modulus[-1]) | ((top == modulus[-1]) & lower))
+
+    def elements_of(self, limbs: NDArray[Any]) -> Elements:
+        """Words, or sums of words, as elements, shape (count,) from (count, limbs)."""
+        numbers = limbs[:, -1].astype(object)
+        for limb in range(self.limbs - 2, -1, -1):
+            numbers = (numbers << LIMB_BITS) + limbs[:, limb].astype(object)
+        return np.asarray(numbers % self.prime, dtype=object)
+
+    def summed(self, messages: Sequence[bytes], count: int) -> Elements:
+        """The sum over parties of their words, in the field, shape (count,).
+
+        Raises
+        ------
+        MaskedValueError : as for ``from_bytes``.
+
+        Examples
+        --------
+        >>> field = Field(89)
+        >>> sent = [field.to_bytes(field.elements(values)) for values in ([1, -1], [2, 3])]
+        >>> field.summed(sent, 2).tolist()
+        [3, 2]
+        """
+        return self.elements_of(self.limbs_of(messages, count).sum(axis=0, dtype=np.uint64))
+
+
+def log_uniform(least_bits: int, bits: int) -> int:
+    """A secret integer whose logarithm is uniform over ``bits`` octaves from ``2**least_bits``.
+
+    An octave is drawn, a number of it, and the number n is accepted with probability ``2^e / n``,
+    ``2^e`` the least of its octave: the density is proportional to ``1 / n`` (rejection, exact).
+
+    Raises
+    ------
+    ValueError : where there is no octave.
+
+    Examples
+    --------
+    >>> 2**8 <= log_uniform(8, 3) < 2**11
+    True
+    """
+    if bits < 1:
+        raise ValueError(f"bits must be at least 1, got {bits}")
+    while True:
+        least = 1 << (least_bits + secrets.randbelow(bits))
+        number = least + secrets.randbelow(least)
+        if secrets.randbelow(number) < least:
+            return number

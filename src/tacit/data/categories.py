@@ -1,0 +1,134 @@
+"""Classes or private groups of records: a public list of names, and a protected choice each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.data.errors import DataError
+
+MAX_CATEGORIES = 200
+"""More categories than this are a mistake: a column of numbers, or of names."""
+
+
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """Which of several agreed names each record has; only the list of names is public.
+
+    Parameters
+    ----------
+    names : the agreed classes or groups, in the order of the result.
+    of_record : int64, shape (M,): indices in ``names``, in the order of the clients' records.
+    scores : float64, shape (M, C): a classifier's score of every class for each record; None where
+        the categories are groups.
+
+    Raises
+    ------
+    DataError : for names that repeat, too many or fewer than two of them, an index that is none of
+        theirs, scores of another shape, or a score that is not finite.
+
+    Examples
+    --------
+    >>> Categories.of_values(["cat", "dog"], ["dog", "cat", "dog"]).of_record.tolist()
+    [1, 0, 1]
+    """
+
+    names: tuple[str, ...]
+    of_record: NDArray[np.int64]
+    scores: NDArray[np.float64] | None = None
+    _checked: bool = field(default=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self._checked:
+            _validate(self)
+
+    @classmethod
+    def of_values(
+        cls, names: Sequence[str], values: ArrayLike, scores: ArrayLike | None = None
+    ) -> Categories:
+        """Categories from a value each: one of the names, or of the indices 0 to C - 1.
+
+        Parameters
+        ----------
+        names : the agreed names.
+        values : shape (M,), texts or integers: names, or indices where none of them is a name.
+        scores : shape (M, C), numbers; None for groups.
+
+        Raises
+        ------
+        DataError : for a value that is neither, with its row; and as the class does.
+        """
+        listed = tuple(str(name) for name in names)
+        array = np.asarray(values)
+        if array.ndim != 1 or array.dtype.kind not in "iuUTO":
+            raise DataError(
+                "labels must be one axis of integers or texts, "
+                f"got type {array.dtype} of shape {array.shape}"
+            )
+        distinct, inverse = np.unique(array.astype(str), return_inverse=True)
+        index = {name: number for number, name in enumerate(listed)}
+        is_index = all(name.isdecimal() for name in distinct.tolist())
+        if is_index and not index.keys() & set(distinct.tolist()):
+            index = {str(number): number for number in range(len(listed))}
+        for number, name in enumerate(distinct.tolist()):
+            if name not in index:
+                row = int(np.argmax(inverse == number)) + 1
+                raise DataError(f"{name!r} in row {row} is none of {', '.join(listed)}")
+        positions = np.array([index[name] for name in distinct.tolist()], dtype=np.int64)
+        matrix = None if scores is None else np.asarray(scores, dtype=np.float64)
+        return cls(listed, positions[inverse].astype(np.int64), matrix)
+
+    def taken(self, records: Any) -> Categories:
+        """The categories of some records: a slice, a mask of shape (M,), or indices."""
+        scores = None if self.scores is None else self.scores[records]
+        return Categories(self.names, self.of_record[records], scores, _checked=True)
+
+    def rescored(self, rising: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Categories:
+        """The categories with the images of every class's scores under a rising map."""
+        return self if self.scores is None else replace(self, scores=rising(self.scores))
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Categories | None]) -> Categories | None:
+        """Those of several batches, which all have the same names, or all have none.
+
+        Raises
+        ------
+        DataError : where they differ.
+        """
+        known = [part for part in parts if part is not None]
+        if not known:
+            return None
+        same = all(part.names == known[0].names for part in known)
+        if len(known) < len(parts) or not same:
+            raise DataError("all batches must have the same classes or groups, or none of them any")
+        matrices = [part.scores for part in known if part.scores is not None]
+        if matrices and len(matrices) < len(known):
+            raise DataError("all batches must have scores of every class, or none of them")
+        scores = np.concatenate(matrices) if matrices else None
+        return cls(known[0].names, np.concatenate([p.of_record for p in known]), scores)
+
+
+def _validate(categories: Categories) -> None:
+    names, count = categories.names, len(categories.names)
+    if not 2 <= count <= MAX_CATEGORIES:
+        raise DataError(f"there must be 2 to {MAX_CATEGORIES} classes or groups, got {count}")
+    if len(set(names)) < count:
+        raise DataError(f"agreed names must differ, got {', '.join(map(repr, names))}")
+    index = categories.of_record
+    wrong = np.flatnonzero((index < 0) | (index >= count))
+    if wrong.size:
+        first = int(wrong[0])
+        raise DataError(f"a record's index must be from 0 to {count - 1}, got {index[first]}")
+    scores = categories.scores
+    if scores is None:
+        return
+    if scores.shape != (index.size, count):
+        raise DataError(f"scores must have the shape {(index.size, count)}, got {scores.shape}")
+    rows, columns = np.nonzero(~np.isfinite(scores))
+    if rows.size:
+        value = scores[rows[0], columns[0]]
+        raise DataError(f"scores must be finite, got {value} in row {rows[0] + 1}")

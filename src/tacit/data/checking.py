@@ -1,0 +1,125 @@
+"""What batches of clients must be: lengths that agree, finite values, labels of 0 and 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data.arrays import SCORES, SECOND
+from tacit.data.categories import Categories
+from tacit.data.errors import DataError
+from tacit.data.units import ENDS_OF_LOG_ODDS, LOG_ODDS, RANGES, check_unit
+
+WEIGHTED = (
+    "weights on records are not supported: nobody has defined by how much a record of a given "
+    "weight may change a figure, and noise follows from that; leave weights out"
+)
+
+
+def validate_clients(clients: Any) -> None:
+    """Refuse clients that cannot be (``Clients``)."""
+    offsets, records = clients.offsets, clients.scores.size
+    check_sizes(records, clients.labels, clients.second)
+    check_person_size(records, clients.persons)
+    check_category_size(records, clients.categories)
+    if offsets.size < 2:
+        raise DataError("at least one client is needed, got none")
+    if offsets[0] != 0 or offsets[-1] != records:
+        raise DataError(f"offsets must run from 0 to {records}, got {offsets[0]} to {offsets[-1]}")
+    if clients.left_out is not None and clients.left_out.shape != (2, offsets.size - 1):
+        raise DataError(
+            f"records left out must be of shape (2, {offsets.size - 1}), "
+            f"got {clients.left_out.shape}"
+        )
+    empty = np.flatnonzero(np.diff(offsets) <= 0)
+    if empty.size:
+        raise DataError(f"{clients.name(int(empty[0]))} has no records")
+    if clients.names and len(clients.names) != clients.count:
+        raise DataError(f"{clients.count} clients but {len(clients.names)} names")
+    _refuse_duplicates(clients.names)
+    _check_finite(clients, clients.scores, SCORES)
+    check_unit_of(clients.unit, clients.outlier)
+    if clients.second is not None:
+        _check_finite(clients, clients.second, SECOND)
+    wrong = np.flatnonzero((clients.labels != 0) & (clients.labels != 1))
+    if wrong.size:
+        location = clients.location(int(wrong[0]))
+        raise DataError(f"labels must be 0 or 1, got {clients.labels[wrong[0]]} in {location}")
+
+
+def _check_finite(clients: Any, values: NDArray[np.float64], called: str) -> None:
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if wrong.size:
+        location = clients.location(int(wrong[0]))
+        remedy = f"; {ENDS_OF_LOG_ODDS}" if clients.unit == LOG_ODDS and called == SCORES else ""
+        raise DataError(f"{called} must be finite, got {values[wrong[0]]} in {location}{remedy}")
+
+
+def check_sizes(records: int, labels: NDArray[np.int8], second: NDArray[np.float64] | None) -> None:
+    """Refuse another number of labels or second values than scores."""
+    if labels.size != records:
+        raise DataError(f"{records} scores but {labels.size} labels")
+    check_second_size(records, second)
+
+
+def check_second_size(records: int, second: NDArray[np.float64] | None) -> None:
+    """Refuse another number of second values than scores."""
+    if second is not None and second.size != records:
+        raise DataError(f"{records} scores but {second.size} second values")
+
+
+def check_person_size(records: int, persons: NDArray[np.bytes_] | None) -> None:
+    """Refuse another number of persons than scores."""
+    if persons is not None and persons.size != records:
+        raise DataError(f"{records} scores but {persons.size} persons")
+
+
+def check_category_size(records: int, categories: Categories | None) -> None:
+    """Refuse another number of categories than records."""
+    if categories is not None and categories.of_record.size != records:
+        raise DataError(f"{records} records but {categories.of_record.size} categories")
+
+
+def _refuse_duplicates(names: tuple[str, ...]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise DataError(f"client names must be unique, got {name!r} twice")
+        seen.add(name)
+
+
+def refuse_weights(weights: object) -> None:
+    """Refuse weights on records.
+
+    Raises
+    ------
+    DataError : for anything but None.
+    """
+    if weights is not None:
+        raise DataError(WEIGHTED)
+
+
+def check_unit_of(
+    unit: str | None, outlier: Callable[[float, float], tuple[float, str] | None]
+) -> None:
+    """Refuse a word that is no unit, and scores that cannot be of it.
+
+    Parameters
+    ----------
+    unit : what the scores are said to be; None where nothing is.
+    outlier : gives a score outside of two ends and where it is, or None.
+    """
+    if unit is None:
+        return
+    try:
+        low, high = RANGES[check_unit(unit)]
+    except ValueError as error:
+        raise DataError(str(error)) from None
+    wrong = outlier(low, high)
+    if wrong is not None:
+        raise DataError(
+            f"scores in {unit} must be from {low:g} to {high:g}, got {wrong[0]} in {wrong[1]}"
+        )

@@ -1,0 +1,1 @@
+"""Counts and records from files and databases, by an engine that reads them where they are."""

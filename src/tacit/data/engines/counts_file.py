@@ -1,0 +1,138 @@
+"""Counts by client, class and cell in a CSV file, as an engine returned them."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from tacit.arrays import Floats
+from tacit.data.clients import Clients
+from tacit.data.engines.sql.statements import (
+    CELL,
+    CELLS,
+    CLASS,
+    CLIENT,
+    INVALID,
+    RECORDS,
+    TOTAL,
+)
+from tacit.data.engines.stored import CountedRecords, StoredClients
+from tacit.data.errors import DataError
+
+COLUMNS = (CLIENT, CLASS, CELL, RECORDS, TOTAL, CELLS)
+
+SURPLUS = "values beyond the last column"
+
+MOST_RECORDS = 1 << 53
+"""So many records are an error, and their sums would not be exact."""
+
+
+def read_counts(
+    path: str,
+    edges: Floats,
+    mark: str,
+    ends: tuple[float, float] = (0.0, 1.0),
+    unit: str | None = None,
+) -> Clients:
+    """Clients of which a file of counts is known.
+
+    Parameters
+    ----------
+    path : a CSV file with the columns client, class, cell, records, total and cells.
+    edges : the inner edges of the B cells, shape (B-1,).
+    mark : the word for these cells, which every row repeats.
+    ends : the least and the largest score there can be.
+    unit : what the scores are.
+
+    Raises
+    ------
+    DataError : for a file of another form, counts in other cells, rows that do not add up to the
+        total that each of them states, a count that is given twice, and records that have no valid
+        label or score, or no client where others have one.
+    """
+    rows = _rows(path)
+    names = sorted({row[CLIENT] or "" for row in rows})
+    if len(names) > 1 and not names[0]:
+        raise DataError(f"{path} has records of no client beside those of {names[1]!r}")
+    index = {name: place for place, name in enumerate(names)}
+    counts = np.zeros((2, edges.size + 1, len(names)), dtype=np.int64)
+    seen: set[tuple[int, int, int]] = set()
+    total = 0
+    for number, row in enumerate(rows, 1):
+        label, cell, records = _checked(row, mark, edges.size + 1, f"{path}, row {number}")
+        place = 1 - label, cell, index[row[CLIENT] or ""]
+        if place in seen:
+            raise DataError(f"{path}, row {number} counts a cell that another row counted")
+        seen.add(place)
+        counts[place] = records
+        total += records
+    if total >= MOST_RECORDS:
+        raise DataError(f"{path} must count fewer than {MOST_RECORDS} records, got {total}")
+    _check_total(path, rows, total)
+    called = tuple(names) if names != [""] else (Path(path).stem,)
+    return StoredClients(CountedRecords(edges, counts, called, ends), unit)
+
+
+def _rows(path: str) -> list[dict[str, str]]:
+    """The rows of a file by the names of its columns."""
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, restkey=SURPLUS)
+            # engines such as Snowflake write names of columns in capitals
+            names = [name.strip().lower() for name in reader.fieldnames or ()]
+            reader.fieldnames = names
+            rows = list(reader)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} cannot be read: {error}") from None
+    if not rows:
+        raise DataError(f"{path} has no counts")
+    for name in COLUMNS:
+        if names.count(name) != 1:
+            raise DataError(
+                f"{path} must have one column {name!r}, got {names.count(name)}: counts have the "
+                f"columns {', '.join(COLUMNS)}"
+            )
+    for number, row in enumerate(rows, 1):
+        if SURPLUS in row:
+            raise DataError(f"{path}, row {number} has more values than there are columns")
+    return rows
+
+
+def _check_total(path: str, rows: list[dict[str, str]], counted: int) -> None:
+    """Refuse rows that are not all rows of one answer."""
+    for number, row in enumerate(rows, 1):
+        if (row[TOTAL] or "").strip() != str(counted):
+            raise DataError(
+                f"{path} counts {counted} records and row {number} states {row[TOTAL]!r} for all "
+                "rows: rows are missing or were changed, so run the statement again"
+            )
+
+
+def _checked(row: dict[str, str], mark: str, cells: int, where: str) -> tuple[int, int, int]:
+    """Class, cell and number of records of a row."""
+    if row[CELLS] != mark:
+        raise DataError(
+            f"{where} has counts in the cells {row[CELLS]!r}, and these settings need {mark!r}: "
+            "give the settings with which tacit sql printed the statement"
+        )
+    try:
+        label, cell, records = (int(row[name]) for name in (CLASS, CELL, RECORDS))
+    except (TypeError, ValueError):
+        raise DataError(f"{where} must have whole numbers as class, cell and records") from None
+    if label == INVALID:
+        raise DataError(
+            f"labels must be 0 or 1: {where} counts {records} records with another label or none"
+        )
+    if cell == INVALID:
+        raise DataError(
+            f"scores must be finite and in their range: {where} counts {records} records whose "
+            "score is not, or is missing"
+        )
+    if label not in (0, 1) or not 0 <= cell < cells or records <= 0 or records >= MOST_RECORDS:
+        raise DataError(
+            f"{where} must have class 0 or 1, a cell from 0 to {cells - 1} and records above 0, "
+            f"got {label}, {cell} and {records}"
+        )
+    return label, cell, records

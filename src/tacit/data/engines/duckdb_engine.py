@@ -1,0 +1,174 @@
+"""DuckDB: files larger than memory, and DuckDB's own databases.
+
+No extension is installed or loaded from a network, and no variable of the calling program is read
+as a table.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from tacit.data.engines.interrupting import Answer, interruptible
+from tacit.data.engines.places import PATTERN_SIGNS
+from tacit.data.engines.records import TEXT
+from tacit.data.engines.sql.dialects import DUCKDB
+from tacit.data.engines.sql.statements import BOOLEAN, NUMBER, Relation
+from tacit.data.engines.sql.tables import ConstantTable
+from tacit.data.errors import DataError
+
+MOST_CELLS = 1 << 13
+"""From so many cells on a pass over the records is faster than the answer's rows."""
+
+BATCH_ROWS = 1 << 20
+MEMORY = "512MB"
+"""Memory of the engine; what needs more goes to a temporary folder, which is removed."""
+
+FULL_DISK = ("failed to offload", "No space left on device")
+"""Words of DuckDB's errors where its temporary files do not fit on their disk."""
+
+NUMBERS = ("INT", "DOUBLE", "FLOAT", "REAL", "DECIMAL", "HUGEINT")
+
+
+def kind_of(declared: str) -> str:
+    """The kind of a column of this type."""
+    if any(word in declared for word in ("[", "(", "STRUCT", "INTERVAL")):
+        return NUMBER if declared.startswith("DECIMAL") else declared
+    if declared == "BOOLEAN":
+        return BOOLEAN
+    if declared.startswith(("VARCHAR", "ENUM")):
+        return TEXT
+    return NUMBER if any(word in declared for word in NUMBERS) else declared
+
+
+class DuckDBEngine:
+    """A connection to DuckDB, in memory for files, or to a database that is only read.
+
+    Parameters
+    ----------
+    source : what errors call the table.
+    database : the file of a database; None for files of records.
+    files : the files of records, which must not change while they are read.
+
+    Raises
+    ------
+    DataError : for a database that cannot be opened.
+    """
+
+    most_cells = MOST_CELLS
+
+    def __init__(self, source: str, database: str | None = None, files: Sequence[str] = ()) -> None:
+        self.source, self._files = source, tuple(files)
+        if database is not None and not Path(database).is_file():
+            raise DataError(f"{database} does not exist")
+        self._spill = tempfile.mkdtemp(prefix="tacit-")
+        weakref.finalize(self, shutil.rmtree, self._spill, ignore_errors=True)
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "python_enable_replacements": False,
+            "memory_limit": MEMORY,
+            "temp_directory": self._spill,
+        }
+        with self._named_errors():
+            self._connection = duckdb.connect(":memory:", config=config)
+            if database is not None:
+                self._connection.execute(f"ATTACH {text_literal(database)} AS given (READ_ONLY)")
+                self._connection.execute("USE given")
+        weakref.finalize(self, self._connection.close)
+        self._stamps = self._stamped()
+
+    def kinds(self, relation: Relation) -> dict[str, str]:
+        """The kind of every column by its name."""
+        rows = self.rows(f"DESCRIBE SELECT * FROM {relation.table}")
+        return {str(row[0]): kind_of(str(row[1])) for row in rows}
+
+    def rows(self, statement: str, tables: Sequence[ConstantTable] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a statement's answer, with small tables in memory beside it."""
+        with self._named_errors(), self._given(tables):
+            made = self._run(lambda: self._connection.execute(statement).fetchall())
+        self._check_files()
+        return made
+
+    @contextmanager
+    def _given(self, tables: Sequence[ConstantTable]) -> Iterator[None]:
+        """Temporary tables, of which the engine knows the range of keys: it joins by an index."""
+        made = []
+        try:
+            for table in tables:
+                self._connection.register(f"{table.name}_columns", pa.table(table.columns))
+                copied = f"SELECT * FROM {table.name}_columns"
+                self._connection.execute(f"CREATE TEMP TABLE {table.name} AS {copied}")
+                made.append(table.name)
+                self._connection.unregister(f"{table.name}_columns")
+            yield
+        finally:
+            for name in made:
+                self._connection.execute(f"DROP TABLE temp.{name}")
+
+    def batches(self, statement: str) -> Iterator[pa.RecordBatch]:
+        """The rows of a statement's answer in batches, in the order in which they are stored."""
+        with self._named_errors():
+            reader = self._run(lambda: self._connection.sql(statement).to_arrow_reader(BATCH_ROWS))
+            while (batch := self._run(partial(next, reader, None))) is not None:
+                yield batch
+        self._check_files()
+
+    def _run(self, work: Callable[[], Answer]) -> Answer:
+        return interruptible(work, self._connection.interrupt)
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except duckdb.Error as error:
+            reason = (str(error).splitlines() or ["failed without a reason"])[0].rstrip(".")
+            if any(sign in reason for sign in FULL_DISK):
+                reason = (
+                    f"no space is left in {Path(self._spill).parent} for the engine's temporary "
+                    "files; make some, or name another folder by TMPDIR"
+                )
+            raise DataError(f"{self.source} cannot be read: {reason}") from None
+
+    def _stamped(self) -> tuple[tuple[int, ...], ...]:
+        states = [Path(file).stat() for file in self._files]
+        return tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in states)
+
+    def _check_files(self) -> None:
+        if self._stamped() != self._stamps:
+            raise DataError(f"{self.source} changed while it was being read")
+
+
+def parquet_table(files: Sequence[str]) -> str:
+    """Parquet files as one table, with the file of each record in the column ``filename``.
+
+    Columns are those of the files, not of their folders' names. A column has the type that holds
+    the values of all files: with the first file's type DuckDB would round those of the others.
+    """
+    listed = ", ".join(text_literal(_literal_path(file)) for file in files)
+    options = "filename = true, union_by_name = true, hive_partitioning = false"
+    return f"read_parquet([{listed}], {options})"
+
+
+def _literal_path(file: str) -> str:
+    """The pattern that only this file matches: DuckDB takes every path for a pattern."""
+    return "".join(f"[{sign}]" if sign in PATTERN_SIGNS else sign for sign in file)
+
+
+def text_literal(text: str) -> str:
+    """A text in quotation marks."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def duckdb_relation(table: str, score: str, label: str | None, client: str | None) -> Relation:
+    """A table of DuckDB with its columns."""
+    return Relation(DUCKDB, table, score, label, client)

@@ -1,0 +1,311 @@
+"""The records of a table behind an engine: counted by its statements, or read in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tacit.arrays import Floats, Integers
+from tacit.data.clients import Clients
+from tacit.data.engines.sql.bins import Bins
+from tacit.data.engines.sql.pieces import ScorePieces
+from tacit.data.engines.sql.placed import Statement, binned_counts, summing_statement
+from tacit.data.engines.sql.statements import (
+    BOOLEAN,
+    INVALID,
+    NUMBER,
+    Relation,
+    counting_statement,
+    first_wrong_statement,
+    records_statement,
+    summary_statement,
+)
+from tacit.data.engines.sql.tables import ConstantTable
+from tacit.data.engines.stored import batch_of
+from tacit.data.errors import DataError
+
+TEXT = "text"
+"""A type of columns that holds texts; ``NUMBER`` and ``BOOLEAN`` are the others that are read."""
+
+
+Progress = Callable[[int], AbstractContextManager[Callable[[int], None]]]
+
+
+@contextmanager
+def unshown(records: int) -> Iterator[Callable[[int], None]]:
+    """A pass over records of which nothing is shown."""
+    yield lambda more: None
+
+
+class Engine(Protocol):
+    """What runs statements."""
+
+    @property
+    def source(self) -> str:
+        """What errors call the table: never with a password."""
+
+    @property
+    def most_cells(self) -> int:
+        """The most cells for which a statement is faster than a pass over the records."""
+
+    def kinds(self, relation: Relation) -> dict[str, str]:
+        """The kind of every column by its name: number, boolean, text, or the engine's own word."""
+
+    def rows(self, statement: str, tables: Sequence[ConstantTable] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a statement's answer, which are few.
+
+        Parameters
+        ----------
+        statement : the statement.
+        tables : small tables that it reads, for a dialect that is given them.
+        """
+
+    def batches(self, statement: str) -> Iterator[pa.RecordBatch]:
+        """The rows of a statement's answer in batches, in the order in which they are stored."""
+
+
+@dataclass(frozen=True)
+class _Summary:
+    """What one statement says of all clients (``summary_statement``)."""
+
+    names: tuple[str, ...]
+    sizes: Integers
+    positives: Integers
+    ends: tuple[float, float]
+
+
+class EngineRecords:
+    """The records of a table, as ``StoredClients`` asks for them.
+
+    Parameters
+    ----------
+    engine : runs the statements.
+    relation : the table.
+    name : the only client's name, where no column names clients; None for the table's.
+    progress : begins a pass over so many records, and is told how many more were read.
+
+    Raises
+    ------
+    DataError : for a column that is not there or of another type, a table without records, and a
+        record whose label is not 0 or 1, whose score is not a finite number, or that lacks a value.
+    """
+
+    def __init__(
+        self, engine: Engine, relation: Relation, name: str = "", progress: Progress = unshown
+    ) -> None:
+        self._engine, self._name, self._progress = engine, name, progress
+        self._called: tuple[str, ...] = ()
+        self._relation = _checked(engine, relation)
+        self._summary = self._summarise()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name a client, in order of the ids."""
+        return self._called or self._summary.names
+
+    def rename(self, names: tuple[str, ...]) -> None:
+        """Call the clients by other names than their ids in the table."""
+        self._called = names
+
+    @property
+    def sizes(self) -> Integers:
+        """The records of every client, shape (K,)."""
+        return self._summary.sizes
+
+    @property
+    def positives(self) -> Integers:
+        """The positives of every client, shape (K,)."""
+        return self._summary.positives
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest score."""
+        return self._summary.ends
+
+    def counts(self, edges: Floats) -> Integers | None:
+        """Positives and negatives by cell and client, by a statement; None for too many cells.
+
+        Raises
+        ------
+        DataError : where the table changed since it was summarised.
+        """
+        if edges.size >= self._engine.most_cells:
+            return None
+        counts = np.zeros((2, edges.size + 1, self.sizes.size), dtype=np.int64)
+        bins = self._bins(edges)
+        if bins is None:
+            statement = Statement(counting_statement(self._relation, edges))
+        else:
+            statement = binned_counts(self._relation, edges, bins)
+        for client, label, cell, records in self._engine.rows(statement.text, statement.tables):
+            whose = self._index.get(str(client))
+            if whose is None or INVALID in (label, cell):
+                raise self._changed()
+            counts[1 - int(label), int(cell), whose] = records
+        self._check_sizes(counts.sum(axis=(0, 1)), counts[0].sum(axis=0))
+        return counts
+
+    def sums(self, pieces: ScorePieces) -> Integers | None:
+        """The sum over each client's records, by a statement; None for too many pieces.
+
+        Raises
+        ------
+        DataError : where the table changed since it was summarised.
+        """
+        if pieces.edges.size >= self._engine.most_cells:
+            return None
+        made = summing_statement(self._relation, pieces, self._bins(pieces.edges))
+        known = np.zeros((3, self.sizes.size), dtype=np.int64)
+        for client, *numbers in self._engine.rows(made.text, made.tables):
+            whose = self._index.get(str(client))
+            if whose is None:
+                raise self._changed()
+            known[:, whose] = [int(number) for number in numbers]
+        self._check_sizes(known[0], known[1])
+        return known[2]
+
+    def _bins(self, edges: Floats) -> Bins | None:
+        """A table of bins, for an engine that is given tables."""
+        if not self._relation.dialect.given_tables:
+            return None
+        return Bins.of(edges, *self.ends, int(self.sizes.sum()))
+
+    def batches(self) -> Iterator[Clients]:
+        """All records in batches.
+
+        Raises
+        ------
+        DataError : where the table changed since it was summarised.
+        """
+        sizes = np.zeros_like(self.sizes)
+        positives = np.zeros_like(self.sizes)
+        with self._progress(int(self.sizes.sum())) as told:
+            for batch in self._engine.batches(records_statement(self._relation)):
+                whose, labels, scores = self._columns(batch)
+                sizes += np.bincount(whose, minlength=sizes.size)
+                positives += np.bincount(whose[labels == 1], minlength=sizes.size)
+                if np.any(sizes > self.sizes):
+                    raise self._changed()
+                yield batch_of(scores, labels, whose, sizes.size)
+                told(batch.num_rows)
+        self._check_sizes(sizes, positives)
+
+    def _columns(self, batch: pa.RecordBatch) -> tuple[Integers, Any, Floats]:
+        """Whose a batch's records are, their labels and their scores."""
+        scores = batch.column("score")
+        labels = batch.column("class")
+        whose = np.zeros(batch.num_rows, dtype=np.int64)
+        if self._relation.client is not None:
+            found = pc.index_in(batch.column("client").cast(pa.string()), self._known_names)
+            if found.null_count:
+                raise self._changed()
+            whose = found.to_numpy(zero_copy_only=False).astype(np.int64)
+        values = scores.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+        classes = labels.to_numpy(zero_copy_only=False)
+        if scores.null_count or not np.all(np.isfinite(values)) or np.any(classes == INVALID):
+            raise self._changed()
+        return whose, classes.astype(np.int8), values
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        if self._relation.client is None:
+            return {"": 0}
+        return {name: index for index, name in enumerate(self._summary.names)}
+
+    @cached_property
+    def _known_names(self) -> pa.Array:
+        return pa.array(self._summary.names, pa.string())
+
+    def _changed(self) -> DataError:
+        return DataError(f"{self._engine.source} changed between two steps of a run")
+
+    def _check_sizes(self, sizes: Integers, positives: Integers) -> None:
+        """Refuse other records than those that were there before."""
+        same = np.array_equal(sizes, self.sizes) and np.array_equal(positives, self.positives)
+        if not same:
+            raise DataError(
+                f"{self._engine.source} changed between two steps of a run: it had "
+                f"{int(self.sizes.sum())} records with {int(self.positives.sum())} positives, and "
+                f"has {int(sizes.sum())} with {int(positives.sum())}"
+            )
+
+    def _summarise(self) -> _Summary:
+        rows = self._engine.rows(summary_statement(self._relation))
+        if not rows:
+            raise DataError(f"{self._engine.source} has no records")
+        if any(row[0] is None for row in rows):
+            raise DataError(
+                f"column {self._relation.client!r} of {self._engine.source} has no value in some "
+                "records"
+            )
+        if any(row[3] or row[4] for row in rows):
+            raise self._first_wrong()
+        # engines sort texts in their own ways
+        rows = sorted(rows, key=lambda row: str(row[0]))
+        numbers = [(int(row[1]), int(row[2])) for row in rows]
+        sizes, positives = np.array(numbers, dtype=np.int64).T
+        named = tuple(str(row[0]) for row in rows)
+        names = named if self._relation.client is not None else (self._name,) * bool(self._name)
+        ends = min(float(row[5]) for row in rows), max(float(row[6]) for row in rows)
+        return _Summary(names, sizes, positives, ends)
+
+    def _first_wrong(self) -> DataError:
+        """The error of a record that cannot be used, with its value."""
+        relation, source = self._relation, self._engine.source
+        rows = self._engine.rows(first_wrong_statement(relation))
+        if not rows:
+            return self._changed()
+        score, label, client = rows[0]
+        where = f"{source}, client {client!r}" if relation.client else source
+        if score is None:
+            return DataError(f"column {relation.score!r} has no value in a record of {where}")
+        if not _is_finite(score):
+            return DataError(f"scores must be finite numbers, got {score} in a record of {where}")
+        if label is None:
+            return DataError(f"column {relation.label!r} has no value in a record of {where}")
+        return DataError(f"labels must be 0 or 1, got {label} in a record of {where}")
+
+
+def _is_finite(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
+
+
+def _checked(engine: Engine, relation: Relation) -> Relation:
+    """The relation with the kind of its labels, or an error that names a column."""
+    kinds = engine.kinds(relation)
+    for name in (relation.score, relation.label, relation.client):
+        if name is not None and name not in kinds:
+            listed = ", ".join(map(repr, list(kinds)[:20]))
+            raise DataError(f"{engine.source} has no column {name!r}, its columns are {listed}")
+    allowed = (NUMBER, TEXT) if relation.text_scores else (NUMBER,)
+    if kinds[relation.score] not in allowed:
+        raise DataError(
+            f"column {relation.score!r} of {engine.source} must hold numbers, "
+            f"got type {kinds[relation.score]}"
+        )
+    if relation.client is not None and kinds[relation.client] == BOOLEAN:
+        raise DataError(
+            f"column {relation.client!r} of {engine.source} must hold integers or strings, "
+            "got type boolean"
+        )
+    if relation.label is None:
+        return relation
+    kind = kinds[relation.label]
+    if relation.text_scores and kind == TEXT:
+        return relation
+    if kind not in (NUMBER, BOOLEAN):
+        raise DataError(
+            f"column {relation.label!r} of {engine.source} must hold 0/1 or booleans, "
+            f"got type {kind}"
+        )
+    return replace(relation, label_kind=kind)

@@ -1,0 +1,1 @@
+"""The statements: how engines write them, and what they are told by tables of numbers."""

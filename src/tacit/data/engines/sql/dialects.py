@@ -1,0 +1,139 @@
+"""How engines write names, numbers and types in SQL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tacit.data.errors import DataError
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What differs between the engines' SQL in the statements that count records.
+
+    Parameters
+    ----------
+    name : the engine.
+    quote : the sign around a name; doubled inside of it.
+    number, text : the types of 64-bit floats and of text.
+    infinity : the largest value of that type.
+    whole : the nearest whole number of a double, of two the even one where the engine does so.
+    given_tables : whether tables of numbers are given to the engine beside a statement, by name.
+    typed_rows : the type of whole numbers where rows are listed with their types; None where they
+        are listed by VALUES.
+    finite : what says that a score is a finite number; None for comparisons with infinity. DuckDB
+        leaves those out where a Parquet file's statistics say so, and they do not count NaN.
+    bucket : the function that says how many of some ascending edges are at most a score; None where
+        there is none.
+    """
+
+    name: str
+    quote: str
+    number: str
+    text: str
+    infinity: str
+    bucket: str | None = None
+    finite: str | None = None
+    whole: str = "CAST({number} AS BIGINT)"
+    given_tables: bool = False
+    typed_rows: str | None = None
+
+    def is_finite(self, score: str) -> str:
+        """The condition that a score is a finite number: false for NaN, not true for NULL."""
+        if self.finite is not None:
+            return self.finite.format(score=score)
+        return f"{score} > -{self.infinity} AND {score} < {self.infinity}"
+
+    def quoted(self, name: str) -> str:
+        """A name as an identifier: SQL in it is a part of the name.
+
+        Raises
+        ------
+        DataError : for an empty name, or one with a character that ends a text.
+
+        Examples
+        --------
+        >>> DUCKDB.quoted('score"; DROP TABLE scored; --')
+        '"score""; DROP TABLE scored; --"'
+        """
+        if not name or "\0" in name:
+            raise DataError(f"a name in SQL must be a text without a null character, got {name!r}")
+        if self.quote == "`" and "\\" in name:
+            raise DataError(f"a name in {self.name} must be without backslashes, got {name!r}")
+        return f"{self.quote}{name.replace(self.quote, self.escaped_quote)}{self.quote}"
+
+    @property
+    def escaped_quote(self) -> str:
+        """The sign around names, as it is written inside of a name."""
+        return "\\`" if self.name == "bigquery" else 2 * self.quote
+
+    def table(self, name: str) -> str:
+        """A table's name, with its schema and catalogue before dots."""
+        return ".".join(self.quoted(part) for part in name.split("."))
+
+    def literal(self, number: float) -> str:
+        """A finite double, with all of its digits and an exponent: engines read it as a float.
+
+        Examples
+        --------
+        >>> DUCKDB.literal(0.1), POSTGRES.literal(-1e-10)
+        ('0.1e0', '-1e-10')
+        """
+        digits = repr(float(number))
+        return digits if "e" in digits else f"{digits}e0"
+
+
+DUCKDB = Dialect(
+    "duckdb",
+    '"',
+    "DOUBLE",
+    "VARCHAR",
+    "CAST('Infinity' AS DOUBLE)",
+    None,
+    "ISFINITE({score})",
+    given_tables=True,
+)
+# a cast to a whole number rounds in DuckDB and PostgreSQL, and cuts off in Spark; of two whole
+# numbers equally near BigQuery, Snowflake and Trino take the one farther from 0
+ROUNDED = "CAST(ROUND({number}) AS BIGINT)"
+EVEN_ROUNDED = "CAST(RINT({number}) AS BIGINT)"
+POSTGRES = Dialect(
+    "postgres",
+    '"',
+    "double precision",
+    "text",
+    "CAST('Infinity' AS double precision)",
+    "width_bucket({score}, CAST(ARRAY[\n  {edges}\n] AS double precision[]))",
+)
+DIALECTS = {
+    dialect.name: dialect
+    for dialect in (
+        DUCKDB,
+        POSTGRES,
+        Dialect(
+            "bigquery",
+            "`",
+            "FLOAT64",
+            "STRING",
+            "CAST('inf' AS FLOAT64)",
+            "RANGE_BUCKET({score}, [\n  {edges}\n])",
+            whole="CAST(ROUND({number}) AS INT64)",
+            typed_rows="INT64",
+        ),
+        Dialect("snowflake", '"', "DOUBLE", "VARCHAR", "CAST('inf' AS DOUBLE)", whole=ROUNDED),
+        *(
+            Dialect(name, "`", "DOUBLE", "STRING", "CAST('Infinity' AS DOUBLE)", whole=EVEN_ROUNDED)
+            for name in ("databricks", "spark")
+        ),
+        Dialect(
+            "trino",
+            '"',
+            "DOUBLE",
+            "VARCHAR",
+            "infinity()",
+            "width_bucket({score}, ARRAY[\n  {edges}\n])",
+            whole=ROUNDED,
+        ),
+    )
+}
+"""All engines for which statements are written, by name."""

@@ -1,0 +1,247 @@
+"""Statements that count, check and list the records of a table.
+
+A record's cell is found by a balanced tree of comparisons with the cells' edges: as many
+comparisons as the logarithm of the number of cells. The edges are doubles with all of their digits,
+so every engine finds the cell that ``tacit`` finds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.arrays import Floats, Integers
+from tacit.data.engines.sql.dialects import Dialect
+
+CLIENT, CLASS, CELL, RECORDS = "client", "class", "cell", "records"
+TOTAL, CELLS = "total", "cells"
+"""The columns of a statement's answer: whose records, their label, their cell, how many; and in
+every row how many there are in all rows, and which cells these are."""
+
+INVALID = -1
+"""The class or the cell of a record that has no valid label or score."""
+
+NUMBER, BOOLEAN, UNKNOWN = "number", "boolean", "unknown"
+"""What is known about the type of the column of labels."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table with the columns that are read of it.
+
+    Parameters
+    ----------
+    dialect : the engine's.
+    table : the table, or a query in brackets, as SQL.
+    score, label : the names of the columns; None for records without labels.
+    client : the column of clients; None where all records are one client's.
+    label_kind : what is known about the type of labels.
+    text_scores : whether scores are text, of which those that are no numbers become NULL.
+    """
+
+    dialect: Dialect
+    table: str
+    score: str
+    label: str | None
+    client: str | None = None
+    label_kind: str = UNKNOWN
+    text_scores: bool = False
+
+    @property
+    def score_value(self) -> str:
+        """The score as a double."""
+        cast = "TRY_CAST" if self.text_scores else "CAST"
+        return f"{cast}({self.dialect.quoted(self.score)} AS {self.dialect.number})"
+
+    @property
+    def class_value(self) -> str:
+        """1 for a positive record, 0 for a negative one, and -1 for any other label."""
+        if self.label is None:
+            return "0"
+        label = self.dialect.quoted(self.label)
+        if self.label_kind == BOOLEAN:
+            positive, negative = label, f"NOT {label}"
+        elif self.label_kind == NUMBER:
+            positive, negative = f"{label} = 1", f"{label} = 0"
+        else:
+            text = f"LOWER(CAST({label} AS {self.dialect.text}))"
+            positive = f"{text} IN ('1', '1.0', 'true')"
+            negative = f"{text} IN ('0', '0.0', 'false')"
+        return f"CASE WHEN {positive} THEN 1 WHEN {negative} THEN 0 ELSE {INVALID} END"
+
+    @property
+    def client_value(self) -> str:
+        """The client's id as text; an empty text where all records are one client's."""
+        if self.client is None:
+            return "''"
+        return f"CAST({self.dialect.quoted(self.client)} AS {self.dialect.text})"
+
+
+def counting_statement(
+    relation: Relation,
+    edges: Floats,
+    low: float = -np.inf,
+    high: float = np.inf,
+    mark: str | None = None,
+) -> str:
+    """The statement that counts records by client, class and cell.
+
+    Parameters
+    ----------
+    relation : the table.
+    edges : the inner edges of B cells, ascending, shape (B-1,); a record's cell is the number of
+        edges that are at most its score.
+    low, high : the least and the largest score there can be. Records beyond, without a score, or
+        with one that is not finite, are in the cell -1.
+    mark : a word for the cells, which every row of the answer repeats, as it does the number of all
+        records: so an answer that lost rows is noticed. None for neither.
+    """
+    cell = indented(cell_expression("score", edges, relation.dialect), 8)
+    marked = ""
+    if mark is not None:
+        marked = f",\n  SUM(records) OVER () AS {TOTAL}, '{mark}' AS {CELLS}"
+    dialect = relation.dialect
+    inside = [dialect.is_finite("score")] if dialect.finite or not np.isfinite(low + high) else []
+    inside += [f"score >= {dialect.literal(low)}"] if np.isfinite(low) else []
+    inside += [f"score <= {dialect.literal(high)}"] if np.isfinite(high) else []
+    client = "''" if relation.client is None else dialect.quoted(relation.client)
+    return f"""SELECT CAST(client AS {dialect.text}) AS client, class, cell, records{marked}
+FROM (
+  SELECT client, class, cell, COUNT(*) AS records
+  FROM (
+    SELECT client, class,
+      CASE WHEN {" AND ".join(inside)} THEN
+{cell}
+      ELSE {INVALID} END AS cell
+    FROM (
+      SELECT
+        {client} AS client,
+        {relation.class_value} AS class,
+        {relation.score_value} AS score
+      FROM {relation.table}
+    ) AS scored_records
+  ) AS placed_records
+  GROUP BY client, class, cell
+) AS counted_records
+ORDER BY client, class, cell"""
+
+
+def indented(text: str, margin: int) -> str:
+    """A text of several lines with a margin."""
+    return "\n".join(" " * margin + line for line in text.split("\n"))
+
+
+def cell_expression(score: str, edges: Floats, dialect: Dialect) -> str:
+    """The number of ascending edges that are at most the score.
+
+    It is a function of the dialect where there is one, else a balanced tree of comparisons. An edge
+    of plus infinity is above every score.
+
+    Examples
+    --------
+    >>> from tacit.data.engines.sql.dialects import DUCKDB
+    >>> print(cell_expression("s", np.array([0.25, 0.5]), DUCKDB))
+    CASE WHEN s >= 0.5e0 THEN
+      2
+    ELSE
+      CASE WHEN s >= 0.25e0 THEN
+        1
+      ELSE
+        0
+      END
+    END
+    """
+    # among equal edges only the last decides: no score is between them
+    values, first = np.unique(edges[::-1], return_index=True)
+    counts = edges.size - first
+    finite = np.isfinite(values)
+    below = int(np.count_nonzero(edges == -np.inf))
+    if dialect.bucket is None or not finite.any():
+        return tree_expression(score, values[finite], counts[finite], dialect, below)
+    # equal edges stay: a score above them is above each of them
+    listed = [dialect.literal(edge) for edge in edges[np.isfinite(edges)]]
+    lines = [", ".join(listed[start : start + 4]) for start in range(0, len(listed), 4)]
+    bucket = dialect.bucket.format(score=score, edges=",\n  ".join(lines))
+    return f"{below} + {bucket}" if below else bucket
+
+
+def tree_expression(
+    score: str, values: Floats, counts: Integers, dialect: Dialect, below: int = 0
+) -> str:
+    """The count of the largest value that is at most the score, by a balanced tree.
+
+    Parameters
+    ----------
+    score : the score in SQL.
+    values : ascending and finite, shape (B,); of equal ones the last counts.
+    counts : of each value, shape (B,).
+    dialect : the engine's.
+    below : what it is for a score below all values.
+    """
+    return "\n".join(_tree(score, values, counts, below, dialect, 0))
+
+
+def _tree(
+    score: str, values: Floats, counts: Integers, below: int, dialect: Dialect, indent: int
+) -> list[str]:
+    """The lines of the tree; ``below`` edges are known to be at most the score."""
+    margin = " " * indent
+    if not values.size:
+        return [f"{margin}{below}"]
+    middle = values.size // 2
+    return [
+        f"{margin}CASE WHEN {score} >= {dialect.literal(values[middle])} THEN",
+        *_tree(
+            score,
+            values[middle + 1 :],
+            counts[middle + 1 :],
+            int(counts[middle]),
+            dialect,
+            indent + 2,
+        ),
+        f"{margin}ELSE",
+        *_tree(score, values[:middle], counts[:middle], below, dialect, indent + 2),
+        f"{margin}END",
+    ]
+
+
+def records_statement(relation: Relation) -> str:
+    """The statement that lists every record's client, class and score."""
+    client = "" if relation.client is None else f"{relation.client_value} AS client, "
+    return (
+        f"SELECT {client}{relation.class_value} AS class, {relation.score_value} AS score "
+        f"FROM {relation.table}"
+    )
+
+
+def summary_statement(relation: Relation) -> str:
+    """The statement that says of every client: records, positives, and what is not valid.
+
+    Its columns: the client; records; positives; labels other than 0 and 1; scores that are missing
+    or not finite; the least and the largest score.
+    """
+    finite = relation.dialect.is_finite("score")
+    client = "''" if relation.client is None else relation.dialect.quoted(relation.client)
+    return f"""SELECT CAST(client AS {relation.dialect.text}) AS client, COUNT(*) AS records,
+  SUM(CASE WHEN class = 1 THEN 1 ELSE 0 END) AS positives,
+  SUM(CASE WHEN class = {INVALID} THEN 1 ELSE 0 END) AS wrong_labels,
+  SUM(CASE WHEN {finite} THEN 0 ELSE 1 END) AS wrong_scores,
+  MIN(score) AS low, MAX(score) AS high
+FROM (
+  SELECT {client} AS client, {relation.class_value} AS class, {relation.score_value} AS score
+  FROM {relation.table}
+) AS scored_records
+GROUP BY scored_records.client"""
+
+
+def first_wrong_statement(relation: Relation) -> str:
+    """The statement that shows one record whose label or score is not valid, as it is stored."""
+    dialect = relation.dialect
+    wrong = f"NOT COALESCE({dialect.is_finite(relation.score_value)}, FALSE)"
+    label = "'0'" if relation.label is None else dialect.quoted(relation.label)
+    return (
+        f"SELECT CAST({dialect.quoted(relation.score)} AS {dialect.text}) AS score, "
+        f"CAST({label} AS {dialect.text}) AS label, {relation.client_value} AS client "
+        f"FROM {relation.table} WHERE {wrong} OR {relation.class_value} = {INVALID} LIMIT 1"
+    )

@@ -1,0 +1,320 @@
+"""Clients whose records stay in files or a database, or of which only counts are known.
+
+They answer counts by one statement, and sums over records by one pass over them in batches. Steps
+that need all records at once read them into memory, at their first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats, Integers
+from tacit.data.checking import check_unit_of
+from tacit.data.clients import Clients
+from tacit.data.engines.sql.edges import least_scores
+from tacit.data.engines.sql.pieces import ClassFunctions, ScorePieces
+from tacit.data.errors import DataError
+from tacit.data.ordering import client_order
+from tacit.metrics.score_scale import ScoreScale
+
+Map = Callable[[Floats], Floats]
+
+
+class Stored(Protocol):
+    """Where records are stored, or counted.
+
+    Attributes
+    ----------
+    names : one name a client, in the order of their answers.
+    sizes, positives : records, and positives among them, of every client, shape (K,).
+    ends : the least and the largest score there is, or can be.
+    """
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name a client; empty for clients that are only numbered."""
+
+    @property
+    def sizes(self) -> Integers:
+        """The records of every client, shape (K,)."""
+
+    @property
+    def positives(self) -> Integers:
+        """The positives of every client, shape (K,)."""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest score there is, or can be."""
+
+    def counts(self, edges: Floats) -> Integers | None:
+        """Positives and negatives by cell and client, shape (2, B, K).
+
+        None where a pass over the records is faster than a statement.
+
+        Parameters
+        ----------
+        edges : the inner edges of B cells, ascending, shape (B-1,).
+        """
+
+    def sums(self, pieces: ScorePieces) -> Integers | None:
+        """The sum of records' whole numbers of every client, shape (K,); None as for ``counts``."""
+
+    def batches(self) -> Iterator[Clients]:
+        """All records, in batches of all K clients, some of which are without records in them."""
+
+
+class StoredClients(Clients):
+    """Clients whose records stay where they are stored.
+
+    Parameters
+    ----------
+    stored : where that is.
+    unit : what the scores are.
+    maps : rising maps, through which scores go one after another.
+    rising : whether the maps do not fall, to the last bit, so that a cell of images is a cell of
+        scores.
+
+    Raises
+    ------
+    DataError : for a score that cannot be of the unit.
+    """
+
+    stored: Stored
+
+    def __init__(
+        self,
+        stored: Stored,
+        unit: str | None = None,
+        maps: tuple[Map, ...] = (),
+        rising: bool = True,
+    ) -> None:
+        offsets = np.concatenate(([0], np.cumsum(stored.sizes))).astype(np.int64)
+        values: dict[str, Any] = {
+            "stored": stored,
+            "offsets": offsets,
+            "names": stored.names,
+            "simulated": False,
+            "second": None,
+            "unit": unit,
+            "persons": None,
+            "left_out": None,
+            "_maps": maps,
+            "_rising": rising,
+            "_checked": False,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        check_unit_of(unit, self.outlier)
+
+    @property
+    def at_hand(self) -> bool:
+        """False: records are read when a step needs them."""
+        return False
+
+    @property
+    def records(self) -> int:
+        """M, the number of records of all clients."""
+        return int(self.offsets[-1])
+
+    @property
+    def positives(self) -> int:
+        """P, the number of records with label 1."""
+        return int(self.stored.positives.sum())
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """All scores, read into memory, shape (M,)."""
+        return self._loaded.scores
+
+    @property
+    def labels(self) -> NDArray[np.int8]:
+        """All labels, read into memory, shape (M,)."""
+        return self._loaded.labels
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest score there is, or can be."""
+        low, high = self._mapped(np.array(self.stored.ends)).tolist()
+        return low, high
+
+    def counts_in(self, edges: Floats) -> Integers:
+        """Positives and negatives by cell and client, shape (2, B, K)."""
+        counted = None
+        if self._rising:
+            counted = self.stored.counts(self._edges_of_scores(edges))
+        if counted is not None:
+            return counted
+        counts = np.zeros((2, edges.size + 1, self.count), dtype=np.int64)
+        for batch in self.batches():
+            counts += batch.counts_in(edges)
+        return counts
+
+    def summed(self, functions: ClassFunctions) -> Integers | None:
+        """Sums over records' positions by a statement, where one scale gives the positions."""
+        if len(self._maps) != 1 or not isinstance(self._maps[0], ScoreScale):
+            return None
+        pieces = functions.on(self._maps[0])
+        return None if pieces is None else self.stored.sums(pieces)
+
+    def batches(self) -> Iterator[Clients]:
+        """The records in batches that fit into memory, each of all clients."""
+        for batch in self.stored.batches():
+            yield batch.rescored(self._mapped, self.unit) if self._maps else batch
+
+    def rescored(self, rising: Map, unit: str | None = None, exact: bool = True) -> Clients:
+        """The clients with their scores' images under a rising map for scores."""
+        return StoredClients(self.stored, unit, (*self._maps, rising), self._rising and exact)
+
+    def in_named_unit(self, unit: str | None) -> Clients:
+        """The same scores, said to be in a unit."""
+        return StoredClients(self.stored, unit, self._maps, self._rising)
+
+    def outlier(self, low: float, high: float) -> tuple[float, str] | None:
+        """A score outside [low, high], and where it is; None where there is none."""
+        least, largest = self.ends
+        if low <= least and largest <= high:
+            return None
+        return (least if least < low else largest), "the records"
+
+    def part(self, start: int, stop: int) -> Clients:
+        """The batch of the clients ``start`` to ``stop - 1``, read into memory."""
+        return self._loaded.part(start, stop)
+
+    def in_memory(self) -> Clients:
+        """The same clients with their records in memory."""
+        return self._loaded
+
+    _maps: tuple[Map, ...]
+    _rising: bool
+
+    def _mapped(self, scores: Floats) -> Floats:
+        for each in self._maps:
+            scores = each(scores)
+        return scores
+
+    def _edges_of_scores(self, edges: Floats) -> Floats:
+        if not self._maps:
+            return edges
+        return least_scores(self._mapped, edges, *self.stored.ends)
+
+    @cached_property
+    def _loaded(self) -> Clients:
+        """All records in memory, by client, in the order in which they are stored."""
+        scores = np.empty(self.records)
+        labels = np.empty(self.records, dtype=np.int8)
+        filled = self.offsets[:-1].copy()
+        for batch in self.batches():
+            places = np.repeat(filled - batch.offsets[:-1], batch.sizes)
+            places += np.arange(batch.records)
+            scores[places], labels[places] = batch.scores, batch.labels
+            filled += batch.sizes
+        return Clients(scores, labels, self.offsets, self.names, unit=self.unit, _checked=True)
+
+
+def batch_of(
+    scores: NDArray[np.float64], labels: NDArray[np.int8], whose: Integers, clients: int
+) -> Clients:
+    """A batch of validated records of some of the clients; the others have none in it.
+
+    Parameters
+    ----------
+    scores, labels : shape (m,).
+    whose : the index of each record's client, shape (m,).
+    clients : K.
+    """
+    sizes = np.bincount(whose, minlength=clients)
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    if clients > 1:
+        order = client_order(whose, clients)
+        scores, labels = scores[order], labels[order]
+    return Clients(scores, labels, offsets, _checked=True)
+
+
+class CountedRecords:
+    """Counts of records by client, class and cell, as an engine returned them.
+
+    Parameters
+    ----------
+    edges : the inner edges of the cells, ascending, shape (B-1,).
+    by_cell : positives and negatives by cell and client, shape (2, B, K).
+    names : one name a client.
+    ends : the least and the largest score there can be.
+
+    Raises
+    ------
+    DataError : for counts of another shape, below 0, or of a client without records.
+    """
+
+    def __init__(
+        self,
+        edges: Floats,
+        by_cell: Integers,
+        names: tuple[str, ...] = (),
+        ends: tuple[float, float] = (0.0, 1.0),
+    ) -> None:
+        by_cell = np.asarray(by_cell)
+        if by_cell.ndim != 3 or by_cell.shape[:2] != (2, edges.size + 1) or not by_cell.shape[2]:
+            raise DataError(f"counts must have shape (2, {edges.size + 1}, K), got {by_cell.shape}")
+        if by_cell.dtype.kind not in "iu" or np.any(by_cell < 0):
+            raise DataError("counts must be whole numbers of at least 0")
+        self.edges, self.by_cell = edges, by_cell.astype(np.int64)
+        self.names, self.ends = names, ends
+        empty = np.flatnonzero(self.sizes == 0)
+        if empty.size:
+            name = names[empty[0]] if names else f"client {empty[0]}"
+            raise DataError(f"{name} has no records")
+
+    @property
+    def sizes(self) -> Integers:
+        """The records of every client, shape (K,)."""
+        return np.asarray(self.by_cell.sum(axis=(0, 1)))
+
+    @property
+    def positives(self) -> Integers:
+        """The positives of every client, shape (K,)."""
+        return np.asarray(self.by_cell[0].sum(axis=0))
+
+    def counts(self, edges: Floats) -> Integers:
+        """The counts in cells that are made of counted cells.
+
+        Raises
+        ------
+        DataError : for an edge inside a counted cell.
+        """
+        low, high = self.ends
+        inner = (edges > low) & (edges <= high)
+        places = np.searchsorted(self.edges, edges)
+        known = np.append(self.edges, np.inf)[np.minimum(places, self.edges.size)] == edges
+        if np.any(inner & ~known):
+            wrong = edges[inner & ~known][0]
+            raise DataError(
+                f"the records were counted in cells without an edge at {wrong:.17g}, which this "
+                "protocol needs: count them by the statement that tacit sql prints for the same "
+                "settings"
+            )
+        # cells below the first edge, between neighbouring ones, and from the last one on
+        starts = np.where(edges <= low, 0, np.where(edges > high, self.edges.size + 1, places + 1))
+        below = np.zeros((2, self.edges.size + 2, self.by_cell.shape[2]), dtype=np.int64)
+        np.cumsum(self.by_cell, axis=1, out=below[:, 1:])
+        bounds = np.concatenate(([0], starts, [self.edges.size + 1]))
+        return np.diff(below[:, bounds], axis=1)
+
+    def sums(self, pieces: ScorePieces) -> None:
+        """None: counts say nothing of scores inside a cell."""
+
+    def batches(self) -> Iterator[Clients]:
+        """No record is known.
+
+        Raises
+        ------
+        DataError : always.
+        """
+        raise DataError(
+            "only counts of these records are known, and this protocol needs the records: take "
+            "one that counts once (tacit evaluate --counts says which), or the records themselves"
+        )

@@ -1,0 +1,159 @@
+"""All wrong values of a column at once, each kind with its number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tacit.data.columns import as_large_text, is_text, plain_numbers
+from tacit.data.files.findings import Problem
+from tacit.data.files.form import FileForm
+from tacit.data.files.labels import NO_LABEL, labels_by_word, told_of_labels, usual_labels
+from tacit.data.files.remedies import MISSING_REMEDY, MISSING_WORDS, remedy_of_number
+from tacit.data.units import RANGES, outside
+
+MAX_DIFFERENT = 1000
+"""Different wrong values that are looked at; the others count as the last of these."""
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_NOT_FINITE = r"(?i)^[+-]?(inf|infinity)$"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a file, with what is said of its records.
+
+    Parameters
+    ----------
+    name : of the column.
+    values : one array, shape (M,), without dictionaries; missing values are null.
+    row_of : the number of a record, from 1, by its index from 0.
+    """
+
+    name: str
+    values: Any
+    row_of: Callable[[int], int]
+
+    def problem(self, wrong: NDArray[np.bool_], what: str, remedy: str = "") -> list[Problem]:
+        """A problem of some records, with the first one's value; or none."""
+        if not wrong.any():
+            return []
+        first = int(np.argmax(wrong))
+        value = self.values[first].as_py()
+        example = "" if value is None else f": {str(value)!r:.60}"
+        rows = int(np.count_nonzero(wrong))
+        return [Problem(f"{what}{example}", remedy, rows, self.row_of(first))]
+
+    def missing(self) -> NDArray[np.bool_]:
+        """Which records have no value, or a word that says so."""
+        if not is_text(self.values.type):
+            nothing = self.values.is_null()
+            if pa.types.is_floating(self.values.type):
+                nothing = pc.is_null(self.values, nan_is_null=True)
+            return _mask(nothing)
+        word = pc.utf8_lower(pc.utf8_trim_whitespace(self.values))
+        written = pc.is_in(word, value_set=pa.array(sorted(MISSING_WORDS), type=word.type))
+        return _mask(pc.or_(self.values.is_null(), written))
+
+
+def numbers_wrong(column: Column, called: str, form: FileForm, unit: str | None) -> list[Problem]:
+    """The problems of a column of numbers.
+
+    Parameters
+    ----------
+    column : the column.
+    called : what a number of it is called, such as ``score``.
+    form : how numbers are written.
+    unit : what they are; None where that is not said.
+    """
+    missing = column.missing()
+    problems = _missing_problem(column, called, missing)
+    if not is_text(column.values.type):
+        values = column.values.cast(pa.float64(), safe=False)
+        numbers = np.where(missing, 0.0, values.to_numpy(zero_copy_only=False))
+        return [*problems, *_sizes_wrong(column, called, numbers, unit)]
+    text = plain_numbers(as_large_text(column.values), form)
+    infinite = _mask(pc.match_substring_regex(text, _NOT_FINITE))
+    no_number = ~_mask(pc.match_substring_regex(text, _NUMBER)) & ~missing & ~infinite
+    good = pa.array(~no_number & ~missing & ~infinite)
+    numbers = pc.if_else(good, text, "0").cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return [
+        *problems,
+        *_no_numbers(column, called, no_number, form),
+        *column.problem(infinite, f"{called} is not finite", "correct it"),
+        *_sizes_wrong(column, called, numbers, unit),
+    ]
+
+
+def _missing_problem(column: Column, called: str, missing: NDArray[np.bool_]) -> list[Problem]:
+    found = column.problem(missing, f"{called} is missing", MISSING_REMEDY)
+    return [replace(problem, may_be_left_out=True) for problem in found]
+
+
+def _sizes_wrong(
+    column: Column, called: str, numbers: NDArray[np.float64], unit: str | None
+) -> list[Problem]:
+    problems = column.problem(~np.isfinite(numbers), f"{called} is not finite", "correct it")
+    if unit is not None:
+        low, high = RANGES[unit]
+        what = f"{called} is not of unit {unit}, from {low:g} to {high:g}"
+        problems += column.problem(outside(numbers, unit), what, "name another --unit")
+    return problems
+
+
+def _no_numbers(
+    column: Column, called: str, wrong: NDArray[np.bool_], form: FileForm
+) -> list[Problem]:
+    """What is no number, by what is to be done about it."""
+    if not wrong.any():
+        return []
+    found = pc.if_else(pa.array(wrong), column.values, None).dictionary_encode()
+    remedies = [
+        remedy_of_number(str(each), form).removeprefix("; ")
+        for each in found.dictionary[:MAX_DIFFERENT]
+    ]
+    index = found.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    by_word = np.minimum(index, MAX_DIFFERENT - 1)
+    problems = []
+    for remedy in dict.fromkeys(remedies):
+        same = np.array([each == remedy for each in remedies])
+        problems += column.problem(
+            wrong & same[by_word], f"{called} is no number", remedy or "correct it"
+        )
+    return problems
+
+
+def labels_wrong(column: Column, form: FileForm) -> list[Problem]:
+    """The problems of a column of labels; ``numbers_wrong`` says what the others are."""
+    missing = column.missing()
+    problems = _missing_problem(column, "label", missing)
+    present = pc.if_else(pa.array(~missing), column.values, None)
+    encoded = as_large_text(present).dictionary_encode()
+    found = encoded.dictionary[:MAX_DIFFERENT].to_pylist()
+    negative = None
+    if form.positive:
+        meant, negative = labels_by_word(found, form, None)
+    else:
+        meant = usual_labels(found)
+    of_word = np.full(len(encoded.dictionary) + 1, NO_LABEL)
+    of_word[: len(meant)] = meant
+    wrong = of_word[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)] == NO_LABEL
+    must, remedy = told_of_labels(found, form, negative)
+    words = ", ".join(f"{str(each)!r:.30}" for each in found[:5])
+    more = f" and {len(encoded.dictionary) - 5:,} more" if len(encoded.dictionary) > 5 else ""
+    return problems + column.problem(
+        wrong & ~missing,
+        must,
+        remedy.removeprefix("; ") or f"the values are {words}{more}: correct them",
+    )
+
+
+def _mask(array: Any) -> NDArray[np.bool_]:
+    """An array of truth as NumPy has it; nothing is false."""
+    mask: NDArray[np.bool_] = array.fill_null(False).to_numpy(zero_copy_only=False)
+    return mask

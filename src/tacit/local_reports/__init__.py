@@ -1,0 +1,1 @@
+"""Reports of the local model by many records of one client each, as sums over batches."""

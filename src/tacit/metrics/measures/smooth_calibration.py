@@ -1,0 +1,125 @@
+"""A smooth calibration curve: a logistic regression on a spline of the stated log-odds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from tacit.arrays import Floats
+from tacit.metrics.measures.functional import Functional
+from tacit.metrics.measures.operating_points import quantiles
+from tacit.metrics.measures.recalibration import LogisticFit, logistic_fit
+
+KNOTS = (0.1, 0.5, 0.9)
+"""The quantiles of the scores at which the spline bends, after Harrell (2015, table 2.3)."""
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothCalibration:
+    """A fitted curve.
+
+    Parameters
+    ----------
+    fit : of the labels on the spline.
+    knots : log-odds at which it bends, shape (k,).
+    design : the spline's terms in every cell, shape (D, B).
+    """
+
+    fit: LogisticFit
+    knots: Floats
+    design: Floats
+
+    def curve(self, log_odds: Floats) -> Functional:
+        """The observed probability at these stated log-odds, shape (T,)."""
+        terms = spline(log_odds, self.knots)
+        value = scipy.special.expit(self.fit.coefficients @ terms)
+        slope = (value * (1 - value))[:, np.newaxis, np.newaxis]
+        return Functional(value, slope * np.tensordot(terms.T, self.fit.gradient, axes=1))
+
+
+def smooth_calibration(counts: Floats, log_odds: Floats) -> SmoothCalibration | None:
+    """Fit a restricted cubic spline of the stated log-odds; None where no fit exists.
+
+    Knots lie at the quantiles ``KNOTS`` of all records' scores and are held fixed. Where fewer than
+    three of them differ, the curve is the logistic line.
+    """
+    places = quantiles(counts.sum(axis=0), 1.0 - np.array(KNOTS))
+    knots = np.unique(np.interp(places - 0.5, np.arange(log_odds.size), log_odds))
+    design = spline(log_odds, knots)
+    fit = logistic_fit(counts, design)
+    return None if fit is None else SmoothCalibration(fit, knots, design)
+
+
+def spline(log_odds: Floats, knots: Floats) -> Floats:
+    """One, the log-odds, and the restricted cubic terms (Harrell 2015, equation 2.25).
+
+    Shape (2 + max(k - 2, 0), T). The curve is straight beyond the outer knots.
+
+    Examples
+    --------
+    >>> spline(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 2.0]))[2].tolist()
+    [0.0, 0.25, 1.5]
+    """
+    rows = [np.ones_like(log_odds), log_odds]
+    if knots.size < 3:
+        return np.stack(rows)
+    last, before, span = knots[-1], knots[-2], (knots[-1] - knots[0]) ** 2
+    for knot in knots[:-2]:
+        bend = (
+            _cube(log_odds - knot)
+            - _cube(log_odds - before) * (last - knot) / (last - before)
+            + _cube(log_odds - last) * (before - knot) / (last - before)
+        )
+        rows.append(bend / span)
+    return np.stack(rows)
+
+
+@dataclass(frozen=True)
+class Distances:
+    """How far a smooth curve lies from the stated probabilities, over the records.
+
+    Parameters
+    ----------
+    median, ninetieth : E50 and E90, quantiles of the distance.
+    largest : Emax.
+    mean : the integrated calibration index (Austin and Steyerberg 2019).
+    """
+
+    median: Floats
+    ninetieth: Floats
+    largest: Floats
+    mean: Floats
+
+
+def distances(
+    coefficients: Floats, design: Floats, predicted: Floats, weights: Floats
+) -> Distances:
+    """The distances of curves with these coefficients, shape (R, D), each figure of shape (R,).
+
+    Parameters
+    ----------
+    coefficients : of several curves.
+    design : the spline's terms in groups of records, shape (D, G).
+    predicted : the stated probability of each group, shape (G,).
+    weights : the part of the records in each group, shape (G,), at least 0, of sum 1.
+    """
+    gaps = np.abs(scipy.special.expit(coefficients @ design) - predicted)
+    order = np.argsort(gaps, axis=-1)
+    ranked = np.take_along_axis(gaps, order, axis=-1)
+    reached = np.cumsum(weights[order], axis=-1)
+    last = gaps.shape[-1] - 1
+    half, most = (
+        np.minimum(np.sum(reached < part, axis=-1), last)[:, np.newaxis] for part in (0.5, 0.9)
+    )
+    return Distances(
+        np.take_along_axis(ranked, half, axis=-1)[:, 0],
+        np.take_along_axis(ranked, most, axis=-1)[:, 0],
+        np.max(np.where(weights > 0, gaps, 0.0), axis=-1),
+        gaps @ weights,
+    )
+
+
+def _cube(values: Floats) -> Floats:
+    return np.asarray(np.maximum(values, 0.0) ** 3, dtype=np.float64)

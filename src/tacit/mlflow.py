@@ -1,0 +1,108 @@
+"""Results in MLflow: ``tacit.mlflow.log(result)`` writes figures, JSON and report into a run.
+
+It needs the extra ``mlflow``: ``pip install 'tacit[mlflow]'``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+from tacit.results.evaluation import Evaluation
+from tacit.results.integrity import with_fingerprint
+
+FOLDER = "tacit"
+"""The folder of artifacts, and the beginning of the names of metrics and tags."""
+LEVEL = 0.95
+
+
+def metrics_of(result: Evaluation) -> dict[str, float]:
+    """A result's figures by the names under which MLflow keeps them.
+
+    They are the figure (``tacit.auc``), the ends of its 95 % interval about these records and about
+    the population, its standard error about these records, what was spent (``tacit.epsilon``,
+    ``tacit.delta``), and how many clients took part. What is not known, or is infinite, has no
+    entry: without noise there is no ``tacit.epsilon``.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> clients = tacit.Clients.from_arrays([0.1, 0.9], [0, 1], ["north", "south"])
+    >>> metrics_of(tacit.evaluate(clients, tacit.ExactAUC()))["tacit.auc"]
+    1.0
+    """
+    figure = "auc" if result.figure == "AUC" else "estimate"
+    low, high = result.estimate.interval(LEVEL)
+    population = result.estimate.interval(LEVEL, "population")
+    known = {
+        figure: result.estimate.value,
+        f"{figure}_low": low,
+        f"{figure}_high": high,
+        f"{figure}_population_low": population[0],
+        f"{figure}_population_high": population[1],
+        f"{figure}_standard_error": result.estimate.standard_error,
+        "epsilon": result.spent.epsilon,
+        "delta": result.spent.delta,
+        "clients": result.clients,
+    }
+    return {
+        f"{FOLDER}.{name}": float(value) for name, value in known.items() if math.isfinite(value)
+    }
+
+
+def log(result: Evaluation, step: int | None = None, artifacts: bool = True) -> None:
+    """Write a result into MLflow's active run; begin one where there is none.
+
+    What others see: whoever reads the tracking server sees what was released, which its epsilon
+    covers. An exact figure, which is not private, is left out everywhere.
+
+    Parameters
+    ----------
+    result : what ``evaluate`` returned.
+    step : the epoch, for results of one run after each other; their epsilons add up, and MLflow
+        shows each by itself.
+    artifacts : whether to add the result as JSON and its report, as ``tacit/result.json`` and
+        ``tacit/report.html``; with a step, its number is in the names.
+
+    Raises
+    ------
+    ImportError : when MLflow is not installed, with the install command.
+    TypeError : for what is no result of ``evaluate``.
+    """
+    if not isinstance(result, Evaluation):
+        raise TypeError(f"log takes what evaluate returns, got {type(result).__name__}")
+    tracking = _tracking()
+    released = replace(result, exact=None)
+    tracking.log_metrics(metrics_of(released), step=step)
+    tracking.set_tags(_tags(released))
+    if artifacts:
+        suffix = "" if step is None else f"-{step}"
+        content = json.dumps(with_fingerprint(released.to_dict()), indent=2, allow_nan=False)
+        tracking.log_text(f"{content}\n", f"{FOLDER}/result{suffix}.json")
+        tracking.log_text(released.to_html(), f"{FOLDER}/report{suffix}.html")
+
+
+def _tags(result: Evaluation) -> dict[str, str]:
+    adjacency = result.spent.adjacency
+    settings = {name: value for name, value in result.protocol.items() if name != "name"}
+    return {
+        f"{FOLDER}.protocol": str(result.protocol["name"]),
+        f"{FOLDER}.settings": json.dumps(settings, default=str),
+        f"{FOLDER}.figure": result.figure,
+        f"{FOLDER}.adjacency": "none" if adjacency is None else adjacency.value,
+        f"{FOLDER}.noise": result.noise,
+        f"{FOLDER}.warnings": " | ".join(result.warnings),
+    }
+
+
+def _tracking() -> Any:
+    """MLflow's module."""
+    try:
+        import mlflow  # noqa: PLC0415 -- an extra
+    except ImportError:
+        raise ImportError(
+            "tacit.mlflow needs MLflow; install it with: pip install 'tacit[mlflow]'"
+        ) from None
+    return mlflow

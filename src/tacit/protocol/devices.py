@@ -1,0 +1,197 @@
+"""Reports of devices: how one record answers by one short message, and what the messages give.
+
+A device is a phone or a browser with one record. It knows the campaign that a coordinator signed,
+and no query of a conversation; what it has to compute is written there in integers and doubles
+(``instructions``), for a library in the devices' language. A message's payload holds the fields
+that the client step would reply, in a fixed number of bytes. So the conversation is the server's
+side of a campaign, too. It receives how often each report came (``counts``) instead of the reports:
+these are whole numbers, and those of several batches add up.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats, Integers
+from tacit.data.clients import Clients
+from tacit.metrics.score_scale import ScoreScale
+from tacit.privacy.local.bounded import SlidingWindow
+from tacit.protocol.conversation import Field, Query, Reply, Step
+
+Payloads = NDArray[np.uint8]
+"""Payloads of one stage, shape (M, bytes of one)."""
+
+Booleans = NDArray[np.bool_]
+
+Instructions = Mapping[str, Any]
+"""What devices compute, in JSON: ``kind`` names the mechanism, integers above 2**53 are texts."""
+
+
+class DeviceReports(ABC):
+    """What a protocol declares for devices that hold one record each.
+
+    A campaign has one stage, or two. Of two, a device speaks in the first where its turn, which it
+    draws once and uniformly on 0..255, is below ``first_turns``, and else in the second. Stages
+    after the first need what the server makes of the reports before: its query.
+    """
+
+    steps: Sequence[Step]
+    """The client steps that devices compute, one for each stage, in order."""
+
+    first_turns: int = 0
+    """Devices whose turn is below it report in the first of two stages; 0 where there is one."""
+
+    @property
+    def stages(self) -> int:
+        """In how many stages devices report."""
+        return len(self.steps)
+
+    def stage_of(self, query: Query) -> int | None:
+        """The stage in which devices answer a query; None for one about turns alone."""
+        return next((number for number, each in enumerate(self.steps) if each is query.step), None)
+
+    @abstractmethod
+    def instructions(self, query: Query) -> Instructions:
+        """What a device computes for a stage's query."""
+
+    @abstractmethod
+    def payload_bytes(self, query: Query) -> int:
+        """How long every payload of a stage is."""
+
+    @abstractmethod
+    def payloads(self, query: Query, reply: Reply) -> Payloads:
+        """What devices send, from a reply of clients that hold one record each."""
+
+    @abstractmethod
+    def counts(self, query: Query, payloads: Payloads) -> Integers:
+        """How often each report came, shape (numbers of the stage,).
+
+        The counts of several batches add up to those of all of them. The conversation takes them in
+        place of reports.
+
+        Raises
+        ------
+        ValueError : for a report that cannot have come.
+        """
+
+    def reported(self, query: Query, counts: Integers) -> int:
+        """How many reports were counted: by default each is in one number."""
+        return int(counts.sum())
+
+    def held(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers | None:
+        """How many records hold each input of the stage's mechanism, shape (inputs,).
+
+        None, as by default, where reports are drawn one by one in a simulation.
+
+        Parameters
+        ----------
+        query : of the stage.
+        clients : one record each; all of them speak in this stage.
+        rng : rounds numbers at random, where the mechanism does.
+        """
+        return None
+
+    def simulated_counts(self, query: Query, held: Integers, rng: np.random.Generator) -> Integers:
+        """Counts of reports of so many records with each input, as ``counts`` gives them.
+
+        They are drawn together, from the distribution that the counts of single reports have.
+        """
+        raise NotImplementedError("reports of this protocol are drawn one by one")
+
+    @abstractmethod
+    def refused(self, query: Query, payloads: Payloads) -> Booleans:
+        """Which payloads no honest device sends, but for a chance below ``REFUSED_BITS``, (M,)."""
+
+    @abstractmethod
+    def influences(self, query: Query, counts: Sequence[Integers]) -> tuple[float, float]:
+        """The least and the largest change of the estimate by one report of this query's stage.
+
+        Times the number of reports of the stage, to first order: the estimate moves by ``f`` times
+        these where a fraction f of them are replaced by the worst that is not refused.
+
+        Parameters
+        ----------
+        query : of the stage.
+        counts : of the reports of every stage.
+        """
+
+
+REFUSED_BITS = 40
+"""Minus the base-2 logarithm of the chance that an honest report counts as none."""
+
+
+class CountedReports(dict[str, Field]):
+    """A reply that holds how often each report came, in place of the reports.
+
+    The server's own program makes it. What a client sends is never decoded to it, so no client can
+    pass counts for those of all clients.
+
+    Parameters
+    ----------
+    counts : shape (numbers of the stage,).
+    """
+
+    def __init__(self, counts: Integers) -> None:
+        super().__init__(counts=counts)
+        self.counts = counts
+
+
+def counts_in(reply: Reply) -> Integers | None:
+    """The counts of a reply that holds them in place of reports; None for reports."""
+    return reply.counts if isinstance(reply, CountedReports) else None
+
+
+def output_counts(outputs: NDArray[Any], size: int) -> Integers:
+    """How often each of so many outputs came, shape (size,).
+
+    Raises
+    ------
+    ValueError : for an output that there is not.
+    """
+    if outputs.size and int(outputs.max()) >= size:
+        raise ValueError(f"reports must be below {size}, got {outputs.max()}")
+    return np.bincount(outputs, minlength=size).astype(np.int64)
+
+
+def scale_entry(name: str, scale: ScoreScale | None = None) -> dict[str, Any]:
+    """A map of scores to positions in instructions: a fixed one by its name, or its knots."""
+    if scale is None:
+        return {"name": name}
+    return {"knots": scale.knots.tolist(), "low": scale.low, "high": scale.high}
+
+
+def window_entry(window: SlidingWindow) -> dict[str, Any]:
+    """A sliding window in instructions, with its integer weights."""
+    inside, outside = window.weights
+    return {
+        "inputs": window.inputs,
+        "width": window.width,
+        "inside": str(inside),
+        "outside": str(outside),
+    }
+
+
+def as_bytes(numbers: NDArray[Any], size: int) -> Payloads:
+    """Integers as little-endian payloads, shape (M, size)."""
+    wide = np.ascontiguousarray(numbers.astype("<u4"))
+    return wide.view(np.uint8).reshape(-1, 4)[:, :size]
+
+
+def from_bytes(payloads: Payloads) -> NDArray[Any]:
+    """The integers of little-endian payloads of at most four bytes, shape (M,)."""
+    if payloads.shape[1] in (2, 4) and payloads.flags.c_contiguous:
+        numbers: NDArray[Any] = payloads.view(f"<u{payloads.shape[1]}").ravel()
+        return numbers
+    wide = np.zeros((payloads.shape[0], 4), dtype=np.uint8)
+    wide[:, : payloads.shape[1]] = payloads
+    return wide.view("<u4").ravel().astype(np.uint32)
+
+
+def spread_of(values: Floats) -> tuple[float, float]:
+    """The least and the largest of several changes."""
+    return float(values.min()), float(values.max())

@@ -1,0 +1,206 @@
+"""What the server of DPAUC asks for, in one round or two, and what it concludes."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.arrays import Floats
+from tacit.metrics.curves import cell_influences
+from tacit.metrics.score_scale import EVEN
+from tacit.privacy.cost import Adjacency
+from tacit.privacy.mechanisms.gaussian import Gaussian
+from tacit.privacy.mechanisms.response import flip_probability, response_variance
+from tacit.protocol.conversation import MAX_RECORDS, Conversation, Query, Reply
+from tacit.protocols.dpauc.believable import check_counts, check_sums, noisy_records
+from tacit.protocols.dpauc.estimate import result_from_looks, result_from_prior
+from tacit.protocols.dpauc.looks import Choice, Counts, Outlook
+from tacit.protocols.dpauc.second_round import (
+    CELLS,
+    PART,
+    BothRounds,
+    both_rounds,
+    influences_of,
+    noisy_influences,
+    published,
+)
+from tacit.protocols.dpauc.steps import (
+    flipped_histograms,
+    noisy_confusion_counts,
+    noisy_histograms,
+    noisy_looks,
+)
+from tacit.protocols.shared.cells import (
+    exchange_variance,
+    independent_variance,
+    result_from_cells,
+    result_from_confusion,
+)
+from tacit.protocols.shared.confusion import CountNoise
+from tacit.protocols.shared.influence_sum import FIXED_POINT
+from tacit.protocols.shared.levels import CellNoise, Levels
+from tacit.protocols.shared.prior_curves import PriorCurves
+from tacit.protocols.shared.site_figures import ClientCells, has_sites, sites_of
+from tacit.protocols.shared.whole_units import units_for
+from tacit.results.score_axis import ScoreAxis
+from tacit.results.server_result import ServerResult
+from tacit.results.sites import Sites
+
+if TYPE_CHECKING:
+    from tacit.protocols.dpauc.protocol import DPAUC
+
+
+def rounds(protocol: DPAUC, clients: int) -> Conversation:
+    """Noisy counts up, in one round or several looks; then, in two rounds, numbers up."""
+    if protocol.prior is not None:
+        return (yield from _after(protocol, protocol.prior))
+    if protocol.asks_again:
+        return (yield from _two_rounds(protocol, clients))
+    return (yield from _one_round(protocol))
+
+
+def _two_rounds(protocol: DPAUC, clients: int) -> Conversation:
+    """Looks at the histogram, and then the number; or a histogram for all the rest."""
+    cells = protocol.cells_for(clients)
+    edges = protocol.score_scale.scores(np.arange(cells) / cells)
+    counts, records = yield from _look(protocol, protocol.parts.looks[0], cells)
+    choice = Choice(0.0, protocol.parts.numbers[0])
+    if protocol.second_round is None:
+        choice = _choice(protocol, counts, clients)
+    if not choice.number:
+        reply = yield _asked(protocol, choice.look, cells)
+        return _from_histogram(protocol, reply, protocol.levels_for(choice.look, cells), edges)
+    if choice.look:
+        counts = counts.with_look((yield from _look(protocol, choice.look, cells))[0])
+    fields = published(counts.consistent)
+    second = yield from _number(protocol, fields, choice.number, fields, records)
+    return result_from_looks(edges, counts, second)
+
+
+def _asked(protocol: DPAUC, part: float, cells: int) -> Query:
+    return Query(noisy_looks, protocol, broadcast={PART: part, CELLS: cells})
+
+
+def _look(
+    protocol: DPAUC, part: float, cells: int
+) -> Generator[Query, Reply, tuple[Counts, Floats]]:
+    """The counts of a look, and the most records that each client has by its totals."""
+    reply = yield _asked(protocol, part, cells)
+    levels, clients = protocol.levels_for(part, cells), np.asarray(reply["cells"]).shape[-1]
+    check_counts(reply, _largest_scale(protocol, levels))
+    noise = levels.noise(clients, protocol.record_distance)
+    records = noisy_records(reply, protocol.record_distance / levels.group_epsilon)
+    return Counts(_total(reply, "cells"), _total(reply, "groups"), noise), records
+
+
+def _largest_scale(protocol: DPAUC, levels: Levels) -> float:
+    """The largest scale of the noise in a count."""
+    parts = (levels.cell_epsilon, levels.group_epsilon)
+    return max(protocol.record_distance / part for part in parts if part)
+
+
+def _number(
+    protocol: DPAUC,
+    fields: dict[str, Floats],
+    part: float,
+    sent: dict[str, Floats],
+    records: Floats | float,
+) -> Generator[Query, Reply, BothRounds]:
+    """What the sums say, of clients with at most so many records."""
+    reply = yield Query(noisy_influences, protocol, broadcast={PART: part, **sent})
+    sums, epsilon = np.asarray(reply["sums"]), protocol.epsilon * part
+    check_sums(sums, records, units_for(epsilon), units_for(epsilon) / epsilon)
+    return both_rounds(fields, sums, epsilon, Adjacency(protocol.adjacency))
+
+
+def _after(protocol: DPAUC, prior: PriorCurves) -> Conversation:
+    """The number alone, by the functions of an earlier release."""
+    second = yield from _number(protocol, prior.fields, 1.0, {}, MAX_RECORDS)
+    return result_from_prior(prior, second)
+
+
+def _choice(protocol: DPAUC, counts: Counts, clients: int) -> Choice:
+    """What follows the first look; of several replicates the mean counts decide."""
+    cells = counts.consistent.reshape(-1, 2, counts.cells.shape[-1]).mean(axis=0)
+    return outlook_of(protocol, cells, clients).choice()
+
+
+def outlook_of(protocol: DPAUC, counts: Floats, clients: int) -> Outlook:
+    """What is predicted of the division of epsilon, at consistent counts of shape (2, B)."""
+    influences = influences_of(published(counts))
+    reach = float(influences.sensitivity(Adjacency(protocol.adjacency))) / FIXED_POINT
+    return Outlook(clients, protocol.epsilon, protocol.record_distance, counts, reach)
+
+
+def _one_round(protocol: DPAUC) -> Conversation:
+    """Noisy counts up."""
+    if protocol.confused:
+        reply = yield Query(noisy_confusion_counts, protocol)
+        counts = np.asarray(reply["counts"])
+        noise = CountNoise(counts.shape[-1], protocol.count_scale, protocol.kind is Gaussian)
+        return result_from_confusion(
+            protocol.edge_scores, counts.sum(axis=-1), noise, protocol.clamp
+        )
+    if protocol.responds:
+        reply = yield Query(flipped_histograms, protocol)
+        return _from_flipped(protocol, *(_total(reply, k) for k in ("positives", "records")))
+    reply = yield Query(noisy_histograms, protocol)
+    return _from_histogram(protocol, reply, protocol.levels, protocol.edge_scores)
+
+
+def _from_histogram(protocol: DPAUC, reply: Reply, levels: Levels, edges: Floats) -> ServerResult:
+    """The area of the consistent cells, whose lower edges are these scores."""
+    check_counts(reply, _largest_scale(protocol, levels))
+    clients = np.asarray(reply["cells"]).shape[-1]
+    drawn = levels.noise(clients, protocol.record_distance)
+    groups = _total(reply, "groups") if "groups" in reply else np.zeros(0)
+    cells = drawn.reconciled(_total(reply, "cells"), groups)
+    if protocol.adjacency == "label":
+        return _from_exchanged(protocol, cells, _total(reply, "records"), drawn)
+    positives, negatives = cells[..., 0, :], cells[..., 1, :]
+    variance = independent_variance(positives, negatives, drawn)
+    result = result_from_cells(
+        edges, (positives, negatives), variance, drawn, protocol.scale == EVEN
+    )
+    influences = tuple(map(np.nan_to_num, cell_influences(positives, negatives)))
+    normal = np.asarray(result.approximation_error)
+    law = levels.law(influences, clients, protocol.record_distance, normal)
+    result = replace(result, law=law)
+    if cells.ndim > 2 or not has_sites(clients):
+        return result
+    return replace(result, sites=_sites(protocol, reply, levels, edges))
+
+
+def _sites(protocol: DPAUC, reply: Reply, levels: Levels, edges: Floats) -> Sites:
+    """The figures of every client, from the noisy counts that it sent."""
+    sent = [np.moveaxis(np.asarray(each, dtype=np.float64), -1, 0) for each in reply.values()]
+    noise = levels.noise(1, protocol.record_distance)
+    cells = noise.reconciled(sent[0], sent[1] if levels.groups else np.zeros(0))
+    classes = cells[:, 0], cells[:, 1]
+    variance = independent_variance(*classes, noise)
+    result = result_from_cells(edges, classes, variance, noise, protocol.scale == EVEN)
+    by_client = ClientCells(*classes, lambda weights: float(noise.variance_of(weights)))
+    return sites_of(result, by_client, ScoreAxis(protocol.score_scale, protocol.unit))
+
+
+def _from_flipped(protocol: DPAUC, flipped: Floats, records: Floats) -> ServerResult:
+    flip = flip_probability(protocol.epsilon)
+    noise = CellNoise(response_variance(protocol.epsilon) * records)
+    return _from_exchanged(protocol, (flipped - flip * records) / (1 - 2 * flip), records, noise)
+
+
+def _from_exchanged(
+    protocol: DPAUC, positives: Floats, records: Floats, noise: CellNoise
+) -> ServerResult:
+    """Noise that moves a record from one class to the other; cell totals are exact."""
+    cells = positives, records - positives
+    variance = exchange_variance(*cells, noise)
+    return result_from_cells(protocol.edge_scores, cells, variance, noise, protocol.scale == EVEN)
+
+
+def _total(reply: Reply, name: str) -> Floats:
+    """A field's sum over clients."""
+    return np.asarray(reply[name]).sum(axis=-1, dtype=np.float64)

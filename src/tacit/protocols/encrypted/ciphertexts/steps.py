@@ -1,0 +1,159 @@
+"""The parties' steps of an evaluation in ciphertexts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.homomorphic.keys import (
+    FIRST,
+    SECRET_BYTES,
+    Introduction,
+)
+from tacit.crypto.homomorphic.messages import EVERYBODY, Kind, read, write
+from tacit.data.clients import Clients
+from tacit.privacy.cost import UNPROTECTED
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import ClientState, Query, Reply, step
+from tacit.protocols.encrypted.counts import Certain, cumulative_counts
+from tacit.protocols.encrypted.sessions import (
+    NOTE,
+    Seat,
+    as_field,
+    as_parts,
+    check_records,
+    met,
+    new_members,
+    seat_of,
+    tell,
+)
+
+
+@step(once=True)
+def introduce(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Send a fresh key agreement key, signed by the party's identity.
+
+    It depends on no record. The aggregator learns the parties' public keys. A run has one session:
+    another would decrypt another answer, and only the first one's debit says that all was released.
+    """
+    members = new_members(clients, query, state)
+    state.keep(NOTE, Seat(members))
+    return {"introduction": as_field([member.introduction.to_bytes() for member in members])}
+
+
+@step()
+def share_keys(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """The first party sends evaluation keys, and the session's secret encrypted for every other
+    one.
+
+    It depends on no record. The aggregator learns the evaluation keys, which decrypt nothing; only
+    their receivers can decrypt the boxes. All other parties check the introductions and send
+    nothing.
+
+    Raises
+    ------
+    HomomorphicError : for a second meeting of one session: a key seals one message.
+    """
+    settings = query.protocol
+    introductions = [Introduction.from_bytes(each) for each in query.broadcast["introductions"]]
+    seat = met(introductions, query, state)
+    meeting = seat.known_meeting
+    keys, boxes = [b""] * clients.count, [b""] * clients.count
+    if FIRST in seat.indices:
+        index = seat.indices.index(FIRST)
+        seat = replace(seat, secret=os.urandom(SECRET_BYTES))
+        made = _party(settings, seat).evaluation_keys()
+        keys[index] = write(Kind.KEYS, meeting.session, FIRST, made)
+        encrypted = seat.members[index].boxes(meeting, seat.secret or b"")
+        boxes[index] = write(Kind.BOX, meeting.session, EVERYBODY, encrypted)
+    state.keep(NOTE, seat)
+    return {"keys": as_field(keys), "boxes": as_field(boxes)}
+
+
+@step()
+def send_counts(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Send the encrypted counts at every threshold and in every cell, and both classes' totals.
+
+    It costs nothing: without the key, which the aggregator does not have, a ciphertext reveals its
+    size only (RLWE, at 128 bits of security).
+
+    Counts are sent once a session. Two uploads of one party have the same masks and differ in its
+    perturbations alone: their difference, added to a total a thousand times, would move the AUC by
+    a thousand perturbations, and pass every check.
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1], or a client with more records than were agreed.
+    HomomorphicError : for a box that the first party did not encrypt for its receiver, or a second
+        time in one session.
+    """
+    settings = query.protocol
+    check_records(clients, settings.most_records)
+    seat = seat_of(state)
+    if seat.counted:
+        raise HomomorphicError("the counts of this session were sent already")
+    seat = replace(_with_secret(seat, as_parts(query.per_client["box"])), counted=True)
+    state.keep(NOTE, seat)
+    counts = cumulative_counts(clients, settings.threshold_scores)
+    uploads = _party(settings, seat).uploads(counts, seat.indices)
+    session = seat.known_meeting.session
+    messages = [
+        write(Kind.COUNTS, session, index, ciphertexts)
+        for index, ciphertexts in zip(seat.indices, uploads, strict=True)
+    ]
+    return {"counts": as_field(messages)}
+
+
+@step(cost=lambda clients, query, state: UNPROTECTED, refuses_once=True)
+def open_answer(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Decrypt the aggregator's answer, check it, divide, and tell whom the settings name.
+
+    Both are released without noise: they have no differential privacy. The AUC is rounded to
+    ``DIGITS`` decimals, and the half-range up, to three digits: the aggregator knows its multiplier
+    and perturbations, and could compute the class totals from a quotient with all digits. Nothing
+    else is sent. Where ``reveal`` is ``"parties"`` the party keeps both, and says that it has them.
+
+    The client deletes the session before it reads the answer: there is one attempt. A run between
+    real parties ends with the first refused answer, and does not give the reason
+    (``Step.refuses_once``). So a lying aggregator learns at most one bit of each party.
+
+    Raises
+    ------
+    CheatingError : where a check shows that the aggregator did not compute as agreed.
+    HomomorphicError : for bytes that are not an answer to this session.
+    DataError : where a class is absent.
+    """
+    seat = seat_of(state)
+    state.take(NOTE)
+    session = seat.known_meeting.session
+    answers = read(query.broadcast["answer"], Kind.ANSWER, session, EVERYBODY)
+    estimate: Certain = _party(query.protocol, seat).decrypted(answers)
+    return tell(estimate, clients, query, state)
+
+
+def _with_secret(seat: Seat, boxes: Sequence[bytes]) -> Seat:
+    """Every party decrypts its box; the first has the secret already."""
+    meeting = seat.known_meeting
+    secrets = {
+        member.decrypted(meeting, box)
+        for member, box, index in zip(seat.members, boxes, seat.indices, strict=True)
+        if index != FIRST
+    }
+    secrets |= set() if seat.secret is None else {seat.secret}
+    if len(secrets) != 1:
+        raise HomomorphicError("the boxes of this batch's parties hold different secrets")
+    return replace(seat, secret=secrets.pop())
+
+
+def _party(settings: Any, seat: Seat) -> Any:
+    """The scheme with which the batch's parties compute."""
+    if seat.secret is None:
+        raise HomomorphicError("this party does not have the session's secret")
+    meeting = seat.known_meeting
+    return settings.scheme_party(seat.secret, meeting.session, len(meeting.introductions))
+
+
+STEPS = (introduce, share_keys, send_counts, open_answer)

@@ -1,0 +1,73 @@
+"""The aggregator's side of an exact evaluation: on ciphertexts, and on masked values."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.homomorphic.keys import FIRST, Introduction, Meeting
+from tacit.crypto.homomorphic.messages import EVERYBODY, Kind, read, write
+from tacit.protocol.conversation import Query, Reply
+from tacit.protocols.encrypted.ciphertexts.steps import (
+    introduce,
+    open_answer,
+    send_counts,
+    share_keys,
+)
+from tacit.protocols.encrypted.masked.aggregator import MaskedAggregator
+from tacit.protocols.encrypted.masked.steps import (
+    boxes_of,
+    meet,
+    open_masked,
+    seal_secret,
+    send_masked,
+)
+from tacit.protocols.encrypted.sessions import as_field, as_parts
+
+Exchange = Generator[Query, Reply, Reply]
+"""Queries and replies, and at the end what the parties say of the answer."""
+
+
+def on_ciphertexts(protocol: Any) -> Exchange:
+    """Introductions, keys, encrypted counts, the answer; nothing is decrypted on this side.
+
+    Raises
+    ------
+    HomomorphicError : for messages that are not those of this session.
+    """
+    introductions = as_parts((yield Query(introduce, protocol))["introduction"])
+    parsed = [Introduction.from_bytes(each) for each in introductions]
+    session = Meeting.of(parsed, protocol.terms).session
+    sent = yield Query(share_keys, protocol, broadcast={"introductions": introductions})
+    keys = read(as_parts(sent["keys"])[FIRST], Kind.KEYS, session, FIRST)
+    boxes = read(as_parts(sent["boxes"])[FIRST], Kind.BOX, session, EVERYBODY)
+    if len(boxes) != len(parsed):
+        raise HomomorphicError(f"there are {len(parsed)} boxes, got {len(boxes)}")
+    counted = yield Query(send_counts, protocol, per_client={"box": as_field(boxes)})
+    uploads = [
+        read(message, Kind.COUNTS, session, index)
+        for index, message in enumerate(as_parts(counted["counts"]))
+    ]
+    answers = protocol.scheme_aggregator(keys).answers(uploads)
+    answer = write(Kind.ANSWER, session, EVERYBODY, answers)
+    return (yield Query(open_answer, protocol, broadcast={"answer": answer}))
+
+
+def on_masked_values(protocol: Any) -> Exchange:
+    """Introductions, a secret, masked counts, the answer.
+
+    Raises
+    ------
+    HomomorphicError : for introductions that are not signed.
+    MaskedValueError : for bytes that are no masked values of this session.
+    """
+    introductions = as_parts((yield Query(meet, protocol))["introduction"])
+    known = [Introduction.unpacked(each) for each in introductions]
+    session = Meeting.of(known, protocol.terms).session
+    sent = yield Query(seal_secret, protocol, broadcast={"introductions": introductions})
+    boxes = boxes_of(as_parts(sent["boxes"])[FIRST], len(known))
+    counted = yield Query(send_masked, protocol, per_client={"box": as_field(boxes)})
+    uploads = [[message] for message in as_parts(counted["counts"])]
+    (answer,) = MaskedAggregator(protocol.masked_scheme, session).answers(uploads)
+    return (yield Query(open_masked, protocol, broadcast={"answer": answer}))

@@ -1,0 +1,103 @@
+"""What every party counts, and what the parties have in the end, under masks and in ciphertexts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
+from math import inf, nextafter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Integers
+from tacit.data.clients import Clients
+from tacit.protocols.shared.cell_counts import true_cell_counts
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """The counts that every client encrypts.
+
+    Parameters
+    ----------
+    rising : T, ``TP^n + TP^(n-1)``, shape (N, K).
+    falling : F, ``FP^n - FP^(n-1)``, shape (N, K): the negatives in every cell.
+    inside : the positives in every cell, shape (N, K); 0 in a cell that is a single score.
+    positives, negatives : the totals, shape (K,).
+    """
+
+    rising: Integers
+    falling: Integers
+    inside: Integers
+    positives: Integers
+    negatives: Integers
+
+    def of(self, client: int) -> Counts:
+        """The counts of one client."""
+        return Counts(
+            self.rising[:, client],
+            self.falling[:, client],
+            self.inside[:, client],
+            self.positives[client : client + 1],
+            self.negatives[client : client + 1],
+        )
+
+
+def cumulative_counts(clients: Clients, thresholds: int | NDArray[np.float64]) -> Counts:
+    """The cumulative counts of every client, from the highest threshold down.
+
+    Parameters
+    ----------
+    clients : the clients.
+    thresholds : ascending from 0 to 1, or from minus to plus infinity, shape (N,), or the number of
+        evenly spaced thresholds, as in Baykara et al. 2024, section IV-C.
+
+    The curve starts at (0, 0), so that scores of exactly 1 count too. They have a separate cell, in
+    which all pairs are ties: its count is exact. Above plus infinity there is no score.
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1], where thresholds end there.
+    """
+    if isinstance(thresholds, int):
+        thresholds = np.linspace(0.0, 1.0, thresholds)
+    positives, records = true_cell_counts(clients, thresholds)
+    negatives = (records - positives)[::-1]
+    cumulative = np.cumsum(positives[::-1], axis=0)
+    inside = positives[::-1].copy()
+    rising = 2 * cumulative - inside
+    inside[0] = 0
+    return Counts(rising, negatives, inside, positives.sum(axis=0), negatives.sum(axis=0))
+
+
+@dataclass(frozen=True)
+class Certain:
+    """An AUC, and a bound of its distance to the exact one.
+
+    Parameters
+    ----------
+    value : the AUC.
+    half_range : the largest distance of the exact AUC of the records from ``value``.
+    """
+
+    value: float
+    half_range: float
+
+    def rounded(self, decimals: int, digits: int) -> Certain:
+        """The AUC rounded to ``decimals``; the half-range rounded up to ``digits`` digits."""
+        value = round(self.value, decimals)
+        reach = nextafter(self.half_range + abs(value - self.value), inf)
+        return Certain(value, rounded_up(reach, digits, decimals))
+
+
+def rounded_up(value: float, digits: int, decimals: int) -> float:
+    """A positive number rounded up to ``digits`` digits, and at most ``decimals`` decimal places.
+
+    Examples
+    --------
+    >>> rounded_up(0.0123456, digits=3, decimals=7), rounded_up(0.00000012, digits=3, decimals=7)
+    (0.0124, 2e-07)
+    """
+    exact = Decimal(value)
+    finest = max(exact.adjusted() - digits + 1, -decimals) if exact else -decimals
+    return float(exact.quantize(Decimal((0, (1,), finest)), ROUND_CEILING))

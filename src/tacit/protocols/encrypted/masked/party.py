@@ -1,0 +1,175 @@
+"""The parties of an evaluation on masked values: what they send, and how they open an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tacit.crypto.homomorphic.keys import derived
+from tacit.crypto.masking.field import Elements, Field, MaskedValueError
+from tacit.crypto.masking.masks import Pairing, pair_masks, total_mask
+from tacit.protocols.encrypted.counts import Certain, Counts
+from tacit.protocols.encrypted.masked.scheme import (
+    FORMS,
+    TAG_BYTES,
+    MaskedScheme,
+    Products,
+    certain,
+)
+from tacit.protocols.encrypted.masked.verified import (
+    VerifierKeys,
+    authentication,
+    check,
+)
+from tacit.protocols.encrypted.masked.words import Words, forms, untagged
+
+TOTALS = b"tacit masked evaluation 1 totals"
+VERIFIER = b"tacit masked evaluation 1 verifier"
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedParty:
+    """What all parties of a session know, and the aggregator does not.
+
+    Parameters
+    ----------
+    scheme : the agreed settings.
+    secret, session : the session's secret and name.
+    parties : K.
+    pairing : the keys that parties share two by two, of the batch's parties, and of each its own.
+    """
+
+    scheme: MaskedScheme
+    secret: bytes
+    session: bytes
+    parties: int
+    pairing: Pairing
+
+    def uploads(self, counts: Counts, parties: Sequence[int]) -> list[list[bytes]]:
+        """The masked values of every party of a batch: one message each."""
+        return [[self._upload(counts.of(place), party)] for place, party in enumerate(parties)]
+
+    def decrypted(self, answers: Sequence[bytes]) -> Certain:
+        """The AUC, and how far the exact one may be from it.
+
+        Raises
+        ------
+        MaskedValueError : for bytes that no honest aggregator answers.
+        DataError : where a class is absent, or there are too few records for the agreed bound.
+        """
+        return certain(self.opened(answers), self.scheme)
+
+    def opened(self, answers: Sequence[bytes]) -> Products:
+        """The numbers ``c X + u``, ``c Y + v`` and ``c Z + w``.
+
+        Raises
+        ------
+        MaskedValueError : as for ``decrypted``.
+        """
+        if len(answers) != 1:
+            raise MaskedValueError(f"there is one answer, got {len(answers)}")
+        received = untagged(answers[0], self.session)
+        shift, *rest = self._field.from_bytes(received, self.scheme.answer_words)
+        values = rest[:FORMS]
+        if self.scheme.checked:
+            proof = np.array(rest[FORMS:], dtype=object)
+            check(self._verifier, self.scheme.thresholds, shift, values, proof, self._field)
+        # (c (B + pad) + u - R - h) - (c - r) pad + h = c B + u
+        opened = (
+            int((value - shift * pad + hidden) % self._field.prime)
+            for value, pad, hidden in zip(values, self._pads, self._masks.blinded, strict=True)
+        )
+        return Products(*opened)
+
+    def _upload(self, counts: Counts, party: int) -> bytes:
+        scheme, field = self.scheme, self._field
+        # a restored party sends the same numbers: two r_i with their R_i would betray the pads
+        own = total_mask(self.pairing(party, party), 1 + 3 * FORMS, field)
+        size = scheme.sent_words - (2 * FORMS if scheme.checked else 0)
+        pairs = pair_masks(party, self.parties, size, field, self.pairing)
+        words = self._words(counts, own[0], self._extras(own[1 : 1 + FORMS])).joined
+        words = words + pairs[: scheme.words]
+        if party == 0:
+            words = words + self._masks.joined
+        sent = [field.elements(words)]
+        if scheme.checked:
+            later = own[1 + FORMS :]
+            codes = authentication(sent[0], later, self._verifier) + pairs[scheme.words :]
+            sent += [codes + self._verifier.joined if party == 0 else codes, later]
+        return self.session[:TAG_BYTES] + field.to_bytes(field.elements(np.concatenate(sent)))
+
+    def _words(self, counts: Counts, blinding: int, extras: Elements) -> Words:
+        """One party's words, without masks; it subtracts its perturbations from the R_i."""
+        positives, negatives = cells_of(counts)
+        blinded = [blinding * pad - extra for pad, extra in zip(self._pads, extras, strict=True)]
+        return Words(
+            positives,
+            negatives,
+            self._crossed(positives, negatives),
+            self._field.elements(blinded),
+            self._field.elements([blinding]),
+        )
+
+    def _extras(self, drawn: Elements) -> Elements:
+        """One party's parts of the three perturbations, where parties perturb the answer.
+
+        Of uniform elements the rest by the part's width is taken, whose bias is below 2^-30.
+        """
+        part = self.scheme.widest // self.parties if self.scheme.checked else 0
+        return drawn % (part + 1)
+
+    def _crossed(self, positives: Elements, negatives: Elements) -> Elements:
+        """``B(p_i, b) + B(a, n_i)`` for each of the three forms, shape (FORMS,)."""
+        first, second = self._masks.positives, self._masks.negatives
+        falling, rising = self._factors
+        return self._field.elements(
+            (
+                positives.dot(falling) + rising.dot(negatives),
+                positives.sum() * second.sum() + first.sum() * negatives.sum(),
+                positives[1:].dot(second[1:]) + first[1:].dot(negatives[1:]),
+            )
+        )
+
+    @property
+    def _field(self) -> Field:
+        return self.scheme.field
+
+    @cached_property
+    def _factors(self) -> tuple[Elements, Elements]:
+        """What p and n are multiplied by in X, where the other is its mask, shape (N,) each."""
+        first, second = self._masks.positives, self._masks.negatives
+        # X = sum_m p_m (2 sum_{j >= m} n_j - n_m) = sum_j (2 sum_{m <= j} p_m - p_j) n_j
+        falling = 2 * np.cumsum(second[::-1])[::-1] - second
+        return self._field.elements(falling), self._field.elements(2 * np.cumsum(first) - first)
+
+    @cached_property
+    def _masks(self) -> Words:
+        """The masks of all sums: a and b, g and h; the sum of the r_i has none."""
+        key, count = derived(self.secret, self.session, TOTALS, 32), self.scheme.thresholds
+        drawn = total_mask(key, 2 * count + 2 * FORMS, self._field)
+        return Words.of(np.append(drawn, 0), count)
+
+    @cached_property
+    def _verifier(self) -> VerifierKeys:
+        key, count = derived(self.secret, self.session, VERIFIER, 32), self.scheme.words
+        return VerifierKeys.of(total_mask(key, 1 + count + FORMS, self._field))
+
+    @cached_property
+    def _pads(self) -> list[int]:
+        masks = self._masks
+        products = forms(masks.positives, masks.negatives, self._field)
+        return [
+            int((product - mask) % self._field.prime)
+            for product, mask in zip(products, masks.crossed, strict=True)
+        ]
+
+
+def cells_of(counts: Counts) -> tuple[Elements, Elements]:
+    """One client's positives and negatives in every cell, from the highest down, shape (N,)."""
+    positives = counts.inside.astype(object)
+    # the highest cell is a single score: it counts, and hides nothing
+    positives[0] = int(counts.rising[0])
+    return positives, counts.falling.astype(object)

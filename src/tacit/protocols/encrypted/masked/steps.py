@@ -1,0 +1,206 @@
+"""The parties' steps of an evaluation on masked values, and what they remember of sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.homomorphic.keys import FIRST, Introduction, Meeting
+from tacit.crypto.masking.field import MaskedValueError
+from tacit.data.clients import Clients
+from tacit.privacy.cost import UNPROTECTED
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import ClientState, Lasting, Query, Reply, step
+from tacit.protocols.encrypted.counts import Certain, cumulative_counts
+from tacit.protocols.encrypted.masked.party import MaskedParty
+from tacit.protocols.encrypted.sessions import (
+    NOTE,
+    Seat,
+    as_field,
+    as_parts,
+    check_records,
+    met,
+    new_members,
+    seat_of,
+    tell,
+)
+
+SECRET_BYTES = 16
+"""The session's secret, of 128 bits."""
+BOX_BYTES = SECRET_BYTES + 16
+"""The secret encrypted for one party."""
+
+
+@dataclass(frozen=True)
+class SeenSession(Lasting):
+    """A session in which this party has sent masked values: it sends none in it again.
+
+    Each has a note of its own, so that of runs at the same time none overwrites another's.
+
+    Parameters
+    ----------
+    name : its name, 16 bytes.
+    """
+
+    name: bytes
+
+    @property
+    def key(self) -> tuple[str, str, bytes]:
+        """Where its note is."""
+        return ("encrypted-auc", "sent", self.name)
+
+
+@step(once=True)
+def meet(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Send a fresh key agreement key and a nonce, signed by the party's identity.
+
+    It depends on no record, and costs nothing. The aggregator learns the parties' public keys.
+    The session is a hash of the terms and of what all parties send here: where one party of it is
+    honest, it is a new one, and so are all keys, also after an older state was restored.
+    """
+    members = new_members(clients, query, state)
+    state.keep(NOTE, Seat(members))
+    return {"introduction": as_field([member.introduction.packed for member in members])}
+
+
+@step()
+def seal_secret(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """The first party sends a secret encrypted for every other one; all check who takes part.
+
+    It depends on no record, and costs nothing: only their receivers can decrypt the boxes
+    (ChaCha20-Poly1305 under a key of X25519).
+
+    Raises
+    ------
+    HomomorphicError : for introductions that are not signed by the parties agreed on, and for a
+        second meeting of one session.
+    """
+    introductions = [Introduction.unpacked(each) for each in query.broadcast["introductions"]]
+    seat = met(introductions, query, state)
+    boxes = [b""] * clients.count
+    if FIRST in seat.indices:
+        index = seat.indices.index(FIRST)
+        first, meeting = seat.members[index], seat.known_meeting
+        secret = first.own_key(meeting, b"secret")[:SECRET_BYTES]
+        seat = replace(seat, secret=secret)
+        boxes[index] = b"".join(first.sealed(meeting, secret))
+    state.keep(NOTE, seat)
+    return {"boxes": as_field(boxes)}
+
+
+@step()
+def send_masked(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Send the counts of both classes in every cell, masked, and products with others' masks.
+
+    It costs nothing as long as the aggregator has none of the session's keys: all its words are
+    uniform, and independent but for their sums, which are uniform too (``protocols.encrypted.
+    masked``; the pseudorandomness of ChaCha20 and HKDF, and X25519). Nothing follows for any
+    records from them alone; what the answer releases costs in ``open_masked``. An aggregator with
+    some of the parties learns the sums of the others' counts in every cell, over each part of them
+    that shares masks: over all of them up to 99 colluding parties.
+
+    A party sends masked values once a session, and keeps the names of sessions in which it did.
+
+    Raises
+    ------
+    DataError : for a score outside the range of its unit, or a client with more records than were
+        agreed.
+    HomomorphicError : for a box that the first party did not encrypt for its receiver, or a second
+        time in one session.
+    """
+    settings = query.protocol
+    check_records(clients, settings.most_records)
+    seat = seat_of(state)
+    session = seat.known_meeting.session
+    seen = SeenSession(session)
+    if seat.counted or state.recall(seen.key) is not None:
+        raise HomomorphicError("the counts of this session were sent already")
+    seat = replace(_with_secret(seat, as_parts(query.per_client["box"])), counted=True)
+    state.keep(NOTE, seat)
+    state.keep(seen.key, seen)
+    counts = cumulative_counts(clients, settings.threshold_scores)
+    uploads = _party(settings, seat).uploads(counts, seat.indices)
+    return {"counts": as_field([message for (message,) in uploads])}
+
+
+@step(cost=lambda clients, query, state: UNPROTECTED, refuses_once=True)
+def open_masked(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Take the pads off the aggregator's answer, divide, and tell whom the settings name.
+
+    The AUC and its half-range are released without noise: they have no differential privacy. The
+    party learns them, and the product of the class totals within k octaves (``MaskedScheme``). It
+    sends both, rounded, or nothing but that it has them, where ``reveal`` is ``"parties"``.
+
+    The session is deleted before the answer is read: there is one attempt.
+
+    Raises
+    ------
+    MaskedValueError : for bytes or numbers that no honest aggregator answers.
+    HomomorphicError : where this party is in no session.
+    DataError : where a class is absent, or there are too few records for the agreed bound.
+    """
+    seat = seat_of(state)
+    state.take(NOTE)
+    if not seat.counted:
+        raise HomomorphicError("the counts of this session were not sent yet")
+    estimate: Certain = _party(query.protocol, seat).decrypted([bytes(query.broadcast["answer"])])
+    return tell(estimate, clients, query, state)
+
+
+def _with_secret(seat: Seat, boxes: Sequence[bytes]) -> Seat:
+    """Every party decrypts its box; the first has the secret already."""
+    secrets = {
+        member.unsealed(seat.known_meeting, box)
+        for member, box, index in zip(seat.members, boxes, seat.indices, strict=True)
+        if index != FIRST
+    }
+    secrets |= set() if seat.secret is None else {seat.secret}
+    if len(secrets) != 1:
+        raise HomomorphicError("the boxes of this batch's parties hold different secrets")
+    return replace(seat, secret=secrets.pop())
+
+
+def _party(settings: Any, seat: Seat) -> MaskedParty:
+    """The scheme with which the batch's parties compute."""
+    if seat.secret is None:
+        raise HomomorphicError("this party does not have the session's secret")
+    meeting = seat.known_meeting
+    party: MaskedParty = settings.scheme_party(
+        seat.secret, meeting.session, len(meeting.introductions), pairing_of(seat, meeting)
+    )
+    return party
+
+
+def pairing_of(seat: Seat, meeting: Meeting) -> Any:
+    """The keys that the batch's parties share with others, and each one's own, derived once."""
+    own = dict(zip(seat.indices, seat.members, strict=True))
+
+    @cache
+    def shared(low: int, high: int) -> bytes:
+        if low == high:
+            return own[low].own_key(meeting, b"blinding")
+        first, second = (low, high) if low in own else (high, low)
+        return own[first].pair_key(meeting, second)
+
+    return lambda party, other: shared(*sorted((party, other)))
+
+
+def boxes_of(message: bytes, parties: int) -> list[bytes]:
+    """Every party's box, by index, of the first party's message; the first has none.
+
+    Raises
+    ------
+    MaskedValueError : for another number of bytes.
+    """
+    size = BOX_BYTES
+    if len(message) != size * (parties - 1):
+        raise MaskedValueError(
+            f"{parties - 1} boxes have {size * (parties - 1)} bytes, got {len(message)}"
+        )
+    return [b"", *(message[start : start + size] for start in range(0, len(message), size))]
+
+
+STEPS = (meet, seal_secret, send_masked, open_masked)

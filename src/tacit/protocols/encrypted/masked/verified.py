@@ -1,0 +1,172 @@
+"""A proof that an aggregator computed as agreed, which only the parties can check (experimental).
+
+The parties share a secret D and, for every word w of the sums, a secret K_w. With its words they
+send codes whose sums are ``M_w = K_w + D w``. A line ``g_w(x) = M_w - x w`` is K_w at x = D, so the
+parties know its value there and the aggregator knows the line; of the constant 1 the line is ``-x``
+(line-point zero knowledge: Dittmer, Ishai and Ostrovsky 2021; QuickSilver: Yang et al. 2021). For
+each form B, with a, b, z, R and r the words' sums and ``c = r + D_c``, the answer Y is right where
+
+    (r + D_c) (B(a, b) - z) - R - Y = 0
+
+Made homogeneous of degree 3 in the lines, the left side is a polynomial of x whose coefficient of
+x^3 is this number, but for its sign. Where it is 0, three coefficients are left, which the
+aggregator knows; it sends them. The parties evaluate them at D, and compare with the same
+polynomial of the K_w.
+
+**Soundness.** Codes and masks hide D, so the aggregator chooses all it sends without it. Where an
+answer is not the one of these words, or a coefficient is changed, both sides differ by a polynomial
+in D of degree at most 3 that is not zero: they agree for at most 3 of the q values of D. A party
+that was left out, counted twice or replaced changes the sums of words and codes by numbers that are
+uniform for the aggregator, and so does a word of another session. So an accepted answer holds, but
+for a probability of ``9 / q``, the numbers ``W_j = c B_j + e_j`` modulo q, with one c for all three
+and the parties' own e_j from 0 to ``widest``.
+
+**One ratio.** A c may wrap around. With ``w_j = W_j - e_j`` as integers, ``w_0 Y - w_1 X`` is a
+multiple of q, and smaller than q for accepted numbers, by the choice of the field. So it is 0, the
+ratio of accepted numbers is X / Y but for the e_j, and likewise Z / Y. Parties refuse an answer
+that the e_j may have moved by more than 2^-20 of the denominator, which a small c would.
+
+**Secrecy.** Each party draws two of three masks ``A_0, A_1, A_2`` of every form by itself, with
+``A_0 + A_1 D + A_2 D^2`` a number that only all parties' sum of is known. Added to the
+coefficients, their sums leave the parties with what they can compute themselves. The aggregator may
+refuse to answer, or choose a c with which the parties refuse for some totals: one bit of each.
+
+This has no reviewed proof yet, and is marked experimental for that reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.crypto.masking.field import Elements, Field, MaskedValueError
+from tacit.protocols.encrypted.masked.scheme import FORMS
+from tacit.protocols.encrypted.masked.words import Words, forms
+
+REFUSED = (
+    "the answer is refused: its proof fails, so it is not computed as agreed from every party's "
+    "counts of this session, once"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class VerifierKeys:
+    """What the parties check an answer with; all of them know it, and the aggregator does not.
+
+    Parameters
+    ----------
+    point : D.
+    words : K_w, of every word of the sums, shape (W,).
+    masks : the sum over parties of ``A_0 + A_1 D + A_2 D^2`` for each form, shape (FORMS,).
+    """
+
+    point: int
+    words: Elements
+    masks: Elements
+
+    @classmethod
+    def of(cls, stream: Elements) -> VerifierKeys:
+        """From ``1 + W + FORMS`` elements that all parties derive."""
+        return cls(int(stream[0]), stream[1:-FORMS], stream[-FORMS:])
+
+    @property
+    def joined(self) -> Elements:
+        """What the first party adds to its codes and first masks, shape (W + FORMS,)."""
+        return np.concatenate([self.words, self.masks])
+
+
+def authentication(words: Elements, later_masks: Elements, keys: VerifierKeys) -> Elements:
+    """What a party adds to masks that cancel: codes of the words it sends, and first masks.
+
+    Parameters
+    ----------
+    words : as they are sent, shape (W,).
+    later_masks : its own ``A_1`` of each form, then ``A_2``, shape (2 FORMS,).
+    keys : the parties' keys.
+    """
+    first, second = later_masks[:FORMS], later_masks[FORMS:]
+    # A_0 = kappa - A_1 D - A_2 D^2, kappa among the masks that cancel
+    return np.concatenate(
+        [keys.point * words, -keys.point * first - keys.point * keys.point * second]
+    )
+
+
+def coefficients(
+    words: Words, codes: Words, multiplier: int, masks: Elements, field: Field
+) -> Elements:
+    """The aggregator's proof: for each form the coefficients of 1, x and x^2, masked.
+
+    Parameters
+    ----------
+    words, codes : the sums of all parties' words and codes.
+    multiplier : c.
+    masks : the sums of all parties' masks, ``A_0`` of each form, ``A_1``, ``A_2``, shape
+        (3 FORMS,).
+    field : their field.
+    """
+    code = codes.blinding[0]
+    constant = forms(codes.positives, codes.negatives, field)
+    # B(M_a, M_b) - x (B(M_a, b) + B(a, M_b) - M_z) + x^2 (B(a, b) - z)
+    mixed = (
+        forms(codes.positives, words.negatives, field),
+        forms(words.positives, codes.negatives, field),
+    )
+    linear = [z - one - two for one, two, z in zip(*mixed, codes.crossed, strict=True)]
+    square = [
+        whole - z
+        for whole, z in zip(
+            forms(words.positives, words.negatives, field), words.crossed, strict=True
+        )
+    ]
+    # (M_r - c x) (q_0 + q_1 x + q_2 x^2) - M_R x^2, without its x^3
+    made = [
+        *(code * each for each in constant),
+        *(code * one - multiplier * each for one, each in zip(linear, constant, strict=True)),
+        *(
+            code * two - multiplier * one - blinded
+            for two, one, blinded in zip(square, linear, codes.blinded, strict=True)
+        ),
+    ]
+    return field.elements(np.array(made, dtype=object) + masks)
+
+
+def check(
+    keys: VerifierKeys,
+    thresholds: int,
+    shift: int,
+    values: Sequence[int],
+    proof: Elements,
+    field: Field,
+) -> None:
+    """Compare an answer's proof with what the parties compute at D.
+
+    Parameters
+    ----------
+    keys : the parties' keys.
+    thresholds : N.
+    shift : D_c.
+    values : Y of each form.
+    proof : as ``coefficients`` gives it.
+    field : their field.
+
+    Raises
+    ------
+    MaskedValueError : where they differ: the answer is not that of these words.
+    """
+    point, known = keys.point, Words.of(keys.words, thresholds)
+    products = forms(known.positives, known.negatives, field)
+    places = np.reshape(proof, (3, FORMS))
+    for index, (product, value) in enumerate(zip(products, values, strict=True)):
+        crossed, blinded = known.crossed[index], known.blinded[index]
+        # (K_r - D_c D) (B(K_a, K_b) + D K_z) - D^2 K_R + D^3 Y
+        expected = (
+            (known.blinding[0] - shift * point) * (product + point * crossed)
+            - point**2 * blinded
+            + point**3 * value
+        )
+        zero, one, two = places[:, index]
+        received = zero + one * point + two * point**2 - keys.masks[index]
+        if (expected - received) % field.prime:
+            raise MaskedValueError(REFUSED)

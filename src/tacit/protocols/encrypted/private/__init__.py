@@ -1,0 +1,1 @@
+"""The AUC by masked sums with noise, in two rounds."""

@@ -1,0 +1,173 @@
+"""What a batch of parties remembers of a session, who may be in it, and what parties are told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.homomorphic.keys import Introduction, Meeting, Member
+from tacit.crypto.identities import Identity, Roster
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.data.ragged import Ragged
+from tacit.protocol.conversation import ClientState, Field, Query, Reply
+from tacit.protocol.told import TOLD, Told
+from tacit.protocols.encrypted.counts import Certain
+
+DIGITS = 7
+"""Number of decimals of a released AUC."""
+RANGE_DIGITS = 3
+"""Number of significant digits of a released half-range."""
+PARTIES, AGGREGATOR = "parties", "aggregator"
+"""Who is told the AUC: the parties alone, or the aggregator as well."""
+NOTE = ("encrypted-auc", "session")
+PINNED = ("encrypted-auc", "pinned")
+
+
+@dataclass(frozen=True, eq=False)
+class Seat:
+    """The state of a batch of parties in one session.
+
+    Parameters
+    ----------
+    members : the batch's parties, each with its own keys.
+    meeting : all parties, once they have introduced themselves.
+    secret : the session's secret, once it is known.
+    counted : whether the counts were sent.
+    """
+
+    members: tuple[Member, ...]
+    meeting: Meeting | None = None
+    secret: bytes | None = None
+    counted: bool = False
+
+    @property
+    def known_meeting(self) -> Meeting:
+        """All parties.
+
+        Raises
+        ------
+        HomomorphicError : before they have introduced themselves.
+        """
+        if self.meeting is None:
+            raise HomomorphicError("the parties have not introduced themselves yet")
+        return self.meeting
+
+    @property
+    def indices(self) -> list[int]:
+        """The indices of the batch's parties among all parties."""
+        return [self.known_meeting.index_of(member) for member in self.members]
+
+
+def pin(
+    state: ClientState,
+    identities: Sequence[Identity],
+    roster: Roster,
+    least: int | None = None,
+) -> None:
+    """Store the identities of a batch's clients, and those that they accept as parties.
+
+    Without this call, clients make new identities, and accept those that the aggregator relays.
+
+    Parameters
+    ----------
+    state : the batch's client state.
+    identities : one for each client of the batch.
+    roster : the public identities of all parties in order, agreed beforehand.
+    least : how many of them a session has at least; None needs all.
+    """
+    state.keep(PINNED, (tuple(identities), roster, least))
+
+
+def new_members(clients: Clients, query: Query, state: ClientState) -> tuple[Member, ...]:
+    """Fresh keys of every client of a batch, under its pinned identity where there is one.
+
+    Raises
+    ------
+    HomomorphicError : for another number of identities than clients.
+    """
+    pinned = state.recall(PINNED)
+    identities = [None] * clients.count if pinned is None else pinned[0]
+    if len(identities) != clients.count:
+        raise HomomorphicError(
+            f"{len(identities)} identities are pinned for {clients.count} clients"
+        )
+    return tuple(Member.new(query.protocol.terms, identity) for identity in identities)
+
+
+def met(introductions: Sequence[Introduction], query: Query, state: ClientState) -> Seat:
+    """The batch's seat among the parties that were introduced.
+
+    Raises
+    ------
+    HomomorphicError : for introductions that do not fit, and for a second meeting of one session:
+        a key seals one message.
+    """
+    seat = seat_of(state)
+    if seat.meeting is not None:
+        raise HomomorphicError("the parties have met already, and a key seals one message")
+    _, *agreed = state.recall(PINNED) or (None,)
+    return replace(seat, meeting=Meeting.of(introductions, query.protocol.terms, *agreed))
+
+
+def check_records(clients: Clients, most_records: int) -> None:
+    """Refuse a client with more records than were agreed for all.
+
+    Raises
+    ------
+    DataError : naming both numbers.
+    """
+    largest = int(clients.sizes.max())
+    if largest > most_records:
+        raise DataError(
+            f"most_records is {most_records} for all parties together, and one of them "
+            f"has {largest}"
+        )
+
+
+def tell(estimate: Certain, clients: Clients, query: Query, state: ClientState) -> Reply:
+    """Keep the figures for the party, or send them, as the settings say; rounded."""
+    if query.protocol.perturbed:
+        estimate = estimate.rounded(DIGITS, RANGE_DIGITS)
+    if query.protocol.reveal == PARTIES:
+        state.keep(TOLD, Told(estimate.value, estimate.half_range))
+        return {"opened": np.ones(clients.count, dtype=np.int8)}
+    return {
+        "auc": np.full(clients.count, estimate.value),
+        "half_range": np.full(clients.count, estimate.half_range),
+    }
+
+
+def as_field(messages: Sequence[bytes]) -> Ragged[np.uint8]:
+    """A field of a reply, with one message for each client."""
+    sizes = [len(message) for message in messages]
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    return Ragged(np.frombuffer(b"".join(messages), dtype=np.uint8), offsets)
+
+
+def as_parts(value: Field) -> list[bytes]:
+    """The message of every client.
+
+    Raises
+    ------
+    HomomorphicError : for a field that holds no bytes.
+    """
+    if not isinstance(value, Ragged) or value.values.dtype != np.uint8 or value.values.ndim != 1:
+        raise HomomorphicError("messages travel as bytes")
+    return [value.part(index, index + 1).values.tobytes() for index in range(value.clients)]
+
+
+def seat_of(state: ClientState) -> Seat:
+    """The session in which a batch is.
+
+    Raises
+    ------
+    HomomorphicError : where it is in none.
+    """
+    seat = state.recall(NOTE)
+    if not isinstance(seat, Seat):
+        raise HomomorphicError("this party is in no session")
+    return seat

@@ -1,0 +1,95 @@
+"""Devices of one record that answer one question about their score's cell, by one bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import Integers
+from tacit.metrics.hadamard import walsh_hadamard
+from tacit.privacy.mechanisms.choices import Bits
+from tacit.privacy.mechanisms.response import flip_probability
+from tacit.protocol.conversation import Query, Reply
+from tacit.protocol.devices import (
+    Booleans,
+    CountedReports,
+    DeviceReports,
+    Instructions,
+    Payloads,
+    as_bytes,
+    from_bytes,
+    output_counts,
+    scale_entry,
+)
+from tacit.protocols.hierarchical.consistent_area import consistent_area, consistent_counts
+from tacit.protocols.hierarchical.level_counts import LevelCounts
+from tacit.protocols.hierarchical.protocol import hadamard_reports, table_of
+from tacit.protocols.shared.turns import ragged_of
+
+REPORT_BYTES = 4
+
+
+class HadamardDevices(DeviceReports):
+    """One number a device: level, row, label and bit.
+
+    Parameters
+    ----------
+    protocol : a ``HierarchicalAUC`` without a delta.
+    """
+
+    def __init__(self, protocol: Any) -> None:
+        self._protocol = protocol
+        self.steps = (hadamard_reports,)
+
+    def instructions(self, query: Query) -> Instructions:
+        """The height, and how many of ``2**64`` words flip the bit."""
+        return {
+            "kind": "hadamard",
+            "scale": scale_entry(self._protocol.scale),
+            "height": int(query.broadcast["height"]),
+            "set_words": str(Bits(flip_probability(self._protocol.epsilon)).threshold),
+        }
+
+    def payload_bytes(self, query: Query) -> int:
+        """Of the number that the step sends."""
+        return REPORT_BYTES
+
+    def payloads(self, query: Query, reply: Reply) -> Payloads:
+        """The reports of records, one a client."""
+        return as_bytes(ragged_of(reply["reports"]).values, REPORT_BYTES)
+
+    def counts(self, query: Query, payloads: Payloads) -> Integers:
+        """How often each number came, shape (2**(height + 3),)."""
+        return output_counts(from_bytes(payloads), 1 << (int(query.broadcast["height"]) + 3))
+
+    def refused(self, query: Query, payloads: Payloads) -> Booleans:
+        """Numbers outside the levels, and those about row 0, which nobody is asked."""
+        reports = from_bytes(payloads).astype(np.int64)
+        nodes = reports >> 2
+        outside = (reports < 8) | (reports >= 1 << (int(query.broadcast["height"]) + 3))
+        # a power of two is row 0 of its level
+        return np.asarray(outside | (nodes & (nodes - 1) == 0))
+
+    def influences(self, query: Query, counts: Sequence[Integers]) -> tuple[float, float]:
+        """By the area's influences of a level's counts, in the rows that are asked.
+
+        A report of a class with m of its n records on a level of d nodes adds ``(n / m) gain
+        (d - 1) / d H[j]`` or less that to the level's counts (``LevelCounts.of``); its influence on
+        the area is that times row j of the transformed influences of these counts.
+        """
+        height = int(query.broadcast["height"])
+        table = table_of(CountedReports(counts[0]), height)
+        noise = self._protocol.report_noise(height)
+        levels = LevelCounts.of(table, noise)
+        area = consistent_area(levels, consistent_counts(levels))
+        largest = 0.0
+        for level, influences in enumerate(area.influences):
+            size = influences.shape[-1]
+            rows = np.abs(walsh_hadamard(influences)[..., 1:]).max(axis=-1)
+            factors = levels.classes / np.maximum(levels.reports[:, level], 1.0)
+            change = rows * factors * noise.gain * (size - 1) / size
+            largest = max(largest, float(change.max()))
+        reports = self.reported(query, counts[0])
+        return -largest * reports, largest * reports

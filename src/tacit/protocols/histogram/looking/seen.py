@@ -1,0 +1,138 @@
+"""What looks at the same cells say together, before anything is concluded from them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats
+from tacit.metrics.score_distribution import rising_fractions
+from tacit.metrics.score_scale import ScoreScale
+from tacit.metrics.tree_noise import TreeNoise
+from tacit.metrics.trees import consistent_leaves
+from tacit.protocols.histogram.estimate import influence_variance
+from tacit.protocols.histogram.looking.zoom import crowded_cells
+from tacit.protocols.histogram.second_round import NEGATIVES, POSITIVES, SIZES
+
+LONE_ERRORS = 4.0
+"""Standard errors of its noise by which a crowd must differ from its neighbours' mean."""
+
+Rows = NDArray[np.int64]
+"""Numbers of replicates."""
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What looks at the same cells say together, for some replicates.
+
+    Parameters
+    ----------
+    scale : whose equal cells of positions were counted in.
+    knots : its knots, where it was published; None for the protocol's scale.
+    classes, cells : the means of the noisy counts, shape (R, 2) and (R, 2B).
+    precisions : the inverse noise variances of a class size and of a cell.
+    """
+
+    scale: ScoreScale
+    knots: Floats | None
+    classes: Floats
+    cells: Floats
+    precisions: tuple[float, float]
+
+    @property
+    def straight(self) -> bool:
+        """Whether functions are straight between edges (``StraightDistribution``)."""
+        return self.knots is not None
+
+    @property
+    def cell_error(self) -> float:
+        """The standard deviation of a cell's noise."""
+        return math.sqrt(1 / self.precisions[1])
+
+    def crowded(self, auc_error: Floats) -> NDArray[np.bool_]:
+        """Which cells hide too much beside this error, and hold more than one double, (R, B)."""
+        crowded = crowded_cells(self.counts, self.cell_error, auc_error, self.straight)
+        return crowded & ~self.scale.single_doubles if self.straight else crowded
+
+    @cached_property
+    def lone_mass(self) -> Floats:
+        """The AUC's variance by ties, for cells whose noise has the variance 1, shape (R,).
+
+        In a cell whose p positives and n negatives all have one score, at the part u of the cell,
+        noise moves the AUC by ``(1/2 - u) (p dn - n dp) / (P N)``, u taken as uniform. How much of
+        a cell is such a crowd shows in how far its count differs from its neighbours' mean.
+        """
+        if not self.straight:
+            return np.zeros(self.cells.shape[0])
+        counts = self.counts
+        beside = np.concatenate([counts[..., 1:2], counts, counts[..., -2:-1]], axis=-1)
+        differing = np.abs(counts - (beside[..., :-2] + beside[..., 2:]) / 2)
+        clear = np.maximum(differing - LONE_ERRORS * self.cell_error, 0.0)
+        lone = np.minimum(clear, np.maximum(counts, 0.0))
+        lone = np.where(self.scale.single_doubles, 0.0, lone)
+        pairs = np.prod(self.sizes, axis=-1)
+        return np.asarray(np.sum(lone**2, axis=(-2, -1)) / 12 / pairs**2)
+
+    @property
+    def height(self) -> int:
+        """There are ``2**height`` cells."""
+        return int(self.cells.shape[-1]).bit_length() - 2
+
+    @property
+    def noise(self) -> TreeNoise:
+        """Their errors, as those of a tree with two levels."""
+        variances = np.full(self.height + 2, np.inf)
+        variances[1], variances[-1] = (1 / precision for precision in self.precisions)
+        return TreeNoise(variances)
+
+    @cached_property
+    def leaves(self) -> Floats:
+        """The consistent cells, shape (R, 2B)."""
+        levels: list[Floats | None] = [None] * (self.height + 2)
+        levels[1], levels[-1] = self.classes, self.cells
+        return consistent_leaves(levels, self.noise.variances)
+
+    @cached_property
+    def counts(self) -> Floats:
+        """The consistent cells by class, shape (R, 2, B)."""
+        return self.leaves.reshape(self.cells.shape[0], 2, -1)
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """Of both classes, at least 1, shape (R, 2)."""
+        return np.maximum(self.counts.sum(axis=-1), 1.0)
+
+    @cached_property
+    def smaller(self) -> Floats:
+        """The smaller size, shape (R,)."""
+        return self.sizes.min(axis=-1)
+
+    @cached_property
+    def published(self) -> dict[str, Floats]:
+        """Both functions at all inner edges, and the class sizes, of every replicate."""
+        functions = rising_fractions(self.counts)[..., 1:-1]
+        return {POSITIVES: functions[:, 0], NEGATIVES: functions[:, 1], SIZES: self.sizes}
+
+    @cached_property
+    def linear_variance(self) -> Floats:
+        """The variance of the AUC of these cells in first order, shape (R,)."""
+        return influence_variance(self.counts, self.counts, self.noise)
+
+    def of(self, rows: Rows) -> Seen:
+        """The same for some of the replicates."""
+        return replace(self, classes=self.classes[rows], cells=self.cells[rows])
+
+    def with_look(self, look: Seen) -> Seen:
+        """Averaged with another look at the same cells, by inverse variances."""
+        mine, others = np.array(self.precisions), np.array(look.precisions)
+        by_class, by_cell = mine / (mine + others)
+        return replace(
+            self,
+            classes=by_class * self.classes + (1 - by_class) * look.classes,
+            cells=by_cell * self.cells + (1 - by_cell) * look.cells,
+            precisions=tuple((mine + others).tolist()),
+        )

@@ -1,0 +1,1 @@
+"""MulticlassHistogram: one-versus-rest figures of a classifier with several classes."""

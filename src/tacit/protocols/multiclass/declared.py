@@ -1,0 +1,154 @@
+"""What MulticlassHistogram declares for audits, reports and laws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tacit.data.categories import Categories
+from tacit.data.clients import Clients
+from tacit.privacy.sampling.doubles import ScaledNoise
+from tacit.protocol.audits import (
+    SUMS,
+    AuditCase,
+    AuditTrial,
+    LabelAttack,
+    SelfTestCases,
+    cases_of,
+)
+from tacit.protocol.conversation import Query
+from tacit.protocol.laws import LawTraits
+from tacit.protocol.trust import Trust
+from tacit.protocols.shared.declared import NO_REPORTS
+from tacit.protocols.shared.forest_declared import ForestDeclarations
+
+REPORTING = 8
+"""Number of records of an audit of private reports, so that some report in each block."""
+
+
+class MulticlassDeclarations(ForestDeclarations):
+    """Cases, threats and laws of ``MulticlassHistogram``."""
+
+    case_name = "multiclass"
+    summed = (
+        "how many records of each class, and of all others, lie in every cell of the class's "
+        "score; with a second round also the sum of all records' influences on each class's AUC"
+    )
+
+    classes: tuple[str, ...]
+    trust: str
+
+    @classmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        """Every trust model, on small trees; three classes, and two where a record is replaced."""
+        three = {"height": 2, "classes": ("a", "b", "c")}
+        return cases_of(
+            cls.name,
+            three,
+            {**three, "second_round": 0},
+            {"height": 1, "adjacency": "replace"},
+            {"height": 2, "trust": Trust.EACH.value},
+            tight=False,
+        ) + cases_of(
+            cls.name,
+            {**three, "trust": Trust.LOCAL.value},
+            records=REPORTING,
+            apart=True,
+            tight=False,
+        )
+
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Any]:
+        """Every trust model, private reports too."""
+        kind: Any = cls
+        return {
+            **super().law_cases(),
+            f"{cls.case_name}-local": kind(Trust.LOCAL.value, 1.0, height=4),
+        }
+
+    @property
+    def lone_records(self) -> bool:
+        """Whether records report by themselves."""
+        return self.trust == Trust.LOCAL.value
+
+    @property
+    def law_traits(self) -> LawTraits:
+        """Private reports are about some of a record's votes, and debiased all the same."""
+        if self.trust != Trust.LOCAL.value:
+            return super().law_traits
+        return LawTraits(
+            inexact="records report on one level of one block each", unmeasured_loss=NO_REPORTS
+        )
+
+    @classmethod
+    def self_test_cases(cls) -> SelfTestCases:
+        """The numbers of three classes, sound and with too little noise.
+
+        They have nearly all of the budget here: counts of many blocks err the same way too rarely.
+        """
+        kind: Any = cls
+        classes = kind(epsilon=2.0, height=2, classes=("a", "b", "c"), second_round=0.85)
+        lowered = partial(ScaledNoise, 0.7)
+        return SelfTestCases(
+            (
+                AuditTrial(SUMS, "numbers of classes", False, classes),
+                AuditTrial(SUMS, "the noise of classes 30 % too small", True, classes, lowered),
+            )
+        )
+
+    @classmethod
+    def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
+        """Chosen settings may make large trees, in which the worst event is too rare."""
+        if settings.get("trust") == Trust.LOCAL.value:
+            return AuditCase(cls.name, settings, REPORTING, True, tight=False)
+        return AuditCase(cls.name, settings, tight=False)
+
+    def audit_federation(self, records: int, apart: bool) -> Clients:
+        """Records of all classes in turn, whose scores lie in cells of their own."""
+        clients, count = super().audit_federation(records, apart), len(self.classes)
+        if count == 2:
+            return clients
+        even = (np.arange(records * count).reshape(records, count) + 0.5) / (records * count)
+        protocol: Any = self
+        scores = protocol.score_scale.scores(even)
+        made = Categories(self.classes, np.arange(records) % count, scores)
+        return clients.with_categories(made)
+
+    def hostile_query(self, query: Query) -> Query:
+        """Published functions under which a record of any class moves the others' sums most.
+
+        The own records of every class lie in the last cell but one and all others in the last, so
+        that AUCs are 0, and there are far more own records than others. A record that is low in the
+        scores of all other classes then has the influence 1 on each, and none on its own.
+        """
+        from tacit.protocols.multiclass.second_round import OTHER_BELOW, OWN_BELOW, SIZES
+
+        if SIZES not in query.broadcast:
+            return query
+        protocol: Any = self
+        shape = len(self.classes), (1 << protocol.tree_height) - 1
+        own = np.zeros(shape)
+        own[:, -1] = 1.0
+        sizes = np.tile([1e6, 1.0], (len(self.classes), 1))
+        fields = {OWN_BELOW: own, OTHER_BELOW: np.zeros(shape), SIZES: sizes}
+        return replace(query, broadcast={**query.broadcast, **fields})
+
+    def replicated_query(self, query: Query, replicates: int) -> Query:
+        """The same published functions for every replicate."""
+        from tacit.protocols.multiclass.second_round import OTHER_BELOW, OWN_BELOW, SIZES
+
+        if SIZES not in query.broadcast:
+            return query
+        fields = {
+            name: np.repeat(query.broadcast[name][np.newaxis], replicates, axis=0)
+            for name in (OWN_BELOW, OTHER_BELOW, SIZES)
+        }
+        return replace(query, broadcast={**query.broadcast, **fields})
+
+    def label_attacks(self) -> tuple[LabelAttack, ...]:
+        """None of its own: labels are guessed from no curve."""
+        return ()

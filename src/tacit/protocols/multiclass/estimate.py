@@ -1,0 +1,262 @@
+"""The server's result about several classes, from their forests."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.arrays import Floats
+from tacit.data.units import PROBABILITY
+from tacit.metrics.binning import Buckets, bucket_means
+from tacit.metrics.calibration import debiased_ece
+from tacit.protocols.shared.forest_areas import Areas, area_variance
+from tacit.protocols.shared.forests import Forest
+from tacit.results.breakdown import Breakdown, Part
+from tacit.results.class_sizes import class_too_small, is_class_too_small
+from tacit.results.estimate import Estimate
+from tacit.results.score_axis import ScoreAxis
+from tacit.results.server_result import ServerResult
+
+CALIBRATION_DEPTH = 4
+"""Depth of the cells in which calibration is measured."""
+
+UNIT = (0.0, 1.0)
+
+SAMPLING_NOTE = (
+    "the sampling error of an average over classes is an upper bound: histograms by class do not "
+    "tell how the classes' errors depend on each other"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassForests:
+    """The trees of all classes and the AUCs that follow.
+
+    Parameters
+    ----------
+    own, other : positives and negatives of every class against the rest.
+    hits : wrong and right top-1 predictions by class, two trees of one cell each.
+    found : the AUCs, shape (..., C).
+    """
+
+    own: Forest
+    other: Forest
+    hits: Forest
+    found: Areas
+
+
+def result_from_forests(
+    classes: tuple[str, ...], made: ClassForests, axis: ScoreAxis
+) -> ServerResult:
+    """The macro AUC with its errors, and, of a single run, all figures by class.
+
+    The classes' noises are independent, so the variance of their mean is the mean of their
+    variances over C. What cells hide, and chance, are bounded: the error of a mean is at most the
+    mean of the errors.
+
+    Parameters
+    ----------
+    classes : their names.
+    made : the forests, with the AUCs of one round or of both.
+    axis : the scores of the cells.
+    """
+    count = len(classes)
+    variance = area_variance(made.found, made.own, made.other)
+    nothing = np.full(made.found.value.shape[:-1], np.nan)
+    single = made.found.value.ndim == 1
+    breakdown, silence = None, ""
+    if single:
+        parts = tuple(_part(made, number, name, axis) for number, name in enumerate(classes))
+        silence = _silence(parts)
+        overall = {} if silence else _overall(made)
+        breakdown = Breakdown("class", parts, overall)
+    return ServerResult(
+        value=made.found.value.mean(axis=-1),
+        privacy_error=np.sqrt(variance.sum(axis=-1)) / count,
+        sampling_error=np.sqrt(made.found.sampling_variance).mean(axis=-1),
+        positives=nothing,
+        negatives=nothing,
+        approximation_error=np.sqrt(made.found.cell_variance).mean(axis=-1),
+        warnings=(SAMPLING_NOTE,) if single else (),
+        breakdown=breakdown,
+        silence=silence,
+    )
+
+
+def class_sizes(own: Forest, hits: Forest) -> tuple[Floats, Floats]:
+    """The records of every class and of all others, and the variances, shape (..., C, 2) each.
+
+    A class is counted twice, in its own tree and among the hits: the mean by inverse variances. The
+    others are the sum of the other classes.
+    """
+    first, first_variance = own.totals()
+    second, variance = hits.totals()
+    second = second.reshape(*second.shape[:-1], -1, 2).sum(axis=-1)
+    second_variance = variance.reshape(*variance.shape[:-1], -1, 2).sum(axis=-1)
+    weight = second_variance / np.maximum(first_variance + second_variance, math.ulp(1.0))
+    size = weight * first + (1 - weight) * second
+    error = first_variance * weight
+    return tuple(
+        np.stack([each, each.sum(axis=-1, keepdims=True) - each], axis=-1) for each in (size, error)
+    )
+
+
+def _smallest(made: ClassForests, number: int) -> tuple[float, float]:
+    """The size of a class or of all others, whichever is less in its errors, and its error."""
+    sizes, variances = class_sizes(made.own, made.hits)
+    errors = np.sqrt(variances[number])
+    least = int(np.argmin(sizes[number] / np.maximum(errors, math.ulp(1.0))))
+    return float(sizes[number, least]), float(errors[least])
+
+
+def _silence(parts: tuple[Part, ...]) -> str:
+    """Why there is no average; empty where every class has an AUC."""
+    missing = [part for part in parts if part.reason]
+    if not missing:
+        return ""
+    return f"no figure: class {missing[0].name} has no AUC, {missing[0].reason}"
+
+
+def _part(made: ClassForests, number: int, name: str, axis: ScoreAxis) -> Part:
+    """One class's figures against the rest; none where a side is too small."""
+    positives = float(made.own.leaves[number].sum())
+    negatives = float(made.other.leaves[number].sum())
+    size, error = _smallest(made, number)
+    if size <= 0 or is_class_too_small(size, error):
+        return Part(name, positives, negatives, {}, class_too_small(size, error))
+    figures = {"AUC": _auc(made, number), "top-1 recall": _recall(made, number)}
+    if axis.unit == PROBABILITY:
+        figures |= _calibration(made, number, axis)
+    return Part(name, positives, negatives, figures)
+
+
+def _auc(made: ClassForests, number: int) -> Estimate:
+    found, variance = made.found, area_variance(made.found, made.own, made.other)
+    return Estimate(
+        float(found.value[number]),
+        math.sqrt(variance[number]),
+        math.sqrt(found.sampling_variance[number]),
+        math.sqrt(found.cell_variance[number]),
+        laplace_error=math.sqrt(np.broadcast_to(found.one_draw, found.value.shape)[number]),
+    ).within(UNIT)
+
+
+def _recall(made: ClassForests, number: int) -> Estimate:
+    """The fraction of a class's records whose score of it is the largest."""
+    wrong, right = made.hits.leaves[2 * number : 2 * number + 2, 0]
+    errors = made.hits.totals()[1][2 * number : 2 * number + 2]
+    return _fraction(float(right), float(wrong), float(errors[1]), float(errors[0]))
+
+
+def _fraction(right: float, wrong: float, right_variance: float, wrong_variance: float) -> Estimate:
+    """``right / (right + wrong)``; its variance by noise is ``((1-f)^2 v + f^2 w) / n^2``."""
+    total = right + wrong
+    if total <= 0:
+        return Estimate(math.nan, math.nan, math.nan)
+    part = min(max(right / total, 0.0), 1.0)
+    variance = (1 - part) ** 2 * right_variance + part**2 * wrong_variance
+    return Estimate(
+        right / total, math.sqrt(variance) / total, math.sqrt(part * (1 - part) / total)
+    ).within(UNIT)
+
+
+def _overall(made: ClassForests) -> dict[str, Estimate]:
+    """The average AUC by the classes' sizes, and top-1 accuracy."""
+    counts = made.hits.leaves.reshape(-1, 2).sum(axis=0)
+    errors = made.hits.totals()[1].reshape(-1, 2).sum(axis=0)
+    accuracy = _fraction(float(counts[1]), float(counts[0]), float(errors[1]), float(errors[0]))
+    return {"weighted AUC": _weighted(made), "top-1 accuracy": accuracy}
+
+
+def _weighted(made: ClassForests) -> Estimate:
+    """The mean of the AUCs A_c by class size n_c, ``sum n_c A_c / M``.
+
+    Its derivative by a count of class c's own tree is ``n_c / M`` times that of A_c, plus
+    ``(A_c - mean) / M``; by one of the other tree the first alone.
+    """
+    sizes = made.own.leaves.sum(axis=-1)
+    total, values = sizes.sum(), made.found.value
+    parts = sizes / total
+    mean = float(parts @ values)
+    scale = parts[:, np.newaxis]
+    by_size = ((values - mean) / total)[:, np.newaxis]
+    own = made.own.noise.variance_of(scale * made.found.positive_weights + by_size, made.own.leaves)
+    other = made.other.noise.variance_of(scale * made.found.negative_weights, made.other.leaves)
+    variance = float(np.sum(own + other + parts**2 * made.found.by_products))
+    return Estimate(
+        mean,
+        math.sqrt(variance),
+        float(np.abs(parts) @ np.sqrt(made.found.sampling_variance)),
+        float(np.abs(parts) @ np.sqrt(made.found.cell_variance)),
+    ).within(UNIT)
+
+
+def _calibration(made: ClassForests, number: int, axis: ScoreAxis) -> dict[str, Estimate]:
+    """Calibration in the large, and the expected calibration error in ``2**CALIBRATION_DEPTH``
+    cells."""
+    own, other = made.own.leaves[number], made.other.leaves[number]
+    return {
+        "observed less expected": _in_the_large(made, own, other, axis),
+        "calibration error": _expected_error(made, own, other, axis),
+    }
+
+
+def _in_the_large(made: ClassForests, own: Floats, other: Floats, axis: ScoreAxis) -> Estimate:
+    """The fraction of positives less the mean score, ``(sum p - sum e (p + n)) / M``.
+
+    Its derivative by a positive at the score e is ``(1 - e - d) / M``, and by a negative
+    ``(-e - d) / M``, with d the figure.
+    """
+    scores = axis.middles(own.size)
+    total = float(own.sum() + other.sum())
+    value = float(own.sum() - scores @ (own + other)) / total
+    first = made.own.noise.variance_of((1 - scores - value) / total, own)
+    second = made.other.noise.variance_of((-scores - value) / total, other)
+    squares = float(own @ (1 - scores - value) ** 2 + other @ (-scores - value) ** 2)
+    return Estimate(
+        value,
+        math.sqrt(float(first + second)),
+        math.sqrt(max(squares, 0.0)) / total,
+        _hidden_mean(own + other, axis),
+    )
+
+
+def _hidden_mean(totals: Floats, axis: ScoreAxis) -> float:
+    """How far the mean score may be off because cells hide where in them records lie.
+
+    Records placed at random in cells of width w have a mean of variance ``sum t w^2 / 12 / M^2``.
+    What the densities add is at most about the change of the mean when cells of twice the width
+    take the place of these: smooth densities err by the square of the width.
+    """
+    total = float(totals.sum())
+    widths = np.diff(axis.edges(totals.size))
+    placed = math.sqrt(float(np.maximum(totals, 0.0) @ widths**2) / 12) / total
+    coarse = totals.reshape(-1, 2).sum(axis=-1) @ axis.middles(totals.size // 2)
+    return math.hypot(placed, float(totals @ axis.middles(totals.size) - coarse) / total)
+
+
+def _expected_error(made: ClassForests, own: Floats, other: Floats, axis: ScoreAxis) -> Estimate:
+    """The calibration error debiased for noise, and its error by sampling (``debiased_ece``)."""
+    cells, depth = 1 << CALIBRATION_DEPTH, CALIBRATION_DEPTH
+    if own.size < cells:
+        cells, depth = own.size, own.size.bit_length() - 1
+    weights = np.repeat(np.eye(cells), own.size >> depth, axis=1)
+    variance = made.own.noise.variance_of(weights, own)
+    both = variance + made.other.noise.variance_of(weights, other)
+    positives, negatives = weights @ own, weights @ other
+    totals, starts = positives + negatives, np.arange(0, own.size, own.size // cells)
+    scores = bucket_means(own + other, axis.middles(own.size), starts)
+    buckets = Buckets(scores, positives, totals, variance, both)
+    sampled = Buckets(
+        scores,
+        positives,
+        totals,
+        variance + np.maximum(positives, 0.0),
+        both + np.maximum(totals, 0.0),
+    )
+    noisy, whole = debiased_ece(buckets), debiased_ece(sampled)
+    hidden = _hidden_mean(own + other, axis)
+    sampling = math.sqrt(max(whole.standard_error**2 - noisy.standard_error**2, 0.0))
+    return Estimate(noisy.value, noisy.standard_error, sampling, hidden, limits=UNIT)

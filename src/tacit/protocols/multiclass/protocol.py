@@ -1,0 +1,289 @@
+"""One-versus-rest figures of a classifier with several classes, from one private pass.
+
+What is summed. A record has a class y and a score s_c of each of C classes. It counts
+
+- in the *own* tree of its class: the cell of s_y among the C trees of records' own classes: 1 vote;
+- in the *other* tree of every other class c: the cell of s_c: C - 1 votes;
+- in the *hits*: among 2C numbers, the one of its class and of whether s_y is its largest score
+  (of tied scores the first counts as the largest): 1 vote.
+
+So the positives of class c against the rest are in the own tree c, its negatives in the other
+tree c. Each block has a part of epsilon, and a record is in all of them: they cost epsilon together
+(``protocols.shared.forests``). C separate histograms of both classes would have C votes in one
+block.
+
+Why the parts are equal. With n records of each class, the variance by noise of the AUC of c is
+about ``k (v_own / n^2 + v_other / ((C - 1) n)^2)``. Here k depends on the cells, v_own is in
+proportion to ``1 / e_own^2``, and v_other to ``(C - 1)^2 / e_other^2``: the C - 1 votes cancel
+against the C - 1 times as many negatives. ``1 / e_own^2 + 1 / e_other^2`` is least at equal parts.
+Against two classes of n records each at the whole epsilon, an AUC then has 4 times the variance,
+and the mean of C AUCs, whose noises are independent, ``4 / C`` times: the error of the macro AUC is
+``2 / sqrt(C)`` of the error with two classes, and a tenth more for the part of the hits.
+
+With ``local`` every record sends one report, on one level of one block, which it draws in
+proportion to the parts above (``protocols.shared.forest_reports``). With M = C n records and half
+of them in either block, a count of c's own tree has the variance ``2 M v``, v that of unary bits.
+One of its other tree has ``2 (C - 1)^2 M v`` beside C - 1 times as many negatives. So the AUC of c
+has about ``4 C v k / n``, and the mean of C AUCs ``4 v k / n`` whatever C is. Were one class drawn
+instead, and a record reported whether that class is its own, with the score's cell, M/C reports
+would give the AUC of c ``C^2 v k / n (1 + 1 / (C - 1)^2)``: more from C = 4 on.
+
+With ``secure-sum`` a second round has the larger part of epsilon: one number a class
+(``protocols.multiclass.second_round``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from tacit.arrays import Floats, Integers
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.metrics.ranking import auc
+from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
+from tacit.privacy.sampling.distributions import shared_laplace_epsilon
+from tacit.protocol.conversation import Conversation, Query, Step, View
+from tacit.protocol.settings import setting
+from tacit.protocol.trust import Trust
+from tacit.protocols.multiclass.both_rounds import refined
+from tacit.protocols.multiclass.declared import MulticlassDeclarations
+from tacit.protocols.multiclass.estimate import ClassForests, class_sizes, result_from_forests
+from tacit.protocols.multiclass.second_round import (
+    ClassInfluences,
+    FirstRound,
+    number_units,
+    published,
+    rounded_sums,
+    summed_class_influences,
+)
+from tacit.protocols.shared.forest_areas import Areas, areas
+from tacit.protocols.shared.forest_protocol import TRUSTS, ForestProtocol, Forests
+from tacit.protocols.shared.forests import Block, Votes, summed_forest
+from tacit.protocols.shared.noise_shares import answered_clients, check_the_same_number
+from tacit.results.score_axis import ScoreAxis
+from tacit.results.server_result import ServerResult
+
+OWN, OTHER, HITS = "own", "other", "hits"
+"""The blocks."""
+
+HITS_PART = 0.1
+"""The fraction of epsilon of the hits, which also tell the classes' sizes. Either block of trees
+has half of what numbers and hits leave."""
+
+SECOND_ROUND = 0.65
+"""The second round's part of epsilon by default: trees of a quarter of epsilon leave products of
+errors that are small beside the noise of the numbers, from some 2,000 records a class on at
+epsilon 1."""
+
+MAX_CLASSES = 200
+"""Largest number of classes."""
+
+
+def _is_distributed(protocol: MulticlassHistogram) -> bool:
+    return protocol.trust == Trust.SECURE_SUM.value
+
+
+@dataclass(frozen=True)
+class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
+    """One-versus-rest AUC of every class, their averages, top-1 accuracy and calibration by class.
+
+    Parameters
+    ----------
+    classes : the agreed names of the classes, in the order of the columns of scores.
+    second_round : with ``secure-sum``, the part of epsilon for a number a class; 0 for one round,
+        None for ``SECOND_ROUND``.
+    trust : as ``ForestProtocol`` has it, and ``"local"``: every record sends one private report.
+    epsilon, height, adjacency, dropouts, scale : as ``ForestProtocol`` has them.
+
+    Clients without classes are taken to have two, with the scores 1 - s and s: a binary classifier.
+
+    Raises
+    ------
+    ValueError : for a setting outside its range; the message names the bound and the value.
+
+    Examples
+    --------
+    >>> MulticlassHistogram("secure-sum", 1.0, classes=("a", "b", "c")).guarantee.epsilon
+    1.0
+    """
+
+    trust: str = setting(
+        default=Trust.SECURE_SUM.value,
+        choices=(*TRUSTS, Trust.LOCAL.value),
+        help="who may see what; secure-sum by default",
+    )
+
+    classes: tuple[str, ...] = setting(
+        default=("0", "1"), help="the agreed names of the classes, as their columns are ordered"
+    )
+
+    second_round: float | None = setting(
+        default=None,
+        help="epsilon's part for one number a class; by default 0.65, and 0 for one round",
+        when=Trust.SECURE_SUM.value,
+        used=_is_distributed,
+        earlier=0.0,
+    )
+
+    name = "multiclass-histogram"
+    figure = "macro AUC"
+    categories_setting = "classes"
+    scores_by_class = True
+    trusts = (Trust.SECURE_SUM, Trust.EACH)
+
+    def __post_init__(self) -> None:
+        if not 2 <= len(self.classes) <= MAX_CLASSES or len(set(self.classes)) < len(self.classes):
+            listed = ", ".join(map(str, self.classes))
+            raise ValueError(
+                f"classes must be 2 to {MAX_CLASSES} names that differ, got {len(self.classes)}: "
+                f"{listed[:60]}"
+            )
+        self._settle_rounds()
+        super().__post_init__()
+        if self.number_part:
+            number_units(self.number_cost.epsilon, len(self.classes))
+
+    def _settle_rounds(self) -> None:
+        """Write the default part of the second round where there can be one."""
+        possible = self.trust == Trust.SECURE_SUM.value
+        if self.second_round is None:
+            object.__setattr__(self, "second_round", SECOND_ROUND if possible else 0.0)
+        part = self.number_part
+        if not 0 <= part < 1 - HITS_PART:
+            most = 1 - HITS_PART
+            raise ValueError(f"second_round must be from 0 to below {most:g}, got {part}")
+        if part and not possible:
+            raise ValueError(f"second_round belongs to {Trust.SECURE_SUM.value}, got {part}")
+
+    @property
+    def number_part(self) -> float:
+        """The second round's part of epsilon; 0 for one round."""
+        return self.second_round or 0.0
+
+    @property
+    def forest_cost(self) -> Cost:
+        """What the first round costs every record."""
+        if self.epsilon is None:
+            return UNPROTECTED
+        return Cost((1 - self.number_part) * self.epsilon, adjacency=Adjacency(self.adjacency))
+
+    @property
+    def number_cost(self) -> Cost:
+        """What the second round costs every record."""
+        return Cost(self.number_part * (self.epsilon or 0.0), adjacency=Adjacency(self.adjacency))
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of this trust model."""
+        return (*super().steps, *((summed_class_influences,) if self.number_part else ()))
+
+    def blocks(self) -> tuple[Block, ...]:
+        """Own trees, other trees, and hits."""
+        count, tree = len(self.classes), (1 - HITS_PART - self.number_part) / 2
+        others = count - 1
+        return (
+            Block(OWN, count, 1, self.tree_parts(tree, 1)),
+            Block(OTHER, count, others, self.tree_parts(tree, others)),
+            Block(HITS, 2 * count, 1, self.count_part(HITS_PART)),
+        )
+
+    def classified(self, clients: Clients) -> tuple[Floats, Integers]:
+        """The scores of all classes, shape (M, C), and the records' classes, shape (M,).
+
+        Raises
+        ------
+        DataError : for clients of other classes than the agreed ones.
+        """
+        known = clients.categories
+        if known is not None and known.scores is not None:
+            if known.names != self.classes:
+                raise DataError(
+                    f"classes must be {', '.join(self.classes)}, got {', '.join(known.names)}"
+                )
+            return known.scores, known.of_record
+        if len(self.classes) != 2:
+            raise DataError(f"{len(self.classes)} classes need a column of scores each, got one")
+        against = 1 - clients.scores if self.score_range is not None else -clients.scores
+        return np.stack([against, clients.scores], axis=1), clients.labels.astype(np.int64)
+
+    def votes(self, clients: Clients) -> Mapping[str, Votes]:
+        """Each record's cell in its own class's tree and in those of the others; and its hit."""
+        self.check_scores(clients)
+        scores, classes = self.classified(clients)
+        records, count = np.arange(clients.records), len(self.classes)
+        leaves = self.cells_of(scores) + (np.arange(count) << self.tree_height)
+        is_own = np.arange(count) == classes[:, np.newaxis]
+        hit = np.argmax(scores, axis=1) == classes
+        return {
+            OWN: Votes(records, leaves[is_own]),
+            OTHER: Votes(np.repeat(records, count - 1), leaves[~is_own]),
+            HITS: Votes(records, 2 * classes + hit),
+        }
+
+    def conversation(self, clients: int) -> Conversation:
+        """The forest up; with a second round what follows from it down, and a number a class up."""
+        if not self.number_part:
+            return (yield from super().conversation(clients))
+        asked = {"clients": clients}
+        reply = yield Query(summed_forest, self, broadcast=asked, view=View.SUM)
+        answered = answered_clients(reply, clients)
+        share = self.noise_share(answered, clients)
+        forests = self.forests_of(reply, float(share))
+        fields = published(self._first_round(forests))
+        step = summed_class_influences
+        reply = yield Query(step, self, broadcast={**fields, **asked}, view=View.SUM)
+        check_the_same_number(answered, answered_clients(reply, clients))
+        sums = np.asarray(reply["sums"], dtype=np.float64)
+        return self.with_protection(self._refined(forests, fields, sums, float(share)), share)
+
+    def _first_round(self, forests: Forests) -> FirstRound:
+        own, other = forests[OWN], forests[OTHER]
+        return FirstRound(own, other, *class_sizes(own, forests[HITS]), self.is_even)
+
+    def _refined(
+        self, forests: Forests, fields: Mapping[str, Floats], sums: Floats, noises: float
+    ) -> ServerResult:
+        """The result with the AUCs of both rounds."""
+        first = self._first_round(forests)
+        found = areas(first.own, first.other, self.is_even)
+        return self._result(forests, refined(found, first, fields, sums, self.number_cost, noises))
+
+    def supported(self, share: Fraction) -> float:
+        """The epsilon that this share of the noise supports, of both rounds."""
+        first = super().supported(share)
+        if not self.number_part:
+            return first
+        epsilon = self.number_cost.epsilon
+        units = number_units(epsilon, len(self.classes))
+        return first + units * shared_laplace_epsilon(units / epsilon, float(share))
+
+    def conclusion(self, forests: Forests) -> ServerResult:
+        """The macro AUC, and all figures by class, of the first round."""
+        return self._result(forests, areas(forests[OWN], forests[OTHER], self.is_even))
+
+    def _result(self, forests: Forests, found: Areas) -> ServerResult:
+        axis = ScoreAxis(self.score_scale, self.unit)
+        made = ClassForests(forests[OWN], forests[OTHER], forests[HITS], found)
+        return result_from_forests(self.classes, made, axis)
+
+    def noiseless_value(self, clients: Clients) -> float:
+        """The figure of the exact cells, or of both rounds without noise."""
+        if not self.number_part:
+            return super().noiseless_value(clients)
+        forests = self.exact_forests(clients)
+        fields = published(self._first_round(forests))
+        sums = rounded_sums(self, clients, ClassInfluences.of(fields)).sum(axis=-1)
+        return float(self._refined(forests, fields, sums.astype(np.float64), 1.0).value)
+
+    def exact(self, clients: Clients) -> float:
+        """The mean of the exact one-versus-rest AUCs, which is not private."""
+        scores, classes = self.classified(clients)
+        by_class = [
+            auc(scores[:, number], (classes == number).astype(np.int8))
+            for number in range(len(self.classes))
+        ]
+        return float(np.mean(by_class))

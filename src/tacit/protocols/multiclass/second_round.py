@@ -1,0 +1,341 @@
+"""The second round of several classes: a number a class, the summed influences on its AUC.
+
+The first round gives, for every class c against the rest, the distribution functions F- (of the
+others) and F+ (of the class's own records), the sizes P_c and N_c, and the AUC A_c of these
+functions. With m_c = min(P_c, N_c) the second round measures for every class
+
+    S_c = sum over own records of (F-(s_c) - A_c) m_c/P_c
+        + sum over all others of (1 - F+(s_c) - A_c) m_c/N_c
+
+and ``A_c + S_c/m_c`` is the class's AUC but for the noise on S_c and for products of two errors of
+the first round. Scores enter exactly.
+
+**Sensitivity.** A record of class y moves S_y by at most ``r_y m_y/P_y``, with r_c = max(A_c,
+1 - A_c), and S_c of every other class by at most ``r_c m_c/N_c``. So the L1 sensitivity of all C
+numbers together is
+
+    D = max over y of (r_y m_y/P_y + sum over c other than y of r_c m_c/N_c).
+
+One part of epsilon serves all numbers: Laplace noise of scale D / epsilon_2 on each.
+
+**What is possible with C classes.** Take n records of each class. Then m_c = P_c = n and
+``m_c/N_c = 1/(C - 1)``: D = r + (C - 1) r/(C - 1) = 2r, whatever C is, where a single number of two
+classes has r. So each class's AUC has twice the error of two classes with n records each, and the
+mean of C AUCs, whose noises are independent, ``2 / sqrt(C)`` times: 0.89 with C = 5. Were the macro
+AUC the only number, its sensitivity would be ``(1/C) (r/n + (C - 1) r/((C - 1) n)) = 2r/(C n)``, or
+``2 / C`` times that of two classes; C - 1 classes' AUCs could then not be told.
+
+**What is left** of the first round's errors f of F+ and g of F- is their product: the integral of g
+over f (``both_rounds.remaining_errors``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from tacit.arrays import Floats, Integers
+from tacit.data.clients import Clients
+from tacit.metrics.score_distribution import (
+    ScoreDistribution,
+    StraightDistribution,
+    rising_fractions,
+)
+from tacit.metrics.score_scale import ScoreScale
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.mechanisms.laplace import PolyaShare
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
+from tacit.protocols.shared.forest_areas import area_depth
+from tacit.protocols.shared.forests import Forest
+from tacit.protocols.shared.influence_sum import FIXED_POINT, Influences
+from tacit.protocols.shared.noise_shares import planned_clients
+from tacit.protocols.shared.sum_bounds import clipped, clipped_sum_bound
+from tacit.protocols.shared.whole_units import units_for, whole_units
+
+OWN_BELOW, OTHER_BELOW, SIZES = "own_below", "other_below", "class_sizes"
+"""Fields of the query: the part of each class's own records, and of all others, below every inner
+edge of its score's cells, shape (C, B-1) each; and their numbers, shape (C, 2)."""
+
+MOST_UNITS = 2**27
+"""Largest number of units times classes: products of units and sensitivities fit 64 bits."""
+
+
+LINE_BIAS = (8.0, 4)
+"""What straight lines in cells of width w hide of an AUC: the first times w to the power of the
+second, in units of the scores' spread. The depth is chosen with it; no error is stated by it."""
+
+
+@dataclass(frozen=True, eq=False)
+class FirstRound:
+    """What the server has of the first round.
+
+    Parameters
+    ----------
+    own, other : the forests of records of each class, and of all others.
+    sizes, variances : the records of every class and of all others, shape (..., C, 2), and the
+        variances of their errors.
+    even : whether scores are their own positions.
+    """
+
+    own: Forest
+    other: Forest
+    sizes: Floats
+    variances: Floats
+    even: bool
+
+
+def published(first: FirstRound) -> dict[str, Floats]:
+    """What the server publishes of the first round; a class that came out empty gets the size 1."""
+    own, other = first.own, first.other
+    depth = max(area_depth(own, other, first.even, LINE_BIAS)[0], 1)
+
+    def functions(forest: Forest) -> Floats:
+        cells = forest.leaves.reshape(*forest.leaves.shape[:-1], 1 << depth, -1).sum(axis=-1)
+        return rising_fractions(cells)[..., 1:-1]
+
+    return {
+        OWN_BELOW: functions(own),
+        OTHER_BELOW: functions(other),
+        SIZES: np.maximum(first.sizes, 1.0),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class ClassInfluences:
+    """The influences on every class's AUC, and how far a record moves all sums together.
+
+    Parameters
+    ----------
+    by_class : of every class against the rest.
+    """
+
+    by_class: tuple[Influences, ...]
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> ClassInfluences:
+        """The influences that follow from the published fields, at the server and at every client.
+
+        Functions are straight between edges: a cell whose records all have one score then hides
+        nothing.
+        """
+        own, other, sizes = (np.asarray(fields[name]) for name in (OWN_BELOW, OTHER_BELOW, SIZES))
+        return cls(
+            tuple(
+                Influences.of(
+                    _function(StraightDistribution, own[..., number, :]),
+                    _function(StraightDistribution, other[..., number, :]),
+                    sizes[..., number, :],
+                )
+                for number in range(own.shape[-2])
+            )
+        )
+
+    @property
+    def areas(self) -> Floats:
+        """The AUC of every class's functions, shape (..., C)."""
+        return np.stack([each.area for each in self.by_class], axis=-1)
+
+    def sensitivity(self, adjacency: Adjacency) -> Integers:
+        """The L1 sensitivity of all fixed-point sums together, shape (...).
+
+        Added or removed: the sum over all classes of the largest size as one of the others, with
+        the own class's in the place of the one where that gains most. Replaced: of any two records
+        the largest distances, likewise; two own classes may gain.
+        """
+        bounds = np.stack([_moves(each, adjacency) for each in self.by_class], axis=-1)
+        others, own, changed = bounds[..., 0, :], bounds[..., 1, :], bounds[..., 2, :]
+        gain = (own - others).max(axis=-1)
+        if adjacency is Adjacency.REPLACE:
+            pair = np.sort(changed - others, axis=-1)[..., -2:].sum(axis=-1)
+            gain = np.maximum(gain, pair)
+        return np.asarray(others.sum(axis=-1) + gain)
+
+    def totals(self, scores: Floats, classes: Integers, clients: Clients) -> Integers:
+        """The fixed-point sums over each client's records, shape (..., C, K).
+
+        Parameters
+        ----------
+        scores : positions from 0 to 1, shape (M, C).
+        classes : of the records, shape (M,).
+        clients : whose records they are.
+        """
+        plain = replace(clients, categories=None)
+        return np.stack(
+            [
+                influences.totals(
+                    replace(
+                        plain,
+                        scores=np.ascontiguousarray(scores[:, number]),
+                        labels=(classes == number).astype(np.int8),
+                    )
+                )
+                for number, influences in enumerate(self.by_class)
+            ],
+            axis=-2,
+        )
+
+
+def _function(kind: type[ScoreDistribution], values: Floats) -> ScoreDistribution:
+    """A distribution function on equal cells of [0, 1]."""
+    cells = values.shape[-1] + 1
+    return kind(np.arange(1, cells) / cells, values, 0.0, 1.0)
+
+
+def _moves(influences: Influences, adjacency: Adjacency) -> Integers:
+    """How far a record moves one class's sum, in fixed point, shape (..., 3).
+
+    Of a record of another class, of one of this class, and, where records are replaced, of one of
+    this class that becomes another's or the other way round.
+    """
+    # from -A w to (1 - A) w, with w = m/P of own records and m/N of others
+    low = _fixed(-influences.area[..., np.newaxis] * influences.weights)
+    high = _fixed((1 - influences.area[..., np.newaxis]) * influences.weights)
+    own_low, other_low = low[..., 0], low[..., 1]
+    own_high, other_high = high[..., 0], high[..., 1]
+    if adjacency is Adjacency.REPLACE:
+        changed = np.maximum(own_high - other_low, other_high - own_low)
+        return np.stack([other_high - other_low, own_high - own_low, changed], axis=-1)
+    own, other = np.maximum(-own_low, own_high), np.maximum(-other_low, other_high)
+    return np.stack([other, own, own], axis=-1)
+
+
+def _fixed(influences: Floats) -> Integers:
+    """In fixed point, away from zero: no influence is larger."""
+    away = np.sign(influences) * np.ceil(np.abs(influences) * FIXED_POINT)
+    return np.asarray(away.astype(np.int64))
+
+
+def number_units(epsilon: float, classes: int) -> int:
+    """By how many units a record may move all rounded sums together, R.
+
+    Raises
+    ------
+    ValueError : for an epsilon that leaves fewer than two units a class.
+    """
+    units = min(units_for(epsilon), MOST_UNITS // classes)
+    if units < 2 * classes:
+        raise ValueError(
+            f"the second round of {classes} classes needs a larger epsilon than {epsilon:.3g}"
+        )
+    return units
+
+
+def rounded_sums(settings: SumsClasses, clients: Clients, influences: ClassInfluences) -> Integers:
+    """The sums of every client, each rounded to units of ``D / (R - C)``, shape (..., C, K)."""
+    scores, classes = settings.classified(clients)
+    totals = influences.totals(settings.score_scale.positions(scores), classes, clients)
+    reach = influences.sensitivity(Adjacency(settings.adjacency))[..., np.newaxis, np.newaxis]
+    count = len(settings.classes)
+    return whole_units(totals, reach, number_units(settings.number_cost.epsilon, count) - count)
+
+
+class SumsClasses(Protocol):
+    """What a protocol has whose second round sums influences by class."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The agreed names of the classes."""
+
+    @property
+    def adjacency(self) -> str | None:
+        """What is hidden."""
+
+    @property
+    def number_cost(self) -> Cost:
+        """What the second round costs a record."""
+
+    @property
+    def score_scale(self) -> ScoreScale:
+        """The map of scores to positions."""
+
+    def classified(self, clients: Clients) -> tuple[Floats, Integers]:
+        """The scores of all classes and the records' classes."""
+
+
+def agreed_influences(query: Query, noise: NoiseSource) -> ClassInfluences:
+    """The influences of a query, as a client accepts them.
+
+    Raises
+    ------
+    ValueError : for fields of another type or shape, for cells that are no level of the agreed
+        trees, for functions that fall or leave [0, 1], and for sizes that are not above 0 and
+        finite.
+    """
+    fields, classes = query.broadcast, len(query.protocol.classes)
+    inner = np.shape(fields[OWN_BELOW])[-1] if np.ndim(fields[OWN_BELOW]) else 0
+    agreed = [(1 << depth) - 1 for depth in range(1, query.protocol.tree_height + 1)]
+    if inner not in agreed:
+        raise ValueError(f"functions must have a number of inner edges in {agreed}, got {inner}")
+    shapes = {OWN_BELOW: (classes, inner), OTHER_BELOW: (classes, inner), SIZES: (classes, 2)}
+    for name, shape in shapes.items():
+        received = (getattr(fields[name], "dtype", type(fields[name])), np.shape(fields[name]))
+        expected = (np.dtype(np.float64), noise.full_shape(shape))
+        if received != expected:
+            raise ValueError(f"{name} must be 64-bit floats of shape {expected[1]}, got {received}")
+    sizes = fields[SIZES]
+    if not np.all((sizes > 0) & np.isfinite(sizes)):
+        raise ValueError(f"class sizes must be above 0 and finite, got {sizes.tolist()}")
+    return ClassInfluences.of(fields)
+
+
+def _cost(clients: Clients, query: Query, state: ClientState) -> Cost:
+    cost: Cost = query.protocol.number_cost
+    return cost
+
+
+def _layout(query: Query) -> Layout:
+    return {"sums": (len(query.protocol.classes),), "clients": ()}
+
+
+def _drawn(query: Query, clients: int) -> PolyaShare:
+    """The noise of so many clients, on sums in units of which a record moves so many."""
+    settings, epsilon = query.protocol, query.protocol.number_cost.epsilon
+    share = settings.noise_share(clients, planned_clients(query))
+    return PolyaShare(_units(query), epsilon, share)
+
+
+def _units(query: Query) -> int:
+    settings = query.protocol
+    return number_units(settings.number_cost.epsilon, len(settings.classes))
+
+
+def _bounds(query: Query) -> dict[str, int]:
+    bound = clipped_sum_bound(query, _drawn(query, 1), _units(query))
+    return {"sums": bound, "clients": planned_clients(query)}
+
+
+@step(cost=_cost, sums=_layout, shares=planned_clients, bounds=_bounds)
+def summed_class_influences(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
+    """Send the sums of the records' influences on every class's AUC, with this batch's noise.
+
+    The query publishes for every class the distribution functions of its own records and of all
+    others at the inner edges of equal cells of positions, and the sizes. From these alone the
+    client computes every record's influences and the L1 sensitivity D of all C sums together (the
+    module's docstring derives it). Each client rounds every sum to units of ``D / (R - C)``, R
+    whole: a neighbour, who changes one client's sums, moves the exact sums by at most D together,
+    that is R - C units, and rounding adds less than 1 to each of C sums; so the rounded sums move
+    by at most R units together. The shares of all clients that were asked add up to discrete
+    Laplace noise of scale ``R / epsilon_2`` on every sum, which costs epsilon_2 by the Laplace
+    mechanism on the integers for an L1 sensitivity of R. What is published follows from noisy sums,
+    so the rounds' costs add up. The guarantee is about the sums over all clients, and holds against
+    a server that sees these only and colludes with nobody.
+
+    The server learns the noisy sum of every class over all clients, and how many clients answered.
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1] where scores are probabilities, or other classes.
+    ValueError : for published functions or sizes that could not come from a first round.
+    """
+    settings, influences = query.protocol, agreed_influences(query, noise)
+    settings.check_scores(clients)
+    rounded = rounded_sums(settings, clients, influences).sum(axis=-1)
+    drawn = noise.draw(_drawn(query, clients.count), (len(settings.classes),))
+    sums = clipped(rounded, query, _units(query)) + drawn
+    return {"sums": sums, "clients": np.asarray(clients.count, dtype=np.int64)}

@@ -1,0 +1,1 @@
+"""GroupedHistogram: figures of groups of records whose membership is protected."""

@@ -1,0 +1,115 @@
+"""Figures of every client that released its own counts, and how clients differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from tacit.arrays import Floats
+from tacit.data.units import LOG_ODDS, PROBABILITY
+from tacit.metrics.calibration_line import Fitted, calibration_line
+from tacit.metrics.sites import LEAST_SITES
+from tacit.results.class_sizes import class_too_small, is_class_too_small
+from tacit.results.estimate import Estimate
+from tacit.results.score_axis import ScoreAxis
+from tacit.results.server_result import ServerResult
+from tacit.results.sites import SiteFigure, Sites
+
+MAX_SITES = 200
+"""Most clients that are compared one by one."""
+
+INTERCEPT, SLOPE = "calibration intercept", "calibration slope"
+
+NO_LINE = "the noise leaves no line: the equations' curvature does not stand clear of it"
+NOTHING = Estimate(math.nan, math.nan, math.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class ClientCells:
+    """Both classes' noisy cells of every client.
+
+    Parameters
+    ----------
+    positives, negatives : shape (K, B), of equal cells of positions.
+    variance : of a weighted sum of one client's cells of one class, weights of shape (B,).
+    """
+
+    positives: Floats
+    negatives: Floats
+    variance: Callable[[Floats], float]
+
+
+def has_sites(clients: int) -> bool:
+    """Whether so many clients are compared one by one."""
+    return LEAST_SITES <= clients <= MAX_SITES
+
+
+def sites_of(result: ServerResult, cells: ClientCells, axis: ScoreAxis) -> Sites:
+    """The AUC, and calibration where scores state probabilities, of every client.
+
+    Parameters
+    ----------
+    result : the AUC of every client, its errors and class sizes: arrays of shape (K,).
+    cells : the cells that it came from.
+    axis : the scores of the cells.
+    """
+    return Sites(lambda: _figures(result, cells, axis))
+
+
+def _figures(result: ServerResult, cells: ClientCells, axis: ScoreAxis) -> tuple[SiteFigure, ...]:
+    reasons = _too_small(result)
+    aucs = [
+        NOTHING
+        if reasons[index]
+        else Estimate(
+            float(result.value[index]),
+            float(result.privacy_error[index]),
+            float(result.sampling_error[index]),
+            float(np.broadcast_to(result.approximation_error, result.value.shape)[index]),
+            limits=(0.0, 1.0),
+        )
+        for index in range(len(reasons))
+    ]
+    figures = [SiteFigure.of("AUC", "log-odds", aucs, reasons)]
+    if axis.unit in (PROBABILITY, LOG_ODDS):
+        figures += _calibrations(cells, axis, reasons)
+    return tuple(figures)
+
+
+def _too_small(result: ServerResult) -> list[str]:
+    """Why a client has no figure; empty where it has one."""
+    smaller = np.minimum(result.positives, result.negatives)
+    errors = np.broadcast_to(result.positives_error, smaller.shape)
+    return [
+        class_too_small(size, error) if size <= 0 or is_class_too_small(size, error) else ""
+        for size, error in zip(smaller.tolist(), errors.tolist(), strict=True)
+    ]
+
+
+def _calibrations(cells: ClientCells, axis: ScoreAxis, reasons: list[str]) -> list[SiteFigure]:
+    middles = axis.middles(cells.positives.shape[-1])
+    odds = scipy.special.logit(middles) if axis.unit == PROBABILITY else middles
+    lines = [
+        None if reason else calibration_line(odds, positives, negatives, cells.variance)
+        for reason, positives, negatives in zip(
+            reasons, cells.positives, cells.negatives, strict=True
+        )
+    ]
+    told = [
+        reason or (NO_LINE if line is None else "")
+        for reason, line in zip(reasons, lines, strict=True)
+    ]
+    intercepts = [NOTHING if line is None else _estimate(line.intercept) for line in lines]
+    slopes = [NOTHING if line is None else _estimate(line.slope) for line in lines]
+    return [
+        SiteFigure.of(INTERCEPT, "as it is", intercepts, told),
+        SiteFigure.of(SLOPE, "as it is", slopes, told),
+    ]
+
+
+def _estimate(fitted: Fitted) -> Estimate:
+    return Estimate(fitted.value, fitted.privacy_error, fitted.sampling_error)

@@ -1,0 +1,184 @@
+"""Figures of parts of the records, such as classes or private groups, from one release."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tacit.results.estimate import Estimate, bounds_line, estimate_line, finite
+
+ENTRIES = {"class": "classes", "group": "groups"}
+"""The entry of the JSON that holds the parts."""
+
+FORM = ".4f"
+"""How text writes these figures."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The figures of one class or group.
+
+    Parameters
+    ----------
+    name : the part.
+    positives, negatives : the estimated numbers of its records; NaN where they are not known.
+    figures : estimates by the figure's name.
+    reason : why figures are missing; empty where none is.
+    """
+
+    name: str
+    positives: float
+    negatives: float
+    figures: Mapping[str, Estimate]
+    reason: str = ""
+
+    def to_dict(self, thresholds: Mapping[str, float]) -> dict[str, Any]:
+        """The part's entry in the JSON, with the thresholds of its figures."""
+        made: dict[str, Any] = {
+            "name": self.name,
+            "records": finite(self.positives + self.negatives),
+            "positives": finite(self.positives),
+            "negatives": finite(self.negatives),
+            "measures": {
+                name: measure | ({"threshold": thresholds[name]} if name in thresholds else {})
+                for name, measure in measures_of(self.figures).items()
+            },
+        }
+        return made | ({"reason": self.reason} if self.reason else {})
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """A figure of one part less that of another.
+
+    Parameters
+    ----------
+    figure : what is compared.
+    first, second : the names of the parts.
+    estimate : the first's figure less the second's.
+    called : what such a difference is called in the field; empty for no name.
+    """
+
+    figure: str
+    first: str
+    second: str
+    estimate: Estimate
+    called: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The difference's entry in the JSON."""
+        return {
+            "measure": self.figure,
+            "called": self.called,
+            "first": self.first,
+            "second": self.second,
+            **measure_of(self.estimate),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Breakdown:
+    """Figures of parts of the records, of all parts together, and of their differences.
+
+    Parameters
+    ----------
+    by : what the parts are: ``"class"`` or ``"group"``.
+    parts : their figures.
+    overall : figures about all parts, by name.
+    differences : between parts.
+    thresholds : by figure, from which score on a record counts as positive; of figures that depend
+        on it.
+    """
+
+    by: str
+    parts: tuple[Part, ...]
+    overall: Mapping[str, Estimate] = field(default_factory=dict)
+    differences: tuple[Difference, ...] = ()
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Part:
+        """The part of this name.
+
+        Raises
+        ------
+        KeyError : where there is none.
+        """
+        for part in self.parts:
+            if part.name == name:
+                return part
+        raise KeyError(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entries of a result about its classes or groups."""
+        made: dict[str, Any] = {
+            ENTRIES[self.by]: [part.to_dict(self.thresholds) for part in self.parts]
+        }
+        if self.overall:
+            made["measures"] = measures_of(self.overall)
+        if self.differences:
+            made["differences"] = [each.to_dict() for each in self.differences]
+        return made
+
+    def to_rows(self) -> list[tuple[str, str]]:
+        """The figures as labelled lines for a person."""
+        rows = [(name, estimate_line(figure, FORM)) for name, figure in self.overall.items()]
+        if self.thresholds:
+            values = sorted(set(self.thresholds.values()))
+            rows.append((f"threshold of {self.by}s", ", ".join(f"{each:.6g}" for each in values)))
+        for part in self.parts:
+            called = f"{self.by} {part.name}"
+            rows += [
+                (f"{called}: {name}", estimate_line(figure, FORM))
+                for name, figure in part.figures.items()
+            ]
+            if part.reason:
+                rows.append((called, part.reason))
+        for each in self.differences:
+            called = each.called or f"difference of {each.figure}"
+            rows.append((f"{called}: {each.first} - {each.second}", _line(each.estimate)))
+        return rows
+
+
+def measure_of(estimate: Estimate) -> dict[str, Any]:
+    """An estimate as a ``measure`` of the JSON."""
+    population = estimate.interval(0.95, about="population")
+    return {
+        "value": finite(estimate.value),
+        "privacy_error": finite(estimate.privacy_error),
+        "cell_error": finite(estimate.approximation_error),
+        "sampling_error": finite(estimate.sampling_error),
+        "bias": finite(estimate.bias),
+        "interval": [finite(bound) for bound in estimate.interval(0.95)],
+        "population_interval": [finite(bound) for bound in population],
+    }
+
+
+def measures_of(figures: Mapping[str, Estimate]) -> dict[str, Any]:
+    """Estimates as measures by name."""
+    return {name: measure_of(figure) for name, figure in figures.items()}
+
+
+def difference(first: Estimate, second: Estimate) -> Estimate:
+    """The difference of figures about different records, whose errors are independent.
+
+    Approximation errors add up: what cells hide may have either sign.
+    """
+    return Estimate(
+        (first.value - first.bias) - (second.value - second.bias),
+        math.hypot(first.privacy_error, second.privacy_error),
+        math.hypot(first.sampling_error, second.sampling_error),
+        first.approximation_error + second.approximation_error,
+        limits=(-1.0, 1.0),
+    )
+
+
+def _line(estimate: Estimate) -> str:
+    """A difference with the interval about the population, in which chance is judged."""
+    if not math.isfinite(estimate.value):
+        return "not enough signal"
+    bounds = estimate.interval(0.95, about="population")
+    if not all(map(math.isfinite, bounds)):
+        return f"{estimate.value:+{FORM}}, without an interval"
+    return f"{estimate.value:+{FORM}}, 95 % interval (population) {bounds_line(bounds, '+.4f')}"

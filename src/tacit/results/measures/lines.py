@@ -1,0 +1,119 @@
+"""Curves of measures with pointwise bands, for pictures and files."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from tacit.arrays import Floats
+from tacit.data.units import PROBABILITY
+from tacit.metrics.measures.functional import Functional, both, prevalence, ratio
+from tacit.metrics.measures.operating_points import quantiles
+from tacit.metrics.measures.smooth_calibration import smooth_calibration
+from tacit.results.bands import Numbers, numbers
+from tacit.results.measures.clinic import benefit_at, benefit_of_all
+from tacit.results.measures.figures import BENEFIT, RATE, Kind, Make, cell_error, stands_out
+from tacit.results.measures.measure import REACH
+from tacit.results.measures.traffic import gain_at
+from tacit.results.measures.view import CellView
+
+BENEFIT_POINTS = np.linspace(0.01, 0.99, 99)
+GAIN_POINTS = np.linspace(0.0, 1.0, 21)
+CURVE_POINTS = 61
+ENDS = (0.005, 0.995)
+"""Quantiles of the scores between which the smooth calibration curve is drawn."""
+BINS = 20
+"""Number of groups of the distribution of scores."""
+
+
+def decision_curve(view: CellView) -> dict[str, Numbers]:
+    """Net benefit of the scores and of treating everybody, at probabilities from 0.01 to 0.99.
+
+    A net benefit is at most the prevalence, that of treating just the positives. Where a band is
+    wider than that, it says nothing, and its points are absent.
+    """
+    benefit = _banded(view, "net_benefit", partial(benefit_at, BENEFIT_POINTS), BENEFIT)
+    low, high = (np.array(benefit[f"net_benefit_{end}"], dtype=float) for end in ("low", "high"))
+    share = np.asarray(prevalence(view.counts).value).item()
+    shown = high - low <= share
+    return {
+        "thresholds": numbers(BENEFIT_POINTS),
+        **{
+            name: numbers(np.where(shown, np.minimum(np.array(curve, dtype=float), share), np.nan))
+            for name, curve in benefit.items()
+        },
+        **_banded(view, "treat_all", partial(benefit_of_all, BENEFIT_POINTS), BENEFIT),
+    }
+
+
+def calibration_curve(view: CellView) -> dict[str, Numbers] | None:
+    """The smooth share of positives at stated probabilities; None where none could be fitted."""
+    ends = quantiles(view.counts.sum(axis=0), 1.0 - np.array(ENDS))
+    low, high = np.interp(ends - 0.5, np.arange(view.size), view.log_odds)
+    log_odds = np.linspace(low, high, CURVE_POINTS)
+    if smooth_calibration(view.counts, view.log_odds) is None:
+        return None
+    observed = _banded(view, "observed", partial(_smooth, log_odds), Kind((0.0, 1.0)))
+    return {"predicted": numbers(1 / (1 + np.exp(-log_odds))), **observed}
+
+
+def score_distribution(view: CellView) -> dict[str, Numbers]:
+    """The part of each class's records in groups of neighbouring scores."""
+    inner = _inner_borders(view)
+    ends = view.scores_of(np.array([0.0, float(view.size)]))
+    edges = np.concatenate([ends[:1], inner, ends[1:]])
+    made = {"low": numbers(edges[:-1]), "high": numbers(edges[1:])}
+    for name, row in (("positives", 0), ("negatives", 1)):
+        made |= _banded(view, name, partial(_class_parts, inner, row), RATE)
+    return made
+
+
+def _inner_borders(view: CellView) -> Floats:
+    """Scores that part the groups: equal widths of probabilities, else of positions."""
+    if view.axis.unit == PROBABILITY:
+        return np.linspace(0.0, 1.0, BINS + 1)[1:-1]
+    ends = quantiles(view.counts.sum(axis=0), 1.0 - np.array(ENDS))
+    return view.scores_of(np.linspace(ends[0], ends[1], BINS - 1))
+
+
+def gain_curve(view: CellView) -> dict[str, Numbers]:
+    """The part of the positives among parts of the records, from the highest score down."""
+    return {
+        "shares": numbers(GAIN_POINTS),
+        **_banded(view, "gain", partial(gain_at, GAIN_POINTS), RATE),
+    }
+
+
+def _smooth(log_odds: Floats, view: CellView) -> Functional | None:
+    fitted = smooth_calibration(view.counts, view.log_odds)
+    return None if fitted is None else fitted.curve(log_odds)
+
+
+def _class_parts(borders: Floats, row: int, view: CellView) -> Functional:
+    """The part of a class's records in each group of scores."""
+    above = np.vstack([np.ones(view.size), view.reaching(borders), np.zeros(view.size)])
+    cells = above[:-1] - above[1:]
+    ones = np.ones_like(cells[:1])
+    inside = both(cells, 0.0) if row == 0 else both(0.0, cells)
+    whole = both(ones, 0.0) if row == 0 else both(0.0, ones)
+    return ratio(view.counts, inside, whole, cells)
+
+
+def _banded(view: CellView, name: str, make: Make, kind: Kind) -> dict[str, Numbers]:
+    """A curve's values with pointwise 95 % bands about the population, absent numbers null."""
+    figure = make(view)
+    if figure is None:
+        raise ValueError("a curve is drawn where it could be fitted")
+    error = np.sqrt(
+        view.privacy_error(figure) ** 2
+        + cell_error(view, figure, make, kind) ** 2
+        + figure.sampling_error(view.counts) ** 2
+    )
+    value = np.where(stands_out(view, figure), figure.value, np.nan)
+    low, high = kind.limits
+    return {
+        name: numbers(np.clip(value, low, high)),
+        f"{name}_low": numbers(np.clip(value - REACH * error, low, high)),
+        f"{name}_high": numbers(np.clip(value + REACH * error, low, high)),
+    }

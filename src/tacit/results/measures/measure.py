@@ -1,0 +1,152 @@
+"""One named figure with its errors and intervals, or the reason for its absence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+from tacit.results.estimate import RECORDS_INTERVAL, Interval, bounds_line, finite
+
+REACH = NormalDist().inv_cdf(0.975)
+"""Half the width of a 95 % interval in standard errors."""
+MOST_RELATIVE_ERROR = 0.25
+"""Largest error, relative to the figure, at which its logarithm is taken."""
+NOWHERE = Interval(math.nan, math.nan)
+EVERYWHERE = (-math.inf, math.inf)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A figure with its errors, each a standard deviation, and its 95 % intervals.
+
+    Parameters
+    ----------
+    value : the estimate; NaN where there is none.
+    privacy_error : by privacy noise, about these records' figure.
+    cell_error : by the unknown places of records within their cells.
+    sampling_error : of these records' figure about the population's.
+    bias : how far the value is expected to lie above these records' figure.
+    interval : about these records' own figure.
+    population_interval : about the population's figure.
+    threshold : the score from which a record counts as positive, where the figure depends on it.
+    reason : why there is no figure; empty where there is one.
+    placement_error : the part of ``cell_error`` by records' places, without what the cells' width
+        adds; NaN where the two are not told apart. A result's file does not hold it.
+    """
+
+    value: float
+    privacy_error: float = math.nan
+    cell_error: float = math.nan
+    sampling_error: float = math.nan
+    bias: float = 0.0
+    interval: Interval = NOWHERE
+    population_interval: Interval = NOWHERE
+    threshold: float | None = None
+    reason: str = ""
+    placement_error: float = math.nan
+
+    @property
+    def given(self) -> bool:
+        """Whether there is a figure."""
+        return math.isfinite(self.value)
+
+    @property
+    def standard_error(self) -> float:
+        """About these records' figure: privacy noise and cells together."""
+        return math.hypot(self.privacy_error, self.cell_error)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry of a result; numbers that do not exist are null."""
+        entry: dict[str, Any] = {
+            "value": finite(self.value),
+            "privacy_error": finite(self.privacy_error),
+            "cell_error": finite(self.cell_error),
+            "sampling_error": finite(self.sampling_error),
+            "bias": finite(self.bias),
+            "interval": [finite(bound) for bound in self.interval],
+            "population_interval": [finite(bound) for bound in self.population_interval],
+        }
+        if self.threshold is not None:
+            entry["threshold"] = finite(self.threshold)
+        if self.reason:
+            entry["reason"] = self.reason
+        return entry
+
+
+def measure_line(measure: Measure) -> str:
+    """A figure with its interval about these records, as text puts them on one line.
+
+    Examples
+    --------
+    >>> measure_line(absent("no fit"))
+    'none: no fit'
+    """
+    if not measure.given:
+        return f"none: {measure.reason}"
+    bounds = bounds_line(measure.interval, ".4f")
+    return f"{measure.value:.4f}, {RECORDS_INTERVAL} {bounds}"
+
+
+def absent(reason: str, threshold: float | None = None) -> Measure:
+    """No figure, and why."""
+    return Measure(math.nan, threshold=threshold, reason=reason)
+
+
+def normal_measure(
+    value: float,
+    privacy_error: float,
+    cell_error: float,
+    sampling_error: float,
+    *,
+    limits: tuple[float, float] = EVERYWHERE,
+    threshold: float | None = None,
+    in_logarithm: bool = False,
+) -> Measure:
+    """A figure with intervals that are normal for itself or for its logarithm.
+
+    Examples
+    --------
+    >>> measure = normal_measure(2.0, 0.2, 0.0, 0.0, in_logarithm=True)
+    >>> [round(bound, 3) for bound in measure.interval]
+    [1.644, 2.433]
+    """
+    about_records = math.hypot(privacy_error, cell_error)
+    errors = (about_records, math.hypot(about_records, sampling_error))
+    data, population = (
+        _cut(_around_logarithm(value, error) if in_logarithm else _around(value, error), limits)
+        for error in errors
+    )
+    low, high = limits
+    within = min(max(value, low), high)
+    return Measure(
+        within,
+        privacy_error,
+        cell_error,
+        sampling_error,
+        within - value,
+        data,
+        population,
+        threshold,
+    )
+
+
+def _around(value: float, error: float) -> Interval:
+    return Interval(value - REACH * error, value + REACH * error)
+
+
+def _around_logarithm(value: float, error: float) -> Interval:
+    """The interval of the logarithm, whose standard error is the relative one.
+
+    Where that is large a logarithm is no straight line either, and near 0 it has none.
+    """
+    if value <= 0 or error > MOST_RELATIVE_ERROR * value:
+        return _around(value, error)
+    factor = math.exp(REACH * error / value)
+    return Interval(value / factor, value * factor)
+
+
+def _cut(interval: Interval, limits: tuple[float, float]) -> Interval:
+    low, high = limits
+    return Interval(*(min(max(bound, low), high) for bound in interval))

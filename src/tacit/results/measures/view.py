@@ -1,0 +1,200 @@
+"""A histogram's counts at the resolution that figures are computed at, with their errors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy
+
+from tacit.arrays import Floats
+from tacit.data.units import LOG_ODDS, PROBABILITY, converted
+from tacit.metrics.measures.functional import Functional
+from tacit.metrics.measures.operating_points import quantiles
+from tacit.metrics.tree_noise import TreeNoise
+from tacit.results.histogram import Histogram
+from tacit.results.score_axis import ScoreAxis, in_unit_interval
+
+MOST_EXACT_CELLS = 2**14
+MOST_NOISY_CELLS = 2**12
+"""Largest number of cells that figures are computed from; finer ones are merged."""
+CLIPPED_ERRORS = 2.0
+MOST_CLIPPED = 0.1
+"""Largest part of the records at each end whose log-odds are clipped."""
+MOST_LOG_ODDS = 30.0
+"""Largest size of the log-odds that a cell states."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellView:
+    """Counts of both classes in ``2**h`` cells, with what every cell states.
+
+    Parameters
+    ----------
+    counts : positives, then negatives, shape (2, B).
+    noise : the errors of the tree whose leaves are 2 B or a multiple of it.
+    leaves : the counts of that tree, shape (2, B * finer).
+    axis : the scores of the cells.
+    """
+
+    counts: Floats
+    noise: TreeNoise
+    leaves: Floats
+    axis: ScoreAxis
+
+    @classmethod
+    def of(cls, histogram: Histogram) -> CellView:
+        """The histogram's counts, merged where there are more cells than figures need."""
+        most = MOST_EXACT_CELLS if histogram.noise.exact else MOST_NOISY_CELLS
+        counts = histogram.counts
+        return cls(counts, histogram.noise, counts, histogram.axis).merged(most)
+
+    @cached_property
+    def halved(self) -> CellView:
+        """The same in cells of twice the width."""
+        return self.merged(self.size // 2)
+
+    def merged(self, most: int) -> CellView:
+        """The same in at most so many cells, a power of two."""
+        if self.size <= most:
+            return self
+        counts = self.counts.reshape(2, most, -1).sum(axis=-1)
+        return CellView(counts, self.noise, self.leaves, self.axis)
+
+    @property
+    def size(self) -> int:
+        """B, the number of cells."""
+        return int(self.counts.shape[-1])
+
+    @property
+    def states_probabilities(self) -> bool:
+        """Whether scores are probabilities or log-odds."""
+        return self.axis.half is not None
+
+    @cached_property
+    def predicted(self) -> Floats:
+        """The probability that the middle of each cell states, shape (B,)."""
+        return in_unit_interval(self.axis.middles(self.size), self.axis.unit)
+
+    @cached_property
+    def stated_log_odds(self) -> Floats:
+        """The log-odds of the middle of each cell, shape (B,)."""
+        middles = self.axis.middles(self.size)
+        stated = middles if self.axis.unit == LOG_ODDS else scipy.special.logit(self.predicted)
+        return np.clip(stated, -MOST_LOG_ODDS, MOST_LOG_ODDS)
+
+    @cached_property
+    def log_odds(self) -> Floats:
+        """The log-odds that each cell states where they weigh its records, shape (B,).
+
+        Far out a noisy count of hardly any record would weigh as much as many records. So the
+        parts at both ends that hold no more than ``CLIPPED_ERRORS`` standard deviations of noise
+        are taken together: their log-odds lie beyond the cut by the mean excess of an exponential
+        tail, which quantiles state, ``(q(a) - q(2 a)) / log 2``.
+        """
+        stated, part = self.stated_log_odds, self.clipped_part
+        if part == 0:
+            return stated
+        places = quantiles(
+            self.counts.sum(axis=0), np.array([1 - part, 1 - 2 * part, 2 * part, part])
+        )
+        low, inner_low, inner_high, high = np.interp(places - 0.5, np.arange(self.size), stated)
+        made = np.where(stated < low, low - (inner_low - low) / math.log(2), stated)
+        return np.where(stated > high, high + (high - inner_high) / math.log(2), made)
+
+    @cached_property
+    def clipped_part(self) -> float:
+        """The part of the records at each end whose log-odds are clipped; 0 for exact counts."""
+        if self.noise.exact:
+            return 0.0
+        half = np.zeros((2, self.size))
+        # the noise of a cumulative count hardly depends on where it is taken
+        half[:, self.size // 3 :] = 1.0
+        deviation = math.sqrt(float(self.noise_variance(half)))
+        return min(CLIPPED_ERRORS * deviation / max(float(self.counts.sum()), 1.0), MOST_CLIPPED)
+
+    @cached_property
+    def clipped(self) -> Floats:
+        """The probabilities that ``log_odds`` state, shape (B,)."""
+        return np.asarray(scipy.special.expit(self.log_odds), dtype=np.float64)
+
+    def stating(self, probabilities: Floats) -> Floats:
+        """The scores of this unit that state these probabilities, shape (T,)."""
+        return converted(probabilities, PROBABILITY, self.axis.unit)
+
+    def reaching(self, thresholds: Floats) -> Floats:
+        """The part of each cell that reaches each score, shape (T, B)."""
+        return self.axis.reaching(thresholds, self.size)
+
+    def scores_of(self, places: Floats) -> Floats:
+        """The scores at places from 0 to B."""
+        return self.axis.scale.scores(np.clip(places / self.size, 0.0, 1.0))
+
+    def noise_variance(self, weights: Floats) -> Floats:
+        """The noise variance of weighted sums of the counts, weights of shape (..., 2, B)."""
+        if self.noise.exact:
+            return np.zeros(weights.shape[:-2])
+        return self.noise.variance_of(self._fine(weights), self.leaves.ravel())
+
+    def noise_covariance(self, weights: Floats) -> Floats:
+        """The noise covariance of weighted sums, weights of shape (D, 2, B), shape (D, D)."""
+        return self.noise.covariance_of(self._fine(weights), self.leaves.ravel())
+
+    def _fine(self, weights: Floats) -> Floats:
+        """The weights of the tree's leaves, shape (..., 2 B * finer)."""
+        finer = self.leaves.shape[-1] // self.size
+        fine = np.repeat(weights, finer, axis=-1) if finer > 1 else weights
+        return fine.reshape(*fine.shape[:-2], -1)
+
+    def privacy_error(self, figure: Functional) -> Floats:
+        """The standard deviations by privacy noise, shape (T,), in first order."""
+        known = np.isfinite(figure.value)[:, np.newaxis, np.newaxis]
+        return np.sqrt(self.noise_variance(np.where(known, figure.gradient, 0.0)))
+
+    def placement_error(self, figure: Functional) -> Floats:
+        """The standard deviation by records that lie anywhere in their cell, shape (T,).
+
+        A record half a cell away adds half the change of the gradient from cell to cell. An even
+        place in the cell has the variance 1/12 of its width.
+        """
+        if self.size < 2:
+            return np.full(figure.value.shape, np.nan)
+        change = np.gradient(figure.gradient, axis=-1)
+        moved = np.maximum(self.counts, 0.0) * change**2 / 12
+        return np.sqrt(np.sum(moved, axis=(-2, -1)))
+
+    def cut_error(self, figure: Functional) -> Floats:
+        """The error by the records of cells that a threshold cuts, shape (T,)."""
+        made: Floats = np.hypot(*self.cut_errors(figure))
+        return made
+
+    def cut_errors(self, figure: Functional) -> tuple[Floats, Floats]:
+        """The errors by the records of cells that a threshold cuts, shape (T,) each.
+
+        The first is by their unknown places, the second by a density that changes across the cell.
+
+        The part a of them that lies above is known as that of the cell's width. Were they spread
+        evenly, its variance would be at most ``a (1 - a)`` a record. Where their density changes by
+        d records across the cell, the part is off by ``d a (1 - a) / 2`` of them. A gradient is
+        linear in the part that counts, so its change to a cell that counts not at all, or
+        entirely, says what a record does that moves from one side to the other.
+        """
+        above = figure.above
+        if above is None or self.size < 2:
+            return np.zeros(figure.value.shape), np.zeros(figure.value.shape)
+        rows, cells = np.nonzero((above > 0) & (above < 1))
+        least, most = above.argmin(axis=-1)[rows], above.argmax(axis=-1)[rows]
+        other = np.where(above[rows, least] < above[rows, cells], least, most)
+        part = above[rows, cells]
+        apart = part - above[rows, other]
+        jump = figure.gradient[rows, :, cells] - figure.gradient[rows, :, other]
+        step = np.abs(jump) / np.where(apart == 0, np.nan, np.abs(apart))[:, np.newaxis]
+        reach = (part * (1 - part))[:, np.newaxis]
+        even = reach * np.maximum(self.counts[:, cells].T, 0.0) * step**2
+        tilt = reach / 2 * np.abs(np.gradient(self.counts, axis=-1)[:, cells].T) * step
+        placed, changed = np.zeros((2, *figure.value.shape))
+        np.add.at(placed, rows, np.sum(even, axis=-1))
+        np.add.at(changed, rows, np.sum(tilt, axis=-1) ** 2)
+        return np.sqrt(placed), np.sqrt(changed)

@@ -1,0 +1,296 @@
+"""What coordinator and site send each other before the first run, as files of JSON.
+
+An *invitation* goes from the coordinator to one site: the plan, the coordinator's identity, the
+certificate of its server's authority, the server's address, and a secret of this invitation. An
+*answer* goes back: the site's public keys. A *roster* is the plan with the keys of all sites,
+signed by the coordinator's identity.
+
+Files travel by mail, where they may be read, lost, repeated and replaced. Two codes
+(``crypto.spoken_codes``), compared by telephone, detect a replacement:
+
+- ``Answer.code`` covers the whole invitation and the site's keys. If both ends show the same code,
+  the site has the coordinator's own certificate, identity and plan, and the coordinator has the
+  site's own keys.
+- ``roster_code`` covers the names and keys of all sites and all settings. If all sites see the
+  same code, and each finds its own key under its own name, then no name among them stands for a key
+  that the coordinator invented.
+
+The secret shows that an answer was made by a reader of the invitation, and opens the roster at the
+server. A thief of an invitation has it too, so nothing else rests on it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import re
+import secrets
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity
+from tacit.crypto.spoken_codes import federation_code, site_code
+from tacit.running.session.plan_file import Plan
+
+INVITATION, ANSWER, ROSTER = "tacit-invitation/1", "tacit-answer/1", "tacit-roster/1"
+SECRET_BYTES = 32
+DIGEST_BYTES = 32
+MAX_LETTER = 2**20
+"""Bytes above which a file is not read."""
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+ADDRESS = re.compile(r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+):\d{1,5}")
+
+
+class LetterError(ValueError):
+    """A file that is not the invitation, answer or roster that it should be."""
+
+
+@dataclass(frozen=True)
+class Invitation:
+    """What a coordinator sends to one site.
+
+    Parameters
+    ----------
+    site : the site's name in the plan.
+    server : the server's address, as host:port.
+    authority : the certificate of its authority, PEM.
+    coordinator : the coordinator's public identity key, 32 bytes.
+    plan : the text of the plan; keys of sites may still be missing in it.
+    secret : 32 random bytes of this invitation.
+    """
+
+    site: str
+    server: str
+    authority: str
+    coordinator: bytes
+    plan: str
+    secret: bytes
+
+    @staticmethod
+    def new_secret() -> bytes:
+        """A secret from the operating system's entropy."""
+        return secrets.token_bytes(SECRET_BYTES)
+
+    @classmethod
+    def of_bytes(cls, content: bytes) -> Invitation:
+        """The invitation in a file.
+
+        Raises
+        ------
+        LetterError : for a file that holds none.
+        """
+        fields = _fields(
+            content, INVITATION, "site", "server", "authority", "coordinator", "plan", "secret"
+        )
+        if not NAME.fullmatch(fields["site"]):
+            raise LetterError(f"an invitation names a site, got {fields['site']!r:.80}")
+        if not ADDRESS.fullmatch(fields["server"]):
+            raise LetterError(f"an invitation names a HOST:PORT, got {fields['server']!r:.80}")
+        return cls(
+            fields["site"],
+            fields["server"],
+            fields["authority"],
+            _bytes_of(fields, "coordinator", KEY_BYTES),
+            fields["plan"],
+            _bytes_of(fields, "secret", SECRET_BYTES),
+        )
+
+    def to_bytes(self) -> bytes:
+        """The file."""
+        return _file(
+            INVITATION,
+            site=self.site,
+            server=self.server,
+            authority=self.authority,
+            coordinator=self.coordinator.hex(),
+            plan=self.plan,
+            secret=self.secret.hex(),
+        )
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the file."""
+        return sha256(self.to_bytes()).digest()
+
+    @property
+    def token(self) -> str:
+        """What opens the roster at the server; it does not reveal the secret."""
+        return _proof(self.secret, b"tacit roster token 1").hex()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a site sends back.
+
+    Parameters
+    ----------
+    site : its name.
+    identity : its public identity key, 32 bytes.
+    node_key : its public node key, one line in OpenSSH's form.
+    invitation : the digest of the invitation.
+    signature : by the identity, over all of these.
+    proof : a keyed digest of all of these, by the invitation's secret.
+    """
+
+    site: str
+    identity: bytes
+    node_key: str
+    invitation: bytes
+    signature: bytes
+    proof: bytes
+
+    @classmethod
+    def to(cls, invitation: Invitation, identity: Identity, node_key: str) -> Answer:
+        """The answer of a site with these keys."""
+        said = _said(invitation.site, identity.public, node_key, invitation.digest)
+        return cls(
+            invitation.site,
+            identity.public,
+            node_key,
+            invitation.digest,
+            identity.sign(said),
+            _proof(invitation.secret, said),
+        )
+
+    @classmethod
+    def of_bytes(cls, content: bytes) -> Answer:
+        """The answer in a file.
+
+        Raises
+        ------
+        LetterError : for a file that holds none.
+        """
+        fields = _fields(
+            content, ANSWER, "site", "identity", "node_key", "invitation", "signature", "proof"
+        )
+        if not NAME.fullmatch(fields["site"]):
+            raise LetterError(f"an answer names a site, got {fields['site']!r:.80}")
+        return cls(
+            fields["site"],
+            _bytes_of(fields, "identity", KEY_BYTES),
+            fields["node_key"],
+            _bytes_of(fields, "invitation", DIGEST_BYTES),
+            _bytes_of(fields, "signature", SIGNATURE_BYTES),
+            _bytes_of(fields, "proof", DIGEST_BYTES),
+        )
+
+    def to_bytes(self) -> bytes:
+        """The file."""
+        return _file(
+            ANSWER,
+            site=self.site,
+            identity=self.identity.hex(),
+            node_key=self.node_key,
+            invitation=self.invitation.hex(),
+            signature=self.signature.hex(),
+            proof=self.proof.hex(),
+        )
+
+    @property
+    def code(self) -> str:
+        """What both ends compare by telephone."""
+        return site_code(_said(self.site, self.identity, self.node_key, self.invitation))
+
+    def check(self, invitation: Invitation) -> None:
+        """Refuse an answer to another invitation, or one that its own keys did not sign.
+
+        Raises
+        ------
+        LetterError : with what does not fit.
+        """
+        if (self.site, self.invitation) != (invitation.site, invitation.digest):
+            raise LetterError(
+                f"this answer of {self.site!r} is not to the invitation that is open for "
+                f"{invitation.site!r}: it may be an older one"
+            )
+        said = _said(self.site, self.identity, self.node_key, self.invitation)
+        if not hmac.compare_digest(self.proof, _proof(invitation.secret, said)):
+            raise LetterError(f"this answer of {self.site!r} was changed, or made without its file")
+        if not _has_signed(self.identity, said, self.signature):
+            raise LetterError(f"this answer of {self.site!r} is not signed by the key in it")
+
+
+def roster_of(plan: str, identity: Identity) -> bytes:
+    """The file of a plan with all keys, signed by the coordinator."""
+    return _file(ROSTER, plan=plan, signature=identity.sign(_roster_words(plan)).hex())
+
+
+def read_roster(content: bytes, coordinator: bytes) -> str:
+    """The plan in a roster's file.
+
+    Raises
+    ------
+    LetterError : for a file that holds none, or that the coordinator did not sign.
+    """
+    fields = _fields(content, ROSTER, "plan", "signature")
+    signature = _bytes_of(fields, "signature", SIGNATURE_BYTES)
+    if not _has_signed(coordinator, _roster_words(fields["plan"]), signature):
+        raise LetterError("the roster is not signed by the coordinator that sent the invitation")
+    return fields["plan"]
+
+
+def roster_code(plan: Plan) -> str:
+    """What all sites of a plan compare: the agreement that they will sign, and their names.
+
+    Raises
+    ------
+    PlanError : where a key is missing.
+    """
+    agreement = plan.agreement()
+    sites = [
+        [party.name, key.hex()] for party, key in zip(plan.parties, agreement.parties, strict=True)
+    ]
+    words = [plan.name, sites, agreement.digest.hex()]
+    return federation_code(json.dumps(words, separators=(",", ":")).encode())
+
+
+def _file(kind: str, **fields: str) -> bytes:
+    return f"{json.dumps({'kind': kind, **fields}, indent=1)}\n".encode()
+
+
+def _fields(content: bytes, kind: str, *names: str) -> dict[str, str]:
+    what = kind.removeprefix("tacit-").partition("/")[0]
+    try:
+        fields: Any = json.loads(content) if len(content) <= MAX_LETTER else None
+    except ValueError:
+        fields = None
+    if not isinstance(fields, dict) or not str(fields.get("kind")).startswith("tacit-"):
+        raise LetterError(f"this file holds no {what} of tacit")
+    if fields["kind"] != kind:
+        raise LetterError(f"this file holds {fields['kind']!r:.40}, and {kind} is needed")
+    if set(fields) != {"kind", *names} or not all(type(each) is str for each in fields.values()):
+        raise LetterError(f"this {what} does not hold {', '.join(names)}, each as a text")
+    return fields
+
+
+def _bytes_of(fields: dict[str, str], name: str, length: int) -> bytes:
+    if not re.fullmatch(rf"[0-9a-f]{{{2 * length}}}", fields[name]):
+        raise LetterError(
+            f"{name} must be {2 * length} hexadecimal digits, got {fields[name]!r:.80}"
+        )
+    return bytes.fromhex(fields[name])
+
+
+def _said(site: str, identity: bytes, node_key: str, invitation: bytes) -> bytes:
+    words = [ANSWER, site, identity.hex(), node_key, invitation.hex()]
+    return json.dumps(words, separators=(",", ":")).encode()
+
+
+def _roster_words(plan: str) -> bytes:
+    return ROSTER.encode() + b"\0" + plan.encode()
+
+
+def _proof(secret: bytes, message: bytes) -> bytes:
+    return hmac.digest(secret, message, "sha256")
+
+
+def _has_signed(key: bytes, message: bytes, signature: bytes) -> bool:
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
+    except (InvalidSignature, ValueError):
+        return False
+    return True

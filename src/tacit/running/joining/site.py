@@ -1,0 +1,119 @@
+"""A site's side of joining: an invitation becomes a folder with keys, and a roster is taken."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from tacit.running.deployment.files import write_private, write_public
+from tacit.running.deployment.keys import stored_identity, stored_node_key
+from tacit.running.joining.letters import Answer, Invitation, LetterError, read_roster
+from tacit.running.session.plan_file import Plan
+from tacit.running.session.service import read_identity
+
+INVITATION_FILE, ANSWER_FILE = "invitation.json", "answer.json"
+PLAN_FILE, AUTHORITY_FILE = "plan.toml", "ca.crt"
+KEY_FILES = ("identity.key", "node.key")
+
+
+def accept(invitation: Invitation, folder: Path) -> Answer:
+    """Make a site's keys in a folder, and the answer that goes back; what is there is kept.
+
+    The keys are made for this invitation. Whoever wrote an invitation after he had seen the keys
+    could search for two contents with one code (``crypto.spoken_codes``), or send a plan that has
+    the keys already, whose roster would be taken without its code.
+
+    Parameters
+    ----------
+    invitation : what the coordinator sent.
+    folder : the site's folder, made if there is none.
+
+    Raises
+    ------
+    LetterError : where the folder holds another invitation, another plan, or earlier keys.
+    PlanError : for an invitation whose plan cannot be used.
+    """
+    plan = Plan.parsed(invitation.plan, "the invitation's plan")
+    if plan.coordinator != invitation.coordinator:
+        raise LetterError("the invitation's plan names another coordinator than the invitation")
+    letter = folder / INVITATION_FILE
+    if letter.exists() and letter.read_bytes() != invitation.to_bytes():
+        raise LetterError(f"{folder} holds another invitation: accept this one into a new folder")
+    if not letter.exists() and (folder / PLAN_FILE).exists():
+        raise LetterError(f"{folder} holds a plan already: accept the invitation into a new folder")
+    if not letter.exists() and any((folder / name).exists() for name in KEY_FILES):
+        raise LetterError(f"{folder} holds keys already: accept the invitation into a new folder")
+    write_private(letter, invitation.to_bytes())
+    for name, text in ((PLAN_FILE, invitation.plan), (AUTHORITY_FILE, invitation.authority)):
+        if not (folder / name).exists():
+            write_public(folder / name, text.encode())
+    identity = stored_identity(folder / "identity.key")
+    node_key = stored_node_key(folder / "node.key").read_text(encoding="ascii").strip()
+    answer = Answer.to(invitation, identity, node_key)
+    write_public(folder / ANSWER_FILE, answer.to_bytes())
+    return answer
+
+
+def invitation_in(folder: Path) -> Invitation | None:
+    """The invitation that a site accepted in a folder; None where it joined without one.
+
+    Raises
+    ------
+    LetterError : for a file that holds none.
+    """
+    path = folder / INVITATION_FILE
+    return Invitation.of_bytes(path.read_bytes()) if path.exists() else None
+
+
+def checked_roster(content: bytes, invitation: Invitation, folder: Path) -> str:
+    """The text of the plan in a roster, as far as a site can check it by itself.
+
+    The sites may be others than those of the invitation. All settings are those of the invitation,
+    but how long a run waits; and a result may need more parties. The site's own key is there under
+    its own name.
+
+    Raises
+    ------
+    LetterError, PlanError : for a roster that the site must not take.
+    """
+    text = read_roster(content, invitation.coordinator)
+    new, invited = Plan.parsed(text, "the roster"), Plan.parsed(invitation.plan, "the invitation")
+    others = replace(
+        new,
+        parties=invited.parties,
+        min_clients=invited.min_clients,
+        protocol=invited.protocol,
+        deadline=invited.deadline,
+        retries=invited.retries,
+    )
+    settings = [(each.protocol.name, each.protocol.settings) for each in (new, invited)]
+    if others != invited or settings[0] != settings[1] or new.min_clients < invited.min_clients:
+        raise LetterError(
+            "the coordinator's plan has other settings now than its invitation: agree on them, "
+            "and accept a new invitation into a new folder"
+        )
+    public = read_identity(folder / "identity.key").public
+    if {party.name: party.key for party in new.parties}.get(invitation.site) != public:
+        raise LetterError(f"the roster has another key under the name {invitation.site!r}")
+    new.agreement()
+    return text
+
+
+def is_agreed(text: str, own: str) -> bool:
+    """Whether a roster says what the site's own plan says: sites, keys and what they sign."""
+    new, known = Plan.parsed(text, "the roster"), Plan.parsed(own, PLAN_FILE)
+    if known.coordinator is None or any(party.key is None for party in known.parties):
+        return False
+    said = [
+        (each.name, each.parties, each.agreement().digest, each.on_loss) for each in (new, known)
+    ]
+    return said[0] == said[1]
+
+
+def take_roster(text: str, folder: Path) -> None:
+    """Make a roster's plan the site's own copy; an earlier copy is kept as plan.toml.before."""
+    plan = folder / PLAN_FILE
+    if plan.exists():
+        shutil.copyfile(plan, plan.with_name(f"{PLAN_FILE}.before"))
+    write_public(plan, text.encode())

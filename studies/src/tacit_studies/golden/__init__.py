@@ -1,0 +1,1 @@
+"""Figures by packages of R beside those of tacit, on records that both have."""

@@ -1,0 +1,119 @@
+"""Small federations of several classes, and of private groups, for tests."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from tacit.data.categories import Categories
+from tacit.data.clients import Clients
+from tacit.privacy.cost import Adjacency
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocol.conversation import ClientState, Protocol, Query
+from tacit.results.estimate import Estimate
+from tacit.results.server_result import ServerResult
+from tacit.running.simulation import simulate
+from tacit.testing.recording import Loss, Recorder, Rescaled, loss_between
+
+CLASSES = ("a", "b", "c", "d")
+GROUPS = ("x", "y", "z")
+
+Figures = Callable[[ServerResult], Mapping[str, list[tuple[Estimate, float]]]]
+"""The estimates of a result, by figure, each with its exact value."""
+
+
+def class_clients(
+    records: int, clients: int = 10, classes: tuple[str, ...] = CLASSES, seed: int = 0
+) -> Clients:
+    """Records of several classes with probabilities as scores, classes in falling numbers."""
+    rng, count = np.random.default_rng(seed), len(classes)
+    parts = np.arange(count, 0, -1) / (count * (count + 1) / 2)
+    labels = rng.choice(count, records, p=parts)
+    odds = rng.normal(size=(records, count))
+    odds[np.arange(records), labels] += 1.2
+    ids = np.arange(records) % clients
+    return Clients.from_classes(softmax(odds, axis=1), np.array(classes)[labels], classes, ids)
+
+
+def group_clients(records: int, clients: int = 10, seed: int = 0) -> Clients:
+    """Records of three groups, in which a classifier is worth differently much."""
+    rng = np.random.default_rng(seed)
+    groups, labels = rng.choice(3, records, p=(0.5, 0.3, 0.2)), rng.random(records) < 0.3
+    scores = expit(rng.normal(size=records) + labels * (1.0 + 0.3 * groups) - 1)
+    ids = np.arange(records) % clients
+    made = Clients.from_arrays(scores, labels.astype(np.int8), ids)
+    return made.with_categories(Categories(GROUPS, groups), ids)
+
+
+def changed(clients: Clients, record: int, category: int, label: int) -> Clients:
+    """The clients with another category, label and scores of one record."""
+    known = clients.categories
+    assert known is not None
+    of_record, labels, scores = known.of_record.copy(), clients.labels.copy(), clients.scores.copy()
+    of_record[record], labels[record], scores[record] = category, label, 0.97
+    matrix = None
+    if known.scores is not None:
+        matrix = known.scores.copy()
+        matrix[record] = np.linspace(0.99, 0.01, matrix.shape[1])
+    made = Categories(known.names, of_record, matrix)
+    return replace(clients, labels=labels, scores=scores, categories=made)
+
+
+def without(clients: Clients, record: int) -> Clients:
+    """One client's records without one of them."""
+    left = np.arange(clients.records) != record
+    known = clients.categories
+    assert known is not None
+    made = Clients.from_arrays(clients.scores[left], clients.labels[left])
+    return made.with_categories(known.taken(left))
+
+
+def category_neighbours(clients: Clients, adjacency: Adjacency) -> Iterator[Clients]:
+    """Data sets that differ in one record, its category among others."""
+    known = clients.categories
+    assert known is not None
+    for record in range(clients.records):
+        if adjacency is Adjacency.RECORD:
+            yield without(clients, record)
+            continue
+        for category in range(len(known.names)):
+            labels = (0,) if known.scores is not None else (0, 1)
+            yield from (changed(clients, record, category, label) for label in labels)
+
+
+def worst_loss(protocol: Protocol, clients: Clients) -> float:
+    """The largest privacy loss of one client's reply to any of its neighbours."""
+    query: Query = next(protocol.conversation(1))
+    adjacency = protocol.guarantee.adjacency
+    assert adjacency is not None
+    noise = Recorder()
+    reply = query.step.answer(clients, query, noise, ClientState())
+    losses: list[Loss] = []
+    for other in category_neighbours(clients, adjacency):
+        moved = query.step.answer(other, query, NoNoise(), ClientState())
+        losses.append(loss_between(reply, moved, noise))
+    return max(loss.epsilon for loss in losses)
+
+
+def coverages(
+    clients: Clients, protocol: Protocol, figures: Figures, runs: int, factor: float = 1.0
+) -> dict[str, float]:
+    """How often 95 % intervals about the records hold the exact figures, by figure.
+
+    Parameters
+    ----------
+    factor : of the noise's scale, which is 1 where it is right.
+    """
+    hits: dict[str, list[bool]] = defaultdict(list)
+    for seed in range(runs):
+        noise = Rescaled(factor, seed, None)  # type: ignore[arg-type]  # one run
+        found = figures(simulate(clients, protocol, noise).server_result)
+        for name, pairs in found.items():
+            for estimate, exact in pairs:
+                low, high = estimate.interval(0.95)
+                hits[name].append(low <= exact <= high)
+    return {name: float(np.mean(each)) for name, each in hits.items()}

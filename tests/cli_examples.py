@@ -1,0 +1,69 @@
+"""Files that the examples in the help of commands name."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from click.testing import CliRunner
+
+from tacit.cli import main
+from tacit.collecting.intake import Intake
+from tests.classified import class_clients
+from tests.collecting.support import messages_of, new_folder
+
+ANIMALS = ("cat", "dog", "bird")
+
+
+def example_files(folder: Path, records: Path) -> None:
+    """Write a file of classes, counts of these records, a campaign with reports, and a study."""
+    _photos(folder / "photos.parquet")
+    _counts(records, folder / "counts.csv")
+    _campaign(folder)
+    _study(folder)
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def _photos(file: Path) -> None:
+    """Records with a label of three classes and a score of each."""
+    known = class_clients(3000, 1, ANIMALS).categories
+    assert known is not None
+    assert known.scores is not None
+    scores = dict(zip(ANIMALS, known.scores.T, strict=True))
+    pq.write_table(pa.table(scores | {"label": np.array(ANIMALS)[known.of_record]}), file)
+
+
+def _counts(records: Path, file: Path) -> None:
+    """Counts of a file's records in the cells of a score histogram."""
+    options = ("--table", "scored", "--protocol", "score-histogram", "--engine", "duckdb")
+    statement = run("sql", *options)
+    with duckdb.connect() as engine:
+        engine.read_parquet(str(records)).create_view("scored")
+        engine.sql(statement).write_csv(str(file))
+
+
+def _campaign(folder: Path) -> None:
+    """A campaign with reports of 2000 devices."""
+    campaign = new_folder(folder)
+    intake = Intake(campaign)
+    messages = messages_of(campaign, 2000)
+    for message in messages:
+        intake.check(message)
+    intake.store(messages)
+
+
+def _study(folder: Path) -> None:
+    """A plan whose sites are invited."""
+    study = folder / "study"
+    run("init", "--coordinator", "--parties", "north,west", study)
+    run("invite", study / "plan.toml", "--server", "study.example.org:8443")
+    shutil.copy(study / "invitations" / "north.json", folder / "north.json")

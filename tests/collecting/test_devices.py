@@ -1,0 +1,189 @@
+"""The library's own tests, its bundle in Node against the estimator, and the page in Chromium."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from tacit.collecting.campaign import Terms
+from tacit.collecting.estimating import evaluation_of
+from tacit.collecting.folder import Folder
+from tacit.metrics.ranking import auc
+from tacit.privacy.mechanisms.response import flip_probability
+from tests.collecting.node import (
+    LIBRARY,
+    MISSING,
+    PHONE,
+    available,
+    built,
+    sent_by_node,
+    serving,
+    set_bits_score,
+)
+from tests.collecting.support import LOCAL_TREE, new_folder, records_of, terms_of
+from tests.reporting import browser
+
+needs_node = pytest.mark.skipif(not available(), reason=MISSING)
+needs_chromium = pytest.mark.skipif(not browser.available(), reason=browser.MISSING)
+
+BATCH = 1000
+
+
+@needs_node
+def test_the_bundle_is_small_enough() -> None:
+    assert int(built().split()[1]) < 15_000
+
+
+@needs_node
+@pytest.mark.parametrize("reports", [50_000, pytest.param(10**6, marks=pytest.mark.thorough)])
+def test_the_library_passes_its_own_tests(reports: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The statistical ones state their false alarm: below 1e-4 together."""
+    built()
+    monkeypatch.setenv("TACIT_REPORTS", str(reports))
+    tests = [str(path) for path in sorted((LIBRARY / "build" / "test").glob("*.test.js"))]
+    ended = subprocess.run(
+        ["node", "--test", *tests], cwd=LIBRARY, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stdout[-4000:]
+
+
+@needs_node
+@pytest.mark.parametrize("count", [4000, pytest.param(10**5, marks=pytest.mark.thorough)])
+def test_reports_of_the_bundle_give_the_estimate(tmp_path: Path, count: int) -> None:
+    """Within four errors, false alarm 6e-5; a noise 30 % off is ten errors away or more."""
+    built()
+    folder = new_folder(tmp_path, terms_of(devices=count))
+    clients = records_of(count, seed=3)
+    sent = sent_by_node(folder, clients)
+    with serving(folder) as address, httpx.Client(base_url=address, timeout=60) as client:
+        size = len(sent) // count
+        for start in range(0, len(sent), size * BATCH):
+            answer = client.post("reports", content=sent[start : start + size * BATCH])
+            assert answer.json()["accepted"] == min(BATCH, (len(sent) - start) // size)
+    payloads = folder.payloads()
+    estimate = evaluation_of(folder.campaign, payloads, size).estimate
+    error = np.hypot(estimate.privacy_error, estimate.approximation_error)
+    assert abs(estimate.value - auc(clients.scores, clients.labels)) < 4 * error
+    assert abs(set_bits_score(payloads[0], flip_probability(2.0))) < 4
+    for epsilon in (2.0 * 0.7, 2.0 / 0.7):
+        assert abs(set_bits_score(payloads[0], flip_probability(epsilon))) > 10
+
+
+def opened(driver: Any, address: str, token: bytes) -> None:
+    """The page as a device that never answered opens it, with its invitation."""
+    driver.get(f"{address}messages.json")
+    driver.execute_async_script(
+        "const done = arguments[arguments.length - 1];"
+        "const gone = indexedDB.deleteDatabase('tacit-device');"
+        "gone.onsuccess = done; gone.onerror = done;"
+    )
+    driver.get(f"{address}#{token.hex()}")
+    waiting(driver, "return document.getElementById('message').textContent !== ''")
+
+
+def waiting(driver: Any, condition: str) -> None:
+    """Wait until a script gives something true."""
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    WebDriverWait(driver, 60, poll_frequency=0.02).until(lambda _: driver.execute_script(condition))
+
+
+def answered(driver: Any, messages: list[dict[str, Any]]) -> tuple[float, int]:
+    """Say what the message is, and send the report; its score and label."""
+    from selenium.webdriver.common.by import By
+
+    shown = driver.find_element(By.ID, "message")
+    label = int(messages[int(shown.get_attribute("data-index"))]["spam"])
+    score = float(driver.find_element(By.ID, "score").text)
+    driver.find_element(By.ID, "spam" if label else "ham").click()
+    waiting(driver, "return !document.getElementById('report').hidden")
+    driver.find_element(By.ID, "send").click()
+    waiting(driver, "return document.getElementById('status').textContent !== ''")
+    assert driver.find_element(By.ID, "status").text == "Your report is stored. Thank you."
+    return score, label
+
+
+def phone_folder(tmp_path: Path) -> Folder:
+    folder = Folder(tmp_path / "campaign")
+    folder.signed(Terms.from_toml(PHONE / "campaign.toml"))
+    return folder
+
+
+def few_devices(tmp_path: Path) -> Folder:
+    """A campaign whose estimate has a signal with 200 reports."""
+    name, settings = LOCAL_TREE
+    return new_folder(tmp_path, terms_of((name, {**settings, "epsilon": 4.0})))
+
+
+@needs_node
+@needs_chromium
+@pytest.mark.parametrize("loads", [3, pytest.param(200, marks=pytest.mark.thorough)])
+def test_the_page_sends_reports(tmp_path: Path, loads: int) -> None:
+    """Of 200 reports the estimate is within four errors, false alarm 6e-5."""
+    built()
+    folder = few_devices(tmp_path) if loads == 200 else phone_folder(tmp_path)
+    messages = json.loads((PHONE / "page" / "messages.json").read_text(encoding="utf-8"))
+    tokens = list(folder.tokens.tokens(folder.reserve_tokens(loads), loads))
+    records = []
+    with serving(folder, PHONE / "page") as address, browser.chromium() as driver:
+        for token in tokens:
+            opened(driver, address, token)
+            records.append(answered(driver, messages))
+        assert not [
+            entry for entry in driver.get_log("browser") if "favicon" not in entry["message"]
+        ]
+        encode_milliseconds = driver.execute_async_script(TIMED)
+    assert 0 < encode_milliseconds < 1000
+    payloads = folder.payloads()
+    assert payloads[0].shape[0] == loads
+    if loads == 200:
+        estimate = evaluation_of(folder.campaign, payloads, 39).estimate
+        exact = auc(*(np.array(column) for column in zip(*records, strict=True)))
+        error = np.hypot(estimate.privacy_error, estimate.approximation_error)
+        assert abs(estimate.value - exact) < 4 * error
+
+
+TIMED = """
+const done = arguments[arguments.length - 1];
+Promise.all([import('./tacit-device.js'), fetch('campaign')]).then(async ([library, response]) => {
+  const how = JSON.parse(JSON.parse(await response.text()).document).report;
+  const words = library.wordsOf(library.systemBytes, 64);
+  const start = performance.now();
+  for (let made = 0; made < 1000; made++) library.payloadOf(how, {score: 0.3, label: 1}, words);
+  done((performance.now() - start) / 1000);
+});
+"""
+"""The milliseconds that one report takes to be made."""
+
+
+@needs_node
+@needs_chromium
+def test_the_page_answers_once_and_is_accessible(tmp_path: Path) -> None:
+    built()
+    folder = phone_folder(tmp_path)
+    messages = json.loads((PHONE / "page" / "messages.json").read_text(encoding="utf-8"))
+    first, second = folder.tokens.tokens(folder.reserve_tokens(2), 2)
+    with serving(folder, PHONE / "page") as address, browser.chromium() as driver:
+        opened(driver, address, first)
+        answered(driver, messages)
+        sent = driver.execute_script("return document.getElementById('bytes').textContent")
+        assert not browser.accessibility_result(driver)
+        # the same device with another invitation: the same report, and it is not sent again
+        driver.get("about:blank")
+        driver.get(f"{address}#{second.hex()}")
+        waiting(driver, "return document.getElementById('message').textContent !== ''")
+        driver.execute_script("document.getElementById('ham').click()")
+        waiting(driver, "return document.getElementById('bytes').textContent !== ''")
+        again = driver.execute_script("return document.getElementById('bytes').textContent")
+        driver.execute_script("document.getElementById('send').click()")
+        waiting(driver, "return document.getElementById('status').textContent !== ''")
+        told = driver.execute_script("return document.getElementById('status').textContent")
+    assert again == sent
+    assert told == "Your report arrived before."
+    assert folder.payloads()[0].shape[0] == 1

@@ -1,0 +1,313 @@
+"""Taking reports: each refusal, restarts, sealed batches, and stages."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from tacit.cli.collecting.collect import collect
+from tacit.collecting import batches, service
+from tacit.collecting.batches import log_name, parts_of_batch, read_spent
+from tacit.collecting.errors import CampaignError, ReportError
+from tacit.collecting.estimating import evaluation_of
+from tacit.collecting.folder import Folder
+from tacit.collecting.intake import ACCEPTED, Intake
+from tacit.collecting.log import Disk, Log, read_log
+from tacit.collecting.report import DIGEST_PREFIX, HEADER, STAGE_PLACE
+from tests.collecting.support import DOUBLE, LOCAL_TREE, messages_of, new_folder, terms_of
+
+CAMPAIGN = Path(__file__).parents[2] / "examples" / "phone" / "campaign.toml"
+
+
+def taken(intake: Intake, messages: list[bytes]) -> list[bool]:
+    """Check, store and settle a group, as the service does; which were accepted."""
+    serials = [intake.check(message) for message in messages]
+    stored = [outcome == ACCEPTED for outcome in intake.store(messages)]
+    for serial, each in zip(serials, stored, strict=True):
+        intake.settle(serial, each)
+    return stored
+
+
+def collected(folder: Folder) -> list[bytes]:
+    """All payloads, in ascending order."""
+    return sorted(bytes(each) for stage in folder.payloads() for each in stage)
+
+
+def changed(message: bytes, place: int) -> bytes:
+    return message[:place] + bytes([message[place] ^ 1]) + message[place + 1 :]
+
+
+MISTAKES: tuple[tuple[str, Callable[[bytes], bytes]], ...] = (
+    ("size", lambda message: message[:-1]),
+    ("size", lambda message: message + b"\x00"),
+    ("size", lambda message: b""),
+    ("form", lambda message: b"TXXX" + message[4:]),
+    ("form", lambda message: changed(message, 4)),
+    ("campaign", lambda message: changed(message, 6)),
+    ("stage", lambda message: changed(message, STAGE_PLACE)),
+    ("token", lambda message: changed(message, STAGE_PLACE + 1)),
+    ("token", lambda message: changed(message, HEADER.size - 1)),
+)
+
+
+@pytest.mark.parametrize(("reason", "mistake"), MISTAKES)
+def test_a_bad_report_is_refused(
+    tmp_path: Path, reason: str, mistake: Callable[[bytes], bytes]
+) -> None:
+    folder = new_folder(tmp_path)
+    intake = Intake(folder)
+    (message,) = messages_of(folder, 1)
+    with pytest.raises(ReportError) as caught:
+        intake.check(mistake(message))
+    assert caught.value.reason == reason
+    assert taken(intake, [message]) == [True]
+
+
+@pytest.mark.parametrize("year", [2019, 2101])
+def test_reports_out_of_time_are_refused(tmp_path: Path, year: int) -> None:
+    folder = new_folder(tmp_path)
+    intake = Intake(folder, clock=lambda: datetime(year, 1, 1, tzinfo=UTC))
+    with pytest.raises(ReportError, match="takes no reports at this time"):
+        intake.check(messages_of(folder, 1)[0])
+
+
+def test_a_token_is_spent_once_also_after_a_restart(tmp_path: Path) -> None:
+    folder = new_folder(tmp_path)
+    intake, messages = Intake(folder, seal_every=5), messages_of(folder, 8)
+    assert all(taken(intake, messages[:5]) + taken(intake, messages[5:7]))
+    intake.close()
+    again = Intake(Folder(folder.path), seal_every=5)
+    for message in messages[:7]:
+        with pytest.raises(ReportError, match="spent before"):
+            again.check(message)
+    assert taken(again, messages[7:]) == [True]
+    assert len(collected(folder)) == 8
+
+
+def test_a_token_is_held_while_its_report_is_stored(tmp_path: Path) -> None:
+    folder = new_folder(tmp_path)
+    intake, (message,) = Intake(folder), messages_of(folder, 1)
+    serial = intake.check(message)
+    with pytest.raises(ReportError) as caught:
+        intake.check(message)
+    assert caught.value.reason == "busy"
+    intake.settle(serial, stored=False)
+    assert taken(intake, [message]) == [True]
+
+
+def test_a_payload_of_nobody_is_not_stored(tmp_path: Path) -> None:
+    folder = new_folder(tmp_path)
+    intake, (good, other) = Intake(folder), messages_of(folder, 2)
+    bad = other[: HEADER.size] + b"\xff" * (len(other) - HEADER.size)
+    assert taken(intake, [good, bad]) == [True, False]
+    assert taken(intake, [other]) == [True]
+    assert len(collected(folder)) == 2
+
+
+def test_a_sealed_batch_holds_the_reports_without_their_order(tmp_path: Path) -> None:
+    """The chance that 200 reports stay in their order is 1 in 200!."""
+    folder = new_folder(tmp_path)
+    intake, messages = Intake(folder, seal_every=200), messages_of(folder, 200)
+    taken(intake, messages)
+    sent = [message[HEADER.size :] for message in messages]
+    sealed = [
+        bytes(each)
+        for part in parts_of_batch(folder.reports / "batch-1-0.parquet")
+        for each in part
+    ]
+    assert sorted(sealed) == sorted(sent)
+    assert sealed != sent
+    assert read_spent(folder.spent / "batch-1.parquet").tolist() == list(range(200))
+    assert [path.name for path in folder.reports.glob("log-*")] == [log_name(2)]
+
+
+@pytest.mark.parametrize("calls", range(8))
+def test_sealing_may_be_interrupted_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: int
+) -> None:
+    """Whatever was written when the process died, each report is there once, then and later."""
+    folder = new_folder(tmp_path)
+    intake, messages = Intake(folder, seal_every=100), messages_of(folder, 20)
+    taken(intake, messages)
+    intake.close()
+    left = [calls]
+
+    def dying(name: str, function: Callable[..., object]) -> Callable[..., object]:
+        def call(*arguments: object, **options: object) -> object:
+            left[0] -= 1
+            if left[0] < 0:
+                raise KeyboardInterrupt(name)
+            return function(*arguments, **options)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for name in ("_write", "sync_folder"):
+            patch.setattr(batches, name, dying(name, getattr(batches, name)))
+        with contextlib.suppress(KeyboardInterrupt):
+            Intake(Folder(folder.path), seal_every=10)
+    expected = sorted(message[HEADER.size :] for message in messages)
+    assert collected(folder) == expected
+    again = Intake(Folder(folder.path), seal_every=10)
+    assert collected(folder) == expected
+    with pytest.raises(ReportError, match="spent before"):
+        again.check(messages[0])
+    assert not list(folder.reports.glob(log_name(1)))
+
+
+@pytest.mark.parametrize("call", ["write", "fsync"])
+def test_a_full_disk_stores_nothing_and_reports_come_again(tmp_path: Path, call: str) -> None:
+    folder = new_folder(tmp_path)
+    full = [False]
+
+    def failing(function: Callable[..., object]) -> Callable[..., object]:
+        def attempt(*arguments: object) -> object:
+            if full[0]:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return function(*arguments)
+
+        return attempt
+
+    faulty = {"write": os.write, "fsync": os.fsync, call: failing(getattr(os, call))}
+    intake = Intake(folder, disk=Disk(**faulty))  # type: ignore[arg-type]
+    messages = messages_of(folder, 4)
+    taken(intake, messages[:2])
+    full[0] = True
+    serials = [intake.check(message) for message in messages[2:]]
+    with pytest.raises(OSError, match="No space left"):
+        intake.store(messages[2:])
+    for serial in serials:
+        intake.settle(serial, stored=False)
+    assert len(collected(folder)) == 2
+    full[0] = False
+    assert taken(intake, messages[2:]) == [True, True]
+    assert len(collected(folder)) == 4
+    assert len(collected(Folder(folder.path))) == 4
+
+
+def test_a_disk_that_is_full_when_a_batch_is_sealed_loses_and_doubles_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The group that fills a log is stored, also where there is no room for another log."""
+    folder = new_folder(tmp_path)
+    intake, messages = Intake(folder, seal_every=3), messages_of(folder, 4)
+
+    def full(self: Intake) -> Log:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Intake, "_new_log", full)
+        assert taken(intake, messages[:3]) == [True, True, True]
+    assert intake.counters["not sealed"] == 1
+    assert taken(intake, messages[3:]) == [True]
+    expected = sorted(message[HEADER.size :] for message in messages)
+    assert collected(folder) == collected(Folder(folder.path)) == expected
+    assert (folder.spent / "batch-1.parquet").exists()
+
+
+@pytest.mark.parametrize("listing", range(3))
+def test_reading_while_a_batch_is_sealed_counts_each_report_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listing: int
+) -> None:
+    """A log is sealed after one of the listings of a reader."""
+    folder = new_folder(tmp_path)
+    intake, messages = Intake(folder), messages_of(folder, 6)
+    taken(intake, messages)
+    intake.close()
+    listed, left = Path.iterdir, [listing]
+
+    def sealing(path: Path) -> Iterator[Path]:
+        entries = list(listed(path))
+        left[0] -= 1
+        if left[0] == -1:
+            log = folder.reports / log_name(1)
+            batches.seal(folder.reports, folder.spent, 1, read_log(log))
+        return iter(entries)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "iterdir", sealing)
+        found = collected(folder)
+    assert found == sorted(message[HEADER.size :] for message in messages)
+
+
+def test_a_folder_has_one_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second one would cut the log that the first one writes, and take its tokens again."""
+    monkeypatch.setattr(service, "serve", lambda *arguments: None)
+    start = [str(CAMPAIGN), "--folder", str(tmp_path)]
+    assert CliRunner().invoke(collect, start).exit_code == 0
+    with Folder(tmp_path).owned():
+        second = CliRunner().invoke(collect, start)
+    assert isinstance(second.exception, CampaignError)
+    assert "another collector" in str(second.exception)
+    assert CliRunner().invoke(collect, start).exit_code == 0
+
+
+def test_a_damaged_log_stops_the_collector(tmp_path: Path) -> None:
+    folder = new_folder(tmp_path)
+    log = Log(folder.reports / log_name(1))
+    log.append([bytes(60)] * 20_000)
+    log.close()
+    content = bytearray(log.path.read_bytes())
+    content[3] ^= 1
+    log.path.write_bytes(content)
+    with pytest.raises(CampaignError, match="damaged at byte 0"):
+        Intake(folder)
+
+
+@pytest.mark.parametrize("case", DOUBLE, ids=str)
+def test_stages_follow_one_another(tmp_path: Path, case: tuple[str, dict[str, object]]) -> None:
+    folder = new_folder(tmp_path, terms_of(case))
+    intake = Intake(folder, seal_every=300)
+    early = messages_of(folder, 500)
+    taken(intake, early[:400])
+    with pytest.raises(CampaignError, match="needs the reports of 2 stages, got 1"):
+        evaluation_of(folder.campaign, folder.payloads(), 40)
+    held = intake.check(early[400])
+    signed = folder.next_stage()
+    assert intake.store([early[400]]) == ["stage"]
+    intake.follow_stage()
+    assert intake.store([early[400]]) == ["stage"]
+    intake.settle(held, stored=False)
+    late = messages_of(folder, 3000, stage=1, seed=1)
+    with pytest.raises(ReportError) as caught:
+        intake.check(early[450])
+    assert caught.value.reason in ("stage", "size")
+    assert all(taken(intake, late))
+    assert signed.content["stage"] == 1
+    assert [each.shape[0] for each in folder.payloads()] == [400, 3000]
+    result = evaluation_of(folder.campaign, folder.payloads(), 40)
+    assert abs(result.estimate.value - 0.76) < 5 * result.estimate.privacy_error + 0.05
+    with pytest.raises(CampaignError, match="the last one is open"):
+        folder.next_stage()
+
+
+def test_what_was_signed_is_what_the_estimate_uses(tmp_path: Path) -> None:
+    """The second query follows from the reports of the first stage alone: it can be made again."""
+    folder = new_folder(tmp_path, terms_of(DOUBLE[1]))
+    intake = Intake(folder)
+    taken(intake, messages_of(folder, 300))
+    signed = folder.next_stage().content["report"]
+    again = folder.campaign.terms.reports.instructions(folder.query(1))
+    assert np.allclose(signed["grid"], again["grid"], rtol=1e-12)
+
+
+def test_tokens_of_another_key_or_campaign_are_refused(tmp_path: Path) -> None:
+    folder, other = new_folder(tmp_path / "a"), new_folder(tmp_path / "b")
+    (message,) = messages_of(other, 1)
+    moved = message[:5] + folder.campaign.digest[:DIGEST_PREFIX] + message[5 + DIGEST_PREFIX :]
+    with pytest.raises(ReportError) as caught:
+        Intake(folder).check(moved)
+    assert caught.value.reason == "token"
+
+
+def test_a_report_has_at_most_forty_bytes_for_a_histogram(tmp_path: Path) -> None:
+    terms = terms_of((LOCAL_TREE[0], {**LOCAL_TREE[1], "height": 5}))
+    assert Intake(new_folder(tmp_path, terms)).report_bytes == 39

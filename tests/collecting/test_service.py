@@ -1,0 +1,240 @@
+"""The collector by HTTP: acknowledgements, refusals, limits, and what it keeps to itself."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.requests import Request
+
+from tacit.collecting import service
+from tacit.collecting.folder import Folder
+from tacit.collecting.intake import Intake
+from tacit.collecting.log import Disk
+from tacit.collecting.service import Bucket, application
+from tests.collecting.support import DOUBLE, messages_of, new_folder, terms_of
+
+Client = httpx.AsyncClient
+
+
+@asynccontextmanager
+async def client_of(
+    folder: Folder, intake: Intake, rate: float = 1e6, page: Path | None = None
+) -> AsyncIterator[Client]:
+    app = application(folder, intake, rate, page)
+    transport = httpx.ASGITransport(app)
+    async with (
+        app.router.lifespan_context(app),
+        Client(transport=transport, base_url="http://collector") as client,
+    ):
+        yield client
+
+
+def with_client(folder: Folder, work: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
+    """The result of some requests to a collector of this folder."""
+    intake = options.pop("intake", None) or Intake(folder)
+
+    async def session() -> Any:
+        async with client_of(folder, intake, **options) as client:
+            return await work(client)
+
+    return asyncio.run(session())
+
+
+def test_a_report_is_stored_and_counted_once(tmp_path: Path) -> None:
+    folder = new_folder(tmp_path)
+    (message,) = messages_of(folder, 1)
+
+    async def work(client: Client) -> None:
+        first = await client.post("/reports", content=message)
+        assert (first.status_code, first.json()) == (200, {"accepted": 1, "refused": []})
+        second = await client.post("/reports", content=message)
+        assert second.status_code == 409
+        metrics = (await client.get("/metrics")).text
+        assert 'tacit_reports_total{outcome="accepted"} 1' in metrics
+        assert 'tacit_reports_total{outcome="replayed"} 1' in metrics
+        assert (await client.get("/health")).json() == {"stage": 0, "waiting": 0}
+
+    with_client(folder, work)
+    assert [each.shape[0] for each in folder.payloads()] == [1]
+
+
+def test_a_batch_says_which_of_its_reports_were_refused(tmp_path: Path) -> None:
+    folder = new_folder(tmp_path)
+    messages = messages_of(folder, 5)
+    body = b"".join([*messages[:3], messages[1], messages[4]]) + b"rest"
+
+    async def work(client: Client) -> httpx.Response:
+        return await client.post("/reports", content=body)
+
+    response = with_client(folder, work)
+    assert response.status_code == 200
+    # the twin of a report that is being stored is asked to come again
+    refused = [(each["index"], each["reason"]) for each in response.json()["refused"]]
+    assert refused == [(3, "busy"), (5, "size")]
+
+
+@pytest.mark.parametrize("size", [0, 5, 10_000_000])
+def test_truncated_and_oversized_bodies_are_refused(tmp_path: Path, size: int) -> None:
+    async def work(client: Client) -> httpx.Response:
+        return await client.post("/reports", content=bytes(size))
+
+    response = with_client(new_folder(tmp_path), work)
+    assert response.status_code == 400
+    assert response.json()["refused"][0]["reason"] == "size"
+
+
+def test_a_body_that_does_not_come_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "BODY_SECONDS", 0.01)
+
+    async def unending() -> AsyncIterator[bytes]:
+        yield b"a"
+        await asyncio.Event().wait()
+
+    async def work() -> None:
+        scope = {"type": "http", "method": "POST", "headers": [], "path": "/reports"}
+        parts = unending()
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": await anext(parts), "more_body": True}
+
+        collector = service.Collector(folder, Intake(folder), 1e6)
+        response = await collector.reports(Request(scope, receive))
+        assert (response.status_code, b"slow" in response.body) == (408, True)
+
+    folder = new_folder(tmp_path)
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("call", ["write", "fsync"])
+def test_no_acknowledgement_before_the_disk_has_it(tmp_path: Path, call: str) -> None:
+    """With a disk that fails the answer is 503, nothing is stored, and the same bytes may come."""
+    folder, full = new_folder(tmp_path), [True]
+
+    def failing(*arguments: Any) -> Any:
+        if full[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return getattr(os, call)(*arguments)
+
+    full[0] = False
+    intake = Intake(folder, disk=Disk(**{call: failing}))
+    full[0] = True
+    (message,) = messages_of(folder, 1)
+
+    async def work(client: Client) -> None:
+        refused = await client.post("/reports", content=message)
+        assert refused.status_code == 503
+        assert refused.headers["Retry-After"] == "1"
+        assert refused.json()["refused"][0]["reason"] == "disk"
+        assert folder.payloads()[0].shape[0] == 0
+        full[0] = False
+        assert (await client.post("/reports", content=message)).status_code == 200
+
+    with_client(folder, work, intake=intake)
+    assert folder.payloads()[0].shape[0] == 1
+
+
+def test_an_acknowledgement_waits_for_fsync(tmp_path: Path) -> None:
+    folder, order = new_folder(tmp_path), list[str]()
+
+    def noted(descriptor: int) -> None:
+        os.fsync(descriptor)
+        order.append("fsync")
+
+    intake = Intake(folder, disk=Disk(fsync=noted))
+    order.clear()
+    messages = messages_of(folder, 3)
+
+    async def work(client: Client) -> None:
+        for message in messages:
+            await client.post("/reports", content=message)
+            order.append("answer")
+
+    with_client(folder, work, intake=intake)
+    assert order == ["fsync", "answer"] * 3
+
+
+def test_more_than_the_rate_is_asked_to_come_again(tmp_path: Path) -> None:
+    folder = new_folder(tmp_path)
+    messages = messages_of(folder, 3)
+
+    async def work(client: Client) -> list[int]:
+        sent = [await client.post("/reports", content=message) for message in messages]
+        return [each.status_code for each in sent]
+
+    assert with_client(folder, work, rate=1e-6 + 2) == [200, 200, 429]
+
+
+def test_a_bucket_fills_with_time() -> None:
+    now = [0.0]
+    bucket = Bucket(10, lambda: now[0])
+    assert [bucket.take(10), bucket.take(1)] == [True, False]
+    now[0] = 0.5
+    assert [bucket.take(5), bucket.take(1), bucket.take(11)] == [True, False, False]
+
+
+def test_documents_and_estimates_are_served(tmp_path: Path) -> None:
+    folder = new_folder(tmp_path, terms_of(DOUBLE[1]))
+    early = messages_of(folder, 300)
+
+    async def work(client: Client) -> None:
+        signed = (await client.get("/campaign")).json()
+        assert signed == json.loads(folder.campaign.signed.to_json())
+        assert (await client.get("/stage/1")).status_code == 404
+        assert (await client.post("/reports", content=b"".join(early))).json()["accepted"] == 300
+        assert (await client.get("/estimate")).json()["estimate"] is None
+        folder.next_stage()
+        assert (await client.get("/stage/1")).json()["document"].startswith("{")
+        late = await client.post("/reports", content=messages_of(folder, 1)[0])
+        assert late.json()["refused"][0]["reason"] == "stage"
+
+    with_client(folder, work)
+
+
+def test_the_estimate_has_an_interval(tmp_path: Path) -> None:
+    folder = new_folder(tmp_path)
+    messages = messages_of(folder, 1000)
+
+    async def work(client: Client) -> dict[str, Any]:
+        await client.post("/reports", content=b"".join(messages))
+        content: dict[str, Any] = (await client.get("/estimate")).json()
+        return content
+
+    content = with_client(folder, work)
+    assert content["reports"] == 1000
+    assert content["low"] < content["estimate"] < content["high"]
+
+
+def test_nothing_about_a_sender_is_kept(tmp_path: Path) -> None:
+    folder = new_folder(tmp_path)
+    (message,) = messages_of(folder, 1)
+
+    async def work(client: Client) -> None:
+        headers = {"User-Agent": "remembered-agent", "X-Forwarded-For": "203.0.113.77"}
+        await client.post("/reports", content=message, headers=headers)
+
+    with_client(folder, work)
+    for path in folder.path.rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            assert b"remembered" not in content
+            assert b"203.0.113" not in content
+
+
+def test_a_page_may_stand_beside(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("<p>hello</p>", encoding="utf-8")
+
+    async def work(client: Client) -> str:
+        return (await client.get("/")).text
+
+    assert with_client(new_folder(tmp_path), work, page=tmp_path) == "<p>hello</p>"

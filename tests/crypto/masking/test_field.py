@@ -1,0 +1,68 @@
+"""Words of prime fields: as bytes, added up, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tacit.crypto.masking.field import SIZES, Field, MaskedValueError, log_uniform
+
+
+@given(bits=st.sampled_from(SIZES), data=st.data())
+def test_sums_are_those_of_integers(bits: int, data: st.DataObject) -> None:
+    field = Field(bits)
+    number = st.one_of(st.integers(0, field.prime - 1), st.just(field.prime - 1), st.just(0))
+    rows = data.draw(st.lists(st.lists(number, min_size=3, max_size=3), min_size=1, max_size=5))
+    messages = [field.to_bytes(field.elements(row)) for row in rows]
+    expected = [sum(column) % field.prime for column in zip(*rows, strict=True)]
+    assert field.summed(messages, 3).tolist() == expected
+    assert field.from_bytes(messages[0], 3).tolist() == rows[0]
+
+
+@pytest.mark.parametrize("bits", SIZES)
+def test_words_of_a_field(bits: int) -> None:
+    field = Field(bits)
+    assert field.word_bytes == {61: 8, 89: 12, 107: 14, 127: 16}[bits]
+    assert pow(3, field.prime - 1, field.prime) == 1
+    assert field.elements_of(field.modulus[np.newaxis]).tolist() == [0]
+    for wrong in (field.prime, field.prime + 1, 2 ** (8 * field.word_bytes) - 1):
+        message = wrong.to_bytes(field.word_bytes, "little")
+        with pytest.raises(MaskedValueError, match="not below the modulus"):
+            field.from_bytes(message, 1)
+    with pytest.raises(MaskedValueError, match="2 masked values have"):
+        field.from_bytes(bytes(field.word_bytes), 2)
+
+
+def test_a_field_holds_what_it_must() -> None:
+    assert [Field.above(2**bits - 2).bits for bits in SIZES] == list(SIZES)
+    with pytest.raises(ValueError, match=r"must be below 2\*\*127 - 1"):
+        Field.above(2**127)
+    with pytest.raises(ValueError, match="bits must be one of"):
+        Field(64)
+
+
+def test_the_logarithm_of_a_multiplier_is_uniform() -> None:
+    """Kolmogorov and Smirnov's bound at 4,000 draws: exceeded once in 1,000 runs.
+
+    Uniform numbers in an octave, with steps instead of 1/n, are rejected: they are off by 0.086 in
+    an octave.
+    """
+
+    def distance(logarithms: NDArray[np.float64]) -> float:
+        ordered = np.sort(logarithms)
+        ranks = np.arange(1, ordered.size + 1) / ordered.size
+        return float(np.max(np.maximum(ranks - ordered, ordered - ranks + 1 / ordered.size)))
+
+    bound = 1.95 / np.sqrt(4000)
+    drawn = np.log2(np.array([float(log_uniform(20, 1)) for _ in range(4000)])) - 20.0
+    assert distance(drawn) < bound
+    uniform = np.log2(1.0 + np.random.default_rng(0).random(4000))
+    assert distance(uniform) > bound
+    octaves = np.array([float(log_uniform(12, 10)) for _ in range(4000)])
+    wide = (np.log2(octaves) - 12.0) / 10.0
+    assert distance(wide) < bound
+    with pytest.raises(ValueError, match="bits must be at least 1, got 0"):
+        log_uniform(20, 0)

@@ -1,0 +1,64 @@
+"""A real server of PostgreSQL on a loopback port, started once a test process."""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+SCRIPT = Path(__file__).parents[3] / "examples" / "three-databases" / "make_databases.py"
+
+
+def example() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make_databases", SCRIPT)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Server:
+    """The server, with a connection of its owner."""
+
+    def __init__(self, address: str) -> None:
+        import psycopg
+
+        parts = urlsplit(address)
+        self.password = str(parts.password)
+        self.address = address.replace(f":{parts.password}@", "@")
+        self.owner = psycopg.connect(address, autocommit=True)
+
+    def run(self, statement: str, *values: Any) -> None:
+        self.owner.execute(statement.encode(), values or None)
+
+
+@pytest.fixture(scope="session")
+def server_of_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    script = example()
+    if script.program("initdb") is None:
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    pytest.importorskip(
+        "psycopg", reason="the driver is not installed: pip install tacit[postgres]"
+    )
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder = tmp_path_factory.mktemp("postgres")
+    server = Server(script.start_postgres(folder, port))
+    yield server
+    server.owner.close()
+    script.stop_postgres(folder)
+
+
+@pytest.fixture
+def postgres(server_of_postgres: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    monkeypatch.setenv("PGPASSWORD", server_of_postgres.password)
+    server_of_postgres.run("DROP SCHEMA public CASCADE")
+    server_of_postgres.run("CREATE SCHEMA public")
+    return server_of_postgres

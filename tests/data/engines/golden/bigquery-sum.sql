@@ -1,0 +1,65 @@
+SELECT CAST(client AS STRING) AS client, COUNT(*) AS records,
+  SUM(class) AS positives,
+  SUM(CASE WHEN number < -9.0e0 THEN -9
+    WHEN number > 9.0e0 THEN 9
+    ELSE CAST(ROUND(number) AS INT64) END) AS total
+FROM (
+  SELECT client, class, constant + part * (linear + part * (square + part * cube)) AS number
+  FROM (
+    SELECT client, class, constant, linear, square, cube,
+      score - origin AS part
+    FROM (
+  SELECT client, class, score,
+    RANGE_BUCKET(score, [
+      0.5e0
+    ]) AS cell
+  FROM (
+  SELECT `si te` AS client, CASE WHEN LOWER(CAST(`label` AS STRING)) IN ('1', '1.0', 'true') THEN 1 WHEN LOWER(CAST(`label` AS STRING)) IN ('0', '0.0', 'false') THEN 0 ELSE -1 END AS class,
+    CAST(`score` AS FLOAT64) AS score
+  FROM `clinic`.`scored`
+  ) AS scored_records
+  WHERE class >= 0 AND score > -CAST('inf' AS FLOAT64) AND score < CAST('inf' AS FLOAT64)
+) AS placed_records
+    JOIN UNNEST(ARRAY<STRUCT<piece INT64, origin FLOAT64, cube FLOAT64, square FLOAT64, linear FLOAT64, constant FLOAT64>>[
+  (0, 0.0e0, 0.0e0, 0.25e0, 0.5e0, 0.75e0),
+  (1, 0.0e0, 1.0e0, 1.25e0, 1.5e0, 1.75e0),
+  (2, 0.5e0, 0.125e0, 0.375e0, 0.625e0, 0.875e0),
+  (3, 0.5e0, 1.125e0, 1.375e0, 1.625e0, 1.875e0)
+]) AS cubics ON piece = 2 * cell + class
+  ) AS parted_records
+) AS evaluated_records
+GROUP BY client;
+
+SELECT CAST(client AS STRING) AS client, COUNT(*) AS records,
+  SUM(class) AS positives,
+  SUM(CASE WHEN number < -9.0e0 THEN -9
+    WHEN number > 9.0e0 THEN 9
+    ELSE CAST(ROUND(number) AS INT64) END) AS total
+FROM (
+  SELECT client, class, constant + part * (linear + part * (square + part * cube)) AS number
+  FROM (
+    SELECT client, class, constant, linear, square, cube,
+      CASE WHEN score < 0.25e0 THEN 0.125e0 / (0.125e0 + (0.25e0 - score))
+        WHEN score >= 0.75e0 THEN 1e0 - 0.5e0 / (0.5e0 + (score - (0.75e0)))
+        ELSE score - origin END AS part
+    FROM (
+  SELECT client, class, score,
+    RANGE_BUCKET(score, [
+      0.5e0
+    ]) AS cell
+  FROM (
+  SELECT `si te` AS client, CASE WHEN LOWER(CAST(`label` AS STRING)) IN ('1', '1.0', 'true') THEN 1 WHEN LOWER(CAST(`label` AS STRING)) IN ('0', '0.0', 'false') THEN 0 ELSE -1 END AS class,
+    CAST(`score` AS FLOAT64) AS score
+  FROM `clinic`.`scored`
+  ) AS scored_records
+  WHERE class >= 0 AND score > -CAST('inf' AS FLOAT64) AND score < CAST('inf' AS FLOAT64)
+) AS placed_records
+    JOIN UNNEST(ARRAY<STRUCT<piece INT64, origin FLOAT64, cube FLOAT64, square FLOAT64, linear FLOAT64, constant FLOAT64>>[
+  (0, 0.0e0, 0.0e0, 0.25e0, 0.5e0, 0.75e0),
+  (1, 0.0e0, 1.0e0, 1.25e0, 1.5e0, 1.75e0),
+  (2, 0.5e0, 0.125e0, 0.375e0, 0.625e0, 0.875e0),
+  (3, 0.5e0, 1.125e0, 1.375e0, 1.625e0, 1.875e0)
+]) AS cubics ON piece = 2 * cell + class
+  ) AS parted_records
+) AS evaluated_records
+GROUP BY client;

@@ -1,0 +1,22 @@
+SELECT CAST(client AS STRING) AS client, class, cell, records,
+  SUM(records) OVER () AS total, '4-0123abcd' AS cells
+FROM (
+  SELECT client, class, cell, COUNT(*) AS records
+  FROM (
+    SELECT client, class,
+      CASE WHEN score >= 0.0e0 AND score <= 1.0e0 THEN
+        RANGE_BUCKET(score, [
+          0.001e0, 0.25e0, 0.5e0
+        ])
+      ELSE -1 END AS cell
+    FROM (
+      SELECT
+        `si te` AS client,
+        CASE WHEN LOWER(CAST(`label` AS STRING)) IN ('1', '1.0', 'true') THEN 1 WHEN LOWER(CAST(`label` AS STRING)) IN ('0', '0.0', 'false') THEN 0 ELSE -1 END AS class,
+        CAST(`score` AS FLOAT64) AS score
+      FROM `clinic`.`scored`
+    ) AS scored_records
+  ) AS placed_records
+  GROUP BY client, class, cell
+) AS counted_records
+ORDER BY client, class, cell;

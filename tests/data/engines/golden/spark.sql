@@ -1,0 +1,32 @@
+SELECT CAST(client AS STRING) AS client, class, cell, records,
+  SUM(records) OVER () AS total, '4-0123abcd' AS cells
+FROM (
+  SELECT client, class, cell, COUNT(*) AS records
+  FROM (
+    SELECT client, class,
+      CASE WHEN score >= 0.0e0 AND score <= 1.0e0 THEN
+        CASE WHEN score >= 0.25e0 THEN
+          CASE WHEN score >= 0.5e0 THEN
+            3
+          ELSE
+            2
+          END
+        ELSE
+          CASE WHEN score >= 0.001e0 THEN
+            1
+          ELSE
+            0
+          END
+        END
+      ELSE -1 END AS cell
+    FROM (
+      SELECT
+        `si te` AS client,
+        CASE WHEN LOWER(CAST(`label` AS STRING)) IN ('1', '1.0', 'true') THEN 1 WHEN LOWER(CAST(`label` AS STRING)) IN ('0', '0.0', 'false') THEN 0 ELSE -1 END AS class,
+        CAST(`score` AS DOUBLE) AS score
+      FROM `clinic`.`scored`
+    ) AS scored_records
+  ) AS placed_records
+  GROUP BY client, class, cell
+) AS counted_records
+ORDER BY client, class, cell;

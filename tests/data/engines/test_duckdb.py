@@ -1,0 +1,233 @@
+"""Files and databases by DuckDB: the same figures as records in memory, and bad input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tacit
+from tacit.data.clients import Clients
+from tacit.data.engines.opening import from_database, from_files
+from tacit.data.engines.places import is_large, is_pattern
+from tacit.data.errors import DataError
+from tacit.protocol.conversation import Protocol
+
+PROTOCOLS: dict[str, Protocol] = {
+    "looks": tacit.ScoreHistogram(epsilon=1.0),
+    "tree": tacit.ScoreHistogram(epsilon=1.0, aim="all", height=5),
+    "two rounds": tacit.ScoreHistogram(epsilon=1.0, second_round=0.5, height=6),
+    "exact": tacit.ScoreHistogram("exact-sum", height=12),
+    "sampled levels": tacit.ScoreHistogram(epsilon=1.0, budget="sample", height=4),
+    "dpauc": tacit.DPAUC(epsilon=2.0),
+    "confusion": tacit.DPAUC(epsilon=2.0, mechanism="laplace", thresholds=9),
+    "fedauc": tacit.FedAUC(epsilon=1.0),
+    "exact auc": tacit.ExactAUC(),
+}
+
+
+def table(records: int = 4000, seed: int = 0) -> pa.Table:
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, 2, records)
+    scores = 1 / (1 + np.exp(-random.normal(labels, 1.0)))
+    scores[: records // 4] = np.round(scores[: records // 4], 2)
+    sites = np.array(["x", "B", "é", "a"])[random.integers(0, 4, records)]
+    return pa.table({"score": scores, "label": labels, "site": sites})
+
+
+def parts(folder: Path, records: pa.Table, count: int = 3) -> str:
+    size = -(-records.num_rows // count)
+    for index in range(count):
+        pq.write_table(records.slice(index * size, size), folder / f"part-{index}.parquet")
+    return str(folder / "*.parquet")
+
+
+def in_memory(records: pa.Table) -> Clients:
+    return Clients.from_frame(records, client="site")
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_records_in_files_give_the_figures_of_records_in_memory(name: str, tmp_path: Path) -> None:
+    records = table()
+    stored = from_files([parts(tmp_path, records)], client="site")
+    memory = in_memory(records)
+    assert stored.names == memory.names
+    for seed in (1, 2):
+        one, other = (tacit.evaluate(each, PROTOCOLS[name], seed) for each in (memory, stored))
+        assert one.to_dict() == other.to_dict()
+
+
+@pytest.mark.parametrize("unit", ["percent", "log-odds", "real"])
+def test_units_of_stored_records_are_those_in_memory(unit: str, tmp_path: Path) -> None:
+    records = table()
+    numbers = records["score"].to_numpy() * 100
+    changed = records.set_column(0, "score", pa.array(numbers))
+    file = parts(tmp_path, changed, 1)
+    one = Clients.from_frame(changed, client="site", unit=unit)
+    other = from_files([file], client="site", unit=unit)
+    protocol = tacit.ScoreHistogram(epsilon=1.0)
+    assert (
+        tacit.evaluate(one, protocol, 1).to_dict() == tacit.evaluate(other, protocol, 1).to_dict()
+    )
+
+
+def test_counts_and_batches_are_those_in_memory(tmp_path: Path) -> None:
+    records = table()
+    stored, memory = from_files([parts(tmp_path, records)], client="site"), in_memory(records)
+    edges = np.array([-np.inf, 0.0, 0.3, 0.3, 0.31, 1.0, np.inf])
+    assert np.array_equal(stored.counts_in(edges), memory.counts_in(edges))
+    many = np.linspace(0, 1, 1000)
+    assert np.array_equal(stored.counts_in(many), memory.counts_in(many))
+    assert sum(batch.records for batch in stored.batches()) == memory.records
+    assert (stored.positives, stored.ends) == (memory.positives, memory.ends)
+
+
+def test_without_a_client_column_every_file_is_a_client(tmp_path: Path) -> None:
+    stored = from_files([parts(tmp_path, table())])
+    assert stored.names == ("part-0", "part-1", "part-2")
+    assert stored.sizes.tolist() == [1334, 1334, 1332]
+
+
+def test_a_database_of_duckdb_is_only_read(tmp_path: Path) -> None:
+    file = tmp_path / "clinic.duckdb"
+    records = table()
+    with duckdb.connect(str(file)) as connection:
+        connection.register("given", records)
+        connection.execute("CREATE TABLE scored AS SELECT * FROM given")
+    stored = from_database(f"duckdb://{file}", "scored", client="site")
+    one, other = (tacit.evaluate(each, tacit.ExactAUC()) for each in (stored, in_memory(records)))
+    assert one.auc == other.auc
+    query = from_database(f"duckdb://{file}", query="SELECT * FROM scored WHERE score < 0.5;")
+    assert query.ends[1] < 0.5
+    with pytest.raises(DataError, match="cannot be read"):
+        from_database(f"duckdb://{file}", query="DROP TABLE scored")
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "sentence"),
+    [
+        ("score", [0.5, None], "column 'score' has no value in a record of .*, client 'b'"),
+        ("label", [1, None], "column 'label' has no value in a record of .*, client 'b'"),
+        ("label", [1, 2], "labels must be 0 or 1, got 2 in a record of"),
+        ("label", ["yes", "no"], "column 'label' of .* must hold 0/1 or booleans, got type text"),
+        ("score", ["0.5", "high"], "column 'score' of .* must hold numbers, got type text"),
+        ("score", [0.5, np.nan], "scores must be finite numbers, got nan in a record of"),
+        ("score", [0.5, np.inf], "scores must be finite numbers, got inf in a record of"),
+        ("site", ["a", None], "column 'site' of .* has no value in some records"),
+    ],
+)
+def test_bad_values_are_named(
+    column: str, values: list[object], sentence: str, tmp_path: Path
+) -> None:
+    columns = {"score": [0.1, 0.2], "label": [0, 1], "site": ["a", "b"], column: values}
+    file = parts(tmp_path, pa.table(columns), 1)
+    with pytest.raises(DataError, match=sentence):
+        from_files([file], client="site")
+
+
+def test_a_missing_column_and_an_empty_table_are_named(tmp_path: Path) -> None:
+    file = parts(tmp_path, table(0), 1)
+    with pytest.raises(DataError, match="has no records"):
+        from_files([file])
+    with pytest.raises(DataError, match="has no column 'risk', its columns are 'score', 'label'"):
+        from_files([file], score="risk")
+
+
+def test_files_that_change_between_two_steps_are_declined(tmp_path: Path) -> None:
+    stored = from_files([parts(tmp_path, table())], client="site")
+    parts(tmp_path, table(seed=1))
+    with pytest.raises(DataError, match="changed while it was being read"):
+        tacit.evaluate(stored, tacit.ScoreHistogram(epsilon=1.0), 1)
+
+
+@pytest.mark.parametrize("later", ["site", "'x'", "NULL"])
+def test_a_table_that_grew_before_it_is_read_is_declined(later: str, tmp_path: Path) -> None:
+    """Also where the first client's new records would take the places of the next one's."""
+    file = tmp_path / "clinic.duckdb"
+    records = table(100)
+    with duckdb.connect(str(file)) as connection:
+        connection.register("given", records)
+        connection.execute("CREATE TABLE scored AS SELECT * FROM given")
+        connection.execute("CREATE TABLE later AS SELECT * FROM given")
+    stored = from_database(f"duckdb://{file}", "scored", client="site")
+    relation = stored.stored._relation  # type: ignore[attr-defined]
+    grown = f"(SELECT * FROM scored UNION ALL SELECT score, label, {later} FROM later) AS t"
+    stored.stored._relation = replace(relation, table=grown)  # type: ignore[attr-defined]
+    with pytest.raises(DataError, match="changed between two steps of a run"):
+        stored.scores.sum()
+
+
+def test_a_pattern_without_files_and_other_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no file is found for"):
+        from_files([str(tmp_path / "*.parquet")])
+    (tmp_path / "x.txt").write_text("no", encoding="utf-8")
+    with pytest.raises(DataError, match="must be Parquet files, got"):
+        from_files([str(tmp_path / "*.txt")])
+    with pytest.raises(DataError, match="does not exist"):
+        from_database(f"duckdb://{tmp_path / 'none.duckdb'}", "scored")
+
+
+def test_what_is_a_pattern_and_what_is_large(tmp_path: Path) -> None:
+    file = parts(tmp_path, table(), 1)
+    assert is_pattern(file) and is_pattern(str(tmp_path))
+    named = tmp_path / "a[1].csv"
+    named.write_text("score,label\n", encoding="utf-8")
+    assert not is_pattern(str(named))
+    assert not is_large([str(tmp_path / "part-0.parquet")])
+
+
+def test_no_extension_is_fetched_from_the_network(tmp_path: Path) -> None:
+    stored = from_files([parts(tmp_path, table(), 1)])
+    engine = stored.stored._engine  # type: ignore[attr-defined]
+    rows = engine.rows(
+        "SELECT name, value FROM duckdb_settings() WHERE name LIKE '%known_extensions'"
+    )
+    assert {str(value) for _, value in rows} <= {"false"}
+
+
+def test_a_file_whose_name_is_like_a_pattern_is_read_once(tmp_path: Path) -> None:
+    for name, score in {"x[1]": 0.25, "x1": 0.5, "x?": 0.75, "x*": 1.0}.items():
+        pq.write_table(pa.table({"score": [score], "label": [1]}), tmp_path / f"{name}.parquet")
+    clients = from_files([str(tmp_path)])
+    assert sorted(clients.names) == ["x*", "x1", "x?", "x[1]"]
+    assert dict(zip(clients.names, clients.scores.tolist(), strict=True))["x[1]"] == 0.25
+    assert clients.records == 4
+
+
+def test_the_type_of_the_first_file_does_not_round_the_others(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"score": [0, 1], "label": [0, 1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"label": [0, 1], "score": [0.25, 0.75]}), tmp_path / "b.parquet")
+    clients = from_files([str(tmp_path)])
+    assert clients.scores.tolist() == [0.0, 1.0, 0.25, 0.75]
+    assert clients.counts_in(np.array([0.2, 0.5]))[:, :, 1].tolist() == [[0, 0, 1], [0, 1, 0]]
+    pq.write_table(pa.table({"label": [0.4, 1], "score": [0.25, 0.75]}), tmp_path / "b.parquet")
+    with pytest.raises(DataError, match=r"labels must be 0 or 1, got 0\.4"):
+        from_files([str(tmp_path)])
+
+
+def test_the_name_of_a_folder_is_no_column(tmp_path: Path) -> None:
+    folder = tmp_path / "label=1"
+    folder.mkdir()
+    pq.write_table(pa.table({"score": [0.25, 0.5], "label": [0, 1]}), folder / "a.parquet")
+    assert from_files([str(tmp_path)]).positives == 1
+
+
+def test_a_pass_over_stored_records_tells_how_many_it_read(tmp_path: Path) -> None:
+    passes: list[list[int]] = []
+
+    @contextmanager
+    def progress(records: int) -> Iterator[Callable[[int], None]]:
+        passes.append([records])
+        yield passes[-1].append
+
+    stored = from_files([parts(tmp_path, table())], client="site", progress=progress)
+    assert passes == []
+    tacit.evaluate(stored, tacit.FedAUC(epsilon=1.0), 1)
+    assert [(each[0], sum(each[1:])) for each in passes] == [(4000, 4000)]

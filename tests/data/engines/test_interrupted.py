@@ -1,0 +1,53 @@
+"""Statements of DuckDB that are interrupted, or whose temporary files find no space."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tacit.data.engines.duckdb_engine import DuckDBEngine
+from tacit.data.errors import DataError
+
+ENDLESS = "SELECT sum(hash(a.i + b.i)) FROM range(1000000000) a(i), range(1000000000) b(i)"
+SORT = "SELECT hash(i)::VARCHAR || hash(i + 1)::VARCHAR AS text FROM range(1000000) r(i) ORDER BY 1"
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises: a program that a shell starts in the background ignores it otherwise."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("how", ["rows", "batches"])
+def test_an_interrupt_ends_a_statement_as_any_other_work(how: str) -> None:
+    """The system ends the statement: without the interrupt it would run for years."""
+    engine = DuckDBEngine("the table")
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        list(getattr(engine, how)(ENDLESS))
+    timer.join()
+    assert engine.rows("SELECT 1") == [(1,)]
+
+
+def test_a_full_disk_is_named_with_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit of the engine stands for the size of a disk, which a test cannot set."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    engine = DuckDBEngine("the table")
+    for limit in ("memory_limit = '20MB'", "max_temp_directory_size = '1MB'", "threads = 1"):
+        engine.rows(f"SET {limit}")
+    with pytest.raises(DataError, match=f"no space is left in {tmp_path} for the engine") as raised:
+        engine.rows(f"SELECT count(text), max(text) FROM ({SORT} LIMIT 900000)")
+    assert "TMPDIR" in str(raised.value)
+    del engine, raised
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,282 @@
+"""A real PostgreSQL: the same figures as records in memory, rights, changes, lost connections."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import ignore_patterns
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tacit
+from tacit.data.clients import Clients
+from tacit.data.engines import postgres_engine
+from tacit.data.engines.opening import from_database
+from tacit.data.engines.places import public_address
+from tacit.data.engines.postgres_engine import PostgresEngine
+from tacit.data.errors import DataError
+from tacit.data.reading import read
+from tacit.running.session.columns import read_records
+from tacit.running.session.party_file import PartyFile
+from tests.data.engines.conftest import SCRIPT, Server, example
+from tests.data.engines.test_duckdb import PROTOCOLS, in_memory, table
+from tests.running.deployment.federation_files import HISTOGRAM, federation
+from tests.running.session.test_changed_records import name_records, paid
+from tests.running.session.test_service import coordinated, desks_of
+
+
+def filled(server: Server, records: int = 500, kind: str = "double precision") -> Clients:
+    made = table(records)
+    server.run(f"CREATE TABLE scored (score {kind}, label integer, site text)")
+    rows = zip(*(made[name].to_pylist() for name in ("score", "label", "site")), strict=True)
+    with server.owner.cursor() as cursor:
+        cursor.executemany("INSERT INTO scored VALUES (%s, %s, %s)", list(rows))
+    return in_memory(made)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_records_in_a_table_give_the_figures_of_records_in_memory(
+    name: str, postgres: Server
+) -> None:
+    memory = filled(postgres)
+    stored = from_database(postgres.address, "scored", client="site")
+    assert stored.names == memory.names
+    one, other = (tacit.evaluate(each, PROTOCOLS[name], 1) for each in (memory, stored))
+    if name in ("fedauc", "exact auc"):  # a table has no order
+        assert other.auc.value == pytest.approx(one.auc.value, abs=1e-12) or name == "fedauc"
+    else:
+        assert one.to_dict() == other.to_dict()
+
+
+@pytest.mark.parametrize("kind", ["numeric", "double precision"])
+@pytest.mark.parametrize("label", ["boolean", "smallint", "numeric"])
+def test_types_of_columns(kind: str, label: str, postgres: Server) -> None:
+    postgres.run(f"CREATE TABLE public.t (score {kind}, label {label})")
+    texts = ("true", "false") if label == "boolean" else ("1", "0")
+    for score, text in ((0.3, texts[0]), (0.7, texts[1]), (0.3, texts[0])):
+        postgres.run(f"INSERT INTO t VALUES ({score}, {text})")
+    stored = from_database(postgres.address, "public.t")
+    assert stored.counts_in(np.array([0.3, 0.5]))[:, :, 0].tolist() == [[0, 2, 0], [0, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ("NULL, 1", "column 'score' has no value in a record of postgresql://127.0.0.1"),
+        ("0.5, NULL", "column 'label' has no value in a record of postgresql://127.0.0.1"),
+        ("'NaN', 1", "scores must be finite numbers, got NaN in a record of"),
+        ("'-Infinity', 1", "scores must be finite numbers, got -Infinity in a record of"),
+        ("0.5, 3", "labels must be 0 or 1, got 3 in a record of"),
+    ],
+)
+def test_bad_values_are_named(row: str, sentence: str, postgres: Server) -> None:
+    postgres.run("CREATE TABLE scored (score double precision, label integer)")
+    postgres.run(f"INSERT INTO scored VALUES (0.1, 0), ({row})")
+    with pytest.raises(DataError, match=sentence):
+        from_database(postgres.address, "scored")
+
+
+def test_text_labels_missing_columns_and_tables_are_named(postgres: Server) -> None:
+    postgres.run("CREATE TABLE scored (score double precision, label text)")
+    with pytest.raises(DataError, match="must hold 0/1 or booleans, got type text"):
+        from_database(postgres.address, "scored")
+    with pytest.raises(DataError, match="has no column 'risk', its columns are 'score', 'label'"):
+        from_database(postgres.address, "scored", score="risk")
+    with pytest.raises(DataError, match='relation "nowhere" does not exist'):
+        from_database(postgres.address, "nowhere")
+    with pytest.raises(DataError, match="needs a table or a query, one of them"):
+        from_database(postgres.address)
+
+
+def test_sql_in_the_names_of_columns_and_tables_is_only_a_name(postgres: Server) -> None:
+    filled(postgres, 10)
+    score = 'score" FROM scored; DROP TABLE scored; --'
+    with pytest.raises(DataError, match="has no column 'score\" FROM scored; DROP"):
+        from_database(postgres.address, "scored", score=score)
+    with pytest.raises(DataError, match="does not exist"):
+        from_database(postgres.address, 'scored"; DROP TABLE scored; --')
+    assert from_database(postgres.address, "scored").records == 10
+
+
+def test_a_session_only_reads(postgres: Server) -> None:
+    filled(postgres, 10)
+    postgres.run(
+        "CREATE FUNCTION emptied() RETURNS SETOF scored LANGUAGE sql AS "
+        "'DELETE FROM scored RETURNING *'"
+    )
+    with pytest.raises(DataError, match="in a read-only transaction"):
+        from_database(postgres.address, query="SELECT * FROM emptied()")
+
+
+def test_a_query_cannot_end_the_transaction_that_only_reads(postgres: Server) -> None:
+    query = (
+        "SELECT 0.5 AS score, 1 AS label) AS a; COMMIT; CREATE TABLE made (x integer); "
+        "SELECT * FROM (SELECT 0.5 AS score, 1 AS label"
+    )
+    with pytest.raises(DataError, match="cannot insert multiple commands"):
+        from_database(postgres.address, query=query)
+    found = postgres.owner.execute("SELECT to_regclass('public.made')").fetchone()
+    assert found == (None,)
+
+
+def test_a_query_may_end_with_a_comment(postgres: Server) -> None:
+    query = "SELECT 0.5 AS score, 1 AS label -- all of them"
+    assert from_database(postgres.address, query=query).records == 1
+
+
+def test_a_table_without_rights_is_named(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(postgres, 10)
+    postgres.run("DROP ROLE IF EXISTS stranger")
+    postgres.run("CREATE ROLE stranger LOGIN PASSWORD 'unlikely'")
+    postgres.run("GRANT USAGE ON SCHEMA public TO stranger")
+    monkeypatch.setenv("PGPASSWORD", "unlikely")
+    address = postgres.address.replace("owner@", "stranger@")
+    with pytest.raises(DataError, match="permission denied for table scored"):
+        from_database(address, "scored")
+    monkeypatch.setenv("PGPASSWORD", "wrong-secret")
+    with pytest.raises(DataError, match="password authentication failed") as caught:
+        from_database(address, "scored")
+    assert "wrong-secret" not in str(caught.value)
+    assert "stranger" not in str(caught.value)
+
+
+def test_a_run_sees_one_state_of_the_table(postgres: Server) -> None:
+    memory = filled(postgres)
+    stored = from_database(postgres.address, "scored", client="site")
+    postgres.run("INSERT INTO scored VALUES (0.5, 1, 'new')")
+    protocol = tacit.ScoreHistogram(epsilon=1.0)
+    assert tacit.evaluate(stored, protocol, 1).to_dict() == (
+        tacit.evaluate(memory, protocol, 1).to_dict()
+    )
+
+
+def test_a_view_of_another_type_and_another_number_of_rows_are_declined(postgres: Server) -> None:
+    filled(postgres)
+    # two draws agree in records and positives of four sites with a probability below 10^-7
+    postgres.run("CREATE VIEW changing AS SELECT * FROM scored WHERE random() < 0.5")
+    stored = from_database(postgres.address, "changing", client="site")
+    with pytest.raises(DataError, match="changed between two steps of a run: it had"):
+        tacit.evaluate(stored, tacit.ScoreHistogram(epsilon=1.0), 1)
+    postgres.run("CREATE VIEW typed AS SELECT score::text AS score, label FROM scored")
+    with pytest.raises(DataError, match="must hold numbers, got type text"):
+        from_database(postgres.address, "typed")
+
+
+TERMINATED = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE pid <> pg_backend_pid() AND datname = current_database()"
+)
+
+
+def test_a_lost_connection_is_one_sentence(postgres: Server) -> None:
+    filled(postgres)
+    stored = from_database(postgres.address, "scored")
+    postgres.run(TERMINATED)
+    with pytest.raises(DataError, match=r"scored cannot be read: .*terminat"):
+        tacit.evaluate(stored, tacit.ScoreHistogram(epsilon=1.0), 1)
+
+
+def test_a_connection_lost_in_the_middle_of_a_run_costs_a_party_nothing(
+    postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was debited before stands; the same message, sent again, is answered and paid once."""
+    identity = federation(tmp_path, HISTOGRAM)
+    records = read([str(PartyFile.read(tmp_path / "a" / "party.toml").records)])
+    postgres.run("CREATE TABLE scored (score double precision, label integer)")
+    with postgres.owner.cursor() as cursor:
+        rows = zip(records.scores.tolist(), records.labels.tolist(), strict=True)
+        cursor.executemany("INSERT INTO scored VALUES (%s, %s)", list(rows))
+    name_records(tmp_path / "a" / "party.toml", f'records = "{postgres.address}"\ntable = "scored"')
+    whole = PostgresEngine.batches
+    lost: list[float | None] = []
+
+    def interrupted(engine: PostgresEngine, statement: str) -> Iterator[pa.RecordBatch]:
+        batches = whole(engine, statement)
+        yield next(batches)
+        if lost == [None]:
+            postgres.run(TERMINATED)
+            lost.append(paid(tmp_path))
+        yield from batches
+
+    monkeypatch.setattr(postgres_engine, "BATCH_ROWS", 50)
+    monkeypatch.setattr(PostgresEngine, "batches", interrupted)
+    coordinator = coordinated(tmp_path, identity)
+    desks_of(tmp_path)
+    messages, number = coordinator.open(), 0
+    while messages:
+        for index, message in messages.items():
+            # the sixth round of messages: the trees are debited, the second round is not
+            if (number, index) == (6, 0):
+                before = paid(tmp_path)
+                lost.append(None)
+                with pytest.raises(DataError, match=r"scored cannot be read: .*terminat"):
+                    desks_of(tmp_path)[index].answer(message)
+                assert lost == [None, before]
+                assert 0 < paid(tmp_path) == before
+            coordinator.receive(index, desks_of(tmp_path)[index].answer(message))
+        messages, number = coordinator.close(), number + 1
+    assert coordinator.server_result is not None
+    assert paid(tmp_path) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://reader:secret@127.0.0.1/clinic",
+        "postgresql://reader@127.0.0.1/clinic?password=secret",
+        "postgresql://reader:@127.0.0.1/clinic",
+    ],
+)
+def test_a_password_in_an_address_is_refused_and_not_repeated(address: str) -> None:
+    with pytest.raises(DataError, match="a password must not be part of an address") as caught:
+        from_database(address, "scored")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://reader:sec/ret@127.0.0.1/clinic",
+        "postgresql://reader:sec?ret@127.0.0.1/clinic",
+        "postgresql://reader:sec#ret@127.0.0.1/clinic",
+        "postgresql://reader:[sec@127.0.0.1/clinic",
+        "postgresql://reader@127.0.0.1/clinic#sec",
+        "host=127.0.0.1 password=secret",
+    ],
+)
+def test_an_address_that_may_hide_a_password_is_refused_and_not_repeated(address: str) -> None:
+    with pytest.raises(DataError, match="an address must have the form") as caught:
+        from_database(address, "scored")
+    assert "sec" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_an_address_is_shown_without_its_user() -> None:
+    assert public_address("postgresql://reader@h:1/d?sslmode=require") == "postgresql://h:1/d"
+
+
+def test_nobody_at_an_address_is_one_sentence() -> None:
+    with pytest.raises(DataError, match=r"postgresql://127.0.0.1:1/clinic, table t cannot be read"):
+        from_database("postgresql://reader@127.0.0.1:1/clinic", "t")
+
+
+def test_the_example_makes_all_three_kinds_of_records(
+    postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(SCRIPT.parent, tmp_path / "example", ignore=ignore_patterns(".tacit", "*.db"))
+    home = tmp_path / "example"
+    owner = postgres.address.replace("owner@", f"owner:{postgres.password}@")
+    monkeypatch.setenv("TACIT_EXAMPLE_POSTGRES", owner)
+    (home / "a" / "postgres").unlink(missing_ok=True)
+    example().main(home)
+    file = home / "a" / "party.toml"
+    text = file.read_text(encoding="utf-8")
+    address = postgres.address.replace("owner@", "reader@")
+    changed = text.replace("postgresql://reader@127.0.0.1:54329/postgres", address)
+    file.write_text(changed, encoding="utf-8")
+    monkeypatch.delenv("PGPASSWORD")
+    sizes = [read_records(PartyFile.read(home / name / "party.toml")).records for name in "abc"]
+    assert sizes == [400, 420, 380]

@@ -1,0 +1,74 @@
+"""Statements: each text is held by a file, and a tree finds the cells that NumPy finds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.data.engines.sql.dialects import DIALECTS, DUCKDB
+from tacit.data.engines.sql.edges import LARGEST, least_scores
+from tacit.data.engines.sql.statements import Relation, cell_expression, counting_statement
+from tacit.data.errors import DataError
+from tacit.metrics.score_scale import SCALES, named_scale
+
+GOLDEN = Path(__file__).parent / "golden"
+EDGES = np.array([0.001, 0.25, 0.5])
+NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_the_text_of_every_dialect_is_held_by_a_file(name: str) -> None:
+    dialect = DIALECTS[name]
+    relation = Relation(dialect, dialect.table("clinic.scored"), "score", "label", "si te")
+    made = counting_statement(relation, EDGES, 0.0, 1.0, "4-0123abcd") + ";\n"
+    assert made == (GOLDEN / f"{name}.sql").read_text(encoding="utf-8")
+
+
+@given(
+    st.lists(st.one_of(NUMBERS, st.just(-np.inf), st.just(np.inf)), min_size=1, max_size=40),
+    st.lists(NUMBERS, min_size=1, max_size=50),
+)
+def test_a_tree_finds_the_cells_of_a_search(edges: list[float], scores: list[float]) -> None:
+    ascending = np.sort(np.array(edges))
+    tried = np.array([*scores, *ascending[np.isfinite(ascending)]])
+    tree = cell_expression("s", ascending, DUCKDB)
+    listed = ", ".join(f"({DUCKDB.literal(score)})" for score in tried)
+    found = duckdb.connect().execute(f"SELECT {tree} FROM (VALUES {listed}) AS t(s)").fetchall()
+    assert [row[0] for row in found] == np.searchsorted(ascending, tried, side="right").tolist()
+
+
+@pytest.mark.parametrize("name", SCALES)
+@pytest.mark.parametrize("cells", [2, 64, 2048])
+def test_edges_of_scores_are_those_of_positions_to_the_last_bit(name: str, cells: int) -> None:
+    scale, levels = named_scale(name), np.arange(1, cells) / cells
+    ends = (0.0, 1.0) if name in ("probability", "even") else (-LARGEST, LARGEST)
+    edges = least_scores(scale.positions, levels, *ends)
+    assert np.all(scale.positions(edges) >= levels)
+    below = np.nextafter(edges, -np.inf)
+    assert np.all(scale.positions(below[edges > ends[0]]) < levels[edges > ends[0]])
+
+
+def test_least_scores_that_all_or_no_score_reaches() -> None:
+    found = least_scores(lambda score: score, np.array([-5.0, 0.0, 1.0, 1.5]), 0.0, 1.0)
+    assert found.tolist() == [0.0, 0.0, 1.0, np.inf]
+
+
+def test_sql_in_a_name_is_only_a_name() -> None:
+    name = 'x"; DROP TABLE t; --'
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE t ({DUCKDB.quoted(name)} DOUBLE, label INTEGER)")
+    connection.execute("INSERT INTO t VALUES (0.3, 1)")
+    relation = Relation(DUCKDB, DUCKDB.table("t"), name, "label")
+    rows = connection.execute(counting_statement(relation, EDGES)).fetchall()
+    assert rows == [("", 1, 2, 1)]
+
+
+@pytest.mark.parametrize("name", ["", "a\0b"])
+def test_a_name_that_cannot_be_quoted_is_refused(name: str) -> None:
+    with pytest.raises(DataError, match="a name in SQL must be a text"):
+        DUCKDB.quoted(name)

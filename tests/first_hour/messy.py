@@ -1,0 +1,307 @@
+"""The files that people have: the same 400 records, written in many ways."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+
+ROWS = 400
+rng = np.random.default_rng(18)
+LABELS = (rng.random(ROWS) < 0.3).astype(np.int64)
+SCORES = np.round(1 / (1 + np.exp(-(rng.normal(size=ROWS) + 1.5 * LABELS - 1))), 4)
+HEADER = ("patient_id", "score", "label", "ward", "note")
+
+
+@dataclass(frozen=True)
+class Messy:
+    """One file and what must be said of it.
+
+    Parameters
+    ----------
+    name : of the file.
+    write : writes it to a path.
+    says : a part of what ``tacit check`` prints without options; None where it must read the
+        file silently.
+    options : with which the file holds the 400 records; None where no option helps.
+    scores, labels : what is read with the options.
+    """
+
+    name: str
+    write: Callable[[Path], Any]
+    says: str | None = None
+    options: tuple[str, ...] | None = ()
+    scores: Any = field(default_factory=lambda: SCORES)
+    labels: Any = field(default_factory=lambda: LABELS)
+
+    def __str__(self) -> str:
+        """The name that pytest shows."""
+        return self.name
+
+
+def text(
+    labels: Sequence[object] = tuple(LABELS),
+    scores: Sequence[object] = tuple(SCORES),
+    *,
+    header: Sequence[str] | None = HEADER,
+    separator: str = ",",
+    end: str = "\n",
+) -> str:
+    """The records as CSV."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, delimiter=separator, lineterminator=end)
+    if header is not None:
+        writer.writerow(header)
+    for row, (score, label) in enumerate(zip(scores, labels, strict=True)):
+        writer.writerow((f"p{row}", score, label, "east", "fell, at home"))
+    return stream.getvalue()
+
+
+def worded(negative: object, positive: object) -> list[object]:
+    """The labels in two words."""
+    return [positive if label else negative for label in LABELS]
+
+
+def replaced(values: Any, row: int, value: object) -> list[object]:
+    """The values with another one in one row from 1."""
+    changed = list(values)
+    changed[row - 1] = value
+    return changed
+
+
+def saved(content: str | bytes) -> Callable[[Path], Any]:
+    """Writes text in UTF-8, or bytes."""
+    raw = content.encode() if isinstance(content, str) else content
+    return lambda path: path.write_bytes(raw)
+
+
+def packed(path: Path) -> None:
+    """Writes a zip file of one member."""
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.csv", text())
+
+
+def parquet(labels: Any = LABELS, scores: Any = SCORES) -> Callable[[Path], Any]:
+    """Writes Parquet."""
+    return lambda path: pq.write_table(pa.table({"score": scores, "label": labels}), path)
+
+
+def categories(values: Sequence[object]) -> pa.Array:
+    """A column as pandas writes categories."""
+    return pa.array(values).dictionary_encode()
+
+
+LOGITS = np.log(SCORES / (1 - SCORES)).round(6)
+LINES = text().split("\n")
+YES = ("--positive", "yes")
+NO_OPTION = {"options": None}
+
+LABEL_FILES = (
+    Messy("yes_no.csv", saved(text(worded("no", "yes"))), "--positive yes", YES),
+    Messy("y_n.csv", saved(text(worded("N", "Y"))), "--positive Y", ("--positive", "y")),
+    Messy("true_false.csv", saved(text(worded("False", "True")))),
+    Messy("true_false_upper.csv", saved(text(worded("FALSE", "TRUE")))),
+    Messy("decimals.csv", saved(text(worded("0.0", "1.0")))),
+    Messy("plus_minus.csv", saved(text(worded("-1", "+1"))), "--positive +1", ("--positive", "+1")),
+    Messy("one_two.csv", saved(text(worded(1, 2))), "--positive 2", ("--positive", "2")),
+    Messy(
+        "one_missing.csv",
+        saved(text(replaced(LABELS, 7, ""))),
+        "line 8: label is missing (1 row)",
+        **NO_OPTION,
+    ),
+    Messy("categories_01.parquet", parquet(categories(LABELS.tolist()))),
+    Messy("categories_text.parquet", parquet(categories(worded("0", "1")))),
+    Messy(
+        "categories_yes.parquet",
+        parquet(categories(worded("no", "yes"))),
+        "row 1: labels must be 0 or 1",
+        YES,
+    ),
+    Messy(
+        "bool_float32.parquet",
+        parquet(LABELS == 1, SCORES.astype(np.float32)),
+        scores=SCORES.astype(np.float32).astype(np.float64),
+    ),
+    Messy("uint8.parquet", parquet(LABELS.astype(np.uint8))),
+    Messy(
+        "one_class.csv", saved(text([0] * ROWS)), "note: all labels are 0", labels=np.zeros(ROWS)
+    ),
+    Messy(
+        "three_words.csv",
+        saved(text(replaced(worded("no", "yes"), 9, "unknown"))),
+        "line 2: labels must be 0 or 1: 'no' (400 rows)",
+        **NO_OPTION,
+    ),
+)
+
+SCORE_FILES = (
+    Messy(
+        "one_nan.csv",
+        saved(text(scores=replaced(SCORES, 6, "NaN"))),
+        "line 7: score is missing: 'NaN' (1 row)",
+        **NO_OPTION,
+    ),
+    Messy(
+        "na.csv",
+        saved(text(scores=replaced(replaced(SCORES, 6, "NA"), 9, "NA"))),
+        "line 7: score is missing: 'NA' (2 rows)",
+        **NO_OPTION,
+    ),
+    Messy(
+        "inf.csv",
+        saved(text(scores=replaced(SCORES, 6, "inf"))),
+        "line 7: score is not finite: 'inf' (1 row)",
+        **NO_OPTION,
+    ),
+    Messy(
+        "n_d.csv",
+        saved(text(scores=replaced(SCORES, 6, "n/d"))),
+        "line 7: score is missing: 'n/d' (1 row)",
+        **NO_OPTION,
+    ),
+    Messy(
+        "logits.csv",
+        saved(text(scores=LOGITS)),
+        "note: scores are not from 0 to 1; if they are log-odds: --unit log-odds",
+        ("--unit", "log-odds"),
+        LOGITS,
+    ),
+    Messy(
+        "percent.csv",
+        saved(text(scores=(100 * SCORES).round(2))),
+        "note: scores are not from 0 to 1; if they are in percent: --unit percent",
+        ("--unit", "percent"),
+        (100 * SCORES).round(2),
+    ),
+    Messy(
+        "percent_signs.csv",
+        saved(text(scores=[f"{100 * s:.2f}%" for s in SCORES])),
+        "(400 rows); for scores in percent: --unit percent",
+        ("--unit", "percent"),
+        (100 * SCORES).round(2),
+    ),
+    Messy(
+        "thousands.csv",
+        saved(text(scores=replaced(SCORES, 6, "1,234.5"))),
+        "'1,234.5' (1 row); write numbers without separators of thousands",
+        **NO_OPTION,
+    ),
+    Messy(
+        "all_equal.csv",
+        saved(text(scores=[0.5] * ROWS)),
+        "note: all scores are 0.5",
+        scores=np.full(ROWS, 0.5),
+    ),
+    Messy(
+        "one_digit.csv",
+        saved(text(scores=SCORES.round(1))),
+        "note: only 11 different scores",
+        scores=SCORES.round(1),
+    ),
+    Messy("quoted.csv", saved(text(scores=[f" {s} " for s in SCORES]))),
+)
+
+SEMICOLONS = text(separator=";")
+COMMAS = text(scores=[str(s).replace(".", ",") for s in SCORES], separator=";")
+TABS = text(separator="\t")
+FORM_FILES = (
+    Messy("crlf.csv", saved(text(end="\r\n"))),
+    Messy("mark.csv", saved(text().encode("utf-8-sig"))),
+    Messy("utf16.csv", saved(text().encode("utf-16"))),
+    Messy("latin1.csv", saved(text().replace("fell", "gest\u00fcrzt").encode("latin-1"))),
+    Messy("semicolons.csv", saved(SEMICOLONS)),
+    Messy("semicolons_named.csv", saved(SEMICOLONS), None, ("--separator", ";")),
+    Messy(
+        "decimal_commas.csv",
+        saved(COMMAS),
+        "(400 rows); for numbers with a decimal comma: --decimal ,",
+        ("--decimal", ","),
+    ),
+    Messy("tabs.tsv", saved(TABS)),
+    Messy("tabs.csv", saved(TABS)),
+    Messy("bars.csv", saved(text(separator=":")), "no column 'score'", ("--separator", ":")),
+    Messy("packed.csv.gz", saved(gzip.compress(text().encode()))),
+    Messy("packed.csv.bz2", saved(bz2.compress(text().encode()))),
+    Messy("packed.zip", packed, "unpack it, or pack it by gzip", **NO_OPTION),
+    Messy(
+        "no_header.csv",
+        saved(text(header=None)),
+        "line 1: the first line holds values, not names; add a line",
+        **NO_OPTION,
+    ),
+    Messy("empty.csv", saved(""), "there are no records", **NO_OPTION),
+    Messy("header_only.csv", saved(LINES[0] + "\n"), "there are no records", **NO_OPTION),
+    Messy(
+        "three.csv",
+        saved("\n".join(LINES[:4])),
+        "note: only 3 records",
+        scores=SCORES[:3],
+        labels=LABELS[:3],
+    ),
+    Messy(
+        "twice.csv",
+        saved("\n".join(LINES[:-1] + LINES[1:])),
+        "note: every record is there",
+        scores=np.tile(SCORES, 2),
+        labels=np.tile(LABELS, 2),
+    ),
+    Messy(
+        "other_names.csv",
+        saved(text(header=("id", "Score", "Outcome", "w", "n"))),
+        "its columns are 'id', 'Score', 'Outcome', 'w', 'n'; --score Score",
+        ("--score", "Score", "--label", "Outcome"),
+    ),
+    Messy("spaced_names.csv", saved(text(header=("id", " score", "label ", "w", "n")))),
+    Messy(
+        "name_twice.csv",
+        saved(text(header=("id", "score", "label", "score", "n"))),
+        "2 columns are named 'score'; rename all but one",
+        **NO_OPTION,
+    ),
+    Messy(
+        "long_row.csv",
+        saved("\n".join([*LINES[:5], "p,0.5,1,e,n,more", *LINES[5:]])),
+        "line 6: 6 values instead of 5: 'p,0.5,1,e,n,more' (1 row)",
+        **NO_OPTION,
+    ),
+    Messy("blank_lines.csv", saved("\n".join([*LINES[:5], "", "", *LINES[5:]]))),
+    Messy(
+        "comment.csv",
+        saved("# exported on Monday\n" + text()),
+        "line 1: the first line is a comment, '# exported on Monday'; remove it",
+        **NO_OPTION,
+    ),
+    Messy("upper.CSV", saved(text())),
+    Messy("no_extension", saved(text()), "rename it to .csv", **NO_OPTION),
+    Messy(
+        "table.feather",
+        lambda path: pyarrow.feather.write_feather(
+            pa.table({"score": SCORES, "label": LABELS}), str(path)
+        ),
+    ),
+    Messy(
+        "list.json", saved('[{"score": 0.5, "label": 1}]'), "write the records as CSV", **NO_OPTION
+    ),
+    Messy(
+        "lines.jsonl",
+        saved('{"score": 0.5, "label": 1}\n'),
+        "write the records as CSV",
+        **NO_OPTION,
+    ),
+    Messy("broken.xlsx", saved(b"PK\x03\x04broken"), "save the sheet as CSV", **NO_OPTION),
+    Messy("broken.parquet", saved(b"PAR1broken"), "broken.parquet cannot be read", **NO_OPTION),
+)
+
+ALL = (*LABEL_FILES, *SCORE_FILES, *FORM_FILES)

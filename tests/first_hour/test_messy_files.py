@@ -1,0 +1,220 @@
+"""Every messy file: what ``tacit check`` says, and that the options it names read the records."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from tacit.cli import main
+from tacit.cli.check import PROBLEMS
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.data.files.form import FileForm
+from tacit.data.reading import read
+from tests.first_hour.messy import ALL, LABELS, SCORES, YES, Messy, replaced, saved, text, worded
+
+NOTE = "note: "
+READABLE = [each for each in ALL if each.options is not None]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty working directory, so that messages name files alone."""
+    monkeypatch.chdir(tmp_path)
+
+
+def check(*arguments: str) -> Any:
+    return CliRunner().invoke(main, ["check", *arguments])
+
+
+def read_with(files: list[str], options: tuple[str, ...]) -> Clients:
+    """The records by the function of Python, with the options of the command."""
+    given = dict(zip(options[::2], options[1::2], strict=True))
+    positive = (given["--positive"],) if "--positive" in given else ()
+    form = FileForm(positive, given.get("--separator"), given.get("--decimal", "."))
+    names = given.get("--score", "score"), given.get("--label", "label")
+    return read(files, *names, unit=given.get("--unit"), form=form)
+
+
+@pytest.mark.parametrize("messy", ALL, ids=str)
+def test_what_a_check_says(messy: Messy) -> None:
+    messy.write(Path(messy.name))
+    said = check(messy.name)
+    if messy.says is None:
+        assert (said.exit_code, len(said.stdout.splitlines())) == (0, 1), said.output
+    else:
+        assert messy.says in said.stdout
+        assert said.exit_code == (0 if messy.says.startswith(NOTE) else PROBLEMS)
+
+
+@pytest.mark.parametrize("messy", READABLE, ids=str)
+def test_the_options_that_a_check_names_read_the_records(messy: Messy) -> None:
+    messy.write(Path(messy.name))
+    clients = read_with([messy.name], messy.options or ())
+    np.testing.assert_array_equal(clients.scores, messy.scores)
+    np.testing.assert_array_equal(clients.labels, messy.labels)
+    said = check(messy.name, *(messy.options or ()))
+    assert said.exit_code == 0, said.output
+
+
+@pytest.mark.parametrize("messy", [each for each in ALL if each.options is None], ids=str)
+def test_what_no_option_reads_is_refused_in_one_sentence(messy: Messy) -> None:
+    messy.write(Path(messy.name))
+    arguments = ["evaluate", messy.name, "--protocol", "exact"]
+    said = CliRunner().invoke(main, arguments)
+    assert said.exit_code == 2
+    assert len(said.stderr.splitlines()) == 1
+    assert messy.name in said.stderr
+
+
+def test_all_problems_of_all_files_are_said_at_once() -> None:
+    saved(text(worded("no", "yes")))(Path("north.csv"))
+    lines = text(scores=["NA", "0.1,5", *SCORES[2:]]).splitlines()
+    saved("\n".join([*lines, "p,0.5,1,e,n,more,yet", "p,0.5,1,e,n,more", "p,0.5,1,e,n,two"]))(
+        Path("south.csv")
+    )
+    said = check("north.csv", "south.csv", "gone.csv")
+    assert said.exit_code == PROBLEMS
+    assert said.stdout.splitlines() == [
+        "north.csv: 1 problem",
+        "  line 2: labels must be 0 or 1: 'no' (400 rows); name the word that means 1: "
+        "--positive yes, in Python FileForm(positive=(...,))",
+        "south.csv: 4 problems",
+        "  line 2: score is missing: 'NA' (1 row); fill it in, or leave such records out: "
+        "--missing drop",
+        "  line 3: score is no number: '0.1,5' (1 row); correct it",
+        "  line 402: 7 values instead of 5: 'p,0.5,1,e,n,more,yet' (1 row); put values that hold "
+        "the separator in quotation marks",
+        "  line 403: 6 values instead of 5: 'p,0.5,1,e,n,more' (2 rows); put values that hold "
+        "the separator in quotation marks",
+        "gone.csv: 1 problem",
+        "  gone.csv does not exist",
+    ]
+    assert said.stderr == "tacit: 6 problems\n"
+
+
+def test_lines_are_counted_as_an_editor_does() -> None:
+    content = (
+        'score,label,note\n0.5,1,"two\nlines"\n\n0.5\n0.1,0,"a ""b""\nc\nd"\n0.2,x,e\n0.3,0,f\n'
+    )
+    Path("a.csv").write_text(content)
+    said = json.loads(check("a.csv", "--json").stdout)["files"][0]["problems"]
+    assert [(each["row"], each["line"]) for each in said] == [(2, 5), (4, 9)]
+    Path("a.csv").write_text(content.replace("0.5\n", "", 1))
+    with pytest.raises(DataError, match=r"got 'x' in a\.csv, row 3 \(line 8\)$"):
+        read("a.csv")
+
+
+def test_files_in_different_units_are_a_problem_of_both_together() -> None:
+    """One hospital in percent beside one from 0 to 1 would give a wrong figure."""
+    saved(text())(Path("north.csv"))
+    saved(text(scores=(100 * SCORES).round(2)))(Path("south.csv"))
+    said = check("north.csv", "south.csv")
+    assert said.exit_code == PROBLEMS
+    assert "together: " in said.stdout
+    assert "--unit FILE=UNIT" in said.stdout
+    named = check("north.csv", "south.csv", "--unit", "south.csv=percent")
+    assert (named.exit_code, named.stdout.count("\n")) == (0, 2)
+
+
+def test_each_file_may_have_its_own_word_for_zero() -> None:
+    saved(text(worded("no", "yes")))(Path("north.csv"))
+    saved(text(worded("0", "Yes")))(Path("south.csv"))
+    saved(text(["no"] * LABELS.size))(Path("west.csv"))
+    labels = read_with(["north.csv", "south.csv", "west.csv"], YES).labels
+    np.testing.assert_array_equal(labels, [*LABELS, *LABELS, *(0 * LABELS)])
+
+
+def test_a_file_with_one_strange_word_is_refused() -> None:
+    """All labels of a file would read 0, where they may mean 1."""
+    saved(text(worded("no", "yes")))(Path("north.csv"))
+    saved(text(["case"] * LABELS.size))(Path("south.csv"))
+    with pytest.raises(DataError, match=r"all labels of south\.csv are 'case'.*--positive case"):
+        read_with(["north.csv", "south.csv"], YES)
+
+
+def test_a_third_word_in_a_later_batch_is_refused() -> None:
+    many = ["yes", "no"] * 40_000
+    Path("a.csv").write_text("score,label\n" + "".join(f"0.123456789,{w}\n" for w in [*many, "?"]))
+    with pytest.raises(DataError, match=r"here 'no', got '\?' in a\.csv, row 80001 \(line 80002\)"):
+        read_with(["a.csv"], YES)
+
+
+def test_a_comma_and_a_point_are_both_decimal_marks_but_not_in_one_number() -> None:
+    rows = "score;label\n0,5;1\n0.25;0\n{};0\n"
+    Path("a.csv").write_text(rows.format("1e-1"))
+    clients = read_with(["a.csv"], ("--decimal", ","))
+    np.testing.assert_array_equal(clients.scores, [0.5, 0.25, 0.1])
+    Path("a.csv").write_text(rows.format("1.234,5"))
+    with pytest.raises(DataError, match=r"got '1\.234,5' in a\.csv, row 3 .*; write numbers"):
+        read_with(["a.csv"], ("--decimal", ","))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--separator", ";;"], "separator must be one character, got ';;'"),
+        (["--separator", ",", "--decimal", ","], "separator must be no part of numbers, got ','"),
+        (["--separator", "5"], "separator must be no part of numbers, got '5'"),
+        (["--positive", " "], "a positive label must have a character, got an empty word"),
+    ],
+)
+def test_an_impossible_form_is_refused(options: list[str], message: str) -> None:
+    saved(text())(Path("a.csv"))
+    said = check("a.csv", *options)
+    assert (said.exit_code, said.stderr) == (2, f"tacit: {message}\n")
+
+
+def test_words_and_commas_are_evaluated() -> None:
+    scores = [str(score).replace(".", ",") for score in SCORES]
+    saved(text(worded("no", "yes"), scores, separator=";"))(Path("words.csv"))
+    saved(text())(Path("plain.csv"))
+    form = ["--positive", "yes", "--decimal", ","]
+    found = []
+    for arguments in (["words.csv", *form], ["plain.csv"]):
+        typed = ["evaluate", *arguments, "--protocol", "exact", "--json"]
+        found.append(json.loads(CliRunner().invoke(main, typed).stdout)["auc"])
+    assert found[0] == found[1]
+
+
+ENDS = """
+import sys
+from tacit.cli import main
+main(["check", *sys.argv[1:]])
+"""
+
+
+def test_a_process_that_checked_broken_files_ends_by_itself() -> None:
+    """Arrow's threads must not call into an interpreter that has ended."""
+    names = ["inf.csv", "long_row.csv", "yes_no.csv", "broken.parquet"]
+    for each in (each for each in ALL if each.name in names):
+        each.write(Path(each.name))
+    done = subprocess.run(
+        [sys.executable, "-c", ENDS, *names], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (PROBLEMS, "tacit: 4 problems\n")
+
+
+def test_records_without_a_value_are_left_out_and_noted_where_that_is_asked_for() -> None:
+    scores = replaced(replaced(SCORES, 6, "n/d"), 9, "")
+    saved(text(replaced(LABELS, 7, "NA"), scores))(Path("a.csv"))
+    said = check("a.csv", "--missing", "drop")
+    assert said.exit_code == 0
+    assert said.stdout.splitlines()[1:] == [
+        "  note: left out: line 7: score is missing: 'n/d' (2 rows)",
+        "  note: left out: line 8: label is missing: 'NA' (1 row)",
+    ]
+    left_out = read("a.csv", missing="drop").left_out
+    assert left_out is not None
+    assert left_out.tolist() == [[2], [1]]
+
+
+def test_lines_are_those_of_the_file_where_records_were_left_out() -> None:
+    Path("a.csv").write_text("score,label\n,1\n0.5,0\nNA,1\nx,1\n")
+    with pytest.raises(DataError, match=r"got 'x' in a\.csv, row 4 \(line 5\)"):
+        read("a.csv", missing="drop")

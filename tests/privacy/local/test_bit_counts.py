@@ -1,0 +1,30 @@
+"""Counting packed bits, against unpacking them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.privacy.local import bit_counts as module
+from tacit.privacy.local.bit_counts import bit_counts
+
+
+@given(
+    rows=st.integers(0, 700), size=st.sampled_from([1, 2, 4, 8, 16, 32]), seed=st.integers(0, 99)
+)
+def test_counts_are_those_of_the_unpacked_bits(rows: int, size: int, seed: int) -> None:
+    packed = np.random.default_rng(seed).integers(0, 256, (rows, size), dtype=np.uint8)
+    assert np.array_equal(bit_counts(packed), np.unpackbits(packed, axis=-1).sum(axis=0))
+
+
+def test_many_words_are_added_up_in_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WORDS_AT_ONCE", 300)
+    packed = np.full((1001, 16), 255, dtype=np.uint8)
+    assert bit_counts(packed).tolist() == [1001] * 128
+
+
+def test_other_sizes_are_refused() -> None:
+    with pytest.raises(ValueError, match="power of two of bytes, got 3"):
+        bit_counts(np.zeros((2, 3), dtype=np.uint8))

@@ -1,0 +1,394 @@
+"""The AUC on masked values: exact, small, and nothing else in anybody's hands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from hashlib import sha256
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tacit
+from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.identities import Identity, Roster
+from tacit.crypto.masking import masks
+from tacit.crypto.masking.field import MaskedValueError
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocol.conversation import ClientState, Query
+from tacit.protocol.told import told_to
+from tacit.protocols.encrypted.counts import cumulative_counts
+from tacit.protocols.encrypted.masked.aggregator import MaskedAggregator
+from tacit.protocols.encrypted.masked.party import MaskedParty
+from tacit.protocols.encrypted.masked.scheme import (
+    LEAST_BITS,
+    PRECISION,
+    SLACK,
+    MaskedScheme,
+    Products,
+    certain,
+)
+from tacit.protocols.encrypted.masked.steps import (
+    boxes_of,
+    meet,
+    open_masked,
+    seal_secret,
+    send_masked,
+)
+from tacit.protocols.encrypted.protocol import PARTIES_ONLY, UNPERTURBED_WARNING, EncryptedAUC
+from tacit.protocols.encrypted.sessions import as_field, as_parts, pin
+from tacit.running.simulation import simulate
+
+
+def federation(records: int = 2000, clients: int = 4, seed: int = 0) -> Clients:
+    scores, labels = tacit.binormal_scores(records // 4, records - records // 4, 0.75, seed=seed)
+    return Clients.split(scores, labels, clients, seed=seed)
+
+
+def pairing(party: int, other: int) -> bytes:
+    return sha256(b"%d %d" % (min(party, other), max(party, other))).digest()
+
+
+def session_of(scheme: MaskedScheme, parties: int) -> MaskedParty:
+    return MaskedParty(scheme, bytes(16), bytes(range(16)), parties, pairing)
+
+
+def true_numbers(clients: Clients, thresholds: int) -> Products:
+    """The three sums, in plain integers."""
+    counts = cumulative_counts(clients, thresholds)
+    rising, falling, inside = (
+        each.sum(axis=1) for each in (counts.rising, counts.falling, counts.inside)
+    )
+    positives, negatives = int(counts.positives.sum()), int(counts.negatives.sum())
+    return Products(int(rising @ falling), positives * negatives, int(inside @ falling))
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    thresholds=st.integers(5, 40),
+    clients=st.integers(2, 6),
+    most=st.sampled_from([60, 2**14, 2**20, 2**32]),
+)
+def test_unperturbed_answers_are_one_multiple_of_the_true_numbers(
+    seed: int, thresholds: int, clients: int, most: int
+) -> None:
+    """In every field; ties, scores of 0 and 1, parties with one class."""
+    rng = np.random.default_rng(seed)
+    scores = np.round(rng.random(60), rng.integers(1, 4))
+    data = Clients.from_arrays(scores, np.arange(60) % 3 == 0, rng.permutation(60) % clients)
+    scheme = MaskedScheme(thresholds, most, perturbed=False)
+    party = session_of(scheme, clients)
+    uploads = party.uploads(cumulative_counts(data, thresholds), range(clients))
+    opened = party.opened(MaskedAggregator(scheme, party.session).answers(uploads))
+    true = true_numbers(data, thresholds)
+    multiplier, rest = divmod(opened.denominator, true.denominator)
+    assert rest == 0
+    assert LEAST_BITS <= math.log2(multiplier) < LEAST_BITS + scheme.octaves
+    assert opened == Products(*(multiplier * number for number in true))
+
+
+def test_fields_by_the_bound_of_records() -> None:
+    sizes = {most: MaskedScheme(100, most).field.bits for most in (1000, 2**20, 2**23, 2**32)}
+    assert sizes == {1000: 61, 2**20: 89, 2**23: 107, 2**32: 127}
+
+
+def test_bytes_of_a_party() -> None:
+    """3.5 kB at 100 thresholds, the first party's boxes for 99 others within 8 kB."""
+    made = simulate(federation(200_000, 100), EncryptedAUC(100), NoNoise())
+    assert made.rounds == 4
+    assert float(np.median(made.bytes_sent)) <= 3500
+    assert int(made.bytes_sent.max()) <= 8000
+
+
+@pytest.mark.parametrize("thresholds", [25, 400, 10_000])
+@pytest.mark.parametrize("power", [1.0, 6.0])
+@pytest.mark.parametrize("digits", [2, 12])
+def test_the_interval_holds_the_exact_auc(thresholds: int, power: float, digits: int) -> None:
+    """Spread and crowded scores, rounded to two digits or not."""
+    scores, labels = tacit.binormal_scores(600, 1400, 0.75, seed=0)
+    inside = np.clip(scores, 1e-9, 1 - 1e-9)
+    made = np.round(1 / (1 + (1 / inside - 1) ** power), digits)
+    data = Clients.split(made, labels, 3, seed=0)
+    found = tacit.evaluate(data, EncryptedAUC(thresholds, most_records=2000), exact=True)
+    low, high = found.auc.interval()
+    assert found.exact is not None
+    assert low <= found.exact <= high
+
+
+@given(
+    pairs=st.tuples(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9)),
+    parts=st.tuples(*[st.floats(0, 1)] * 4),
+)
+def test_no_perturbation_moves_the_range_off_the_exact_auc(
+    pairs: tuple[int, int, int], parts: tuple[float, float, float, float]
+) -> None:
+    """For any numbers of pairs in one cell that count, none or all of them, and any u, v, w."""
+    before, tied, after = pairs
+    total = before + tied + after + 10**9
+    scheme = MaskedScheme(100, 2**17)
+    multiplier = int(2 ** (LEAST_BITS + parts[3] * scheme.octaves))
+    u, v, w = (int(part * (scheme.width(multiplier) - 1)) for part in parts[:3])
+    numbers = Products(
+        multiplier * (2 * before + tied) + u, multiplier * total + v, multiplier * tied + w
+    )
+    found = certain(numbers, scheme)
+    for area in (found, found.rounded(7, 3)):
+        value, reach = Fraction(area.value), Fraction(area.half_range)
+        assert value - reach <= Fraction(before, total)
+        assert Fraction(before + tied, total) <= value + reach
+    assert found.half_range <= tied / (2 * total) + SLACK + PRECISION
+
+
+def test_what_is_added_to_a_range_does_not_follow_the_multiplier() -> None:
+    """Else an aggregator that knows c, and is told the range, learned the size of P N."""
+    scheme = MaskedScheme(100, 2**20)
+    ranges = {
+        certain(Products(multiplier << 36, multiplier << 35, 0), scheme).half_range
+        for multiplier in (2**LEAST_BITS, 2 ** (LEAST_BITS + 9))
+    }
+    assert len(ranges) == 1
+
+
+def test_totals_a_factor_of_two_apart_give_nearly_the_same_answers() -> None:
+    """The advantage of the best test on c P N is 1/k: here about 1/10, from 20,000 answers.
+
+    The distance of two histograms of 20 bins is off by 0.014 in standard deviation at most; with a
+    multiplier within a factor of 4, as in ciphertexts, the advantage is 1/2.
+    """
+    from tacit.crypto.masking.field import log_uniform
+
+    scheme = MaskedScheme(100, 2**20)
+    draws = np.log2([float(log_uniform(LEAST_BITS, scheme.octaves)) for _ in range(20_000)])
+    edges = np.linspace(LEAST_BITS, LEAST_BITS + scheme.octaves + 1, 2 * scheme.octaves + 3)
+    small, large = (np.histogram(draws + shift, edges)[0] / draws.size for shift in (0, 1))
+    distance = float(np.abs(small - large).sum() / 2)
+    assert distance == pytest.approx(1 / scheme.octaves, abs=0.05)
+
+
+def test_perturbations_are_as_wide_as_the_multiplier() -> None:
+    """Then every c' has whole numbers X', Y', Z' that fit an answer: none is ruled out."""
+    wide, narrow = MaskedScheme(100, 2**20), MaskedScheme(100, 1000)
+    assert wide.width(2**20) == 2**20
+    assert narrow.width(2**20) < 2**16
+    for scheme in (wide, narrow, MaskedScheme(100, 2**32)):
+        smallest = scheme.most_records**2 // 1024
+        assert scheme.widest <= PRECISION * smallest * 2**LEAST_BITS * (1 + 1e-6) + 1
+
+
+def test_a_class_that_is_absent_and_a_bound_too_far_are_refused() -> None:
+    data = Clients.from_arrays(np.linspace(0, 1, 20), np.ones(20), np.arange(20) % 2)
+    with pytest.raises(DataError, match="without both classes"):
+        simulate(data, EncryptedAUC(10, most_records=20), NoNoise())
+    few = federation(40)
+    with pytest.raises(DataError, match=r"without both classes|agree on a bound nearer"):
+        simulate(few, EncryptedAUC(10, most_records=2**20), NoNoise())
+
+
+@pytest.mark.parametrize("times", [2, 30, 250])
+def test_more_records_than_agreed_are_counted_rightly_or_refused(times: int) -> None:
+    """Up to 256 times as many no number wraps around the field; each party has fewer."""
+    scheme, data = MaskedScheme(10, 2000 // times, perturbed=False), federation()
+    true = true_numbers(data, 10)
+    for name in range(20):
+        party = MaskedParty(scheme, bytes(16), bytes([name] * 16), 4, pairing)
+        uploads = party.uploads(cumulative_counts(data, 10), range(4))
+        opened = party.opened(MaskedAggregator(scheme, party.session).answers(uploads))
+        multiplier, rest = divmod(opened.denominator, true.denominator)
+        assert (rest, opened.numerator) == (0, multiplier * true.numerator)
+
+
+@given(seed=st.integers(0, 2**32))
+def test_numerator_and_tied_pairs_have_one_parity(seed: int) -> None:
+    """Where no score is the highest threshold: half of all multipliers fit an answer."""
+    rng = np.random.default_rng(seed)
+    data = Clients.from_arrays(rng.random(30) * 0.99, rng.random(30) < 0.5, np.arange(30) % 2)
+    numbers = true_numbers(data, 5)
+    assert (numbers.numerator - numbers.tied) % 2 == 0
+
+
+def test_unperturbed_answers_warn_also_where_only_parties_are_told() -> None:
+    protocol = EncryptedAUC(10, most_records=2000, perturbed=False, reveal="parties")
+    made = simulate(federation(), protocol, NoNoise()).server_result
+    assert made.warnings == (UNPERTURBED_WARNING, PARTIES_ONLY)
+
+
+def test_numbers_and_bytes_that_no_honest_side_sends_are_refused() -> None:
+    scheme = MaskedScheme(10, 2000)
+    party, data = session_of(scheme, 4), federation()
+    uploads = party.uploads(cumulative_counts(data, 10), range(4))
+    aggregator = MaskedAggregator(scheme, party.session)
+    (answer,) = aggregator.answers(uploads)
+    for changed in (uploads[:3], [*uploads[:3], uploads[0]], [*uploads, uploads[0]]):
+        with pytest.raises(MaskedValueError, match="no honest computation"):
+            party.decrypted(aggregator.answers(changed))
+    with pytest.raises(MaskedValueError, match="another session"):
+        party.decrypted([bytes(8) + answer[8:]])
+    with pytest.raises(MaskedValueError, match="masked values have"):
+        party.decrypted([answer[:-1]])
+    with pytest.raises(MaskedValueError, match="one answer, got 0"):
+        party.decrypted([])
+    with pytest.raises(MaskedValueError, match="one message"):
+        aggregator.answers([[]])
+    with pytest.raises(MaskedValueError, match="2 boxes have 64 bytes, got 3"):
+        boxes_of(b"abc", 3)
+
+
+def conversed(
+    data: Clients, protocol: EncryptedAUC, state: ClientState
+) -> Iterator[tuple[Query, Any]]:
+    """Every query of a conversation with its reply."""
+    conversation = protocol.conversation(data.count)
+    query = next(conversation)
+    while True:
+        reply = query.step.answer(data, query, NoNoise(), state)
+        yield query, reply
+        try:
+            query = conversation.send(reply)
+        except StopIteration:
+            return
+
+
+@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
+def test_no_two_sessions_share_a_mask(
+    monkeypatch: pytest.MonkeyPatch, adversary: Literal["semi-honest", "malicious"]
+) -> None:
+    """All keys and first words of masks of 30 sessions of the same parties; every pair's twice."""
+    drawn: list[tuple[bytes, bytes]] = []
+    real = masks.mask
+
+    def recorded(key: bytes, count: int, field: Any) -> Any:
+        made = real(key, count, field)
+        drawn.append((key, made[:2].tobytes()))
+        return made
+
+    monkeypatch.setattr(masks, "mask", recorded)
+    identities = [Identity.generate() for _ in range(4)]
+    state = ClientState()
+    pin(state, identities, Roster(tuple(identity.public for identity in identities)))
+    data, protocol = federation(), EncryptedAUC(10, adversary, "masked", most_records=2000)
+    for _ in range(30):
+        simulate(data, protocol, NoNoise(), state)
+    # a session: 6 pairs at both ends, 4 parties' own; once to send and once to open the masks of
+    # the totals, and what a proof is checked with
+    common = 2 if adversary == "malicious" else 1
+    assert len(drawn) == 30 * (2 * 6 + 2 * common + 4)
+    different = 30 * (6 + common + 4)
+    assert len({key for key, _ in drawn}) == len({words for _, words in drawn}) == different
+
+
+def test_a_restored_state_sends_nothing_twice() -> None:
+    """Before the introduction: another session. After it: the party knows the session."""
+    data, protocol, state = federation(), EncryptedAUC(10, most_records=2000), ClientState()
+    asked: list[Query] = []
+    kept: dict[Any, Any] = {}
+    for query, _ in conversed(data, protocol, state):
+        asked.append(query)
+        if query.step is seal_secret:
+            kept = state.notes
+        if query.step is send_masked:
+            seen = state.notes
+            with pytest.raises(HomomorphicError, match="sent already"):
+                send_masked.answer(data, query, NoNoise(), state)
+    restored = ClientState()
+    for key, note in {**seen, **{key: kept[key] for key in kept if key[1] == "session"}}.items():
+        restored.keep(key, note)
+    with pytest.raises(HomomorphicError, match="sent already"):
+        send_masked.answer(data, asked[2], NoNoise(), restored)
+    assert [query.step for query in asked] == [meet, seal_secret, send_masked, open_masked]
+    with pytest.raises(HomomorphicError, match="in no session"):
+        open_masked.answer(data, asked[3], NoNoise(), state)
+
+
+@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
+def test_a_state_restored_whole_sends_the_same_bytes(
+    adversary: Literal["semi-honest", "malicious"],
+) -> None:
+    """A copy of all notes from within the session: what it sends again is no second message.
+
+    Two of them would have the same masks: ``(R_i - R_i') / (r_i - r_i')`` is the pad, and with it
+    the aggregator has P N and the AUC; and two secrets would be sealed with one key and nonce. The
+    codes of two messages would betray D, with which a wrong answer passes.
+    """
+    protocol = EncryptedAUC(10, adversary, "masked", most_records=2000)
+    data, state = federation(), ClientState()
+    before: dict[Any, Any] = {}
+    for query, reply in conversed(data, protocol, state):
+        if query.step in (seal_secret, send_masked):
+            restored = ClientState()
+            for key, note in before.items():
+                restored.keep(key, note)
+            again = query.step.answer(data, query, NoNoise(), restored)
+            name = "boxes" if query.step is seal_secret else "counts"
+            assert as_parts(again[name]) == as_parts(reply[name])
+        before = state.notes
+
+
+def test_the_aggregator_is_sent_no_key_and_no_count() -> None:
+    """All bytes that reach the generator, searched for the secret, and counts in the words."""
+    data, state = federation(), ClientState()
+    protocol = EncryptedAUC(10, most_records=2000, reveal="parties")
+    secrets, seen = [], b""
+    for query, reply in conversed(data, protocol, state):
+        seen += b"".join(np.asarray(getattr(f, "values", f)).tobytes() for f in reply.values())
+        seat = state.recall(("encrypted-auc", "session"))
+        if seat is not None and seat.secret is not None:
+            keys = [seat.members[0].pair_key(seat.known_meeting, other) for other in (1, 2, 3)]
+            own = seat.members[0].own_key(seat.known_meeting, b"blinding")
+            secrets = [seat.secret, own, *keys]
+        if query.step is send_masked:
+            words = b"".join(as_parts(reply["counts"]))
+            # a count is below 2^11; a uniform word of 61 bits is so once in 2^50
+            field = protocol.masked_scheme.field
+            size = 8 + protocol.masked_scheme.words * field.word_bytes
+            sent = [
+                field.from_bytes(words[start + 8 : start + size], protocol.masked_scheme.words)
+                for start in range(0, len(words), size)
+            ]
+            assert all(word > 2**11 for each in sent for word in each)
+    assert [secret in seen for secret in secrets] == [False] * 5
+
+
+def test_parties_alone_are_told() -> None:
+    """The aggregator's result has no figure, and no reply depends on it."""
+    data, state = federation(), ClientState()
+    protocol = EncryptedAUC(20, most_records=2000, reveal="parties")
+    made = simulate(data, protocol, NoNoise(), state).server_result
+    assert math.isnan(float(made.value))
+    assert math.isnan(float(made.half_range))
+    told = told_to(state)
+    assert told is not None
+    open_protocol = EncryptedAUC(20, most_records=2000)
+    expected = simulate(data, open_protocol, NoNoise()).server_result
+    assert told.value == pytest.approx(float(expected.value), abs=1e-6)
+    assert told_to(state) is None
+    result = tacit.evaluate(data, protocol, exact=True)
+    assert result.auc.value == pytest.approx(told.value, abs=1e-6)
+    assert result.to_dict()["protocol"]["reveal"] == "parties"
+    assert "reveal" not in open_protocol.settings
+
+
+def test_boxes_for_others_and_strangers_are_refused() -> None:
+    data, protocol, state = federation(), EncryptedAUC(10, most_records=2000), ClientState()
+    conversation = protocol.conversation(4)
+    query = next(conversation)
+    while query.step is not send_masked:
+        query = conversation.send(query.step.answer(data, query, NoNoise(), state))
+    boxes = as_parts(query.per_client["box"])
+    swapped = [boxes[0], boxes[2], boxes[1], boxes[3]]
+    forged = Query(send_masked, protocol, per_client={"box": as_field(swapped)})
+    with pytest.raises(HomomorphicError, match="not encrypted by the first party"):
+        send_masked.answer(data, forged, NoNoise(), state)
+    identities = [Identity.generate() for _ in range(4)]
+    pinned = ClientState()
+    pin(
+        pinned, [Identity.generate() for _ in range(4)], Roster(tuple(i.public for i in identities))
+    )
+    with pytest.raises(HomomorphicError, match="not those of the roster"):
+        simulate(data, protocol, NoNoise(), pinned)

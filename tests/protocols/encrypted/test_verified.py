@@ -1,0 +1,179 @@
+"""A malicious aggregator on masked values: 65 strategies, all refused, and the proof alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tacit
+from tacit.crypto.masking.field import Field, MaskedValueError
+from tacit.crypto.masking.masks import total_mask
+from tacit.data.errors import DataError
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocols.encrypted.counts import cumulative_counts
+from tacit.protocols.encrypted.masked import party
+from tacit.protocols.encrypted.masked.aggregator import MaskedAggregator
+from tacit.protocols.encrypted.masked.party import MaskedParty
+from tacit.protocols.encrypted.masked.scheme import FORMS, MOST_CHECKED, PRECISION, MaskedScheme
+from tacit.protocols.encrypted.masked.steps import BOX_BYTES
+from tacit.protocols.encrypted.masked.verified import VerifierKeys, check, coefficients
+from tacit.protocols.encrypted.masked.words import Words, forms
+from tacit.protocols.encrypted.protocol import EXPERIMENTAL_WARNING, EncryptedAUC
+from tacit.running.simulation import simulate
+from tests.protocols.encrypted.forging import PARTIES, exact_area, federation, true_numbers
+from tests.protocols.encrypted.masked_strategies import (
+    FORGED,
+    HONEST,
+    SCHEME,
+    STRATEGIES,
+    UNCHANGED,
+    Room,
+    answers,
+    outcome,
+    rooms,
+)
+
+TRIES = 4
+"""Sessions in which each strategy is tried; ``python -m benchmarks.cheating`` tries 200."""
+
+
+@pytest.fixture(scope="module")
+def sessions() -> list[Room]:
+    return list(rooms(TRIES))
+
+
+def session_of(scheme: MaskedScheme, session: bytes, last: int = 0) -> MaskedParty:
+    """A session; ``last`` changes the last party's own key alone."""
+
+    def pairing(party: int, other: int) -> bytes:
+        own = last if party == other == PARTIES - 1 else 0
+        return session + bytes(13) + bytes([own, *sorted((party, other))])
+
+    return MaskedParty(scheme, bytes(16), session, PARTIES, pairing)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_cheating_is_refused(sessions: list[Room], name: str) -> None:
+    """A refusal that is owed to chance fails for at most 9 of about 2^89 secrets a session."""
+    outcomes = {outcome(room, STRATEGIES[name]) for room in sessions}
+    assert not outcomes & {FORGED, UNCHANGED}
+
+
+def test_honest_answers_are_accepted(sessions: list[Room]) -> None:
+    for room in sessions:
+        honest = MaskedAggregator(SCHEME, room.party.session)
+        for made in (honest.answers([[upload] for upload in room.uploads]), answers(room)):
+            assert room.party.decrypted(made).value == pytest.approx(exact_area(), rel=3e-6)
+
+
+def test_without_the_proof_wrong_answers_are_believed(
+    sessions: list[Room], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first test would notice a check that lets answers pass.
+
+    Most other strategies leave masks that do not cancel, and so no plausible numbers.
+    """
+    monkeypatch.setattr(party, "check", lambda *arguments: None)
+    believed = Counter(outcome(sessions[0], strategy) for strategy in STRATEGIES.values())
+    assert believed[FORGED] >= 8
+
+
+def test_without_the_range_a_wrapped_multiplier_is_believed(sessions: list[Room]) -> None:
+    """Accepted numbers are small: the proof alone holds for every multiplier."""
+    multiplier = SCHEME.field.prime - HONEST
+    opened = sessions[0].party.opened(answers(sessions[0], multiplier=multiplier))
+    assert min(opened) > SCHEME.accepted_most
+
+
+@pytest.mark.parametrize("most", [1200, 2**17, 458_407, 2**20, 2**23, MOST_CHECKED])
+def test_no_two_ratios_have_accepted_numbers(most: int) -> None:
+    """``w_0 Y - w_1 X`` is below q for twice as many records as agreed; an answer fits."""
+    scheme = MaskedScheme(100, most, checked=True)
+    numerators, pairs = (2 * most) ** 2 // 2, (2 * most) ** 2 // 4
+    assert scheme.accepted_most * (numerators + pairs) < scheme.field.prime
+    assert scheme.accepts(most**2 // 1000)
+    with pytest.raises(ValueError, match="malicious aggregator, got 67108865"):
+        MaskedScheme(100, MOST_CHECKED + 1, checked=True)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32), thresholds=st.integers(2, 12), bits=st.sampled_from([61, 107]))
+def test_a_proof_is_the_polynomial_of_the_relation(seed: int, thresholds: int, bits: int) -> None:
+    """For any words: right answers pass at every D, others at no more than three of the field."""
+    field, count = Field(bits), 2 * thresholds + 2 * FORMS + 1
+    drawn = total_mask(seed.to_bytes(32, "little"), 2 * count + 3, field)
+    own, line = Words.of(drawn[:count], thresholds), drawn[count : 2 * count]
+    point, multiplier, error = (int(each) for each in drawn[-3:])
+    keys = VerifierKeys(point, field.elements(line - point * own.joined), field.elements([0] * 3))
+    products = np.array(forms(own.positives, own.negatives, field), dtype=object)
+    values = multiplier * (products - own.crossed) - own.blinded
+    shift, nothing = multiplier - own.blinding[0], field.elements([0] * (3 * FORMS))
+    proof = coefficients(own, Words.of(line, thresholds), multiplier, nothing, field)
+    check(keys, thresholds, shift, values.tolist(), proof, field)
+    for place in range(FORMS):
+        wrong = values.copy()
+        wrong[place] += error
+        with pytest.raises(MaskedValueError, match="its proof fails"):
+            check(keys, thresholds, shift, wrong.tolist(), proof, field)
+        # who knew D could carry the error into the proof
+        proof[place] += point**3 * error
+        check(keys, thresholds, shift, wrong.tolist(), proof, field)
+        proof[place] -= point**3 * error
+
+
+def test_perturbations_come_from_the_parties() -> None:
+    """Every party's part counts, and no aggregator can leave one out."""
+    scheme = MaskedScheme(10, 2**20, checked=True)
+    assert scheme.perturbation(2**20) == 0
+    data, true = federation(), [number // 2 for number in true_numbers()]
+    counts, rests = cumulative_counts(data, 10), set()
+    for name in range(6):
+        party = session_of(scheme, bytes([name] * 16))
+        uploads = party.uploads(counts, range(PARTIES))
+        (made,) = MaskedAggregator(scheme, party.session).answers(uploads)
+        opened = party.opened([made])
+        rests.add(opened.denominator % true[1])
+        assert abs(opened.numerator / opened.denominator * true[1] / true[0] - 1) < 1e-2
+    assert len(rests) == 6
+
+
+def test_parties_without_the_last_ones_masks_see_uniform_proofs() -> None:
+    """A party's own key alone decides D_c and two coefficients of each form; the AUC stays."""
+    data = federation()
+    counts, seen = cumulative_counts(data, SCHEME.thresholds), []
+    for last in range(2):
+        party = session_of(SCHEME, bytes(16), last)
+        room = Room(party, [upload for (upload,) in party.uploads(counts, range(PARTIES))])
+        (made,) = answers(room)
+        seen.append(SCHEME.field.from_bytes(made[8:], SCHEME.answer_words))
+        assert party.decrypted([made]).value == pytest.approx(exact_area(), rel=3e-6)
+    assert all(one != other for one, other in zip(*seen, strict=True))
+
+
+def test_the_whole_conversation_on_masked_values() -> None:
+    """At most 7 kB at 100 thresholds, 12 kB of the first of 100 parties; marked experimental."""
+    scores, labels = tacit.binormal_scores(50_000, 150_000, 0.8, seed=0)
+    data = tacit.Clients.split(scores, labels, 4, seed=0)
+    protocol = EncryptedAUC(100, "malicious", "masked", scale="even")
+    made = simulate(data, protocol, NoNoise())
+    assert float(np.median(made.bytes_sent)) <= 7000
+    assert int(made.bytes_sent.max()) + (100 - data.count) * BOX_BYTES <= 12_000
+    assert made.server_result.warnings == (EXPERIMENTAL_WARNING,)
+    exact = protocol.noiseless_value(data)
+    assert float(made.server_result.value) == pytest.approx(exact, abs=2e-6)
+
+
+def test_defaults_and_refusals_of_the_malicious_form() -> None:
+    assert EncryptedAUC(adversary="malicious").scheme == "bfv"
+    with pytest.raises(ValueError, match="use scheme='bfv'"):
+        EncryptedAUC(adversary="malicious", scheme="ckks")
+    protocol = EncryptedAUC(10, "malicious", "masked", most_records=2**20)
+    with pytest.raises(DataError, match=r"without both classes|agree on a bound nearer"):
+        simulate(federation(), replace(protocol, most_records=2**22), NoNoise())
+    smallest = MaskedScheme(10, 2**20, checked=True)
+    assert smallest.widest <= PRECISION * 2**30 * 2**12

@@ -1,0 +1,136 @@
+"""The second round of several classes: sensitivity, exactness, errors, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit.arrays import Floats
+from tacit.data.clients import Clients
+from tacit.metrics.score_distribution import rising_fractions
+from tacit.privacy.cost import Adjacency
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocol.conversation import ClientState, Query
+from tacit.protocols.multiclass.protocol import MulticlassHistogram
+from tacit.protocols.multiclass.second_round import (
+    OTHER_BELOW,
+    OWN_BELOW,
+    SIZES,
+    ClassInfluences,
+    number_units,
+    summed_class_influences,
+)
+from tacit.running.simulation import simulate
+from tacit.testing.recording import Recorder, loss_between
+from tests.classified import CLASSES, category_neighbours, class_clients
+
+
+def fields_of(rng: np.random.Generator, classes: int, cells: int = 8) -> dict[str, Floats]:
+    """Any functions and sizes that a server may publish, sizes of very different orders."""
+    functions = [
+        rising_fractions(rng.exponential(size=(classes, cells)) ** 3)[:, 1:-1] for _ in range(2)
+    ]
+    sizes = np.exp(rng.normal(5, 3, (classes, 2)))
+    return {OWN_BELOW: functions[0], OTHER_BELOW: functions[1], SIZES: sizes}
+
+
+def moved(influences: ClassInfluences, scores: Floats, classes: Any) -> Any:
+    """What each record alone adds to the sums, in fixed point, shape (C, M)."""
+    each = Clients.from_arrays(np.zeros(len(classes)), np.zeros(len(classes)), range(len(classes)))
+    return influences.totals(scores, np.asarray(classes), each)
+
+
+@pytest.mark.parametrize("count", [2, 3, 7])
+@pytest.mark.parametrize("seed", range(5))
+def test_no_record_moves_the_sums_by_more_than_the_sensitivity(count: int, seed: int) -> None:
+    """By brute force over records with any scores, the ends among them, and nearly reached."""
+    rng = np.random.default_rng(seed)
+    influences = ClassInfluences.of(fields_of(rng, count))
+    ends = np.concatenate([rng.random((60, count)), rng.integers(0, 2, (60, count))])
+    sums = moved(influences, ends, rng.integers(0, count, 120))
+    alone = np.abs(sums).sum(axis=0).max()
+    pairs = np.abs(sums[:, :, np.newaxis] - sums[:, np.newaxis]).sum(axis=0).max()
+    record, other = (influences.sensitivity(each) for each in (Adjacency.RECORD, Adjacency.REPLACE))
+    assert 0.5 * record < alone <= record
+    assert 0.3 * other < pairs <= other <= 2 * record + 2
+
+
+def query_of(protocol: MulticlassHistogram, fields: Mapping[str, Any]) -> Query:
+    """The second query of a run of one client."""
+    return Query(summed_class_influences, protocol, broadcast={**fields, "clients": 1})
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+@pytest.mark.parametrize("adjacency", ["record", "replace"])
+def test_the_numbers_cost_their_part_at_most_and_nearly_that(count: int, adjacency: Any) -> None:
+    """Exact: the noise that is asked for, against what any neighbour moves, rounding included."""
+    names = tuple("abcde"[:count])
+    protocol = MulticlassHistogram(epsilon=1.0, classes=names, adjacency=adjacency, height=3)
+    clients, noise, worst = class_clients(9, 1, names), Recorder(), 0.0
+    plain = query_of(protocol, fields_of(np.random.default_rng(1), count))
+    for query in (plain, protocol.hostile_query(plain)):
+        reply = query.step.answer(clients, query, noise, ClientState())
+        for other in category_neighbours(clients, Adjacency(adjacency)):
+            reply_of_other = query.step.answer(other, query, NoNoise(), ClientState())
+            worst = max(worst, loss_between(reply, reply_of_other, noise).epsilon)
+    assert 0.35 * protocol.number_cost.epsilon < worst <= protocol.number_cost.epsilon + 1e-9
+
+
+@pytest.mark.parametrize(("epsilon", "most"), [(8.0, 2e-4), (30.0, 2e-5)])
+def test_without_noise_both_rounds_give_the_exact_aucs(epsilon: float, most: float) -> None:
+    """Scores enter exactly: cells, and the bias that noise would have, are left in second order."""
+    clients = class_clients(3000)
+    protocol = MulticlassHistogram(epsilon=epsilon, classes=CLASSES)
+    both = simulate(clients, protocol, NoNoise()).server_result
+    assert abs(float(both.value) - protocol.exact(clients)) < most < both.privacy_error
+
+
+def test_crowded_scores_are_exact_too() -> None:
+    """Five scores only: straight lines in a cell that holds one score hide nothing."""
+    clients = class_clients(3000)
+    known = clients.categories
+    assert known is not None
+    assert known.scores is not None
+    tied = replace(known, scores=np.round(known.scores * 4) / 4)
+    protocol = MulticlassHistogram(epsilon=8.0, classes=CLASSES)
+    found = simulate(clients.with_categories(tied), protocol, NoNoise()).server_result
+    assert abs(float(found.value) - protocol.exact(clients.with_categories(tied))) < 2e-3
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        (OWN_BELOW, np.zeros((4, 6)), "a number of inner edges"),
+        (OWN_BELOW, np.zeros((3, 7)), "own_below must be 64-bit floats of shape"),
+        (OTHER_BELOW, np.full((4, 7), 2.0), "nondecreasing from 0 to 1"),
+        (SIZES, np.zeros((4, 2)), "class sizes must be above 0 and finite"),
+        (SIZES, np.full((4, 2), np.nan), "class sizes must be above 0 and finite"),
+        (SIZES, np.ones((4, 2), dtype=np.float32), "class_sizes must be 64-bit floats"),
+    ],
+)
+def test_a_client_refuses_what_no_first_round_gives(name: str, value: Any, message: str) -> None:
+    protocol = MulticlassHistogram(epsilon=1.0, classes=CLASSES, height=4)
+    query = query_of(protocol, {**fields_of(np.random.default_rng(2), 4), name: value})
+    with pytest.raises(ValueError, match=message):
+        query.step.answer(class_clients(40, 1), query, NoNoise(), ClientState())
+
+
+def test_settings_that_leave_a_round_nothing_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"second_round must be from 0 to below 0\.9, got 0\.9"):
+        MulticlassHistogram(epsilon=1.0, second_round=0.9)
+    with pytest.raises(ValueError, match="second_round belongs to secure-sum"):
+        MulticlassHistogram("each", 1.0, second_round=0.5)
+    with pytest.raises(ValueError, match="second round of 200 classes needs a larger epsilon"):
+        number_units(0.005, 200)
+
+
+def test_results_of_one_round_stay_what_they_were() -> None:
+    """A result that names no second round is of one round."""
+    protocol = MulticlassHistogram(epsilon=1.0, second_round=0)
+    assert "second_round" not in protocol.settings
+    assert tacit.MulticlassHistogram(epsilon=1.0).settings["second_round"] == 0.65

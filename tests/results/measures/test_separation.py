@@ -1,0 +1,51 @@
+"""The classes' Kolmogorov-Smirnov distance beside the records' own, over all thresholds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit.metrics.tree_noise import TreeNoise
+from tacit.results.histogram import Histogram
+from tacit.results.measures.separation import class_separation
+from tacit.results.measures.view import CellView
+
+RUNS, CELLS, DEVIATION = 60, 2**10, 0.3
+
+
+def distance(clients: tacit.Clients) -> float:
+    """The largest difference of both classes' parts above a threshold, by its definition."""
+    labels = clients.labels[np.argsort(-clients.scores)]
+    apart = np.cumsum(labels) / labels.sum() - np.cumsum(1 - labels) / (1 - labels).sum()
+    return float(apart.max())
+
+
+def noisy_view(clients: tacit.Clients, seed: int) -> CellView:
+    """Counts in even cells with normal noise on every cell, and on nothing else."""
+    exact = clients.counts_in(np.arange(1, CELLS) / CELLS).sum(axis=-1).astype(np.float64)
+    noise = np.random.default_rng(seed).normal(0.0, DEVIATION, exact.shape)
+    variances = np.full((2 * CELLS).bit_length(), np.inf)
+    variances[-1] = DEVIATION**2
+    return CellView.of(Histogram(exact + noise, TreeNoise(variances), 1, 1))
+
+
+@pytest.mark.parametrize("auc", [0.6, 0.8])
+def test_the_distance_has_no_bias_beside_its_error(auc: float) -> None:
+    """The mean error of 60 runs on records drawn anew is below 0.4 of the stated one.
+
+    It has a standard error of 0.13: an estimate with a bias of 0.1 fails with a probability of
+    1 %, and one that takes the largest value at the quantiles for that over all thresholds, which
+    is about 0.65 too small, passes with 3 %.
+    """
+    errors, stated, covered = [], [], []
+    for seed in range(RUNS):
+        scores, labels = tacit.binormal_scores(4_000, 12_000, auc, seed=seed)
+        clients = tacit.Clients.from_arrays(scores, labels)
+        found, exact = class_separation(noisy_view(clients, seed)), distance(clients)
+        errors.append(found.value - found.bias - exact)
+        stated.append(found.standard_error)
+        covered.append(found.interval.low <= exact <= found.interval.high)
+    assert abs(np.mean(errors)) < 0.4 * np.mean(stated)
+    assert 0.7 < np.std(errors) / np.mean(stated) < 1.35
+    assert np.mean(covered) > 0.85

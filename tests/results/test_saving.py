@@ -1,0 +1,103 @@
+"""Results come back from their JSON, are equal after pickling, and print as the command does."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import tacit
+from tacit.cli import main
+from tacit.protocol.conversation import Protocol
+from tacit.results.equality import is_same
+from tacit.results.evaluation import Evaluation
+
+SCORES, LABELS = tacit.binormal_scores(400, 1600, 0.8, seed=0)
+NAMED = tacit.Clients.from_arrays(SCORES, LABELS, np.arange(2000) % 5)
+MANY = tacit.Clients.split(SCORES, LABELS, clients=300, seed=0)
+LEFT_OUT = {"sites", "between_sites", "fingerprint"}
+"""Entries that a result does not get back from its JSON."""
+PROTOCOLS: dict[str, Protocol] = {
+    "noisy sum": tacit.ScoreHistogram("secure-sum", 1.0),
+    "exact sum": tacit.ScoreHistogram("exact-sum", height=6),
+    "local": tacit.ScoreHistogram("local", 5.0, height=4),
+    "curve": tacit.DPAUC(1.0),
+    "labels": tacit.FedAUC(1.0),
+    "certain": tacit.EncryptedAUC(most_records=2000),
+    "another figure": tacit.UStatistic("gini", 2.0),
+    "baseline": tacit.ExactAUC(),
+}
+
+
+@pytest.fixture(scope="module", params=list(PROTOCOLS.values()), ids=list(PROTOCOLS))
+def result(request: pytest.FixtureRequest) -> Evaluation:
+    return tacit.evaluate(NAMED, request.param, seed=1, exact=True, federation="a trial")
+
+
+def test_a_result_read_from_its_json_states_the_same(result: Evaluation) -> None:
+    content = json.loads(json.dumps(result.to_dict()))
+    again = Evaluation.from_dict(content)
+    stated = json.loads(json.dumps(again.to_dict()))
+    assert {name: stated[name] for name in content if name not in LEFT_OUT} == {
+        name: value for name, value in content.items() if name not in LEFT_OUT
+    }
+    assert is_same(again.estimate, result.estimate)
+
+
+def test_a_result_read_from_its_json_prints_as_before(result: Evaluation) -> None:
+    again = Evaluation.from_dict(result.to_dict())
+    assert str(again) == str(replace(result, sites=None))
+
+
+def test_a_pickled_copy_is_equal_and_a_changed_one_is_not(result: Evaluation) -> None:
+    copy = pickle.loads(pickle.dumps(result))  # noqa: S301 -- our own bytes
+    assert copy == result
+    assert hash(copy) == hash(result)
+    assert replace(result, clients=6) != result
+    assert result != 1
+
+
+def test_many_clients_keep_their_traffic_as_a_summary() -> None:
+    content = tacit.evaluate(MANY, tacit.DPAUC(1.0), seed=1).to_dict()
+    again = Evaluation.from_dict(content)
+    assert again.traffic.to_dict() == content["traffic"]
+    assert again.traffic.bytes_sent.size == 0
+    again.to_frame()
+
+
+def test_saved_files_are_the_commands(tmp_path: Path) -> None:
+    result = tacit.evaluate(NAMED, tacit.ScoreHistogram(epsilon=1.0), seed=1)
+    result = replace(result, decisions=(0.15,))
+    result.save(tmp_path / "result.json")
+    again = Evaluation.load(tmp_path / "result.json")
+    assert again.decisions == (0.15,)
+    assert again.at(0.3) == result.at(0.3)
+    report = CliRunner().invoke(main, ["report", str(tmp_path / "result.json"), "--format", "md"])
+    assert report.exit_code == 0, report.output
+
+
+@pytest.mark.parametrize(
+    "changed", [{"clients": 9}, {"fingerprint": "sha256:0"}, {"schema": "tacit-result/0"}]
+)
+def test_changed_content_is_refused(changed: dict[str, Any]) -> None:
+    content = tacit.evaluate(NAMED, tacit.FedAUC(1.0), seed=1).to_dict()
+    with pytest.raises(ValueError, match="the content"):
+        Evaluation.from_dict(content | changed)
+
+
+def test_an_estimate_formats_as_a_number() -> None:
+    auc = tacit.evaluate(NAMED, tacit.FedAUC(1.0), seed=1).auc
+    assert f"{auc:.4f}" == f"{auc.value:.4f}"
+    assert float(auc) == auc.value
+    assert f"{auc}" == repr(auc)
+
+
+def test_a_name_starts_no_line() -> None:
+    result = tacit.evaluate(NAMED, tacit.FedAUC(1.0), seed=1)
+    assert "\x1b" not in str(replace(result, warnings=("\x1b[31m",)))

@@ -1,0 +1,226 @@
+"""The two sides of joining on disk: what an attacker in the mail or at the centre can do."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from tacit.crypto.identities import Identity
+from tacit.running.deployment.keys import stored_identity, stored_node_key
+from tacit.running.joining import site as site_side
+from tacit.running.joining.coordinator import (
+    admit,
+    open_record,
+    prepare,
+    publish_roster,
+)
+from tacit.running.joining.invitations import ROSTER_FILE
+from tacit.running.joining.letters import Answer, LetterError, roster_code, roster_of
+from tacit.running.joining.site import (
+    accept,
+    checked_roster,
+    invitation_in,
+    is_agreed,
+    take_roster,
+)
+from tacit.running.session.plan_file import Plan
+from tacit.running.session.toml_source import PlanError
+from tests.running.joining.studies import SERVER, Study, quick_codes
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick_codes(monkeypatch)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    return Study.new(tmp_path)
+
+
+def roster(study: Study) -> bytes:
+    assert publish_roster(study.plan, study.coordinator)
+    return (study.coordinator.private / ROSTER_FILE).read_bytes()
+
+
+def taken(study: Study, site: str, content: bytes) -> str:
+    invitation = invitation_in(study.folder / site)
+    assert invitation is not None
+    return checked_roster(content, invitation, study.folder / site)
+
+
+def test_three_sites_end_with_one_plan_and_one_code(study: Study) -> None:
+    for site in "abc":
+        assert not publish_roster(study.plan, study.coordinator)
+        study.admitted(site)
+    content = roster(study)
+    for site in "abc":
+        take_roster(taken(study, site, content), study.folder / site)
+    plans = [Plan.read(study.folder / site / "plan.toml") for site in "abc"]
+    codes = {roster_code(plan) for plan in [Plan.read(study.plan), *plans]}
+    assert len(codes) == 1
+    for site, party in zip("abc", plans[0].parties, strict=True):
+        public = stored_identity(study.folder / site / "identity.key").public
+        assert (party.name, party.key) == (site, public)
+        assert (study.coordinator.nodes / f"{site}.pub").read_text() == (
+            study.folder / site / "node.key.pub"
+        ).read_text()
+
+
+def test_a_late_site_joins_in_the_same_way(study: Study) -> None:
+    for site in "abc":
+        study.admitted(site)
+    old = taken(study, "a", roster(study))
+    study.admitted("d")
+    new = taken(study, "a", roster(study))
+    names = [[party.name for party in Plan.parsed(text, "roster").parties] for text in (old, new)]
+    assert names == [["a", "b", "c"], ["a", "b", "c", "d"]]
+    assert roster_code(Plan.parsed(old, "")) != roster_code(Plan.parsed(new, ""))
+    assert is_agreed(old, old.replace("deadline = 120.0  ", "deadline = 300.0  # longer"))
+    assert not is_agreed(new, old)
+    assert not is_agreed(new, (study.folder / "a" / "plan.toml").read_text())
+
+
+def test_secrets_are_for_their_owner_only(study: Study) -> None:
+    study.admitted("a")
+    private = [
+        study.folder / "a" / "invitation.json",
+        study.folder / "a" / "identity.key",
+        study.coordinator.private / "invitations" / "a.json",
+    ]
+    assert {path.stat().st_mode & 0o077 for path in private} == {0}
+
+
+def test_an_answer_serves_once(study: Study) -> None:
+    """The same answer again changes nothing; one with other keys, also by the same invitation, is
+    refused: whoever copied the invitation comes too late."""
+    answer = study.admitted("a")
+    before = study.plan.read_text()
+    admit(study.plan, study.coordinator, answer)
+    assert study.plan.read_text() == before
+    invitation = invitation_in(study.folder / "a")
+    assert invitation is not None
+    second = accept(invitation, study.folder / "thief")
+    with pytest.raises(LetterError, match="serves once"):
+        admit(study.plan, study.coordinator, second)
+    assert study.plan.read_text() == before
+
+
+def test_an_old_answer_is_refused_after_another_invitation(study: Study) -> None:
+    old = study.accepted("a")
+    study.invited("a")
+    with pytest.raises(LetterError, match="may be an older one"):
+        open_record(study.coordinator, old)
+
+
+def test_who_was_not_invited_is_not_admitted(study: Study) -> None:
+    answer = study.accepted("a")
+    with pytest.raises(LetterError, match="nobody invited 'x'"):
+        open_record(study.coordinator, dataclasses.replace(answer, site="x"))
+
+
+def test_a_site_with_keys_is_invited_again_on_demand_only(study: Study) -> None:
+    study.admitted("a")
+    with pytest.raises(LetterError, match="--again"):
+        study.invited("a")
+    answer = accept(study.invited("a", again=True), study.folder / "new")
+    admit(study.plan, study.coordinator, answer)
+    assert answer.identity.hex() in study.plan.read_text()
+
+
+def test_no_key_takes_two_places(study: Study) -> None:
+    study.admitted("a")
+    identity = stored_identity(study.folder / "a" / "identity.key")
+    node_key = (study.folder / "a" / "node.key.pub").read_text().strip()
+    before = study.plan.read_text()
+    double = Answer.to(study.invited("b"), identity, node_key)
+    with pytest.raises(PlanError, match="two parties have the key"):
+        admit(study.plan, study.coordinator, double)
+    assert study.plan.read_text() == before
+
+
+def test_an_answer_without_a_node_key_changes_nothing(study: Study) -> None:
+    before = study.plan.read_text()
+    answer = Answer.to(study.invited("a"), Identity.generate(), "no key")
+    with pytest.raises(ValueError, match="no public node key"):
+        admit(study.plan, study.coordinator, answer)
+    assert study.plan.read_text() == before
+    assert not (study.coordinator.nodes / "a.pub").exists()
+
+
+def test_a_site_refuses_what_the_centre_may_not_change(study: Study) -> None:
+    """Another key under its name, other settings, a smaller result, another signer."""
+    for site in "abc":
+        study.admitted(site)
+    text, identity = study.plan.read_text(), stored_identity(study.coordinator.identity)
+    own = stored_identity(study.folder / "a" / "identity.key").public.hex()
+    changed = {
+        "another key under the name 'a'": text.replace(own, Identity.generate().public.hex()),
+        "other settings": text.replace("epsilon = 1.0", "epsilon = 2.0"),
+        "other settings now": text.replace('on_loss = "fail"', 'on_loss = "restart"'),
+        "settings now than": text.replace("min_clients = 3", "min_clients = 2"),
+    }
+    for reason, each in changed.items():
+        assert each != text
+        with pytest.raises((LetterError, PlanError), match=f"{reason}|min_clients"):
+            taken(study, "a", roster_of(each, identity))
+    with pytest.raises(LetterError, match="not signed by the coordinator"):
+        taken(study, "a", roster_of(text, Identity.generate()))
+    assert taken(study, "a", roster_of(text, identity)) == text
+    longer = text.replace("deadline = 120.0", "deadline = 300.0")
+    assert taken(study, "a", roster_of(longer, identity)) == longer
+
+
+def test_a_clone_of_the_coordinator_needs_its_key(study: Study, tmp_path: Path) -> None:
+    """An invitation whose plan names another coordinator than the invitation is refused."""
+    invitation = study.invited("a")
+    clone = dataclasses.replace(invitation, coordinator=Identity.generate().public)
+    with pytest.raises(LetterError, match="names another coordinator"):
+        accept(clone, tmp_path / "site")
+
+
+@pytest.mark.parametrize("name", ["identity.key", "node.key"])
+def test_keys_that_others_may_know_answer_no_invitation(study: Study, name: str) -> None:
+    """Who knows a site's keys before he writes the invitation could prepare it for their code."""
+    folder = study.folder / "a"
+    {"identity.key": stored_identity, "node.key": stored_node_key}[name](folder / name)
+    with pytest.raises(LetterError, match="holds keys already"):
+        accept(study.invited("a"), folder)
+    assert invitation_in(folder) is None
+
+
+def test_accepting_goes_on_where_it_was_interrupted(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    invitation = study.invited("a")
+
+    def dying(path: Path) -> Path:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(site_side, "stored_node_key", dying)
+        with pytest.raises(KeyboardInterrupt):
+            accept(invitation, study.folder / "a")
+    admit(study.plan, study.coordinator, accept(invitation, study.folder / "a"))
+
+
+def test_accepting_twice_gives_the_same_answer_and_touches_nothing(study: Study) -> None:
+    first = study.accepted("a")
+    invitation = invitation_in(study.folder / "a")
+    assert invitation is not None
+    assert accept(invitation, study.folder / "a") == first
+    with pytest.raises(LetterError, match="holds another invitation"):
+        accept(study.invited("a"), study.folder / "a")
+    with pytest.raises(LetterError, match="holds a plan already"):
+        accept(study.invited("b"), study.plan.parent)
+
+
+def test_the_address_is_one_of_the_certificate(study: Study) -> None:
+    with pytest.raises(LetterError, match=r"not for other\.example"):
+        prepare(study.plan, "other.example:1")
+    with pytest.raises(LetterError, match="must be HOST:PORT, got 'localhost'"):
+        prepare(study.plan, "localhost")
+    assert prepare(study.plan, None)[1] == "localhost:8443"
+    assert prepare(study.plan, SERVER)[1] == SERVER

@@ -1,0 +1,175 @@
+"""What a site is told while its coordinator's server cannot be reached, and through a proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit.running.deployment.door import Door
+from tacit.running.deployment.node import RefusedError
+from tacit.running.deployment.programs import DeploymentError, free_port, without_proxy
+from tacit.running.joining import roster_door
+from tacit.running.joining.coordinator import publish_roster
+from tacit.running.joining.invitations import records_in
+from tacit.running.joining.reaching import UnreachableError, ask, proxy_for, reach
+from tacit.running.joining.roster_door import HEADER, PATH, READ_EVERY, RosterDoor
+from tests.running.joining.loopback import connect_proxy, tls_server
+from tests.running.joining.studies import Study, quick_codes
+
+pytest.importorskip("flwr")
+PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY")
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in PROXIES:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path]]:
+    with tls_server(tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+class Clock:
+    """Time that passes while a function sleeps."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+def test_a_server_that_answers(server: tuple[int, Path]) -> None:
+    port, authority = server
+    said: list[str] = []
+    answer = reach(f"localhost:{port}", authority, said.append, 10.0, "token")
+    assert (answer.status, answer.content) == (200, b"roster")
+    assert said == [f"connecting to localhost:{port}"]
+
+
+def test_nothing_listens(server: tuple[int, Path]) -> None:
+    """The first sentence comes before the first attempt, the reason with it, and then from time to
+    time until the patience is over."""
+    address, clock, said = f"localhost:{free_port()}", Clock(), list[str]()
+    with pytest.raises(DeploymentError, match=r"nothing listens there\); gave up after 60 s"):
+        reach(address, server[1], said.append, 60.0, sleep=clock.sleep, now=clock.now)
+    assert said[0] == f"connecting to {address}"
+    assert said[1].startswith(f"cannot reach {address} (the connection is refused")
+    assert said[1].endswith("retrying, 60 s left, Ctrl-C ends")
+    assert 3 <= len(said) <= 6
+    assert clock.seconds == 60.0
+
+
+def test_a_name_that_nobody_knows(server: tuple[int, Path]) -> None:
+    with pytest.raises(UnreachableError, match="does not know the name of the server"):
+        ask("no-such-host.invalid:1", server[1])
+
+
+def test_another_server_is_refused_at_once(server: tuple[int, Path], tmp_path: Path) -> None:
+    with tls_server(tmp_path) as (_, foreign), pytest.raises(RefusedError, match="may not be the"):
+        reach(f"localhost:{server[0]}", foreign, lambda _: None, 60.0)
+
+
+def test_a_name_outside_the_certificate_is_refused(tmp_path: Path) -> None:
+    elsewhere = "127.0.0.2"
+    with (
+        tls_server(tmp_path, address=elsewhere) as (port, authority),
+        pytest.raises(RefusedError, match="not for this name"),
+    ):
+        ask(f"{elsewhere}:{port}", authority)
+
+
+def test_through_a_proxy(server: tuple[int, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """TLS ends at the server, not at the proxy: the certificate is checked through it."""
+    port, authority = server
+    with connect_proxy() as (proxy, asked):
+        monkeypatch.setenv("https_proxy", f"http://user:secret@127.0.0.1:{proxy}")
+        said: list[str] = []
+        assert reach(f"localhost:{port}", authority, said.append, 10.0).status == 200
+    assert asked == [f"CONNECT localhost:{port}"]
+    assert said == [f"connecting to localhost:{port} through the proxy 127.0.0.1:{proxy}"]
+
+
+def test_a_dead_proxy_is_named(server: tuple[int, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    port, dead = server[0], free_port()
+    monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{dead}")
+    with pytest.raises(UnreachableError, match=f"through the proxy 127.0.0.1:{dead}"):
+        ask(f"localhost:{port}", server[1])
+
+
+def test_the_programs_of_one_machine_do_not_use_its_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
+    assert proxy_for("study.example:8443") == "proxy.example:3128"
+    for name, value in without_proxy({"no_proxy": "a.example"}).items():
+        monkeypatch.setenv(name, value)
+    assert proxy_for("127.0.0.1:9") == proxy_for("a.example:9") == ""
+
+
+async def _get(app: Any, path: str, headers: dict[str, str]) -> tuple[int, bytes]:
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    lines = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await app({"type": "http", "path": path, "headers": lines}, receive, send)
+    return sent[0]["status"], sent[1]["body"]
+
+
+def test_the_roster_is_for_invited_sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick_codes(monkeypatch)
+    study = Study.new(tmp_path, ("a",))
+    token = study.invited("a").token
+    closed = Door(lambda *_: None, "machine")  # type: ignore[arg-type]
+    seconds = itertools.count(step=READ_EVERY)
+    door = RosterDoor(closed, study.coordinator.private, lambda: next(seconds))
+
+    def get(path: str = PATH, **headers: str) -> tuple[int, bytes]:
+        return asyncio.run(_get(door, path, {HEADER: headers["token"]} if headers else {}))
+
+    stranger = get()
+    assert stranger[0] == 403
+    assert get(token="x" * 64) == get(token="") == get("/tacit/other", token=token) == stranger
+    assert get(token=token)[0] == 409
+    study.admitted("a")
+    token = study.invited("a", again=True).token
+    publish_roster(study.plan, study.coordinator)
+    status, content = get(token=token)
+    assert (status, b"tacit-roster/1" in content) == (200, True)
+
+
+def test_strangers_do_not_have_the_invitations_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick_codes(monkeypatch)
+    study, now, readings = Study.new(tmp_path, ("a",)), [0.0], []
+
+    def counted(private: Path) -> Any:
+        readings.append(now[0])
+        return records_in(private)
+
+    monkeypatch.setattr(roster_door, "records_in", counted)
+    closed = Door(lambda *_: None, "machine")  # type: ignore[arg-type]
+    door = RosterDoor(closed, study.coordinator.private, lambda: now[0])
+    for token in ("x", "y", "z"):
+        assert asyncio.run(_get(door, PATH, {HEADER: token}))[0] == 403
+    assert readings == [0.0]
+    token = study.invited("a").token
+    assert asyncio.run(_get(door, PATH, {HEADER: token}))[0] == 403
+    now[0] = READ_EVERY
+    assert asyncio.run(_get(door, PATH, {HEADER: token}))[0] == 409
+    assert readings == [0.0, READ_EVERY]

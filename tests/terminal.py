@@ -1,0 +1,62 @@
+"""Lines typed in a folder, as the pages show them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from tacit.cli import main
+
+SECONDS = 600.0
+"""After which a line that hangs is ended."""
+OURS = "tacit "
+OF_THE_SHELL = frozenset("|&;<>")
+INTO_FILE = re.compile(r"(?P<line>[^|&;<>]+) > (?P<file>[\w./-]+)")
+
+
+def typed(line: str, folder: Path, own_process: bool = False) -> str:
+    """What a line prints; it must end with status 0.
+
+    A command of ours alone, also one whose output goes to a file, runs in this process, since
+    starting one takes longer than most commands do. The shell still reads it: quotes, patterns and
+    ``$(...)`` mean what they mean there.
+
+    Parameters
+    ----------
+    own_process : whether our commands too are started as programs.
+    """
+    saved = INTO_FILE.fullmatch(line)
+    if saved is not None and not own_process and line.startswith(OURS):
+        (folder / saved["file"]).write_text(typed(saved["line"], folder), encoding="utf-8")
+        return ""
+    if own_process or not line.startswith(OURS) or OF_THE_SHELL & set(line):
+        done = in_shell(line, folder)
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+        return done.stdout
+    words = in_shell(f"printf '%s\\0' {line.removeprefix(OURS)}", folder).stdout
+    with contextlib.chdir(folder):
+        result = CliRunner().invoke(main, words.split("\0")[:-1])
+    reason = "".join(traceback.format_exception(result.exception)) if result.exception else ""
+    assert result.exit_code == 0, f"{line}\n{result.output}{reason}"
+    return result.stdout
+
+
+def in_shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A line in a shell that finds this environment's commands."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-c", line],
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )

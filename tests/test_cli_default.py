@@ -1,0 +1,116 @@
+"""``tacit evaluate`` without ``--protocol``, and protocol names in any spelling."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pytest
+from click.testing import CliRunner, Result
+
+import tacit
+from tacit.cli import main
+
+HOSPITALS, RECORDS = 3, 1_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three hospitals, and the same records with the labels of half of them changed."""
+    made = tmp_path_factory.mktemp("hospitals")
+    for hospital in range(HOSPITALS):
+        scores, labels = tacit.binormal_scores(RECORDS // 5, 4 * RECORDS // 5, 0.8, seed=hospital)
+        for name, truth in (("north", labels), ("moved", np.roll(labels, RECORDS // 2))):
+            table = pa.table({"score": scores, "label": truth})
+            pa_csv.write_csv(table, made / f"{name}-{hospital}.csv")
+    return made
+
+
+def run(folder: Path, line: str, name: str = "north") -> Result:
+    files = [str(folder / f"{name}-{hospital}.csv") for hospital in range(HOSPITALS)]
+    return CliRunner().invoke(main, ["evaluate", *files, *shlex.split(line)])
+
+
+def refusal(result: Result) -> str:
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    return line
+
+
+def test_the_default_says_what_it_chose_and_why(folder: Path) -> None:
+    result = run(folder, "--epsilon 1 --seed 1")
+    assert result.exit_code == 0, result.stderr
+    assert "chosen" in result.stdout
+    for part in ("3 clients", "at most 5,000 records", "taken to be public", "trust secure-sum"):
+        assert part in result.stdout
+
+
+def test_what_it_says_can_be_pasted_and_gives_the_same(folder: Path) -> None:
+    first = json.loads(run(folder, "--epsilon 1 --seed 1 --json").stdout)
+    options = first["choice"].partition(":")[0]
+    again = json.loads(run(folder, f"{options} --seed 1 --json").stdout)
+    assert again["auc"] == first["auc"]
+    assert "choice" not in again
+
+
+def test_the_choice_looks_at_no_label(folder: Path) -> None:
+    results = [run(folder, "--epsilon 1 --seed 1 --json", name) for name in ("north", "moved")]
+    first, second = (json.loads(result.stdout) for result in results)
+    assert first["choice"] == second["choice"]
+    assert first["auc"] != second["auc"]
+
+
+def test_simulated_clients_are_the_ones_that_count(folder: Path) -> None:
+    choice = json.loads(run(folder, "--epsilon 1 --split 20 --seed 1 --json").stdout)["choice"]
+    assert "for 20 clients" in choice
+
+
+def test_a_trust_decides(folder: Path) -> None:
+    result = json.loads(run(folder, "--epsilon 1 --trust Each --seed 1 --json").stdout)
+    assert result["protocol"]["name"] == "dpauc"
+    assert "hides a record" in result["choice"]
+
+
+@pytest.mark.parametrize("word", ["ScoreHistogram", "score_histogram", "SCORE-HISTOGRAM"])
+def test_a_protocol_is_named_in_any_spelling(folder: Path, word: str) -> None:
+    result = run(folder, f"--protocol {word} --epsilon 1 --height 4 --seed 1")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.split()[1] == "score-histogram"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("", "epsilon is needed with trust secure-sum"),
+        ("--epsilon 1 --aim all", "--aim needs --protocol"),
+        ("--epsilon 1 --groups label", "--groups needs --protocol"),
+        ("--epsilon 1 --second score", "--second needs --protocol"),
+        ("--epsilon 1 --trust encrypted", "would not be kept"),
+        ("--epsilon 0.01", "is predicted to give an AUC at epsilon 0.01"),
+        ("--epsilon 1 --trust each --calibrate bbq", "cannot be used with --protocol dpauc"),
+        ("--epsilon 1 --trust nobody", "'nobody' is not one of"),
+        ("--epsilon -1", "epsilon must be positive and finite, got -1.0"),
+        ("--epsilon 1 --protocol score-histogramm", "did you mean 'score-histogram'?"),
+        ("--epsilon 1 --protocol score-histogram --trust mpc", "trust must be one of"),
+    ],
+)
+def test_what_the_default_cannot_do_is_one_sentence(folder: Path, line: str, said: str) -> None:
+    assert said in refusal(run(folder, line))
+
+
+def test_counts_need_the_protocol_whose_cells_they_are_in(folder: Path) -> None:
+    result = CliRunner().invoke(main, ["evaluate", "--counts", "c.csv", "--epsilon", "1"])
+    assert "--counts needs --protocol" in refusal(result)
+
+
+def test_a_plan_prints_a_command_that_runs(folder: Path) -> None:
+    line = "--records 3000 --positives 600 --clients 3 --epsilon 1 --trust secure-sum"
+    printed = CliRunner().invoke(main, ["plan", *line.split()]).stdout
+    (command,) = [each for each in printed.splitlines() if each.startswith("Run it: ")]
+    _, options = command.split(" FILES ")
+    assert run(folder, f"{options} --seed 1").exit_code == 0

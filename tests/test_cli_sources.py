@@ -1,0 +1,110 @@
+"""``tacit evaluate`` of patterns, databases and counts, and ``tacit sql``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner, Result
+
+from tacit.cli import main
+from tests.data.engines.test_duckdb import parts, table
+
+HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "1")
+
+
+def tacit_says(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def value(*arguments: str) -> float:
+    made = tacit_says("evaluate", *arguments, "--json")
+    assert made.exit_code == 0, made.output
+    return float(json.loads(made.stdout)["auc"]["value"])
+
+
+def database(folder: Path, records: pa.Table) -> str:
+    file = folder / "clinic.duckdb"
+    with duckdb.connect(str(file)) as connection:
+        connection.register("given", records)
+        connection.execute("CREATE TABLE scored AS SELECT * FROM given")
+    return f"duckdb://{file}"
+
+
+def test_patterns_folders_and_databases_give_the_same_figure(tmp_path: Path) -> None:
+    pattern, address = parts(tmp_path, table()), database(tmp_path, table())
+    more = ("--client", "site", *HISTOGRAM, "--seed", "1")
+    figures = {
+        value(pattern, *more),
+        value(str(tmp_path), *more),
+        value(address, "--table", "scored", *more),
+        value(address, "--query", "SELECT * FROM scored", *more),
+    }
+    assert len(figures) == 1
+
+
+def test_a_pattern_is_split_and_has_persons_as_files_do(tmp_path: Path) -> None:
+    pattern = parts(tmp_path, table())
+    assert 0 < value(pattern, "--split", "4", *HISTOGRAM, "--seed", "1") < 1
+
+
+def test_the_statement_and_its_counts(tmp_path: Path) -> None:
+    address = database(tmp_path, table())
+    arguments = ("--table", "scored", "--protocol", "score-histogram", "--engine", "duckdb")
+    statement = tacit_says("sql", *arguments).stdout
+    counts = tmp_path / "counts.csv"
+    with duckdb.connect(address.removeprefix("duckdb://"), read_only=True) as connection:
+        connection.sql(statement).write_csv(str(counts))
+    made = tacit_says("evaluate", "--counts", str(counts), *HISTOGRAM, "--seed", "1", "--json")
+    assert made.exit_code == 0, made.output
+    assert "counts answer one round: score-histogram runs in its form" in made.stderr
+    one_round = ("--second-round", "0", *HISTOGRAM, "--seed", "1")
+    figure = float(json.loads(made.stdout)["auc"]["value"])
+    assert figure == value(address, "--table", "scored", *one_round)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((), "Missing argument 'FILES...'"),
+        (("--counts", "x.csv", "y.csv"), "--counts cannot be used with FILES"),
+        (("--counts", "x.csv", "--split", "3"), "--split needs records, and --counts has none"),
+        (("x.csv", "--table", "t"), "--table and --query need a database's address"),
+        (("duckdb://x",), "a database needs --table or --query, one of them"),
+        (("duckdb://x", "y.csv", "--table", "t"), "must be the only one of FILES"),
+        (("duckdb://x", "--table", "t", "--second", "s"), "need files, not a database"),
+        (("duckdb://x", "--table", "t", "--groups", "g"), "--groups needs files, not a database"),
+        (("duckdb://nowhere", "--table", "t"), "nowhere does not exist"),
+        (("postgresql://a:secret@h/d", "--table", "t"), "a password must not be part of"),
+    ],
+)
+def test_what_does_not_go_together(arguments: tuple[str, ...], sentence: str) -> None:
+    made = tacit_says("evaluate", *arguments, *HISTOGRAM)
+    assert made.exit_code == 2
+    assert sentence in made.stderr
+    assert "secret" not in made.output
+
+
+def test_protocols_that_need_records_have_no_statement() -> None:
+    made = tacit_says("sql", "--table", "t", "--protocol", "fedauc")
+    assert made.exit_code == 2
+    assert "needs records: counts in cells are not enough" in made.stderr
+    assert "give --table or --query" in tacit_says("sql", "--protocol", "dpauc").stderr
+
+
+def test_groups_and_classes_take_patterns_and_folders(tmp_path: Path) -> None:
+    records = table().append_column("other", pa.array([0.5] * 4000))
+    pattern = parts(tmp_path, records)
+    settings = ("--protocol", "exact", "--groups", "site")
+    made = [tacit_says("evaluate", source, *settings) for source in (pattern, str(tmp_path))]
+    assert [each.exit_code for each in made] == [0, 0], made[0].output
+    classes = ("--scores", "score,other", "--classes", "0,1", "--trust", "exact-sum")
+    made = [tacit_says("evaluate", pattern, "--protocol", "multiclass-histogram", *classes)]
+    assert made[0].exit_code == 0, made[0].output
+    refused = tacit_says(
+        "evaluate", "duckdb://x", "--table", "t", "--protocol", "multiclass-histogram", *classes
+    )
+    assert "--scores needs files, not a database" in refused.stderr

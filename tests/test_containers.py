@@ -1,0 +1,98 @@
+"""The container's and the compose file's steps, as far as they run without an engine."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from tacit.cli import main
+from tacit.running.deployment.server import PORT
+
+yaml = pytest.importorskip("yaml")
+ROOT = Path(__file__).parents[1]
+CONTAINERFILE = (ROOT / "deploy" / "Containerfile").read_text(encoding="utf-8")
+COMPOSE = ROOT / "deploy" / "compose.yaml"
+
+
+def steps(word: str) -> list[str]:
+    """The lines of the Containerfile that begin with a word, without it."""
+    return [
+        line.removeprefix(f"{word} ")
+        for line in CONTAINERFILE.splitlines()
+        if line.startswith(f"{word} ")
+    ]
+
+
+def parsed(arguments: list[str]) -> None:
+    """Let the command read a line's arguments, and run nothing."""
+    context = click.Context(main)
+    name, command, rest = main.resolve_command(context, list(arguments))
+    assert command is not None
+    with command.make_context(name, rest, parent=context):
+        pass
+
+
+def test_what_is_copied_is_there() -> None:
+    copied = [line.split()[:-1] for line in steps("COPY") if not line.startswith("--from")]
+    files = [ROOT / path for paths in copied for path in paths]
+    assert len(files) >= 4
+    assert all(path.exists() for path in files)
+
+
+def test_what_is_installed_exists() -> None:
+    (line,) = [line for line in steps("RUN") if "pip install" in line]
+    match = re.search(r"/source\[([a-z,-]+)\]", line)
+    assert match is not None
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert set(match[1].split(",")) <= set(project["optional-dependencies"])
+    assert project["readme"] == "README.md"
+
+
+def test_the_steps_that_need_no_engine_run() -> None:
+    """The image's own check of the installed command, with this environment's command."""
+    programs = [line for line in steps("RUN") if "/bin/tacit" in line]
+    assert programs
+    for line in programs:
+        words = shlex.split(line.replace("/opt/tacit/bin", str(Path(sys.executable).parent)))
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_it_runs_as_an_ordinary_user_on_the_usual_port() -> None:
+    assert steps("USER") == ["tacit"]
+    assert steps("EXPOSE") == [str(PORT)]
+    assert steps("STOPSIGNAL") == ["SIGTERM"]
+
+
+def services() -> dict[str, Any]:
+    return dict(yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"])
+
+
+def test_the_compose_file_has_a_coordinator_and_three_sites() -> None:
+    known = services()
+    assert set(known) == {"centre", "a", "b", "c"}
+    volumes = [service["volumes"][0] for service in known.values()]
+    assert len(set(volumes)) == len(volumes)
+    build = known["centre"]["build"]
+    assert (COMPOSE.parent / build["context"] / build["dockerfile"]).is_file()
+    assert not any("ports" in known[site] for site in "abc")
+
+
+@pytest.mark.parametrize("name", ["centre", "a", "b", "c"])
+def test_each_service_is_a_command(name: str) -> None:
+    parsed([str(word) for word in services()[name]["command"]])
+
+
+def test_the_typed_lines_are_commands() -> None:
+    typed = re.findall(r"(?:run --rm \w+|exec \w+ tacit) (.+)", COMPOSE.read_text(encoding="utf-8"))
+    assert len(typed) >= 4
+    for line in typed:
+        parsed(shlex.split(line))
