@@ -18,7 +18,6 @@ from tacit.protocol.conversation import (
     ClientState,
     Conversation,
     Layout,
-    NoiseSharing,
     Protocol,
     Query,
     Reply,
@@ -26,6 +25,7 @@ from tacit.protocol.conversation import (
     View,
     step,
 )
+from tacit.protocol.steps import NoiseSharing
 from tacit.protocol.values import decode_values, encode_values
 from tacit.results.server_result import ServerResult
 from tacit.running.session.coordinator import RunError

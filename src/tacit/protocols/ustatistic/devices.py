@@ -24,7 +24,7 @@ from tacit.protocol.devices import (
 )
 from tacit.protocols.shared.symbols import Axis
 from tacit.protocols.shared.turns import ragged_of
-from tacit.protocols.ustatistic.protocol import random_symbols
+from tacit.protocols.ustatistic.steps import random_symbols
 
 SYMBOL_BYTES = 2
 
