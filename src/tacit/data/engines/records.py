@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
+from tacit.data.engines.ranking import Ascending
 from tacit.data.engines.sql.bins import Bins
 from tacit.data.engines.sql.pieces import ScorePieces
 from tacit.data.engines.sql.placed import Statement, binned_counts, summing_statement
@@ -22,6 +23,7 @@ from tacit.data.engines.sql.statements import (
     INVALID,
     NUMBER,
     Relation,
+    ascending_statement,
     counting_statement,
     first_wrong_statement,
     records_statement,
@@ -67,8 +69,10 @@ class Engine(Protocol):
         tables : small tables that it reads, for a dialect that is given them.
         """
 
-    def batches(self, statement: str) -> Iterator[pa.RecordBatch]:
-        """The rows of a statement's answer in batches, in the order in which they are stored."""
+    def batches(
+        self, statement: str, tables: Sequence[ConstantTable] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a statement's answer in batches, in the statement's order, or as stored."""
 
 
 @dataclass(frozen=True)
@@ -184,34 +188,62 @@ class EngineRecords:
         ------
         DataError : where the table changed since it was summarised.
         """
-        sizes = np.zeros_like(self.sizes)
-        positives = np.zeros_like(self.sizes)
-        with self._progress(int(self.sizes.sum())) as told:
-            for batch in self._engine.batches(records_statement(self._relation)):
-                whose, labels, scores = self._columns(batch)
-                sizes += np.bincount(whose, minlength=sizes.size)
-                positives += np.bincount(whose[labels == 1], minlength=sizes.size)
-                if np.any(sizes > self.sizes):
-                    raise self._changed()
-                yield batch_of(scores, labels, whose, sizes.size)
-                told(batch.num_rows)
-        self._check_sizes(sizes, positives)
+        for codes, scores in self._read(records_statement(self._relation)):
+            yield batch_of(scores, (codes & 1).astype(np.int8), codes >> 1, self.sizes.size)
 
-    def _columns(self, batch: pa.RecordBatch) -> tuple[Integers, Any, Floats]:
-        """Whose a batch's records are, their labels and their scores."""
+    def ascending(self) -> Iterator[Ascending]:
+        """All records in ascending order of their scores, by the engine's own sort.
+
+        Raises
+        ------
+        DataError : where the table changed since it was summarised.
+        """
+        tables = []
+        if self._relation.dialect.given_tables and self._relation.client is not None:
+            whose = np.arange(self.sizes.size, dtype=np.int32)
+            columns = {"client": np.array(self._summary.names), "whose": whose}
+            tables.append(ConstantTable("clients", columns))
+        for codes, scores in self._read(ascending_statement(self._relation), tables):
+            yield scores, codes
+
+    def _read(
+        self, statement: str, tables: Sequence[ConstantTable] = ()
+    ) -> Iterator[tuple[Integers, Floats]]:
+        """``2 * client + label`` and scores of a statement's rows, as many as there were before."""
+        counts = np.zeros(2 * self.sizes.size, dtype=np.int64)
+        with self._progress(int(self.sizes.sum())) as told:
+            for batch in self._engine.batches(statement, tables):
+                codes, scores = self._columns(batch)
+                counts += np.bincount(codes, minlength=counts.size)
+                if np.any(counts[::2] + counts[1::2] > self.sizes):
+                    raise self._changed()
+                yield codes, scores
+                told(batch.num_rows)
+        self._check_sizes(counts[::2] + counts[1::2], counts[1::2])
+
+    def _columns(self, batch: pa.RecordBatch) -> tuple[Integers, Floats]:
+        """``2 * client + label`` of a batch's records, and their scores."""
         scores = batch.column("score")
-        labels = batch.column("class")
-        whose = np.zeros(batch.num_rows, dtype=np.int64)
-        if self._relation.client is not None:
-            found = pc.index_in(batch.column("client").cast(pa.string()), self._known_names)
-            if found.null_count:
-                raise self._changed()
-            whose = found.to_numpy(zero_copy_only=False).astype(np.int64)
         values = scores.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
-        classes = labels.to_numpy(zero_copy_only=False)
-        if scores.null_count or not np.all(np.isfinite(values)) or np.any(classes == INVALID):
+        if scores.null_count or not np.all(np.isfinite(values)):
             raise self._changed()
-        return whose, classes.astype(np.int8), values
+        if "code" in batch.schema.names:
+            codes = batch.column("code")
+            if codes.null_count:
+                raise self._changed()
+            return codes.to_numpy().astype(np.int64), values
+        classes = batch.column("class").to_numpy(zero_copy_only=False).astype(np.int64)
+        if np.any(classes == INVALID):
+            raise self._changed()
+        if self._relation.client is None:
+            return classes, values
+        # a name is looked up once a batch
+        listed = batch.column("client").cast(pa.string()).dictionary_encode()
+        known = pc.index_in(listed.dictionary, self._known_names)
+        if known.null_count or listed.null_count:
+            raise self._changed()
+        whose = known.to_numpy(zero_copy_only=False).astype(np.int64)[listed.indices]
+        return 2 * whose + classes, values
 
     @cached_property
     def _index(self) -> dict[str, int]:

@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.checking import check_unit_of
 from tacit.data.clients import Clients
+from tacit.data.engines.ranking import Ascending, ranked
 from tacit.data.engines.sql.edges import least_scores
 from tacit.data.engines.sql.pieces import ClassFunctions, ScorePieces
 from tacit.data.errors import DataError
 from tacit.data.ordering import client_order
+from tacit.data.ranked import Ranked
 from tacit.metrics.score_scale import ScoreScale
 
 Map = Callable[[Floats], Floats]
@@ -66,6 +68,9 @@ class Stored(Protocol):
 
     def batches(self) -> Iterator[Clients]:
         """All records, in batches of all K clients, some of which are without records in them."""
+
+    def ascending(self) -> Iterator[Ascending]:
+        """All records in ascending order of their scores, with ``2 * client + label``."""
 
 
 class StoredClients(Clients):
@@ -165,6 +170,17 @@ class StoredClients(Clients):
         """The records in batches that fit into memory, each of all clients."""
         for batch in self.stored.batches():
             yield batch.rescored(self._mapped, self.unit) if self._maps else batch
+
+    @property
+    def ranking(self) -> Callable[[], Ranked] | None:
+        """Ranks the records by the engine's sort; None where a map of scores may fall."""
+        return (lambda: self._ranked) if self._rising else None
+
+    @cached_property
+    def _ranked(self) -> Ranked:
+        """Totals of all records' ranks, by one pass in ascending order."""
+        mapped = ((self._mapped(scores), codes) for scores, codes in self.stored.ascending())
+        return ranked(mapped, self.count, self.sizes)
 
     def rescored(self, rising: Map, unit: str | None = None, exact: bool = True) -> Clients:
         """The clients with their scores' images under a rising map for scores."""
@@ -314,7 +330,20 @@ class CountedRecords:
         ------
         DataError : always.
         """
-        raise DataError(
+        raise self._unknown
+
+    def ascending(self) -> Iterator[Ascending]:
+        """No record is known.
+
+        Raises
+        ------
+        DataError : always.
+        """
+        raise self._unknown
+
+    @property
+    def _unknown(self) -> DataError:
+        return DataError(
             "only counts of these records are known, and this protocol needs the records: take "
             "one that counts once (tacit evaluate --counts says which), or the records themselves"
         )
