@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
 from tacit.data.engines.opening import from_database, from_files
-from tacit.data.engines.sql.bins import Bins
+from tacit.data.engines.sql.bins import Bins, EvenCells
 from tacit.data.engines.sql.dialects import DIALECTS, DUCKDB
 from tacit.data.engines.sql.pieces import ScorePieces
-from tacit.data.engines.sql.placed import binned_counts, summing_statement
+from tacit.data.engines.sql.placed import binned_counts, even_counts, summing_statement
 from tacit.data.engines.sql.statements import NUMBER, Relation
 from tacit.data.engines.stored import CountedRecords, StoredClients
 from tacit.data.errors import DataError
@@ -178,6 +178,36 @@ def test_bins_find_the_cells_of_a_search(edges: list[float], scores: list[float]
         found_cells(ascending, tried, bins)
         == np.searchsorted(ascending, tried, side="right").tolist()
     )
+
+
+@pytest.mark.parametrize(
+    ("low", "width", "cells"), [(0.0, 1 / 64, 64), (-8.0, 0.25, 65), (0.0, 0.1, 10), (1e9, 3.0, 7)]
+)
+def test_cells_of_one_width_are_those_of_a_search(
+    low: float, width: float, cells: int, tmp_path: Path
+) -> None:
+    """At each edge, one double below it, and at both ends."""
+    edges, high = low + width * np.arange(1, cells), low + width * cells
+    assert (EvenCells.of(edges, low, high) is None) == (width == 0.1)
+    scores = np.unique(np.concatenate((edges, np.nextafter(edges, -np.inf), [low, high])))
+    pq.write_table(
+        pa.table({"score": scores, "label": np.ones(scores.size)}), tmp_path / "a.parquet"
+    )
+    counts = from_files([str(tmp_path)]).counts_in(edges)
+    assert np.array_equal(counts[0, :, 0], np.bincount(np.searchsorted(edges, scores, "right")))
+
+
+@pytest.mark.parametrize("ends", [(-0.5, 1.0), (0.0, 1e9), (-np.inf, 1.0)])
+def test_scores_far_from_cells_of_one_width_have_other_bins(ends: tuple[float, float]) -> None:
+    assert EvenCells.of(np.array([0.25, 0.5, 0.75]), *ends) is None
+
+
+def test_scores_that_are_not_finite_have_no_cell() -> None:
+    even = EvenCells(0.0, 4.0)
+    CONNECTION.register("wrong", pa.table({"s": [np.nan, np.inf, None, 0.3], "l": [1, 1, 1, 1]}))
+    relation = Relation(DUCKDB, "wrong", "s", "l", None, NUMBER)
+    rows = CONNECTION.execute(even_counts(relation, even).text).fetchall()
+    assert sorted(rows, key=str) == [("", 1, 1, 1), ("", 1, None, 3)]
 
 
 def found_cells(edges: Floats, scores: Floats, bins: Bins) -> list[int]:

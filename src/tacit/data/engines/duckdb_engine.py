@@ -121,8 +121,12 @@ class DuckDBEngine:
         """The rows of a statement's answer in batches, in their order."""
         with self._named_errors(), self._given(tables):
             reader = self._run(lambda: self._connection.sql(statement).to_arrow_reader(BATCH_ROWS))
-            while (batch := self._run(partial(next, reader, None))) is not None:
-                yield batch
+            try:
+                while (batch := self._run(partial(next, reader, None))) is not None:
+                    yield batch
+            finally:
+                # the tables stay in use while a result is open
+                reader.close()
         self._check_files()
 
     def _run(self, work: Callable[[], Answer]) -> Answer:

@@ -32,7 +32,7 @@ class Moments:
         """Add the records of a part (``ranking.Part``)."""
         size = self.counts.size
         if ranks.ndim:
-            # the ranks of a part are below 2**18: sums of 2**17 squares are exact
+            # a part's ranks are below 2**17: sums of 2**16 squares are exact
             relative = ranks.astype(np.float64)
             counts = np.bincount(codes, minlength=size)
             relative_sums = np.bincount(codes, relative, minlength=size)
@@ -99,27 +99,47 @@ class PlacementSums:
         self._sums = [0, 0]
         self._squares = [0.0, 0.0]
 
-    def add(self, negatives: Integers, positives: Integers) -> None:
-        """Add groups of equal scores, ascending, with so many records of either class, (G,)."""
-        groups = negatives, positives
-        below = [np.cumsum(each) - each for each in groups]
-        before = list(self._sizes)
-        for label, (own, other) in enumerate(((0, 1), (1, 0))):
-            # doubled placement in the part: 2 others below + others in the group
-            placement = 2 * below[other] + groups[other]
-            size, total = int(groups[own].sum()), int(groups[own] @ placement)
-            if not size:
-                continue
-            distance = placement - total / size
-            self._squares[label] += float(groups[own] @ (distance * distance))
-            total += 2 * before[other] * size
-            self._merge(label, size, total)
+    def add(self, sizes: Floats, positives: Floats, ranks: Floats) -> None:
+        """Add groups of equal scores, ascending.
 
-    def _merge(self, label: int, size: int, total: int) -> None:
+        Parameters
+        ----------
+        sizes, positives : how many records are in each group, and positives among them, (G,).
+        ranks : their doubled mid-ranks, less twice the number of records before, shape (G,).
+        """
+        # a negative's doubled placement: 2 positives below + positives in its group
+        negative = 2 * np.cumsum(positives)
+        negative -= positives
+        # a positive's: what is below of both classes less the positives: rank + 1 - that
+        positive = ranks + 1
+        positive -= negative
+        before = list(self._sizes)
+        for label, weights, placement in (
+            (0, sizes - positives, negative),
+            (1, positives, positive),
+        ):
+            size = int(weights.sum())
+            if size:
+                self._merge(label, size, weights, placement, 2 * before[1 - label])
+
+    def _merge(
+        self, label: int, size: int, weights: Floats, placements: Floats, start: int
+    ) -> None:
+        """Add records of one class: sums are exact as doubles, or of one group."""
+        if placements.size == 1:
+            total, squares = size * int(placements[0]), 0.0
+        else:
+            total = int(weights @ placements)
+            placements -= total / size
+            placements *= placements
+            squares = float(weights @ placements)
+        total += start * size
         known = self._sizes[label]
         if known:
+            # as in _merged
             gap = self._sums[label] / known - total / size
-            self._squares[label] += known * size / (known + size) * gap * gap
+            squares += known * size / (known + size) * gap * gap
+        self._squares[label] += squares
         self._sizes[label] += size
         self._sums[label] += total
 

@@ -16,7 +16,7 @@ from tacit.arrays import Floats, Integers
 from tacit.data.engines.rank_sums import Moments, PlacementSums, ScoreEnds
 from tacit.data.ranked import Ranked
 
-PART = 2**17
+PART = 2**16
 """Records that are ranked at a time: sums of their squared ranks are exact as doubles."""
 
 Ascending = tuple[Floats, NDArray[np.int64]]
@@ -42,15 +42,17 @@ class Part:
     times: Integers
     ranks: Integers
 
-    def by_group(self) -> tuple[Integers, Integers]:
-        """Negatives and positives in each group of equal scores, shape (G,) each."""
-        positives = np.broadcast_to(self.times, self.codes.shape) * (self.codes & 1)
-        sizes = np.broadcast_to(self.times, self.codes.shape)
+    def by_group(self) -> tuple[Floats, Floats, Floats]:
+        """Records, positives and rank of each group of equal scores, shape (G,) each."""
+        positives = (self.times * (self.codes & 1)).astype(np.float64)
+        sizes = np.broadcast_to(self.times, self.codes.shape).astype(np.float64)
+        ranks = np.broadcast_to(self.ranks, self.codes.shape).astype(np.float64)
         new = np.flatnonzero(self.scores[1:] != self.scores[:-1]) + 1
         if new.size + 1 < self.codes.size:
             first = np.concatenate(([0], new))
             positives, sizes = np.add.reduceat(positives, first), np.add.reduceat(sizes, first)
-        return sizes - positives, positives
+            ranks = ranks[first]
+        return sizes, positives, ranks
 
 
 def ranked(batches: Iterable[Ascending], clients: int, sizes: Integers) -> Ranked:

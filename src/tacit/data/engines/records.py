@@ -15,9 +15,14 @@ import pyarrow.compute as pc
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.data.engines.ranking import Ascending
-from tacit.data.engines.sql.bins import Bins
+from tacit.data.engines.sql.bins import Bins, EvenCells
 from tacit.data.engines.sql.pieces import ScorePieces
-from tacit.data.engines.sql.placed import Statement, binned_counts, summing_statement
+from tacit.data.engines.sql.placed import (
+    Statement,
+    binned_counts,
+    even_counts,
+    summing_statement,
+)
 from tacit.data.engines.sql.statements import (
     BOOLEAN,
     INVALID,
@@ -143,16 +148,13 @@ class EngineRecords:
         if edges.size >= self._engine.most_cells:
             return None
         counts = np.zeros((2, edges.size + 1, self.sizes.size), dtype=np.int64)
-        bins = self._bins(edges)
-        if bins is None:
-            statement = Statement(counting_statement(self._relation, edges))
-        else:
-            statement = binned_counts(self._relation, edges, bins)
-        for client, label, cell, records in self._engine.rows(statement.text, statement.tables):
+        made = self._counting(edges)
+        for client, label, cell, records in self._engine.rows(made.text, made.tables):
             whose = self._index.get(str(client))
-            if whose is None or INVALID in (label, cell):
+            if whose is None or label == INVALID or cell in (INVALID, None):
                 raise self._changed()
-            counts[1 - int(label), int(cell), whose] = records
+            # several bins are of the last cell
+            counts[1 - int(label), min(int(cell), edges.size), whose] += records
         self._check_sizes(counts.sum(axis=(0, 1)), counts[0].sum(axis=0))
         return counts
 
@@ -174,6 +176,17 @@ class EngineRecords:
             known[:, whose] = [int(number) for number in numbers]
         self._check_sizes(known[0], known[1])
         return known[2]
+
+    def _counting(self, edges: Floats) -> Statement:
+        """The statement that counts in cells, by what the engine is given."""
+        if not self._relation.dialect.given_tables:
+            return Statement(counting_statement(self._relation, edges))
+        even, bins = EvenCells.of(edges, *self.ends), self._bins(edges)
+        if even is not None:
+            return even_counts(self._relation, even)
+        if bins is None:
+            return Statement(counting_statement(self._relation, edges))
+        return binned_counts(self._relation, edges, bins)
 
     def _bins(self, edges: Floats) -> Bins | None:
         """A table of bins, for an engine that is given tables."""
