@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from tacit.crypto.identities import Identity, Roster
 from tacit.data.clients import Clients
+from tacit.data.linear_map import LinearMap
 from tacit.data.ragged import Ragged
 from tacit.data.units import PROBABILITY, REAL
 from tacit.metrics.ranking import auc
@@ -360,7 +361,7 @@ class Protocol(Declarations, ABC):
         if self.score_range is None:
             return clients
         low, high = self.score_range
-        return clients.rescored(lambda scores: np.clip(scores, low, high), clients.unit)
+        return clients.rescored(LinearMap(low=low, high=high), clients.unit)
 
     @abstractmethod
     def conversation(self, clients: int) -> Conversation:

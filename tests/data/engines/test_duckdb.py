@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -262,9 +263,14 @@ def test_an_engine_ranks_records_as_memory_does(
     assert other.warnings == one.warnings
 
 
-def test_clients_that_flip_labels_read_their_records(tmp_path: Path) -> None:
-    """A label's own draw is of a record, which an engine's totals do not list."""
-    records, protocol = table(400), tacit.FedAUC(epsilon=2.0, mechanism="randomised-response")
+@pytest.mark.parametrize(
+    "settings", [{"mechanism": "randomised-response"}, {"trust": "secure-sum"}]
+)
+def test_flipped_labels_and_kept_ranks_are_of_records_in_memory(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """A draw or a rank of each record is in no engine's totals."""
+    records, protocol = table(400), tacit.FedAUC(epsilon=2.0, **settings)
     stored = from_files([parts(tmp_path, records)], client="site")
     one, other = (tacit.evaluate(each, protocol, 1) for each in (in_memory(records), stored))
     assert one.to_dict() == other.to_dict()

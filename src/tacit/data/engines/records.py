@@ -37,6 +37,7 @@ from tacit.data.engines.sql.statements import (
 from tacit.data.engines.sql.tables import ConstantTable
 from tacit.data.engines.stored import batch_of
 from tacit.data.errors import DataError
+from tacit.data.linear_map import LinearMap
 
 TEXT = "text"
 """A type of columns that holds texts; ``NUMBER`` and ``BOOLEAN`` are the others that are read."""
@@ -158,8 +159,13 @@ class EngineRecords:
         self._check_sizes(counts.sum(axis=(0, 1)), counts[0].sum(axis=0))
         return counts
 
-    def sums(self, pieces: ScorePieces) -> Integers | None:
+    def sums(self, pieces: ScorePieces, maps: Sequence[LinearMap] = ()) -> Integers | None:
         """The sum over each client's records, by a statement; None for too many pieces.
+
+        Parameters
+        ----------
+        pieces : the whole numbers, of images.
+        maps : through which scores go one after another.
 
         Raises
         ------
@@ -167,7 +173,8 @@ class EngineRecords:
         """
         if pieces.edges.size >= self._engine.most_cells:
             return None
-        made = summing_statement(self._relation, pieces, self._bins(pieces.edges))
+        mapped = replace(self._relation, maps=tuple(maps))
+        made = summing_statement(mapped, pieces, self._bins(pieces.edges, maps))
         known = np.zeros((3, self.sizes.size), dtype=np.int64)
         for client, *numbers in self._engine.rows(made.text, made.tables):
             whose = self._index.get(str(client))
@@ -188,11 +195,14 @@ class EngineRecords:
             return Statement(counting_statement(self._relation, edges))
         return binned_counts(self._relation, edges, bins)
 
-    def _bins(self, edges: Floats) -> Bins | None:
-        """A table of bins, for an engine that is given tables."""
+    def _bins(self, edges: Floats, maps: Sequence[LinearMap] = ()) -> Bins | None:
+        """A table of bins of scores or their images, for an engine that is given tables."""
         if not self._relation.dialect.given_tables:
             return None
-        return Bins.of(edges, *self.ends, int(self.sizes.sum()))
+        ends = np.array(self.ends)
+        for each in maps:
+            ends = each(ends)
+        return Bins.of(edges, float(ends[0]), float(ends[1]), int(self.sizes.sum()))
 
     def batches(self) -> Iterator[Clients]:
         """All records in batches.

@@ -6,7 +6,7 @@ that need all records at once read them into memory, at their first use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from tacit.data.engines.ranking import Ascending, ranked
 from tacit.data.engines.sql.edges import least_scores
 from tacit.data.engines.sql.pieces import ClassFunctions, ScorePieces
 from tacit.data.errors import DataError
+from tacit.data.linear_map import LinearMap
 from tacit.data.ordering import client_order
 from tacit.data.ranked import Ranked
 from tacit.metrics.score_scale import ScoreScale
@@ -63,8 +64,14 @@ class Stored(Protocol):
         edges : the inner edges of B cells, ascending, shape (B-1,).
         """
 
-    def sums(self, pieces: ScorePieces) -> Integers | None:
-        """The sum of records' whole numbers of every client, shape (K,); None as for ``counts``."""
+    def sums(self, pieces: ScorePieces, maps: Sequence[LinearMap] = ()) -> Integers | None:
+        """The sum of records' whole numbers of every client, shape (K,); None as for ``counts``.
+
+        Parameters
+        ----------
+        pieces : the whole numbers, of images.
+        maps : through which scores go one after another.
+        """
 
     def batches(self) -> Iterator[Clients]:
         """All records, in batches of all K clients, some of which are without records in them."""
@@ -160,11 +167,14 @@ class StoredClients(Clients):
         return counts
 
     def summed(self, functions: ClassFunctions) -> Integers | None:
-        """Sums over records' positions by a statement, where one scale gives the positions."""
-        if len(self._maps) != 1 or not isinstance(self._maps[0], ScoreScale):
+        """Sums over records' positions by a statement, where linear maps and a scale give these."""
+        if not self._maps or not isinstance(self._maps[-1], ScoreScale):
             return None
-        pieces = functions.on(self._maps[0])
-        return None if pieces is None else self.stored.sums(pieces)
+        before = [each for each in self._maps[:-1] if isinstance(each, LinearMap)]
+        pieces = functions.on(self._maps[-1])
+        if pieces is None or len(before) < len(self._maps) - 1:
+            return None
+        return self.stored.sums(pieces, before)
 
     def batches(self) -> Iterator[Clients]:
         """The records in batches that fit into memory, each of all clients."""
@@ -320,7 +330,7 @@ class CountedRecords:
         bounds = np.concatenate(([0], starts, [self.edges.size + 1]))
         return np.diff(below[:, bounds], axis=1)
 
-    def sums(self, pieces: ScorePieces) -> None:
+    def sums(self, pieces: ScorePieces, maps: Sequence[LinearMap] = ()) -> None:
         """None: counts say nothing of scores inside a cell."""
 
     def batches(self) -> Iterator[Clients]:
