@@ -25,6 +25,7 @@ from tacit.data.ragged import Ragged, Scalar
 
 if TYPE_CHECKING:
     from tacit.data.engines.sql.pieces import ClassFunctions
+    from tacit.data.ranked import Ranked
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,6 +334,11 @@ class Clients:
     def at_hand(self) -> bool:
         """Whether the records are in memory, not in files or a database (``engines.stored``)."""
         return True
+
+    @property
+    def ranking(self) -> Callable[[], Ranked] | None:
+        """Ranks records that are not at hand, in an engine; None where that is done in memory."""
+        return None
 
     @property
     def ends(self) -> tuple[float, float]:

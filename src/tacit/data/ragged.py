@@ -31,6 +31,11 @@ class Ragged(Generic[Scalar]):
         """The number of values of each client, shape (K,)."""
         return np.diff(self.offsets)
 
+    @property
+    def itemsize(self) -> int:
+        """The bytes of a value."""
+        return self.values.itemsize
+
     def sum(self) -> NDArray[Any]:
         """The sum of each client's values, shape (..., K)."""
         return np.add.reduceat(self.values, self.offsets[:-1], axis=-1)

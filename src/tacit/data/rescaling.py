@@ -8,7 +8,8 @@ import numpy as np
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.units import converted, is_exact
+from tacit.data.linear_map import LinearMap
+from tacit.data.units import conversion, converted, is_exact
 
 
 def rescale(clients: Clients, low: float, high: float) -> Clients:
@@ -40,7 +41,7 @@ def rescale(clients: Clients, low: float, high: float) -> Clients:
             f"scores must be from {low} to {high}, the public bounds, got {wrong[0]} in {wrong[1]}"
             "; take wider bounds, or name the unit log-odds or real, which need no bounds"
         )
-    return clients.rescored(lambda scores: (scores - low) / (high - low))
+    return clients.rescored(LinearMap(low, high - low))
 
 
 def in_unit(clients: Clients, target: str) -> Clients:
@@ -63,6 +64,4 @@ def in_unit(clients: Clients, target: str) -> Clients:
         converted(np.zeros(0), unit, target)
     except ValueError as error:
         raise DataError(str(error)) from None
-    return clients.rescored(
-        lambda scores: converted(scores, unit, target), target, is_exact(unit, target)
-    )
+    return clients.rescored(conversion(unit, target), target, is_exact(unit, target))

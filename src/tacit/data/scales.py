@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.ragged import Ragged
+from tacit.data.ranked import StoredScores
 
 ROUNDING = 1e-6
 """Largest distance of a probability beyond 0 or 1 that rounding explains."""
@@ -25,6 +26,8 @@ MIN_SCORES = 20
 MAX_WIDTH_RATIO = 8.0
 """Ratio of widths from which two scales are evidently different: percent are some 15 times as wide
 as log-odds."""
+WIDTH_FRACTIONS = (0.05, 0.95)
+"""The ends of a width, as fractions of a client's records."""
 MAX_LISTED = 3
 
 
@@ -111,6 +114,8 @@ def _chance_of_within(fractions: NDArray[np.float64], sizes: NDArray[np.int64]) 
 
 def _fractions_outside(scores: Ragged[np.float64]) -> NDArray[np.float64]:
     """Every client's fraction of scores outside [0, 1], shape (K,)."""
+    if isinstance(scores, StoredScores):
+        return scores.ranges.outside / scores.sizes
     wrong = (scores.values < -ROUNDING) | (scores.values > 1 + ROUNDING)
     counts = np.add.reduceat(wrong, scores.offsets[:-1], dtype=np.int64)
     return counts / np.diff(scores.offsets)
@@ -135,10 +140,12 @@ def _widths_apart(
 
 def _widths(scores: Ragged[np.float64]) -> NDArray[np.float64]:
     """From each client's 5th to its 95th percentile, shape (K,)."""
+    if isinstance(scores, StoredScores):
+        return scores.ranges.widths
     sizes = np.diff(scores.offsets)
     owners = np.repeat(np.arange(sizes.size), sizes)
     ordered = scores.values[np.lexsort((scores.values, owners))]
-    low, high = ((fraction * (sizes - 1)).astype(np.int64) for fraction in (0.05, 0.95))
+    low, high = ((fraction * (sizes - 1)).astype(np.int64) for fraction in WIDTH_FRACTIONS)
     starts = scores.offsets[:-1]
     return ordered[starts + high] - ordered[starts + low]
 

@@ -8,10 +8,14 @@ named, and names are compared.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
+from tacit.data.linear_map import LinearMap
 
 PROBABILITY, PERCENT, LOG_ODDS, REAL = "probability", "percent", "log-odds", "real"
 UNITS = (PROBABILITY, PERCENT, LOG_ODDS, REAL)
@@ -92,6 +96,21 @@ def converted(scores: ArrayLike, unit: str, target: str) -> Floats:
     if unit == target:
         return values
     return _from_probabilities(_as_probabilities(values, unit), target)
+
+
+def conversion(unit: str, target: str) -> Callable[[Floats], Floats]:
+    """``converted`` as a map of scores; of percentages one that an engine can compute.
+
+    Examples
+    --------
+    >>> conversion("percent", "probability")
+    LinearMap(shift=0.0, divisor=100.0, low=0.0, high=1.0)
+    """
+    if unit == target:
+        return LinearMap()
+    if (unit, target) == (PERCENT, PROBABILITY):
+        return LinearMap(divisor=100.0, low=0.0, high=1.0)
+    return partial(converted, unit=unit, target=target)
 
 
 def outside(scores: ArrayLike, unit: str) -> NDArray[np.bool_]:

@@ -19,6 +19,7 @@ import numpy as np
 
 from tacit.crypto.identities import Identity, Roster
 from tacit.data.clients import Clients
+from tacit.data.linear_map import LinearMap
 from tacit.data.units import PROBABILITY, REAL
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import Cost
@@ -160,7 +161,7 @@ class Protocol(Declarations, ABC):
         if self.score_range is None:
             return clients
         low, high = self.score_range
-        return clients.rescored(lambda scores: np.clip(scores, low, high), clients.unit)
+        return clients.rescored(LinearMap(low=low, high=high), clients.unit)
 
     @abstractmethod
     def conversation(self, clients: int) -> Conversation:

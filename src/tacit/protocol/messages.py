@@ -80,7 +80,7 @@ def sizes_by_client(reply: Reply, clients: int) -> NDArray[np.int64]:
     sizes = np.full(clients, HEADER.size, dtype=np.int64)
     for name, value in reply.items():
         if isinstance(value, Ragged):
-            sizes += 3 + len(name) + 8 + value.sizes * value.values.itemsize
+            sizes += 3 + len(name) + 8 + value.sizes * value.itemsize
         else:
             inner = value.shape[:-1]
             sizes += 3 + len(name) + 8 * len(inner) + value.itemsize * int(np.prod(inner))

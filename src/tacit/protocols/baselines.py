@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.ragged import Ragged
+from tacit.data.ranked import StoredLabels, sorted_scores
 from tacit.data.scales import ScaleDifference, clients_apart
 from tacit.metrics.ranking import auc_with_variance, doubled_mid_ranks, plug_in_variance
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost, check_budget
@@ -40,6 +41,9 @@ def share_plain_records(
 
     Labels are sent as bits, eight in a byte; the labels of each client start with a new byte.
     """
+    if clients.ranking is not None:
+        packed = np.concatenate(([0], np.cumsum(-(-clients.sizes // 8))))
+        return {"scores": sorted_scores(clients), "labels": StoredLabels(packed, clients.ranking)}
     used, offsets = _bits_in_bytes(clients.sizes)
     bits = np.zeros(used.size, dtype=np.uint8)
     bits[used] = clients.labels
@@ -209,11 +213,17 @@ def _result_of_records(reply: Reply) -> ServerResult:
     scores, packed = reply["scores"], reply["labels"]
     if not (isinstance(scores, Ragged) and isinstance(packed, Ragged)):
         raise TypeError("scores and labels must be ragged")
-    labels = _unpacked(packed, scores.sizes)
-    positives = int(np.count_nonzero(labels))
-    negatives = labels.size - positives
-    _check_classes(positives, negatives)
-    value, sampling = auc_with_variance(scores.values, labels)
+    if isinstance(packed, StoredLabels):
+        placed = packed.placements
+        positives, negatives = placed.positives, placed.negatives
+        _check_classes(positives, negatives)
+        value, sampling = placed.doubled_wins / (2 * positives * negatives), placed.variance
+    else:
+        labels = _unpacked(packed, scores.sizes)
+        positives = int(np.count_nonzero(labels))
+        negatives = labels.size - positives
+        _check_classes(positives, negatives)
+        value, sampling = auc_with_variance(scores.values, labels)
     known = min(positives, negatives) >= 2
     exact = np.zeros(())
     return ServerResult(

@@ -19,7 +19,7 @@ from tacit.data.units import (
     REAL,
     are_convertible,
     check_unit,
-    converted,
+    conversion,
     is_exact,
 )
 from tacit.protocol.conversation import Protocol
@@ -119,9 +119,7 @@ def for_plan(
     protocol : what the plan computes.
     """
     unit = file_unit or plan_unit
-    in_plan_unit = records.rescored(
-        lambda scores: converted(scores, unit, plan_unit), exact=is_exact(unit, plan_unit)
-    )
+    in_plan_unit = records.rescored(conversion(unit, plan_unit), exact=is_exact(unit, plan_unit))
     return protocol.fitted(in_plan_unit)
 
 

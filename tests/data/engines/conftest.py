@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+
+WITHOUT = "TACIT_TESTS_WITHOUT_POSTGRES"
+"""Set to 1, tests run as on a machine without PostgreSQL."""
 
 SCRIPT = Path(__file__).parents[3] / "examples" / "three-databases" / "make_databases.py"
 
@@ -40,6 +44,8 @@ class Server:
 
 @pytest.fixture(scope="session")
 def server_of_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    if os.environ.get(WITHOUT) == "1":
+        pytest.skip(f"{WITHOUT}=1: PostgreSQL is taken for not installed")
     script = example()
     if script.program("initdb") is None:
         pytest.skip("PostgreSQL is not installed: apt-get install postgresql")

@@ -143,6 +143,16 @@ def test_a_table_without_rights_is_named(postgres: Server, monkeypatch: pytest.M
     assert "stranger" not in str(caught.value)
 
 
+def test_a_server_sorts_for_ranks(postgres: Server) -> None:
+    """No record is kept in memory."""
+    memory = filled(postgres)
+    stored = from_database(postgres.address, "scored", client="site")
+    one, other = (tacit.evaluate(each, tacit.ExactAUC()) for each in (memory, stored))
+    assert "_loaded" not in vars(stored)
+    assert other.auc.value == pytest.approx(one.auc.value, abs=1e-12)
+    assert other.auc.sampling_error == pytest.approx(one.auc.sampling_error, rel=1e-12)
+
+
 def test_a_run_sees_one_state_of_the_table(postgres: Server) -> None:
     memory = filled(postgres)
     stored = from_database(postgres.address, "scored", client="site")

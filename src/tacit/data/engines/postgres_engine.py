@@ -91,7 +91,9 @@ class PostgresEngine:
         with self._named_errors():
             return list(self._connection.execute(statement, prepare=True).fetchall())
 
-    def batches(self, statement: str) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, statement: str, tables: Sequence[ConstantTable] = ()
+    ) -> Iterator[pa.RecordBatch]:
         """The rows of a statement's answer in batches, by a cursor on the server."""
         with self._named_errors(), self._connection.cursor("tacit_records", binary=True) as cursor:
             cursor.execute(statement)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.data.ragged import Ragged
+from tacit.data.ranked import rank_scatter
 from tacit.metrics.error_laws import ErrorLaw
 from tacit.privacy.local.response import response_variance
 from tacit.protocols.shared.rank_noise import RankNoise
@@ -63,17 +64,12 @@ class RankGeometry:
     def of(cls, doubled_ranks: Ragged[np.int64]) -> RankGeometry:
         """The geometry of ranks given as doubled integers."""
         sizes = doubled_ranks.sizes.astype(np.float64)
-        mean = doubled_ranks.sum() / (2 * sizes)
-        # in place: there may be many ranks
-        centred = doubled_ranks.values / 2
-        centred -= np.repeat(mean, doubled_ranks.sizes)
-        centred *= centred
         return cls(
-            int(doubled_ranks.values.size),
+            int(doubled_ranks.offsets[-1]),
             doubled_ranks.minimum() / 2,
             doubled_ranks.maximum() / 2,
-            mean,
-            np.add.reduceat(centred, doubled_ranks.offsets[:-1]),
+            doubled_ranks.sum() / (2 * sizes),
+            rank_scatter(doubled_ranks),
             sizes,
         )
 

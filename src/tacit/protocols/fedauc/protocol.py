@@ -16,8 +16,8 @@ import numpy as np
 
 from tacit.data.clients import Clients
 from tacit.data.ragged import Ragged
+from tacit.data.ranked import doubled_ranks
 from tacit.data.scales import clients_apart
-from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.privacy.mechanisms.interface import Mechanism
 from tacit.privacy.mechanisms.response import RandomisedResponse
@@ -297,13 +297,14 @@ class FedAUC(RankSumServer, FedAUCDeclarations, Protocol):
         sent = scores["scores"]
         if not isinstance(sent, Ragged):
             raise TypeError("scores must be ragged")
-        ranks = Ragged(doubled_mid_ranks(sent.values), sent.offsets)
-        if ranks.values.size < 2:
-            raise ValueError(f"an AUC needs at least two records, got {ranks.values.size}")
+        ranks, records = doubled_ranks(sent), int(sent.offsets[-1])
+        if records < 2:
+            raise ValueError(f"an AUC needs at least two records, got {records}")
         scales = clients_apart(sent)
         del scores, sent
         if self.trust == SECURE_SUM:
-            return replace((yield from rounds_by_sum(self, clients, ranks)), scales=scales)
+            listed = Ragged(ranks.values, ranks.offsets)
+            return replace((yield from rounds_by_sum(self, clients, listed)), scales=scales)
         geometry = RankGeometry.of(ranks)
         if self.responds or self.allocation != "influence":
             noise = RankNoise(self.mechanism, self.epsilon, self.delta)

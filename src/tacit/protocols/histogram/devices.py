@@ -12,7 +12,6 @@ from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.metrics.curves import cell_influences
 from tacit.metrics.trees import observation_weights
-from tacit.privacy.local.bit_counts import bit_counts
 from tacit.privacy.local.unary import SET_PROBABILITY, simulated_unary_counts
 from tacit.privacy.mechanisms.choices import Bits
 from tacit.privacy.mechanisms.response import flip_probability
@@ -51,6 +50,7 @@ from tacit.protocols.histogram.steps import (
     unary_reports,
 )
 from tacit.protocols.histogram.trees import local_tree
+from tacit.protocols.histogram.unary_counts import unary_counts_of
 from tacit.protocols.shared.turns import ragged_of
 
 MAX_DEVICE_HEIGHT = 7
@@ -129,15 +129,8 @@ class UnaryDevices(DeviceReports):
         if query.step is report_positions:
             outputs = position_window(self._protocol.epsilon).outputs
             return output_counts(from_bytes(payloads), outputs)
-        height = agreed_height(query)
-        counts = np.zeros(level_start(height + FIRST_CELLS), dtype=np.int64)
-        for level in range(FIRST_CELLS, height + FIRST_CELLS):
-            bits = self._bits_of(payloads, level)
-            start = level_start(level)
-            counts[start] = bits.shape[0]
-            # the lowest level of all has half a byte
-            counts[start + 1 : start + 1 + (1 << level)] = bit_counts(bits)[: 1 << level]
-        return counts
+        levels = range(FIRST_CELLS, agreed_height(query) + FIRST_CELLS)
+        return unary_counts_of(payloads, levels)
 
     def reported(self, query: Query, counts: Integers) -> int:
         """The reports of all levels, or about positions."""
@@ -231,18 +224,6 @@ class UnaryDevices(DeviceReports):
         least = int(np.argmax(scipy.special.bdtr(numbers, others, flip) > tail))
         most = int(np.argmax(scipy.special.bdtrc(numbers, others, flip) <= tail))
         return least, most + 1
-
-    def _bits_of(self, payloads: Payloads, level: int) -> Payloads:
-        """The bits of the reports on a level, packed, shape (m, bytes)."""
-        width = int(report_bytes(np.array([level]))[0])
-        size = payloads.shape[1]
-        record = np.dtype(
-            {"names": ["bits"], "formats": [f"V{width}"], "offsets": [1], "itemsize": size}
-        )
-        rows = np.flatnonzero(payloads[:, 0] == level)
-        # a report's bits move as one item: several times as fast as a selection of bytes
-        bits = np.ascontiguousarray(payloads).view(record)["bits"].ravel()[rows]
-        return bits.view(np.uint8).reshape(-1, width)
 
     @property
     def _gap(self) -> float:
