@@ -27,22 +27,21 @@ from typing import Any
 
 from tacit.results.integrity import with_fingerprint
 from tacit.results.text import escaped
+from tacit.running.flower_contents import BYTES, HELLO, MESSAGE, SAID, enclosed, message_in, said
 from tacit.running.session.coordinator import SUM_ATTEMPTS, Coordinator, LostPartyError, RunError
 from tacit.running.session.messages import (
     MARK_BYTES,
     MARK_POSITION,
-    MAX_BYTES,
     VERSION,
     SignedMessageError,
     is_signed,
 )
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.reasons import printable
 from tacit.running.session.service import PartyDesk, read_identity
 from tacit.running.speaking import Speaker
 
 try:
-    from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
+    from flwr.app import ConfigRecord, Context, Message, RecordDict
     from flwr.clientapp import ClientApp
     from flwr.serverapp import Grid, ServerApp
 except ImportError:
@@ -50,10 +49,6 @@ except ImportError:
         "running a federation needs flwr; install it with: pip install 'tacit[federation]'"
     ) from None
 
-MAX_WHOLE_BYTES = 2**20
-"""Largest message that travels as one value."""
-HELLO, MESSAGE = "query.hello", "query.letter"
-SAID, BYTES = "said", "bytes"
 POLL_SECONDS = 0.05
 """Shortest time between two looks for replies, or for nodes."""
 MAX_POLL_SECONDS = 0.5
@@ -169,13 +164,14 @@ class Nodes:
 
         for reply in self._exchange(messages, timeout, speak):
             node = reply.metadata.src_node_id
-            said = dict(reply.content[SAID]) if reply.has_content() else {}
-            problem = self._problem(said)
+            words = dict(reply.content[SAID]) if reply.has_content() else {}
+            problem = self._problem(words)
             if problem is None:
-                self.node_of[int(said["place"])] = node
-                self._tell(f"{self._name(int(said['place']))} is there")
+                place = int(words["place"])
+                self.node_of[place] = node
+                self._tell(f"{self._name(place)} is there")
                 if opening is not None and BYTES in reply.content:
-                    self._take_one(opening.coordinator, int(said["place"]), reply, opening.journal)
+                    self._take_one(opening.coordinator, place, reply, opening.journal)
             else:
                 self._tell(f"{self._names.get(node, 'a node')} does not take part: {problem}")
 
@@ -353,47 +349,9 @@ def greeting(digest: bytes, nonce: bytes) -> bytes:
     return b"tacit greeting 1" + digest + nonce
 
 
-def enclosed(message: bytes) -> Any:
-    """A message as the content of a Flower message: one value, or in parts where it is large.
-
-    Flower sends every nested object in a separate request: an array and its parts take two more.
-    """
-    if len(message) <= MAX_WHOLE_BYTES:
-        return RecordDict({BYTES: ConfigRecord({BYTES: message})})
-    buffer = Array(dtype="uint8", shape=(len(message),), stype="tacit.letter", data=message)
-    return RecordDict({BYTES: ArrayRecord({BYTES: buffer})})
-
-
-def message_in(message: Any) -> bytes:
-    """The message in a Flower message.
-
-    Raises
-    ------
-    SignedMessageError : for a message without one, with what the sender said instead.
-    """
-    if not message.has_content():
-        raise SignedMessageError(f"its node failed: {printable(str(message.error.reason))}")
-    content = message.content
-    if SAID in content and BYTES not in content:
-        said = str(dict(content[SAID]).get("refused", ""))
-        raise SignedMessageError(f"it did not answer: {printable(said)}")
-    try:
-        value = content[BYTES][BYTES]
-        data = value if isinstance(value, bytes) else value.data
-    except (KeyError, TypeError, AttributeError):
-        raise SignedMessageError("this Flower message holds no message of a session") from None
-    if not isinstance(data, bytes) or len(data) > MAX_BYTES:
-        raise SignedMessageError(f"a message has at most {MAX_BYTES} bytes")
-    return data
-
-
 def _log(sentence: str) -> None:
     """Tell the node's owner; an error may quote what the coordinator sent."""
     print(f"tacit: {escaped(sentence)}", file=sys.stderr, flush=True)
-
-
-def _said(message: Any, **values: Any) -> Any:
-    return Message(RecordDict({SAID: ConfigRecord(values)}), reply_to=message)
 
 
 server = ServerApp()
@@ -442,18 +400,18 @@ def hello(message: Message, context: Context) -> Message:
         desk.set_limit()
     except (ValueError, OSError, KeyError) as error:
         _log(f"this party is not ready: {error}")
-        return _said(message, version=VERSION, place=NOWHERE, digest=b"")
+        return said(message, version=VERSION, place=NOWHERE, digest=b"")
     except Exception as error:  # Flower would send its text to the coordinator
         _log(f"this party failed: {type(error).__name__}: {error}")
-        return _said(message, version=VERSION, place=NOWHERE, digest=b"")
+        return said(message, version=VERSION, place=NOWHERE, digest=b"")
     agreed = desk.plan.agreement().digest
     signature = desk.identity.sign(greeting(agreed, nonce))
-    said = _said(message, version=VERSION, place=desk.index, digest=agreed, signature=signature)
+    reply = said(message, version=VERSION, place=desk.index, digest=agreed, signature=signature)
     if BYTES in message.content:
-        replied = answer(message, context).content
-        if BYTES in replied:  # what it refuses here it refuses again when it is asked alone
-            said.content[BYTES] = replied[BYTES]
-    return said
+        first = answer(message, context).content
+        if BYTES in first:  # what it refuses here it refuses again when it is asked alone
+            reply.content[BYTES] = first[BYTES]
+    return reply
 
 
 @client.query("letter")
@@ -465,13 +423,13 @@ def answer(message: Message, context: Context) -> Message:
         return Message(enclosed(desk.answer(request)), reply_to=message)
     except SignedMessageError as error:
         _log(f"a message was refused: {error}")
-        return _said(message, refused="it does not accept the message")
+        return said(message, refused="it does not accept the message")
     except (ValueError, OSError, KeyError) as error:
         _log(f"this party cannot answer: {error}")
-        return _said(message, refused="it is not ready")
+        return said(message, refused="it is not ready")
     except Exception as error:  # Flower would send its text to the coordinator
         _log(f"this party failed: {type(error).__name__}: {error}")
-        return _said(message, refused="it failed, and its own log says why")
+        return said(message, refused="it failed, and its own log says why")
 
 
 def write_result(path: Path, content: Mapping[str, Any]) -> None:
