@@ -392,7 +392,10 @@ def _node_names(config: Mapping[str, Any]) -> dict[int, str]:
 
 @client.query("hello")
 def hello(message: Message, context: Context) -> Message:
-    """Say which party this node is, and what it agreed to; nothing of the records is said."""
+    """Say which party this node is, and what it agreed to; nothing of the records is said.
+
+    A first message that came with the greeting is answered as any other is.
+    """
     try:
         words = dict(message.content[SAID])
         digest, nonce = bytes(words["digest"]), bytes(words["nonce"])
