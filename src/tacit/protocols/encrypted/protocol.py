@@ -106,9 +106,9 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
         without them the paper's 100 with ``scale="even"`` or ``scheme="ckks"``, else as many as a
         ciphertext holds: they cost no bytes, and cells of the log-odds are wide in the middle.
     adversary : ``"semi-honest"``, or ``"malicious"``: an aggregator that computes another AUC or
-        half-range is detected, except with probability below 2^-57 (``ciphertexts.checks``), and
-        the run gives no AUC, and its parties begin no other session under the same settings. Parties
-        are semi-honest. Parties without each other's identities
+        half-range is detected, except with probability below 2^-57 (``ciphertexts.checks``). The
+        run then gives no AUC, and its parties begin no other session under the same settings.
+        Parties are semi-honest. Parties without each other's identities
         (``encrypted.sessions.pin``) accept those that the aggregator relays.
     scheme : ``"masked"``, kilobytes, the default for a semi-honest aggregator and experimental
         for a malicious one (``masked.verified``); ``"bfv"``, ciphertexts of exact integers, the
