@@ -34,6 +34,7 @@ from tacit.running.session.messages import (
     MARK_POSITION,
     ForeignMessageError,
     Kind,
+    MalformedMessageError,
     SignedMessageError,
     StaleMessageError,
     verified,
@@ -346,7 +347,14 @@ def test_a_forged_answer_ends_the_session_and_the_honest_one_is_not_opened(tmp_p
     assert decode_values(reply.body) == {"reason": REFUSED}
     with pytest.raises(StaleMessageError):
         desks_of(tmp_path)[1].answer(messages[1])
-    assert notes_on_disk(tmp_path, "b") == [PINNED]
+    assert [key[:2] for key in notes_on_disk(tmp_path, "b")] == [
+        PINNED,
+        ("encrypted-auc", "refused"),
+    ]
+    another = Coordinator(agreement, identity).open()
+    with pytest.raises(MalformedMessageError, match="an answer was refused under these settings"):
+        desks_of(tmp_path)[1].answer(another[1])
+    desks_of(tmp_path)[0].answer(another[0])
 
 
 def test_a_party_killed_while_it_opens_does_not_get_the_session_back(

@@ -53,7 +53,7 @@ from tacit.protocols.encrypted.masked.steps import SeenSession
 from tacit.protocols.encrypted.private.result import on_noisy_sums
 from tacit.protocols.encrypted.private.steps import STEPS as NOISY_STEPS
 from tacit.protocols.encrypted.private.steps import PrivateSums
-from tacit.protocols.encrypted.sessions import AGGREGATOR, PARTIES, Seat, pin
+from tacit.protocols.encrypted.sessions import AGGREGATOR, PARTIES, RefusedAnswer, Seat, pin
 from tacit.protocols.encrypted.thresholds import check_edges, thresholds_for, wide_range_warning
 from tacit.results.server_result import ServerResult
 
@@ -106,8 +106,9 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
         without them the paper's 100 with ``scale="even"`` or ``scheme="ckks"``, else as many as a
         ciphertext holds: they cost no bytes, and cells of the log-odds are wide in the middle.
     adversary : ``"semi-honest"``, or ``"malicious"``: an aggregator that computes another AUC or
-        half-range is detected, except with probability below 2^-57 (``ciphertexts.checks``), and
-        the run gives no AUC. Parties are semi-honest. Parties without each other's identities
+        half-range is detected, except with probability below 2^-57 (``ciphertexts.checks``). The
+        run then gives no AUC, and its parties begin no other session under the same settings.
+        Parties are semi-honest. Parties without each other's identities
         (``encrypted.sessions.pin``) accept those that the aggregator relays.
     scheme : ``"masked"``, kilobytes, the default for a semi-honest aggregator and experimental
         for a malicious one (``masked.verified``); ``"bfv"``, ciphertexts of exact integers, the
@@ -209,7 +210,7 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
     name = "encrypted-auc"
     planning_module = f"{__package__}.forecast"
     title_settings = ("adversary",)
-    state_types = (Seat, Member, Meeting, Introduction, SeenSession, Told)
+    state_types = (Seat, Member, Meeting, Introduction, SeenSession, RefusedAnswer, Told)
 
     def __post_init__(self) -> None:
         super().__post_init__()

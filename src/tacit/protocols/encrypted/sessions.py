@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +16,7 @@ from tacit.crypto.identities import Identity, Roster
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.ragged import Ragged
-from tacit.protocol.conversation import ClientState, Field, Query, Reply
+from tacit.protocol.conversation import ClientState, Field, Lasting, Query, Reply
 from tacit.protocol.told import TOLD, Told
 from tacit.protocols.encrypted.counts import Certain
 
@@ -23,6 +26,8 @@ RANGE_DIGITS = 3
 """Number of significant digits of a released half-range."""
 PARTIES, AGGREGATOR = "parties", "aggregator"
 """Who is told the AUC: the parties alone, or the aggregator as well."""
+MALICIOUS = "malicious"
+"""The adversary whose answers are checked."""
 NOTE = ("encrypted-auc", "session")
 PINNED = ("encrypted-auc", "pinned")
 
@@ -62,6 +67,43 @@ class Seat:
         return [self.known_meeting.index_of(member) for member in self.members]
 
 
+@dataclass(frozen=True)
+class RefusedAnswer(Lasting):
+    """A checked answer that this party refused: under these settings it begins no other session.
+
+    A refusal is a bit that a lying aggregator chooses, for example whether the product of the class
+    totals is above a number. Begun again and again, some twenty runs would give the whole product.
+
+    Parameters
+    ----------
+    terms : SHA-256 of the settings.
+    """
+
+    terms: bytes
+
+    @classmethod
+    def under(cls, settings: Any) -> RefusedAnswer:
+        """A refusal under these settings."""
+        return cls(sha256(settings.terms).digest())
+
+    @property
+    def key(self) -> tuple[str, str, bytes]:
+        """Where its note is."""
+        return ("encrypted-auc", "refused", self.terms)
+
+
+@contextmanager
+def single_refusal(query: Query, state: ClientState) -> Iterator[None]:
+    """Open an answer in this block; where the aggregator may lie, a refusal in it is the last."""
+    try:
+        yield
+    except ValueError:
+        if query.protocol.adversary == MALICIOUS:
+            refused = RefusedAnswer.under(query.protocol)
+            state.keep(refused.key, refused)
+        raise
+
+
 def pin(
     state: ClientState,
     identities: Sequence[Identity],
@@ -87,8 +129,14 @@ def new_members(clients: Clients, query: Query, state: ClientState) -> tuple[Mem
 
     Raises
     ------
-    HomomorphicError : for another number of identities than clients.
+    HomomorphicError : for another number of identities than clients, and where an answer under the
+        same settings was refused before.
     """
+    if state.recall(RefusedAnswer.under(query.protocol).key) is not None:
+        raise HomomorphicError(
+            "an answer was refused under these settings, and every refusal tells the aggregator "
+            "one bit: before another session agree on other settings, such as most_records"
+        )
     pinned = state.recall(PINNED)
     identities = [None] * clients.count if pinned is None else pinned[0]
     if len(identities) != clients.count:

@@ -146,6 +146,14 @@ class Coordinator:
         return not self._has_asked_for_cost
 
     @property
+    def opens_early(self) -> bool:
+        """Whether the first messages may go out before it is known who takes part.
+
+        Where too few come nothing is spent then, and no answer depends on another one.
+        """
+        return self.begins_again and isinstance(self._exchange, EachExchange)
+
+    @property
     def waiting(self) -> tuple[int, ...]:
         """Whose replies to the present round have not come."""
         return tuple(sorted(self._waiting))

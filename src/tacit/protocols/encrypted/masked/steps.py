@@ -25,6 +25,7 @@ from tacit.protocols.encrypted.sessions import (
     met,
     new_members,
     seat_of,
+    single_refusal,
     tell,
 )
 
@@ -134,7 +135,8 @@ def open_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     party learns them, and the product of the class totals within k octaves (``MaskedScheme``). It
     sends both, rounded, or nothing but that it has them, where ``reveal`` is ``"parties"``.
 
-    The session is deleted before the answer is read: there is one attempt.
+    The session is deleted before the answer is read: there is one attempt. Where the aggregator may
+    be malicious, a refused answer is the last one under these settings (``RefusedAnswer``).
 
     Raises
     ------
@@ -146,7 +148,9 @@ def open_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     state.take(NOTE)
     if not seat.counted:
         raise HomomorphicError("the counts of this session were not sent yet")
-    estimate: Certain = _party(query.protocol, seat).decrypted([bytes(query.broadcast["answer"])])
+    with single_refusal(query, state):
+        answer = bytes(query.broadcast["answer"])
+        estimate: Certain = _party(query.protocol, seat).decrypted([answer])
     return tell(estimate, clients, query, state)
 
 
