@@ -30,7 +30,7 @@ from tacit.protocol.scaled import ScaledScores, scale_setting
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.dpauc.declared import DPAUCDeclarations
 from tacit.protocols.dpauc.estimate import curves_of
-from tacit.protocols.dpauc.looks import LOOK_CELLS, TOTALS_PART, Parts, look_cells, look_levels
+from tacit.protocols.dpauc.looks import MANY_CELLS, TOTALS_PART, Parts, look_cells, look_levels
 from tacit.protocols.dpauc.second_round import noisy_influences
 from tacit.protocols.dpauc.server import rounds
 from tacit.protocols.dpauc.steps import STEPS, noisy_looks
@@ -237,7 +237,7 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
         """The numbers of cells that a party counts in, or that published functions may have."""
         if self.prior is not None:
             return (self.prior.cells,)
-        return LOOK_CELLS if self.thresholds is None else (self.thresholds,)
+        return MANY_CELLS if self.thresholds is None else (self.thresholds,)
 
     @property
     def cell_count(self) -> int:
