@@ -2,10 +2,9 @@
 
 The server decides from noisy counts and public settings alone. After the first look, whose part is
 fixed, it knows about how large the classes are. Where they are too small for two rounds it spends
-the rest on a histogram. Where ties in its cells could outweigh the noise it counts again in cells
-that are centred on round numbers (``fine_cells``), and where mass crowds into few cells it splits
-these (``zoomed_cells``). Else a second look at the same cells is taken where that makes the AUC's
-variance least.
+the rest on a histogram. Else it compares the AUC's predicted variance, with what the cells hide,
+after the number at once, after a look at the same cells, at fine or coarse ones (``fine_cells``),
+and at cells of which crowded ones are split (``zoomed_cells``).
 """
 
 from __future__ import annotations
@@ -20,27 +19,25 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.metrics.curves import (
-    HIDDEN_TIES,
     crowding_variance,
     curvature_error,
     lone_crowds,
     placement_variance,
 )
-from tacit.metrics.score_scale import EVEN
 from tacit.privacy.cost import Adjacency
 from tacit.protocols.dpauc.estimate import hidden_variance
 from tacit.protocols.dpauc.looks import (
-    FIRST_LOOK,
     MAX_LOOKS,
     MORE_LOOKS,
     Cells,
     Counts,
     combined_noise,
-    fine_cells,
+    fine_place,
     left_of,
     left_variance,
     lone_variances,
     look_levels,
+    split_cells,
 )
 from tacit.protocols.dpauc.second_round import influences_of, published
 from tacit.protocols.shared.fine_cells import best_scales, recounted
@@ -65,9 +62,6 @@ WORTHWHILE = 0.95
 """Largest ratio of the predicted standard errors with finer cells and without at which they are
 counted in."""
 
-LEAST_FINE = 0.05
-"""Least part of epsilon of a look at fine cells where crowds are not seen."""
-
 
 @dataclass(frozen=True, eq=False)
 class Choice:
@@ -78,13 +72,13 @@ class Choice:
     look : the part of another look; 0 for none.
     number : the part that is left for the number; 0 where a histogram for ``look`` ends the run.
     place : the cells of that look; None for the same as before.
-    variance : of the AUC, as predicted.
+    total : the AUC's variance by noise and by what cells hide, as predicted.
     """
 
     look: float
     number: float
     place: Cells | None = None
-    variance: float = math.inf
+    total: float = math.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +92,10 @@ class Outlook:
     counts : consistent noisy counts of positives and negatives, shape (2, B).
     noise : in these counts.
     place : where the cells lie.
+    coarse : equal cells of the protocol's scale, in which a histogram ends the run.
     scale : the name of the scale on which cells may be placed anew; empty where none may.
     spent : the part of epsilon of each look so far.
+    seen : whether there was a look at these cells, so that crowds would show.
     """
 
     clients: int
@@ -109,8 +105,10 @@ class Outlook:
     counts: Floats
     noise: CellNoise
     place: Cells
+    coarse: Cells
     scale: str = ""
-    spent: tuple[float, ...] = (FIRST_LOOK,)
+    spent: tuple[float, ...] = ()
+    seen: bool = True
 
     @property
     def sizes(self) -> Floats:
@@ -132,25 +130,29 @@ class Outlook:
         if smaller <= ASSUMED_NOISE_GAIN * MIN_CLASS_SIZE_IN_ERRORS * math.sqrt(self.noise.total):
             return math.inf
         by_number = 2 * self.clients * (self.reach / (self.rest * self.epsilon * smaller)) ** 2
-        return by_number + left_variance(self.counts, self.noise, self.place)
+        return by_number + left_variance(self.counts, self.noise, self.place if self.seen else None)
 
     @property
-    def hidden(self) -> float:
-        """What the cells hide of the AUC, as a variance."""
+    def total(self) -> float:
+        """The variance, with what the cells hide."""
         variance = np.asarray(self.variance)
-        return float(hidden_variance(self.counts, self.noise, self.place, variance))
+        if not np.isfinite(variance):
+            return math.inf
+        return float(variance + hidden_variance(self.counts, self.noise, self.place, variance))
 
     def choice(self) -> Choice:
         """The way with the least predicted variance of the AUC."""
         if float(self.sizes.min()) <= 0:
             return Choice(self.rest, 0.0)
-        now = Choice(0.0, self.rest, None, self.variance)
         if len(self.spent) > 1:
-            return self._zoom(now) or now
+            now = Choice(0.0, self.rest, None, self.total)
+            return self._elsewhere(now, self._split()) or now
+        others = self._laid_out()
+        parts_ties = self.place.parts_ties and not any(other.parts_ties for other in others)
+        best = replace(self, place=replace(self.place, parts_ties=parts_ties))._at_these_cells()
+        best = self._elsewhere(best, [*others, *self._split()]) or best
         closing = Choice(self.rest, 0.0, None, self.closing_variance(self.rest))
-        again = [self._followed(look, None) for look in MORE_LOOKS]
-        best = min([closing, now, *again], key=lambda choice: choice.variance)
-        return best if not best.number else self._fine(best) or self._zoom(best) or best
+        return min(closing, best, key=lambda choice: choice.total)
 
     def after(self, look: float, place: Cells | None) -> Outlook:
         """The same after a look at other cells, or the same; counts are taken as evenly spread."""
@@ -160,61 +162,69 @@ class Outlook:
         if place is None:
             return replace(self, noise=noise, spent=spent)
         counts = recounted(np.maximum(self.counts, 0.0), self.place.scale, place.scale)
-        return replace(self, counts=counts, noise=noise, place=place, spent=spent)
+        return replace(self, counts=counts, noise=noise, place=place, spent=spent, seen=False)
 
     def closing_variance(self, part: float) -> float:
         """Of the AUC by a histogram: influences that fall evenly, the product of the noises, and
         what the cells hide.
         """
-        cells = self.counts.shape[-1]
+        cells = self.coarse.count
         levels = best_levels(cells, part * self.epsilon, self.distance)
         noise = levels.noise(self.clients, self.distance)
         falling = 0.5 - (np.arange(cells) + 0.5) / cells
         first = float(noise.variance_of(falling)) * float(np.sum(1 / self.sizes**2))
-        filled = np.maximum(self.counts, 0.0)
+        filled = recounted(np.maximum(self.counts, 0.0), self.place.scale, self.coarse.knotted)
         hidden = placement_variance(*filled) + crowding_variance(*filled)
         hidden = hidden + curvature_error(*filled) ** 2
         return first + noise.total**2 / 2 / float(self.sizes.prod()) ** 2 + float(hidden)
 
+    def _at_these_cells(self) -> Choice:
+        """The number at once, or after another look at the same cells."""
+        again = [self._followed(look, None) for look in MORE_LOOKS]
+        now = Choice(0.0, self.rest, None, self.total)
+        return min([now, *again], key=lambda choice: choice.total)
+
     def _followed(self, look: float, place: Cells | None) -> Choice:
         """Another look, with what is predicted after it."""
         ahead = self.after(look, place)
-        return Choice(look, ahead.rest, place, ahead.variance)
+        return Choice(look, ahead.rest, place, ahead.total)
 
-    def _placed(self, place: Cells, looks: Sequence[float]) -> Choice:
-        """The best of some looks at other cells."""
-        choices = [self._followed(look, place) for look in looks]
-        return min(choices, key=lambda choice: choice.variance)
+    def _elsewhere(self, best: Choice, places: Sequence[Cells]) -> Choice | None:
+        """The best look at one of these cells; None where none is worth while."""
+        looks = [self._followed(look, place) for place in places for look in MORE_LOOKS]
+        if len(self.spent) == MAX_LOOKS or not looks:
+            return None
+        other = min(looks, key=lambda choice: choice.total)
+        return other if other.total < WORTHWHILE**2 * best.total else None
 
-    def _fine(self, best: Choice) -> Choice | None:
-        """A look at fine cells, where noise is less than what ties could hide in those of before.
+    def _laid_out(self) -> list[Cells]:
+        """The fine cells that suit the counts best, and coarse ones, other than those of before.
 
-        Where crowds are seen another look will follow, and the least part is enough for this one.
+        Fine cells that suit them less leave ties, and are too wide where scores crowd.
         """
         if not self.scale:
-            return None
+            return []
         layout = best_scales(self.scale, self.counts[np.newaxis], self.place.scale)[0]
-        looks = [look for look in MORE_LOOKS if look >= LEAST_FINE]
-        if self.crowded(best.variance).any():
-            looks = list(MORE_LOOKS[:1])
-        fine = self._placed(Cells(layout.cells, layout, published=True, parts_ties=True), looks)
-        return fine if fine.variance < WORTHWHILE**2 * (best.variance + HIDDEN_TIES**2) else None
+        fine, places = fine_place(self.scale, layout), []
+        if not np.array_equal(layout.knots, self.place.scale.knots):
+            places.append(fine)
+        if self.place.count > self.coarse.count:
+            places.append(replace(self.coarse, scale=self.coarse.knotted, published=True))
+        return places
 
-    def _zoom(self, best: Choice) -> Choice | None:
-        """A look at cells of which crowded ones are split."""
-        if not self.scale or len(self.spent) == MAX_LOOKS:
-            return None
-        crowded = self.crowded(best.variance)
+    def _split(self) -> list[Cells]:
+        """Cells of which crowded ones are split, where there are such."""
+        if not (self.scale and math.isfinite(self.variance)):
+            return []
+        crowded = self.crowded(self.variance)
         if not crowded.any():
-            return None
-        count = max(fine_cells(self.clients, self.epsilon), self.place.count)
+            return []
+        count = max(split_cells(self.clients, self.epsilon), self.place.count)
         error = math.sqrt(float(self.noise.cells[0]))
         layout = zoomed(self.place.scale, self.counts, crowded, count, error)
         if layout is None:
-            return None
-        place = Cells(count, layout, published=True, parts_ties=self.place.parts_ties)
-        finer = self._placed(place, MORE_LOOKS)
-        return finer if math.isfinite(finer.variance) else None
+            return []
+        return [Cells(count, layout, published=True, parts_ties=self.place.parts_ties)]
 
     def crowded(self, variance: float) -> NDArray[np.bool_]:
         """Which cells hide too much beside this variance of the AUC, shape (B,)."""
@@ -229,12 +239,11 @@ class Outlook:
         return np.asarray(crowded | (uniform > HIDDEN_TO_NOISE * auc_error))
 
 
-def outlook_of(
-    protocol: DPAUC, counts: Counts, clients: int, spent: tuple[float, ...] = (FIRST_LOOK,)
-) -> Outlook:
+def outlook_of(protocol: DPAUC, counts: Counts, clients: int, spent: tuple[float, ...]) -> Outlook:
     """From what the server chooses; of several replicates the mean counts decide."""
-    cells, fixed = counts.mean, protocol.thresholds is not None or protocol.scale == EVEN
-    influences = influences_of(published(cells), counts.place.published)
+    cells = counts.mean
+    straight = counts.place.published
+    influences = influences_of(published(cells, straight), straight)
     reach = float(influences.sensitivity(Adjacency(protocol.adjacency))) / FIXED_POINT
     return Outlook(
         clients,
@@ -244,7 +253,8 @@ def outlook_of(
         counts=cells,
         noise=counts.noise,
         place=counts.place,
-        scale="" if fixed else protocol.scale,
+        coarse=protocol.coarse_place(clients),
+        scale=protocol.scale if protocol.places_cells else "",
         spent=spent,
     )
 

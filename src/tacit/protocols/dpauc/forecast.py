@@ -16,7 +16,7 @@ from tacit.protocol.forecast import Family, Forecast, Planning, accepted, placem
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocol.trust import Trust
 from tacit.protocols.dpauc.choices import expected_way, outlook_of
-from tacit.protocols.dpauc.looks import Cells, Counts
+from tacit.protocols.dpauc.looks import Counts
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.shared.cells import exchange_variance, independent_variance
 from tacit.protocols.shared.levels import CellNoise, Levels
@@ -94,19 +94,20 @@ def expected_counts(
 
 def _two_rounds_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> Forecast:
     """Errors where epsilon is divided as at the expected counts, and what cells hide."""
-    cells, first = protocol.cells_for(scenario.clients), protocol.parts.looks[0]
-    place = Cells(cells, named_scale(EVEN if protocol.scale == EVEN else PROBABILITY))
-    expected = np.array(expected_counts(protocol, scenario, shape, np.arange(cells) / cells))
-    noise = protocol.levels_for(first, cells).noise(scenario.clients, protocol.record_distance)
+    clients = scenario.clients
+    part, place = protocol.first_look(clients)
+    positions = protocol.score_scale.positions(place.edges)
+    expected = np.array(expected_counts(protocol, scenario, shape, positions))
+    noise = protocol.levels_for(part, place.count).noise(clients, protocol.record_distance)
     counts = Counts(expected, expected.sum(axis=-1, keepdims=True), noise, place)
-    ahead = outlook_of(protocol, counts, scenario.clients, (first,))
+    ahead = outlook_of(protocol, counts, clients, (part,))
     if protocol.second_round is None:
         ahead, choice = expected_way(ahead)
         if not choice.number:
-            levels = protocol.levels_for(choice.look, cells)
+            levels = protocol.levels_for(choice.look, protocol.cells_for(clients))
             return _one_round_forecast(protocol, levels, scenario, shape)
     return Forecast(
-        math.sqrt(ahead.variance + ahead.hidden),
+        math.sqrt(ahead.total),
         0.0,
         min(scenario.positives, scenario.negatives),
         math.sqrt(ahead.noise.total),

@@ -16,28 +16,31 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.metrics.curves import cell_influences
-from tacit.metrics.score_scale import ScoreScale
+from tacit.metrics.score_scale import PROBABILITY, ScoreScale
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
+from tacit.protocols.shared.fine_cells import FINE_HEIGHT
 from tacit.protocols.shared.levels import CellNoise, Levels
 from tacit.protocols.shared.published_knots import KNOTS
 from tacit.protocols.shared.zoomed_cells import lone_crowds
 
 LOOK_CELLS = (48, 64)
-"""Numbers of cells of a look, where none is given: more of them hide less and are noisier."""
+"""Numbers of equal cells of positions, where none is given, for many clients and for few: more of
+them hide less and are noisier."""
 
-FINE_CLIENTS = 20
-"""Largest number of clients over epsilon squared with which looks have the finer cells."""
+SPLIT_CELLS = (64, 128)
+"""Numbers of cells of which some were split, for many clients and for few."""
 
-FIRST_LOOK = 0.12
-"""Part of epsilon for the first look, where the number's part is not given."""
-
-FINE_CELLS = (64, 128)
-"""Numbers of cells between published knots, where the first look has those of ``LOOK_CELLS``."""
-
-MANY_CELLS = tuple(sorted({*LOOK_CELLS, *FINE_CELLS}))
+MANY_CELLS = tuple(sorted({*LOOK_CELLS, *SPLIT_CELLS, 1 << FINE_HEIGHT}))
 """All numbers of cells of a look where none is given."""
 
-MORE_LOOKS = (0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4)
+FEW_CLIENTS = 20
+"""Largest number of clients over epsilon squared that counts as few. Their first look is at fine
+cells that part rounded scores (``fine_cells``)."""
+
+FIRST_LOOKS = (0.15, 0.12)
+"""Part of epsilon for the first look, where none is given, for many clients and for few."""
+
+MORE_LOOKS = (0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4)
 """Parts of epsilon between which the server chooses for a further look, beside none at all."""
 
 MAX_LOOKS = 3
@@ -57,13 +60,13 @@ class Parts:
     Parameters
     ----------
     looks : what a look may cost.
-    closing : what a histogram costs that ends the run after the first look; None where none may.
+    closing : what a histogram may cost that ends the run after the first look.
     numbers : what the number may cost. All parts of a run add up to at most epsilon, which a party
         checks beside each of them.
     """
 
     looks: tuple[float, ...]
-    closing: float | None
+    closing: tuple[float, ...]
     numbers: tuple[float, ...]
 
     @classmethod
@@ -73,13 +76,13 @@ class Parts:
         Examples
         --------
         >>> Parts.of(0.75)
-        Parts(looks=(0.25,), closing=None, numbers=(0.75,))
+        Parts(looks=(0.25,), closing=(), numbers=(0.75,))
         """
         if second_round is not None:
-            return cls((1 - second_round,), None, (second_round,))
-        most = round((1 - FIRST_LOOK) * HUNDREDTHS)
-        numbers = tuple(hundredths / HUNDREDTHS for hundredths in range(1, most + 1))
-        return cls((FIRST_LOOK, *MORE_LOOKS), left_of(FIRST_LOOK), numbers)
+            return cls((1 - second_round,), (), (second_round,))
+        closing = tuple(left_of(first) for first in FIRST_LOOKS)
+        numbers = tuple(part / HUNDREDTHS for part in range(1, HUNDREDTHS))
+        return cls(tuple(sorted({*FIRST_LOOKS, *MORE_LOOKS})), closing, numbers)
 
 
 def left_of(spent: float) -> float:
@@ -93,26 +96,25 @@ def left_of(spent: float) -> float:
     return round((1 - spent) * HUNDREDTHS) / HUNDREDTHS
 
 
+def are_few(clients: int, epsilon: float) -> bool:
+    """Whether clients count as few, from public figures only."""
+    return clients <= FEW_CLIENTS * epsilon**2
+
+
 def look_cells(clients: int, epsilon: float) -> int:
-    """The number of cells of a look, from public figures only.
+    """The number of equal cells.
 
     Examples
     --------
     >>> look_cells(10, 1.0), look_cells(1000, 1.0)
     (64, 48)
     """
-    return LOOK_CELLS[clients <= FINE_CLIENTS * epsilon**2]
+    return LOOK_CELLS[are_few(clients, epsilon)]
 
 
-def fine_cells(clients: int, epsilon: float) -> int:
-    """The number of cells between published knots, from public figures only.
-
-    Examples
-    --------
-    >>> fine_cells(10, 1.0), fine_cells(1000, 1.0)
-    (128, 64)
-    """
-    return FINE_CELLS[clients <= FINE_CLIENTS * epsilon**2]
+def split_cells(clients: int, epsilon: float) -> int:
+    """The number of cells of which some were split."""
+    return SPLIT_CELLS[are_few(clients, epsilon)]
 
 
 def look_levels(cells: int, epsilon: float) -> Levels:
@@ -147,6 +149,14 @@ class Cells:
     def edges(self) -> Floats:
         """The lower edges as scores, shape (B,)."""
         return self.scale.scores(np.arange(self.count) / self.count)
+
+    @property
+    def knotted(self) -> ScoreScale:
+        """A scale with these cells as its only ones."""
+        if self.published:
+            return self.scale
+        knots = self.scale.scores(np.arange(1, self.count) / self.count)
+        return ScoreScale(knots, self.scale.low, self.scale.high)
 
     @property
     def single(self) -> NDArray[np.bool_]:
@@ -208,6 +218,11 @@ def _product_variance(counts: Floats, noise: CellNoise) -> float:
     by_negatives = sums - np.outer(sums @ steps[1], ones)
     form = by_negatives.T @ (np.eye(cells) - np.outer(steps[0], ones))
     return float(np.sum((covariance @ form @ covariance) * form))
+
+
+def fine_place(scale: str, layout: ScoreScale) -> Cells:
+    """Fixed fine cells; of probabilities they are centred on numbers with two digits."""
+    return Cells(layout.cells, layout, published=True, parts_ties=scale == PROBABILITY)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ from tacit.data.clients import Clients
 from tacit.metrics.score_distribution import (
     ScoreDistribution,
     StraightDistribution,
+    clipped_fractions,
     rising_fractions,
 )
 from tacit.metrics.score_scale import ScoreScale
@@ -40,12 +41,13 @@ PART, CELLS = "part", "cells"
 """Fields of a query: the part of epsilon that its answer costs, and the number of cells."""
 
 
-def published(cells: Floats) -> dict[str, Floats]:
+def published(cells: Floats, straight: bool = False) -> dict[str, Floats]:
     """What the server publishes of consistent counts of positives and negatives, shape (..., 2, B).
 
-    A class that came out empty gets the size 1: the round goes on, and its result is no figure.
+    Functions that are straight between edges need not rise, only stay within 0 and 1 (``ends``). A
+    class that came out empty gets the size 1: the round goes on, and its result is no figure.
     """
-    functions = rising_fractions(cells)[..., 1:-1]
+    functions = (clipped_fractions if straight else rising_fractions)(cells)[..., 1:-1]
     return {
         POSITIVES: functions[..., 0, :],
         NEGATIVES: functions[..., 1, :],
@@ -74,7 +76,7 @@ def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
     Raises
     ------
     ValueError : for fields of another type or shape, for a number of cells that was not agreed, for
-        functions that fall or leave [0, 1], and for sizes that are not above 0 and finite.
+        functions that fall or leave [0, 1] (straight ones may fall), and for sizes that are not above 0 and finite.
     """
     prior = query.protocol.prior
     if prior is not None:

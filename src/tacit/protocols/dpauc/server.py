@@ -64,26 +64,31 @@ def rounds(protocol: DPAUC, clients: int) -> Conversation:
 
 def _two_rounds(protocol: DPAUC, clients: int) -> Conversation:
     """Looks at the histogram, and then the number; or a histogram for all the rest."""
-    count = protocol.cells_for(clients)
-    place = Cells(count, protocol.score_scale)
-    spent: tuple[float, ...] = (protocol.parts.looks[0],)
-    counts, records = yield from _look(protocol, spent[0], place)
+    part, place = protocol.first_look(clients)
+    counts, records = yield from _look(protocol, part, place)
+    spent: tuple[float, ...] = (part,)
     while protocol.second_round is None:
         choice = outlook_of(protocol, counts, clients, spent).choice()
         if not choice.number:
-            levels = protocol.levels_for(choice.look, count)
-            reply = yield _asked(protocol, choice.look, place)
-            return _from_histogram(protocol, reply, levels, place.edges)
+            return (yield from _closed(protocol, choice.look, clients))
         if not choice.look:
             break
         place = counts.place if choice.place is None else choice.place
         counts = counts.with_look((yield from _look(protocol, choice.look, place))[0])
         spent = (*spent, choice.look)
-    fields = published(counts.consistent)
+    fields = published(counts.consistent, counts.place.published)
     number = protocol.second_round or left_of(sum(spent))
     sent = fields | counts.place.fields
     second = yield from _number(protocol, fields, number, sent, records)
     return result_from_looks(counts, second)
+
+
+def _closed(protocol: DPAUC, part: float, clients: int) -> Conversation:
+    """A histogram that ends the run."""
+    place = protocol.coarse_place(clients)
+    reply = yield _asked(protocol, part, place)
+    levels = protocol.levels_for(part, place.count)
+    return _from_histogram(protocol, reply, levels, place.edges)
 
 
 def _asked(protocol: DPAUC, part: float, place: Cells) -> Query:

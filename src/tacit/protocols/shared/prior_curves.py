@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.metrics.ranking import plug_in_variance
-from tacit.metrics.score_distribution import ScoreDistribution
+from tacit.metrics.score_distribution import ScoreDistribution, StraightDistribution
 from tacit.metrics.score_scale import ScoreScale
 from tacit.protocols.shared.influence_sum import PUBLISHED
 from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
@@ -59,8 +59,9 @@ class PriorCurves:
             )
         if len(self.positives_below) != len(self.negatives_below):
             raise ValueError("prior: both functions must have the same edges")
+        kind = StraightDistribution if self.straight else ScoreDistribution
         for values in self.functions:
-            ScoreDistribution(np.arange(1, self.cells) / self.cells, values, 0.0, 1.0)
+            kind(np.arange(1, self.cells) / self.cells, values, 0.0, 1.0)
         if self.knots and len(self.knots) != self.cells - 1:
             raise ValueError(
                 f"prior: there must be a knot at each of {self.cells - 1} inner edges, got "
