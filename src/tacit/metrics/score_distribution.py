@@ -29,8 +29,8 @@ class ScoreDistribution:
     ----------
     edges : the inner edges of the cells, ascending, shape (B-1,), B at least 2; with an open end at
         least 3.
-    values : the share of records below each inner edge, nondecreasing from 0 to 1,
-        shape (..., B-1).
+    values : the share of records below each inner edge, nondecreasing from 0 to 1 (of straight
+        lines, anywhere from 0 to 1), shape (..., B-1).
     low, high : the least and the largest possible score; None for an open end.
 
     Raises
@@ -62,6 +62,9 @@ class ScoreDistribution:
             )
         if not np.all(np.diff(self._knots) > 0):
             raise ValueError("edges must ascend between the least and the largest score")
+        self._check_values()
+
+    def _check_values(self) -> None:
         if not np.all(self._reached[..., 1:] >= self._reached[..., :-1]):
             raise ValueError("values must be nondecreasing from 0 to 1")
 
@@ -145,8 +148,13 @@ class StraightDistribution(ScoreDistribution):
     """The same with straight lines between the edges.
 
     Where both classes are straight, a cell whose records all have one score hides nothing: pairs
-    of two straight functions and steps inside it cancel.
+    of two straight functions and steps inside it cancel. Values of noisy counts may fall: to make
+    them rise moves them, and the product of both classes' moves has a mean.
     """
+
+    def _check_values(self) -> None:
+        if not np.all((self.values >= 0) & (self.values <= 1)):
+            raise ValueError("values must be from 0 to 1")
 
     @cached_property
     def coefficients(self) -> Floats:
@@ -154,6 +162,18 @@ class StraightDistribution(ScoreDistribution):
         rise = np.diff(self._reached, axis=-1)
         bent = np.zeros_like(rise)
         return np.stack([bent, bent, rise, self._reached[..., :-1]])
+
+
+def clipped_fractions(counts: Floats) -> Floats:
+    """A straight function's values at the cells' borders, shape (..., B+1), from noisy counts.
+
+    The cumulative counts over their total, no less than 0 and no more than 1. They may fall.
+    """
+    cumulative = np.cumsum(counts, axis=-1)
+    total = np.where(cumulative[..., -1:] > 0, cumulative[..., -1:], 1.0)
+    inner = np.clip(cumulative / total, 0.0, 1.0)[..., :-1]
+    edge = np.zeros_like(cumulative[..., :1])
+    return np.concatenate([edge, inner, edge + 1], axis=-1)
 
 
 def rising_fractions(counts: Floats) -> Floats:

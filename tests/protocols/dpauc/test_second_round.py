@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.dpauc.looks import (
     FIRST_LOOK,
-    SECOND_LOOKS,
-    Outlook,
+    MAX_LOOKS,
+    MORE_LOOKS,
     Parts,
+    left_of,
     left_variance,
     look_levels,
 )
@@ -107,7 +109,7 @@ def test_clients_refuse_what_no_first_round_gives(lie: dict[str, Any], said: str
     ("asked", "said"),
     [
         ({PART: 0.25, CELLS: 48}, "part of epsilon must be one of"),
-        ({PART: FIRST_LOOK, CELLS: 50}, r"cells must be one of \(48, 64\), as agreed, got 50"),
+        ({PART: FIRST_LOOK, CELLS: 50}, r"cells must be one of \(48, 64, 128\), as agreed, got 50"),
     ],
 )
 def test_looks_outside_the_menu_are_refused(asked: dict[str, Any], said: str) -> None:
@@ -119,20 +121,15 @@ def test_looks_outside_the_menu_are_refused(asked: dict[str, Any], said: str) ->
 
 
 def test_every_way_through_the_menu_costs_epsilon() -> None:
-    parts, rest = Parts.of(None), 1 - FIRST_LOOK
-    assert parts.closing is not None
-    assert parts.closing + FIRST_LOOK == pytest.approx(1)
-    for look in (0.0, *SECOND_LOOKS):
-        assert rest - look in parts.numbers
-        assert FIRST_LOOK + look + (rest - look) == pytest.approx(1)
-
-
-def test_more_noise_moves_the_division_towards_the_looks() -> None:
-    counts = np.full((2, 48), 5000.0)
-    numbers = [Outlook(k, 1.0, 1.0, counts, 0.75).choice().number for k in (1, 3_000, 10**5, 10**8)]
-    assert numbers[0] == pytest.approx(1 - FIRST_LOOK)
-    assert numbers == sorted(numbers, reverse=True)
-    assert numbers[-1] == 0
+    parts = Parts.of(None)
+    assert parts.looks == (FIRST_LOOK, *MORE_LOOKS)
+    assert parts.closing == left_of(FIRST_LOOK)
+    for further in range(MAX_LOOKS):
+        for looks in combinations_with_replacement(MORE_LOOKS, further):
+            spent = FIRST_LOOK + sum(looks)
+            if spent < 1:
+                assert left_of(spent) in parts.numbers
+                assert spent + left_of(spent) == pytest.approx(1, rel=1e-12)
 
 
 def test_what_looks_leave_is_the_variance_of_the_products() -> None:

@@ -16,7 +16,6 @@ from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, Step, View
 from tacit.protocols.histogram.looking.choices import Choices
 from tacit.protocols.histogram.looking.looks import (
-    KNOTS,
     LISTED,
     LOOKS,
     PARTS,
@@ -24,13 +23,14 @@ from tacit.protocols.histogram.looking.looks import (
     second_look,
 )
 from tacit.protocols.histogram.looking.seen import Seen
-from tacit.protocols.histogram.looking.zoom import crowded_cells, zoomed
 from tacit.protocols.histogram.second_round import (
     NEGATIVES,
     POSITIVES,
     SIZES,
     summed_influences,
 )
+from tacit.protocols.shared.published_knots import KNOTS
+from tacit.protocols.shared.zoomed_cells import crowded_cells, zoomed
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tacit.testing.rehearsal import rehearse

@@ -17,6 +17,7 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
+from tacit.metrics.score_scale import EVEN
 from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.privacy.mechanisms.gaussian import Gaussian
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace
@@ -30,10 +31,21 @@ from tacit.protocol.scaled import ScaledScores, scale_setting
 from tacit.protocol.settings import EPSILON, setting
 from tacit.protocols.dpauc.declared import DPAUCDeclarations
 from tacit.protocols.dpauc.estimate import curves_of
-from tacit.protocols.dpauc.looks import LOOK_CELLS, TOTALS_PART, Parts, look_cells, look_levels
+from tacit.protocols.dpauc.looks import (
+    FIRST_LOOKS,
+    MANY_CELLS,
+    TOTALS_PART,
+    Cells,
+    Parts,
+    are_few,
+    fine_place,
+    look_cells,
+    look_levels,
+)
 from tacit.protocols.dpauc.second_round import noisy_influences
 from tacit.protocols.dpauc.server import rounds
 from tacit.protocols.dpauc.steps import STEPS, noisy_looks
+from tacit.protocols.shared.fine_cells import fine_scales
 from tacit.protocols.shared.flipped_labels import Flipped
 from tacit.protocols.shared.levels import Levels, best_levels
 from tacit.protocols.shared.prior_curves import PriorCurves
@@ -223,21 +235,21 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
     def parts(self) -> Parts:
         """The parts of epsilon that a party answers to in two rounds."""
         if self.prior is not None:
-            return Parts((), None, (1.0,))
+            return Parts((), (), (1.0,))
         return Parts.of(self.second_round)
 
     @property
     def look_menu(self) -> tuple[float, ...]:
-        """The parts that a histogram may cost, the one that ends the run last."""
+        """The parts that a histogram may cost, those that end the run last."""
         parts = self.parts
-        return parts.looks if parts.closing is None else (*parts.looks, parts.closing)
+        return (*parts.looks, *parts.closing)
 
     @property
     def cell_menu(self) -> tuple[int, ...]:
         """The numbers of cells that a party counts in, or that published functions may have."""
         if self.prior is not None:
             return (self.prior.cells,)
-        return LOOK_CELLS if self.thresholds is None else (self.thresholds,)
+        return MANY_CELLS if self.thresholds is None else (self.thresholds,)
 
     @property
     def cell_count(self) -> int:
@@ -248,10 +260,27 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
         """The number of cells of a look at so many clients."""
         return look_cells(clients, self.epsilon) if self.thresholds is None else self.thresholds
 
+    @property
+    def places_cells(self) -> bool:
+        """Whether the server chooses where cells lie: nothing of them was agreed."""
+        return self.thresholds is None and self.second_round is None and self.scale != EVEN
+
+    def coarse_place(self, clients: int) -> Cells:
+        """Equal cells of positions for so many clients."""
+        return Cells(self.cells_for(clients), self.score_scale)
+
+    def first_look(self, clients: int) -> tuple[float, Cells]:
+        """The first look's part of epsilon, and its cells."""
+        few = are_few(clients, self.epsilon)
+        part = self.parts.looks[0] if self.second_round is not None else FIRST_LOOKS[few]
+        if few and self.places_cells:
+            return part, fine_place(self.scale, fine_scales(self.scale)[0])
+        return part, self.coarse_place(clients)
+
     def levels_for(self, part: float, cells: int) -> Levels:
         """How a histogram of these cells divides this part of epsilon."""
         spent = part * self.epsilon
-        if part == self.parts.closing:
+        if part in self.parts.closing:
             return best_levels(cells, spent, self.record_distance)
         return look_levels(cells, spent)
 

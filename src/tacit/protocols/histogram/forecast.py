@@ -26,15 +26,16 @@ from tacit.protocol.trust import Trust
 from tacit.protocols.histogram.estimate import best_depth, crowding, result_from_tree
 from tacit.protocols.histogram.figure_forecast import figure_forecast
 from tacit.protocols.histogram.local_rounds import early_slots, expected_knots
-from tacit.protocols.histogram.looking.fine_cells import recounted
-from tacit.protocols.histogram.looking.looks import CELLS, CLASSES, KNOTS, query_scale
+from tacit.protocols.histogram.looking.looks import CELLS, CLASSES, query_scale
 from tacit.protocols.histogram.looking.rounds import expected_looks
-from tacit.protocols.histogram.prior import HistogramCurves
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.histogram.second_round import both_rounds, published, summed_influences
 from tacit.protocols.histogram.server import number_result
 from tacit.protocols.histogram.steps import FIRST_CELLS, report_bytes
 from tacit.protocols.histogram.trees import sampled_noise
+from tacit.protocols.shared.fine_cells import recounted
+from tacit.protocols.shared.prior_curves import PriorCurves
+from tacit.protocols.shared.published_knots import KNOTS
 from tacit.protocols.shared.tree_budget import CHOICE_UNITS, Aim
 from tacit.protocols.shared.turns import SLOTS
 from tacit.results.score_axis import ScoreAxis
@@ -97,7 +98,7 @@ def tree_forecast(
 
 
 def _after_prior(
-    protocol: ScoreHistogram, prior: HistogramCurves, scenario: Scenario, metric: Metric
+    protocol: ScoreHistogram, prior: PriorCurves, scenario: Scenario, metric: Metric
 ) -> Forecast:
     """The number's error and the prior's; other figures than the AUC there are none."""
     if metric != AUC:

@@ -36,7 +36,7 @@ from tacit.protocols.histogram.looking.looks import (
     MAX_LOOK_HEIGHT,
     look_epsilons,
 )
-from tacit.protocols.histogram.prior import HistogramCurves, curves_of
+from tacit.protocols.histogram.prior import curves_of
 from tacit.protocols.histogram.second_round import (
     summed_influences,
 )
@@ -47,6 +47,7 @@ from tacit.protocols.histogram.steps import (
     unary_reports,
 )
 from tacit.protocols.shared.noise_shares import noise_fraction
+from tacit.protocols.shared.prior_curves import PriorCurves
 from tacit.protocols.shared.tree_budget import (
     EARLIER_AIMS,
     Aim,
@@ -169,7 +170,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         when=SECURE_SUM,
         used=_divides_by_itself,
     )
-    prior: HistogramCurves | None = setting(
+    prior: PriorCurves | None = setting(
         default=None,
         help=None,
         when=SECURE_SUM,
@@ -222,7 +223,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         elif not self._can_look():
             object.__setattr__(self, "second_round", 0.0)
 
-    def _start_from(self, prior: HistogramCurves) -> None:
+    def _start_from(self, prior: PriorCurves) -> None:
         """Take no other pass than the number's, and refuse settings that ask for one."""
         for name, value in (("second_round", self.second_round), ("height", self.height)):
             if value:
@@ -405,7 +406,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
 
         return UnaryDevices(self, devices)
 
-    def prior_estimate(self, records: int, server_result: ServerResult) -> HistogramCurves | None:
+    def prior_estimate(self, records: int, server_result: ServerResult) -> PriorCurves | None:
         """Curves from which a later evaluation can start, of noisy sums that show signal."""
         sums = self.trust == SECURE_SUM and self.budget == "split"
         return curves_of(self, server_result) if sums else None

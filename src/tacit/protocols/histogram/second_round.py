@@ -27,7 +27,6 @@ from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
 from tacit.protocols.histogram.estimate import SecondRound, published_distributions
 from tacit.protocols.histogram.looking.looks import (
-    KNOTS,
     listed_parts,
     look_height,
     part_cost,
@@ -37,6 +36,7 @@ from tacit.protocols.histogram.looking.looks import (
 from tacit.protocols.histogram.steps import agreed_height
 from tacit.protocols.shared.influence_sum import FIXED_POINT, PUBLISHED, Influences
 from tacit.protocols.shared.noise_shares import planned_clients
+from tacit.protocols.shared.published_knots import KNOTS
 from tacit.protocols.shared.sum_bounds import clipped, clipped_sum_bound
 from tacit.protocols.shared.whole_units import units_for, whole_units
 

@@ -24,7 +24,6 @@ from tacit.protocols.histogram.local_rounds import (
     report_positions,
 )
 from tacit.protocols.histogram.looking.rounds import looked
-from tacit.protocols.histogram.prior import HistogramCurves
 from tacit.protocols.histogram.second_round import (
     both_rounds,
     published,
@@ -37,6 +36,7 @@ from tacit.protocols.shared.noise_shares import (
     check_the_same_number,
     supported_cost,
 )
+from tacit.protocols.shared.prior_curves import PriorCurves
 from tacit.protocols.shared.turns import each_turn, has_replicates, records_of
 from tacit.results.score_axis import ScoreAxis
 from tacit.results.server_result import ServerResult
@@ -58,7 +58,7 @@ def rounds(protocol: ScoreHistogram, clients: int) -> Conversation:
     return (yield from _sums(protocol, clients))
 
 
-def _number(protocol: ScoreHistogram, prior: HistogramCurves, clients: int) -> Conversation:
+def _number(protocol: ScoreHistogram, prior: PriorCurves, clients: int) -> Conversation:
     """The number alone, by the functions of an earlier release."""
     reply = yield Query(summed_influences, protocol, {"clients": clients}, view=View.SUM)
     inflation = protocol.inflation(clients, answered_clients(reply, clients))
@@ -70,7 +70,7 @@ def _number(protocol: ScoreHistogram, prior: HistogramCurves, clients: int) -> C
 
 
 def number_result(
-    protocol: ScoreHistogram, prior: HistogramCurves, sums: Floats, inflation: float = 1.0
+    protocol: ScoreHistogram, prior: PriorCurves, sums: Floats, inflation: float = 1.0
 ) -> ServerResult:
     """The AUC by the functions of an earlier release and noisy sums in units, shape (...).
 

@@ -21,12 +21,10 @@ from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Conversation, Query, Reply, View
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.looking.choices import Choices, Next
-from tacit.protocols.histogram.looking.fine_cells import recounted
 from tacit.protocols.histogram.looking.looks import (
     CELLS,
     CLASSES,
     FIRST_PARTS,
-    KNOTS,
     LISTED,
     LOOKS,
     PARTS,
@@ -40,11 +38,13 @@ from tacit.protocols.histogram.second_round import (
     both_rounds,
     summed_influences,
 )
+from tacit.protocols.shared.fine_cells import recounted
 from tacit.protocols.shared.noise_shares import (
     answered_clients,
     check_the_same_number,
     supported_cost,
 )
+from tacit.protocols.shared.published_knots import KNOTS
 from tacit.results.class_sizes import CLEAR_CLASS_SIZE_IN_ERRORS
 from tacit.results.score_axis import ScoreAxis
 from tacit.results.server_result import ServerResult

@@ -15,11 +15,8 @@ from tacit.metrics.score_scale import ScoreScale
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import consistent_leaves
 from tacit.protocols.histogram.estimate import influence_variance
-from tacit.protocols.histogram.looking.zoom import crowded_cells
 from tacit.protocols.histogram.second_round import NEGATIVES, POSITIVES, SIZES
-
-LONE_ERRORS = 4.0
-"""Standard errors of its noise by which a crowd must differ from its neighbours' mean."""
+from tacit.protocols.shared.zoomed_cells import crowded_cells, lone_crowds
 
 Rows = NDArray[np.int64]
 """Numbers of replicates."""
@@ -63,16 +60,12 @@ class Seen:
         """The AUC's variance by ties, for cells whose noise has the variance 1, shape (R,).
 
         In a cell whose p positives and n negatives all have one score, at the part u of the cell,
-        noise moves the AUC by ``(1/2 - u) (p dn - n dp) / (P N)``, u taken as uniform. How much of
-        a cell is such a crowd shows in how far its count differs from its neighbours' mean.
+        noise moves the AUC by ``(1/2 - u) (p dn - n dp) / (P N)``, u taken as uniform
+        (``lone_crowds``).
         """
         if not self.straight:
             return np.zeros(self.cells.shape[0])
-        counts = self.counts
-        beside = np.concatenate([counts[..., 1:2], counts, counts[..., -2:-1]], axis=-1)
-        differing = np.abs(counts - (beside[..., :-2] + beside[..., 2:]) / 2)
-        clear = np.maximum(differing - LONE_ERRORS * self.cell_error, 0.0)
-        lone = np.minimum(clear, np.maximum(counts, 0.0))
+        lone = lone_crowds(self.counts, self.cell_error)
         lone = np.where(self.scale.single_doubles, 0.0, lone)
         pairs = np.prod(self.sizes, axis=-1)
         return np.asarray(np.sum(lone**2, axis=(-2, -1)) / 12 / pairs**2)

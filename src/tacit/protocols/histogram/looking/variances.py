@@ -7,8 +7,8 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.metrics.curves import HIDDEN_TIES
 from tacit.protocols.histogram.looking.seen import Seen
-from tacit.protocols.histogram.looking.zoom import hidden_in_cells, shares_of
 from tacit.protocols.histogram.second_round import NEGATIVES, POSITIVES, SIZES
+from tacit.protocols.shared.zoomed_cells import hidden_in_cells, lines_variance, shares_of
 
 REPLICATES_AT_ONCE = 16
 """Number of replicates whose errors at all edges are held at a time, in a processor's cache."""
@@ -45,14 +45,14 @@ def hidden_variance(seen: Seen, auc_error: Floats) -> Floats:
     crowded, the fraction of its pairs that positives win is taken as uniform on [0, 1].
     """
     crowded = seen.crowded(auc_error)
+    if seen.straight:
+        return lines_variance(seen.counts, crowded, seen.scale.single_doubles)
     shares = np.prod(shares_of(seen.counts), axis=-2)
     pairs = np.prod(seen.sizes, axis=-1)
     placed = np.sum(shares, axis=-1) / 12 / pairs
-    known = crowded | seen.scale.single_doubles if seen.straight else crowded
-    inside = hidden_in_cells(seen.counts, seen.straight)
-    smooth = np.sum(np.where(known, 0.0, inside), axis=-1)
-    ties = 0.0 if seen.straight else HIDDEN_TIES**2
-    return placed + ties + smooth**2 + np.sum(np.where(crowded, shares, 0.0) ** 2, axis=-1) / 12
+    smooth = np.sum(np.where(crowded, 0.0, hidden_in_cells(seen.counts)), axis=-1)
+    in_crowds = np.sum(np.where(crowded, shares, 0.0) ** 2, axis=-1) / 12
+    return placed + HIDDEN_TIES**2 + smooth**2 + in_crowds
 
 
 def _errors_at_edges(values: Floats, sizes: Floats, seen: Seen) -> Floats:

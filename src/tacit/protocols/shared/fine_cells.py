@@ -15,7 +15,7 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.metrics.score_distribution import ScoreDistribution
 from tacit.metrics.score_scale import PROBABILITY, ScoreScale, named_scale
-from tacit.protocols.histogram.looking.zoom import shares_of
+from tacit.protocols.shared.zoomed_cells import shares_of
 
 FINE_HEIGHT = 7
 """A fine look has ``2**FINE_HEIGHT`` cells."""

@@ -36,6 +36,9 @@ LARGEST_POWER = 15
 NOISE_ERRORS = 2.0
 """Standard errors of its noise that are taken off a count before its cell counts as crowded."""
 
+LONE_ERRORS = 4.0
+"""Standard errors of its noise by which a crowd must differ from its neighbours' mean."""
+
 
 def shares_of(counts: Floats, taken_off: float = 0.0) -> Floats:
     """Both classes' parts in every cell, at least 0, shape (..., 2, B)."""
@@ -79,6 +82,43 @@ def crowded_cells(
         return np.asarray(crowded)
     beside = crowded.any(axis=-1, keepdims=True) & (HIDDEN_BESIDE * products > most)
     return np.asarray(crowded | beside)
+
+
+def lone_crowds(counts: Floats, cell_error: float) -> Floats:
+    """How much of every cell may be a crowd of one score, shape (..., 2, B).
+
+    It shows in how far a count differs from its neighbours' mean.
+
+    Parameters
+    ----------
+    counts : positives, then negatives, shape (..., 2, B), B at least 2.
+    cell_error : the standard deviation of a count's noise.
+    """
+    beside = np.concatenate([counts[..., 1:2], counts, counts[..., -2:-1]], axis=-1)
+    differing = np.abs(counts - (beside[..., :-2] + beside[..., 2:]) / 2)
+    clear = np.maximum(differing - LONE_ERRORS * cell_error, 0.0)
+    return np.asarray(np.minimum(clear, np.maximum(counts, 0.0)))
+
+
+def lines_variance(counts: Floats, crowded: NDArray[np.bool_], single: NDArray[np.bool_]) -> Floats:
+    """What cells hide of the AUC where functions are straight between edges, shape (...).
+
+    Of records placed at random in a cell of p positives and n negatives, ``p n / 12`` pairs are
+    left open. Smooth densities add ``hidden_in_cells``. Where a cell is still crowded, the fraction
+    of its pairs that positives win is taken as uniform on [0, 1].
+
+    Parameters
+    ----------
+    counts : positives, then negatives, shape (..., 2, B).
+    crowded : cells that hide too much, shape (..., B).
+    single : cells that hold one double, and so hide nothing, shape (B,).
+    """
+    shares = np.prod(shares_of(counts), axis=-2)
+    pairs = np.prod(np.maximum(counts.sum(axis=-1), 1.0), axis=-1)
+    placed = np.sum(shares, axis=-1) / 12 / pairs
+    inside = np.where(crowded | single, 0.0, hidden_in_cells(counts, straight=True))
+    in_crowds = np.sum(np.where(crowded, shares, 0.0) ** 2, axis=-1) / 12
+    return np.asarray(placed + np.sum(inside, axis=-1) ** 2 + in_crowds)
 
 
 def zoomed(
