@@ -152,7 +152,7 @@ def test_a_smooth_curve_through_a_line_is_that_line() -> None:
         np.stack([totals * share, totals * (1 - share)]), ODDS
     )
     assert fitted is not None
-    assert fitted.curve(ODDS).value == pytest.approx(share, abs=1e-8)
+    assert expit(fitted.observed_log_odds(ODDS).value) == pytest.approx(share, abs=1e-8)
 
 
 def test_distances_are_weighted_quantiles_and_means() -> None:
