@@ -30,11 +30,11 @@ noisy."""
 DRAWS = 256
 """Number of errors of the coefficients at each step of the path; they are spread evenly."""
 STEPS = 15
-"""Number of curves from perfect calibration to beyond the fitted one."""
+"""Number of curves on the path."""
 FARTHEST = 5.0
-"""How far beyond the fitted curve the path ends, in standard errors of the coefficients."""
-LEAST_PART = 1e-9
-"""Least part of the largest variance of the coefficients that their errors get in any direction."""
+"""How many errors of the distances the path reaches to both sides of the fitted curve."""
+LEAST_DISTANCE = 1e-9
+"""Distance that an error is at least relative to."""
 LEVEL = 0.95
 NAMES = {"median": "e50", "ninetieth": "e90", "largest": "emax", "mean": "ici"}
 
@@ -116,36 +116,36 @@ def _about(view: CellView, fitted: SmoothCalibration, covariance: Floats) -> dic
     """What tests accept of every distance, where coefficients have errors of this covariance.
 
     Truths lie on the line from perfect calibration through the fitted curve: all distances grow
-    along it. It ends ``FARTHEST`` errors beyond the fitted curve.
+    along it. It is looked at within ``FARTHEST`` errors of the distances.
     """
     fit = fitted.fit.coefficients
-    perfect = np.zeros_like(fit)
-    perfect[1] = 1.0
-    found = _distances(view, fitted, merged=True)
+    found = _by_name(_distances(view, fitted, merged=True))
     values, vectors = np.linalg.eigh(covariance)
     if values[-1] <= 0:
-        return {
-            field.name: Accepted(*[float(getattr(found, field.name)[0])] * 3)
-            for field in fields(Distances)
-        }
-    values = np.maximum(values, values[-1] * LEAST_PART)
-    errors = even_normals(DRAWS, fit.size) @ (vectors * np.sqrt(values)).T
-    away = float(np.linalg.norm((fit - perfect) @ (vectors / np.sqrt(values))))
-    steps = np.linspace(0.0, 1.0 + FARTHEST / max(away, LEAST_PART), STEPS)[:, np.newaxis]
-    path = perfect + steps * (fit - perfect)
-    truths = _distances(view, fitted, path, merged=True)
-    drawn = _distances(
-        view, fitted, (path[:, np.newaxis] + errors).reshape(-1, fit.size), merged=True
+        return {name: Accepted(*[float(value[0])] * 3) for name, value in found.items()}
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    errors = even_normals(DRAWS, fit.size) @ root.T
+    drawn = _by_name(_distances(view, fitted, fit + errors, merged=True))
+    relative = max(
+        float(drawn[name].std()) / max(float(value[0]), LEAST_DISTANCE)
+        for name, value in found.items()
     )
+    perfect = np.zeros_like(fit)
+    perfect[1] = 1.0
+    steps = np.unique(np.maximum(1 + relative * np.linspace(-FARTHEST, FARTHEST, STEPS), 0.0))
+    path = perfect + steps[:, np.newaxis] * (fit - perfect)
+    truths = _by_name(_distances(view, fitted, path, merged=True))
+    several = (path[:, np.newaxis] + errors).reshape(-1, fit.size)
+    drawn = _by_name(_distances(view, fitted, several, merged=True))
     return {
-        field.name: accepted(
-            float(getattr(found, field.name)[0]),
-            getattr(truths, field.name),
-            getattr(drawn, field.name).reshape(STEPS, DRAWS),
-            LEVEL,
-        )
-        for field in fields(Distances)
+        name: accepted(float(value[0]), truths[name], drawn[name].reshape(steps.size, DRAWS), LEVEL)
+        for name, value in found.items()
     }
+
+
+def _by_name(found: Distances) -> dict[str, Floats]:
+    """The distances by the names of their fields."""
+    return {field.name: getattr(found, field.name) for field in fields(Distances)}
 
 
 def _covariances(view: CellView, fitted: SmoothCalibration) -> tuple[Floats, Floats]:
