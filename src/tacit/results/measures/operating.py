@@ -114,4 +114,4 @@ def _sensitivity_at(specificities: Floats, view: CellView) -> Functional:
 def _specificity_at(sensitivities: Floats, view: CellView) -> Functional:
     errors = share_errors(view, POSITIVES, sensitivities)
     false = rate_at_rate(view.counts, POSITIVES, NEGATIVES, sensitivities, errors)
-    return Functional(1 - false.value, -false.gradient, false.base, false.above)
+    return replace(false, value=1 - false.value, gradient=-false.gradient)

@@ -67,7 +67,8 @@ def lift_at(shares: Floats, view: CellView) -> Functional:
     """The share of positives among these parts over that among all: the gain over the part."""
     gain = gain_at(shares, view)
     by_share = shares[:, np.newaxis, np.newaxis]
-    return Functional(gain.value / shares, gain.gradient / by_share, gain.base, gain.above)
+    rough = None if gain.rough is None else gain.rough / shares
+    return replace(gain, value=gain.value / shares, gradient=gain.gradient / by_share, rough=rough)
 
 
 def share_errors(view: CellView, weights: Floats, shares: Floats) -> Floats:

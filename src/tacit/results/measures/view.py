@@ -149,9 +149,13 @@ class CellView:
         return fine.reshape(*fine.shape[:-2], -1)
 
     def privacy_error(self, figure: Functional) -> Floats:
-        """The standard deviations by privacy noise, shape (T,), in first order."""
+        """The standard deviations by privacy noise, shape (T,), in first order.
+
+        Where noise moves a threshold, with what the records' figure departs from its slope.
+        """
         known = np.isfinite(figure.value)[:, np.newaxis, np.newaxis]
-        return np.sqrt(self.noise_variance(np.where(known, figure.gradient, 0.0)))
+        error = np.sqrt(self.noise_variance(np.where(known, figure.gradient, 0.0)))
+        return error if figure.rough is None else np.asarray(np.hypot(error, figure.rough))
 
     def placement_error(self, figure: Functional) -> Floats:
         """The standard deviation by records that lie anywhere in their cell, shape (T,).
