@@ -7,7 +7,7 @@ left out, as users do not see them; a cell in which most runs give none is not j
 Clients enter neither the law of a sum over all of them nor that of reports of single records whose
 protocol does not ask for their number: those are measured at one number of clients. Where every
 record draws a report, a part of the scores is taken, drawn at random once: noise of many reports is
-slow to simulate.
+slow to simulate. ``counted_runs`` simulates it by numbers of reports where it can.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from tacit.protocols.two_round.protocol import TwoRoundAUC
 from tacit.protocols.ustatistic.protocol import UStatistic
 from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.server_result import ServerResult
-from tacit.running.evaluating import exact_auc, repeat_results
+from tacit.running.evaluating import exact_auc
+from tacit_studies.counted_runs import simulated_results
 from tacit_studies.floor_rows import dealt, records_of
 from tacit_studies.measuring import Bench, Job, quotient
 from tacit_studies.rows import Beside, Measured, Row
@@ -165,7 +166,7 @@ def _cell(table: str, cell: Cell, bench: Bench) -> list[Measured]:
         ("any scale", cell.data, cell.clients, cell.kind.most),
         lambda: dealt(drawn(known, cell.kind.most, bench), cell.clients, bench),
     )
-    results = repeat_results(
+    results = simulated_results(
         clients, cell.kind.protocol(cell.epsilon), bench.repeats, bench.seed("any scale", cell.name)
     )
     return Judged.of(results, exact_auc(clients)).rows(table, cell.name)
