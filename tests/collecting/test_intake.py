@@ -213,6 +213,24 @@ def test_a_disk_that_is_full_when_a_batch_is_sealed_loses_and_doubles_nothing(
     assert (folder.spent / "batch-1.parquet").exists()
 
 
+def test_a_log_that_is_damaged_before_it_is_sealed_stays_and_reports_go_on(
+    tmp_path: Path,
+) -> None:
+    """A fault that no retry mends must not end the one task that writes for everybody."""
+    folder = new_folder(tmp_path)
+    intake, messages = Intake(folder, seal_every=3), messages_of(folder, 5)
+    taken(intake, messages[:2])
+    log = folder.reports / log_name(1)
+    content = bytearray(log.read_bytes())
+    content[0] ^= 1
+    log.write_bytes(content)
+    assert taken(intake, messages[2:3]) == [True]
+    assert intake.counters["not sealed"] == 1
+    assert taken(intake, messages[3:]) == [True, True]
+    with pytest.raises(CampaignError, match="damaged at byte 0"):
+        Intake(Folder(folder.path), seal_every=3)
+
+
 @pytest.mark.parametrize("listing", range(3))
 def test_reading_while_a_batch_is_sealed_counts_each_report_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listing: int

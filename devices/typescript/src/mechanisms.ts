@@ -68,7 +68,6 @@ export function checkInstructions(how: Instructions, epsilon: number): void {
       whole(how.height, 1, MAX_HEIGHT);
       if (how.kind === "unary") how.level_units.forEach((units) => whole(units, 0, 2 ** 32));
       checkRatio(WORDS - BigInt(how.set_words), BigInt(how.set_words), epsilon);
-      if (BigInt(how.set_words) > WORDS / 2n) throw new RangeError("set_words must be at most 2**63");
       return;
     case "window":
       checkRatio(BigInt(how.inside), BigInt(how.outside), epsilon);

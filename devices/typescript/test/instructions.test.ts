@@ -43,6 +43,23 @@ for (const [kind, change] of DISHONEST) {
   });
 }
 
+/** Weights the other way round: a small ratio, under which an output says what a record is not. */
+const TURNED: [string, Fields][] = [
+  ["window", { inside: "1", outside: String(2n ** 50n) }],
+  ["influence", { inside: "1", outside: String(2n ** 50n) }],
+  ["unary", { set_words: String(2n ** 64n - 2n ** 20n) }],
+  ["hadamard", { set_words: String(2n ** 64n - 2n ** 20n) }],
+  ["symbol", { other_words: String(2n ** 65n), others_rarer: true }],
+];
+
+for (const [kind, change] of TURNED) {
+  test(`a device refuses a ${kind} whose rarer outputs are the likelier ones`, () => {
+    const { instructions, epsilon } = of(kind);
+    const turned = { ...instructions, ...change } as unknown as Instructions;
+    assert.throws(() => checkInstructions(turned, epsilon), /cost more/);
+  });
+}
+
 test("weights above 2**64 are refused: no word would ever be drawn", () => {
   const { instructions, epsilon } = of("window");
   const [inside, outside] = [String(2n ** 64n + 1n), String(2n ** 64n)];
