@@ -307,6 +307,22 @@ def test_stages_follow_one_another(tmp_path: Path, case: tuple[str, dict[str, ob
         folder.next_stage()
 
 
+def test_a_stage_stays_open_where_nobody_can_sign_the_next_one(tmp_path: Path) -> None:
+    """Its key may have been moved to another machine: no other key is made in its place."""
+    folder = new_folder(tmp_path, terms_of(DOUBLE[1]))
+    intake, messages = Intake(folder), messages_of(folder, 2)
+    key = folder.coordinator_key.read_text(encoding="ascii")
+    folder.coordinator_key.unlink()
+    with pytest.raises(CampaignError, match=r"coordinator\.key does not exist"):
+        folder.next_stage()
+    assert not folder.coordinator_key.exists()
+    folder.coordinator_key.write_text(key[::-1], encoding="ascii")
+    with pytest.raises(CampaignError, match="not the key that signed"):
+        folder.next_stage()
+    assert not folder.closed(0)
+    assert taken(intake, messages) == [True, True]
+
+
 def test_what_was_signed_is_what_the_estimate_uses(tmp_path: Path) -> None:
     """The second query follows from the reports of the first stage alone: it can be made again."""
     folder = new_folder(tmp_path, terms_of(DOUBLE[1]))
