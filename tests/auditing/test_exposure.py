@@ -19,7 +19,7 @@ from tacit.auditing.text import audit_text
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.audits import AttackSizes
 from tacit.protocol.conversation import Protocol
-from tacit.protocols.dpauc import DPAUC
+from tacit.protocols.dpauc.protocol import DPAUC
 
 LABEL = Cost(1.0, adjacency=Adjacency.LABEL)
 ROWS = 30
