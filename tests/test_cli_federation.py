@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from tacit.cli import main
 from tacit.cli.federation.shared import stoppable
-from tacit.running.deployment import local
+from tacit.running.deployment import local, server
 from tacit.running.deployment.keys import stored_identity, stored_node_key
 from tacit.running.deployment.programs import DeploymentError
 from tacit.running.session.party_file import PartyFile
@@ -204,7 +204,10 @@ def test_joining_needs_the_authority_and_the_node_key(study: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["run", "status"])
-def test_without_a_server_there_is_no_run(study: Path, command: str) -> None:
+def test_without_a_server_there_is_no_run(
+    study: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "PATIENCE", 0.0)
     result = tacit(command, study / "centre" / "plan.toml")
     assert result.exit_code == 2
     assert "no server was started" in said(result)

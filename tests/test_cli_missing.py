@@ -40,42 +40,66 @@ def test_by_default_an_incomplete_record_is_an_error(ward: str) -> None:
     assert "has no value in" in done.stderr
 
 
-def test_exact_counts_are_printed_written_and_said_not_to_be_private(
-    ward: str, tmp_path: Path
-) -> None:
-    done = run("evaluate", ward, "--client", "room", "--missing", "drop", *HISTOGRAM)
-    assert "50: 30 without a score, 20 without a label (counted here, not private)" in done.stdout
+def test_exact_counts_are_on_the_screen_and_in_no_result(ward: str, tmp_path: Path) -> None:
+    """What may be passed on says that records were left out, and not how many."""
+    done = run("evaluate", ward, "--client", "room", "--missing", "drop", "--json", *HISTOGRAM)
     assert done.exit_code == 0
-    written = run("evaluate", ward, "--client", "room", "--missing", "drop", "--json", *HISTOGRAM)
+    assert "50 records were left out: 30 without a score, 20 without a label" in done.stderr
+    assert "20 without a label (0 10, 1 30, 2 10)" in done.stderr
+    content = json.loads(done.stdout)
+    check_result(content)
+    assert content["missing"] == {"private": True, "counted": False}
+    shown = run("evaluate", ward, "--client", "room", "--missing", "drop", *HISTOGRAM)
+    assert "records left out" in shown.stdout
+    assert "how many is not said" in shown.stdout
+    (tmp_path / "r.json").write_text(done.stdout)
+    report = run("report", tmp_path / "r.json", "-o", tmp_path / "r.html")
+    assert report.exit_code == 0
+    page = (tmp_path / "r.html").read_text()
+    assert "How many they are is not in this result" in page
+    assert "outside every guarantee" not in page
+
+
+def test_exact_counts_stand_beside_exact_figures(ward: str, tmp_path: Path) -> None:
+    options = ("--client", "room", "--missing", "drop", "--exact")
+    done = run("evaluate", ward, *options, *HISTOGRAM)
+    assert "50: 30 without a score, 20 without a label (counted here, not private)" in done.stdout
+    written = run("evaluate", ward, *options, "--json", *HISTOGRAM)
     content = json.loads(written.stdout)
     check_result(content)
     assert content["missing"]["records"] == 50
     assert [each["scores"] for each in content["missing"]["by_client"]] == [10, 10, 10]
     (tmp_path / "r.json").write_text(written.stdout)
-    report = run("report", tmp_path / "r.json", "-o", tmp_path / "r.html")
-    assert report.exit_code == 0
+    assert run("report", tmp_path / "r.json", "-o", tmp_path / "r.html").exit_code == 0
     page = (tmp_path / "r.html").read_text()
     assert "30 records without a score and 20 without a label were left out" in page
     assert "exactly how many records were left out, which is outside every guarantee" in page
 
 
-def test_groups_say_how_many_records_of_all_were_left_out(ward: str, tmp_path: Path) -> None:
-    options = ("--groups", "room", "--missing", "drop", *HISTOGRAM)
-    assert "50: 30 without a score, 20 without a label" in run("evaluate", ward, *options).stdout
+@pytest.mark.parametrize("exact", [True, False])
+def test_groups_say_how_many_records_of_all_were_left_out_beside_exact_figures(
+    ward: str, tmp_path: Path, exact: bool
+) -> None:
+    options = ("--groups", "room", "--missing", "drop", *["--exact"] * exact, *HISTOGRAM)
+    shown = run("evaluate", ward, *options).stdout
+    assert ("50: 30 without a score, 20 without a label" in shown) is exact
     written = run("evaluate", ward, *options, "--json").stdout
-    missing = json.loads(written)["missing"]
-    assert missing == {"private": False, "records": 50, "scores": 30, "labels": 20}
+    counts = {"private": False, "records": 50, "scores": 30, "labels": 20}
+    assert json.loads(written)["missing"] == (
+        counts if exact else {"private": True, "counted": False}
+    )
     (tmp_path / "g.json").write_text(written)
     assert run("report", tmp_path / "g.json", "-o", tmp_path / "g.html").exit_code == 0
     page = (tmp_path / "g.html").read_text()
-    assert "30 records without a score and 20 without a label were left out" in page
-    assert "exactly how many records were left out, which is outside every guarantee" in page
+    assert ("30 records without a score and 20 without a label were left out" in page) is exact
+    assert ("exactly how many records were left out, which is outside" in page) is exact
 
 
 def test_names_that_are_not_written_are_not_written_with_counts(ward: str) -> None:
-    options = ("--client", "room", "--missing", "drop", "--no-names", "--json")
-    content = json.loads(run("evaluate", ward, *options, *HISTOGRAM).stdout)
-    assert "by_client" not in content["missing"]
+    options = ("--client", "room", "--missing", "drop", "--no-names", "--json", "--exact")
+    done = run("evaluate", ward, *options, *HISTOGRAM)
+    assert "by_client" not in json.loads(done.stdout)["missing"]
+    assert "20 without a label. The exact number" in done.stderr
 
 
 def test_a_noisy_count_costs_a_part_of_epsilon(ward: str, tmp_path: Path) -> None:
@@ -83,6 +107,7 @@ def test_a_noisy_count_costs_a_part_of_epsilon(ward: str, tmp_path: Path) -> Non
     done = run("evaluate", ward, "--client", "room", *options)
     content = json.loads(done.stdout)
     check_result(content)
+    assert "were left out" not in done.stderr
     assert content["spent"]["epsilon"] == 8.0
     assert content["protocol"]["epsilon"] == 7.0
     missing = content["missing"]

@@ -234,6 +234,8 @@ def evaluate(
                 form=form,
                 missing=missing,
             )
+    if missing_epsilon is None:
+        say_left_out(clients, names)
     if rescale is not None:
         clients = tacit.rescale(clients, *rescale)
     chosen, reason = chosen_or_default(
@@ -316,7 +318,7 @@ def _evaluate_groups(
             params["missing"],
             form=form,
         )
-    say_left_out(both[0])
+    say_left_out(both[0], params["names"])
     passed = ("rescale", "federation", "engine", "names", "print_json", "per_person")
     evaluate_by_group(
         context,

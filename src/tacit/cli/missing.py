@@ -12,6 +12,10 @@ from tacit.cli.shell import complain
 from tacit.data.clients import Clients
 from tacit.data.engines.places import is_address
 from tacit.data.missing import RULES, dealt_out
+from tacit.results.text import escaped
+
+MOST_NAMED = 20
+"""Largest number of clients whose own numbers are on the screen."""
 
 
 def missing_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -23,7 +27,7 @@ def missing_options(function: Callable[..., Any]) -> Callable[..., Any]:
             default=RULES[0],
             show_default=True,
             help="Records without a score or a label (empty, NA, NaN, n/d, null): an error, or "
-            "left out and counted.",
+            "left out.",
         ),
         click.option(
             "--count-missing",
@@ -31,7 +35,7 @@ def missing_options(function: Callable[..., Any]) -> Callable[..., Any]:
             type=float,
             metavar="EPSILON",
             help="With --missing drop: a noisy number of the records left out, for this part of "
-            "--epsilon. Without it the number is exact, which is not private.",
+            "--epsilon. Without it the result does not say how many, and the screen does.",
         ),
     )
     for option in reversed(options):
@@ -75,11 +79,28 @@ def with_dealt(split: Clients, whole: Clients) -> Clients:
     return replace(split, left_out=dealt_out(whole.left_out, split.count))
 
 
-def say_left_out(clients: Clients) -> None:
-    """Print on standard error how many records were left out, where no result says it."""
-    if clients.left_out is not None:
-        scores, labels = clients.left_out.sum(axis=1).tolist()
-        complain(
-            f"tacit: {scores + labels:,} records were left out: {scores:,} without a score, "
-            f"{labels:,} without a label"
-        )
+def say_left_out(clients: Clients, names: bool) -> None:
+    """Print on standard error how many records were left out, which no private result says.
+
+    Parameters
+    ----------
+    clients : with the records that were left out.
+    names : whether the clients may be named.
+    """
+    if clients.left_out is None:
+        return
+    scores, labels = clients.left_out.sum(axis=1).tolist()
+    complain(
+        f"tacit: {scores + labels:,} records were left out: {scores:,} without a score, "
+        f"{labels:,} without a label{_by_client(clients) if names else ''}. The exact number is "
+        "for this screen: without --exact it is not in the result"
+    )
+
+
+def _by_client(clients: Clients) -> str:
+    """The numbers of clients that left any out, where they are few enough for a line."""
+    if clients.left_out is None or len(clients.names) != clients.count:
+        return ""
+    totals = zip(clients.names, clients.left_out.sum(axis=0).tolist(), strict=True)
+    parts = [f"{escaped(name)} {total:,}" for name, total in totals if total]
+    return f" ({', '.join(parts)})" if 1 < len(parts) <= MOST_NAMED else ""

@@ -181,7 +181,7 @@ def _left_out(grouped: GroupedResult) -> Iterator[str]:
 
 def _cautions(grouped: GroupedResult, position: PagePosition) -> str:
     warnings: list[Any] = list(grouped.content["warnings"])
-    if "missing" in grouped.content:
+    if grouped.content.get("missing", {}).get("private") is False:
         warnings.append(EXACT_LEFT_OUT)
     if not warnings:
         return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -22,8 +23,8 @@ from tacit.results.traffic import Traffic
 from tacit.running.arguments import check_clients, check_protocol
 from tacit.running.missing import (
     check_countable,
+    left_out_in_result,
     shared_budget,
-    with_exact_count,
     with_noisy_count,
 )
 from tacit.running.mpc.processes import NO_LEDGERS, Ledgers
@@ -86,8 +87,8 @@ def evaluate(
         is then a person's, and the protocol runs with a part of it for each of these records
         (``tacit.protocol.persons``). A person with records at two clients is not covered.
     missing_epsilon : the part of the protocol's epsilon that goes to a noisy number of the records
-        that were left out as incomplete (``Clients.left_out``). Without it that number is in the
-        result exactly, which is not private.
+        that were left out as incomplete (``Clients.left_out``). Without it the result says how many
+        beside exact figures only, as that number is not private.
 
     Raises
     ------
@@ -137,7 +138,7 @@ def evaluate(
         ledgers=ledgers,
     )
     if missing_epsilon is None:
-        return with_exact_count(result, clients)
+        return replace(result, left_out=left_out_in_result(clients, exact))
     return with_noisy_count(result, clients, run, missing_epsilon, source)
 
 

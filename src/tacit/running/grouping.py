@@ -16,9 +16,9 @@ from tacit.privacy.persons import of_person
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.results.grouped import Group, GroupedEvaluation
-from tacit.results.missing import LeftOut
 from tacit.running.arguments import check_clients, check_protocol
 from tacit.running.evaluating import evaluate_counted, noise_source, source_of
+from tacit.running.missing import left_out_in_result
 from tacit.running.persons import counted_clients, unit_of
 
 READ_OFF = (
@@ -93,7 +93,7 @@ def evaluate_groups(
     check_protocol(protocol)
     if groups.of_record.size != clients.records:
         raise DataError(f"{clients.records} records but {groups.of_record.size} groups")
-    left_out = None if clients.left_out is None else LeftOut(clients.left_out)
+    left_out = left_out_in_result(clients, exact)
     seeds = _seeds(seed, len(groups.names))
     most = unit_of(clients, per_person)
     if most:

@@ -5,11 +5,13 @@ import io
 import json
 import os
 import shutil
+import socket
 import ssl
 import subprocess
 import sys
 import tomllib
 import zipfile
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -466,3 +468,42 @@ def test_a_local_party_is_named_like_a_folder(tmp_path: Path, name: str) -> None
 def test_a_server_that_was_never_started_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(DeploymentError, match="no server was started"):
         Coordinator(tmp_path).check_running()
+
+
+class Clock:
+    """Seconds that pass only where somebody sleeps; a server starts to listen at one of them."""
+
+    def __init__(self, listens: Callable[[], None], at: float) -> None:
+        self.seconds, self._listens, self._at = 0.0, listens, at
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+        if self.seconds == self._at:
+            self._listens()
+
+    def now(self) -> float:
+        return self.seconds
+
+
+def test_a_run_waits_for_a_server_that_starts(tmp_path: Path) -> None:
+    """`tacit serve` may have been called a moment ago: it writes its address, then it listens."""
+    coordinator, lines = Coordinator(tmp_path), list[str]()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        written = json.dumps(server.getsockname()[:2])
+        coordinator.private.mkdir()
+        clock = Clock(lambda: _written(coordinator.private / "address.json", written), at=3.0)
+        coordinator.wait_running(lines.append, clock.sleep, clock.now)
+    assert clock.seconds == 3.0
+    (line,) = lines
+    assert "tacit serve; waiting for it, 60 s, Ctrl-C ends" in line
+
+
+def _written(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def test_a_run_waits_for_a_minute_only(tmp_path: Path) -> None:
+    clock = Clock(lambda: None, at=0.0)
+    with pytest.raises(DeploymentError, match=r"no server was started.*gave up after 60 s"):
+        Coordinator(tmp_path).wait_running(lambda line: None, clock.sleep, clock.now)
+    assert clock.seconds == 60.0

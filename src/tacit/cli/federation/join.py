@@ -37,6 +37,8 @@ Examples:
 @click.option(
     "--code",
     metavar="CODE",
+    envvar="TACIT_ROSTER_CODE",
+    show_envvar=True,
     help="For a roster that is new: the code that the other sites read to you by telephone.",
 )
 @click.option(

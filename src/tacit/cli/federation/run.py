@@ -56,8 +56,9 @@ def run(
 ) -> None:
     """Run PLAN once, with the parties that are connected, and print the result.
 
-    The server of the plan must be running on this machine (`tacit serve`), unless --local starts
-    everything. Each party decides itself whether it answers, and its ledger keeps what it spent.
+    The server of the plan runs on this machine (`tacit serve`), and is waited for a minute, unless
+    --local starts everything. Each party decides itself whether it answers, and its ledger keeps
+    what it spent.
     """
     require_flower()
     file = None if json_file is None else OutputFile(json_file, create_parents=True)
@@ -67,7 +68,7 @@ def run(
         if local is None:
             study_plan, coordinator = Plan.read(plan), Coordinator.of(plan)
             study_plan.agreement()
-            coordinator.check_running()
+            coordinator.wait_running(show)
             done = conduct_run(coordinator, plan.resolve(), study_plan.deadline, show, tell)
         else:
             done = run_locally(plan, local, show, tell)

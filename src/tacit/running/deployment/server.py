@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,6 +31,8 @@ from tacit.running.deployment.template import start_template
 CONNECTION = "tacit"
 """What the configuration calls this server."""
 START_TIME = 180.0
+PATIENCE, LOOK_SECONDS = 60.0, 1.0
+"""Seconds for which a run waits for its server, and between two looks."""
 PORT = 8443
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # nothing is bound here: these are compared with
 
@@ -111,6 +114,35 @@ class Coordinator:
         host, port = self.address()
         if not is_listening(host, port):
             raise DeploymentError(f"no server listens on {host}:{port}; start it with: tacit serve")
+
+    def wait_running(
+        self,
+        tell: Tell,
+        sleep: Callable[[float], None] = time.sleep,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Wait for a server that is not there yet; a line says so at once.
+
+        Parameters
+        ----------
+        tell : receives the line.
+        sleep, now : the clock.
+
+        Raises
+        ------
+        DeploymentError : when none listens after ``PATIENCE`` seconds.
+        """
+        ends, told = now() + PATIENCE, False
+        while True:
+            try:
+                return self.check_running()
+            except DeploymentError as error:
+                if now() >= ends:
+                    raise DeploymentError(f"{error}; gave up after {PATIENCE:.0f} s") from None
+                if not told:
+                    tell(f"{error}; waiting for it, {PATIENCE:.0f} s, Ctrl-C ends")
+                told = True
+            sleep(LOOK_SECONDS)
 
     def registered(self) -> dict[str, dict[str, str]]:
         """The nodes that may connect: name, key and Flower's number."""

@@ -118,7 +118,7 @@ def read_frame(stream: BinaryIO) -> Frame | None:
     raw, body = _exactly(stream, header_size), _exactly(stream, body_size)
     try:
         header = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise FrameError("a frame's header is not JSON") from None
     if not isinstance(header, dict):
         raise FrameError("a frame's header is not an object")
