@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import lazy_loader
+import lazy_loader  # type: ignore[import-untyped]
 import pytest
 
 import tacit
