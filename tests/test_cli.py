@@ -636,10 +636,15 @@ def documented(folder: Path, example_folder: Path, monkeypatch: pytest.MonkeyPat
     return folder
 
 
+def runs_elsewhere(line: str) -> bool:
+    """Whether ``tests/test_cli_audit.py`` runs an example, or one of its form, with ``--quick``."""
+    return "--protocol all" in line or line == "tacit audit --self-test"
+
+
 @pytest.mark.parametrize(
     "line",
     [
-        pytest.param(line, marks=[pytest.mark.thorough] if "--protocol all" in line else [])
+        pytest.param(line, marks=[pytest.mark.thorough] if runs_elsewhere(line) else [])
         for line in ALL_EXAMPLES
     ],
 )

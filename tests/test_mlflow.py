@@ -5,16 +5,23 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+import lazy_loader  # type: ignore[import-untyped]
 import pytest
 
 import tacit
 import tacit.mlflow
 from tacit.results.reading import read_results
 
-mlflow = pytest.importorskip("mlflow")
-pytestmark = pytest.mark.filterwarnings("ignore:::mlflow")
+mlflow: Any = lazy_loader.load("mlflow")
+"""Takes seconds to import, which only the worker that runs these tests should spend."""
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:::mlflow"),
+    pytest.mark.skipif(find_spec("mlflow") is None, reason="needs mlflow"),
+]
 
 
 @pytest.fixture

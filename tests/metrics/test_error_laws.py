@@ -11,12 +11,14 @@ import scipy
 
 from tacit.arrays import Floats
 from tacit.metrics.error_laws import (
+    FREQUENCIES,
     ErrorLaw,
     StaircaseDraws,
     WholeLaplaceDraws,
     joined_laws,
     laplace_law,
     law_of,
+    rotations,
 )
 from tacit.metrics.error_quantiles import laplace_normal_reach
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace
@@ -66,13 +68,20 @@ def test_moments_of_whole_laplace_draws_are_those_of_all_outcomes(scale: float) 
 
 @pytest.mark.parametrize(("width", "epsilon"), [(1, 2.0), (7, 1.0), (20, 4.0), (20, 8.0)])
 def test_characteristic_functions_are_those_of_all_outcomes(width: int, epsilon: float) -> None:
-    turns = np.array([[1e-3, 0.1, 0.7, 2.0]])
-    made = stairs(np.array([1.0]), [width], [epsilon]).factor(turns, slice(0, 1))
+    step = np.array([2 / FREQUENCIES])
+    turns = (np.arange(FREQUENCIES) + 0.5) * step
+    made = stairs(np.array([1.0]), [width], [epsilon]).factor(step, slice(0, 1))
     chances = staircase_chances(width, epsilon)
-    np.testing.assert_allclose(made[0], np.cos(np.outer(turns[0], OUTCOMES)) @ chances, atol=1e-7)
-    made = WholeLaplaceDraws(np.array([1.0]), 1 / epsilon, 2).factor(turns, slice(0, 1))
-    each = np.cos(np.outer(turns[0], OUTCOMES)) @ laplace_chances(1 / epsilon)
+    np.testing.assert_allclose(made[0], np.cos(np.outer(turns, OUTCOMES)) @ chances, atol=1e-7)
+    made = WholeLaplaceDraws(np.array([1.0]), 1 / epsilon, 2).factor(step, slice(0, 1))
+    each = np.cos(np.outer(turns, OUTCOMES)) @ laplace_chances(1 / epsilon)
     np.testing.assert_allclose(made[0], each**2, atol=1e-9)
+
+
+def test_rotations_are_those_of_all_angles() -> None:
+    angle = np.array([0.0, 1e-9, 0.3, -2.0])
+    angles = np.outer(angle, np.arange(FREQUENCIES) + 0.5)
+    np.testing.assert_allclose(rotations(angle), np.exp(1j * angles), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(("width", "epsilon"), [(1, 2.0), (1000, 1.0), (30_000, 8.0)])

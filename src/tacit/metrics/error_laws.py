@@ -14,11 +14,15 @@ from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 
 FREQUENCIES = 2**10
 """Number of frequencies at which a characteristic function is evaluated."""
+
+BLOCK = 2**5
+"""Number of frequencies whose sines and cosines are computed; those of others are products."""
 
 SPAN = 10.0
 """Standard errors within which the law is computed; what lies beyond is at least ``2 SPAN - t`` off
@@ -28,7 +32,7 @@ LEAST_NORMAL = 0.01
 """Least normal error beside the draws, in standard errors of the whole. It makes the law smooth,
 and the interval wider by less than this part of the standard error."""
 
-AT_ONCE = 64
+AT_ONCE = 16
 """Replicates whose laws are computed at a time."""
 
 STAIRS = ("widths", "inner", "epsilon")
@@ -57,8 +61,14 @@ class Draws(ABC):
         """What a result's file says of draws of one result."""
 
     @abstractmethod
-    def factor(self, frequencies: Floats, chosen: slice) -> Floats:
-        """The characteristic function of some replicates' sums, shape (R, T), as frequencies."""
+    def factor(self, step: Floats, chosen: slice) -> Floats:
+        """The characteristic function of some replicates' sums, shape (R, FREQUENCIES).
+
+        Parameters
+        ----------
+        step : the distance of the frequencies ``(j + 1/2) step``, shape (R,).
+        chosen : which replicates.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,15 +109,13 @@ class WholeLaplaceDraws(Draws):
         """What a result's file says of draws of one result."""
         return {"weights": self.weights.tolist(), "scale": self.scale, "times": self.times}
 
-    def factor(self, frequencies: Floats, chosen: slice) -> Floats:
+    def factor(self, step: Floats, chosen: slice) -> Floats:
         """The product over draws of ``(1 - a)^2 / ((1 - a)^2 + 4 a sin(w t / 2)^2)``."""
         a, gap = np.exp(-1 / self.scale), np.square(np.expm1(-1 / self.scale))
         weights = self.weights.reshape(-1, self.weights.shape[-1])[chosen]
-        logarithm = np.zeros_like(frequencies)
+        logarithm = np.zeros((step.size, FREQUENCIES))
         for weight in weights.T:
-            logarithm -= np.log1p(
-                4 * a / gap * np.sin(weight[:, np.newaxis] * frequencies / 2) ** 2
-            )
+            logarithm -= np.log1p(4 * a / gap * rotations(weight * step / 2).imag ** 2)
         return np.asarray(np.exp(self.times * logarithm))
 
 
@@ -172,30 +180,52 @@ class StaircaseDraws(Draws):
         fields = {name: each.tolist() for name, each in zip(STAIRS, shape, strict=True)}
         return {"weights": self.weights.tolist(), **fields}
 
-    def factor(self, frequencies: Floats, chosen: slice) -> Floats:
+    def factor(self, step: Floats, chosen: slice) -> Floats:
         """The product over draws of the sums of ``cos(z t) P(z)``, which are geometric series.
 
-        With inner width r, width w and fall b the sum over ``|z| < r`` is ``sin((r - 1/2) t) /
-        sin(t / 2)``, and that over z from r on the real part of ``b e^(irt) (e^(iwt) - 1) /
-        ((e^(it) - 1) (1 - b e^(iwt)))``.
+        With inner width r, width w and fall b the sum over ``|z| < r`` is ``sin(A) / h``, with
+        ``A = (r - 1/2) t`` and ``h = sin(t / 2)``. That over z from r on is the real part of
+        ``b e^(irt) (e^(iwt) - 1) / ((e^(it) - 1) (1 - b e^(iwt)))``, which is with ``B = w t / 2``
+        ``b sin(B) / h [(1 - b) cos(A) cos(B) - (1 + b) sin(A) sin(B)] / [(1 - b)^2 + 4 b
+        sin(B)^2]``.
         """
         weights = self.weights.reshape(-1, self.weights.shape[-1])[chosen]
-        product = np.ones_like(frequencies)
-        for column in range(weights.shape[-1]):
-            inner, width, fall = (each[chosen, column, np.newaxis] for each in self._rows)
-            turn = weights[:, column, np.newaxis] * frequencies
+        product = np.ones((step.size, FREQUENCIES))
+        for weight, *shape in zip(weights.T, *(each[chosen].T for each in self._rows), strict=True):
+            turn = weight * step
             turn = np.where(np.abs(turn) < SMALL_TURN, SMALL_TURN, turn)
-            within = np.sin((inner - 0.5) * turn) / np.sin(turn / 2)
-            jump = np.exp(1j * width * turn)
-            beyond = fall * np.exp(1j * inner * turn) * (jump - 1)
-            beyond = beyond / ((np.exp(1j * turn) - 1) * (1 - fall * jump))
-            whole = 2 * inner - 1 + 2 * width * fall / (1 - fall)
-            product *= (within + 2 * beyond.real) / whole
+            inner, width, fall = shape
+            at_inner = rotations((inner - 0.5) * turn)  # A
+            at_width = rotations(width / 2 * turn)  # B
+            half = rotations(turn / 2).imag  # h
+            whole, fall = 2 * inner - 1 + 2 * width * fall / (1 - fall), fall[:, np.newaxis]
+            beyond = (1 - fall) * at_inner.real * at_width.real
+            beyond -= (1 + fall) * at_inner.imag * at_width.imag
+            beyond *= fall * at_width.imag
+            beyond /= np.square(1 - fall) + 4 * fall * np.square(at_width.imag)
+            product *= (at_inner.imag + 2 * beyond) / (half * whole[:, np.newaxis])
         return product
 
 
 SMALL_TURN = 1e-9
-"""Least angle of a draw of one; below it the series above are 0 / 0."""
+"""Least angle between frequencies of a draw of one; below it the series above are 0 / 0."""
+
+
+def rotations(angle: Floats) -> NDArray[np.complex128]:
+    """``exp(i (j + 1/2) x)`` for j below ``FREQUENCIES``, shape (R, FREQUENCIES).
+
+    As ``j = B m + n`` each is the product of ``exp(i B m x)`` and ``exp(i (n + 1/2) x)``, so that a
+    few sines and cosines give all.
+
+    Parameters
+    ----------
+    angle : x, shape (R,).
+    """
+    blocks = BLOCK * np.arange(FREQUENCIES // BLOCK)
+    between = np.exp(1j * angle[:, np.newaxis] * blocks)
+    within = np.exp(1j * angle[:, np.newaxis] * (np.arange(BLOCK) + 0.5))
+    products = between[:, :, np.newaxis] * within[:, np.newaxis, :]
+    return products.reshape(angle.size, FREQUENCIES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,11 +285,12 @@ class ErrorLaw:
         known = np.isfinite(whole) & (whole > 0)
         unit = np.where(known, whole, 1.0)[:, np.newaxis]
         halves = np.arange(FREQUENCIES) + 0.5
-        frequencies = halves * np.pi / (SPAN * unit)
+        step = np.pi / (SPAN * unit)
+        frequencies = halves * step
         smooth = np.maximum(np.where(known, normal, 0.0)[:, np.newaxis], LEAST_NORMAL * unit)
         function = np.exp(-np.square(smooth * frequencies) / 2)
         for each in self.draws:
-            function = function * each.factor(frequencies, chosen)
+            function = function * each.factor(step[:, 0], chosen)
         # P(|X| <= t) = 2 / pi times the sum of f(s) sin(s t) / (j + 1/2), at t = i SPAN / T
         inside = scipy.fft.dst(function / halves, type=2, axis=-1) / np.pi
         reached = np.concatenate([np.zeros_like(unit), inside], axis=-1)

@@ -7,8 +7,9 @@ import scipy
 
 from tacit.arrays import Floats
 
-HALVINGS = 50
-"""Number of times that the bracket of a quantile is halved."""
+STEPS = 4
+"""Newton steps from the normal quantile. At any part and any level from 0.01 to ``1 - 1e-9`` the
+third one leaves less than ``1e-12`` of the quantile."""
 
 LEAST_PART = 1e-3
 """Part of the variance below which a Laplace error is taken as normal: it moves a 95 % quantile by
@@ -37,25 +38,27 @@ def laplace_normal_reach(laplace: Floats, normal: Floats, level: float) -> Float
 
 
 def _unit_reach(part: Floats, level: float) -> Floats:
-    """The same for the variance 1, of which Laplace noise has a part."""
+    """The same for the variance 1, of which Laplace noise has a part.
+
+    Newton's method on the logarithm of the probability outside, which is concave, as both
+    densities are log-concave (Prekopa 1973): no step leads away from the quantile.
+    """
     gaussian = scipy.special.ndtri((1 + level) / 2)
-    exponential = -np.log1p(-level) / np.sqrt(2)
-    # beyond twice the sum of both, and 1, lies less than 1 - level
-    low, high = np.zeros(part.shape), np.full(part.shape, 2 * (gaussian + exponential) + 1)
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        outside = _outside(middle, part) > 1 - level
-        low, high = np.where(outside, middle, low), np.where(outside, high, middle)
-    reach = np.where(part < LEAST_PART, gaussian, (low + high) / 2)
+    reach = np.full(part.shape, gaussian)
+    for _ in range(STEPS):
+        outside, density = _outside(reach, part)
+        reach = reach + outside * np.log(outside / (1 - level)) / density
+    reach = np.where(part < LEAST_PART, gaussian, reach)
     return np.where(np.isnan(part), np.nan, reach)
 
 
-def _outside(reach: Floats, part: Floats) -> Floats:
-    """The probability of ``|L + Z| > t`` at the variance 1, of which part is Laplace noise.
+def _outside(reach: Floats, part: Floats) -> tuple[Floats, Floats]:
+    """The probability of ``|L + Z| > t`` at the variance 1, and the density of ``|L + Z|`` at t.
 
-    With b the scale of L and g the deviation of Z: ``2 Q(t/g) + exp(g^2/2b^2) [exp(-t/b) Q(g/b -
-    t/g) - exp(t/b) Q(g/b + t/g)]``, Q the normal tail (Reed and Jorgensen 2004, equation 8, for
-    equal scales of both sides).
+    Of the variance a part is Laplace noise. With b the scale of L and g the deviation of Z the
+    probability is ``2 Q(t/g) + exp(g^2/2b^2) [exp(-t/b) Q(g/b - t/g) - exp(t/b) Q(g/b + t/g)]``, Q
+    the normal tail, and the density ``exp(g^2/2b^2) [exp(-t/b) Q(g/b - t/g) + exp(t/b) Q(g/b +
+    t/g)] / b`` (Reed and Jorgensen 2004, equation 8, for equal scales of both sides).
     """
     scale = np.sqrt(np.clip(part, LEAST_PART, 1.0) / 2)
     normal = np.sqrt(np.maximum(1 - part, 1e-12))
@@ -64,4 +67,5 @@ def _outside(reach: Floats, part: Floats) -> Floats:
         np.exp(ratio**2 / 2 - sign * reach / scale + scipy.special.log_ndtr(sign * steps - ratio))
         for sign in (1, -1)
     )
-    return np.asarray(2 * scipy.special.ndtr(-steps) + near - far)
+    outside = 2 * scipy.special.ndtr(-steps) + near - far
+    return np.asarray(outside), np.asarray((near + far) / scale)

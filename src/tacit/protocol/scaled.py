@@ -104,6 +104,15 @@ class ScaledScores:
         ------
         DataError : for a score outside [0, 1] where scores are probabilities.
         """
+        self.check_range(clients)
+        return clients.rescored(self.score_scale)
+
+    def check_range(self, clients: Clients) -> None:
+        """Refuse scores that have no position.
+
+        Raises
+        ------
+        DataError : for a score outside [0, 1] where scores are probabilities.
+        """
         if self.score_range is not None:
             check_scores_in_unit_interval(clients)
-        return clients.rescored(self.score_scale)

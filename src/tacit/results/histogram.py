@@ -371,11 +371,18 @@ class Histogram:
     def _band(self, rate: Rate, starts: NDArray[np.int64]) -> Band:
         """A rate of the buckets that start at these cells, with its errors."""
         known = np.isfinite(rate.value)
+        privacy = np.where(known, self._privacy_error(rate, known, starts), np.nan)
+        return Band(rate.value, privacy, rate.sampling_error(merge(self.counts, starts)))
+
+    def _privacy_error(
+        self, rate: Rate, known: NDArray[np.bool_], starts: NDArray[np.int64]
+    ) -> Floats:
+        """The error by noise of a rate where it is known; none of exact counts."""
+        if self.noise.exact:
+            return np.zeros_like(rate.value)
         gradient = np.where(known[..., np.newaxis, np.newaxis], rate.gradient, 0.0)
         sizes = np.diff(starts, append=self.counts.shape[-1])
-        privacy = np.sqrt(self.variance(np.repeat(gradient, sizes, axis=-1)))
-        sampling = rate.sampling_error(merge(self.counts, starts))
-        return Band(rate.value, np.where(known, privacy, np.nan), sampling)
+        return np.asarray(np.sqrt(self.variance(np.repeat(gradient, sizes, axis=-1))))
 
     def _estimate(self, rate: Rate, above: Floats) -> Estimate:
         band = self._band(rate, np.arange(self.counts.shape[-1]))

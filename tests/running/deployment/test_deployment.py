@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.cli.federation.templates import party_text, plan_text
-from tacit.running.deployment import certificates, guards
+from tacit.running.deployment import certificates, guards, programs
 from tacit.running.deployment.applications import CLIENT, SERVER, write_application
 from tacit.running.deployment.certificates import Certificates, hosts_of, make_certificates
 from tacit.running.deployment.guards import (
@@ -74,6 +74,21 @@ def shake_hands(server: Certificates, authority: Path, name: str) -> None:
             except ssl.SSLWantReadError:
                 pass
     assert done == {client, host}
+
+
+def test_a_free_port_is_none_that_an_outgoing_connection_may_get() -> None:
+    """Linux gives these connections ports from 32768, other systems from 49152 (RFC 6335)."""
+    assert programs.PORTS.stop <= 32_768
+    assert programs.free_port() in programs.PORTS
+
+
+def test_ports_that_are_taken_are_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(programs, "PORTS", range(port, port + 1))
+        with pytest.raises(DeploymentError, match=f"no free port among 100 from {port}"):
+            programs.free_port()
 
 
 @pytest.mark.parametrize("name", ["study.example.org", "192.0.2.7", "127.0.0.1", "localhost"])

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -91,14 +91,26 @@ class Terminals:
         self._open.append((program, ready))
 
 
-def test_the_walk_through_of_the_documents(tmp_path: Path) -> None:
-    """Three hospitals over TLS with authentication, line by line as the reader types them."""
+@pytest.mark.parametrize(
+    "added",
+    [
+        pytest.param("second_round = 0.0\n", id="one sum"),
+        pytest.param("", id="several sums", marks=pytest.mark.thorough),
+    ],
+)
+def test_the_walk_through_of_the_documents(tmp_path: Path, added: str) -> None:
+    """Three hospitals over TLS with authentication, line by line as the reader types them.
+
+    Further sums of the default plan are messages like those of the first.
+    """
     (tmp_path / "examples").symlink_to(HOSPITALS.parent)
     port, said = str(free_port()), {}
     with ExitStack() as running:
         terminals = Terminals(tmp_path, running)
         for line in walk_through():
             said[line] = terminals.type(line.replace("8443", port))
+            if line.startswith("tacit init --coordinator"):
+                add_setting(tmp_path / "centre" / "plan.toml", added)
         assert processes_in(tmp_path)
     assert nothing_left(tmp_path)
     status, run = (
@@ -110,6 +122,13 @@ def test_the_walk_through_of_the_documents(tmp_path: Path) -> None:
     check_result(json.loads((tmp_path / "result.json").read_text()))
     for name in "abc":
         check_book(tmp_path / f"hospital-{name}" / "ledger.db", "my-records")
+
+
+def add_setting(plan: Path, line: str) -> None:
+    """Add a line to a plan's protocol."""
+    text = plan.read_text()
+    assert text.count('name = "score-histogram"\n') == 1
+    plan.write_text(text.replace('name = "score-histogram"\n', f'name = "score-histogram"\n{line}'))
 
 
 def check_result(result: dict[str, Any]) -> None:
@@ -255,6 +274,36 @@ def test_what_others_submit_is_not_run(federation: Federation, tmp_path: Path) -
     assert not target.exists()
 
 
+FORKED = """
+import json, os, sys
+from flwr.cli.app import app
+for command in json.loads(sys.argv[1]):
+    process = os.fork()
+    if process == 0:
+        sys.argv = ["flwr", *command, "--format", "json"]
+        app()
+    os.waitpid(process, 0)
+    print("\\0", flush=True)
+"""
+"""Commands of ``flwr``, each in a process of its own that need not import it."""
+
+
+def answers_to_a_stranger(home: Path, commands: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    """What Flower's own command answers, with a configuration folder and no guard."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED, json.dumps(commands)],
+        env=Flower(home).environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=WAIT,
+        check=True,
+    )
+    *printed, _ = done.stdout.split("\0")
+    assert len(printed) == len(commands)
+    return [json.loads(text[text.index("{") :]) for text in printed]
+
+
 def test_strangers_are_admitted_to_nothing(federation: Federation, tmp_path: Path) -> None:
     """Flower's own commands, with all that a hospital is given and without the machine's token."""
     (tmp_path / "config.toml").write_text(
@@ -266,17 +315,17 @@ def test_strangers_are_admitted_to_nothing(federation: Federation, tmp_path: Pat
     before = runs_of(federation.coordinator)
     application = write_application(tmp_path / "theirs")
     key = stored_node_key(tmp_path / "stranger.key")
-    stranger = Flower(tmp_path)
-    for command in (
+    commands = (
         ("list", CONNECTION),
         ("stop", "1", CONNECTION),
         ("run", str(application), CONNECTION),
         ("supernode", "list", CONNECTION),
         ("supernode", "register", str(key), CONNECTION),
         ("supernode", "unregister", number, CONNECTION),
-    ):
-        with pytest.raises(DeploymentError, match="403"):
-            stranger.call("flwr", *command)
+    )
+    answers = answers_to_a_stranger(tmp_path, commands)
+    assert all("403" in str(answer["error-message"]) for answer in answers)
+    assert not any(answer["success"] for answer in answers)
     assert runs_of(federation.coordinator) == before
     assert nodes_online(federation.coordinator) == dict.fromkeys(PARTIES, "online")
 

@@ -3,6 +3,7 @@
 import os
 import signal
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ from tacit.running.session.messages import MalformedMessageError
 from tacit.testing.recording import values_of
 from tests.running.mpc.federations import pairs_query, tied_clients
 
-pytest.importorskip("spu.libspu", reason="two-party computations need SPU")
+pytestmark = pytest.mark.skipif(find_spec("spu") is None, reason="two-party computations need SPU")
 
 TIMEOUT = 120.0
 KENDALL = PairedUStatistic("kendall", 4.0, matchings=1)

@@ -145,7 +145,7 @@ class UnaryDevices(DeviceReports):
             return np.bincount(position_cells(clients, self._protocol), minlength=POSITION_CELLS)
         height = agreed_height(query)
         if KNOTS in query.broadcast:
-            self._protocol.on_scale(clients)
+            self._protocol.check_range(clients)
             scale = published_scale(self._protocol, query.broadcast[KNOTS], height)
             leaves = leaves_at(scale.positions(clients.scores), clients.labels, height)
         else:

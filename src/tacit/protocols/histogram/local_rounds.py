@@ -69,7 +69,7 @@ def draw_report_turns(
     ------
     DataError : for a score outside [0, 1] where scores are probabilities.
     """
-    query.protocol.on_scale(clients)
+    query.protocol.check_range(clients)
     return {"turns": drawn_turns(clients, noise, state)}
 
 
@@ -111,7 +111,7 @@ def report_leaves(clients: Clients, query: Query, noise: NoiseSource, state: Cli
     """
     take_turn(clients, query, state, rounds=1)
     reporting, protocol, height = late(clients, query), query.protocol, agreed_height(query)
-    protocol.on_scale(clients)
+    protocol.check_range(clients)
     before = np.concatenate(([0], np.cumsum(reporting, dtype=np.int64)))
     offsets, labels = before[clients.offsets], clients.labels[reporting]
 

@@ -69,7 +69,7 @@ def draw_turns(clients: Clients, query: Query, noise: NoiseSource, state: Client
     ------
     DataError : for a score outside [0, 1].
     """
-    query.protocol.on_scale(clients)
+    query.protocol.check_range(clients)
     turns = drawn_turns(clients, noise, state)
     if query.protocol.first_round.private_labels:
         return {"turns": turns}

@@ -9,6 +9,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import secrets
 import shlex
 import signal
 import socket
@@ -22,6 +23,11 @@ from typing import Any, Self
 from tacit.running.deployment.lifetime import Owner
 
 LOOPBACK = "127.0.0.1"
+PORTS = range(20_000, 32_768)
+"""Where programs of this machine listen: below the ports that systems give to outgoing connections,
+of which one may take a port between the look for it and the start of its program."""
+PORT_TRIES = 100
+"""Random ports that are tried."""
 POLL_SECONDS = 0.05
 """Seconds between two looks at a program."""
 CALL_TIME = 180.0
@@ -64,10 +70,18 @@ def require_flower() -> None:
 
 
 def free_port() -> int:
-    """A free port on loopback."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A free port on loopback, which no outgoing connection takes before a program listens there.
+
+    Raises
+    ------
+    DeploymentError : when ``PORT_TRIES`` random ports in ``PORTS`` are taken.
+    """
+    for _ in range(PORT_TRIES):
+        port = PORTS.start + secrets.randbelow(len(PORTS))
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind((LOOPBACK, port))
+            return port
+    raise DeploymentError(f"no free port among {PORT_TRIES} from {PORTS.start} to {PORTS.stop - 1}")
 
 
 def is_listening(host: str, port: int) -> bool:

@@ -57,6 +57,7 @@ PREPARED = (
     "flwr.superlink.runtime.run_serverapp",
     "anyio._backends._asyncio",
     "httpcore",
+    "scipy.interpolate",
     "uvicorn.lifespan.on",
     "uvicorn.loops.auto",
     "uvicorn.protocols.http.auto",
