@@ -18,7 +18,6 @@ import tacit
 from tacit.data.clients import Clients
 from tacit.data.engines.opening import from_database, from_files
 from tacit.data.engines.places import is_large, is_pattern
-from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
 from tacit.data.ranked import doubled_ranks, sorted_scores
 from tacit.protocol.conversation import Protocol
@@ -240,16 +239,6 @@ def test_a_pass_over_stored_records_tells_how_many_it_read(tmp_path: Path) -> No
 
 
 RANKING = {"fedauc": tacit.FedAUC(epsilon=1.0, allocation="adaptive"), "exact": tacit.ExactAUC()}
-
-
-@pytest.fixture
-def no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No stored record may be read into memory."""
-
-    def loaded(stored: StoredClients) -> Clients:
-        raise MemoryError
-
-    monkeypatch.setattr(StoredClients, "_loaded", property(loaded))
 
 
 @pytest.mark.parametrize("name", RANKING)
