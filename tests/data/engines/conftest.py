@@ -13,6 +13,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tacit.data.clients import Clients
+from tacit.data.engines.stored import StoredClients
+
 WITHOUT = "TACIT_TESTS_WITHOUT_POSTGRES"
 """Set to 1, tests run as on a machine without PostgreSQL."""
 
@@ -68,3 +71,13 @@ def postgres(server_of_postgres: Server, monkeypatch: pytest.MonkeyPatch) -> Ser
     server_of_postgres.run("DROP SCHEMA public CASCADE")
     server_of_postgres.run("CREATE SCHEMA public")
     return server_of_postgres
+
+
+@pytest.fixture
+def no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No stored record may be read into memory."""
+
+    def loaded(stored: StoredClients) -> Clients:
+        raise MemoryError
+
+    monkeypatch.setattr(StoredClients, "_loaded", property(loaded))

@@ -220,14 +220,22 @@ def test_bins_find_the_cells_of_a_search(edges: list[float], scores: list[float]
 
 
 @pytest.mark.parametrize(
-    ("low", "width", "cells"), [(0.0, 1 / 64, 64), (-8.0, 0.25, 65), (0.0, 0.1, 10), (1e9, 3.0, 7)]
+    ("low", "width", "cells", "even"),
+    [
+        (0.0, 1 / 64, 64, True),
+        (4.0, 0.125, 65, True),
+        (1e9, 3.0, 7, True),
+        (0.0, 0.1, 10, False),
+        # just below the edge 0 a difference is rounded to that of the edge
+        (-8.0, 0.25, 65, False),
+    ],
 )
 def test_cells_of_one_width_are_those_of_a_search(
-    low: float, width: float, cells: int, tmp_path: Path
+    low: float, width: float, cells: int, even: bool, tmp_path: Path
 ) -> None:
     """At each edge, one double below it, and at both ends."""
     edges, high = low + width * np.arange(1, cells), low + width * cells
-    assert (EvenCells.of(edges, low, high) is None) == (width == 0.1)
+    assert (EvenCells.of(edges, low, high) is not None) == even
     scores = np.unique(np.concatenate((edges, np.nextafter(edges, -np.inf), [low, high])))
     pq.write_table(
         pa.table({"score": scores, "label": np.ones(scores.size)}), tmp_path / "a.parquet"

@@ -30,7 +30,7 @@ MOST_CELLS = 1 << 13
 """From so many cells on a pass over the records is faster than the answer's rows."""
 
 BATCH_ROWS = 1 << 20
-MEMORY = "512MB"
+MEMORY = "1GB"
 """Memory of the engine; what needs more goes to a temporary folder, which is removed."""
 
 FULL_DISK = ("failed to offload", "No space left on device")

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
@@ -221,12 +222,15 @@ class EngineRecords:
         ------
         DataError : where the table changed since it was summarised.
         """
-        tables = []
-        if self._relation.dialect.given_tables and self._relation.client is not None:
+        relation, ids, tables = self._relation, np.array(self._summary.names), []
+        numbered = False
+        if relation.dialect.given_tables and relation.client is not None:
+            # numbers are compared faster than texts
+            numbered = self._engine.kinds(relation)[relation.client] == NUMBER and are_whole(ids)
             whose = np.arange(self.sizes.size, dtype=np.int32)
-            columns = {"client": np.array(self._summary.names), "whose": whose}
+            columns = {"client": ids.astype(np.int64) if numbered else ids, "whose": whose}
             tables.append(ConstantTable("clients", columns))
-        for codes, scores in self._read(ascending_statement(self._relation), tables):
+        for codes, scores in self._read(ascending_statement(relation, numbered), tables):
             yield scores, codes
 
     def _read(
@@ -326,6 +330,20 @@ class EngineRecords:
         if label is None:
             return DataError(f"column {relation.label!r} has no value in a record of {where}")
         return DataError(f"labels must be 0 or 1, got {label} in a record of {where}")
+
+
+def are_whole(ids: NDArray[np.str_]) -> bool:
+    """Whether all ids are whole numbers of 64 bits, as they are written.
+
+    Examples
+    --------
+    >>> are_whole(np.array(["7", "-12"])), are_whole(np.array(["7", "007"]))
+    (True, False)
+    """
+    try:
+        return bool(np.array_equal(ids.astype(np.int64).astype(np.str_), ids))
+    except (ValueError, OverflowError):
+        return False
 
 
 def _is_finite(text: str) -> bool:
