@@ -347,10 +347,8 @@ def test_a_forged_answer_ends_the_session_and_the_honest_one_is_not_opened(tmp_p
     assert decode_values(reply.body) == {"reason": REFUSED}
     with pytest.raises(StaleMessageError):
         desks_of(tmp_path)[1].answer(messages[1])
-    assert [key[:2] for key in notes_on_disk(tmp_path, "b")] == [
-        PINNED,
-        ("encrypted-auc", "refused"),
-    ]
+    kept = {key[:2] for key in notes_on_disk(tmp_path, "b")}
+    assert kept == {PINNED, ("encrypted-auc", "refused")}
     another = Coordinator(agreement, identity).open()
     with pytest.raises(MalformedMessageError, match="an answer was refused under these settings"):
         desks_of(tmp_path)[1].answer(another[1])
