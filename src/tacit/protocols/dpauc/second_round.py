@@ -76,7 +76,8 @@ def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
     Raises
     ------
     ValueError : for fields of another type or shape, for a number of cells that was not agreed, for
-        functions that fall or leave [0, 1] (straight ones may fall), and for sizes that are not above 0 and finite.
+        functions that fall or leave [0, 1] (straight ones may fall), and for sizes that are not
+        above 0 and finite.
     """
     prior = query.protocol.prior
     if prior is not None:
