@@ -45,7 +45,8 @@ def published(cells: Floats, straight: bool = False) -> dict[str, Floats]:
     """What the server publishes of consistent counts of positives and negatives, shape (..., 2, B).
 
     Functions that are straight between edges need not rise: as they lie within 0 and 1, influences
-    lie within their ends (``Influences.ends``). A class that came out empty gets the size 1: the round goes on, and its result is no figure.
+    lie within their ends (``Influences.ends``). A class that came out empty gets the size 1: the
+    round goes on, and its result is no figure.
     """
     functions = (clipped_fractions if straight else rising_fractions)(cells)[..., 1:-1]
     return {
