@@ -76,9 +76,8 @@ def test_ties_are_parted_only_where_noise_is_less() -> None:
     assert outlook(counts / 100, 3).choice().place is None
 
 
-@pytest.mark.parametrize("clients", [3, 1000])
-def test_crowds_are_split_at_round_numbers(clients: int) -> None:
-    data = rounded(binormal_clients(200_000, 200_000, clients, seed=3), 1)
+def test_crowds_are_split_at_round_numbers() -> None:
+    data = rounded(binormal_clients(200_000, 200_000, 3, seed=3), 1)
     sent = looks_of(data, DPAUC(1.0))
     assert 2 <= len(sent) - 1 <= MAX_LOOKS
     assert sum(query[PART] for query in sent) == pytest.approx(1, rel=1e-12)

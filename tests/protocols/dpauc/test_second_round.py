@@ -208,8 +208,12 @@ def test_an_earlier_release_takes_the_first_rounds_place() -> None:
     assert later.traffic.rounds == 1
     assert abs(later.auc.value - exact_auc(clients)) < 4 * later.auc.standard_error
     assert later.auc.standard_error < first.auc.standard_error
-    several = repeat_results(clients, DPAUC(1.0, prior=first.release), 400, seed=3)
-    assert several.covers(exact_auc(clients)).mean() > 0.92
+    exact, covered = exact_auc(clients), []
+    for seed in range(20):  # what a release's errors leave is the same in all runs after it
+        release = evaluate(clients, DPAUC(1.0), seed=10 + seed).release
+        several = repeat_results(clients, DPAUC(1.0, prior=release), 50, seed=seed)
+        covered.append(several.covers(exact).mean())
+    assert np.mean(covered) > 0.92
     with pytest.raises(ValueError, match="prior: scale must be 'even', got 'probability'"):
         DPAUC(1.0, prior=first.release, scale="even")
     with pytest.raises(ValueError, match="second_round must be None with a prior"):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +25,7 @@ from tacit.metrics.curves import (
     lone_crowds,
     placement_variance,
 )
+from tacit.metrics.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency
 from tacit.protocols.dpauc.estimate import hidden_variance
 from tacit.protocols.dpauc.looks import (
@@ -147,10 +149,8 @@ class Outlook:
         if len(self.spent) > 1:
             now = Choice(0.0, self.rest, None, self.total)
             return self._elsewhere(now, self._split()) or now
-        others = self._laid_out()
-        parts_ties = self.place.parts_ties and not any(other.parts_ties for other in others)
-        best = replace(self, place=replace(self.place, parts_ties=parts_ties))._at_these_cells()
-        best = self._elsewhere(best, [*others, *self._split()]) or best
+        best = self._at_these_cells() if self._suit else Choice(0.0, 0.0)
+        best = self._elsewhere(best, [*self._laid_out(), *self._split()]) or best
         closing = Choice(self.rest, 0.0, None, self.closing_variance(self.rest))
         return min(closing, best, key=lambda choice: choice.total)
 
@@ -197,17 +197,25 @@ class Outlook:
         other = min(looks, key=lambda choice: choice.total)
         return other if other.total < WORTHWHILE**2 * best.total else None
 
-    def _laid_out(self) -> list[Cells]:
-        """The fine cells that suit the counts best, and coarse ones, other than those of before.
+    @cached_property
+    def _layout(self) -> ScoreScale:
+        """The fine cells that suit the counts best."""
+        return best_scales(self.scale, self.counts[np.newaxis], self.place.scale)[0]
 
-        Fine cells that suit them less leave ties, and are too wide where scores crowd.
-        """
+    @property
+    def _suit(self) -> bool:
+        """Whether fine cells suit the counts best; others are wide where scores crowd."""
+        return not (self.scale and self.place.published) or np.array_equal(
+            self._layout.knots, self.place.scale.knots
+        )
+
+    def _laid_out(self) -> list[Cells]:
+        """The fine cells that suit the counts best, and coarse ones, where these are others."""
         if not self.scale:
             return []
-        layout = best_scales(self.scale, self.counts[np.newaxis], self.place.scale)[0]
-        fine, places = fine_place(self.scale, layout), []
-        if not np.array_equal(layout.knots, self.place.scale.knots):
-            places.append(fine)
+        places = []
+        if not (self.place.published and self._suit):
+            places.append(fine_place(self.scale, self._layout))
         if self.place.count > self.coarse.count:
             places.append(replace(self.coarse, scale=self.coarse.knotted, published=True))
         return places
