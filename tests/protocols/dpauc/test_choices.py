@@ -87,6 +87,14 @@ def test_crowds_are_split_at_round_numbers() -> None:
     assert float(result.value) == pytest.approx(exact_auc(data), abs=1e-6)
 
 
+def test_only_the_first_look_may_be_followed_by_a_histogram() -> None:
+    """A party answers to no other part of a histogram that ends the run."""
+    nothing = outlook(np.full((2, 48), -1.0), 1000)
+    assert nothing.choice().look == nothing.rest
+    later = replace(nothing, spent=(FIRST_LOOK, 0.3)).choice()
+    assert (later.look, later.number) == (0.0, 0.55)
+
+
 @pytest.mark.parametrize("settings", [{"thresholds": 48}, {"scale": "even"}, {"second_round": 0.8}])
 def test_cells_that_were_agreed_are_not_placed_anew(settings: dict[str, Any]) -> None:
     data = rounded(binormal_clients(200_000, 200_000, 3, seed=3), 1)

@@ -144,11 +144,11 @@ class Outlook:
 
     def choice(self) -> Choice:
         """The way with the least predicted variance of the AUC."""
-        if float(self.sizes.min()) <= 0:
-            return Choice(self.rest, 0.0)
         if len(self.spent) > 1:
             now = Choice(0.0, self.rest, None, self.total)
             return self._elsewhere(now, self._split()) or now
+        if float(self.sizes.min()) <= 0:
+            return Choice(self.rest, 0.0)
         best = self._at_these_cells() if self._suit else Choice(0.0, 0.0)
         best = self._elsewhere(best, [*self._laid_out(), *self._split()]) or best
         closing = Choice(self.rest, 0.0, None, self.closing_variance(self.rest))

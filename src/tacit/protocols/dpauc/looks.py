@@ -190,8 +190,8 @@ def lone_variances(counts: Floats, noise: CellNoise, place: Cells) -> Floats:
     """The AUC's variance by what noise does to crowds of one score, by cell, shape (B,).
 
     In a cell whose p positives and n negatives all have one score, at the part u of the cell, noise
-    moves the AUC by ``(1/2 - u) (p dn - n dp) / (P N)``, u taken as uniform, and in a cell at an end
-    of the scale as that end. A cell of a single double has its records in the middle.
+    moves the AUC by ``(1/2 - u) (p dn - n dp) / (P N)``, u taken as uniform, and in a cell at an
+    end of the scale as that end. A cell of a single double has its records in the middle.
     """
     if not place.published:
         return np.zeros(place.count)
