@@ -106,9 +106,11 @@ def test_intervals_cover_rounded_scores_of_many_records(digits: int) -> None:
     """1,000 runs with coverage 0.95 lie outside of these bounds with a probability below 1e-5.
 
     Intervals of errors 30 % too small cover 0.83 and pass with less; with ties left in cells two
-    digits covered 0.998.
+    digits covered 0.998. A crowd at the score 1 is at an end of its cell, which adds noise, so that
+    there is none.
     """
     data = rounded(binormal_clients(200_000, 200_000, 3, seed=3), digits)
+    data = replace(data, scores=np.clip(data.scores, 0.1, 0.9))
     results = repeat_results(data, DPAUC(1.0), 1000, seed=5)
     exact = exact_auc(data)
     assert 0.915 < results.covers(exact).mean() < 0.98
