@@ -159,10 +159,20 @@ class Outlook:
         count = self.counts.shape[-1] if place is None else place.count
         drawn = look_levels(count, look * self.epsilon).noise(self.clients, self.distance)
         noise, spent = combined_noise(self.noise, drawn, place is None), (*self.spent, look)
-        if place is None:
-            return replace(self, noise=noise, spent=spent)
-        counts = recounted(np.maximum(self.counts, 0.0), self.place.scale, place.scale)
-        return replace(self, counts=counts, noise=noise, place=place, spent=spent, seen=False)
+        there = self if place is None else self._moved(place)
+        return replace(there, noise=noise, spent=spent)
+
+    def _moved(self, place: Cells) -> Outlook:
+        """The same counts spread evenly over other cells."""
+        if place not in self._recounted:
+            filled = np.maximum(self.counts, 0.0)
+            self._recounted[place] = recounted(filled, self.place.scale, place.scale)
+        return replace(self, counts=self._recounted[place], place=place, seen=False)
+
+    @cached_property
+    def _recounted(self) -> dict[Cells, Floats]:
+        """The counts spread over other cells, as far as they were asked for."""
+        return {}
 
     def closing_variance(self, part: float) -> float:
         """Of the AUC by a histogram: influences that fall evenly, the product of the noises, and
@@ -191,9 +201,9 @@ class Outlook:
 
     def _elsewhere(self, best: Choice, places: Sequence[Cells]) -> Choice | None:
         """The best look at one of these cells; None where none is worth while."""
-        looks = [self._followed(look, place) for place in places for look in MORE_LOOKS]
-        if len(self.spent) == MAX_LOOKS or not looks:
+        if len(self.spent) == MAX_LOOKS or not places:
             return None
+        looks = [self._followed(look, place) for place in places for look in MORE_LOOKS]
         other = min(looks, key=lambda choice: choice.total)
         return other if other.total < WORTHWHILE**2 * best.total else None
 

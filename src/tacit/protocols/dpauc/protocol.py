@@ -41,6 +41,7 @@ from tacit.protocols.dpauc.looks import (
     fine_place,
     look_cells,
     look_levels,
+    split_cells,
 )
 from tacit.protocols.dpauc.second_round import noisy_influences
 from tacit.protocols.dpauc.server import rounds
@@ -368,7 +369,10 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
 
     def replicate_size(self, clients: Clients) -> int:
         """Numbers a replicate holds: its noisy counts, and a bit a record for flipped labels."""
-        counts = 8 * self.cell_count * clients.count
+        cells = self.cell_count
+        if self.places_cells:
+            cells = split_cells(clients.count, self.epsilon)
+        counts = 8 * cells * clients.count
         return counts + (2 * clients.records if self.responds else 0)
 
     @property
