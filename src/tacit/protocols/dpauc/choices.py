@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +25,7 @@ from tacit.metrics.curves import (
     lone_crowds,
     placement_variance,
 )
+from tacit.metrics.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency
 from tacit.protocols.dpauc.estimate import hidden_variance
 from tacit.protocols.dpauc.looks import (
@@ -142,15 +144,13 @@ class Outlook:
 
     def choice(self) -> Choice:
         """The way with the least predicted variance of the AUC."""
-        if float(self.sizes.min()) <= 0:
-            return Choice(self.rest, 0.0)
         if len(self.spent) > 1:
             now = Choice(0.0, self.rest, None, self.total)
             return self._elsewhere(now, self._split()) or now
-        others = self._laid_out()
-        parts_ties = self.place.parts_ties and not any(other.parts_ties for other in others)
-        best = replace(self, place=replace(self.place, parts_ties=parts_ties))._at_these_cells()
-        best = self._elsewhere(best, [*others, *self._split()]) or best
+        if float(self.sizes.min()) <= 0:
+            return Choice(self.rest, 0.0)
+        best = self._at_these_cells() if self._suit else Choice(0.0, 0.0)
+        best = self._elsewhere(best, [*self._laid_out(), *self._split()]) or best
         closing = Choice(self.rest, 0.0, None, self.closing_variance(self.rest))
         return min(closing, best, key=lambda choice: choice.total)
 
@@ -159,10 +159,20 @@ class Outlook:
         count = self.counts.shape[-1] if place is None else place.count
         drawn = look_levels(count, look * self.epsilon).noise(self.clients, self.distance)
         noise, spent = combined_noise(self.noise, drawn, place is None), (*self.spent, look)
-        if place is None:
-            return replace(self, noise=noise, spent=spent)
-        counts = recounted(np.maximum(self.counts, 0.0), self.place.scale, place.scale)
-        return replace(self, counts=counts, noise=noise, place=place, spent=spent, seen=False)
+        there = self if place is None else self._moved(place)
+        return replace(there, noise=noise, spent=spent)
+
+    def _moved(self, place: Cells) -> Outlook:
+        """The same counts spread evenly over other cells."""
+        if place not in self._recounted:
+            filled = np.maximum(self.counts, 0.0)
+            self._recounted[place] = recounted(filled, self.place.scale, place.scale)
+        return replace(self, counts=self._recounted[place], place=place, seen=False)
+
+    @cached_property
+    def _recounted(self) -> dict[Cells, Floats]:
+        """The counts spread over other cells, as far as they were asked for."""
+        return {}
 
     def closing_variance(self, part: float) -> float:
         """Of the AUC by a histogram: influences that fall evenly, the product of the noises, and
@@ -191,23 +201,31 @@ class Outlook:
 
     def _elsewhere(self, best: Choice, places: Sequence[Cells]) -> Choice | None:
         """The best look at one of these cells; None where none is worth while."""
-        looks = [self._followed(look, place) for place in places for look in MORE_LOOKS]
-        if len(self.spent) == MAX_LOOKS or not looks:
+        if len(self.spent) == MAX_LOOKS or not places:
             return None
+        looks = [self._followed(look, place) for place in places for look in MORE_LOOKS]
         other = min(looks, key=lambda choice: choice.total)
         return other if other.total < WORTHWHILE**2 * best.total else None
 
-    def _laid_out(self) -> list[Cells]:
-        """The fine cells that suit the counts best, and coarse ones, other than those of before.
+    @cached_property
+    def _layout(self) -> ScoreScale:
+        """The fine cells that suit the counts best."""
+        return best_scales(self.scale, self.counts[np.newaxis], self.place.scale)[0]
 
-        Fine cells that suit them less leave ties, and are too wide where scores crowd.
-        """
+    @property
+    def _suit(self) -> bool:
+        """Whether fine cells suit the counts best; others are wide where scores crowd."""
+        return not (self.scale and self.place.published) or np.array_equal(
+            self._layout.knots, self.place.scale.knots
+        )
+
+    def _laid_out(self) -> list[Cells]:
+        """The fine cells that suit the counts best, and coarse ones, where these are others."""
         if not self.scale:
             return []
-        layout = best_scales(self.scale, self.counts[np.newaxis], self.place.scale)[0]
-        fine, places = fine_place(self.scale, layout), []
-        if not np.array_equal(layout.knots, self.place.scale.knots):
-            places.append(fine)
+        places = []
+        if not (self.place.published and self._suit):
+            places.append(fine_place(self.scale, self._layout))
         if self.place.count > self.coarse.count:
             places.append(replace(self.coarse, scale=self.coarse.knotted, published=True))
         return places

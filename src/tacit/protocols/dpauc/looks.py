@@ -190,15 +190,17 @@ def lone_variances(counts: Floats, noise: CellNoise, place: Cells) -> Floats:
     """The AUC's variance by what noise does to crowds of one score, by cell, shape (B,).
 
     In a cell whose p positives and n negatives all have one score, at the part u of the cell, noise
-    moves the AUC by ``(1/2 - u) (p dn - n dp) / (P N)``, u taken as uniform. A cell of a single
-    double has its records in the middle.
+    moves the AUC by ``(1/2 - u) (p dn - n dp) / (P N)``, u taken as uniform, and in a cell at an
+    end of the scale as that end. A cell of a single double has its records in the middle.
     """
     if not place.published:
         return np.zeros(place.count)
     variance = float(noise.cells[0])
     lone = np.where(place.single, 0.0, lone_crowds(counts, math.sqrt(variance)))
     pairs = float(np.maximum(counts.sum(axis=-1), 1.0).prod())
-    return np.asarray(variance * np.sum(lone**2, axis=-2) / 12 / pairs**2)
+    off_middle = np.full(place.count, 1 / 12)  # the mean of (1/2 - u)^2
+    off_middle[[0, -1]] = 1 / 4
+    return np.asarray(variance * np.sum(lone**2, axis=-2) * off_middle / pairs**2)
 
 
 def _product_variance(counts: Floats, noise: CellNoise) -> float:

@@ -41,6 +41,7 @@ from tacit.protocols.dpauc.looks import (
     fine_place,
     look_cells,
     look_levels,
+    split_cells,
 )
 from tacit.protocols.dpauc.second_round import noisy_influences
 from tacit.protocols.dpauc.server import rounds
@@ -85,8 +86,8 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
     ----------
     epsilon : the privacy budget of one evaluation, for every record.
     thresholds : the number of thresholds of the paper's forms, spaced evenly over positions with
-        both ends, or the number of equal cells of the histogram. None takes 100; with two rounds 64
-        cells, or 48 where the clients are more than 20 times the square of epsilon.
+        both ends, or the number of equal cells of the histogram. None takes 100; with two rounds
+        the server chooses from noisy counts where 48 to 128 cells lie.
     mechanism : ``"histogram"`` (noisy cells, and groups of cells where that pays), or the paper's
         ``"laplace"``, ``"gaussian"`` and ``"randomised-response"``.
     accounting : ``"tight"``, or ``"paper"``, which charges every count of the paper's forms apart.
@@ -96,8 +97,9 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
         downwards when noise is large; False leaves both out and pools the class totals.
     second_round : the part of epsilon for a second round, in which each client sends one number,
         its sum of influences on the AUC; the curve comes from the rest of epsilon. None leaves it
-        to the noisy class sizes of a first look, which costs 0.12 of epsilon: the number gets from
-        0.48 to 0.88, or nothing where the classes are too small. 0 asks for one round.
+        to the noisy counts of a first look, which costs 0.12 of epsilon, or 0.15 where the clients
+        are more than 20 times the square of epsilon: the number gets what further looks leave, or
+        nothing where the classes are too small. 0 asks for one round.
     prior : the curves of an earlier release (``Evaluation.release``), which take the first round's
         place: all of epsilon goes to the number. They have to be about much the same records; the
         error that a change of the data causes is not stated.
@@ -115,7 +117,7 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
 
     epsilon: float = setting(help=EPSILON)
     thresholds: int | None = setting(
-        default=None, help="thresholds or cells; 100 by default, 48 or 64 with two rounds"
+        default=None, help="thresholds or cells; 100 by default, chosen with two rounds"
     )
     mechanism: str = setting(
         default="histogram",
@@ -367,7 +369,10 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
 
     def replicate_size(self, clients: Clients) -> int:
         """Numbers a replicate holds: its noisy counts, and a bit a record for flipped labels."""
-        counts = 8 * self.cell_count * clients.count
+        cells = self.cell_count
+        if self.places_cells:
+            cells = split_cells(clients.count, self.epsilon)
+        counts = 8 * cells * clients.count
         return counts + (2 * clients.records if self.responds else 0)
 
     @property

@@ -44,8 +44,9 @@ PART, CELLS = "part", "cells"
 def published(cells: Floats, straight: bool = False) -> dict[str, Floats]:
     """What the server publishes of consistent counts of positives and negatives, shape (..., 2, B).
 
-    Functions that are straight between edges need not rise, only stay within 0 and 1 (``ends``). A
-    class that came out empty gets the size 1: the round goes on, and its result is no figure.
+    Functions that are straight between edges need not rise: as they lie within 0 and 1, influences
+    lie within their ends (``Influences.ends``). A class that came out empty gets the size 1: the
+    round goes on, and its result is no figure.
     """
     functions = (clipped_fractions if straight else rising_fractions)(cells)[..., 1:-1]
     return {
@@ -76,7 +77,8 @@ def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
     Raises
     ------
     ValueError : for fields of another type or shape, for a number of cells that was not agreed, for
-        functions that fall or leave [0, 1] (straight ones may fall), and for sizes that are not above 0 and finite.
+        functions that fall or leave [0, 1] (straight ones may fall), and for sizes that are not
+        above 0 and finite.
     """
     prior = query.protocol.prior
     if prior is not None:

@@ -253,11 +253,16 @@ def _area(cells: Floats, leaves: Floats, noise: TreeNoise) -> tuple[Floats, Floa
     return value, np.where(np.isfinite(value), variance, np.nan)
 
 
-def influence_variance(cells: Floats, leaves: Floats, noise: TreeNoise) -> Floats:
-    """The variance of the area of these cells in first order."""
+def influence_weights(cells: Floats) -> Floats:
+    """How the area moves with every count, shape (..., 2B) for cells of shape (..., 2, B)."""
     positives, negatives = cells[..., 0, :], cells[..., 1, :]
     plain, bent = cell_influences(positives, negatives), density_influences(positives, negatives)
-    weights = np.nan_to_num(np.concatenate([plain[0] + bent[0], plain[1] + bent[1]], axis=-1))
+    return np.nan_to_num(np.concatenate([plain[0] + bent[0], plain[1] + bent[1]], axis=-1))
+
+
+def influence_variance(cells: Floats, leaves: Floats, noise: TreeNoise) -> Floats:
+    """The variance of the area of these cells in first order."""
+    weights = influence_weights(cells)
     finer = np.repeat(weights, leaves.shape[-1] // cells.shape[-1], axis=-1)
     return noise.variance_of(finer, leaves.reshape(finer.shape))
 

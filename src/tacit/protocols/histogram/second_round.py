@@ -78,8 +78,8 @@ def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
     Raises
     ------
     ValueError : for fields of another type or shape, for cells that are no level of the agreed
-        tree, for functions that fall or leave [0, 1], and for sizes that are not above 0 and
-        finite.
+        tree, for functions that fall (unless they are straight) or leave [0, 1], and for sizes that
+        are not above 0 and finite.
     """
     prior, fields = query.protocol.prior, query.broadcast
     if prior is not None:
