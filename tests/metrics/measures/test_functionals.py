@@ -93,12 +93,12 @@ def test_a_gradient_is_the_change_by_one_record(name: str) -> None:
 @pytest.mark.parametrize("share", [0.1, 0.35])
 @pytest.mark.parametrize(("fixed", "read"), [(NEGATIVES, POSITIVES), (ALL, POSITIVES)])
 def test_a_rate_at_a_rate_follows_a_moved_mass(share: float, fixed: Floats, read: Floats) -> None:
-    """The slope is taken over a step, so moving much mass changes the figure as it says, about."""
-    counts, shares, step = 100 * some_counts(), np.array([share]), np.array([0.02])
-    made = operating_points.rate_at_rate(counts, fixed, read, shares, step)
+    """The slope is that of normal scores: much moved mass changes the figure as it says, about."""
+    counts, shares, errors = 100 * some_counts(), np.array([share]), np.zeros(1)
+    made = operating_points.rate_at_rate(counts, fixed, read, shares, errors)
     moved = np.zeros_like(counts)
     moved[:, 1], moved[:, 14] = (200.0, 100.0), (100.0, 300.0)
-    again = operating_points.rate_at_rate(counts + moved, fixed, read, shares, step)
+    again = operating_points.rate_at_rate(counts + moved, fixed, read, shares, errors)
     change = float(np.sum(made.gradient[0] * moved))
     assert again.value[0] - made.value[0] == pytest.approx(change, rel=0.25, abs=2e-4)
 

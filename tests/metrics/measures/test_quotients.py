@@ -34,10 +34,12 @@ def test_the_interval_holds_a_quotient_whose_denominator_is_noisy(correlation: f
 
 
 def test_a_denominator_that_is_not_told_from_zero_bounds_nothing() -> None:
-    low, high = fieller_bounds(*np.array([[2.0], [0.1], [0.0], [0.3]]), reach=REACH)
+    value, variance, crossed, base = np.array([[2.0], [0.1], [0.0], [0.3]])
+    low, high = fieller_bounds(value, variance, crossed, base, REACH)
     assert (low[0], high[0]) == (-np.inf, np.inf)
 
 
 def test_without_noise_below_the_interval_is_the_normal_one() -> None:
-    low, high = fieller_bounds(*np.array([[2.0], [0.25], [0.0], [0.0]]), reach=2.0)
+    value, variance, crossed, base = np.array([[2.0], [0.25], [0.0], [0.0]])
+    low, high = fieller_bounds(value, variance, crossed, base, 2.0)
     assert (low[0], high[0]) == (1.0, 3.0)

@@ -31,7 +31,8 @@ def fieller_bounds(
 
     Examples
     --------
-    >>> low, high = fieller_bounds(*np.array([[2.0], [0.04], [0.0], [0.01]]), reach=2.0)
+    >>> value, variance, crossed, base = np.array([[2.0], [0.04], [0.0], [0.01]])
+    >>> low, high = fieller_bounds(value, variance, crossed, base, reach=2.0)
     >>> low.round(3).tolist(), high.round(3).tolist()
     ([1.592], [2.408])
     """

@@ -115,32 +115,43 @@ def _widened(accepted: Accepted, cells: float) -> Interval:
 def _about(view: CellView, fitted: SmoothCalibration, covariance: Floats) -> dict[str, Accepted]:
     """What tests accept of every distance, where coefficients have errors of this covariance.
 
-    Truths lie on the line from perfect calibration through the fitted curve: all distances grow
-    along it. It is looked at within ``FARTHEST`` errors of the distances.
+    The largest is that of the curves whose coefficients are within ``REACH`` errors of the fitted
+    ones in any direction (a profile interval): which direction a distance depends on most changes
+    with the curve. The least inverts a test, because noise adds to a distance. Its truths lie on
+    the line from perfect calibration through the fitted curve, along which all distances grow,
+    within ``FARTHEST`` errors of them.
     """
     fit = fitted.fit.coefficients
     found = _by_name(_distances(view, fitted, merged=True))
     values, vectors = np.linalg.eigh(covariance)
     if values[-1] <= 0:
         return {name: Accepted(*[float(value[0])] * 3) for name, value in found.items()}
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    errors = even_normals(DRAWS, fit.size) @ root.T
-    drawn = _by_name(_distances(view, fitted, fit + errors, merged=True))
+    normals = even_normals(DRAWS, fit.size)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    around = REACH * normals / np.linalg.norm(normals, axis=-1, keepdims=True)
+    farthest = _by_name(_distances(view, fitted, fit + around @ root, merged=True))
+    path = _path(found, farthest, fit)
+    truths = _by_name(_distances(view, fitted, path, merged=True))
+    several = (path[:, np.newaxis] + normals @ root).reshape(-1, fit.size)
+    drawn = _by_name(_distances(view, fitted, several, merged=True))
+    made = {}
+    for name, value in found.items():
+        again = drawn[name].reshape(-1, DRAWS)
+        tested = accepted(float(value[0]), truths[name], again, LEVEL)
+        made[name] = tested._replace(high=max(float(farthest[name].max()), tested.middle))
+    return made
+
+
+def _path(found: dict[str, Floats], farthest: dict[str, Floats], fit: Floats) -> Floats:
+    """Coefficients from perfect calibration through the fitted ones, shape (L, D)."""
     relative = max(
-        float(drawn[name].std()) / max(float(value[0]), LEAST_DISTANCE)
+        float(farthest[name].max() - value[0]) / REACH / max(float(value[0]), LEAST_DISTANCE)
         for name, value in found.items()
     )
+    steps = np.unique(np.maximum(1 + relative * np.linspace(-FARTHEST, FARTHEST, STEPS), 0.0))
     perfect = np.zeros_like(fit)
     perfect[1] = 1.0
-    steps = np.unique(np.maximum(1 + relative * np.linspace(-FARTHEST, FARTHEST, STEPS), 0.0))
-    path = perfect + steps[:, np.newaxis] * (fit - perfect)
-    truths = _by_name(_distances(view, fitted, path, merged=True))
-    several = (path[:, np.newaxis] + errors).reshape(-1, fit.size)
-    drawn = _by_name(_distances(view, fitted, several, merged=True))
-    return {
-        name: accepted(float(value[0]), truths[name], drawn[name].reshape(steps.size, DRAWS), LEVEL)
-        for name, value in found.items()
-    }
+    return np.asarray(perfect + steps[:, np.newaxis] * (fit - perfect))
 
 
 def _by_name(found: Distances) -> dict[str, Floats]:
