@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tacit.cli import main, plugins
-from tacit.cli.plugins import GROUP, INSTALLABLE
+from tacit.cli.plugins import FOLDERS, GROUP, INSTALLABLE
 
 MODULE = """
 import click
@@ -128,7 +128,7 @@ def test_a_command_that_is_not_installed_says_how_to_install_it(
 
     monkeypatch.setattr(plugins, "entry_points", nothing_installed)
     for arguments in ((name,), (name, "list"), (name, "--help")):
-        assert f"pip install {INSTALLABLE[name]}" in refusal(*arguments)
+        assert f"pip install {FOLDERS[INSTALLABLE[name]]}" in refusal(*arguments)
     assert f"  {name}" not in run("--help").stdout
 
 

@@ -187,3 +187,31 @@ def test_the_page_answers_once_and_is_accessible(tmp_path: Path) -> None:
     assert again == sent
     assert told == "Your report arrived before."
     assert folder.payloads()[0].shape[0] == 1
+
+
+AT_ONCE = """
+const done = arguments[arguments.length - 1];
+Promise.all([import('./tacit-device.js'), fetch('campaign')]).then(async ([library, response]) => {
+  const text = await response.text();
+  const key = Uint8Array.from(atob(JSON.parse(text).key), (letter) => letter.charCodeAt(0));
+  const campaign = await library.openCampaign(text, library.toHex(key));
+  const ask = (label) => new library.Device(new library.BrowserStore(), { epsilon: 4, days: 90 })
+    .answer(campaign, [{ score: 0.3, label }], new Uint8Array(16).fill(label));
+  const answers = await Promise.all(Array.from({ length: 20 }, (_, tab) => ask(tab % 2)));
+  const reports = new Set(answers.map((answer) => library.toHex(answer.report)));
+  done([reports.size, answers.filter((answer) => !answer.again).length]);
+}).catch((error) => done(String(error)));
+"""
+"""The reports, and the first answers, of twenty askers with a connection to the memory each."""
+
+
+@needs_node
+@needs_chromium
+def test_tabs_that_ask_at_once_get_one_report(tmp_path: Path) -> None:
+    """Also with other records and tokens: a second report would cost epsilon again."""
+    built()
+    folder = phone_folder(tmp_path)
+    (token,) = folder.tokens.tokens(folder.reserve_tokens(1), 1)
+    with serving(folder, PHONE / "page") as address, browser.chromium() as driver:
+        opened(driver, address, token)
+        assert driver.execute_async_script(AT_ONCE) == [1, 1]

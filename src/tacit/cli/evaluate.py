@@ -234,7 +234,8 @@ def evaluate(
                 form=form,
                 missing=missing,
             )
-    if missing_epsilon is None:
+    shows_exact = split is not None if exact is None else exact
+    if missing_epsilon is None and not shows_exact:
         say_left_out(clients, names)
     if rescale is not None:
         clients = tacit.rescale(clients, *rescale)
@@ -249,7 +250,7 @@ def evaluate(
         clients,
         chosen,
         seed,
-        exact=split is not None if exact is None else exact,
+        exact=shows_exact,
         federation=federation,
         engine=engine or ("spu" if ledgers else "ideal"),
         ledgers=_by_client(ledgers),
@@ -318,7 +319,8 @@ def _evaluate_groups(
             params["missing"],
             form=form,
         )
-    say_left_out(both[0], params["names"])
+    if not params["exact"]:
+        say_left_out(both[0], params["names"])
     passed = ("rescale", "federation", "engine", "names", "print_json", "per_person")
     evaluate_by_group(
         context,

@@ -80,7 +80,7 @@ def with_dealt(split: Clients, whole: Clients) -> Clients:
 
 
 def say_left_out(clients: Clients, names: bool) -> None:
-    """Print on standard error how many records were left out, which no private result says.
+    """Print on standard error how many records were left out, which only exact results say.
 
     Parameters
     ----------
