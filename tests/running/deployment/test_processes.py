@@ -91,26 +91,14 @@ class Terminals:
         self._open.append((program, ready))
 
 
-@pytest.mark.parametrize(
-    "added",
-    [
-        pytest.param("second_round = 0.0\n", id="one sum"),
-        pytest.param("", id="several sums", marks=pytest.mark.thorough),
-    ],
-)
-def test_the_walk_through_of_the_documents(tmp_path: Path, added: str) -> None:
-    """Three hospitals over TLS with authentication, line by line as the reader types them.
-
-    Further sums of the default plan are messages like those of the first.
-    """
+def test_the_walk_through_of_the_documents(tmp_path: Path) -> None:
+    """Three hospitals over TLS with authentication, line by line as the reader types them."""
     (tmp_path / "examples").symlink_to(HOSPITALS.parent)
     port, said = str(free_port()), {}
     with ExitStack() as running:
         terminals = Terminals(tmp_path, running)
         for line in walk_through():
             said[line] = terminals.type(line.replace("8443", port))
-            if line.startswith("tacit init --coordinator"):
-                add_setting(tmp_path / "centre" / "plan.toml", added)
         assert processes_in(tmp_path)
     assert nothing_left(tmp_path)
     status, run = (
@@ -122,13 +110,6 @@ def test_the_walk_through_of_the_documents(tmp_path: Path, added: str) -> None:
     check_result(json.loads((tmp_path / "result.json").read_text()))
     for name in "abc":
         check_book(tmp_path / f"hospital-{name}" / "ledger.db", "my-records")
-
-
-def add_setting(plan: Path, line: str) -> None:
-    """Add a line to a plan's protocol."""
-    text = plan.read_text()
-    assert text.count('name = "score-histogram"\n') == 1
-    plan.write_text(text.replace('name = "score-histogram"\n', f'name = "score-histogram"\n{line}'))
 
 
 def check_result(result: dict[str, Any]) -> None:
