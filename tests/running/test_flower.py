@@ -394,7 +394,7 @@ KNOWN = {100: "a", 101: "b", 102: "c"}
     [
         ("encrypted-auc", "abc", [3, 3, 3]),
         ("encrypted-auc", "ac", [3, 4, 3]),
-        ("fedauc", "abc", [2, 2, 2]),
+        ("fedauc", "abc", [1, 1, 1]),
     ],
 )
 def test_a_first_message_that_costs_nothing_travels_with_the_greeting(
