@@ -15,8 +15,6 @@ from dataclasses import field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
-import numpy as np
-
 from tacit.crypto.identities import Identity, Roster
 from tacit.data.clients import Clients
 from tacit.data.linear_map import LinearMap
