@@ -14,7 +14,7 @@ import pytest
 
 import tacit
 import tacit.mlflow
-from tacit.results.reading import read_results
+from tacit.results.saved.reading import read_results
 
 mlflow: Any = lazy_loader.load("mlflow")
 """Takes seconds to import, which only the worker that runs these tests should spend."""

@@ -21,9 +21,7 @@ from hospitals import HOSPITALS, pooled_test_records, write_hospitals
 
 from tacit.metrics.ranking import auc
 from tacit.running.deployment.files import write_public
-from tacit.running.deployment.local import local_parties, prepared
-from tacit.running.deployment.node import wait_connected
-from tacit.running.deployment.programs import (
+from tacit.running.deployment.flower_programs.programs import (
     DeploymentError,
     Flower,
     MissingFlowerError,
@@ -33,6 +31,8 @@ from tacit.running.deployment.programs import (
     plain,
     require_flower,
 )
+from tacit.running.deployment.local import local_parties, prepared
+from tacit.running.deployment.node import wait_connected
 from tacit.running.deployment.server import CONNECTION, Coordinator, register_nodes
 
 PROJECT = Path(__file__).resolve().parent

@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
-from tacit.data.splitting import binormal_scores
 from tacit.metrics.ranking import auc
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.two_round.protocol import TwoRoundAUC
-from tacit.results.bands import Reliability
+from tacit.results.curves.bands import Reliability
+from tacit.results.drawing.picture import draw_roc
 from tacit.results.estimate import RECORDS_INTERVAL, Estimate, bounds_line
 from tacit.results.evaluation import Evaluation
 from tacit.results.measures.measure import Measure
 from tacit.results.measures.names import LABELS
-from tacit.results.picture import draw_roc
 from tacit.running.evaluating import evaluate
 
 DATA_SEED = 0

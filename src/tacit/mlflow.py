@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from tacit.results.evaluation import Evaluation
-from tacit.results.integrity import with_fingerprint
+from tacit.results.saved.integrity import with_fingerprint
 
 FOLDER = "tacit"
 """The folder of artifacts, and the beginning of the names of metrics and tags."""

@@ -17,8 +17,8 @@ from tacit.auditing.inferring import _settled
 from tacit.auditing.protocol_audit import CONFIDENCE, PART, audit
 from tacit.auditing.text import audit_text
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.protocol.audits import AttackSizes
 from tacit.protocol.conversation import Protocol
+from tacit.protocol.declarations.audits import AttackSizes
 from tacit.protocols.dpauc.protocol import DPAUC
 
 LABEL = Cost(1.0, adjacency=Adjacency.LABEL)

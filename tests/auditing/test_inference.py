@@ -21,7 +21,7 @@ from tacit.auditing.inference import (
 from tacit.auditing.inferring import QUICK, exposures_of
 from tacit.metrics.ranking import top_hits
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
-from tacit.protocol.audits import AttackSizes
+from tacit.protocol.declarations.audits import AttackSizes
 from tacit.protocols.dpauc.attacks import cells_of_lone_records
 from tests.federations import binormal_clients
 

@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 import tacit
 from tacit.privacy.sampling.noise import NoNoise
-from tacit.protocol.messages import encode
+from tacit.protocol.encoding.fields import encode
 from tacit.running.evaluating import exact_auc, repeat_results
 from tests.federations import binormal_clients
 

@@ -23,9 +23,9 @@ from tacit.crypto.identities import Identity
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import Query
-from tacit.protocol.query_messages import encode_query
+from tacit.protocol.encoding.queries import encode_query
 from tacit.protocols.histogram.steps import unary_reports
-from tacit.results.schema import check_result
+from tacit.results.saved.schema import check_result
 from tacit.running import flower
 from tacit.running.flower_contents import (
     HELLO,
@@ -35,7 +35,8 @@ from tacit.running.flower_contents import (
     enclosed,
     message_in,
 )
-from tacit.running.session.coordinator import LostPartyError, RunError
+from tacit.running.session.coordinating.coordinator import LostPartyError, RunError
+from tacit.running.session.coordinating.result import concluded
 from tacit.running.session.messages import (
     COORDINATOR,
     VERSION,
@@ -43,9 +44,8 @@ from tacit.running.session.messages import (
     SignedMessage,
     SignedMessageError,
 )
+from tacit.running.session.party.service import PartyDesk, read_identity
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.result import concluded
-from tacit.running.session.service import PartyDesk, read_identity
 from tacit.running.simulation import simulate
 from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation
 

@@ -17,7 +17,7 @@ from scipy.special import betainc, rel_entr
 from tacit.auditing.bounds import interval
 from tacit.auditing.inference import advantage_bound
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.protocol.audits import GuessCounts
+from tacit.protocol.declarations.audits import GuessCounts
 
 LEVEL = 0.95
 

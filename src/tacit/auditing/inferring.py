@@ -25,8 +25,13 @@ from tacit.metrics.curves import counts_from_thresholds
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.doubles import BareCoins, simulated
 from tacit.privacy.sampling.noise import SimulatedNoise
-from tacit.protocol.audits import POSITIVE_FRACTION, AttackSizes, LabelAttack, synthetic_records
 from tacit.protocol.conversation import Protocol
+from tacit.protocol.declarations.audits import (
+    POSITIVE_FRACTION,
+    AttackSizes,
+    LabelAttack,
+    synthetic_records,
+)
 from tacit.running.simulation import replicate, simulate
 
 Labels = NDArray[np.int8]

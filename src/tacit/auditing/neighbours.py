@@ -33,7 +33,7 @@ def neighbours(clients: Clients, adjacency: Adjacency, client: int = 0) -> Itera
 
     Examples
     --------
-    >>> from tacit.data.splitting import federation
+    >>> from tacit.data.batches.splitting import federation
     >>> [other.labels.tolist() for other in neighbours(federation(3, False), Adjacency.LABEL)]
     [[1, 1, 0], [0, 0, 0], [0, 1, 1]]
     """

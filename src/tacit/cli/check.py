@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from tacit.cli.forms import form_options
+from tacit.cli.evaluating.sources import files_in_memory
+from tacit.cli.options.forms import form_options
+from tacit.cli.options.units import unit_option
 from tacit.cli.shell import as_json, complain, show
-from tacit.cli.sources import files_in_memory
-from tacit.cli.units import unit_option
-from tacit.data.file_units import Units
 from tacit.data.files.checking import check_files
 from tacit.data.files.form import FileForm
-from tacit.data.missing import RULES
+from tacit.data.scaling.file_units import Units
+from tacit.data.tables.missing import RULES
 
 PROBLEMS = 1
 """The exit status where a file cannot be read as it is."""

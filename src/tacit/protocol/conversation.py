@@ -17,16 +17,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from tacit.crypto.identities import Identity, Roster
 from tacit.data.clients import Clients
-from tacit.data.linear_map import LinearMap
-from tacit.data.units import PROBABILITY, REAL
+from tacit.data.scaling.linear_map import LinearMap
+from tacit.data.scaling.units import PROBABILITY, REAL
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import Cost
 from tacit.protocol.client_state import ClientState, Lasting
-from tacit.protocol.declarations import Declarations
-from tacit.protocol.forecast import Family, Forecast, Planning, accepted
+from tacit.protocol.declarations.defaults import Declarations
+from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted
+from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.replies import Field, Reply, stack, total
-from tacit.protocol.score_range import UNIT_INTERVAL
-from tacit.protocol.settings import check_choices, setting, settings_of
+from tacit.protocol.settings.declaring import check_choices, setting, settings_of
+from tacit.protocol.settings.score_range import UNIT_INTERVAL
 from tacit.protocol.steps import (
     MAX_RECORDS,
     MAX_SUM,
@@ -38,14 +39,13 @@ from tacit.protocol.steps import (
     step,
     unshared,
 )
-from tacit.protocol.trust import Trust
 from tacit.results.server_result import ServerResult
 
 if TYPE_CHECKING:
-    from tacit.protocol.metric import Metric
+    from tacit.protocol.declarations.metric import Metric
+    from tacit.protocol.declarations.scenario import Scenario, Shape
+    from tacit.protocol.declarations.traffic import Traffic
     from tacit.protocol.one_count import OneCount
-    from tacit.protocol.scenario import Scenario, Shape
-    from tacit.protocol.traffic import Traffic
 
 __all__ = [
     "MAX_RECORDS",
@@ -220,7 +220,7 @@ class Protocol(Declarations, ABC):
         planning = _planning_of(type(self))
         if planning is not None and planning.traffic is not None:
             return planning.traffic(self, scenario)
-        from tacit.protocol.traffic import measured_traffic
+        from tacit.protocol.declarations.traffic import measured_traffic
 
         return measured_traffic(self, scenario)
 

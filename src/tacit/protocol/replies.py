@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.ragged import Ragged
+from tacit.data.batches.ragged import Ragged
 
 Field = NDArray[Any] | Ragged[Any]
 Reply = Mapping[str, Field]

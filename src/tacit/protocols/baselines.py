@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.data.batches.ragged import Ragged
+from tacit.data.batches.ranked import StoredLabels, sorted_scores
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.ragged import Ragged
-from tacit.data.ranked import StoredLabels, sorted_scores
-from tacit.data.scales import ScaleDifference, clients_apart
+from tacit.data.scaling.scales import ScaleDifference, clients_apart
 from tacit.metrics.ranking import auc_with_variance, doubled_mid_ranks, plug_in_variance
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost, check_budget
 from tacit.privacy.mechanisms.laplace import Laplace
 from tacit.privacy.sampling.grids import power_of_two_grid
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.score_range import UNIT_INTERVAL
-from tacit.protocol.settings import EPSILON, setting
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings.score_range import UNIT_INTERVAL
 from tacit.protocols.baselines_declared import ExactDeclarations, NoisyScoresDeclarations
 from tacit.results.server_result import ServerResult
 

@@ -12,7 +12,7 @@ from tacit.reporting.comparing import pooled_bounds
 from tacit.reporting.parts import PagePosition, datum, named, paragraphs, table
 from tacit.reporting.sections import with_legend
 from tacit.reporting.words import decimals
-from tacit.results.reading import Estimated, Result, number
+from tacit.results.saved.reading import Estimated, Result, number
 
 Part = Mapping[str, Any]
 

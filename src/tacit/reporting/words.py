@@ -10,7 +10,7 @@ from typing import Any
 from tacit.privacy.cost import cost_line
 from tacit.privacy.persons import person_line
 from tacit.reporting.comparing import Difference
-from tacit.results.reading import Bounds, Estimated, Result, number
+from tacit.results.saved.reading import Bounds, Estimated, Result, number
 from tacit.results.shuffled import Shuffled
 
 CERTAIN = 0.9999

@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from tacit.metrics.error_laws import ErrorLaw
-from tacit.metrics.error_quantiles import laplace_normal_reach
+from tacit.metrics.errors.laws import ErrorLaw
+from tacit.metrics.errors.quantiles import laplace_normal_reach
 
 
 class Interval(NamedTuple):

@@ -12,12 +12,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tacit.data.units import PROBABILITY
+from tacit.data.scaling.units import PROBABILITY
 from tacit.privacy.cost import Cost
-from tacit.results.breakdown import Breakdown
-from tacit.results.calibrator import Calibrator
-from tacit.results.curve import Curve
-from tacit.results.drawn_curve import drawn, roc_entry
+from tacit.results.curves.calibrator import Calibrator
+from tacit.results.curves.curve import Curve
+from tacit.results.curves.histogram import Histogram
+from tacit.results.curves.threshold_rates import rates_entry, rates_of_curve
+from tacit.results.drawing.drawn_curve import drawn, roc_entry
+from tacit.results.drawing.html_table import html_table
 from tacit.results.equality import is_same
 from tacit.results.estimate import Estimate, finite
 from tacit.results.evaluation_entries import (
@@ -27,19 +29,17 @@ from tacit.results.evaluation_entries import (
     software_entry,
 )
 from tacit.results.evaluation_rows import error_rows, privacy_rows, protocol_line, traffic_row
-from tacit.results.histogram import Histogram
-from tacit.results.histogram_entry import histogram_entry
-from tacit.results.html_table import html_table
-from tacit.results.integrity import SCHEMA, federation_entry, with_fingerprint
 from tacit.results.measures.clinic import THRESHOLDS
 from tacit.results.measures.computing import Measures
 from tacit.results.measures.drifting import ReleaseDrift, drift_between
 from tacit.results.missing import LeftOut
-from tacit.results.reading import Result
+from tacit.results.parts.breakdown import Breakdown
+from tacit.results.parts.sites import Sites
+from tacit.results.saved.histogram_entry import histogram_entry
+from tacit.results.saved.integrity import SCHEMA, federation_entry, with_fingerprint
+from tacit.results.saved.reading import Result
 from tacit.results.shuffled import Shuffled
-from tacit.results.sites import Sites
 from tacit.results.text import as_lines
-from tacit.results.threshold_rates import rates_entry, rates_of_curve
 from tacit.results.traffic import Traffic
 
 LISTED = 200
@@ -273,7 +273,7 @@ class Evaluation:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Evaluation:
         """The result that ``to_dict`` or the command's JSON states; as ``load``."""
-        from tacit.results.saving import evaluation_of
+        from tacit.results.saved.saving import evaluation_of
 
         return evaluation_of(cls, content, "the content")
 
@@ -310,7 +310,7 @@ class Evaluation:
         >>> again.auc == result.auc, str(again) == str(result)
         (True, True)
         """
-        from tacit.results.saving import evaluation_of, read_content
+        from tacit.results.saved.saving import evaluation_of, read_content
 
         return evaluation_of(cls, read_content(os.fspath(path)), os.fspath(path))
 
@@ -409,7 +409,7 @@ class Evaluation:
         ------
         ImportError : when matplotlib is not installed.
         """
-        from tacit.results.picture import draw_evaluation
+        from tacit.results.drawing.picture import draw_evaluation
 
         return draw_evaluation(self, ax)
 

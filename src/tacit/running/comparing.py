@@ -17,8 +17,8 @@ from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNois
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.protocol.registry import comparison_names
-from tacit.results.comparison import Comparison
 from tacit.results.evaluation import Evaluation
+from tacit.results.parts.comparison import Comparison
 from tacit.results.server_result import ComparisonResult, ServerResult
 from tacit.results.traffic import Traffic
 from tacit.running.arguments import check_clients, check_protocol

@@ -16,7 +16,7 @@ from tacit.privacy.persons import of_person, person_warnings
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
-from tacit.protocol.told import told_to
+from tacit.protocol.revealed import told_to
 from tacit.results.evaluation import Evaluation
 from tacit.results.server_result import ServerResult
 from tacit.results.traffic import Traffic

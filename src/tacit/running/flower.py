@@ -25,10 +25,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tacit.results.integrity import with_fingerprint
+from tacit.results.saved.integrity import with_fingerprint
 from tacit.results.text import escaped
 from tacit.running.flower_contents import BYTES, HELLO, MESSAGE, SAID, enclosed, message_in, said
-from tacit.running.session.coordinator import SUM_ATTEMPTS, Coordinator, LostPartyError, RunError
+from tacit.running.session.coordinating.coordinator import (
+    SUM_ATTEMPTS,
+    Coordinator,
+    LostPartyError,
+    RunError,
+)
 from tacit.running.session.messages import (
     MARK_BYTES,
     MARK_POSITION,
@@ -36,8 +41,8 @@ from tacit.running.session.messages import (
     SignedMessageError,
     is_signed,
 )
+from tacit.running.session.party.service import PartyDesk, read_identity
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.service import PartyDesk, read_identity
 from tacit.running.speaking import Speaker
 
 try:
@@ -361,7 +366,7 @@ client = ClientApp()
 @server.main()
 def main(grid: Grid, context: Context) -> None:
     """Coordinate one run, and write its result."""
-    from tacit.running.session.result import (  # noqa: PLC0415 -- nodes have no use for it
+    from tacit.running.session.coordinating.result import (  # noqa: PLC0415 -- nodes have no use for it
         ROWS_SUFFIX,
         concluded,
     )

@@ -15,7 +15,7 @@ from tacit.privacy.cost import Adjacency, worst_case
 from tacit.privacy.persons import of_person
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
-from tacit.results.grouped import Group, GroupedEvaluation
+from tacit.results.parts.grouped import Group, GroupedEvaluation
 from tacit.running.arguments import check_clients, check_protocol
 from tacit.running.evaluating import evaluate_counted, noise_source, source_of
 from tacit.running.missing import left_out_in_result

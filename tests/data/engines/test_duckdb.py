@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import tacit
+from tacit.data.batches.ranked import doubled_ranks, sorted_scores
 from tacit.data.clients import Clients
 from tacit.data.engines.opening import from_database, from_files
 from tacit.data.engines.places import is_large, is_pattern
 from tacit.data.errors import DataError
-from tacit.data.ranked import doubled_ranks, sorted_scores
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.fedauc.sums import pair_of_clients
 

@@ -19,14 +19,14 @@ from tacit.data.engines.places import public_address
 from tacit.data.engines.postgres_engine import PostgresEngine
 from tacit.data.engines.sql.tables import ConstantTable
 from tacit.data.errors import DataError
-from tacit.data.reading import read
-from tacit.running.session.columns import read_records
-from tacit.running.session.party_file import PartyFile
+from tacit.data.tables.reading import read
+from tacit.running.session.party.columns import read_records
+from tacit.running.session.party.party_file import PartyFile
 from tests.data.engines.conftest import SCRIPT, Server, example
 from tests.data.engines.test_duckdb import PROTOCOLS, in_memory, table
 from tests.running.deployment.federation_files import HISTOGRAM, federation
+from tests.running.session.party.test_service import coordinated, desks_of
 from tests.running.session.test_changed_records import name_records, paid
-from tests.running.session.test_service import coordinated, desks_of
 
 
 def filled(server: Server, records: int = 500, kind: str = "double precision") -> Clients:

@@ -23,12 +23,12 @@ from tacit.data.engines.sql.placed import binned_counts, even_counts, summing_st
 from tacit.data.engines.sql.statements import NUMBER, Relation
 from tacit.data.engines.stored import CountedRecords, StoredClients
 from tacit.data.errors import DataError
-from tacit.data.linear_map import LinearMap
-from tacit.data.units import conversion
-from tacit.metrics.score_distribution import ScoreDistribution
-from tacit.metrics.score_scale import SCALES, CentredScale, ScoreScale, named_scale
+from tacit.data.scaling.linear_map import LinearMap
+from tacit.data.scaling.units import conversion
+from tacit.metrics.cells.score_distribution import ScoreDistribution
+from tacit.metrics.cells.score_scale import SCALES, CentredScale, ScoreScale, named_scale
 from tacit.privacy.cost import Adjacency
-from tacit.protocols.shared.influence_sum import Influences
+from tacit.protocols.shared.sums.influence_sum import Influences
 from tests.data.engines.conftest import Server
 
 CONNECTION = duckdb.connect()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tacit import DPAUC, Clients, evaluate
-from tacit.metrics.score_scale import named_scale
+from tacit.metrics.cells.score_scale import named_scale
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.dpauc.choices import Outlook

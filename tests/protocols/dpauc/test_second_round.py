@@ -32,7 +32,7 @@ from tacit.protocols.dpauc.second_round import (
     influences_of,
     noisy_influences,
 )
-from tacit.protocols.shared.whole_units import units_for
+from tacit.protocols.shared.sums.whole_units import units_for
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients

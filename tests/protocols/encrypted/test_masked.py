@@ -22,7 +22,7 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
-from tacit.protocol.told import told_to
+from tacit.protocol.revealed import told_to
 from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.encrypted.masked.aggregator import MaskedAggregator
 from tacit.protocols.encrypted.masked.party import MaskedParty

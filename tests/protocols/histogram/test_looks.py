@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit import Clients, ScoreHistogram, binormal_scores, evaluate
-from tacit.metrics.score_scale import named_scale
+from tacit.metrics.cells.score_scale import named_scale
 from tacit.privacy.cost import Cost
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, Step, View
@@ -246,7 +246,7 @@ class TestZoom:
     def test_a_single_double_is_not_split(self) -> None:
         counts = np.zeros((2, 4))
         counts[:, 1] = 1000.0
-        from tacit.metrics.score_scale import ScoreScale
+        from tacit.metrics.cells.score_scale import ScoreScale
 
         tiny = ScoreScale(np.array([0.5, np.nextafter(0.5, 1), 0.75]), 0.0, 1.0)
         assert zoomed(tiny, counts, np.array([False, True, False, False]), 8) is None

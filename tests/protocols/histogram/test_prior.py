@@ -11,11 +11,11 @@ from tacit import Clients, ClientState, ScoreHistogram, evaluate
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.noise import NoNoise, SystemNoise
 from tacit.protocol.conversation import Query, View
-from tacit.protocol.scenario import Scenario, Shape
+from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocols.histogram.forecast import tree_forecast
 from tacit.protocols.histogram.second_round import summed_influences
 from tacit.protocols.shared.prior_curves import PriorCurves
-from tacit.protocols.shared.whole_units import units_for
+from tacit.protocols.shared.sums.whole_units import units_for
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.testing.rehearsal import rehearse
 from tests.federations import binormal_clients

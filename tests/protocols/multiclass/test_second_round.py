@@ -12,7 +12,7 @@ import pytest
 import tacit
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
-from tacit.metrics.score_distribution import rising_fractions
+from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query

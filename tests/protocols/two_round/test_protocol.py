@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import Clients, ClientState, DataError, Evaluation, binormal_scores, evaluate
-from tacit.data.ragged import Ragged
+from tacit.data.batches.ragged import Ragged
+from tacit.metrics.cells.score_scale import EVEN, PROBABILITY
 from tacit.metrics.ranking import auc
-from tacit.metrics.score_scale import EVEN, PROBABILITY
 from tacit.privacy.cost import NOTHING, Adjacency
 from tacit.privacy.local import bounded
 from tacit.privacy.local.bounded import SlidingWindow
@@ -24,8 +24,8 @@ from tacit.privacy.mechanisms.choices import UniformIntegers
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import Query, Reply, stack
-from tacit.protocols.shared.likely_masses import acceleration_of, estimated_masses
-from tacit.protocols.shared.turns import TURNS_NOTE, Turns, order_of
+from tacit.protocols.shared.reports.turns import TURNS_NOTE, Turns, order_of
+from tacit.protocols.shared.trees.likely_masses import acceleration_of, estimated_masses
 from tacit.protocols.two_round.estimate import _second_order, cell_bias
 from tacit.protocols.two_round.first_round import (
     CELLS,

@@ -13,14 +13,14 @@ from scipy.special import expit, logit
 
 import tacit
 from tacit.metrics.measures.operating_points import reaching_places, share_above
-from tacit.results.histogram import Histogram
+from tacit.results.curves.histogram import Histogram
 from tacit.results.measures.computing import Measures
 from tacit.results.measures.drifting import EMPTY_GROUP, LOST_GROUP
 from tacit.results.measures.figures import LOST_IN_NOISE, NO_FIT, NO_PROBABILITIES
 from tacit.results.measures.measure import Measure, measure_line, normal_measure
 from tacit.results.measures.names import label, names
 from tacit.results.measures.operating import _added
-from tacit.results.schema import check_result
+from tacit.results.saved.schema import check_result
 from tests.federations import binormal_clients
 
 RECORDS = 6_000

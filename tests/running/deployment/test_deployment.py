@@ -21,15 +21,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.cli.federation.templates import party_text, plan_text
-from tacit.running.deployment import certificates, guards, programs
-from tacit.running.deployment.applications import CLIENT, SERVER, write_application
+from tacit.running.deployment import certificates
 from tacit.running.deployment.certificates import Certificates, hosts_of, make_certificates
-from tacit.running.deployment.guards import (
+from tacit.running.deployment.flower_programs import guards, programs
+from tacit.running.deployment.flower_programs.applications import CLIENT, SERVER, write_application
+from tacit.running.deployment.flower_programs.guards import (
     GuardError,
     check_bundle,
     use_ticket,
     write_guards,
     write_ticket,
+)
+from tacit.running.deployment.flower_programs.programs import (
+    DeploymentError,
+    Flower,
+    Program,
+    plain,
+    search_path,
 )
 from tacit.running.deployment.keys import (
     KeyFileError,
@@ -40,11 +48,10 @@ from tacit.running.deployment.keys import (
 from tacit.running.deployment.local import local_parties, toml_text
 from tacit.running.deployment.node import follow
 from tacit.running.deployment.preview import preview
-from tacit.running.deployment.programs import DeploymentError, Flower, Program, plain, search_path
 from tacit.running.deployment.server import Coordinator, alone, register_nodes, start_server
-from tacit.running.session.party_file import PartyFile
+from tacit.running.session.party.party_file import PartyFile
+from tacit.running.session.party.service import PartyDesk
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.service import PartyDesk
 from tacit.running.session.toml_source import PlanError
 
 HOSPITALS = Path(__file__).parents[3] / "examples" / "three-hospitals"

@@ -10,11 +10,11 @@ from tacit.cli.federation.pictures import draw_result
 from tacit.cli.federation.shared import show_rows, stoppable, teller, verbose_option
 from tacit.cli.shell import NO_SIGNAL, as_json, show
 from tacit.output import OutputFile, PictureFile
-from tacit.results.picture import new_axes
-from tacit.results.reading import Result
+from tacit.results.drawing.picture import new_axes
+from tacit.results.saved.reading import Result
 from tacit.results.text import escaped
+from tacit.running.deployment.flower_programs.programs import require_flower
 from tacit.running.deployment.local import run_locally
-from tacit.running.deployment.programs import require_flower
 from tacit.running.deployment.runs import Conducted, conduct_run
 from tacit.running.deployment.server import Coordinator
 from tacit.running.session.plan_file import Plan

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.ordering import client_order
-from tacit.data.ranked import Placements, RankTotals, ScoreRanges
-from tacit.data.scales import ROUNDING, WIDTH_FRACTIONS
+from tacit.data.batches.ordering import client_order
+from tacit.data.batches.ranked import Placements, RankTotals, ScoreRanges
+from tacit.data.scaling.scales import ROUNDING, WIDTH_FRACTIONS
 
 
 class Moments:

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
+from tacit.data.batches.ranked import Ranked
 from tacit.data.engines.rank_sums import Moments, PlacementSums, ScoreEnds
-from tacit.data.ranked import Ranked
 
 PART = 2**16
 """Records that are ranked at a time: sums of their squared ranks are exact as doubles."""

@@ -38,7 +38,7 @@ from tacit.data.engines.sql.statements import (
 from tacit.data.engines.sql.tables import ConstantTable
 from tacit.data.engines.stored import batch_of
 from tacit.data.errors import DataError
-from tacit.data.linear_map import LinearMap
+from tacit.data.scaling.linear_map import LinearMap
 
 TEXT = "text"
 """A type of columns that holds texts; ``NUMBER`` and ``BOOLEAN`` are the others that are read."""

@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
+from tacit.data.batches.ordering import client_order
+from tacit.data.batches.ranked import Ranked
 from tacit.data.checking import check_unit_of
 from tacit.data.clients import Clients
 from tacit.data.engines.ranking import Ascending, ranked
 from tacit.data.engines.sql.edges import least_scores
 from tacit.data.engines.sql.pieces import ClassFunctions, ScorePieces
 from tacit.data.errors import DataError
-from tacit.data.linear_map import LinearMap
-from tacit.data.ordering import client_order
-from tacit.data.ranked import Ranked
-from tacit.metrics.score_scale import ScoreScale
+from tacit.data.scaling.linear_map import LinearMap
+from tacit.metrics.cells.score_scale import ScoreScale
 
 Map = Callable[[Floats], Floats]
 

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tacit.data.columns import as_large_text, is_text, plain_numbers
 from tacit.data.files.findings import Problem
 from tacit.data.files.form import FileForm
 from tacit.data.files.labels import NO_LABEL, labels_by_word, told_of_labels, usual_labels
 from tacit.data.files.remedies import MISSING_REMEDY, MISSING_WORDS, remedy_of_number
-from tacit.data.units import RANGES, outside
+from tacit.data.scaling.units import RANGES, outside
+from tacit.data.tables.columns import as_large_text, is_text, plain_numbers
 
 MAX_DIFFERENT = 1000
 """Different wrong values that are looked at; the others count as the last of these."""

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.metrics.curves import (
     crowding_variance,
     curvature_error,
     lone_crowds,
     placement_variance,
 )
-from tacit.metrics.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency
 from tacit.protocols.dpauc.estimate import hidden_variance
 from tacit.protocols.dpauc.looks import (
@@ -43,8 +43,8 @@ from tacit.protocols.dpauc.looks import (
 )
 from tacit.protocols.dpauc.second_round import influences_of, published
 from tacit.protocols.shared.fine_cells import best_scales, recounted
-from tacit.protocols.shared.influence_sum import FIXED_POINT
-from tacit.protocols.shared.levels import CellNoise, best_levels
+from tacit.protocols.shared.sums.influence_sum import FIXED_POINT
+from tacit.protocols.shared.trees.levels import CellNoise, best_levels
 from tacit.protocols.shared.zoomed_cells import (
     HIDDEN_TO_NOISE,
     NOISE_ERRORS,

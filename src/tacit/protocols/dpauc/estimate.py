@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics.cells.score_distribution import ScoreDistribution, rising_fractions
+from tacit.metrics.cells.score_scale import named_scale
 from tacit.metrics.curves import HIDDEN_TIES, cell_area, lone_crowd_variance
-from tacit.metrics.score_distribution import ScoreDistribution, rising_fractions
-from tacit.metrics.score_scale import named_scale
 from tacit.protocols.dpauc.looks import Cells, Counts, left_variance
 from tacit.protocols.dpauc.second_round import BothRounds
 from tacit.protocols.shared.cells import COARSE_CELLS, result_from_cells, signal_warnings
-from tacit.protocols.shared.levels import CellNoise
 from tacit.protocols.shared.prior_curves import PriorCurves
+from tacit.protocols.shared.trees.levels import CellNoise
 from tacit.protocols.shared.zoomed_cells import crowded_cells, lines_variance
 from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.server_result import ServerResult

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, named_scale
 from tacit.metrics.curves import cell_area, density_correction
-from tacit.metrics.score_scale import EVEN, PROBABILITY, named_scale
 from tacit.privacy.local.response import response_variance
-from tacit.protocol.forecast import Family, Forecast, Planning, accepted, placement
-from tacit.protocol.scenario import Scenario, Shape
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted, placement
+from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.trust import Trust
 from tacit.protocols.dpauc.choices import expected_way, outlook_of
 from tacit.protocols.dpauc.looks import Counts
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.shared.cells import exchange_variance, independent_variance
-from tacit.protocols.shared.levels import CellNoise, Levels
 from tacit.protocols.shared.prior_curves import PriorCurves
-from tacit.protocols.shared.rank_noise import RESPONSE
+from tacit.protocols.shared.sums.rank_noise import RESPONSE
+from tacit.protocols.shared.trees.levels import CellNoise, Levels
 
 CELLS = (10, 20, 50, 100, 200, 400)
 """Numbers of cells that a plan compares."""

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale
 from tacit.metrics.curves import cell_influences
-from tacit.metrics.score_scale import PROBABILITY, ScoreScale
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocols.shared.fine_cells import FINE_HEIGHT
-from tacit.protocols.shared.levels import CellNoise, Levels
 from tacit.protocols.shared.published_knots import KNOTS
+from tacit.protocols.shared.trees.levels import CellNoise, Levels
 from tacit.protocols.shared.zoomed_cells import lone_crowds
 
 LOOK_CELLS = (48, 64)

@@ -17,7 +17,7 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
-from tacit.metrics.score_scale import EVEN
+from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.privacy.mechanisms.gaussian import Gaussian
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace
@@ -27,8 +27,8 @@ from tacit.privacy.sampling.checks import MAX_SCALE
 from tacit.privacy.sampling.grids import gaussian_delta
 from tacit.protocol.conversation import Conversation, Protocol, Step
 from tacit.protocol.one_count import OneCount
-from tacit.protocol.scaled import ScaledScores, scale_setting
-from tacit.protocol.settings import EPSILON, setting
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings.scaled import ScaledScores, scale_setting
 from tacit.protocols.dpauc.declared import DPAUCDeclarations
 from tacit.protocols.dpauc.estimate import curves_of
 from tacit.protocols.dpauc.looks import (
@@ -47,11 +47,11 @@ from tacit.protocols.dpauc.second_round import noisy_influences
 from tacit.protocols.dpauc.server import rounds
 from tacit.protocols.dpauc.steps import STEPS, noisy_looks
 from tacit.protocols.shared.fine_cells import fine_scales
-from tacit.protocols.shared.flipped_labels import Flipped
-from tacit.protocols.shared.levels import Levels, best_levels
 from tacit.protocols.shared.prior_curves import PriorCurves
-from tacit.protocols.shared.rank_noise import RESPONSE, SPELLINGS
-from tacit.protocols.shared.whole_units import units_for
+from tacit.protocols.shared.reports.flipped_labels import Flipped
+from tacit.protocols.shared.sums.rank_noise import RESPONSE, SPELLINGS
+from tacit.protocols.shared.sums.whole_units import units_for
+from tacit.protocols.shared.trees.levels import Levels, best_levels
 from tacit.results.server_result import ServerResult
 
 KINDS: dict[str, type[DiscreteLaplace | Laplace | Gaussian | RandomisedResponse]] = {

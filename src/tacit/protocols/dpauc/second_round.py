@@ -19,21 +19,21 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
-from tacit.metrics.score_distribution import (
+from tacit.metrics.cells.score_distribution import (
     ScoreDistribution,
     StraightDistribution,
     clipped_fractions,
     rising_fractions,
 )
-from tacit.metrics.score_scale import ScoreScale
+from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocols.dpauc.looks import number_variance
-from tacit.protocols.shared.influence_sum import FIXED_POINT, PUBLISHED, Influences
 from tacit.protocols.shared.published_knots import KNOTS, placed_on, published_scale
-from tacit.protocols.shared.whole_units import units_for, whole_units
+from tacit.protocols.shared.sums.influence_sum import FIXED_POINT, PUBLISHED, Influences
+from tacit.protocols.shared.sums.whole_units import units_for, whole_units
 
 POSITIVES, NEGATIVES, SIZES = PUBLISHED
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics.cells.score_scale import EVEN
 from tacit.metrics.curves import cell_influences
-from tacit.metrics.score_scale import EVEN
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.mechanisms.gaussian import Gaussian
 from tacit.privacy.mechanisms.response import flip_probability, response_variance
@@ -40,14 +40,14 @@ from tacit.protocols.shared.cells import (
     result_from_confusion,
 )
 from tacit.protocols.shared.confusion import CountNoise
-from tacit.protocols.shared.levels import CellNoise, Levels
 from tacit.protocols.shared.prior_curves import PriorCurves
 from tacit.protocols.shared.published_knots import KNOTS
 from tacit.protocols.shared.site_figures import ClientCells, has_sites, sites_of
-from tacit.protocols.shared.whole_units import units_for
-from tacit.results.score_axis import ScoreAxis
+from tacit.protocols.shared.sums.whole_units import units_for
+from tacit.protocols.shared.trees.levels import CellNoise, Levels
+from tacit.results.curves.score_axis import ScoreAxis
+from tacit.results.parts.sites import Sites
 from tacit.results.server_result import ServerResult
-from tacit.results.sites import Sites
 
 if TYPE_CHECKING:
     from tacit.protocols.dpauc.protocol import DPAUC

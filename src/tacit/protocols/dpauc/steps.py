@@ -19,9 +19,13 @@ from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, Step, step
 from tacit.protocols.dpauc.second_round import agreed_cells, agreed_part
 from tacit.protocols.shared.cell_counts import cell_counts, true_cell_counts
-from tacit.protocols.shared.flipped_labels import every_client, flipped_labels, flipping_cost
-from tacit.protocols.shared.levels import Levels
 from tacit.protocols.shared.published_knots import placed_on, published_scale
+from tacit.protocols.shared.reports.flipped_labels import (
+    every_client,
+    flipped_labels,
+    flipping_cost,
+)
+from tacit.protocols.shared.trees.levels import Levels
 
 if TYPE_CHECKING:
     from tacit.protocols.dpauc.protocol import DPAUC

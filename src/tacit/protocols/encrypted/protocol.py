@@ -30,12 +30,12 @@ from tacit.crypto.homomorphic.keys import FIRST, Introduction, Meeting, Member
 from tacit.crypto.identities import Identity, Roster
 from tacit.crypto.masking.masks import Pairing
 from tacit.data.clients import Clients
-from tacit.metrics.score_scale import EVEN, PROBABILITY
+from tacit.metrics.cells.score_scale import EVEN, PROBABILITY
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Reply, Step
-from tacit.protocol.scaled import ScaledScores, scale_setting
-from tacit.protocol.settings import setting
-from tacit.protocol.told import Told
+from tacit.protocol.revealed import Told
+from tacit.protocol.settings.declaring import setting
+from tacit.protocol.settings.scaled import ScaledScores, scale_setting
 from tacit.protocols.encrypted.ciphertexts.bfv import ExactAggregator, ExactParty, ExactScheme
 from tacit.protocols.encrypted.ciphertexts.ckks import (
     ApproximateAggregator,

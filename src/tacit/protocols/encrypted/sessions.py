@@ -13,11 +13,11 @@ import numpy as np
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.homomorphic.keys import Introduction, Meeting, Member
 from tacit.crypto.identities import Identity, Roster
+from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.ragged import Ragged
 from tacit.protocol.conversation import ClientState, Field, Lasting, Query, Reply
-from tacit.protocol.told import TOLD, Told
+from tacit.protocol.revealed import TOLD, Told
 from tacit.protocols.encrypted.counts import Certain
 
 DIGITS = 7

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tacit.protocol.threats import ThreatModel
+from tacit.protocol.declarations.threats import ThreatModel
 
 PAGE = "threat-models/encrypted-auc.md"
 

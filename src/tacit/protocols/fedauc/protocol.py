@@ -14,27 +14,35 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tacit.data.batches.ragged import Ragged
+from tacit.data.batches.ranked import doubled_ranks
 from tacit.data.clients import Clients
-from tacit.data.ragged import Ragged
-from tacit.data.ranked import doubled_ranks
-from tacit.data.scales import clients_apart
+from tacit.data.scaling.scales import clients_apart
 from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.privacy.mechanisms.interface import Mechanism
 from tacit.privacy.mechanisms.response import RandomisedResponse
 from tacit.privacy.sampling.grids import gaussian_delta
 from tacit.protocol.conversation import Conversation, Protocol, Query, Step
-from tacit.protocol.score_range import UNIT_INTERVAL
-from tacit.protocol.settings import EPSILON, setting
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings.score_range import UNIT_INTERVAL
 from tacit.protocols.fedauc.allocation import FIRST_ROUND_FRACTIONS, PriorEstimate, RankGeometry
 from tacit.protocols.fedauc.declared import FedAUCDeclarations
-from tacit.protocols.fedauc.mpc import noisy_hidden_rank_sums, offer_sizes, rank_together
-from tacit.protocols.fedauc.secure_sum import keep_ranks, summed_rank_pairs, summed_residuals
-from tacit.protocols.fedauc.secure_sum_rounds import rounds_by_sum
+from tacit.protocols.fedauc.hidden_ranks.mpc import (
+    noisy_hidden_rank_sums,
+    offer_sizes,
+    rank_together,
+)
+from tacit.protocols.fedauc.secure_sums.protocol import (
+    keep_ranks,
+    summed_rank_pairs,
+    summed_residuals,
+)
+from tacit.protocols.fedauc.secure_sums.rounds import rounds_by_sum
 from tacit.protocols.fedauc.server import RankSumServer
 from tacit.protocols.fedauc.steps import noisy_rank_sums, share_scores
-from tacit.protocols.shared.flipped_labels import Flipped
-from tacit.protocols.shared.rank_noise import (
+from tacit.protocols.shared.reports.flipped_labels import Flipped
+from tacit.protocols.shared.sums.rank_noise import (
     KINDS,
     MECHANISMS,
     PAIR,
@@ -262,7 +270,7 @@ class FedAUC(RankSumServer, FedAUCDeclarations, Protocol):
 
     def comparison(self) -> Protocol:
         """Two models' AUCs at this epsilon and by this mechanism."""
-        from tacit.protocols.fedauc.comparison import ComparedAUC
+        from tacit.protocols.fedauc.comparing.protocol import ComparedAUC
 
         plain = FedAUC(self.epsilon, self.mechanism, delta=self.delta)
         if self != plain:

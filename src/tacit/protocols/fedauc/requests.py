@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
+from tacit.data.batches.ragged import Ragged
+from tacit.data.batches.ranked import StoredRanks
 from tacit.data.clients import Clients
-from tacit.data.ragged import Ragged
-from tacit.data.ranked import StoredRanks
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import Query
 from tacit.protocols.fedauc.sums import check_sums, largest_distance
-from tacit.protocols.shared.rank_noise import RankNoise
+from tacit.protocols.shared.sums.rank_noise import RankNoise
 
 MAX_RECORDS = 2**40
 """Largest number of records of all clients together; the sums of their ranks have their own check

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from tacit.data.batches.ranked import sorted_scores
 from tacit.data.clients import Clients
-from tacit.data.ranked import sorted_scores
 from tacit.privacy.cost import Cost, worst_case
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocols.fedauc.requests import RankRequest
 from tacit.protocols.fedauc.sums import largest_distance, pair_of_clients, pair_of_sums
-from tacit.protocols.shared.flipped_labels import flipped_labels, flipping_cost
+from tacit.protocols.shared.reports.flipped_labels import flipped_labels, flipping_cost
 
 
 @step()

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.data.batches.ragged import Ragged
+from tacit.data.batches.ranked import StoredRanks
 from tacit.data.clients import Clients
-from tacit.data.ragged import Ragged
-from tacit.data.ranked import StoredRanks
-from tacit.protocols.shared.rank_noise import WHOLE_SUMS
+from tacit.protocols.shared.sums.rank_noise import WHOLE_SUMS
 
 
 def pair_of_clients(

@@ -10,6 +10,8 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.errors import DataError
+from tacit.metrics.cells.score_distribution import ScoreDistribution, rising_fractions
+from tacit.metrics.cells.score_scale import EvenScale
 from tacit.metrics.curves import (
     cell_area,
     cell_influences,
@@ -21,16 +23,14 @@ from tacit.metrics.curves import (
     lone_crowd_variance,
     placement_variance,
 )
-from tacit.metrics.score_distribution import ScoreDistribution, rising_fractions
-from tacit.metrics.score_scale import EvenScale
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import node_variances, subtree_variances
 from tacit.privacy.cost import Cost
 from tacit.protocols.shared.cells import COARSE_CELLS, signal_warnings
-from tacit.protocols.shared.tree_budget import CELL_BIAS
+from tacit.protocols.shared.trees.tree_budget import CELL_BIAS
 from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
-from tacit.results.histogram import Histogram
-from tacit.results.score_axis import EVEN_AXIS, ScoreAxis
+from tacit.results.curves.histogram import Histogram
+from tacit.results.curves.score_axis import EVEN_AXIS, ScoreAxis
 from tacit.results.server_result import ServerResult
 
 MIN_BUCKET_IN_ERRORS = 5.0

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.metrics.score_distribution import rising_fractions
-from tacit.metrics.score_scale import EvenScale
+from tacit.metrics.cells.score_distribution import rising_fractions
+from tacit.metrics.cells.score_scale import EvenScale
 from tacit.protocols.histogram.estimate import published_distributions
 from tacit.protocols.histogram.looking.looks import MAX_LOOK_HEIGHT
 from tacit.protocols.shared.prior_curves import PriorCurves

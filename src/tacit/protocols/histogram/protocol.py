@@ -15,18 +15,18 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from tacit.data.clients import Clients
-from tacit.metrics.score_scale import EVEN
+from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, check_budget
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.protocol.conversation import Conversation, Protocol, Step
+from tacit.protocol.declarations.trust import OLDER_WORDS, Trust
 from tacit.protocol.devices import DeviceReports
 from tacit.protocol.one_count import OneCount
-from tacit.protocol.scaled import ScaledScores, scale_setting
-from tacit.protocol.settings import EPSILON, setting
-from tacit.protocol.trust import OLDER_WORDS, Trust
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings.scaled import ScaledScores, scale_setting
 from tacit.protocols.histogram.declared import HistogramDeclarations
-from tacit.protocols.histogram.local_rounds import (
+from tacit.protocols.histogram.local.rounds import (
     LOCAL_ROUNDS,
 )
 from tacit.protocols.histogram.looking.looks import (
@@ -46,9 +46,11 @@ from tacit.protocols.histogram.steps import (
     summed_trees,
     unary_reports,
 )
-from tacit.protocols.shared.noise_shares import noise_fraction
 from tacit.protocols.shared.prior_curves import PriorCurves
-from tacit.protocols.shared.tree_budget import (
+from tacit.protocols.shared.reports.turns import Turns
+from tacit.protocols.shared.sums.noise_shares import noise_fraction
+from tacit.protocols.shared.sums.whole_units import units_for
+from tacit.protocols.shared.trees.tree_budget import (
     EARLIER_AIMS,
     Aim,
     curve_height,
@@ -56,9 +58,7 @@ from tacit.protocols.shared.tree_budget import (
     local_height,
     record_units,
 )
-from tacit.protocols.shared.turns import Turns
-from tacit.protocols.shared.whole_units import units_for
-from tacit.results.score_axis import ScoreAxis
+from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.server_result import ServerResult
 
 EXACT_SUM, SECURE_SUM = Trust.EXACT_SUM.value, Trust.SECURE_SUM.value
@@ -402,7 +402,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         """Unary bits of class and cell, in the local model."""
         if self.trust != LOCAL:
             return super().device_reports(devices)
-        from tacit.protocols.histogram.devices import UnaryDevices
+        from tacit.protocols.histogram.local.devices import UnaryDevices
 
         return UnaryDevices(self, devices)
 

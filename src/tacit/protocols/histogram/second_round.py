@@ -18,7 +18,7 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.metrics.score_distribution import ScoreDistribution, StraightDistribution
+from tacit.metrics.cells.score_distribution import ScoreDistribution, StraightDistribution
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import PolyaShare
@@ -34,11 +34,11 @@ from tacit.protocols.histogram.looking.looks import (
     placed,
 )
 from tacit.protocols.histogram.steps import agreed_height
-from tacit.protocols.shared.influence_sum import FIXED_POINT, PUBLISHED, Influences
-from tacit.protocols.shared.noise_shares import planned_clients
 from tacit.protocols.shared.published_knots import KNOTS
-from tacit.protocols.shared.sum_bounds import clipped, clipped_sum_bound
-from tacit.protocols.shared.whole_units import units_for, whole_units
+from tacit.protocols.shared.sums.bounds import clipped, clipped_sum_bound
+from tacit.protocols.shared.sums.influence_sum import FIXED_POINT, PUBLISHED, Influences
+from tacit.protocols.shared.sums.noise_shares import planned_clients
+from tacit.protocols.shared.sums.whole_units import units_for, whole_units
 
 POSITIVES, NEGATIVES, SIZES = PUBLISHED
 

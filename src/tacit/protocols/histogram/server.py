@@ -10,9 +10,9 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Conversation, Query, Reply, View
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.trust import Trust
 from tacit.protocols.histogram.estimate import result_from_tree, vanished_told
-from tacit.protocols.histogram.local_rounds import (
+from tacit.protocols.histogram.local.rounds import (
     KNOTS,
     draw_report_turns,
     early_slots,
@@ -31,14 +31,14 @@ from tacit.protocols.histogram.second_round import (
 )
 from tacit.protocols.histogram.steps import summed_trees, unary_reports
 from tacit.protocols.histogram.trees import local_tree, summed_tree
-from tacit.protocols.shared.noise_shares import (
+from tacit.protocols.shared.prior_curves import PriorCurves
+from tacit.protocols.shared.reports.turns import each_turn, has_replicates, records_of
+from tacit.protocols.shared.sums.noise_shares import (
     answered_clients,
     check_the_same_number,
     supported_cost,
 )
-from tacit.protocols.shared.prior_curves import PriorCurves
-from tacit.protocols.shared.turns import each_turn, has_replicates, records_of
-from tacit.results.score_axis import ScoreAxis
+from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.server_result import ServerResult
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ import numpy as np
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.doubles import ScaledNoise
-from tacit.protocol.audits import (
+from tacit.protocol.conversation import Query
+from tacit.protocol.declarations.audits import (
     SUMS,
     AuditCase,
     AuditTrial,
@@ -20,11 +21,10 @@ from tacit.protocol.audits import (
     SelfTestCases,
     cases_of,
 )
-from tacit.protocol.conversation import Query
-from tacit.protocol.laws import LawTraits
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.laws import LawTraits
+from tacit.protocol.declarations.trust import Trust
 from tacit.protocols.shared.declared import NO_REPORTS
-from tacit.protocols.shared.forest_declared import ForestDeclarations
+from tacit.protocols.shared.trees.forest_declared import ForestDeclarations
 
 REPORTING = 8
 """Number of records of an audit of private reports, so that some report in each block."""

@@ -47,8 +47,8 @@ from tacit.metrics.ranking import auc
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.sampling.distributions import shared_laplace_epsilon
 from tacit.protocol.conversation import Conversation, Query, Step, View
-from tacit.protocol.settings import setting
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.settings.declaring import setting
 from tacit.protocols.multiclass.both_rounds import refined
 from tacit.protocols.multiclass.declared import MulticlassDeclarations
 from tacit.protocols.multiclass.estimate import ClassForests, class_sizes, result_from_forests
@@ -60,11 +60,11 @@ from tacit.protocols.multiclass.second_round import (
     rounded_sums,
     summed_class_influences,
 )
-from tacit.protocols.shared.forest_areas import Areas, areas
-from tacit.protocols.shared.forest_protocol import TRUSTS, ForestProtocol, Forests
-from tacit.protocols.shared.forests import Block, Votes, summed_forest
-from tacit.protocols.shared.noise_shares import answered_clients, check_the_same_number
-from tacit.results.score_axis import ScoreAxis
+from tacit.protocols.shared.sums.noise_shares import answered_clients, check_the_same_number
+from tacit.protocols.shared.trees.forest_areas import Areas, areas
+from tacit.protocols.shared.trees.forest_protocol import TRUSTS, ForestProtocol, Forests
+from tacit.protocols.shared.trees.forests import Block, Votes, summed_forest
+from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.server_result import ServerResult
 
 OWN, OTHER, HITS = "own", "other", "hits"

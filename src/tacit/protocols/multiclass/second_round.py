@@ -39,22 +39,22 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.metrics.score_distribution import (
+from tacit.metrics.cells.score_distribution import (
     ScoreDistribution,
     StraightDistribution,
     rising_fractions,
 )
-from tacit.metrics.score_scale import ScoreScale
+from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
-from tacit.protocols.shared.forest_areas import area_depth
-from tacit.protocols.shared.forests import Forest
-from tacit.protocols.shared.influence_sum import FIXED_POINT, Influences
-from tacit.protocols.shared.noise_shares import planned_clients
-from tacit.protocols.shared.sum_bounds import clipped, clipped_sum_bound
-from tacit.protocols.shared.whole_units import units_for, whole_units
+from tacit.protocols.shared.sums.bounds import clipped, clipped_sum_bound
+from tacit.protocols.shared.sums.influence_sum import FIXED_POINT, Influences
+from tacit.protocols.shared.sums.noise_shares import planned_clients
+from tacit.protocols.shared.sums.whole_units import units_for, whole_units
+from tacit.protocols.shared.trees.forest_areas import area_depth
+from tacit.protocols.shared.trees.forests import Forest
 
 OWN_BELOW, OTHER_BELOW, SIZES = "own_below", "other_below", "class_sizes"
 """Fields of the query: the part of each class's own records, and of all others, below every inner

@@ -9,15 +9,20 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.metrics.tree_noise import TreeNoise
-from tacit.protocols.shared.forest_areas import Areas, area_variance, areas, smallest_in_errors
-from tacit.protocols.shared.forests import Forest
 from tacit.protocols.shared.site_figures import ClientCells, sites_of
-from tacit.results.breakdown import Breakdown, Difference, Part, difference
+from tacit.protocols.shared.trees.forest_areas import (
+    Areas,
+    area_variance,
+    areas,
+    smallest_in_errors,
+)
+from tacit.protocols.shared.trees.forests import Forest
 from tacit.results.class_sizes import class_too_small, is_class_too_small
+from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.estimate import Estimate
-from tacit.results.score_axis import ScoreAxis
+from tacit.results.parts.breakdown import Breakdown, Difference, Part, difference
+from tacit.results.parts.sites import Sites
 from tacit.results.server_result import ServerResult
-from tacit.results.sites import Sites
 
 UNIT = (0.0, 1.0)
 

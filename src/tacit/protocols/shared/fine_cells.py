@@ -13,8 +13,8 @@ from functools import lru_cache
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.score_distribution import ScoreDistribution
-from tacit.metrics.score_scale import PROBABILITY, ScoreScale, named_scale
+from tacit.metrics.cells.score_distribution import ScoreDistribution
+from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale, named_scale
 from tacit.protocols.shared.zoomed_cells import shares_of
 
 FINE_HEIGHT = 7

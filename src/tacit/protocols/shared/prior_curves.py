@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics.cells.score_distribution import ScoreDistribution, StraightDistribution
+from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.metrics.ranking import plug_in_variance
-from tacit.metrics.score_distribution import ScoreDistribution, StraightDistribution
-from tacit.metrics.score_scale import ScoreScale
-from tacit.protocols.shared.influence_sum import PUBLISHED
+from tacit.protocols.shared.sums.influence_sum import PUBLISHED
 from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
-from tacit.results.curve import Curve
+from tacit.results.curves.curve import Curve
 from tacit.results.server_result import ServerResult
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.data.clients import Clients
-from tacit.metrics.score_scale import CentredScale, ScoreScale
+from tacit.metrics.cells.score_scale import CentredScale, ScoreScale
 from tacit.protocol.conversation import Query
-from tacit.protocol.scaled import ScaledScores
-from tacit.protocol.score_range import check_scores_in_unit_interval
+from tacit.protocol.settings.scaled import ScaledScores
+from tacit.protocol.settings.score_range import check_scores_in_unit_interval
 
 KNOTS = "knots"
 """Field of a query: the scores at the inner edges of its cells."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.metrics.score_scale import ScoreScale
+from tacit.metrics.cells.score_scale import ScoreScale
 
 HIDDEN_IN_CELL = 0.05
 """Error of the AUC by the product of both functions' interpolation in a cell, over the cube of the

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
+from tacit.data.batches.ragged import Ragged
 from tacit.data.errors import DataError
-from tacit.data.ragged import Ragged
 from tacit.protocol.conversation import Field, Reply
 from tacit.protocol.devices import counts_in
-from tacit.protocols.shared.turns import Bits, ragged_of
+from tacit.protocols.shared.reports.turns import Bits, ragged_of
 
 
 class RoundAssignment(ABC):

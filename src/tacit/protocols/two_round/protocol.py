@@ -32,9 +32,9 @@ from tacit.protocol.conversation import (
     step,
 )
 from tacit.protocol.devices import DeviceReports
-from tacit.protocol.scaled import ScaledScores, scale_setting
-from tacit.protocol.settings import EPSILON, setting
-from tacit.protocols.shared.turns import (
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings.scaled import ScaledScores, scale_setting
+from tacit.protocols.shared.reports.turns import (
     Turns,
     drawn_turns,
     early,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from tacit.protocols.shared.symbols import Axis, Column
+from tacit.protocols.shared.reports.symbols import Axis, Column
 
 UNIT = (0.0, 1.0)
 """The range of values where none is given."""

@@ -16,22 +16,22 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.data.clients import Clients
-from tacit.data.units import PERCENT, REAL
-from tacit.metrics.score_scale import EVEN, SCALES
+from tacit.data.scaling.units import PERCENT, REAL
+from tacit.metrics.cells.score_scale import EVEN, SCALES
 from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.privacy.local.symbols import SymbolResponse
 from tacit.protocol.conversation import Conversation, Protocol, Query
 from tacit.protocol.devices import DeviceReports
-from tacit.protocol.scaled import UNIT_OF
-from tacit.protocol.settings import EPSILON, setting
-from tacit.protocols.shared.pair_kernels import (
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings.scaled import UNIT_OF
+from tacit.protocols.shared.reports.pair_kernels import (
     KERNELS,
     PairKernel,
     PairTables,
     opposite_classes,
     user_kernel,
 )
-from tacit.protocols.shared.symbols import Axis, Column, SymbolSpace
+from tacit.protocols.shared.reports.symbols import Axis, Column, SymbolSpace
 from tacit.protocols.ustatistic.declared import UStatisticDeclarations
 from tacit.protocols.ustatistic.domain import (
     UNIT,

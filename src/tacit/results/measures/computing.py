@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tacit.results.bands import Numbers
-from tacit.results.histogram import Histogram
+from tacit.results.curves.bands import Numbers
+from tacit.results.curves.histogram import Histogram
 from tacit.results.measures import clinic, lines, operating, smooth, traffic
 from tacit.results.measures.figures import NO_PROBABILITIES, too_few_records
 from tacit.results.measures.measure import Measure, absent, measure_line

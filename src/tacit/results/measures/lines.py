@@ -9,11 +9,11 @@ import numpy as np
 import scipy
 
 from tacit.arrays import Floats
-from tacit.data.units import PROBABILITY
+from tacit.data.scaling.units import PROBABILITY
 from tacit.metrics.measures.functional import Functional, both, prevalence, ratio
 from tacit.metrics.measures.operating_points import quantiles
 from tacit.metrics.measures.smooth_calibration import smooth_calibration
-from tacit.results.bands import Numbers, numbers
+from tacit.results.curves.bands import Numbers, numbers
 from tacit.results.measures.clinic import benefit_at, benefit_of_all
 from tacit.results.measures.figures import (
     BENEFIT,

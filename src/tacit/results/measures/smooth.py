@@ -9,7 +9,7 @@ from dataclasses import fields
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.binning import equi_depth_starts, merge
+from tacit.metrics.cells.binning import equi_depth_starts, merge
 from tacit.metrics.measures.functional import both
 from tacit.metrics.measures.inverted_tests import Accepted, accepted, even_normals
 from tacit.metrics.measures.smooth_calibration import (

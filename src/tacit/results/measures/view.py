@@ -10,12 +10,12 @@ import numpy as np
 import scipy
 
 from tacit.arrays import Floats
-from tacit.data.units import LOG_ODDS, PROBABILITY, converted
+from tacit.data.scaling.units import LOG_ODDS, PROBABILITY, converted
 from tacit.metrics.measures.functional import Functional
 from tacit.metrics.measures.operating_points import quantiles
 from tacit.metrics.tree_noise import TreeNoise
-from tacit.results.histogram import Histogram
-from tacit.results.score_axis import ScoreAxis, in_unit_interval
+from tacit.results.curves.histogram import Histogram
+from tacit.results.curves.score_axis import ScoreAxis, in_unit_interval
 
 MOST_EXACT_CELLS = 2**14
 MOST_NOISY_CELLS = 2**12

@@ -20,18 +20,23 @@ from typing import Any
 
 from tacit.data.engines.database import DatabaseTable
 from tacit.data.errors import DataError
-from tacit.data.file_units import check_scales
+from tacit.data.scaling.file_units import check_scales
 from tacit.running.deployment.certificates import make_certificates
 from tacit.running.deployment.files import private_folder, write_public
+from tacit.running.deployment.flower_programs.programs import (
+    Program,
+    Tell,
+    free_port,
+    require_flower,
+)
 from tacit.running.deployment.keys import stored_identity, stored_node_key
 from tacit.running.deployment.node import start_node, wait_connected
 from tacit.running.deployment.preview import doubts
-from tacit.running.deployment.programs import Program, Tell, free_port, require_flower
 from tacit.running.deployment.runs import Conducted, conduct_run
 from tacit.running.deployment.server import Coordinator, alone, register_nodes, start_server
-from tacit.running.session.party_file import PartyFile
+from tacit.running.session.party.party_file import PartyFile
+from tacit.running.session.party.service import PartyDesk
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.service import PartyDesk
 from tacit.running.session.toml_source import PlanError
 
 HIDDEN = ".tacit"

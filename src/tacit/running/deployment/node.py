@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tacit.running.deployment.door import write_token
 from tacit.running.deployment.files import private_folder
-from tacit.running.deployment.guards import write_guards
-from tacit.running.deployment.programs import (
+from tacit.running.deployment.flower_programs.guards import write_guards
+from tacit.running.deployment.flower_programs.programs import (
     DeploymentError,
     Flower,
     Program,
@@ -18,7 +18,7 @@ from tacit.running.deployment.programs import (
     plain,
     require_flower,
 )
-from tacit.running.deployment.template import start_template
+from tacit.running.deployment.flower_programs.template import start_template
 
 CONNECTED = "SuperNode ID:"
 """What Flower writes when the server has let a node in."""

@@ -16,9 +16,8 @@ from typing import Any
 from tacit.running.deployment.certificates import Certificates, ends_of
 from tacit.running.deployment.door import check_closed, write_token
 from tacit.running.deployment.files import private_folder, write_private, write_public
-from tacit.running.deployment.guards import TICKETS, write_guards
-from tacit.running.deployment.keys import KeyFileError, checked_node_key
-from tacit.running.deployment.programs import (
+from tacit.running.deployment.flower_programs.guards import TICKETS, write_guards
+from tacit.running.deployment.flower_programs.programs import (
     DeploymentError,
     Flower,
     Program,
@@ -26,7 +25,8 @@ from tacit.running.deployment.programs import (
     is_listening,
     require_flower,
 )
-from tacit.running.deployment.template import start_template
+from tacit.running.deployment.flower_programs.template import start_template
+from tacit.running.deployment.keys import KeyFileError, checked_node_key
 
 CONNECTION = "tacit"
 """What the configuration calls this server."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from tacit.running.deployment.files import write_private, write_public
 from tacit.running.deployment.keys import stored_identity, stored_node_key
 from tacit.running.joining.letters import Answer, Invitation, LetterError, read_roster
+from tacit.running.session.party.service import read_identity
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.service import read_identity
 
 INVITATION_FILE, ANSWER_FILE = "invitation.json", "answer.json"
 PLAN_FILE, AUTHORITY_FILE = "plan.toml", "ca.crt"

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 
 from numpy.typing import NDArray
 
-from tacit.data.ragged import Ragged
-from tacit.protocol.messages import MessageError, decode, encode
+from tacit.data.batches.ragged import Ragged
+from tacit.protocol.encoding.fields import MessageError, decode, encode
 from tacit.wire import Header
 
 MAX_HEADER_BYTES = 2**20

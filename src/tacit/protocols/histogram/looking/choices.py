@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale
 from tacit.metrics.curves import HIDDEN_TIES
-from tacit.metrics.score_scale import PROBABILITY, ScoreScale
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocols.histogram.looking.looks import (

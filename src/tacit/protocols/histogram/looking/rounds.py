@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.score_scale import ScoreScale
+from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Conversation, Query, Reply, View
 from tacit.protocols.histogram.estimate import result_from_tree
@@ -39,14 +39,14 @@ from tacit.protocols.histogram.second_round import (
     summed_influences,
 )
 from tacit.protocols.shared.fine_cells import recounted
-from tacit.protocols.shared.noise_shares import (
+from tacit.protocols.shared.published_knots import KNOTS
+from tacit.protocols.shared.sums.noise_shares import (
     answered_clients,
     check_the_same_number,
     supported_cost,
 )
-from tacit.protocols.shared.published_knots import KNOTS
 from tacit.results.class_sizes import CLEAR_CLASS_SIZE_IN_ERRORS
-from tacit.results.score_axis import ScoreAxis
+from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.server_result import ServerResult
 
 

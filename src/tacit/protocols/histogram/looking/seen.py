@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.metrics.score_distribution import rising_fractions
-from tacit.metrics.score_scale import ScoreScale
+from tacit.metrics.cells.score_distribution import rising_fractions
+from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import consistent_leaves
 from tacit.protocols.histogram.estimate import influence_weights
