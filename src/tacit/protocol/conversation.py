@@ -268,8 +268,8 @@ class Protocol(Declarations, ABC):
         """
         return None
 
-    def told_result(self, told: Any) -> ServerResult:
-        """The result that a client has, where a step told it the figure (``protocol.told``)."""
+    def revealed_result(self, revealed: Any) -> ServerResult:
+        """The result of a client that learned the figure in a step (``protocol.revealed``)."""
         raise NotImplementedError(f"{self.name} tells its clients no figure")
 
     def prior_estimate(self, records: int, server_result: ServerResult) -> Any:
