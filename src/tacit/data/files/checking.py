@@ -94,9 +94,9 @@ def check_file(source: str, columns: Columns, unit: str | None) -> FileCheck:
     unit : what its scores are; None where that is not said.
     """
     try:
-        found = _problems(source, columns, unit)
-        left_out = [each for each in found if columns.drop and each.may_be_left_out]
-        problems = [each for each in found if each not in left_out]
+        all_problems = _problems(source, columns, unit)
+        left_out = [each for each in all_problems if columns.drop and each.may_be_left_out]
+        problems = [each for each in all_problems if each not in left_out]
         if problems:
             return FileCheck(source, tuple(problems))
         records = read_file(source, columns, unit)
@@ -104,7 +104,10 @@ def check_file(source: str, columns: Columns, unit: str | None) -> FileCheck:
         return FileCheck(source, (Problem(str(error)),))
     return FileCheck(
         source,
-        notes=(*(f"left out: {each.told}" for each in left_out), *_notes(records, columns, unit)),
+        notes=(
+            *(f"left out: {each.description}" for each in left_out),
+            *_notes(records, columns, unit),
+        ),
         records=records.scores.size,
         positives=int(records.labels.sum(dtype=np.int64)),
         low=float(records.scores.min()),
@@ -117,8 +120,8 @@ def _problems(source: str, columns: Columns, unit: str | None) -> list[Problem]:
     columns = replace(columns, form=replace(columns.form, percent=percent))
     with unchanging(source), ExitStack() as closing:
         table = raw_table(source, columns, closing)
-        found = [*table.problems, *_of_values(table, columns, unit)]
-        placed = [_with_line(problem, table) for problem in found]
+        problems = [*table.problems, *_of_values(table, columns, unit)]
+        placed = [_with_line(problem, table) for problem in problems]
         return sorted(placed, key=lambda problem: problem.row or 0)
 
 

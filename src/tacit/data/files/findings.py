@@ -29,10 +29,10 @@ class Problem:
     @property
     def sentence(self) -> str:
         """The problem in one line."""
-        return self.told + (f"; {self.remedy}" if self.remedy else "")
+        return self.description + (f"; {self.remedy}" if self.remedy else "")
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The problem without its remedy."""
         at = f"line {self.line}: " if self.line else f"row {self.row}: " if self.row else ""
         rows = f" ({self.rows:,} row{'s' * (self.rows > 1)})" if self.rows else ""
