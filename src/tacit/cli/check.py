@@ -66,7 +66,7 @@ def check(
 ) -> None:
     """Look for every problem of FILES (CSV, Parquet or Feather) at once, and say what to do.
 
-    Nothing is sent or spent. What is printed tells of records: it is for their owner.
+    Nothing is sent or spent. The output describes single records: it is for their owner.
     """
     paths = files_in_memory(files, "tacit check")
     checked = check_files(paths, score, label, client, second, unit, person, missing, form=form)

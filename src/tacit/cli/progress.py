@@ -12,7 +12,7 @@ import click
 
 @contextmanager
 def progress_of(records: int, label: str) -> Iterator[Callable[[int], None]]:
-    """What tells how many more records are done; where no terminal shows it, nothing is written.
+    """A function that receives how many more records are done; silent where no terminal shows it.
 
     Parameters
     ----------

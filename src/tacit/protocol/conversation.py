@@ -185,7 +185,7 @@ class Protocol(Declarations, ABC):
 
     @property
     def title(self) -> str:
-        """The protocol's name with the settings that tell it from others of its kind."""
+        """The protocol's name with the settings that distinguish it from others of its kind."""
         used = self.settings
         parts = [str(used[name]) for name in self.title_settings if name in used]
         return ", ".join([self.name, *parts])

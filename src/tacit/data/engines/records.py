@@ -100,7 +100,7 @@ class EngineRecords:
     engine : runs the statements.
     relation : the table.
     name : the only client's name, where no column names clients; None for the table's.
-    progress : begins a pass over so many records, and is told how many more were read.
+    progress : begins a pass over so many records, and receives how many more were read.
 
     Raises
     ------

@@ -43,7 +43,7 @@ def check_files(
 ) -> FilesCheck:
     """What is wrong in every file, and what is wrong between files that can be read.
 
-    Everything that is found tells of records: it is for their owner.
+    The problems describe single records: they are for their owner.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ def check_files(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "clinic.csv")
     ...     _ = path.write_text("score,label\\n0.2,no\\n0.9,yes\\n,yes\\n")
-    ...     found = check_files(path)
-    >>> for problem in found.files[0].problems:
+    ...     checked = check_files(path)
+    >>> for problem in checked.files[0].problems:
     ...     print(problem.sentence.partition(";")[0])
     line 2: labels must be 0 or 1: 'no' (3 rows)
     line 4: score is missing (1 row)

@@ -1,4 +1,4 @@
-"""What a look at a file found."""
+"""The result of checking files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class FileCheck:
-    """What a look at one file found.
+    """The result of checking one file.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class FileCheck:
 
 @dataclass(frozen=True)
 class FilesCheck:
-    """What a look at several files found.
+    """The result of checking several files.
 
     Parameters
     ----------

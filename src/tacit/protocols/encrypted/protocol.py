@@ -132,7 +132,7 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
         ``"log-odds"``, ``"real"``, or ``"even"`` as in the paper (``metrics.score_scale``). It also
         says in which unit scores and edges are.
 
-    reveal : ``"aggregator"``, which is told the AUC as well, or ``"parties"`` alone.
+    reveal : ``"aggregator"``, which learns the AUC as well, or ``"parties"`` alone.
     half_range : the wanted half-range of the interval, from which N follows for scores that are
         spread as those of advertisements are (``thresholds.SPREADS``). Where scores crowd more it
         comes out wider, and a warning names the number of thresholds for another session.
@@ -189,7 +189,7 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
     reveal: Literal["parties", "aggregator"] = setting(
         default=AGGREGATOR,
         earlier=AGGREGATOR,
-        help="who is told the AUC: the aggregator as well (the default), or the parties alone",
+        help="who learns the AUC: the aggregator as well (the default), or the parties alone",
     )
     half_range: float | None = setting(
         default=None,
@@ -401,7 +401,7 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
         return self._server_result(*figures[:, FIRST])
 
     def revealed_result(self, revealed: Revealed) -> ServerResult:
-        """The result that a party has, where it was told."""
+        """The result of a party that received the AUC."""
         return self._server_result(revealed.value, revealed.half_range)
 
     @property

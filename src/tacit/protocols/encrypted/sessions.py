@@ -1,4 +1,4 @@
-"""What a batch of parties remembers of a session, who may be in it, and what parties are told."""
+"""What a batch of parties remembers of a session, who may be in it, and what parties learn."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DIGITS = 7
 RANGE_DIGITS = 3
 """Number of significant digits of a released half-range."""
 PARTIES, AGGREGATOR = "parties", "aggregator"
-"""Who is told the AUC: the parties alone, or the aggregator as well."""
+"""Who learns the AUC: the parties alone, or the aggregator as well."""
 MALICIOUS = "malicious"
 """The adversary whose answers are checked."""
 NOTE = ("encrypted-auc", "session")

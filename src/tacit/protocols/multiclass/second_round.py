@@ -23,7 +23,7 @@ One part of epsilon serves all numbers: Laplace noise of scale D / epsilon_2 on 
 classes has r. So each class's AUC has twice the error of two classes with n records each, and the
 mean of C AUCs, whose noises are independent, ``2 / sqrt(C)`` times: 0.89 with C = 5. Were the macro
 AUC the only number, its sensitivity would be ``(1/C) (r/n + (C - 1) r/((C - 1) n)) = 2r/(C n)``, or
-``2 / C`` times that of two classes; C - 1 classes' AUCs could then not be told.
+``2 / C`` times that of two classes; C - 1 classes' AUCs could then not be given.
 
 **What is left** of the first round's errors f of F+ and g of F- is their product: the integral of g
 over f (``both_rounds.remaining_errors``).

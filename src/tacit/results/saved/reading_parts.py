@@ -62,7 +62,7 @@ class PublicGroup:
     Parameters
     ----------
     name : the group.
-    records : its number of records as it was told, or as noisy counts say it; NaN for neither.
+    records : its number of records as it was published, or as noisy counts say it; NaN for neither.
     exact_size : whether that number is public.
     reason : why there is no figure; empty where there is one.
     result : its own result; None where there is none.

@@ -94,7 +94,7 @@ def wait_connected(node: Program, seconds: float, waiting: Waiting | None = None
     ----------
     node : the node.
     seconds : how long.
-    waiting : told from time to time how many seconds are left.
+    waiting : receives from time to time how many seconds are left.
 
     Raises
     ------

@@ -244,7 +244,7 @@ class Judged:
 
     @property
     def reason(self) -> str:
-        """What the errors tell about a miss."""
+        """The reason of a miss, from the errors."""
         root = _root_mean_square(self.errors)
         clauses = [f"stated {self.stated:.1e}, measured {root:.1e}"]
         if _root_mean_square(self.cells) > _root_mean_square(self.noise):

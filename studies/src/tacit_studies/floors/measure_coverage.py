@@ -86,7 +86,7 @@ class Repetition:
 
     Parameters
     ----------
-    estimated, exact : measures by name; none found where the run gives no histogram.
+    estimated, exact : measures by name; ``estimated`` is empty where the run gives no histogram.
     curve : the smooth calibration curve with its band; None where there is none.
     """
 

@@ -233,7 +233,7 @@ class PartyDesk:
             _tell(paid_line(self.plan.protocol, party.spent, self.plan.guarantee, spendings))
 
     def _write_revealed(self, session: str, revealed: Revealed) -> None:
-        """Write what the party was told into a file of its own, which only its owner may read."""
+        """Write the figure that the party learned into a file that only its owner may read."""
         folder = self.party_file.results
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         protocol = self.plan.protocol
