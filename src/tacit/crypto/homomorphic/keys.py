@@ -201,14 +201,14 @@ class Member:
         info = DOMAIN + b"pair" + low.to_bytes(4, "little") + high.to_bytes(4, "little")
         return derived(self._common(meeting, other), meeting.session, info, 32)
 
-    def own_key(self, meeting: Meeting, purpose: bytes) -> bytes:
+    def party_key(self, meeting: Meeting, purpose: bytes) -> bytes:
         """32 bytes that this party alone derives, for one purpose of this session.
 
         Numbers that a party would draw in a session follow from them, so that one whose state was
         restored sends the same again: two numbers under one mask would betray both.
         """
-        own = self.agreement.private_bytes_raw()
-        return derived(own, meeting.session, DOMAIN + b"own " + purpose, 32)
+        secret = self.agreement.private_bytes_raw()
+        return derived(secret, meeting.session, DOMAIN + b"own " + purpose, 32)
 
     def _cipher(self, meeting: Meeting, other: int, receiver: int) -> ChaCha20Poly1305:
         """The cipher of one box: its key is used once, so its nonce may be constant."""

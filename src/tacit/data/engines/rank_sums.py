@@ -79,14 +79,14 @@ def _merged(
 
 
 def _set_first(
-    values: NDArray[np.generic], unset: NDArray[np.bool_], whose: Integers, found: NDArray[Any]
+    values: NDArray[np.generic], unset: NDArray[np.bool_], whose: Integers, observed: NDArray[Any]
 ) -> None:
     """Set values that are not set to each client's first one in ascending order."""
     if not unset.any():
         return
     first = values.copy()
     # of several assignments to one place the last counts
-    first[whose[::-1]] = np.broadcast_to(found, whose.shape)[::-1]
+    first[whose[::-1]] = np.broadcast_to(observed, whose.shape)[::-1]
     values[unset] = first[unset]
 
 

@@ -1,4 +1,4 @@
-"""What a batch of parties remembers of a session, who may be in it, and what parties are told."""
+"""What a batch of parties remembers of a session, who may be in it, and what parties learn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.protocol.conversation import ClientState, Field, Lasting, Query, Reply
-from tacit.protocol.revealed import TOLD, Told
+from tacit.protocol.revealed import REVEALED, Revealed
 from tacit.protocols.encrypted.counts import Certain
 
 DIGITS = 7
@@ -25,7 +25,7 @@ DIGITS = 7
 RANGE_DIGITS = 3
 """Number of significant digits of a released half-range."""
 PARTIES, AGGREGATOR = "parties", "aggregator"
-"""Who is told the AUC: the parties alone, or the aggregator as well."""
+"""Who learns the AUC: the parties alone, or the aggregator as well."""
 MALICIOUS = "malicious"
 """The adversary whose answers are checked."""
 NOTE = ("encrypted-auc", "session")
@@ -181,7 +181,7 @@ def tell(estimate: Certain, clients: Clients, query: Query, state: ClientState) 
     if query.protocol.perturbed:
         estimate = estimate.rounded(DIGITS, RANGE_DIGITS)
     if query.protocol.reveal == PARTIES:
-        state.keep(TOLD, Told(estimate.value, estimate.half_range))
+        state.keep(REVEALED, Revealed(estimate.value, estimate.half_range))
         return {"opened": np.ones(clients.count, dtype=np.int8)}
     return {
         "auc": np.full(clients.count, estimate.value),

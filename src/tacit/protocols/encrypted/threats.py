@@ -32,7 +32,7 @@ MASKED_AGGREGATOR = (
     "follow from that."
 )
 
-UNTOLD_AGGREGATOR = "The aggregator sees {seen} only, and is told nothing of the AUC."
+AGGREGATOR_WITHOUT_AUC = "The aggregator sees {seen} only, and is told nothing of the AUC."
 
 MASKED = ThreatModel(
     "The aggregator follows the protocol and must not collude with any party: every party has the "
@@ -95,5 +95,5 @@ def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
     made = by_masks if masked else BY_ADVERSARY[adversary]
     if settings.get("reveal") == "parties":
         seen = "uniform words" if masked else "ciphertexts"
-        return replace(made, server=UNTOLD_AGGREGATOR.format(seen=seen))
+        return replace(made, server=AGGREGATOR_WITHOUT_AUC.format(seen=seen))
     return made

@@ -15,7 +15,7 @@ from tacit.protocol.conversation import ClientState, View
 from tacit.protocol.encoding.fields import encode, reply_of
 from tacit.protocol.encoding.queries import decode_query
 from tacit.protocol.encoding.values import decode_values, encode_values
-from tacit.protocol.revealed import Told, told_to
+from tacit.protocol.revealed import Revealed, revealed_to
 from tacit.running.mpc.transport import Transport
 from tacit.running.persons import persons_misfit
 from tacit.running.session.messages import (
@@ -172,9 +172,9 @@ class Party:
         """The notes in its client state."""
         return self._memory.notes
 
-    def told(self) -> Told | None:
-        """What a step told this party, once; None for nothing."""
-        return told_to(self._memory)
+    def revealed(self) -> Revealed | None:
+        """The figure that this party learned in a step, once; None for none."""
+        return revealed_to(self._memory)
 
     def when_taking(self, written: Callable[[], None]) -> None:
         """Have its state stored whenever a note is deleted, before the note is used."""
