@@ -127,7 +127,8 @@ def _about(view: CellView, fitted: SmoothCalibration, covariance: Floats) -> dic
     if values[-1] <= 0:
         return {name: Accepted(*[float(value[0])] * 3) for name, value in distances.items()}
     normals = even_normals(DRAWS, fit.size)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    # the symmetric root: unique, whatever signs and order eigenvectors come in
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     around = REACH * normals / np.linalg.norm(normals, axis=-1, keepdims=True)
     farthest = _by_name(_distances(view, fitted, fit + around @ root, merged=True))
     path = _path(distances, farthest, fit)
