@@ -33,16 +33,16 @@ class Moments:
 
     def add(self, start: int, codes: Integers, times: Integers, ranks: Integers) -> None:
         """Add the records of a part (``ranking.Part``)."""
-        size, whose = self.counts.size, codes >> 1
+        size, whose, squares = self.counts.size, codes >> 1, np.zeros_like(self._squares)
         if ranks.ndim:
             # a part's ranks are below 2**17: sums of 2**16 squares are exact
             relative = ranks.astype(np.float64)
             counts = np.bincount(codes, minlength=size)
             sums = np.bincount(codes, relative, minlength=size).astype(np.int64)
-            squares = np.bincount(whose, relative * relative, minlength=size // 2)
+            squares += np.bincount(whose, relative * relative, minlength=squares.size)
             squares -= _of_client(sums).astype(np.float64) ** 2 / np.maximum(_of_client(counts), 1)
         else:
-            counts, squares = np.zeros(size, dtype=np.int64), np.zeros(size // 2)
+            counts = np.zeros(size, dtype=np.int64)
             counts[codes] = times
             sums = counts * ranks
         sums = sums + 2 * start * counts

@@ -43,7 +43,7 @@ REFUSED_BEFORE = (
 )
 """The reason that others read: it follows from a refusal that they know of."""
 AFTER_REFUSAL = (
-    "this party opens no other answer under these settings, since every refusal tells an aggregator "
+    "this party opens no other answer under these settings, since each refusal tells an aggregator "
     "that may lie one bit. Once the cause is known, go on with a plan that has another "
     "most_records, one more is enough, to which all parties agree anew"
 )
@@ -115,7 +115,7 @@ def single_refusal(query: Query, state: ClientState) -> Iterator[None]:
     """Open an answer in this block; where the aggregator may lie, a refusal in it is the last.
 
     Sessions may have begun before the refusal, at the same time: their answers are not opened, or
-    each of them would be another attempt.
+    each of them would be another attempt. What a party reads besides is a note of the error.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def single_refusal(query: Query, state: ClientState) -> Iterator[None]:
     except Exception as error:  # whatever stops it, the aggregator learns that it stopped
         refused = RefusedAnswer.under(query.protocol)
         state.keep(refused.key, refused)
-        error.args = (f"{error}; {AFTER_REFUSAL}",)
+        error.add_note(AFTER_REFUSAL)
         raise
 
 

@@ -33,7 +33,6 @@ from tacit.running.session.messages import (
     MARK_POSITION,
     ForeignMessageError,
     Kind,
-    MalformedMessageError,
     SignedMessageError,
     StaleMessageError,
     verified,

@@ -262,7 +262,7 @@ class Party:
             kind, body = self._reply(received, request)
         except DeclinedError as reason:
             self._declined = True
-            self.why_declined = str(reason.__cause__ or reason)
+            self.why_declined = _whole_reason(reason.__cause__ or reason)
             kind, body = Kind.DECLINE, encode_values({"reason": reason.public})
         reply = SignedMessage(kind, received.session, received.round, self.index, COORDINATOR, body)
         signed = reply.signed(self._agreement, self._identity)
@@ -309,3 +309,8 @@ class Party:
         if query.step.once:
             self._answers.closed.append(name)
         return encode(reply_of(reply, 0))
+
+
+def _whole_reason(error: BaseException) -> str:
+    """What the party's owner reads: the error, and what its notes say to do."""
+    return "; ".join([str(error), *getattr(error, "__notes__", ())])
