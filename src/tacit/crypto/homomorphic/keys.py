@@ -102,7 +102,7 @@ class Introduction:
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """A party's keys in one session; none of them leaves the party.
+    """A party's keys in one session; none leaves the party, and its identity's is not kept.
 
     Examples
     --------
@@ -114,7 +114,6 @@ class Member:
     True
     """
 
-    identity: Identity
     agreement: X25519PrivateKey = field(repr=False)
     introduction: Introduction
 
@@ -125,7 +124,7 @@ class Member:
         key, nonce = X25519PrivateKey.generate(), os.urandom(16)
         public = key.public_key().public_bytes_raw()
         signature = who.sign(_signed(terms, public, nonce))
-        return cls(who, key, Introduction(who.public, public, nonce, signature))
+        return cls(key, Introduction(who.public, public, nonce, signature))
 
     def boxes(self, meeting: Meeting, secret: bytes) -> list[bytes]:
         """The secret encrypted for every party, by index; the first party needs none."""

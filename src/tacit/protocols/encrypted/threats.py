@@ -47,11 +47,16 @@ MASKED = ThreatModel(
     PAGE,
 )
 
+LYING = (
+    "It can always refuse to answer, and one that lies learns of each party whether it refused the "
+    "answer: from about 20 parties these bits may give the class totals."
+)
+
 VERIFIED = replace(
     MASKED,
     trust="Experimental: the proof that the parties' check notices every wrong answer is not "
     "reviewed yet. The aggregator may compute wrongly, and must not collude with any party: every "
-    "party has the session's secret. It can always refuse to answer.",
+    f"party has the session's secret. {LYING}",
 )
 
 NOISY = ThreatModel(
@@ -75,8 +80,7 @@ BY_ADVERSARY = {
     ),
     "malicious": ThreatModel(
         "The aggregator must not collude with any party: every party has the secret key. It may "
-        "compute wrongly; the parties' checks are there to notice that. It can always refuse to "
-        "answer.",
+        f"compute wrongly; the parties' checks are there to notice that. {LYING}",
         AGGREGATOR,
         PARTIES,
         FIGURE_OPEN,
