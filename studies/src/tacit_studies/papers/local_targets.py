@@ -292,7 +292,10 @@ def coverage(table: str) -> list[Job]:
             _two_rounds(epsilon, "private"),
         )
     ]
-    return [Job(partial(_coverage, table, protocol)) for protocol in (*distributed, *local)]
+    return [
+        Job(partial(_coverage, table, protocol), name=_called(protocol))
+        for protocol in (*distributed, *local)
+    ]
 
 
 def _coverage(table: str, protocol: Protocol, bench: Bench) -> list[Measured]:
