@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.batches.ragged import Ragged
-from tacit.data.batches.ranked import StoredLabels, sorted_scores
+from tacit.data.batches.ranked import StoredLabels
+from tacit.data.batches.sorting import sorted_scores
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.scaling.scales import ScaleDifference, clients_apart

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import tacit
-from tacit.data.batches.ranked import doubled_ranks, sorted_scores
+from tacit.data.batches.ranked import doubled_ranks
+from tacit.data.batches.sorting import sorted_scores
 from tacit.data.clients import Clients
 from tacit.data.engines.opening import from_database, from_files
 from tacit.data.engines.places import is_large, is_pattern

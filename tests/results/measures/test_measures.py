@@ -62,9 +62,9 @@ def test_intervals_hold_and_stated_errors_are_the_measured_ones() -> None:
 
     A ratio of the stated to the measured error is known to about 12 %: a bound of 50 % fails for
     none of 13 with a probability above 0.99, and their mean is known to less than 10 %, as many go
-    together. A noise scale 30 % off moves that mean out of its bounds. The stated error is the usual
-    one, a median: a release now and then leaves the end of the calibration curve open, and states an
-    error of its distances that is several times as large.
+    together. A noise scale 30 % off moves that mean out of its bounds. The stated error is the
+    usual one, a median: a release now and then leaves the end of the calibration curve open, and
+    states an error of its distances that is several times as large.
     """
     ratios = []
     for name in CHOSEN:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
-from tacit.data.clients import Clients
 from tacit.metrics.ranking import doubled_mid_ranks
 
 
@@ -213,24 +212,6 @@ class StoredLabels(Ragged[np.uint8]):
     def placements(self) -> Placements:
         """The AUC with these labels."""
         return self._ranked().placements
-
-
-def sorted_scores(clients: Clients) -> Ragged[np.float64]:
-    """All scores, ascending within each client: in memory, or where they are stored.
-
-    Examples
-    --------
-    >>> from tacit.data.clients import Clients
-    >>> sorted_scores(Clients.from_arrays([0.7, 0.2], [1, 0])).values
-    array([0.2, 0.7])
-    """
-
-    def load() -> Floats:
-        return clients.scores[clients.ascending]
-
-    if clients.ranking is None:
-        return clients.ragged(load())
-    return StoredScores(clients.offsets, clients.ranking, load)
 
 
 def doubled_ranks(scores: Ragged[np.float64]) -> Ragged[np.int64]:

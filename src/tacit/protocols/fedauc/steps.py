@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.data.batches.ranked import sorted_scores
+from tacit.data.batches.sorting import sorted_scores
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Cost, worst_case
 from tacit.privacy.sampling.noise import NoiseSource
