@@ -257,7 +257,7 @@ def _called(kind: Kind, scenario: Scenario, protocol: Protocol) -> str:
     shown = ("trust", "mechanism", "labels", "adjacency")
     settings = table_settings(protocol)
     parts = [str(settings[name]) for name in shown if name in settings]
-    parts += ["two rounds"] if settings.get("second_round") else []
+    parts += ["two rounds"] if TITLES[kind.trust][kind.place].endswith("two rounds") else []
     parts += [] if kind.metric == AREA else [kind.metric]
     parts += [kind.shape.form] if kind.shape.form != "even" else []
     return (
