@@ -131,7 +131,7 @@ class StoredReports:
 def parts_of_batch(path: Path) -> Iterator[Payloads]:
     """The payloads of a sealed batch, a part at a time, shape (m, bytes)."""
     with pq.ParquetFile(path) as file:
-        for part in file.iter_batches(BATCH_REPORTS, columns=["payload"]):
+        for part in file.iter_batches(BATCH_REPORTS, columns=["payload"], use_threads=False):
             yield payloads_of(part.column("payload"))
 
 

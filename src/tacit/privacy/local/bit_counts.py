@@ -7,6 +7,8 @@ rows of words are added, each of which fits into a processor's first cache.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,13 +55,35 @@ def bit_counts(packed: NDArray[np.uint8]) -> Integers:
     if size <= FEW_BYTES:
         patterns = [np.bincount(column, minlength=256) for column in packed.T]
         return np.asarray(np.stack(patterns) @ BITS_OF_BYTE).ravel()
-    flat = np.ascontiguousarray(packed).reshape(-1)
-    row = ROW_WORDS * WORD_BYTES
-    whole = 0 if flat.size <= FEW * size else flat.size // row * row
-    counters = _Counters()
-    for words in flat[:whole].view(np.uint64).reshape(-1, ROW_WORDS):
-        counters.add(words)
-    return _unpacked(flat[whole:], size) + counters.counts(size)
+    return block_bit_counts([packed], size)
+
+
+def block_bit_counts(blocks: Iterable[NDArray[np.uint8]], size: int) -> Integers:
+    """``bit_counts`` of the reports of all blocks together, shape (8 size,).
+
+    A block that is made only when it is counted is still in the processor's cache.
+
+    Parameters
+    ----------
+    blocks : one report a row, each of shape (n, size); none changes afterwards.
+    size : bytes of a report, a power of two, and at most 2**14.
+
+    Examples
+    --------
+    >>> blocks = (np.array([[byte]], dtype=np.uint8) for byte in (0b10000001, 0b10000000))
+    >>> block_bit_counts(blocks, 1).tolist()
+    [2, 0, 0, 0, 0, 0, 0, 1]
+    """
+    row, counters = ROW_WORDS * WORD_BYTES, _Counters()
+    rest = np.zeros(8 * size, dtype=np.int64)
+    for block in blocks:
+        flat = np.ascontiguousarray(block).reshape(-1)
+        whole = 0 if flat.size <= FEW * size else flat.size // row * row
+        for words in flat[:whole].view(np.uint64).reshape(-1, ROW_WORDS):
+            counters.add(words)
+        if whole < flat.size:
+            rest += _unpacked(flat[whole:], size)
+    return rest + counters.counts(size)
 
 
 class _Counters:
@@ -96,12 +120,24 @@ class _Counters:
 
     def counts(self, size: int) -> Integers:
         """How often each bit of reports of so many bytes was set, shape (8 size,)."""
+        self._add_waiting()
         counts = np.zeros(8 * size, dtype=np.int64)
-        for weight, rows in enumerate(zip(self._sums, self._waiting, strict=True)):
-            for row in rows:
-                if row is not None:
-                    counts += _unpacked(row.view(np.uint8), size) << weight
+        for weight, row in enumerate(self._sums):
+            counts += _unpacked(row.view(np.uint8), size) << weight
         return counts
+
+    def _add_waiting(self) -> None:
+        """Add the rows that wait to the sums: it takes less time than unpacking them."""
+        carry: Words | None = None
+        for weight, waiting in enumerate(self._waiting):
+            rows = [row for row in (waiting, carry) if row is not None]
+            self._waiting[weight], carry = None, None
+            if rows:
+                second = rows[1] if len(rows) > 1 else np.zeros_like(rows[0])
+                carry = self._full_adder(self._sums[weight], rows[0], second)
+        if carry is not None:
+            self._sums.append(carry)
+            self._waiting.append(None)
 
 
 def _unpacked(flat: NDArray[np.uint8], size: int) -> Integers:
