@@ -65,7 +65,7 @@ def send_masked_classes(
     return {"counts": as_field(uploads)}
 
 
-@step(cost=lambda clients, query, state: UNPROTECTED)
+@step(cost=lambda clients, query, state: UNPROTECTED, refuses_once=True)
 def open_masked_classes(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState
 ) -> Reply:
