@@ -108,7 +108,7 @@ def test_the_mean_has_the_mean_of_the_half_ranges() -> None:
     result = tacit.evaluate(class_clients(RECORDS, 3), SMALL)
     assert result.breakdown is not None
     figures = [part.figures["AUC"] for part in result.breakdown.parts]
-    reach = np.mean([figure.half_range for figure in figures])
+    reach = np.mean([figure.half_range or math.nan for figure in figures])
     assert result.estimate.value == pytest.approx(np.mean([f.value for f in figures]), abs=1e-15)
     assert result.estimate.half_range == pytest.approx(reach, abs=1e-14)
 
@@ -154,7 +154,7 @@ def test_answers_of_one_class_open_no_other() -> None:
 def _until(step: Any, data: Clients, state: ClientState) -> Iterator[tuple[Query, Reply]]:
     """The conversation up to the query after this step, which is not answered."""
     conversation = SMALL.conversation(data.count)
-    query, reply = next(conversation), {}
+    query = next(conversation)
     while True:
         reply = query.step.answer(data, query, NoNoise(), state)
         answered = query.step

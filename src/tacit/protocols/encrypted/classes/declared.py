@@ -13,9 +13,11 @@ from tacit.protocol.conversation import Protocol
 from tacit.protocol.declarations.audits import AuditCase, LabelAttack, cases_of
 from tacit.protocol.declarations.defaults import Declarations
 from tacit.protocol.declarations.laws import ErrorCase, LawTraits
-from tacit.protocols.encrypted.declared import DRAWS
 from tacit.protocols.encrypted.threats import by_class_threats_of
 from tacit.protocols.shared.class_scores import one_against_rest
+
+DRAWS = 48
+"""Number of draws of masked values in an audit."""
 
 
 class ClassDeclarations(Declarations):
