@@ -37,7 +37,7 @@ from tacit.running.deployment.server import CONNECTION, Coordinator, register_no
 
 PROJECT = Path(__file__).resolve().parent
 HOST, START_TIME = "127.0.0.1", 60.0
-OURS = "tacit: "
+PREFIX = "tacit: "
 
 
 def start_superlink(coordinator: Coordinator, port: int) -> Program:
@@ -117,7 +117,7 @@ def train(folder: Path, rounds: int, limit: float, seed: int) -> list[dict[str, 
 def _shown(lines: Any) -> Any:
     """Lines of a run, of which those by tacit are printed."""
     for line in lines:
-        if line.startswith(OURS):
+        if line.startswith(PREFIX):
             print(line.rstrip(), flush=True)
         yield line
 

@@ -124,9 +124,9 @@ class Measured(Strategy):  # type: ignore[misc]  # Flower's types are not checke
         """
 
         def evaluated(server_round: int, arrays: ArrayRecord) -> MetricRecord | None:
-            own = evaluate_fn(server_round, arrays) if evaluate_fn else None
+            metrics = evaluate_fn(server_round, arrays) if evaluate_fn else None
             added = self.measured(grid, server_round) if server_round else None
-            return own if added is None else MetricRecord({**(own or {}), **added})
+            return metrics if added is None else MetricRecord({**(metrics or {}), **added})
 
         return super().start(
             grid, initial_arrays, num_rounds, timeout, train_config, evaluate_config, evaluated

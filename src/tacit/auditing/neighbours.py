@@ -79,10 +79,12 @@ def _recategorised(clients: Clients, known: Categories, record: int) -> Iterator
             made = Categories(known.names, of_record)
             yield replace(clients, categories=made)
             continue
-        for own, others in itertools.permutations((known.scores.max(), known.scores.min())):
+        for category_score, other_scores in itertools.permutations(
+            (known.scores.max(), known.scores.min())
+        ):
             scores = known.scores.copy()
-            scores[record] = others
-            scores[record, category] = own
+            scores[record] = other_scores
+            scores[record, category] = category_score
             yield replace(clients, categories=Categories(known.names, of_record, scores))
 
 

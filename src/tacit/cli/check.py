@@ -66,10 +66,10 @@ def check(
 ) -> None:
     """Look for every problem of FILES (CSV, Parquet or Feather) at once, and say what to do.
 
-    Nothing is sent or spent. What is printed tells of records: it is for their owner.
+    Nothing is sent or spent. The output describes single records: it is for their owner.
     """
-    found = files_in_memory(files, "tacit check")
-    checked = check_files(found, score, label, client, second, unit, person, missing, form=form)
+    paths = files_in_memory(files, "tacit check")
+    checked = check_files(paths, score, label, client, second, unit, person, missing, form=form)
     show(as_json(asdict(checked)) if print_json else "\n".join(checked.lines))
     if checked.number:
         complain(f"tacit: {checked.number} problem{'s' * (checked.number > 1)}")

@@ -33,6 +33,7 @@ from tacit.protocol.steps import (
     MAX_SUM,
     WRAP_BITS,
     Layout,
+    PublicRefusalError,
     Query,
     Step,
     View,
@@ -57,6 +58,7 @@ __all__ = [
     "Lasting",
     "Layout",
     "Protocol",
+    "PublicRefusalError",
     "Query",
     "Reply",
     "Step",
@@ -185,7 +187,7 @@ class Protocol(Declarations, ABC):
 
     @property
     def title(self) -> str:
-        """The protocol's name with the settings that tell it from others of its kind."""
+        """The protocol's name with the settings that distinguish it from others of its kind."""
         used = self.settings
         parts = [str(used[name]) for name in self.title_settings if name in used]
         return ", ".join([self.name, *parts])
@@ -268,8 +270,8 @@ class Protocol(Declarations, ABC):
         """
         return None
 
-    def told_result(self, told: Any) -> ServerResult:
-        """The result that a client has, where a step told it the figure (``protocol.told``)."""
+    def revealed_result(self, revealed: Any) -> ServerResult:
+        """The result of a client that learned the figure in a step (``protocol.revealed``)."""
         raise NotImplementedError(f"{self.name} tells its clients no figure")
 
     def prior_estimate(self, records: int, server_result: ServerResult) -> Any:

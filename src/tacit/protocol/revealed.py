@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from tacit.protocol.conversation import ClientState
 
-TOLD = ("told",)
-"""The note under which a step keeps what its client was told."""
+REVEALED = ("told",)
+"""The note under which a step keeps the figure that its client learned."""
 
 
 @dataclass(frozen=True)
-class Told:
+class Revealed:
     """A figure as a client computed it from what it was sent.
 
     Whoever runs the client's steps takes the note, and writes it into the client's own file.
@@ -30,7 +30,7 @@ class Told:
         object.__setattr__(self, "half_range", float(self.half_range))
 
 
-def told_to(state: ClientState) -> Told | None:
-    """What a client was told in its last run, which is taken out of its state; None for nothing."""
-    note = state.take(TOLD)
-    return note if isinstance(note, Told) else None
+def revealed_to(state: ClientState) -> Revealed | None:
+    """The figure that a client learned in its last run, taken out of its state; None for none."""
+    note = state.take(REVEALED)
+    return note if isinstance(note, Revealed) else None

@@ -29,6 +29,13 @@ WRAP_BITS = 80
 """Minus the base-2 logarithm of the probability with which one number passes its bound."""
 
 
+class PublicRefusalError(ValueError):
+    """A step does not answer, for a reason that everyone may read: it follows from no record.
+
+    Real parties decline the run and send the message, of at most 200 printable characters.
+    """
+
+
 class View(Enum):
     """What the server sees of the replies to a query."""
 

@@ -16,7 +16,7 @@ from tacit.privacy.persons import of_person, person_warnings
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
-from tacit.protocol.revealed import told_to
+from tacit.protocol.revealed import revealed_to
 from tacit.results.evaluation import Evaluation
 from tacit.results.server_result import ServerResult
 from tacit.results.traffic import Traffic
@@ -170,8 +170,8 @@ def evaluate_counted(
     divided = per_record(protocol, per_person)
     stored = ClientState() if state is None and engine == "ideal" else state
     run = _run(clients, divided, source, stored, engine, ledgers, per_person)
-    told = None if stored is None else told_to(stored)
-    known = run.server_result if told is None else divided.told_result(told)
+    revealed = None if stored is None else revealed_to(stored)
+    known = run.server_result if revealed is None else divided.revealed_result(revealed)
     server_result = known.published()
     return Evaluation(
         protocol={"name": protocol.name, **protocol.settings},

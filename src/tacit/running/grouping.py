@@ -82,11 +82,11 @@ def evaluate_groups(
     >>> scores, labels = tacit.binormal_scores(2000, 6000, 0.8, seed=0)
     >>> clients = tacit.Clients.split(scores, labels, clients=4, seed=0)
     >>> groups = tacit.Groups.from_arrays(np.arange(8000) % 2)
-    >>> found = tacit.evaluate_groups(clients, groups, tacit.FedAUC(1.0), seed=1, exact=True)
-    >>> found.spent.epsilon, [group.name for group in found.groups]
+    >>> grouped = tacit.evaluate_groups(clients, groups, tacit.FedAUC(1.0), seed=1, exact=True)
+    >>> grouped.spent.epsilon, [group.name for group in grouped.groups]
     (1.0, ['0', '1'])
-    >>> low, high = found["0"].estimate.interval(0.95)
-    >>> low < found["0"].evaluation.exact < high
+    >>> low, high = grouped["0"].estimate.interval(0.95)
+    >>> low < grouped["0"].evaluation.exact < high
     True
     """
     check_clients(clients)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,6 +53,19 @@ def test_totals_are_those_of_ranks_in_memory(
     assert made.positive_sums.tolist() == positive.sum().tolist()
     labels = clients.ragged(clients.labels.astype(np.int64))
     assert made.positives.tolist() == labels.sum().tolist()
+
+
+@pytest.mark.parametrize("distinct", [7, 300, 10**9])
+def test_totals_that_are_public_follow_from_no_label(distinct: int) -> None:
+    """To the last bit: they decide how a server asks, and stand in stated errors."""
+    clients = drawn(distinct, clients=5, records=600, seed=distinct)
+    ranks = passed(clients, 100).ranks
+    for record in range(0, 600, 50):
+        labels = clients.labels.copy()
+        labels[record] ^= 1
+        flipped = passed(replace(clients, labels=labels), 100).ranks
+        assert flipped.scatter.tobytes() == ranks.scatter.tobytes()
+        assert flipped.sums.tolist() == ranks.sums.tolist()
 
 
 @pytest.mark.parametrize("distinct", [1, 2, 7, 300, 10**9])

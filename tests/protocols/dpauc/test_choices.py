@@ -13,9 +13,10 @@ from tacit.metrics.cells.score_scale import named_scale
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.dpauc.choices import Outlook
-from tacit.protocols.dpauc.looks import FIRST_LOOKS, MAX_LOOKS, Cells, look_levels
+from tacit.protocols.dpauc.looks import FIRST_LOOKS, MAX_LOOKS, Cells, fine_place, look_levels
 from tacit.protocols.dpauc.second_round import CELLS, PART, influences_of, published
 from tacit.protocols.dpauc.steps import noisy_looks
+from tacit.protocols.shared.fine_cells import fine_scales
 from tacit.protocols.shared.published_knots import KNOTS
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
@@ -85,6 +86,17 @@ def test_crowds_are_split_at_round_numbers() -> None:
         assert {tenth / 10, np.nextafter(tenth / 10, 1)} <= set(sent[-1][KNOTS].tolist())
     result = simulate(data, DPAUC(1.0), NoNoise()).server_result
     assert float(result.value) == pytest.approx(exact_auc(data), abs=1e-6)
+
+
+def test_what_equal_cells_hide_is_computed_once_and_for_these_counts_alone() -> None:
+    rising = np.linspace(1_000.0, 9_000.0, 48)
+    here = outlook(np.stack([rising, rising[::-1]]), 1_000)
+    known = here._with_hidden()
+    finer = fine_place("probability", fine_scales("probability")[0])
+    for place in (None, finer):
+        assert known.after(0.1, place).total == here.after(0.1, place).total
+    assert known.after(0.1, None).in_equal is not None
+    assert known.after(0.1, finer).in_equal is None
 
 
 def test_only_the_first_look_may_be_followed_by_a_histogram() -> None:

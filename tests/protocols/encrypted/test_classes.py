@@ -21,10 +21,10 @@ from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query, Reply
 from tacit.protocol.encoding.values import Kind, decode_values, encode_values
-from tacit.protocol.revealed import TOLD
+from tacit.protocol.revealed import REVEALED
 from tacit.protocols.encrypted.classes.keys import MOST_BY_CLASS, pieces, scheme_by_class
 from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC
-from tacit.protocols.encrypted.classes.result import ABSENT, ClassesTold
+from tacit.protocols.encrypted.classes.result import ABSENT, ClassesRevealed
 from tacit.protocols.encrypted.classes.steps import open_masked_classes, send_masked_classes
 from tacit.protocols.encrypted.masked.aggregator import MaskedAggregator
 from tacit.protocols.encrypted.masked.scheme import LEAST_BITS, SLACK, MaskedScheme
@@ -229,13 +229,13 @@ def test_parties_alone_are_told() -> None:
     protocol = replace(SMALL, reveal="parties")
     *_, (_, reply) = conversed(data, protocol, state)
     assert list(reply) == ["opened"]
-    told = state.recall(TOLD)
-    assert isinstance(told, ClassesTold)
-    written = encode_values({"told": told}, [Kind.of(ClassesTold)])
-    read = decode_values(written, [Kind.of(ClassesTold)])["told"]
+    told = state.recall(REVEALED)
+    assert isinstance(told, ClassesRevealed)
+    written = encode_values({"told": told}, [Kind.of(ClassesRevealed)])
+    read = decode_values(written, [Kind.of(ClassesRevealed)])["told"]
     assert np.array_equal(read.areas, told.areas)
     assert (read.value, read.half_range) == (told.value, told.half_range)
-    known_to_parties = protocol.told_result(told)
+    known_to_parties = protocol.revealed_result(told)
     assert float(known_to_parties.value) == pytest.approx(
         float(tacit.evaluate(data, SMALL).estimate.value), abs=2 * SLACK
     )

@@ -6,11 +6,10 @@ from typing import Literal
 
 import pytest
 
-from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.masking.field import MaskedValueError
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
-from tacit.protocol.conversation import ClientState
+from tacit.protocol.conversation import ClientState, PublicRefusalError
 from tacit.protocols.encrypted.masked import aggregator
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.running.simulation import simulate
@@ -50,5 +49,5 @@ def test_after_a_refusal_no_session_is_begun(monkeypatch: pytest.MonkeyPatch) ->
     assert is_accepted(2**13, state, monkeypatch)
     assert is_accepted(2**13, state, monkeypatch)
     assert not is_accepted(2**60, state, monkeypatch)
-    with pytest.raises(HomomorphicError, match="agree on other settings, such as most_records"):
+    with pytest.raises(PublicRefusalError, match="agree on other settings, such as most_records"):
         is_accepted(2**13, state, monkeypatch)

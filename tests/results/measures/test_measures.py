@@ -62,7 +62,9 @@ def test_intervals_hold_and_stated_errors_are_the_measured_ones() -> None:
 
     A ratio of the stated to the measured error is known to about 12 %: a bound of 50 % fails for
     none of 13 with a probability above 0.99, and their mean is known to less than 10 %, as many go
-    together. A noise scale 30 % off moves that mean out of its bounds.
+    together. A noise scale 30 % off moves that mean out of its bounds. The stated error is the usual
+    one, a median: a release now and then leaves the end of the calibration curve open, and states an
+    error of its distances that is several times as large.
     """
     ratios = []
     for name in CHOSEN:
@@ -71,7 +73,7 @@ def test_intervals_hold_and_stated_errors_are_the_measured_ones() -> None:
         assert sum(each.interval.low <= figure <= each.interval.high for each in found) >= 31, name
         errors = np.array([each.value - each.bias - figure for each in found])
         stated = np.array([each.standard_error for each in found])
-        ratios.append(float(np.sqrt(np.mean(stated**2) / np.mean(errors**2))))
+        ratios.append(float(np.median(stated) / np.sqrt(np.mean(errors**2))))
     assert ratios == pytest.approx([1.0] * len(CHOSEN), abs=0.5)
     assert np.mean(ratios) == pytest.approx(1.0, abs=0.25)
 

@@ -48,6 +48,12 @@ def test_every_row_has_a_floor_or_is_a_ratio_or_a_size(rows: list[Measured]) -> 
     assert len({(row.row, row.column) for row in rows}) == len(rows)
 
 
+def test_every_row_begins_with_the_name_of_its_part(rows: list[Measured]) -> None:
+    names = [job.name for job in TABLES["floor"].jobs()]
+    assert len(set(names)) == len(names)
+    assert all(row.row.startswith(tuple(names)) for row in rows)
+
+
 def test_rows_survive_json_and_name_why_they_miss(rows: list[Measured]) -> None:
     entries = [row.to_dict() for row in rows]
     assert json.loads(json.dumps(entries, allow_nan=False)) == entries

@@ -145,4 +145,6 @@ def test_printed_numbers_grow_together() -> None:
     for table in (paper.TABLE_1, paper.TABLE_2):
         assert all(first.records < second.records for first, second in pairwise(table))
         assert all(list(block.cells) == [25, 50, 100] for block in table)
-        assert all(abs(cell.ours - b.exact) < 0.005 for b in table for cell in b.cells.values())
+        assert all(
+            abs(cell.encrypted - b.exact) < 0.005 for b in table for cell in b.cells.values()
+        )

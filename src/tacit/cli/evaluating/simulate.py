@@ -83,9 +83,9 @@ def simulate(
         raise click.UsageError(f"--protocol {chosen.name} with these settings needs second values")
     if unit is not None:
         chosen = suited_to_scores(chosen, unit, given)
-    found = files_in_memory(files, "tacit simulate")
+    paths = files_in_memory(files, "tacit simulate")
     column = label if chosen.needs_labels else None
-    records = RecordFiles.of(found, score, column, unit or chosen.unit, chosen.unit)
+    records = RecordFiles.of(paths, score, column, unit or chosen.unit, chosen.unit)
     result = _with_progress(records, chosen, seed, _summing(records, workers), federation)
     if print_json:
         show(as_json(with_fingerprint(result.to_dict())))
@@ -111,12 +111,12 @@ def _with_progress(
     federation: str | None,
 ) -> Evaluation:
     rows = records.records * protocol.device_reports(records.records).stages
-    with progress_of(rows, "reports") as told:
+    with progress_of(rows, "reports") as advance:
         return evaluate_one_record_clients(
             records,
             protocol,
             seed,
             summing=summing,
             federation=federation,
-            progress=lambda blocks: told(blocks * BLOCK_RECORDS),
+            progress=lambda blocks: advance(blocks * BLOCK_RECORDS),
         )

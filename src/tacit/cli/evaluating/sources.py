@@ -138,8 +138,8 @@ def read_source(
     patterns = any(map(is_pattern, files))
     if plain and (patterns or _stays(files, protocol, client)):
         return protocol, from_files(files, score, label, client, word, READING)
-    found = matched(files) if patterns else list(files)
-    clients = tacit.read(found, score, label, client, second, unit, person, missing, form=form)
+    paths = matched(files) if patterns else list(files)
+    clients = tacit.read(paths, score, label, client, second, unit, person, missing, form=form)
     return protocol, clients
 
 

@@ -81,7 +81,7 @@ def run(
     show_rows([("", ""), *_rows(done)])
     for warning in content["warnings"]:
         show(f"warning: {escaped(warning)}")
-    if not (result.estimate.has_signal or _told_to_parties(result)):
+    if not (result.estimate.has_signal or _is_revealed_to_parties(result)):
         context.exit(NO_SIGNAL)
 
 
@@ -92,7 +92,7 @@ def _picture(path: str | None) -> PictureFile | None:
     return PictureFile(path)
 
 
-def _told_to_parties(result: Result) -> bool:
+def _is_revealed_to_parties(result: Result) -> bool:
     return bool(result.content["protocol"].get("reveal") == "parties")
 
 

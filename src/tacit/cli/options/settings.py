@@ -100,7 +100,7 @@ class SettingsCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the options in groups: common ones, the settings of protocols, and all others."""
         parameters = self.get_params(ctx)
-        own = {id(each) for each in super().get_params(ctx)}
+        of_command = {id(each) for each in super().get_params(ctx)}
         groups: dict[str, list[tuple[str, str]]] = {
             "Common options": [],
             "Settings of protocols": [],
@@ -113,7 +113,7 @@ class SettingsCommand(click.Command):
         for each in sorted(options, key=lambda each: first[id(each)]):
             record = each.get_help_record(ctx)
             if record is not None:
-                chosen = settings if id(each) not in own else others
+                chosen = settings if id(each) not in of_command else others
                 (common if first[id(each)] < len(order) else chosen).append(record)
         for title, records in groups.items():
             if records:

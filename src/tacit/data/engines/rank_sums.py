@@ -14,7 +14,10 @@ from tacit.data.scaling.scales import ROUNDING, WIDTH_FRACTIONS
 
 
 class Moments:
-    """Counts, sums and second moments of doubled ranks by client and label.
+    """Counts and sums of doubled ranks by client and label, and second moments by client.
+
+    What is not by label follows from no label, to the last bit: from it the server chooses how it
+    asks, and states errors.
 
     Parameters
     ----------
@@ -24,30 +27,29 @@ class Moments:
     def __init__(self, clients: int) -> None:
         self.counts = np.zeros(2 * clients, dtype=np.int64)
         self.sums = np.zeros(2 * clients, dtype=np.int64)
-        self._squares = np.zeros(2 * clients)
+        self._squares = np.zeros(clients)
         self._least = np.full(clients, -1, dtype=np.int64)
         self._largest = np.zeros(clients, dtype=np.int64)
 
     def add(self, start: int, codes: Integers, times: Integers, ranks: Integers) -> None:
         """Add the records of a part (``ranking.Part``)."""
-        size = self.counts.size
+        size, whose, squares = self.counts.size, codes >> 1, np.zeros_like(self._squares)
         if ranks.ndim:
             # a part's ranks are below 2**17: sums of 2**16 squares are exact
             relative = ranks.astype(np.float64)
             counts = np.bincount(codes, minlength=size)
-            relative_sums = np.bincount(codes, relative, minlength=size)
-            squares = np.bincount(codes, relative * relative, minlength=size).astype(np.float64)
-            squares -= relative_sums**2 / np.maximum(counts, 1)
-            sums = relative_sums.astype(np.int64)
+            sums = np.bincount(codes, relative, minlength=size).astype(np.int64)
+            squares += np.bincount(whose, relative * relative, minlength=squares.size)
+            squares -= _of_client(sums).astype(np.float64) ** 2 / np.maximum(_of_client(counts), 1)
         else:
-            counts, squares = np.zeros(size, dtype=np.int64), np.zeros(size)
+            counts = np.zeros(size, dtype=np.int64)
             counts[codes] = times
             sums = counts * ranks
         sums = sums + 2 * start * counts
-        both, moved = _merged(self.counts, self.sums, counts, sums)
-        self._squares += squares + moved
-        self.counts, self.sums = both
-        self._set_ends(codes >> 1, ranks + 2 * start)
+        known = _of_client(self.counts), _of_client(self.sums)
+        self._squares += squares + _moved(*known, _of_client(counts), _of_client(sums))
+        self.counts, self.sums = self.counts + counts, self.sums + sums
+        self._set_ends(whose, ranks + 2 * start)
 
     def _set_ends(self, whose: Integers, ranks: Integers) -> None:
         """The first rank of those that had none, and the last one of all in the part."""
@@ -56,37 +58,34 @@ class Moments:
 
     def totals(self) -> RankTotals:
         """The totals of each client's records of both classes."""
-        first, second = slice(0, None, 2), slice(1, None, 2)
-        (_, sums), moved = _merged(
-            self.counts[first], self.sums[first], self.counts[second], self.sums[second]
-        )
-        squares = self._squares[first] + self._squares[second] + moved
         # a squared distance of doubled ranks is 4 times that of ranks
-        return RankTotals(sums, self._least, self._largest, squares / 4)
+        return RankTotals(_of_client(self.sums), self._least, self._largest, self._squares / 4)
 
 
-def _merged(
-    counts: Integers, sums: Integers, more: Integers, more_sums: Integers
-) -> tuple[tuple[Integers, Integers], Floats]:
-    """Counts and sums of two groups together, and what their means' distance adds to the squares.
+def _of_client(by_code: Integers) -> Integers:
+    """Sums over both labels, shape (K,)."""
+    return np.asarray(by_code[::2] + by_code[1::2])
+
+
+def _moved(counts: Integers, sums: Integers, more: Integers, more_sums: Integers) -> Floats:
+    """What the distance of two groups' means adds to their squared distances.
 
     ``n m / (n + m) (a - b)^2`` for groups of n and m with means a and b (Chan et al. 1979).
     """
-    both = counts + more
     distance = sums / np.maximum(counts, 1) - more_sums / np.maximum(more, 1)
-    factor = counts.astype(np.float64) * more / np.maximum(both, 1)
-    return (both, sums + more_sums), factor * distance**2
+    factor = counts.astype(np.float64) * more / np.maximum(counts + more, 1)
+    return factor * distance**2
 
 
 def _set_first(
-    values: NDArray[np.generic], unset: NDArray[np.bool_], whose: Integers, found: NDArray[Any]
+    values: NDArray[np.generic], unset: NDArray[np.bool_], whose: Integers, observed: NDArray[Any]
 ) -> None:
     """Set values that are not set to each client's first one in ascending order."""
     if not unset.any():
         return
     first = values.copy()
     # of several assignments to one place the last counts
-    first[whose[::-1]] = np.broadcast_to(found, whose.shape)[::-1]
+    first[whose[::-1]] = np.broadcast_to(observed, whose.shape)[::-1]
     values[unset] = first[unset]
 
 
@@ -136,7 +135,7 @@ class PlacementSums:
         total += start * size
         known = self._sizes[label]
         if known:
-            # as in _merged
+            # as in _moved
             gap = self._sums[label] / known - total / size
             squares += known * size / (known + size) * gap * gap
         self._squares[label] += squares

@@ -100,7 +100,7 @@ class EngineRecords:
     engine : runs the statements.
     relation : the table.
     name : the only client's name, where no column names clients; None for the table's.
-    progress : begins a pass over so many records, and is told how many more were read.
+    progress : begins a pass over so many records, and receives how many more were read.
 
     Raises
     ------
@@ -238,14 +238,14 @@ class EngineRecords:
     ) -> Iterator[tuple[Integers, Floats]]:
         """``2 * client + label`` and scores of a statement's rows, as many as there were before."""
         counts = np.zeros(2 * self.sizes.size, dtype=np.int64)
-        with self._progress(int(self.sizes.sum())) as told:
+        with self._progress(int(self.sizes.sum())) as advance:
             for batch in self._engine.batches(statement, tables):
                 codes, scores = self._columns(batch)
                 counts += np.bincount(codes, minlength=counts.size)
                 if np.any(counts[::2] + counts[1::2] > self.sizes):
                     raise self._changed()
                 yield codes, scores
-                told(batch.num_rows)
+                advance(batch.num_rows)
         self._check_sizes(counts[::2] + counts[1::2], counts[1::2])
 
     def _columns(self, batch: pa.RecordBatch) -> tuple[Integers, Floats]:

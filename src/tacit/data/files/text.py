@@ -131,7 +131,7 @@ def open_csv(
     )
 
 
-def told_of_text(error: pa.ArrowInvalid, text: TextFile) -> Exception:
+def parsing_error(error: pa.ArrowInvalid, text: TextFile) -> Exception:
     """What an error of Arrow's parser means, with the row and line; else the error itself."""
     if _LONG_ROW in str(error):
         return DataError(

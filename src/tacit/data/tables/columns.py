@@ -17,8 +17,8 @@ from tacit.data.files.form import PLAIN, FileForm
 from tacit.data.files.labels import (
     MAX_WORDS,
     NO_LABEL,
+    label_requirement,
     labels_by_word,
-    told_of_labels,
     usual_labels,
 )
 from tacit.data.files.remedies import remedy_of_number
@@ -160,17 +160,17 @@ def labels_of(
     """
     column = as_large_text(column)
     encoded = column.dictionary_encode()
-    found = encoded.dictionary[:MAX_WORDS].to_pylist()
+    values = encoded.dictionary[:MAX_WORDS].to_pylist()
     if form.positive:
-        meant, negative = labels_by_word(found, form, negative)
+        meant, negative = labels_by_word(values, form, negative)
     else:
-        meant = usual_labels(found)
+        meant = usual_labels(values)
     of_word = np.full(len(encoded.dictionary), NO_LABEL, dtype=np.int8)
     of_word[: len(meant)] = meant
     labels = of_word[encoded.indices.to_numpy()]
     if (labels == NO_LABEL).any():
         first = int(np.argmax(labels == NO_LABEL))
-        must, remedy = told_of_labels(found, form, negative)
+        must, remedy = label_requirement(values, form, negative)
         raise DataError(f"{must}, got {_quoted(column[first])} in {location.row(first)}{remedy}")
     return labels, negative
 

@@ -80,8 +80,8 @@ def _missing(column: Any) -> NDArray[np.bool_]:
     if is_text(column.type):
         word = pc.ascii_lower(pc.ascii_trim_whitespace(column))
         absent = pc.or_(absent, pc.fill_null(pc.is_in(word, BLANKS.cast(word.type)), False))
-    found: NDArray[np.bool_] = absent.to_numpy(zero_copy_only=False)
-    return found
+    mask: NDArray[np.bool_] = absent.to_numpy(zero_copy_only=False)
+    return mask
 
 
 def counted_by_client(kinds: NDArray[np.int8], clients: ArrayLike, count: int) -> NDArray[np.int64]:

@@ -20,7 +20,7 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError, NotFiniteError
 from tacit.data.files.form import PLAIN, FileForm
 from tacit.data.files.remedies import LIKELY_NEGATIVE, remedy_of_name
-from tacit.data.files.text import TextFile, open_csv, told_of_text
+from tacit.data.files.text import TextFile, open_csv, parsing_error
 from tacit.data.groups import Groups
 from tacit.data.persons import PersonWarning, spread_persons
 from tacit.data.scaling.file_units import Units, check_scales, in_one_unit, units_of
@@ -319,7 +319,7 @@ def _csv_batches(text: TextFile, columns: Columns, closing: ExitStack) -> Iterat
         for batch in open_csv(text, columns.names, closing):
             yield batch.rename_columns(columns.names)
     except pa.ArrowInvalid as error:
-        raise told_of_text(error, text) from None
+        raise parsing_error(error, text) from None
 
 
 def _refuse_strange_words(sources: Sequence[str], parts: Sequence[Records]) -> None:

@@ -322,10 +322,10 @@ class JoinedLaw(ErrorLaw):
         """As for one law, shape (R,)."""
         made, start = [], 0
         for size, law in self.laws:
-            own = normal[start : start + size]
-            gaussian = own * scipy.special.ndtri((1 + level) / 2)
+            part = normal[start : start + size]
+            gaussian = part * scipy.special.ndtri((1 + level) / 2)
             made.append(
-                gaussian if law is None else np.broadcast_to(law.reach(own, level), (size,))
+                gaussian if law is None else np.broadcast_to(law.reach(part, level), (size,))
             )
             start += size
         return np.concatenate(made)

@@ -27,7 +27,7 @@ from tacit.metrics.curves import (
     placement_variance,
 )
 from tacit.privacy.cost import Adjacency
-from tacit.protocols.dpauc.estimate import hidden_variance
+from tacit.protocols.dpauc.estimate import hidden_in_equal, hidden_variance
 from tacit.protocols.dpauc.looks import (
     MAX_LOOKS,
     MORE_LOOKS,
@@ -98,6 +98,7 @@ class Outlook:
     scale : the name of the scale on which cells may be placed anew; empty where none may.
     spent : the part of epsilon of each look so far.
     seen : whether there was a look at these cells, so that crowds would show.
+    in_equal : what equal cells hide at these counts, where it is already known.
     """
 
     clients: int
@@ -111,6 +112,7 @@ class Outlook:
     scale: str = ""
     spent: tuple[float, ...] = ()
     seen: bool = True
+    in_equal: Floats | None = None
 
     @property
     def sizes(self) -> Floats:
@@ -140,7 +142,8 @@ class Outlook:
         variance = np.asarray(self.variance)
         if not np.isfinite(variance):
             return math.inf
-        return float(variance + hidden_variance(self.counts, self.noise, self.place, variance))
+        hidden = hidden_variance(self.counts, self.noise, self.place, variance, self.in_equal)
+        return float(variance + hidden)
 
     def choice(self) -> Choice:
         """The way with the least predicted variance of the AUC."""
@@ -167,7 +170,8 @@ class Outlook:
         if place not in self._recounted:
             filled = np.maximum(self.counts, 0.0)
             self._recounted[place] = recounted(filled, self.place.scale, place.scale)
-        return replace(self, counts=self._recounted[place], place=place, seen=False)
+        counts = self._recounted[place]
+        return replace(self, counts=counts, place=place, seen=False, in_equal=None)
 
     @cached_property
     def _recounted(self) -> dict[Cells, Floats]:
@@ -190,9 +194,14 @@ class Outlook:
 
     def _at_these_cells(self) -> Choice:
         """The number at once, or after another look at the same cells."""
-        again = [self._followed(look, None) for look in MORE_LOOKS]
-        now = Choice(0.0, self.rest, None, self.total)
+        here = self if self.place.published else self._with_hidden()
+        again = [here._followed(look, None) for look in MORE_LOOKS]
+        now = Choice(0.0, self.rest, None, here.total)
         return min([now, *again], key=lambda choice: choice.total)
+
+    def _with_hidden(self) -> Outlook:
+        """The same, with what equal cells hide, which noise does not change."""
+        return replace(self, in_equal=hidden_in_equal(self.counts))
 
     def _followed(self, look: float, place: Cells | None) -> Choice:
         """Another look, with what is predicted after it."""

@@ -102,10 +102,16 @@ def result_from_prior(prior: PriorCurves, second: BothRounds) -> ServerResult:
     return prior.result(second.area, second.variance, prior.hidden_error**2, second.one_draw)
 
 
-def hidden_variance(cells: Floats, noise: CellNoise, place: Cells, variance: Floats) -> Floats:
+def hidden_variance(
+    cells: Floats,
+    noise: CellNoise,
+    place: Cells,
+    variance: Floats,
+    in_equal: Floats | None = None,
+) -> Floats:
     """What cells hide where scores are exact and only the functions between edges are estimates.
 
-    Between published knots as ``lines_variance`` says, and in equal cells as ``_hidden_in_equal``.
+    Between published knots as ``lines_variance`` says, and in equal cells as ``hidden_in_equal``.
     Ties of rounded scores do not show in counts; they always count where cells do not part them.
 
     Parameters
@@ -114,16 +120,17 @@ def hidden_variance(cells: Floats, noise: CellNoise, place: Cells, variance: Flo
     noise : in each class's cells.
     place : where the cells lie.
     variance : of the AUC by noise, shape (...).
+    in_equal : ``hidden_in_equal`` of these cells, where it is already known.
     """
     ties = 0.0 if place.parts_ties else HIDDEN_TIES**2
     if not place.published:
-        return np.asarray(_hidden_in_equal(cells) + ties)
+        return np.asarray((hidden_in_equal(cells) if in_equal is None else in_equal) + ties)
     error, single = math.sqrt(float(noise.cells[0])), place.single
     crowded = crowded_cells(cells, error, np.sqrt(variance), straight=True) & ~single
     return np.asarray(lines_variance(cells, crowded, single) + ties)
 
 
-def _hidden_in_equal(cells: Floats) -> Floats:
+def hidden_in_equal(cells: Floats) -> Floats:
     """What equal cells of positions hide, as a variance, shape (...).
 
     Only the product of both functions' errors counts. Records placed at random in a cell of p

@@ -257,13 +257,13 @@ class Counts:
 
     def with_look(self, other: Counts) -> Counts:
         """The inverse-variance means with another look, of totals alone where its cells differ."""
-        mine, its = self.noise, other.noise
-        by_totals = its.group / (mine.group + its.group)
+        first, second = self.noise, other.noise
+        by_totals = second.group / (first.group + second.group)
         totals = by_totals * self.totals + (1 - by_totals) * other.totals
-        noise = combined_noise(mine, its, self.place is other.place)
+        noise = combined_noise(first, second, self.place is other.place)
         if self.place is not other.place:
             return Counts(other.cells, totals, noise, other.place)
-        by_cells = float(its.cells[0] / (mine.cells[0] + its.cells[0]))
+        by_cells = float(second.cells[0] / (first.cells[0] + second.cells[0]))
         cells = by_cells * self.cells + (1 - by_cells) * other.cells
         return Counts(cells, totals, noise, self.place)
 

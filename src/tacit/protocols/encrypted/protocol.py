@@ -33,7 +33,7 @@ from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Reply, Step
-from tacit.protocol.revealed import Told
+from tacit.protocol.revealed import Revealed
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
 from tacit.protocols.encrypted.ciphertexts.bfv import ExactAggregator, ExactParty, ExactScheme
@@ -132,7 +132,7 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
         ``"log-odds"``, ``"real"``, or ``"even"`` as in the paper (``metrics.score_scale``). It also
         says in which unit scores and edges are.
 
-    reveal : ``"aggregator"``, which is told the AUC as well, or ``"parties"`` alone.
+    reveal : ``"aggregator"``, which learns the AUC as well, or ``"parties"`` alone.
     half_range : the wanted half-range of the interval, from which N follows for scores that are
         spread as those of advertisements are (``thresholds.SPREADS``). Where scores crowd more it
         comes out wider, and a warning names the number of thresholds for another session.
@@ -189,7 +189,7 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
     reveal: Literal["parties", "aggregator"] = setting(
         default=AGGREGATOR,
         earlier=AGGREGATOR,
-        help="who is told the AUC: the aggregator as well (the default), or the parties alone",
+        help="who learns the AUC: the aggregator as well (the default), or the parties alone",
     )
     half_range: float | None = setting(
         default=None,
@@ -210,7 +210,7 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
     name = "encrypted-auc"
     planning_module = f"{__package__}.forecast"
     title_settings = ("adversary",)
-    state_types = (Seat, Member, Meeting, Introduction, SeenSession, RefusedAnswer, Told)
+    state_types = (Seat, Member, Meeting, Introduction, SeenSession, RefusedAnswer, Revealed)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -400,9 +400,9 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
             raise HomomorphicError("the parties report different AUCs of one answer")
         return self._server_result(*figures[:, FIRST])
 
-    def told_result(self, told: Told) -> ServerResult:
-        """The result that a party has, where it was told."""
-        return self._server_result(told.value, told.half_range)
+    def revealed_result(self, revealed: Revealed) -> ServerResult:
+        """The result of a party that received the AUC."""
+        return self._server_result(revealed.value, revealed.half_range)
 
     @property
     def _exact(self) -> ExactScheme:

@@ -32,7 +32,7 @@ MASKED_AGGREGATOR = (
     "follow from that."
 )
 
-UNTOLD_AGGREGATOR = "The aggregator sees {seen} only, and is told nothing of the AUC."
+AGGREGATOR_WITHOUT_AUC = "The aggregator sees {seen} only, and is told nothing of the AUC."
 
 MASKED = ThreatModel(
     "The aggregator follows the protocol and must not collude with any party: every party has the "
@@ -47,11 +47,16 @@ MASKED = ThreatModel(
     PAGE,
 )
 
+LYING = (
+    "It can always refuse to answer, and one that lies learns of each party whether it refused the "
+    "answer: from about 20 parties these bits may give the class totals."
+)
+
 VERIFIED = replace(
     MASKED,
     trust="Experimental: the proof that the parties' check notices every wrong answer is not "
     "reviewed yet. The aggregator may compute wrongly, and must not collude with any party: every "
-    "party has the session's secret. It can always refuse to answer.",
+    f"party has the session's secret. {LYING}",
 )
 
 BY_CLASS = replace(
@@ -91,8 +96,7 @@ BY_ADVERSARY = {
     ),
     "malicious": ThreatModel(
         "The aggregator must not collude with any party: every party has the secret key. It may "
-        "compute wrongly; the parties' checks are there to notice that. It can always refuse to "
-        "answer.",
+        f"compute wrongly; the parties' checks are there to notice that. {LYING}",
         AGGREGATOR,
         PARTIES,
         FIGURE_OPEN,
@@ -111,7 +115,7 @@ def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
     made = by_masks if masked else BY_ADVERSARY[adversary]
     if settings.get("reveal") == "parties":
         seen = "uniform words" if masked else "ciphertexts"
-        return replace(made, server=UNTOLD_AGGREGATOR.format(seen=seen))
+        return replace(made, server=AGGREGATOR_WITHOUT_AUC.format(seen=seen))
     return made
 
 

@@ -349,11 +349,11 @@ def _tree_warnings(
             f"{buckets} buckets are more than these counts support: with {supported} each holds "
             f"{MIN_BUCKET_IN_ERRORS:g} standard deviations of its own error"
         )
-    return (*warnings, *vanished_told(protection))
+    return (*warnings, *dropout_warnings(protection))
 
 
-def vanished_told(protection: Cost | None) -> tuple[str, ...]:
-    """What is said where clients vanished with more of the noise than was planned."""
+def dropout_warnings(protection: Cost | None) -> tuple[str, ...]:
+    """The warning where clients dropped out with more of the noise than was planned."""
     if protection is None:
         return ()
     return (

@@ -29,8 +29,10 @@ def curves_of(protocol: ScoreHistogram, result: ServerResult) -> PriorCurves | N
     else:
         functions = np.stack(published_distributions(histogram.counts.ravel(), histogram.noise))
     scale = histogram.axis.scale
-    own = isinstance(scale, EvenScale) or np.array_equal(scale.knots, protocol.score_scale.knots)
-    knots = () if own else tuple(scale.knots.tolist())
+    same_knots = isinstance(scale, EvenScale) or np.array_equal(
+        scale.knots, protocol.score_scale.knots
+    )
+    knots = () if same_knots else tuple(scale.knots.tolist())
     hidden = float(np.asarray(result.approximation_error))
     return PriorCurves.of(
         protocol.scale, functions, result, curve, knots=knots, hidden_error=hidden

@@ -11,7 +11,7 @@ from tacit.arrays import Floats
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Conversation, Query, Reply, View
 from tacit.protocol.declarations.trust import Trust
-from tacit.protocols.histogram.estimate import result_from_tree, vanished_told
+from tacit.protocols.histogram.estimate import dropout_warnings, result_from_tree
 from tacit.protocols.histogram.local.rounds import (
     KNOTS,
     draw_report_turns,
@@ -66,7 +66,7 @@ def _number(protocol: ScoreHistogram, prior: PriorCurves, clients: int) -> Conve
     result = number_result(protocol, prior, sums, inflation)
     adjacency, epsilon = Adjacency(protocol.adjacency), protocol.influence_cost.epsilon
     protection = supported_cost(inflation, (), protocol.distance, epsilon, adjacency)
-    return replace(result, protection=protection, warnings=vanished_told(protection))
+    return replace(result, protection=protection, warnings=dropout_warnings(protection))
 
 
 def number_result(

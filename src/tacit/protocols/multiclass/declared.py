@@ -131,10 +131,10 @@ class MulticlassDeclarations(ForestDeclarations):
             return query
         protocol: Any = self
         shape = len(self.classes), (1 << protocol.tree_height) - 1
-        own = np.zeros(shape)
-        own[:, -1] = 1.0
+        below = np.zeros(shape)
+        below[:, -1] = 1.0
         sizes = np.tile([1e6, 1.0], (len(self.classes), 1))
-        fields = {OWN_BELOW: own, OTHER_BELOW: np.zeros(shape), SIZES: sizes}
+        fields = {OWN_BELOW: below, OTHER_BELOW: np.zeros(shape), SIZES: sizes}
         return replace(query, broadcast={**query.broadcast, **fields})
 
     def replicated_query(self, query: Query, replicates: int) -> Query:

@@ -206,11 +206,11 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
         scores, classes = self.classified(clients)
         records, count = np.arange(clients.records), len(self.classes)
         leaves = self.cells_of(scores) + (np.arange(count) << self.tree_height)
-        is_own = np.arange(count) == classes[:, np.newaxis]
+        in_class = np.arange(count) == classes[:, np.newaxis]
         hit = np.argmax(scores, axis=1) == classes
         return {
-            OWN: Votes(records, leaves[is_own]),
-            OTHER: Votes(np.repeat(records, count - 1), leaves[~is_own]),
+            OWN: Votes(records, leaves[in_class]),
+            OTHER: Votes(np.repeat(records, count - 1), leaves[~in_class]),
             HITS: Votes(records, 2 * classes + hit),
         }
 
@@ -231,16 +231,20 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
         return self.with_protection(self._refined(forests, fields, sums, float(share)), share)
 
     def _first_round(self, forests: Forests) -> FirstRound:
-        own, other = forests[OWN], forests[OTHER]
-        return FirstRound(own, other, *class_sizes(own, forests[HITS]), self.is_even)
+        positives, negatives = forests[OWN], forests[OTHER]
+        return FirstRound(
+            positives, negatives, *class_sizes(positives, forests[HITS]), self.is_even
+        )
 
     def _refined(
         self, forests: Forests, fields: Mapping[str, Floats], sums: Floats, noises: float
     ) -> ServerResult:
         """The result with the AUCs of both rounds."""
         first = self._first_round(forests)
-        found = areas(first.own, first.other, self.is_even)
-        return self._result(forests, refined(found, first, fields, sums, self.number_cost, noises))
+        first_areas = areas(first.positives, first.negatives, self.is_even)
+        return self._result(
+            forests, refined(first_areas, first, fields, sums, self.number_cost, noises)
+        )
 
     def supported(self, share: Fraction) -> float:
         """The epsilon that this share of the noise supports, of both rounds."""
@@ -255,9 +259,9 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
         """The macro AUC, and all figures by class, of the first round."""
         return self._result(forests, areas(forests[OWN], forests[OTHER], self.is_even))
 
-    def _result(self, forests: Forests, found: Areas) -> ServerResult:
+    def _result(self, forests: Forests, class_areas: Areas) -> ServerResult:
         axis = ScoreAxis(self.score_scale, self.unit)
-        made = ClassForests(forests[OWN], forests[OTHER], forests[HITS], found)
+        made = ClassForests(forests[OWN], forests[OTHER], forests[HITS], class_areas)
         return result_from_forests(self.classes, made, axis)
 
     def noiseless_value(self, clients: Clients) -> float:

@@ -99,15 +99,15 @@ def _calibrations(cells: ClientCells, axis: ScoreAxis, reasons: list[str]) -> li
             reasons, cells.positives, cells.negatives, strict=True
         )
     ]
-    told = [
+    line_reasons = [
         reason or (NO_LINE if line is None else "")
         for reason, line in zip(reasons, lines, strict=True)
     ]
     intercepts = [NOTHING if line is None else _estimate(line.intercept) for line in lines]
     slopes = [NOTHING if line is None else _estimate(line.slope) for line in lines]
     return [
-        SiteFigure.of(INTERCEPT, "as it is", intercepts, told),
-        SiteFigure.of(SLOPE, "as it is", slopes, told),
+        SiteFigure.of(INTERCEPT, "as it is", intercepts, line_reasons),
+        SiteFigure.of(SLOPE, "as it is", slopes, line_reasons),
     ]
 
 

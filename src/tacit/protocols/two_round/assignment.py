@@ -38,7 +38,7 @@ class RoundAssignment(ABC):
     @property
     @abstractmethod
     def turns(self) -> Mapping[str, Field]:
-        """What each client is told: its records' turns, where the server has them."""
+        """What each client receives: its records' turns, where the server has them."""
 
     @abstractmethod
     def counted(self, reply: Reply, first: bool, outputs: int) -> Integers:

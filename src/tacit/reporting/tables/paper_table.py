@@ -35,9 +35,9 @@ def as_csv(results: Sequence[Result]) -> str:
     writer.writerow(COLUMNS)
     for result in results:
         for name, _, values, reason in _rows(result):
-            told = [repr(value) if math.isfinite(value) else "" for value in values]
+            digits = [repr(value) if math.isfinite(value) else "" for value in values]
             texts = [_plain(text) for text in (result.label, name, reason)]
-            writer.writerow([*texts[:2], *told, texts[2]])
+            writer.writerow([*texts[:2], *digits, texts[2]])
     return made.getvalue()
 
 

@@ -96,7 +96,7 @@ class Histogram:
 
         Scores are those of ``in_unit_interval``: for log-odds the probabilities that they state.
         """
-        starts, edges = self._told_apart(self.starts)
+        starts, edges = self._distinct_cells(self.starts)
         merged, totals = merge(self.counts, starts), self.counts.sum(axis=0)
         alone = np.eye(starts.size)[:, np.newaxis, :] * np.array([[1.0], [0.0]])
         sizes = np.diff(starts, append=self.counts.shape[-1])
@@ -117,7 +117,7 @@ class Histogram:
         """
         if not self.noise.exact:
             return self.cells
-        starts, edges = self._told_apart(np.arange(self.counts.shape[-1]))
+        starts, edges = self._distinct_cells(np.arange(self.counts.shape[-1]))
         merged = merge(self.counts, starts)
         centres = self._centres(starts, edges, self.counts.sum(axis=0))
         return ScoreCells(edges, merged[0], merged[1], centres=centres)
@@ -330,7 +330,7 @@ class Histogram:
             "width_error": finite(width_error(self.finest)),
         }
 
-    def _told_apart(self, starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats]:
+    def _distinct_cells(self, starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats]:
         """The runs of cells whose scores differ as numbers from 0 to 1, and all their edges.
 
         Far out, several cells may have one double for an edge.

@@ -135,8 +135,8 @@ def _mark(curve: Curve, axes: Any) -> None:
     across, up = curve.false_positive_rate[index], curve.true_positive_rate[index]
     if not (math.isfinite(across) and math.isfinite(up)):
         return
-    told = f"at threshold {curve.thresholds[index]:.2g}: {up:.2f} found, {across:.2f} false alarms"
-    axes.plot([across], [up], "o", color=MARK, markersize=7, label=told, clip_on=False)
+    label = f"at threshold {curve.thresholds[index]:.2g}: {up:.2f} found, {across:.2f} false alarms"
+    axes.plot([across], [up], "o", color=MARK, markersize=7, label=label, clip_on=False)
 
 
 def _from_corner_to_corner(values: Any) -> Any:

@@ -35,12 +35,12 @@ def draw_comparison(comparison: Comparison) -> Any:
     origin = f"{name}, {_cost(comparison.spent)} for all three figures"
     draw_bars(bars, "Two models", origin, "AUC", upper)
     difference = comparison.difference
-    told = f"{comparison.names[0]} less {comparison.names[1]}"
+    title = f"{comparison.names[0]} less {comparison.names[1]}"
     caption = "not enough signal"
     if comparison.has_signal:
         caption = f"{RECORDS_INTERVAL}: {bounds_line(difference.interval(0.95), '+.4f')}"
     only = Bar.of("", difference)
-    draw_bars([only], _valued(told, difference.value), caption, "difference", lower, zero=True)
+    draw_bars([only], _valued(title, difference.value), caption, "difference", lower, zero=True)
     for legend in figure.legends[1:]:
         legend.remove()
     return figure

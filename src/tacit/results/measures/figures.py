@@ -109,8 +109,10 @@ def quotient_intervals(
     total = np.sum(weights * view.counts, axis=(-2, -1))
     known = np.where(total > 0, total, np.nan)[:, np.newaxis, np.newaxis]
     slopes, base = np.nan_to_num(figure.gradient), np.nan_to_num(weights / known)
-    joint, own, whole = (view.noise_variance(each) for each in (slopes + base, slopes, base))
-    noise = own + cells**2, (joint - own - whole) / 2, whole
+    of_both, of_slopes, of_base = (
+        view.noise_variance(each) for each in (slopes + base, slopes, base)
+    )
+    noise = of_slopes + cells**2, (of_both - of_slopes - of_base) / 2, of_base
     sampling = (
         np.sum(view.counts * pair, axis=(-2, -1)) for pair in (slopes**2, slopes * base, base**2)
     )

@@ -64,10 +64,10 @@ def distance_measures(view: CellView) -> Named:
     if coarse is None:
         yield from ((name, absent(NO_FIT)) for name in NAMES.values())
         return
-    found, wider = _distances(view, fitted), _distances(view.halved, coarse)
+    distances, wider = _distances(view, fitted), _distances(view.halved, coarse)
     about = [_about(view, fitted, covariance) for covariance in _covariances(view, fitted)]
     for field in fields(Distances):
-        value, halved = (float(getattr(each, field.name)[0]) for each in (found, wider))
+        value, halved = (float(getattr(each, field.name)[0]) for each in (distances, wider))
         records, population = (each[field.name] for each in about)
         yield (
             NAMES[field.name],
@@ -122,31 +122,32 @@ def _about(view: CellView, fitted: SmoothCalibration, covariance: Floats) -> dic
     within ``FARTHEST`` errors of them.
     """
     fit = fitted.fit.coefficients
-    found = _by_name(_distances(view, fitted, merged=True))
+    distances = _by_name(_distances(view, fitted, merged=True))
     values, vectors = np.linalg.eigh(covariance)
     if values[-1] <= 0:
-        return {name: Accepted(*[float(value[0])] * 3) for name, value in found.items()}
+        return {name: Accepted(*[float(value[0])] * 3) for name, value in distances.items()}
     normals = even_normals(DRAWS, fit.size)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    # the symmetric root: unique, whatever signs and order eigenvectors come in
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     around = REACH * normals / np.linalg.norm(normals, axis=-1, keepdims=True)
     farthest = _by_name(_distances(view, fitted, fit + around @ root, merged=True))
-    path = _path(found, farthest, fit)
+    path = _path(distances, farthest, fit)
     truths = _by_name(_distances(view, fitted, path, merged=True))
     several = (path[:, np.newaxis] + normals @ root).reshape(-1, fit.size)
     drawn = _by_name(_distances(view, fitted, several, merged=True))
     made = {}
-    for name, value in found.items():
+    for name, value in distances.items():
         again = drawn[name].reshape(-1, DRAWS)
         tested = accepted(float(value[0]), truths[name], again, LEVEL)
         made[name] = tested._replace(high=max(float(farthest[name].max()), tested.middle))
     return made
 
 
-def _path(found: dict[str, Floats], farthest: dict[str, Floats], fit: Floats) -> Floats:
+def _path(distances: dict[str, Floats], farthest: dict[str, Floats], fit: Floats) -> Floats:
     """Coefficients from perfect calibration through the fitted ones, shape (L, D)."""
     relative = max(
         float(farthest[name].max() - value[0]) / REACH / max(float(value[0]), LEAST_DISTANCE)
-        for name, value in found.items()
+        for name, value in distances.items()
     )
     steps = np.unique(np.maximum(1 + relative * np.linspace(-FARTHEST, FARTHEST, STEPS), 0.0))
     perfect = np.zeros_like(fit)
@@ -154,9 +155,9 @@ def _path(found: dict[str, Floats], farthest: dict[str, Floats], fit: Floats) ->
     return np.asarray(perfect + steps[:, np.newaxis] * (fit - perfect))
 
 
-def _by_name(found: Distances) -> dict[str, Floats]:
+def _by_name(distances: Distances) -> dict[str, Floats]:
     """The distances by the names of their fields."""
-    return {field.name: getattr(found, field.name) for field in fields(Distances)}
+    return {field.name: getattr(distances, field.name) for field in fields(Distances)}
 
 
 def _covariances(view: CellView, fitted: SmoothCalibration) -> tuple[Floats, Floats]:

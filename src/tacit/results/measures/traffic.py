@@ -43,8 +43,8 @@ def loss_measures(view: CellView) -> Named:
     """Log loss and normalised entropy, as scores are and recalibrated; the calibration ratio."""
     for name, (make, kind) in LOSSES.items():
         yield name, only(measured(view, make, kind))
-    found = measured(view, _decile_ratios, RATIO_AT_THRESHOLD, (None,) * DECILES)
-    for number, measure in enumerate(found, 1):
+    measures = measured(view, _decile_ratios, RATIO_AT_THRESHOLD, (None,) * DECILES)
+    for number, measure in enumerate(measures, 1):
         yield f"calibration_ratio_of_decile_{number}", measure
 
 

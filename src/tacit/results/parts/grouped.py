@@ -266,7 +266,7 @@ def _spread_entry(spread: Spread | None) -> dict[str, Any] | None:
 
 
 def _size(group: Group) -> str:
-    """How many records a group has, as far as that may be told."""
+    """How many records a group has, as far as that may be published."""
     if group.records is not None:
         return f"{group.records:,} record{'' if group.records == 1 else 's'}"
     if not math.isfinite(group.estimated_records):

@@ -87,17 +87,19 @@ class SiteFigure:
         """
         usable = [_on_scale(estimate, scale) for estimate in estimates]
         known = [index for index, pair in enumerate(usable) if pair is not None]
-        told = [
+        site_reasons = [
             reason or ("" if index in known else f"the error of this {figure} is too large")
             for index, reason in enumerate(reasons)
         ]
         if len(known) < LEAST_SITES:
-            sites = tuple(map(Site, range(len(told)), estimates, told))
+            sites = tuple(map(Site, range(len(site_reasons)), estimates, site_reasons))
             reason = f"{LEAST_SITES} sites with an estimate are needed, got {len(known)}"
             return cls(figure, scale, sites, reason=reason)
         pairs = np.array([usable[index] for index in known], dtype=np.float64)
         model = site_model(pairs[:, 0], pairs[:, 1])
-        return cls._of_model(figure, scale, model, _sites(estimates, told, known, model, scale))
+        return cls._of_model(
+            figure, scale, model, _sites(estimates, site_reasons, known, model, scale)
+        )
 
     @classmethod
     def _of_model(

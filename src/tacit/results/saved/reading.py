@@ -223,13 +223,13 @@ def check_fingerprint(content: Mapping[str, Any], label: str) -> None:
     ------
     ValueError : naming what was changed.
     """
-    if content.get("fingerprint") != _own_fingerprint(content, label):
+    if content.get("fingerprint") != _computed_fingerprint(content, label):
         raise ValueError(
             f"{label} was changed after it was written: its content does not fit its fingerprint"
         )
 
 
-def _own_fingerprint(content: Mapping[str, Any], label: str) -> str:
+def _computed_fingerprint(content: Mapping[str, Any], label: str) -> str:
     try:
         return fingerprint(content)
     except (ValueError, RecursionError) as error:

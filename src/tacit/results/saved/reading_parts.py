@@ -62,7 +62,7 @@ class PublicGroup:
     Parameters
     ----------
     name : the group.
-    records : its number of records as it was told, or as noisy counts say it; NaN for neither.
+    records : its number of records as it was published, or as noisy counts say it; NaN for neither.
     exact_size : whether that number is public.
     reason : why there is no figure; empty where there is one.
     result : its own result; None where there is none.
@@ -169,11 +169,11 @@ def _grouped(content: Mapping[str, Any], label: str) -> GroupedResult:
 
 def _group(entry: Mapping[str, Any], label: str) -> PublicGroup:
     result, name = entry["result"], entry["name"]
-    told, counted = number(entry["records"]), number(entry["estimated_records"])
+    public_records, counted = number(entry["records"]), number(entry["estimated_records"])
     return PublicGroup(
         name,
-        told if math.isfinite(told) else counted,
-        math.isfinite(told),
+        public_records if math.isfinite(public_records) else counted,
+        math.isfinite(public_records),
         entry["reason"] or "",
         None if result is None else Result.of(result, f"{label}, group {name}"),
     )

@@ -128,12 +128,12 @@ def _names(known: Mapping[str, Any]) -> tuple[str, ...]:
 def _decisions(known: Mapping[str, Any]) -> tuple[float, ...]:
     """The probabilities at which figures of a decision are given."""
     measured = known.get("measures", {})
-    found = [
+    thresholds = [
         entry["threshold"]
         for name, entry in measured.items()
         if name.startswith("net_benefit_at") and entry.get("threshold") is not None
     ]
-    return tuple(found) or THRESHOLDS
+    return tuple(thresholds) or THRESHOLDS
 
 
 def _time(text: str) -> datetime:

@@ -132,16 +132,16 @@ class Coordinator:
         ------
         DeploymentError : when none listens after ``PATIENCE`` seconds.
         """
-        ends, told = now() + PATIENCE, False
+        ends, announced = now() + PATIENCE, False
         while True:
             try:
                 return self.check_running()
             except DeploymentError as error:
                 if now() >= ends:
                     raise DeploymentError(f"{error}; gave up after {PATIENCE:.0f} s") from None
-                if not told:
+                if not announced:
                     tell(f"{error}; waiting for it, {PATIENCE:.0f} s, Ctrl-C ends")
-                told = True
+                announced = True
             sleep(LOOK_SECONDS)
 
     def registered(self) -> dict[str, dict[str, str]]:

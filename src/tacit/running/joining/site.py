@@ -100,9 +100,9 @@ def checked_roster(content: bytes, invitation: Invitation, folder: Path) -> str:
     return text
 
 
-def is_agreed(text: str, own: str) -> bool:
+def is_agreed(text: str, local_plan: str) -> bool:
     """Whether a roster says what the site's own plan says: sites, keys and what they sign."""
-    new, known = Plan.parsed(text, "the roster"), Plan.parsed(own, PLAN_FILE)
+    new, known = Plan.parsed(text, "the roster"), Plan.parsed(local_plan, PLAN_FILE)
     if known.coordinator is None or any(party.key is None for party in known.parties):
         return False
     said = [

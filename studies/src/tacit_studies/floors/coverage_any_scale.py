@@ -244,17 +244,17 @@ class Judged:
 
     @property
     def reason(self) -> str:
-        """What the errors tell about a miss."""
+        """The reason of a miss, from the errors."""
         root = _root_mean_square(self.errors)
-        told = [f"stated {self.stated:.1e}, measured {root:.1e}"]
+        clauses = [f"stated {self.stated:.1e}, measured {root:.1e}"]
         if _root_mean_square(self.cells) > _root_mean_square(self.noise):
-            told.append(f"{_root_mean_square(self.cells):.1e} of it for what cells hide")
+            clauses.append(f"{_root_mean_square(self.cells):.1e} of it for what cells hide")
         mean = float(np.mean(self.errors))
         if abs(mean) > SHIFTED * root:
-            told.append(f"mean error {mean:.1e}")
+            clauses.append(f"mean error {mean:.1e}")
         if self.errors.size < self.runs:
-            told.append(f"{self.runs - self.errors.size} of {self.runs} runs give no figure")
-        return ", ".join(told)
+            clauses.append(f"{self.runs - self.errors.size} of {self.runs} runs give no figure")
+        return ", ".join(clauses)
 
     @property
     def coverage_reason(self) -> str:

@@ -53,13 +53,15 @@ def _beside(table: str, shape: str, epsilon: float, bench: Bench) -> list[Measur
     scores = SHAPES[shape](scores)
     exact = exact_curves(scores, labels)
     seeds = [bench.seed("curves", shape, epsilon, index) for index in range(bench.repeats)]
-    ours = np.mean([areas_between(exact, _ours(scores, labels, epsilon, s)) for s in seeds], axis=0)
+    areas = np.mean(
+        [areas_between(exact, _smooth_curves(scores, labels, epsilon, s)) for s in seeds], axis=0
+    )
     best = _best_of_fedcurve(scores, labels, epsilon, exact, seeds)
     measured: list[Measured] = []
     bounds = (MAX_ROC_RATIO, MAX_PRECISION_RATIO)
     for index, figure in enumerate(("ROC", "precision-recall")):
         row = f"scores {shape}, epsilon {epsilon:g}, K={CLIENTS}"
-        area, other = float(ours[index]), float(best[index])
+        area, other = float(areas[index]), float(best[index])
         measured += [
             Row(table, row, f"{figure} area (paper: FedCurve's best)", other, area),
             Target(table, row, f"{figure} area / FedCurve's", area / other, at_most=bounds[index]),
@@ -73,7 +75,7 @@ def _records(bench: Bench) -> tuple[Floats, Labels]:
     return bench.scored() if real is None else (real.scores, real.labels)
 
 
-def _ours(scores: Floats, labels: Labels, epsilon: float, seed: int) -> SmoothCurves:
+def _smooth_curves(scores: Floats, labels: Labels, epsilon: float, seed: int) -> SmoothCurves:
     clients = Clients.split(scores, labels, CLIENTS, seed=0)
     protocol = ScoreHistogram(epsilon=epsilon, aim="curves")
     histogram = simulate(clients, protocol, SimulatedNoise(seed)).server_result.histogram
@@ -103,7 +105,8 @@ def exact_curves(scores: Floats, labels: Labels) -> SmoothCurves:
     values = np.unique(scores)
     classes = [np.sort(scores[labels == label]) for label in (1, 0)]
     above = [
-        np.append(1 - np.searchsorted(own, values, side="left") / own.size, 0.0) for own in classes
+        np.append(1 - np.searchsorted(class_scores, values, side="left") / class_scores.size, 0.0)
+        for class_scores in classes
     ]
     thresholds = np.append(values, np.nextafter(values[-1], np.inf))
     return SmoothCurves(thresholds, above[1], above[0], classes[0].size, classes[1].size)

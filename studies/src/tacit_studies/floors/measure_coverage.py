@@ -86,11 +86,11 @@ class Repetition:
 
     Parameters
     ----------
-    found, exact : measures by name; none found where the run gives no histogram.
+    estimated, exact : measures by name; ``estimated`` is empty where the run gives no histogram.
     curve : the smooth calibration curve with its band; None where there is none.
     """
 
-    found: Mapping[str, Measure]
+    estimated: Mapping[str, Measure]
     exact: Mapping[str, Measure]
     curve: Mapping[str, Numbers] | None
 
@@ -130,9 +130,9 @@ def _figures(result: Evaluation) -> Mapping[str, Measure]:
 def _rows(table: str, row: str, name: str, repetitions: list[Repetition]) -> Iterator[Measured]:
     """The rows of one figure."""
     given = [
-        (each.found[name], each.exact[name].value)
+        (each.estimated[name], each.exact[name].value)
         for each in repetitions
-        if each.found and each.found[name].given and each.exact[name].given
+        if each.estimated and each.estimated[name].given and each.exact[name].given
     ]
     yield Row(
         table, row, "exact", None, float(np.mean([each.exact[name].value for each in repetitions]))

@@ -142,7 +142,11 @@ TITLES = {
 
 def grid(table: str) -> list[Job]:
     """Every cell's planned and measured error, and how many agree."""
-    jobs = [Job(partial(_cell, table, kind, sizes)) for kind in KINDS for sizes in kind.cells]
+    jobs = [
+        Job(partial(_cell, table, kind, sizes), name=TITLES[kind.trust][kind.place])
+        for kind in KINDS
+        for sizes in kind.cells
+    ]
     return [*jobs, Job(partial(_agreement, table))]
 
 

@@ -90,11 +90,11 @@ def beside(
 ) -> Beside:
     """A statistic of errors beside its floor and what an earlier form reaches."""
     figure = names[2]
-    ours = measured.figure(figure)
-    reason = "" if ours <= reach else measured.reason(figure, reach)
+    value = measured.figure(figure)
+    reason = "" if value <= reach else measured.reason(figure, reach)
     return Beside(
         *names,
-        ours,
+        value,
         at_most=float(f"{reach:.3g}"),
         floor=floor,
         before=before.figure(figure),
@@ -109,8 +109,8 @@ def spread_of(errors: Mapping[str, Errors]) -> tuple[float, str]:
     if silent:
         return math.nan, f"no figure in some runs at {', '.join(silent)}"
     (least, lowest), *_, (most, highest) = sorted(sizes.items(), key=itemgetter(1))
-    told = f"{highest:.2e} at {most}, {lowest:.2e} at {least}"
-    return quotient(highest, lowest), told
+    extremes = f"{highest:.2e} at {most}, {lowest:.2e} at {least}"
+    return quotient(highest, lowest), extremes
 
 
 def records_of(bench: Bench) -> Clients:

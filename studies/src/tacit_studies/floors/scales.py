@@ -95,6 +95,11 @@ class Compared:
     protocol: Protocol
     clients: int | None = None
 
+    @property
+    def row(self) -> str:
+        """The row's name in full."""
+        return f"{self.name}, {RARE.name}, moved"
+
 
 COMPARED = (
     Compared("DPAUC, epsilon 1, K=50", DPAUC(1.0), 50),
@@ -113,9 +118,12 @@ def moved_and_mapped(table: str, before: Mapping[str, Any]) -> list[Job]:
     before : the settings of an earlier form.
     """
     return [
-        *(Job(partial(_moved_sums, table, before, sample)) for sample in SAMPLES),
-        *(Job(partial(_moved_others, table, before, compared)) for compared in COMPARED),
-        *(Job(partial(_mapped_sum, table, before, score_map)) for score_map in OTHER_SCALES),
+        *(
+            Job(partial(_moved_sums, table, before, each), name=_of_sum(each.name))
+            for each in SAMPLES
+        ),
+        *(Job(partial(_moved_others, table, before, each), 1, each.row) for each in COMPARED),
+        *(Job(partial(_mapped_sum, table, before, each), 1, _on(each)) for each in OTHER_SCALES),
     ]
 
 
@@ -172,6 +180,16 @@ def _drawn(sample: Sample, clients: int | None, bench: Bench) -> Clients:
     return bench.once(("drawn", sample, clients), made)
 
 
+def _of_sum(*names: str) -> str:
+    """The row of a sum over both classes."""
+    return ", ".join(("distributed-dp", *names))
+
+
+def _on(score_map: ScoreMap) -> str:
+    """The row of another scale."""
+    return _of_sum(RARE.name, score_map.name)
+
+
 def _moved_sums(
     table: str, before: Mapping[str, Any], sample: Sample, bench: Bench
 ) -> list[Measured]:
@@ -181,7 +199,7 @@ def _moved_sums(
     floor = floor_of(SUM, _drawn(sample, SUM_CLIENTS, bench))
     rows: list[Measured] = [
         beside(
-            (table, f"distributed-dp, {sample.name}, {name}", MEAN),
+            (table, _of_sum(sample.name, name), MEAN),
             errors[name],
             sample.reach * floor,
             floor,
@@ -189,8 +207,7 @@ def _moved_sums(
         )
         for name in errors
     ]
-    row = f"distributed-dp, {sample.name}, moved"
-    return [*rows, _spread((table, row), errors, TOGETHER, earlier)]
+    return [*rows, _spread((table, _of_sum(sample.name, "moved")), errors, TOGETHER, earlier)]
 
 
 def _moved_others(
@@ -198,7 +215,7 @@ def _moved_others(
 ) -> list[Measured]:
     setting = Setting(compared.protocol, RARE, compared.clients)
     errors, earlier = (each.errors(MOVED, bench) for each in (setting, setting.before(before)))
-    return [_spread((table, f"{compared.name}, {RARE.name}, moved"), errors, ALIKE, earlier)]
+    return [_spread((table, compared.row), errors, ALIKE, earlier)]
 
 
 def _mapped_sum(
@@ -207,8 +224,7 @@ def _mapped_sum(
     """An earlier form takes probabilities only."""
     setting, maps = Setting(SUM, RARE, SUM_CLIENTS), (MOVED[0], score_map)
     earlier = setting.before(before).errors(maps, bench) if score_map.unit == PROBABILITY else None
-    row = f"distributed-dp, {RARE.name}, {score_map.name}"
-    return [_spread((table, row), setting.errors(maps, bench), ELSEWHERE, earlier)]
+    return [_spread((table, _on(score_map)), setting.errors(maps, bench), ELSEWHERE, earlier)]
 
 
 def _spread(

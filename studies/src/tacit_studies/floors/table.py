@@ -54,6 +54,9 @@ RANKED_REACH = 1.1e-5 / 1.00726e-5
 MAX_BYTES = 4_000
 """Largest number of bytes that a client sends for an AUC by secure sum."""
 
+UPLOAD = "distributed-dp, epsilon 1"
+"""The row of the bytes."""
+
 BEFORE = {"scale": "even", "second_round": 0.0}
 """The settings of earlier versions, which had no others by default."""
 
@@ -106,10 +109,10 @@ AS_IT_IS = (
 def floors(table: str) -> list[Job]:
     """The scores as they are, sums of ranks, other scales of one set of scores, and the bytes."""
     return [
-        *(Job(partial(_as_it_is, table, case), case.clients) for case in AS_IT_IS),
-        *(Job(partial(_of_ranks, table, count), count) for count in RANKED_CLIENTS),
+        *(Job(partial(_as_it_is, table, case), case.clients, case.name) for case in AS_IT_IS),
+        *(Job(partial(_of_ranks, table, count), count, _ranked(count)) for count in RANKED_CLIENTS),
         *moved_and_mapped(table, BEFORE),
-        Job(partial(_upload, table)),
+        Job(partial(_upload, table), name=UPLOAD),
     ]
 
 
@@ -134,8 +137,12 @@ def _of_ranks(table: str, count: int, bench: Bench) -> list[Measured]:
     by_sum = FedAUC(1.0, trust="secure-sum")
     measured = Errors.of(by_sum, clients, seed, MANY * bench.repeats)
     before = Errors.of(FedAUC(1.0), clients, seed, bench.repeats)
-    row = f"FedAUC by secure sum, epsilon 1, K={count:,}"
-    return [beside((table, row, STD), measured, RANKED_REACH * floor, floor, before)]
+    return [beside((table, _ranked(count), STD), measured, RANKED_REACH * floor, floor, before)]
+
+
+def _ranked(count: int) -> str:
+    """The row of a sum of ranks."""
+    return f"FedAUC by secure sum, epsilon 1, K={count:,}"
 
 
 def _upload(table: str, bench: Bench) -> list[Measured]:
@@ -147,7 +154,8 @@ def _upload(table: str, bench: Bench) -> list[Measured]:
         for settled in (protocol, with_settings(protocol, **BEFORE))
     )
     reason = "" if sent <= MAX_BYTES else f"{sent:.0f} bytes of counts"
-    row = "distributed-dp, epsilon 1"
     return [
-        Beside(table, row, "bytes a client", sent, at_most=MAX_BYTES, before=before, reason=reason)
+        Beside(
+            table, UPLOAD, "bytes a client", sent, at_most=MAX_BYTES, before=before, reason=reason
+        )
     ]

@@ -252,7 +252,7 @@ def _auc_error(bench: Bench, protocol: Protocol) -> float:
 
 
 def _called(protocol: Protocol) -> str:
-    """A protocol's name with the settings that tell it from others of its kind."""
+    """A protocol's name with the settings that distinguish it from others of its kind."""
     settings = table_settings(protocol)
     parts = [str(settings[name]) for name in ("trust", "budget") if name in settings]
     parts += [
@@ -292,7 +292,10 @@ def coverage(table: str) -> list[Job]:
             _two_rounds(epsilon, "private"),
         )
     ]
-    return [Job(partial(_coverage, table, protocol)) for protocol in (*distributed, *local)]
+    return [
+        Job(partial(_coverage, table, protocol), name=_called(protocol))
+        for protocol in (*distributed, *local)
+    ]
 
 
 def _coverage(table: str, protocol: Protocol, bench: Bench) -> list[Measured]:

@@ -27,11 +27,11 @@ class Cell:
 
     Parameters
     ----------
-    ours : the paper's own method, whose deviation is 0.
+    encrypted : the paper's own method, whose deviation is 0.
     dpauc : DPAUC at each of ``EPSILONS``.
     """
 
-    ours: float
+    encrypted: float
     dpauc: tuple[Pair, Pair]
 
 

@@ -25,7 +25,7 @@ from tacit.protocol.encoding.values import decode_values, encode_values
 from tacit.protocols.encrypted.ciphertexts.bfv import ExactParty
 from tacit.protocols.encrypted.masked.steps import SeenSession
 from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.encrypted.sessions import PINNED
+from tacit.protocols.encrypted.sessions import REFUSED_BEFORE
 from tacit.running.session.coordinating.coordinator import Coordinator, RunError
 from tacit.running.session.coordinating.result import concluded
 from tacit.running.session.messages import (
@@ -33,7 +33,6 @@ from tacit.running.session.messages import (
     MARK_POSITION,
     ForeignMessageError,
     Kind,
-    MalformedMessageError,
     SignedMessageError,
     StaleMessageError,
     verified,
@@ -265,13 +264,17 @@ def first_messages(home: Path) -> tuple[Identity, dict[int, bytes]]:
     """A federation on disk in which everybody has sent counts, and the honest messages to open."""
     pytest.importorskip("tenseal")
     identity = federation(home, ENCRYPTED, limit='epsilon = inf\nadjacency = "label"')
-    coordinator = coordinated(home, identity)
+    return identity, until_answers(home, coordinated(home, identity))
+
+
+def until_answers(home: Path, coordinator: Coordinator) -> dict[int, bytes]:
+    """The messages with the answers of a session in which everybody has sent counts."""
     messages = coordinator.open()
     while coordinator.round < 3:
         for index, message in messages.items():
             coordinator.receive(index, desks_of(home)[index].answer(message))
         messages = coordinator.close()
-    return identity, messages
+    return messages
 
 
 def test_each_party_is_told_in_a_file_of_its_own(tmp_path: Path) -> None:
@@ -365,11 +368,45 @@ def test_a_forged_answer_ends_the_session_and_the_honest_one_is_not_opened(tmp_p
     with pytest.raises(StaleMessageError):
         desks_of(tmp_path)[1].answer(messages[1])
     kept = {key[:2] for key in notes_on_disk(tmp_path, "b")}
-    assert kept == {PINNED, ("encrypted-auc", "refused")}
+    assert kept == {("encrypted-auc", "refused")}
     another = Coordinator(agreement, identity).open()
-    with pytest.raises(MalformedMessageError, match="an answer was refused under these settings"):
-        desks_of(tmp_path)[1].answer(another[1])
+    declined = verified(desks_of(tmp_path)[1].answer(another[1]), agreement, 1, COORDINATOR)
+    assert decode_values(declined.body) == {"reason": REFUSED_BEFORE}
     desks_of(tmp_path)[0].answer(another[0])
+
+
+def test_of_sessions_that_began_before_a_refusal_none_is_opened(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each would be another attempt: twenty of them at one time would give the totals."""
+    identity, first = first_messages(tmp_path)
+    second = until_answers(tmp_path, coordinated(tmp_path, identity))
+    agreement = Plan.read(tmp_path / "plan.toml").agreement()
+    desks_of(tmp_path)[1].answer(cheated(tmp_path, identity, first[1]))
+    assert "go on with a plan that has another most_records" in capsys.readouterr().err
+    reply = verified(desks_of(tmp_path)[1].answer(second[1]), agreement, 1, COORDINATOR)
+    assert reply.kind is Kind.DECLINE
+    assert decode_values(reply.body) == {"reason": REFUSED_BEFORE}
+    accepted = verified(desks_of(tmp_path)[0].answer(second[0]), agreement, 0, COORDINATOR)
+    assert accepted.kind is Kind.REPLY
+
+
+@pytest.mark.parametrize("settings", [ENCRYPTED, f'{ENCRYPTED}\nscheme = "masked"'])
+def test_no_stored_state_has_the_identity_key(tmp_path: Path, settings: str) -> None:
+    """It is in the party's key file alone; copies of a state are not guarded as that one is."""
+    pytest.importorskip("tenseal")
+    identity = federation(tmp_path, settings, limit='epsilon = inf\nadjacency = "label"')
+    coordinator = coordinated(tmp_path, identity)
+    messages, stored = coordinator.open(), 0
+    while messages:
+        for index, message in messages.items():
+            desk = desks_of(tmp_path)[index]
+            coordinator.receive(index, desk.answer(message))
+            for file in desk.party_file.state.iterdir():
+                assert desk.identity.to_bytes() not in file.read_bytes(), file.name
+                stored += file.suffix == ".run"
+        messages = coordinator.close()
+    assert stored >= 3
 
 
 def test_a_party_killed_while_it_opens_does_not_get_the_session_back(
@@ -378,11 +415,11 @@ def test_a_party_killed_while_it_opens_does_not_get_the_session_back(
     """Otherwise the answer that killed it was a free attempt."""
 
     def killed(*_: Any) -> float:
-        assert notes_on_disk(tmp_path, "b") == [PINNED]
+        assert notes_on_disk(tmp_path, "b") == []
         raise KeyboardInterrupt
 
     _, messages = first_messages(tmp_path)
-    assert len(notes_on_disk(tmp_path, "b")) == 2
+    assert len(notes_on_disk(tmp_path, "b")) == 1
     with monkeypatch.context() as patched:
         patched.setattr(ExactParty, "decrypted", killed)
         with pytest.raises(KeyboardInterrupt):

@@ -21,14 +21,14 @@ from tacit.data.clients import Clients
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Reply, Step
-from tacit.protocol.revealed import Told
+from tacit.protocol.revealed import Revealed
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
 from tacit.protocols.encrypted.classes.declared import ClassDeclarations
 from tacit.protocols.encrypted.classes.keys import scheme_by_class
 from tacit.protocols.encrypted.classes.result import (
     UNWEIGHTED_NOTE,
-    ClassesTold,
+    ClassesRevealed,
     result_by_class,
 )
 from tacit.protocols.encrypted.classes.steps import STEPS
@@ -72,7 +72,7 @@ class EncryptedClassAUC(ScaledScores, ClassDeclarations, Protocol):
     perturbed : False leaves the perturbation out, so that AUCs are exact to the last digit and the
         parties learn the product of the class totals: for tests.
     scale : the map of scores to positions at which thresholds are even.
-    reveal : ``"aggregator"``, which is told the AUCs as well, or ``"parties"`` alone.
+    reveal : ``"aggregator"``, which learns the AUCs as well, or ``"parties"`` alone.
 
     Clients without classes are taken to have two, with the scores 1 - s and s: a binary classifier.
 
@@ -106,7 +106,7 @@ class EncryptedClassAUC(ScaledScores, ClassDeclarations, Protocol):
     scale: str = scale_setting()
     reveal: Literal["parties", "aggregator"] = setting(
         default=AGGREGATOR,
-        help="who is told the AUCs: the aggregator as well (the default), or the parties alone",
+        help="who learns the AUCs: the aggregator as well (the default), or the parties alone",
     )
 
     name = "encrypted-class-auc"
@@ -114,7 +114,7 @@ class EncryptedClassAUC(ScaledScores, ClassDeclarations, Protocol):
     title_settings = ()
     categories_setting = "classes"
     scores_by_class = True
-    state_types = (Seat, Member, Meeting, Introduction, SeenSession, RefusedAnswer, ClassesTold)
+    state_types = (Seat, Member, Meeting, Introduction, SeenSession, RefusedAnswer, ClassesRevealed)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -204,11 +204,11 @@ class EncryptedClassAUC(ScaledScores, ClassDeclarations, Protocol):
                 raise HomomorphicError("the parties report different AUCs of one answer")
         return self._result(areas[:, 0], half_ranges[:, 0])
 
-    def told_result(self, told: Told) -> ServerResult:
+    def revealed_result(self, revealed: Revealed) -> ServerResult:
         """The result that a party has, where it was told."""
-        if not isinstance(told, ClassesTold):
+        if not isinstance(revealed, ClassesRevealed):
             raise HomomorphicError("a party of this protocol is told the AUCs of all classes")
-        return self._result(told.areas, told.half_ranges)
+        return self._result(revealed.areas, revealed.half_ranges)
 
     def _result(self, areas: Floats, half_ranges: Floats) -> ServerResult:
         unperturbed = () if self.perturbed else (UNPERTURBED_WARNING,)

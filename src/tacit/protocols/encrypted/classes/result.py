@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.protocol.revealed import Told
+from tacit.protocol.revealed import Revealed
 from tacit.results.estimate import Estimate
 from tacit.results.parts.breakdown import Breakdown, Part
 from tacit.results.server_result import ServerResult
@@ -25,7 +25,7 @@ UNWEIGHTED_NOTE = (
 
 
 @dataclass(frozen=True, eq=False)
-class ClassesTold(Told):
+class ClassesRevealed(Revealed):
     """The figures as a client computed them: those of all classes, and of their mean.
 
     Parameters
@@ -38,7 +38,7 @@ class ClassesTold(Told):
     half_ranges: Floats
 
     @classmethod
-    def of(cls, areas: Floats, half_ranges: Floats) -> ClassesTold:
+    def of(cls, areas: Floats, half_ranges: Floats) -> ClassesRevealed:
         """The figures of all classes, with their mean."""
         return cls(*macro(areas, half_ranges), areas, half_ranges)
 

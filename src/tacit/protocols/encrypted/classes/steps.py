@@ -12,9 +12,9 @@ from tacit.data.errors import DataError
 from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
-from tacit.protocol.revealed import TOLD
+from tacit.protocol.revealed import REVEALED
 from tacit.protocols.encrypted.classes.keys import class_party, pieces
-from tacit.protocols.encrypted.classes.result import ClassesTold
+from tacit.protocols.encrypted.classes.result import ClassesRevealed
 from tacit.protocols.encrypted.counts import Certain, cumulative_counts
 from tacit.protocols.encrypted.masked.party import MaskedParty
 from tacit.protocols.encrypted.masked.steps import counting_seat, meet, party_of, seal_secret
@@ -97,7 +97,7 @@ def open_masked_classes(
     areas = np.array([each.value for each in figures])
     half_ranges = np.array([each.half_range for each in figures])
     if settings.reveal == PARTIES:
-        state.keep(TOLD, ClassesTold.of(areas, half_ranges))
+        state.keep(REVEALED, ClassesRevealed.of(areas, half_ranges))
         return {"opened": np.ones(clients.count, dtype=np.int8)}
     shape = (clients.count, len(figures))
     return {

@@ -85,7 +85,7 @@ def seal_secret(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     if FIRST in seat.indices:
         index = seat.indices.index(FIRST)
         first, meeting = seat.members[index], seat.known_meeting
-        secret = first.own_key(meeting, b"secret")[:SECRET_BYTES]
+        secret = first.party_key(meeting, b"secret")[:SECRET_BYTES]
         seat = replace(seat, secret=secret)
         boxes[index] = b"".join(first.sealed(meeting, secret))
     state.keep(NOTE, seat)
@@ -198,14 +198,14 @@ def party_of(settings: Any, seat: Seat) -> MaskedParty:
 
 def pairing_of(seat: Seat, meeting: Meeting) -> Any:
     """The keys that the batch's parties share with others, and each one's own, derived once."""
-    own = dict(zip(seat.indices, seat.members, strict=True))
+    members = dict(zip(seat.indices, seat.members, strict=True))
 
     @cache
     def shared(low: int, high: int) -> bytes:
         if low == high:
-            return own[low].own_key(meeting, b"blinding")
-        first, second = (low, high) if low in own else (high, low)
-        return own[first].pair_key(meeting, second)
+            return members[low].party_key(meeting, b"blinding")
+        first, second = (low, high) if low in members else (high, low)
+        return members[first].pair_key(meeting, second)
 
     return lambda party, other: shared(*sorted((party, other)))
 

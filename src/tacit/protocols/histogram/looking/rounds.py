@@ -21,6 +21,7 @@ from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Conversation, Query, Reply, View
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.looking.choices import Choices, Next
+from tacit.protocols.histogram.looking.division import division_warning
 from tacit.protocols.histogram.looking.looks import (
     CELLS,
     CLASSES,
@@ -32,7 +33,6 @@ from tacit.protocols.histogram.looking.looks import (
     look_epsilons,
 )
 from tacit.protocols.histogram.looking.seen import Rows, Seen
-from tacit.protocols.histogram.looking.told import division_told
 from tacit.protocols.histogram.looking.variances import hidden_variance, product_variance
 from tacit.protocols.histogram.second_round import (
     both_rounds,
@@ -186,7 +186,9 @@ class _Run:
             return ()
         if np.isfinite(result.value):
             error = float(result.standard_error)
-            return division_told(self.protocol, seen.counts[0], seen.noise, sum(parts[:-1]), error)
+            return division_warning(
+                self.protocol, seen.counts[0], seen.noise, sum(parts[:-1]), error
+            )
         smaller = float(min(result.positives, result.negatives))
         error = float(np.asarray(result.positives_error))
         if smaller <= error:

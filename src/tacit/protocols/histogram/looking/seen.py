@@ -138,11 +138,11 @@ class Seen:
 
     def with_look(self, look: Seen) -> Seen:
         """Averaged with another look at the same cells, by inverse variances."""
-        mine, others = np.array(self.precisions), np.array(look.precisions)
-        by_class, by_cell = mine / (mine + others)
+        first, second = np.array(self.precisions), np.array(look.precisions)
+        by_class, by_cell = first / (first + second)
         return replace(
             self,
             classes=by_class * self.classes + (1 - by_class) * look.classes,
             cells=by_cell * self.cells + (1 - by_cell) * look.cells,
-            precisions=tuple((mine + others).tolist()),
+            precisions=tuple((first + second).tolist()),
         )

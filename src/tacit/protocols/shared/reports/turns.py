@@ -135,7 +135,7 @@ def records_of(turns: Reply) -> int:
 
 
 def each_turn(turns: Reply) -> dict[str, Field]:
-    """What each client is told of turns: its records' own, where the server has them."""
+    """What each client receives about turns: its records' own, where the server has them."""
     return {} if counts_in(turns) is not None else {"turns": ragged_of(turns["turns"])}
 
 

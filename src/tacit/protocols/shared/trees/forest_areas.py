@@ -140,11 +140,11 @@ def _at_depth(leaves: Floats, depth: int) -> Floats:
     return leaves.reshape(*leaves.shape[:-1], 1 << depth, -1).sum(axis=-1)
 
 
-def area_variance(found: Areas, positives: Forest, negatives: Forest) -> Floats:
+def area_variance(forest_areas: Areas, positives: Forest, negatives: Forest) -> Floats:
     """The variance of every area by privacy noise, shape (..., T)."""
-    first = positives.noise.variance_of(found.positive_weights, positives.leaves)
-    second = negatives.noise.variance_of(found.negative_weights, negatives.leaves)
-    return first + second + found.by_products
+    first = positives.noise.variance_of(forest_areas.positive_weights, positives.leaves)
+    second = negatives.noise.variance_of(forest_areas.negative_weights, negatives.leaves)
+    return first + second + forest_areas.by_products
 
 
 def smallest_in_errors(forests: tuple[Forest, ...]) -> tuple[Floats, Floats]:

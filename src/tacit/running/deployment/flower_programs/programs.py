@@ -40,7 +40,7 @@ QUOTED_LINES = 4
 Tell = Callable[[str], None]
 """A function that takes lines that a user may want to read, one at a time."""
 Waiting = Callable[[float], None]
-"""A function that is told while something is waited for: how many seconds are left."""
+"""A function that receives, while something is waited for, how many seconds are left."""
 SPEAK_SECONDS = 5.0
 """Seconds between two calls of it."""
 
@@ -305,7 +305,7 @@ class Program:
         ----------
         ready : the condition.
         seconds : how long.
-        waiting : told every 5 seconds how many are left.
+        waiting : receives every 5 seconds how many are left.
 
         Raises
         ------

@@ -8,7 +8,7 @@ from tacit.data.clients import Clients
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.persons import of_person
 from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Query, Reply
+from tacit.protocol.conversation import ClientState, PublicRefusalError, Query, Reply
 from tacit.running.persons import counted_clients
 from tacit.running.session.messages import Agreement, MalformedMessageError, SignedMessage
 from tacit.running.session.party.debits import Account, Debit, DeclinedError, Guard
@@ -78,9 +78,16 @@ class Answers:
         return of_person(cost, self._agreement.per_person)
 
     def computed(self, query: Query) -> Reply:
-        """The step's answer; where a step refuses once, that reveals one bit, and ends the run."""
+        """The step's answer; where a step refuses once, that reveals one bit, and ends the run.
+
+        Raises
+        ------
+        DeclinedError : for such a refusal, and for one whose reason everyone may read.
+        """
         try:
             return query.step.answer(self.records, query, self.noise, self.state)
+        except PublicRefusalError as refusal:
+            raise DeclinedError(str(refusal)) from refusal
         except UNANSWERABLE as error:
             if query.step.refuses_once:
                 raise DeclinedError(REFUSED) from error

@@ -15,7 +15,7 @@ from tacit.protocol.conversation import ClientState, View
 from tacit.protocol.encoding.fields import encode, reply_of
 from tacit.protocol.encoding.queries import decode_query
 from tacit.protocol.encoding.values import decode_values, encode_values
-from tacit.protocol.revealed import Told, told_to
+from tacit.protocol.revealed import Revealed, revealed_to
 from tacit.running.mpc.transport import Transport
 from tacit.running.persons import persons_misfit
 from tacit.running.session.messages import (
@@ -113,9 +113,12 @@ class Party:
                 raise ValueError("a party whose unit fits the agreement needs its records")
             converted = for_plan(records, unit, agreement.unit, agreement.protocol)
         self._memory = ClientState() if state is None else state
+        before = self._memory.notes
         if len(agreement.parties) > 1:
             roster = Roster(agreement.parties)
             agreement.protocol.enrol(self._memory, identity, roster, agreement.min_clients)
+        # written anew by each process: a stored state has no identity key
+        self._enrolled = {k for k, note in self._memory.notes.items() if before.get(k) is not note}
         self._session, self._round = NO_SESSION, -1
         self._answered: tuple[bytes, bytes] = (b"", b"")
         self._declined = False
@@ -172,9 +175,9 @@ class Party:
         """The notes in its client state."""
         return self._memory.notes
 
-    def told(self) -> Told | None:
-        """What a step told this party, once; None for nothing."""
-        return told_to(self._memory)
+    def revealed(self) -> Revealed | None:
+        """The figure that this party learned in a step, once; None for none."""
+        return revealed_to(self._memory)
 
     def when_taking(self, written: Callable[[], None]) -> None:
         """Have its state stored whenever a note is deleted, before the note is used."""
@@ -182,8 +185,11 @@ class Party:
 
     @property
     def state(self) -> bytes:
-        """Where the run stands, with all secrets of this party: not for any other party."""
-        answers = self._answers
+        """Where the run stands, with the party's secrets of this run: not for any other party.
+
+        Its identity key is not in it: who resumes a state has the key.
+        """
+        answers, notes = self._answers, self._memory.notes
         values = {
             "session": self._session,
             "turn": self._round,
@@ -193,7 +199,7 @@ class Party:
             "declined": self._declined,
             "closed": answers.closed,
             "attempts": self._sums.attempts,
-            "notes": self._memory.notes,
+            "notes": {key: notes[key] for key in notes if key not in self._enrolled},
             "computed_with": self._computations.computed,
             "computation": self._computations.state,
             "sum": self._sums.state,
@@ -256,7 +262,7 @@ class Party:
             kind, body = self._reply(received, request)
         except DeclinedError as reason:
             self._declined = True
-            self.why_declined = str(reason.__cause__ or reason)
+            self.why_declined = _whole_reason(reason.__cause__ or reason)
             kind, body = Kind.DECLINE, encode_values({"reason": reason.public})
         reply = SignedMessage(kind, received.session, received.round, self.index, COORDINATOR, body)
         signed = reply.signed(self._agreement, self._identity)
@@ -303,3 +309,8 @@ class Party:
         if query.step.once:
             self._answers.closed.append(name)
         return encode(reply_of(reply, 0))
+
+
+def _whole_reason(error: BaseException) -> str:
+    """What the party's owner reads: the error, and what its notes say to do."""
+    return "; ".join([str(error), *getattr(error, "__notes__", ())])

@@ -161,7 +161,7 @@ class PartyFile:
 
     @property
     def results(self) -> Path:
-        """Where the party keeps figures that a run told it."""
+        """The folder of the figures that the party learned in runs."""
         return self.ledger.with_name(f"{self.ledger.stem}-results")
 
 

@@ -33,7 +33,7 @@ from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
 from tacit.protocol.conversation import ClientState, Lasting
 from tacit.protocol.encoding.fields import MessageError
 from tacit.protocol.encoding.values import Kind, decode_values, encode_values
-from tacit.protocol.revealed import Told
+from tacit.protocol.revealed import Revealed
 from tacit.results.estimate import finite
 from tacit.results.text import escaped
 from tacit.running.mpc.transport import Transport
@@ -212,9 +212,9 @@ class PartyDesk:
                 if party.has_begun:
                     _replace(state, party.state)
                 raise
-            told = party.told()
-            if told is not None:
-                self._write_told(session, told)
+            revealed = party.revealed()
+            if revealed is not None:
+                self._write_revealed(session, revealed)
             _replace(state, party.state)
             if party.failure:
                 _tell(printable(party.failure))
@@ -233,22 +233,22 @@ class PartyDesk:
             spendings = ledger.spending(dataset)
             _tell(paid_line(self.plan.protocol, party.spent, self.plan.guarantee, spendings))
 
-    def _write_told(self, session: str, told: Told) -> None:
-        """Write what the party was told into a file of its own, which only its owner may read."""
+    def _write_revealed(self, session: str, revealed: Revealed) -> None:
+        """Write the figure that the party learned into a file that only its owner may read."""
         folder = self.party_file.results
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         protocol = self.plan.protocol
-        result = protocol.told_result(told).published()
+        result = protocol.revealed_result(revealed).published()
         parts = {} if result.breakdown is None else result.breakdown.to_dict()
-        low, high = told.value - told.half_range, told.value + told.half_range
+        low, high = revealed.value - revealed.half_range, revealed.value + revealed.half_range
         content = {
             "schema": "tacit-party-result/1",
             "federation": self.plan.name,
             "party": self.party_file.name,
             "protocol": {"name": protocol.name, **protocol.settings},
             "figure": protocol.figure,
-            "value": finite(told.value),
-            "half_range": finite(told.half_range),
+            "value": finite(revealed.value),
+            "half_range": finite(revealed.half_range),
             "interval": [max(0.0, low), min(1.0, high)],
             **parts,
             "warnings": list(result.warnings),

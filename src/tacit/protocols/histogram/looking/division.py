@@ -1,4 +1,4 @@
-"""What a run of looks says of how it divided epsilon between the AUC and the other figures."""
+"""The warning of a run with looks about its division of epsilon between the AUC and the rest."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocols.histogram.estimate import influence_variance
 from tacit.protocols.histogram.looking.looks import PARTS
 
-LEAST_TOLD = 1e-3
-"""Standard error of a rate from which the division of epsilon is told."""
+MIN_RATE_ERROR = 1e-3
+"""Standard error of a rate from which the division of epsilon is reported."""
 
-TOLD_RATIO = 1.5
-"""Least ratio of that error to the one with aim ``"all"`` at which the division is told."""
+MIN_ERROR_RATIO = 1.5
+"""Least ratio of that error to the one with aim ``"all"`` at which the division is reported."""
 
 OFF_EDGE = 1 / 3
 """Where the scale is cut for the error of a rate: no edge of a tree's upper levels is there."""
 
 
-def division_told(
+def division_warning(
     protocol: Any, counts: Floats, noise: TreeNoise, looks: int, auc_error: float
 ) -> tuple[str, ...]:
     """The errors of rates and of the AUC beside those of aim ``"all"``; nothing where alike.
@@ -38,15 +38,15 @@ def division_told(
     """
     even = replace(protocol, aim="all", second_round=0.0, height=None)
     tree = _tree_noise(even)
-    own, other = (rate_error(counts, each) for each in (noise, tree))
-    if own < max(LEAST_TOLD, TOLD_RATIO * other):
+    error, even_error = (rate_error(counts, each) for each in (noise, tree))
+    if error < max(MIN_RATE_ERROR, MIN_ERROR_RATIO * even_error):
         return ()
     leaves = _finer(counts, tree)
     area = math.sqrt(float(influence_variance(leaves, leaves, tree)))
     return (
         f"rates, curves and calibration get {looks / PARTS:.3g} of epsilon, because the aim is the "
-        f"AUC: a rate errs by {own:.2g} or less; with aim {even.aim!r} a rate would err by "
-        f"{other:.2g}, and the AUC by {area:.2g} instead of {auc_error:.2g}",
+        f"AUC: a rate errs by {error:.2g} or less; with aim {even.aim!r} a rate would err by "
+        f"{even_error:.2g}, and the AUC by {area:.2g} instead of {auc_error:.2g}",
     )
 
 

@@ -7,18 +7,18 @@ import pytest
 
 from tacit import Clients, ScoreHistogram, binormal_scores, evaluate
 from tacit.metrics.tree_noise import TreeNoise
-from tacit.protocols.histogram.looking.told import division_told, rate_error
+from tacit.protocols.histogram.looking.division import division_warning, rate_error
 
 
-def told(records: int, epsilon: float, **settings: object) -> list[str]:
+def division_warnings(records: int, epsilon: float, **settings: object) -> list[str]:
     scores, labels = binormal_scores(records // 2, records // 2, 0.8, seed=3)
     clients = Clients.split(scores, labels, clients=5, seed=0)
     result = evaluate(clients, ScoreHistogram(epsilon=epsilon, **settings), seed=2)  # type: ignore[arg-type]
     return [each for each in result.warnings if each.startswith("rates, curves")]
 
 
-def test_wide_rates_are_told_with_both_errors() -> None:
-    (sentence,) = told(4_000, 1.0)
+def test_wide_rates_are_reported_with_both_errors() -> None:
+    (sentence,) = division_warnings(4_000, 1.0)
     rate, even_rate, even_area, area = map(
         float, re.findall(r"(?:by|instead of) ([0-9.e-]+?)(?:[ ,;]|$)", sentence)
     )
@@ -29,12 +29,12 @@ def test_wide_rates_are_told_with_both_errors() -> None:
 @pytest.mark.parametrize("height", [1, 3, 6, 7])
 def test_low_looks_are_compared_with_a_whole_tree(height: int) -> None:
     counts, noise = np.full((2, 1 << height), 50.0), TreeNoise(np.full(height + 2, 1e4))
-    assert bool(division_told(ScoreHistogram(epsilon=1.0, height=height), counts, noise, 1, 0.1))
+    assert bool(division_warning(ScoreHistogram(epsilon=1.0, height=height), counts, noise, 1, 0.1))
 
 
-def test_nothing_is_told_where_rates_are_the_aim_or_err_little() -> None:
-    assert not told(4_000, 1.0, aim="all")
-    assert not told(200_000, 8.0)
+def test_nothing_is_reported_where_rates_are_the_aim_or_err_little() -> None:
+    assert not division_warnings(4_000, 1.0, aim="all")
+    assert not division_warnings(200_000, 8.0)
 
 
 @pytest.mark.parametrize("height", [3, 6])
