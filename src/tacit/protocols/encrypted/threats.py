@@ -122,5 +122,5 @@ def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
 def by_class_threats_of(settings: Mapping[str, Any]) -> ThreatModel:
     """The threat model of an evaluation by class with these settings."""
     if settings.get("reveal") == "parties":
-        return replace(BY_CLASS, server=UNTOLD_AGGREGATOR.format(seen="uniform words"))
+        return replace(BY_CLASS, server=AGGREGATOR_WITHOUT_AUC.format(seen="uniform words"))
     return BY_CLASS
