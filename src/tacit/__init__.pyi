@@ -16,6 +16,7 @@ from .privacy.cost import Adjacency, Cost, compose
 from .protocol.conversation import ClientState, Protocol
 from .protocols.baselines import ExactAUC, NoisyScores
 from .protocols.dpauc.protocol import DPAUC
+from .protocols.encrypted.classes.protocol import EncryptedClassAUC
 from .protocols.encrypted.protocol import EncryptedAUC
 from .protocols.fedauc.allocation import PriorEstimate
 from .protocols.fedauc.comparing.protocol import ComparedAUC
@@ -53,6 +54,7 @@ __all__ = [
     "Cost",
     "DataError",
     "EncryptedAUC",
+    "EncryptedClassAUC",
     "Estimate",
     "Evaluation",
     "ExactAUC",

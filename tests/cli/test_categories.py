@@ -66,6 +66,20 @@ def test_columns_name_the_classes_and_the_report_shows_them(files: Path, tmp_pat
     assert "Classes</h2>" in page.read_text()
 
 
+def test_masked_counts_give_each_class_a_certain_range(files: Path) -> None:
+    sites = [files / f"c{k}.csv" for k in range(3)]
+    options = ("--scores", "a,b,c,d", "--protocol", "encrypted-class-auc", "--thresholds", 100)
+    content = json.loads(run(*sites, *options, "--most-records", 3000, "--exact", "--json"))
+    check_result(content)
+    assert [part["name"] for part in content["classes"]] == list(CLASSES)
+    assert all(part["records"] is None for part in content["classes"])
+    low, high = content["estimate"]["interval"]
+    assert low <= content["exact"] <= high
+    shown = run(*sites, *options, "--most-records", 3000)
+    assert "class d: AUC" in shown
+    assert shown.count("certain range (these records)") == 5
+
+
 def test_split_records_keep_their_classes(files: Path) -> None:
     options = ("--scores", "a,b,c,d", "--protocol", "multiclass-histogram", "--epsilon", 2)
     shown = run(files / "c0.csv", *options, "--split", 4, "--seed", 1)

@@ -217,7 +217,8 @@ def estimate_line(estimate: Estimate, form: str = ".6f") -> str:
     bounds = estimate.interval(0.95)
     if not all(map(math.isfinite, bounds)):
         return f"{estimate.value:{form}}, without an interval"
-    return f"{estimate.value:{form}}, {RECORDS_INTERVAL} {bounds_line(bounds, form)}"
+    called = RECORDS_INTERVAL if estimate.half_range is None else CERTAIN_RANGE
+    return f"{estimate.value:{form}}, {called} {bounds_line(bounds, form)}"
 
 
 def finite(value: float) -> float | None:

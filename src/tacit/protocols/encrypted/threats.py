@@ -59,6 +59,22 @@ VERIFIED = replace(
     f"party has the session's secret. {LYING}",
 )
 
+BY_CLASS = replace(
+    MASKED,
+    trust="The aggregator follows the protocol and must not collude with any party: every party "
+    "has the session's secret, and with one the aggregator reads the others' total counts of every "
+    "class. Parties follow the protocol.",
+    server="The aggregator sees uniform words only, and of every class the AUC against the rest to "
+    "seven places and its certain range to three digits because the parties tell it; with only "
+    "hundreds of records the class totals may follow from that.",
+    others="The AUCs and their certain ranges, and of every class the product of its records and "
+    "all others within a factor of 2 to the 4 or more, each under a multiplier of its own: of C "
+    "products together the range narrows to 1 in C + 1 or so. Where fewer than 131,000 records "
+    "were agreed on, parties may work the products out.",
+    left_open="Every class's AUC is exact on its thresholds: masks hide who contributed what on "
+    "the way, and nothing of what follows from the figures themselves.",
+)
+
 NOISY = ThreatModel(
     "The aggregator sees sums over all parties only, and may collude with the part of them that "
     "was agreed: the noise of the others suffices for epsilon. Parties follow the protocol.",
@@ -101,3 +117,10 @@ def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
         seen = "uniform words" if masked else "ciphertexts"
         return replace(made, server=AGGREGATOR_WITHOUT_AUC.format(seen=seen))
     return made
+
+
+def by_class_threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+    """The threat model of an evaluation by class with these settings."""
+    if settings.get("reveal") == "parties":
+        return replace(BY_CLASS, server=AGGREGATOR_WITHOUT_AUC.format(seen="uniform words"))
+    return BY_CLASS

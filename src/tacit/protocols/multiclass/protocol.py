@@ -42,7 +42,6 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.sampling.distributions import shared_laplace_epsilon
@@ -60,6 +59,7 @@ from tacit.protocols.multiclass.second_round import (
     rounded_sums,
     summed_class_influences,
 )
+from tacit.protocols.shared.class_scores import scores_by_class
 from tacit.protocols.shared.sums.noise_shares import answered_clients, check_the_same_number
 from tacit.protocols.shared.trees.forest_areas import Areas, areas
 from tacit.protocols.shared.trees.forest_protocol import TRUSTS, ForestProtocol, Forests
@@ -198,17 +198,7 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
         ------
         DataError : for clients of other classes than the agreed ones.
         """
-        known = clients.categories
-        if known is not None and known.scores is not None:
-            if known.names != self.classes:
-                raise DataError(
-                    f"classes must be {', '.join(self.classes)}, got {', '.join(known.names)}"
-                )
-            return known.scores, known.of_record
-        if len(self.classes) != 2:
-            raise DataError(f"{len(self.classes)} classes need a column of scores each, got one")
-        against = 1 - clients.scores if self.score_range is not None else -clients.scores
-        return np.stack([against, clients.scores], axis=1), clients.labels.astype(np.int64)
+        return scores_by_class(clients, self.classes, bounded=self.score_range is not None)
 
     def votes(self, clients: Clients) -> Mapping[str, Votes]:
         """Each record's cell in its own class's tree and in those of the others; and its hit."""

@@ -32,7 +32,7 @@ over f (``both_rounds.remaining_errors``).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -49,6 +49,7 @@ from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
+from tacit.protocols.shared.class_scores import one_against_rest
 from tacit.protocols.shared.sums.bounds import clipped, clipped_sum_bound
 from tacit.protocols.shared.sums.influence_sum import FIXED_POINT, Influences
 from tacit.protocols.shared.sums.noise_shares import planned_clients
@@ -166,17 +167,11 @@ class ClassInfluences:
         classes : of the records, shape (M,).
         clients : whose records they are.
         """
-        plain = replace(clients, categories=None)
+        against_rest = one_against_rest(clients, scores, classes)
         return np.stack(
             [
-                influences.totals(
-                    replace(
-                        plain,
-                        scores=np.ascontiguousarray(scores[:, number]),
-                        labels=(classes == number).astype(np.int8),
-                    )
-                )
-                for number, influences in enumerate(self.by_class)
+                influences.totals(each)
+                for influences, each in zip(self.by_class, against_rest, strict=True)
             ],
             axis=-2,
         )

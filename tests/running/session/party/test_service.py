@@ -297,6 +297,23 @@ def test_each_party_is_told_in_a_file_of_its_own(tmp_path: Path) -> None:
     assert [each["party"] for each in told] == [desk.party_file.name for desk in desks_of(tmp_path)]
 
 
+def test_each_party_is_told_the_figures_of_classes(tmp_path: Path) -> None:
+    """One score is enough for two classes, of which both have the same AUC."""
+    settings = 'name = "encrypted-class-auc"\nthresholds = 10\nmost_records = 1000'
+    settings += '\nreveal = "parties"'
+    identity = federation(tmp_path, settings, limit='epsilon = inf\nadjacency = "label"')
+    result = concluded(Plan.read(tmp_path / "plan.toml"), carried(tmp_path, identity), {})
+    assert not result.has_signal
+    assert result.breakdown is None
+    for desk in desks_of(tmp_path):
+        (file,) = desk.party_file.results.glob("*.json")
+        told = json.loads(file.read_text())
+        areas = [each["measures"]["AUC"]["value"] for each in told["classes"]]
+        assert len(areas) == 2
+        assert told["value"] == pytest.approx(sum(areas) / 2)
+        assert 0.5 < told["value"] < 1
+
+
 def test_the_file_of_a_party_has_the_warnings_of_its_result(tmp_path: Path) -> None:
     """Wide cells; the coordinator, which is not told, has none that follows from the figure."""
     settings = 'name = "encrypted-auc"\nthresholds = 5\nmost_records = 1000\nreveal = "parties"'

@@ -112,18 +112,9 @@ def send_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     HomomorphicError : for a box that the first party did not encrypt for its receiver, or a second
         time in one session.
     """
-    settings = query.protocol
-    check_records(clients, settings.most_records)
-    seat = seat_of(state)
-    session = seat.known_meeting.session
-    seen = SeenSession(session)
-    if seat.counted or state.recall(seen.key) is not None:
-        raise HomomorphicError("the counts of this session were sent already")
-    seat = replace(_with_secret(seat, as_parts(query.per_client["box"])), counted=True)
-    state.keep(NOTE, seat)
-    state.keep(seen.key, seen)
-    counts = cumulative_counts(clients, settings.threshold_scores)
-    uploads = _party(settings, seat).uploads(counts, seat.indices)
+    seat = counting_seat(clients, query, state)
+    counts = cumulative_counts(clients, query.protocol.threshold_scores)
+    uploads = party_of(query.protocol, seat).uploads(counts, seat.indices)
     return {"counts": as_field([message for (message,) in uploads])}
 
 
@@ -150,8 +141,30 @@ def open_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
         raise HomomorphicError("the counts of this session were not sent yet")
     with single_refusal(query, state):
         answer = bytes(query.broadcast["answer"])
-        estimate: Certain = _party(query.protocol, seat).decrypted([answer])
+        estimate: Certain = party_of(query.protocol, seat).decrypted([answer])
     return tell(estimate, clients, query, state)
+
+
+def counting_seat(clients: Clients, query: Query, state: ClientState) -> Seat:
+    """The seat of a batch that is about to send masked values, with the session's secret.
+
+    It is noted before anything is sent, and so is the session's name.
+
+    Raises
+    ------
+    DataError : for a client with more records than were agreed.
+    HomomorphicError : for a box that the first party did not encrypt for its receiver, or a second
+        time in one session.
+    """
+    check_records(clients, query.protocol.most_records)
+    seat = seat_of(state)
+    seen = SeenSession(seat.known_meeting.session)
+    if seat.counted or state.recall(seen.key) is not None:
+        raise HomomorphicError("the counts of this session were sent already")
+    seat = replace(_with_secret(seat, as_parts(query.per_client["box"])), counted=True)
+    state.keep(NOTE, seat)
+    state.keep(seen.key, seen)
+    return seat
 
 
 def _with_secret(seat: Seat, boxes: Sequence[bytes]) -> Seat:
@@ -167,8 +180,13 @@ def _with_secret(seat: Seat, boxes: Sequence[bytes]) -> Seat:
     return replace(seat, secret=secrets.pop())
 
 
-def _party(settings: Any, seat: Seat) -> MaskedParty:
-    """The scheme with which the batch's parties compute."""
+def party_of(settings: Any, seat: Seat) -> MaskedParty:
+    """The scheme with which the batch's parties compute.
+
+    Raises
+    ------
+    HomomorphicError : before they have the session's secret.
+    """
     if seat.secret is None:
         raise HomomorphicError("this party does not have the session's secret")
     meeting = seat.known_meeting

@@ -34,6 +34,7 @@ from tacit.protocol.conversation import ClientState, Lasting
 from tacit.protocol.encoding.fields import MessageError
 from tacit.protocol.encoding.values import Kind, decode_values, encode_values
 from tacit.protocol.revealed import Revealed
+from tacit.results.estimate import finite
 from tacit.results.text import escaped
 from tacit.running.mpc.transport import Transport
 from tacit.running.persons import NO_PERSONS, PERSONS_UNUSED, persons_misfit
@@ -237,6 +238,8 @@ class PartyDesk:
         folder = self.party_file.results
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         protocol = self.plan.protocol
+        result = protocol.revealed_result(revealed).published()
+        parts = {} if result.breakdown is None else result.breakdown.to_dict()
         low, high = revealed.value - revealed.half_range, revealed.value + revealed.half_range
         content = {
             "schema": "tacit-party-result/1",
@@ -244,10 +247,11 @@ class PartyDesk:
             "party": self.party_file.name,
             "protocol": {"name": protocol.name, **protocol.settings},
             "figure": protocol.figure,
-            "value": revealed.value,
-            "half_range": revealed.half_range,
+            "value": finite(revealed.value),
+            "half_range": finite(revealed.half_range),
             "interval": [max(0.0, low), min(1.0, high)],
-            "warnings": list(protocol.revealed_result(revealed).published().warnings),
+            **parts,
+            "warnings": list(result.warnings),
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         text = json.dumps(content, indent=2) + "\n"
