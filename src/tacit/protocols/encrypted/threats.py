@@ -41,7 +41,7 @@ MASKED = ThreatModel(
     MASKED_AGGREGATOR,
     "The AUC and its certain range, and the product of the two class totals within a factor of 2 "
     "to the 4 or more; where fewer than 131,000 records were agreed on, parties may work that "
-    "product out.",
+    "product out, and with the number of all records the class totals.",
     "The AUC is exact on its thresholds: masks hide who contributed what on the way, and nothing "
     "of what follows from the figure itself.",
     PAGE,

@@ -120,6 +120,7 @@ class MaskedScheme:
 
         The more, the less surely a party can bound the perturbation: it does not know c. So k is
         the most with which every accepted ``P N`` keeps the perturbation below ``PRECISION``.
+        It holds for who does not know ``P + N``: with it, few class sizes fit an answer.
         """
         # 2^k <= PRECISION * SMALLEST * M^2
         most = floor(log2(PRECISION * SMALLEST) + 2 * log2(self.most_records))
