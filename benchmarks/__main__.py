@@ -47,7 +47,7 @@ def main() -> None:
         return
     print(f"{scores.size:,} records; times in seconds, medians of paired runs")
     exact_against_scikit_learn(scores, labels)
-    in_its_own_process(options.scores)
+    in_separate_process(options.scores)
     repetitions(scores, labels)
     exact_samplers()
     print("\n".join(server_side()), flush=True)
@@ -82,7 +82,7 @@ def exact_against_scikit_learn(scores: NDArray[np.float64], labels: NDArray[np.i
     print(f"  values differ by {difference:.1e}; target ratio at most 1.0")
 
 
-def in_its_own_process(scores: Path | None) -> None:
+def in_separate_process(scores: Path | None) -> None:
     """One-record clients, apart from the rest so that peak memory is its own."""
     command = [sys.executable, "-m", "benchmarks", "--only-simulation"]
     subprocess.run(command + (["--scores", str(scores)] if scores else []), check=True)

@@ -77,18 +77,20 @@ def write(folder: Path, rows: int) -> None:
 def measure(case: str, folder: Path, times: int) -> None:
     """Print the time of a case, its ratio to the engine's own statement, and the peak memory."""
     files = str(folder / "*.parquet")
-    ours = our_work(case, files)
-    theirs = engine_sort(files) if case in RANKS else engine_count(case, files)
+    by_tacit = our_work(case, files)
+    by_engine = engine_sort(files) if case in RANKS else engine_count(case, files)
     # before the engine's own statement, which may take more memory
-    ours()
+    by_tacit()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    pairs = [(both_times(ours), both_times(theirs)) for _ in range(times)]
-    mine, peer = (statistics.median(pair[side][0] for pair in pairs) for side in (0, 1))
+    pairs = [(both_times(by_tacit), both_times(by_engine)) for _ in range(times)]
+    seconds, engine_seconds = (
+        statistics.median(pair[side][0] for pair in pairs) for side in (0, 1)
+    )
     ratio, busy = (
         statistics.median(pair[0][kind] / pair[1][kind] for pair in pairs) for kind in (0, 1)
     )
     print(
-        f"{case:22s} {mine:8.2f} s   engine {peer:8.2f} s   ratio {ratio:5.2f}   "
+        f"{case:22s} {seconds:8.2f} s   engine {engine_seconds:8.2f} s   ratio {ratio:5.2f}   "
         f"of processor time {busy:5.2f}   "
         f"peak {peak:7,.0f} MiB",
         flush=True,

@@ -8,7 +8,7 @@ import numpy as np
 
 import tacit
 from benchmarks.timing import paired, row
-from tacit.data.ragged import Ragged
+from tacit.data.batches.ragged import Ragged
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Reply
 from tacit.protocols.hierarchical.protocol import HierarchicalAUC
@@ -26,11 +26,11 @@ def server_side(reports: int = REPORTS, height: int = HEIGHT, times: int = 9) ->
     for estimator in ("consistent", "traversal"):
         protocol = HierarchicalAUC(5.0, height, estimator=estimator)
         reply = replies(protocol, clients)
-        mine, peer, ratio = paired(
+        seconds, sort_seconds, ratio = paired(
             partial(conclude, protocol, reply), partial(np.sort, numbers), times
         )
-        note = f"one sort of {reports:,} floats {peer:.3f}, ratio {ratio:.2f}"
-        rows.append(row(f"HierarchicalAUC server, {estimator}", mine, note))
+        note = f"one sort of {reports:,} floats {sort_seconds:.3f}, ratio {ratio:.2f}"
+        rows.append(row(f"HierarchicalAUC server, {estimator}", seconds, note))
     return rows
 
 

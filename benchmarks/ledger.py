@@ -36,12 +36,18 @@ def lines(
             book.limit("registry", epsilon=1e9)
             numbers = count()
             debited = partial(debit, book, numbers, debits)
-            mine, bare, ratio = paired(debited, partial(insert, here, debits), times)
+            ledger_seconds, insert_seconds, ratio = paired(
+                debited, partial(insert, here, debits), times
+            )
             _, synced, to_disk = paired(debited, partial(append, here, debits), times)
-            note = f"{debits / mine:,.0f} a second"
+            note = f"{debits / ledger_seconds:,.0f} a second"
             rows = [
-                row(f"{debits:,} debits", mine, note),
-                row("  bare inserts", bare, f"{debits / bare:,.0f} a second, ratio {ratio:.2f}"),
+                row(f"{debits:,} debits", ledger_seconds, note),
+                row(
+                    "  bare inserts",
+                    insert_seconds,
+                    f"{debits / insert_seconds:,.0f} a second, ratio {ratio:.2f}",
+                ),
                 row(
                     "  write and fdatasync",
                     synced,

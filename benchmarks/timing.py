@@ -19,9 +19,13 @@ def paired(
     """Medians of both, run in turn, and the median of the ratios pair by pair."""
     first(), second()
     pairs = [(clock(first), clock(second)) for _ in range(times)]
-    mine, peer = zip(*pairs, strict=True)
+    first_seconds, second_seconds = zip(*pairs, strict=True)
     ratios = [a / b for a, b in pairs]
-    return statistics.median(mine), statistics.median(peer), statistics.median(ratios)
+    return (
+        statistics.median(first_seconds),
+        statistics.median(second_seconds),
+        statistics.median(ratios),
+    )
 
 
 def row(name: str, seconds: float, note: str) -> str:

@@ -15,10 +15,10 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.timing import row
+from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
-from tacit.data.ragged import Ragged
 from tacit.protocol.conversation import Query, View
-from tacit.protocols.fedauc.mpc import rank_together
+from tacit.protocols.fedauc.hidden_ranks.mpc import rank_together
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.paired.kernels import GRIDS, paired_values
 from tacit.protocols.paired.matching import seated_pairs

@@ -28,7 +28,7 @@ WORDS = {"exact"}
 def home(entry: EntryPoint) -> str:
     """The folder of a protocol's package, or its file where it has none, below ours."""
     parts = entry.module.split(".")[1:]
-    return "/".join(parts[:-1]) + "/" if len(parts) > 2 else "/".join(parts) + ".py"
+    return "/".join(parts[:2]) + "/" if len(parts) > 2 else "/".join(parts) + ".py"
 
 
 HOMES = {home(each) for each in OURS}

@@ -72,6 +72,18 @@ def test_it_runs_as_an_ordinary_user_on_the_usual_port() -> None:
     assert steps("STOPSIGNAL") == ["SIGTERM"]
 
 
+def test_the_build_sends_what_is_copied_and_not_the_whole_clone() -> None:
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
+    copied = {path for line in steps("COPY") if "--from" not in line for path in line.split()[:-1]}
+    assert ignored[0] == "*"
+    assert {each[1:] for each in ignored if each.startswith("!")} == copied
+
+
+def test_every_container_may_run_as_the_owner_of_its_folder() -> None:
+    assert {service["user"] for service in services().values()} == {"${TACIT_USER:-10001:10001}"}
+    assert "/data" in next(line for line in steps("RUN") if line.startswith("install"))
+
+
 def services() -> dict[str, Any]:
     return dict(yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"])
 
@@ -92,7 +104,9 @@ def test_each_service_is_a_command(name: str) -> None:
 
 
 def test_the_typed_lines_are_commands() -> None:
-    typed = re.findall(r"(?:run --rm \w+|exec \w+ tacit) (.+)", COMPOSE.read_text(encoding="utf-8"))
-    assert len(typed) >= 4
+    typed = re.findall(
+        r"(?:run --rm --no-deps \w+|exec \w+ tacit) (.+)", COMPOSE.read_text(encoding="utf-8")
+    )
+    assert len(typed) >= 5
     for line in typed:
         parsed(shlex.split(line))

@@ -7,6 +7,7 @@ import importlib
 import pkgutil
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -27,14 +28,22 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples_run(name: str) -> None:
-    result = doctest.testmod(importlib.import_module(name))
-    assert result.failed == 0
+    """All that a module's source has: it is searched only where there is one."""
+    module = importlib.import_module(name)
+    if has_examples(module):
+        result = doctest.testmod(module)
+        assert result.failed == 0
+        assert result.attempted > 0
+
+
+def has_examples(module: ModuleType) -> bool:
+    """Whether the source has a line that begins an example."""
+    source = Path(str(module.__file__)).read_text(encoding="utf-8")
+    return re.search(r"^ *>>> ", source, re.MULTILINE) is not None
 
 
 def test_there_are_docstring_examples() -> None:
-    finder = doctest.DocTestFinder(exclude_empty=True)
-    results = [t for n in MODULES for t in finder.find(importlib.import_module(n)) if t.examples]
-    assert len(results) > 20
+    assert sum(has_examples(importlib.import_module(name)) for name in MODULES) > 200
 
 
 def test_the_readme_example_runs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,16 +5,26 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+import lazy_loader  # type: ignore[import-untyped]
+import numpy as np
 import pytest
 
 import tacit
 import tacit.mlflow
-from tacit.results.reading import read_results
+from tacit.results.missing import LeftOut
+from tacit.results.saved.reading import read_results
 
-mlflow = pytest.importorskip("mlflow")
-pytestmark = pytest.mark.filterwarnings("ignore:::mlflow")
+mlflow: Any = lazy_loader.load("mlflow")
+"""Takes seconds to import, which only the worker that runs these tests should spend."""
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:::mlflow"),
+    pytest.mark.skipif(find_spec("mlflow") is None, reason="needs mlflow"),
+]
 
 
 @pytest.fixture
@@ -62,6 +72,18 @@ def test_what_is_not_private_is_not_logged(store: Path, result: tacit.Evaluation
     digits = f"{result.exact:.9f}"[:9]
     assert run.info.run_id
     assert not [path for path in written if digits in path.read_text(errors="ignore")]
+
+
+def test_the_exact_number_of_incomplete_records_is_not_logged(
+    store: Path, result: tacit.Evaluation
+) -> None:
+    left_out = LeftOut(np.array([[9_876_543_210, 0, 0, 0], [0, 0, 0, 0]]))
+    with mlflow.start_run():
+        tacit.mlflow.log(replace(result, left_out=left_out))
+    (file,) = store.rglob("result.json")
+    assert json.loads(file.read_text())["missing"] == {"private": True, "counted": False}
+    written = [path.read_text(errors="ignore") for path in store.rglob("*") if path.is_file()]
+    assert not [text for text in written if "9876543210" in text or "9,876,543,210" in text]
 
 
 def test_epochs_are_steps(store: Path, result: tacit.Evaluation) -> None:

@@ -55,10 +55,10 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: Any, **_: Any) -> str:
     """Rewrite one page."""
-    own = page.file.src_uri
+    source = page.file.src_uri
     origins = {borrowed: name for name, borrowed in BORROWED.items()}
-    place = posixpath.dirname(origins.get(own, f"docs/{own}"))
-    depth = posixpath.dirname(own)
+    place = posixpath.dirname(origins.get(source, f"docs/{source}"))
+    depth = posixpath.dirname(source)
     text = with_lists_apart(EXCERPT.sub(r'```\1 title="\2"', markdown))
     return with_site_links(text, place, depth, config["repo_url"])
 

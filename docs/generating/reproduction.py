@@ -183,16 +183,16 @@ class Result:
     def measured(self) -> list[Measured]:
         """The rows and targets as the package has them."""
         rows: list[Measured] = [
-            Row(self.table, row, column, paper, number(ours))
-            for row, column, paper, ours in self.rows
+            Row(self.table, row, column, paper, number(value))
+            for row, column, paper, value in self.rows
         ]
         rows += [
-            Target(self.table, row, column, number(ours), *bounds(text))
-            for row, column, text, ours in self.targets
+            Target(self.table, row, column, number(value), *bounds(text))
+            for row, column, text, value in self.targets
         ]
         return rows + [
-            Beside(self.table, row, column, number(ours), *bounds(text), floor, before, reason)
-            for row, column, text, ours, before, floor, reason in self.floors
+            Beside(self.table, row, column, number(value), *bounds(text), floor, before, reason)
+            for row, column, text, value, before, floor, reason in self.floors
         ]
 
     @property
@@ -270,21 +270,21 @@ def page(results: Sequence[Result]) -> str:
             parts += section(result)
     absent = [name for name in TABLES if name not in {result.table for result in results}]
     if absent:
-        told = ", ".join(f"`{name}`" for name in absent)
-        parts += ["\n## Not measured for this page\n", f"{told}."]
+        names = ", ".join(f"`{name}`" for name in absent)
+        parts += ["\n## Not measured for this page\n", f"{names}."]
     return "\n".join(parts) + "\n"
 
 
 def chosen(results: Sequence[Result], beginnings: tuple[str, ...]) -> list[Result]:
     """The results whose names begin so, in the order of the list of tables."""
     order = list(TABLES)
-    own = [
+    members = [
         result
         for result in results
         if result.table.startswith(beginnings)
         and (result.table in beginnings or result.table not in GROUPS["Our own targets"])
     ]
-    return sorted(own, key=lambda result: (order.index(result.table), result.scores))
+    return sorted(members, key=lambda result: (order.index(result.table), result.scores))
 
 
 def overview(results: Sequence[Result]) -> list[str]:
@@ -297,10 +297,14 @@ def overview(results: Sequence[Result]) -> list[str]:
     for beginnings in GROUPS.values():
         for result in chosen(results, beginnings):
             measured = result.measured()
-            found = summary(measured)
+            counts = summary(measured)
             said = [verdict(row) for row in measured if isinstance(row, Row) and row.paper]
             agreeing = f"{said.count('yes')} of {len(said)} cells" if said else NO_NUMBERS
-            met = f"{found.targets - len(found.unmet)} of {found.targets}" if found.targets else ""
+            met = (
+                f"{counts.targets - len(counts.unmet)} of {counts.targets}"
+                if counts.targets
+                else ""
+            )
             lines.append(
                 line(
                     f"[{result.table}](#{anchor(result)})",
@@ -354,8 +358,8 @@ def section(result: Result) -> list[str]:
     lines.append(f"`{result.command}`, {result.seconds:.0f} s.\n")
     lines += [f"- {text[0].upper()}{text[1:]}." for text in summary_lines(measured)]
     if unprinted:
-        told = f"{unprinted} numbers with nothing printed beside them are in"
-        lines.append(f"- {told} [the file](reproduction/{result.file}).")
+        remainder = f"{unprinted} numbers with nothing printed beside them are in"
+        lines.append(f"- {remainder} [the file](reproduction/{result.file}).")
     if result.note:
         lines.append(f"- {result.note}")
     if targets:

@@ -21,9 +21,7 @@ from hospitals import HOSPITALS, pooled_test_records, write_hospitals
 
 from tacit.metrics.ranking import auc
 from tacit.running.deployment.files import write_public
-from tacit.running.deployment.local import local_parties, prepared
-from tacit.running.deployment.node import wait_connected
-from tacit.running.deployment.programs import (
+from tacit.running.deployment.flower_programs.programs import (
     DeploymentError,
     Flower,
     MissingFlowerError,
@@ -33,11 +31,13 @@ from tacit.running.deployment.programs import (
     plain,
     require_flower,
 )
+from tacit.running.deployment.local import local_parties, prepared
+from tacit.running.deployment.node import wait_connected
 from tacit.running.deployment.server import CONNECTION, Coordinator, register_nodes
 
 PROJECT = Path(__file__).resolve().parent
 HOST, START_TIME = "127.0.0.1", 60.0
-OURS = "tacit: "
+PREFIX = "tacit: "
 
 
 def start_superlink(coordinator: Coordinator, port: int) -> Program:
@@ -117,7 +117,7 @@ def train(folder: Path, rounds: int, limit: float, seed: int) -> list[dict[str, 
 def _shown(lines: Any) -> Any:
     """Lines of a run, of which those by tacit are printed."""
     for line in lines:
-        if line.startswith(OURS):
+        if line.startswith(PREFIX):
             print(line.rstrip(), flush=True)
         yield line
 

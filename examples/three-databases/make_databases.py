@@ -35,11 +35,11 @@ PLACES = ("/usr/local/bin", "/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin")
 
 def program(name: str) -> str | None:
     """Where a program of PostgreSQL is; None where it is not installed."""
-    found = shutil.which(name)
+    location = shutil.which(name)
     for place in PLACES:
         root, pattern = Path("/"), place.lstrip("/")
-        found = found or next((str(path / name) for path in root.glob(pattern)), None)
-    return found
+        location = location or next((str(path / name) for path in root.glob(pattern)), None)
+    return location
 
 
 def records(seed: int, size: int, share: float) -> pa.Table:

@@ -158,7 +158,7 @@ def line_of(result: EpochResult) -> str:
     return line.rstrip()
 
 
-def told_after(content: dict[str, Any]) -> str:
+def notes_after(content: dict[str, Any]) -> str:
     """What the reader must know besides the table."""
     traffic, test = content["traffic"], content["test_records"]
     return (
@@ -205,7 +205,7 @@ def main(words: list[str] | None = None) -> None:
         requested.json.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
     except (ValueError, OSError) as error:
         sys.exit(f"train.py: {error}")
-    print(told_after(content))
+    print(notes_after(content))
     print(f"{time.monotonic() - started:.0f} s; written to {requested.json}")
 
 

@@ -1,24 +1,25 @@
 """What the package offers, and where it is; a name is imported when it is first used."""
 
 from .api.evaluating import evaluate
+from .data.batches.splitting import binormal_scores, resample_scores
 from .data.clients import Clients
 from .data.errors import DataError
-from .data.file_units import ScaleWarning
 from .data.files.checking import check_files
 from .data.files.form import FileForm
 from .data.groups import Groups
-from .data.reading import read, read_with_groups
-from .data.rescaling import rescale
-from .data.splitting import binormal_scores, resample_scores
+from .data.scaling.file_units import ScaleWarning
+from .data.scaling.rescaling import rescale
+from .data.tables.reading import read, read_with_groups
 from .ledger.ledger import BudgetError, Ledger
 from .planning.planner import plan
 from .privacy.cost import Adjacency, Cost, compose
 from .protocol.conversation import ClientState, Protocol
 from .protocols.baselines import ExactAUC, NoisyScores
 from .protocols.dpauc.protocol import DPAUC
+from .protocols.encrypted.classes.protocol import EncryptedClassAUC
 from .protocols.encrypted.protocol import EncryptedAUC
 from .protocols.fedauc.allocation import PriorEstimate
-from .protocols.fedauc.comparison import ComparedAUC
+from .protocols.fedauc.comparing.protocol import ComparedAUC
 from .protocols.fedauc.protocol import FedAUC
 from .protocols.hierarchical.protocol import HierarchicalAUC
 from .protocols.histogram.protocol import ScoreHistogram
@@ -28,13 +29,13 @@ from .protocols.paired.protocol import PairedUStatistic
 from .protocols.private_groups.protocol import GroupedHistogram
 from .protocols.two_round.protocol import TwoRoundAUC
 from .protocols.ustatistic.protocol import UStatistic
-from .results.calibrator import Calibrator
-from .results.comparison import Comparison
-from .results.displays import CalibrationDisplay, RocCurveDisplay
+from .results.curves.calibrator import Calibrator
+from .results.curves.histogram import Histogram
+from .results.drawing.displays import CalibrationDisplay, RocCurveDisplay
 from .results.estimate import Estimate, Interval
 from .results.evaluation import Evaluation
-from .results.grouped import GroupedEvaluation
-from .results.histogram import Histogram
+from .results.parts.comparison import Comparison
+from .results.parts.grouped import GroupedEvaluation
 from .running.comparing import compare
 from .running.evaluating import repeat
 from .running.grouping import evaluate_groups
@@ -53,6 +54,7 @@ __all__ = [
     "Cost",
     "DataError",
     "EncryptedAUC",
+    "EncryptedClassAUC",
     "Estimate",
     "Evaluation",
     "ExactAUC",

@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
-from tacit.data.splitting import binormal_scores
 from tacit.metrics.ranking import auc
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.two_round.protocol import TwoRoundAUC
-from tacit.results.bands import Reliability
+from tacit.results.curves.bands import Reliability
+from tacit.results.drawing.picture import draw_roc
 from tacit.results.estimate import RECORDS_INTERVAL, Estimate, bounds_line
 from tacit.results.evaluation import Evaluation
 from tacit.results.measures.measure import Measure
 from tacit.results.measures.names import LABELS
-from tacit.results.picture import draw_roc
 from tacit.running.evaluating import evaluate
 
 DATA_SEED = 0
@@ -91,15 +91,15 @@ def demonstrate(seed: int | None = None) -> list[Scene]:
     ----------
     seed : makes the noise repeatable; None takes fresh entropy.
     """
-    told = (
+    federations = (
         (hospital_clients(), HOSPITAL_PROTOCOLS, "the server sees one noisy sum of histograms"),
         (advertiser_clients(), LABEL_PROTOCOLS, "the server knows the scores, and no label"),
         (phone_clients(), PHONE_PROTOCOLS, "every phone's report is private by itself"),
     )
-    seeds = np.random.SeedSequence(seed).generate_state(len(told), np.uint64)
+    seeds = np.random.SeedSequence(seed).generate_state(len(federations), np.uint64)
     return [
-        compare(f"{what}: {sees}", clients, protocols, int(own))
-        for ((what, clients), protocols, sees), own in zip(told, seeds, strict=True)
+        compare(f"{what}: {sees}", clients, protocols, int(scene_seed))
+        for ((what, clients), protocols, sees), scene_seed in zip(federations, seeds, strict=True)
     ]
 
 
@@ -109,8 +109,8 @@ def compare(
     """Evaluate protocols on one federation, each with its own noise."""
     seeds = np.random.SeedSequence(seed).generate_state(len(protocols), np.uint64)
     results = [
-        (name, evaluate(clients, protocol, seed=int(own)))
-        for (name, protocol), own in zip(protocols, seeds, strict=True)
+        (name, evaluate(clients, protocol, seed=int(protocol_seed)))
+        for (name, protocol), protocol_seed in zip(protocols, seeds, strict=True)
     ]
     return Scene(title, clients, auc(clients.scores, clients.labels), tuple(results))
 
@@ -149,7 +149,7 @@ def mean_of_aucs(clients: Clients) -> float:
 
 def report(scenes: Sequence[Scene]) -> str:
     """All scenes as text."""
-    return "\n\n".join([PREFACE, *(_told(scene) for scene in scenes)])
+    return "\n\n".join([PREFACE, *(_scene_text(scene) for scene in scenes)])
 
 
 def draw(scenes: Sequence[Scene]) -> Any:
@@ -189,7 +189,7 @@ def require_matplotlib() -> None:
         ) from None
 
 
-def _told(scene: Scene) -> str:
+def _scene_text(scene: Scene) -> str:
     """A scene's title, its figures where there is a histogram of hospitals, and its protocols."""
     lines = [scene.title, ""]
     name, first = scene.results[0]
@@ -214,8 +214,8 @@ def _figures(scene: Scene, result: Evaluation) -> Iterator[tuple[str, ...]]:
     for name in ("recall", "specificity", "precision"):
         yield f"{name} at {THRESHOLD:g}", f"{known[name].value:.4f}", *_value(rates[name])
     for name in MEASURES:
-        found, truth = result.measures.by_name[name], exact.measures.by_name[name]
-        yield LABELS.get(name, name.replace("_", " ")), f"{truth.value:.4f}", *_value(found)
+        estimate, truth = result.measures.by_name[name], exact.measures.by_name[name]
+        yield LABELS.get(name, name.replace("_", " ")), f"{truth.value:.4f}", *_value(estimate)
 
 
 def _row(name: str, result: Evaluation) -> tuple[str, ...]:
@@ -224,13 +224,13 @@ def _row(name: str, result: Evaluation) -> tuple[str, ...]:
     return (name, *_value(result.auc), f"{spent.epsilon:g}", hidden, f"{sent:,.0f}")
 
 
-def _value(found: Estimate | Measure) -> tuple[str, str]:
+def _value(figure: Estimate | Measure) -> tuple[str, str]:
     """A figure and its interval, in words where there is none."""
-    bounds = found.interval() if isinstance(found, Estimate) else found.interval
-    if not math.isfinite(found.value):
+    bounds = figure.interval() if isinstance(figure, Estimate) else figure.interval
+    if not math.isfinite(figure.value):
         return "no signal", "none"
     known = all(map(math.isfinite, bounds))
-    return f"{found.value:.4f}", bounds_line(bounds, ".4f") if known else "none"
+    return f"{figure.value:.4f}", bounds_line(bounds, ".4f") if known else "none"
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any
 
 from tacit.results.evaluation import Evaluation
-from tacit.running.session.coordinator import RunError
+from tacit.running.session.coordinating.coordinator import RunError
+from tacit.running.session.coordinating.result import concluded
+from tacit.running.session.party.service import read_identity
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.result import concluded
-from tacit.running.session.service import read_identity
 
 try:
     from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
@@ -124,9 +124,9 @@ class Measured(Strategy):  # type: ignore[misc]  # Flower's types are not checke
         """
 
         def evaluated(server_round: int, arrays: ArrayRecord) -> MetricRecord | None:
-            own = evaluate_fn(server_round, arrays) if evaluate_fn else None
+            metrics = evaluate_fn(server_round, arrays) if evaluate_fn else None
             added = self.measured(grid, server_round) if server_round else None
-            return own if added is None else MetricRecord({**(own or {}), **added})
+            return metrics if added is None else MetricRecord({**(metrics or {}), **added})
 
         return super().start(
             grid, initial_arrays, num_rounds, timeout, train_config, evaluate_config, evaluated

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from tacit.results.evaluation import Evaluation
-from tacit.results.integrity import with_fingerprint
+from tacit.results.saved.integrity import with_fingerprint
 
 FOLDER = "tacit"
 """The folder of artifacts, and the beginning of the names of metrics and tags."""
@@ -56,7 +56,8 @@ def log(result: Evaluation, step: int | None = None, artifacts: bool = True) -> 
     """Write a result into MLflow's active run; begin one where there is none.
 
     What others see: whoever reads the tracking server sees what was released, which its epsilon
-    covers. An exact figure, which is not private, is left out everywhere.
+    covers. An exact figure and an exact number of incomplete records, which are not private, are
+    left out everywhere.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ def log(result: Evaluation, step: int | None = None, artifacts: bool = True) -> 
     if not isinstance(result, Evaluation):
         raise TypeError(f"log takes what evaluate returns, got {type(result).__name__}")
     tracking = _tracking()
-    released = replace(result, exact=None)
+    released = _released(result)
     tracking.log_metrics(metrics_of(released), step=step)
     tracking.set_tags(_tags(released))
     if artifacts:
@@ -82,6 +83,14 @@ def log(result: Evaluation, step: int | None = None, artifacts: bool = True) -> 
         content = json.dumps(with_fingerprint(released.to_dict()), indent=2, allow_nan=False)
         tracking.log_text(f"{content}\n", f"{FOLDER}/result{suffix}.json")
         tracking.log_text(released.to_html(), f"{FOLDER}/report{suffix}.html")
+
+
+def _released(result: Evaluation) -> Evaluation:
+    """The result without what no epsilon covers."""
+    incomplete = result.left_out
+    if incomplete is not None and incomplete.counts is not None:
+        incomplete = replace(incomplete, counts=None)
+    return replace(result, exact=None, left_out=incomplete)
 
 
 def _tags(result: Evaluation) -> dict[str, str]:

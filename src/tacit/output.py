@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from tacit.results.picture_style import new_axes
+from tacit.results.drawing.style import new_axes
 
 PICTURES = (".png", ".svg", ".pdf")
 

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.api.evaluating import evaluate
 from tacit.data.clients import Clients
-from tacit.data.units import PROBABILITY, REAL
+from tacit.data.scaling.units import PROBABILITY, REAL
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.protocol.conversation import Protocol
 from tacit.results.evaluation import Evaluation

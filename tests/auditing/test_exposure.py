@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -12,9 +13,13 @@ from scipy.stats import binom
 from tacit.auditing.cases import cases_of
 from tacit.auditing.exposure import Exposure, judged_together, label_ceiling
 from tacit.auditing.inference import advantage_bound
+from tacit.auditing.inferring import _settled
 from tacit.auditing.protocol_audit import CONFIDENCE, PART, audit
 from tacit.auditing.text import audit_text
 from tacit.privacy.cost import Adjacency, Cost
+from tacit.protocol.conversation import Protocol
+from tacit.protocol.declarations.audits import AttackSizes
+from tacit.protocols.dpauc.protocol import DPAUC
 
 LABEL = Cost(1.0, adjacency=Adjacency.LABEL)
 ROWS = 30
@@ -42,6 +47,22 @@ def test_an_attack_above_its_bound_is_told_with_its_chance() -> None:
     assert guessed(1400, 2000).verdict == "holds"
     assert guessed(1700, 2000).verdict.startswith("EXCEEDED (p ")
     assert replace(result, ceiling=None).verdict == "no bound"
+
+
+@pytest.mark.parametrize(("share", "times"), [(0.753, 2), (0.72, 1), (0.9, 1)])
+def test_an_advantage_above_its_bound_by_chance_is_measured_again(share: float, times: int) -> None:
+    """On ten times as many records, and others; one that refutes, or is below, is left as it is."""
+    asked = list[tuple[int, int, int]]()
+
+    def attack(protocol: Protocol, sizes: AttackSizes, seed: int) -> Iterator[Exposure]:
+        asked.append((sizes.records, sizes.trials, seed))
+        right = share if len(asked) == 1 else 0.72
+        yield guessed(round(right * sizes.records), sizes.records)
+
+    (settled,) = _settled(attack, DPAUC(1.0), AttackSizes(2000, 10), 3, 7)
+    assert asked == [(2000, 10, 3), (20_000, 100, 7)][:times]
+    assert settled.verdict.startswith("EXCEEDED" if share == 0.9 else "holds")
+    assert "above" not in settled.verdict
 
 
 @pytest.mark.parametrize(

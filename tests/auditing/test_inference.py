@@ -21,7 +21,7 @@ from tacit.auditing.inference import (
 from tacit.auditing.inferring import QUICK, exposures_of
 from tacit.metrics.ranking import top_hits
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
-from tacit.protocol.audits import AttackSizes
+from tacit.protocol.declarations.audits import AttackSizes
 from tacit.protocols.dpauc.attacks import cells_of_lone_records
 from tests.federations import binormal_clients
 
@@ -145,12 +145,15 @@ def test_dpauc_hides_what_exact_counts_and_curves_betray() -> None:
         assert noisy.holds
 
 
-def test_looks_and_the_number_hide_what_fewer_cells_betray() -> None:
-    """Two of the six labels in one cell are guessed alike: fewer cells betray a little less."""
+def test_looks_and_the_number_hide_what_exact_counts_betray() -> None:
+    """The published cells are few: even their exact curve betrays less than one at every score."""
     exposures = exposures_of(DPAUC(1.0), QUICK, seed=2)
-    for attack, least in (("six labels", 0.85), ("one label", 0.9)):
-        exact, noisy = by_release(exposures, attack).values()
-        assert exact.advantage > least
+    whole = by_release(exposures, "all labels")
+    assert whole["exact curve at every score"].advantage == 1.0
+    assert whole["exact curve at the same thresholds"].advantage < 0.5
+    exact, one = by_release(exposures, "one label").values()
+    assert exact.advantage > 0.9
+    for noisy in (whole["dpauc, epsilon 1"], one):
         assert noisy.advantage < 0.4
         assert noisy.holds
 

@@ -8,7 +8,7 @@ from tacit.auditing.exposure import Exposure
 from tacit.auditing.protocol_audit import audit
 from tacit.auditing.self_test import SelfTest, TrialOutcome, self_test, trials, tried
 from tacit.auditing.steps import QUICK, StepAudit
-from tacit.protocol.audits import AuditCase, AuditTrial
+from tacit.protocol.declarations.audits import AuditCase, AuditTrial
 
 
 @pytest.mark.parametrize("trial", trials(), ids=lambda trial: trial.name)

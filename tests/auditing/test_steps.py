@@ -21,13 +21,13 @@ from tacit.auditing.steps import (
     audit_target,
     targets_of,
 )
-from tacit.data.splitting import federation
+from tacit.data.batches.splitting import federation
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.choices import Choices
 from tacit.privacy.mechanisms.laplace import Laplace
 from tacit.privacy.sampling.doubles import PublicCoins
 from tacit.privacy.sampling.noise import SimulatedNoise
-from tacit.protocol.audits import AuditCase
+from tacit.protocol.declarations.audits import AuditCase
 from tacit.protocol.registry import protocol_of
 from tacit.testing import recording
 

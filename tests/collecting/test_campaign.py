@@ -51,6 +51,7 @@ def test_a_file_gives_the_terms(tmp_path: Path) -> None:
         ("closes = 2026-02-01", "closes = 2025-02-01", "closes must be after opens"),
         ("T00:00:00Z\ncloses", "T00:00:00\ncloses", "opens must be a date and time"),
         ("devices = 100", "devices = 100\nspeed = 3", r"unknown fields \['speed'\]"),
+        ("devices = 100", f"devices = {'[' * 5000}", "campaign.toml: maximum recursion depth"),
         ("devices = 100", "", r"missing fields \['devices'\]"),
         ('trust = "local"', 'trust = "secure-sum"', "has no reports of single devices"),
         ("height = 3", "height = 9", "height must be at most 7"),
@@ -85,7 +86,7 @@ def forged(signed: Signed) -> str:
     return replace(signed, document=signed.document.replace(b"2.0", b"9.0")).to_json()
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"document": 3}', "null"])
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"document": 3}', "null", "[" * 100_000])
 def test_what_is_no_signed_document_is_refused(text: str) -> None:
     with pytest.raises(CampaignError, match="no signed document"):
         Signed.from_json(text)

@@ -43,7 +43,7 @@ def test_the_bundle_is_small_enough() -> None:
 @needs_node
 @pytest.mark.parametrize("reports", [50_000, pytest.param(10**6, marks=pytest.mark.thorough)])
 def test_the_library_passes_its_own_tests(reports: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The statistical ones state their false alarm: below 1e-4 together."""
+    """The statistical ones state their false alarm: below 1e-5 together."""
     built()
     monkeypatch.setenv("TACIT_REPORTS", str(reports))
     tests = [str(path) for path in sorted((LIBRARY / "build" / "test").glob("*.test.js"))]
@@ -56,7 +56,7 @@ def test_the_library_passes_its_own_tests(reports: int, monkeypatch: pytest.Monk
 @needs_node
 @pytest.mark.parametrize("count", [4000, pytest.param(10**5, marks=pytest.mark.thorough)])
 def test_reports_of_the_bundle_give_the_estimate(tmp_path: Path, count: int) -> None:
-    """Within four errors, false alarm 6e-5; a noise 30 % off is ten errors away or more."""
+    """Within five errors, false alarm 6e-7 each; a noise 30 % off is 30 away, and must be 10."""
     built()
     folder = new_folder(tmp_path, terms_of(devices=count))
     clients = records_of(count, seed=3)
@@ -69,8 +69,8 @@ def test_reports_of_the_bundle_give_the_estimate(tmp_path: Path, count: int) -> 
     payloads = folder.payloads()
     estimate = evaluation_of(folder.campaign, payloads, size).estimate
     error = np.hypot(estimate.privacy_error, estimate.approximation_error)
-    assert abs(estimate.value - auc(clients.scores, clients.labels)) < 4 * error
-    assert abs(set_bits_score(payloads[0], flip_probability(2.0))) < 4
+    assert abs(estimate.value - auc(clients.scores, clients.labels)) < 5 * error
+    assert abs(set_bits_score(payloads[0], flip_probability(2.0))) < 5
     for epsilon in (2.0 * 0.7, 2.0 / 0.7):
         assert abs(set_bits_score(payloads[0], flip_probability(epsilon))) > 10
 
@@ -125,7 +125,7 @@ def few_devices(tmp_path: Path) -> Folder:
 @needs_chromium
 @pytest.mark.parametrize("loads", [3, pytest.param(200, marks=pytest.mark.thorough)])
 def test_the_page_sends_reports(tmp_path: Path, loads: int) -> None:
-    """Of 200 reports the estimate is within four errors, false alarm 6e-5."""
+    """Of 200 reports the estimate is within five errors, false alarm 6e-7."""
     built()
     folder = few_devices(tmp_path) if loads == 200 else phone_folder(tmp_path)
     messages = json.loads((PHONE / "page" / "messages.json").read_text(encoding="utf-8"))
@@ -146,7 +146,7 @@ def test_the_page_sends_reports(tmp_path: Path, loads: int) -> None:
         estimate = evaluation_of(folder.campaign, payloads, 39).estimate
         exact = auc(*(np.array(column) for column in zip(*records, strict=True)))
         error = np.hypot(estimate.privacy_error, estimate.approximation_error)
-        assert abs(estimate.value - exact) < 4 * error
+        assert abs(estimate.value - exact) < 5 * error
 
 
 TIMED = """
@@ -187,3 +187,31 @@ def test_the_page_answers_once_and_is_accessible(tmp_path: Path) -> None:
     assert again == sent
     assert told == "Your report arrived before."
     assert folder.payloads()[0].shape[0] == 1
+
+
+AT_ONCE = """
+const done = arguments[arguments.length - 1];
+Promise.all([import('./tacit-device.js'), fetch('campaign')]).then(async ([library, response]) => {
+  const text = await response.text();
+  const key = Uint8Array.from(atob(JSON.parse(text).key), (letter) => letter.charCodeAt(0));
+  const campaign = await library.openCampaign(text, library.toHex(key));
+  const ask = (label) => new library.Device(new library.BrowserStore(), { epsilon: 4, days: 90 })
+    .answer(campaign, [{ score: 0.3, label }], new Uint8Array(16).fill(label));
+  const answers = await Promise.all(Array.from({ length: 20 }, (_, tab) => ask(tab % 2)));
+  const reports = new Set(answers.map((answer) => library.toHex(answer.report)));
+  done([reports.size, answers.filter((answer) => !answer.again).length]);
+}).catch((error) => done(String(error)));
+"""
+"""The reports, and the first answers, of twenty askers with a connection to the memory each."""
+
+
+@needs_node
+@needs_chromium
+def test_tabs_that_ask_at_once_get_one_report(tmp_path: Path) -> None:
+    """Also with other records and tokens: a second report would cost epsilon again."""
+    built()
+    folder = phone_folder(tmp_path)
+    (token,) = folder.tokens.tokens(folder.reserve_tokens(1), 1)
+    with serving(folder, PHONE / "page") as address, browser.chromium() as driver:
+        opened(driver, address, token)
+        assert driver.execute_async_script(AT_ONCE) == [1, 1]

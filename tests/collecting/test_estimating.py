@@ -119,6 +119,23 @@ def test_what_nobody_sends_is_refused(case: tuple[str, dict[str, Any]]) -> None:
         assert terms.reports.refused(query, sent).all()
 
 
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_whatever_bytes_come_are_refused_or_counted(case: tuple[str, dict[str, Any]]) -> None:
+    """No payload stops the one task that writes, and each that is stored is counted."""
+    terms, rng = terms_of(case, 900), np.random.default_rng(8)
+    for query in queries_of_900(case):
+        if terms.reports.stage_of(query) is None:
+            continue
+        size = terms.reports.payload_bytes(query)
+        sent = rng.integers(0, 256, (20_000, size), dtype=np.uint8)
+        # small first bytes and many zeros are the forms that mechanisms have
+        sent[::2, 0] %= 8
+        sent[::3, 1:] &= rng.integers(0, 256, (len(sent[::3]), size - 1), dtype=np.uint8)
+        taken = sent[~terms.reports.refused(query, sent)]
+        counts = terms.reports.counts(query, taken)
+        assert terms.reports.reported(query, counts) == len(taken)
+
+
 def test_padding_levels_and_implausible_bits_are_refused() -> None:
     terms = terms_of()
     query = stage_query(terms, [])

@@ -213,6 +213,24 @@ def test_a_disk_that_is_full_when_a_batch_is_sealed_loses_and_doubles_nothing(
     assert (folder.spent / "batch-1.parquet").exists()
 
 
+def test_a_log_that_is_damaged_before_it_is_sealed_stays_and_reports_go_on(
+    tmp_path: Path,
+) -> None:
+    """A fault that no retry mends must not end the one task that writes for everybody."""
+    folder = new_folder(tmp_path)
+    intake, messages = Intake(folder, seal_every=3), messages_of(folder, 5)
+    taken(intake, messages[:2])
+    log = folder.reports / log_name(1)
+    content = bytearray(log.read_bytes())
+    content[0] ^= 1
+    log.write_bytes(content)
+    assert taken(intake, messages[2:3]) == [True]
+    assert intake.counters["not sealed"] == 1
+    assert taken(intake, messages[3:]) == [True, True]
+    with pytest.raises(CampaignError, match="damaged at byte 0"):
+        Intake(Folder(folder.path), seal_every=3)
+
+
 @pytest.mark.parametrize("listing", range(3))
 def test_reading_while_a_batch_is_sealed_counts_each_report_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listing: int
@@ -287,6 +305,22 @@ def test_stages_follow_one_another(tmp_path: Path, case: tuple[str, dict[str, ob
     assert abs(result.estimate.value - 0.76) < 5 * result.estimate.privacy_error + 0.05
     with pytest.raises(CampaignError, match="the last one is open"):
         folder.next_stage()
+
+
+def test_a_stage_stays_open_where_nobody_can_sign_the_next_one(tmp_path: Path) -> None:
+    """Its key may have been moved to another machine: no other key is made in its place."""
+    folder = new_folder(tmp_path, terms_of(DOUBLE[1]))
+    intake, messages = Intake(folder), messages_of(folder, 2)
+    key = folder.coordinator_key.read_text(encoding="ascii")
+    folder.coordinator_key.unlink()
+    with pytest.raises(CampaignError, match=r"coordinator\.key does not exist"):
+        folder.next_stage()
+    assert not folder.coordinator_key.exists()
+    folder.coordinator_key.write_text(key[::-1], encoding="ascii")
+    with pytest.raises(CampaignError, match="not the key that signed"):
+        folder.next_stage()
+    assert not folder.closed(0)
+    assert taken(intake, messages) == [True, True]
 
 
 def test_what_was_signed_is_what_the_estimate_uses(tmp_path: Path) -> None:

@@ -16,10 +16,11 @@ import pytest
 from starlette.requests import Request
 
 from tacit.collecting import service
+from tacit.collecting.errors import CampaignError
 from tacit.collecting.folder import Folder
 from tacit.collecting.intake import Intake
 from tacit.collecting.log import Disk
-from tacit.collecting.service import Bucket, application
+from tacit.collecting.service import Bucket, Paced, application
 from tests.collecting.support import DOUBLE, messages_of, new_folder, terms_of
 
 Client = httpx.AsyncClient
@@ -232,9 +233,59 @@ def test_nothing_about_a_sender_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_page_may_stand_beside(tmp_path: Path) -> None:
-    (tmp_path / "index.html").write_text("<p>hello</p>", encoding="utf-8")
+    page = tmp_path / "page"
+    page.mkdir()
+    (page / "index.html").write_text("<p>hello</p>", encoding="utf-8")
 
     async def work(client: Client) -> str:
         return (await client.get("/")).text
 
-    assert with_client(new_folder(tmp_path), work, page=tmp_path) == "<p>hello</p>"
+    assert with_client(new_folder(tmp_path), work, page=page) == "<p>hello</p>"
+
+
+@pytest.mark.parametrize("page", [".", "campaign", "campaign/keys"])
+def test_a_page_whose_folder_holds_keys_is_refused(tmp_path: Path, page: str) -> None:
+    """A campaign's folder lies beside its file by default: a page there would hand out its keys."""
+    folder = new_folder(tmp_path)
+    with pytest.raises(CampaignError, match="keys and reports would be handed out"):
+        application(folder, Intake(folder), 1e6, tmp_path / page)
+
+
+def test_reports_without_a_token_use_up_nothing_of_the_rate(tmp_path: Path) -> None:
+    folder = new_folder(tmp_path)
+    messages = messages_of(folder, 3)
+    forged = [message[:14] + bytes(16) + message[30:] for message in messages]
+
+    async def work(client: Client) -> list[Any]:
+        sent = [await client.post("/reports", content=b"".join(forged)) for _ in range(5)]
+        sent += [await client.post("/reports", content=message) for message in messages]
+        sent += [await client.post("/reports", content=b"".join([*forged, messages[2]]))]
+        return [(each.status_code, each.json()["accepted"]) for each in sent]
+
+    refused, late = [(403, 0)] * 5, [(429, 0), (403, 0)]
+    assert with_client(folder, work, rate=1e-6 + 2) == [*refused, (200, 1), (200, 1), *late]
+
+
+@pytest.mark.parametrize("number", ["0", "2", "01", "9" * 5000, "x", "%31"])
+def test_other_stages_than_there_are_have_no_document(tmp_path: Path, number: str) -> None:
+    async def work(client: Client) -> int:
+        return (await client.get(f"/stage/{number}")).status_code
+
+    assert with_client(new_folder(tmp_path, terms_of(DOUBLE[1])), work) == 404
+
+
+def test_what_takes_long_is_made_in_a_part_of_the_time_only() -> None:
+    """One estimate of three seconds is made again after thirty more, a quick one after two."""
+    now, made, seconds = [0.0], [0], [3.0]
+
+    def make() -> dict[str, int]:
+        now[0] += seconds[0]
+        made[0] += 1
+        return {"made": made[0]}
+
+    paced, seen = Paced(make, lambda: now[0]), []
+    for moment in (0.0, 5.0, 32.0, 34.0, 35.0, 37.0):
+        now[0] = moment
+        seen.append(paced.latest()["made"])
+        seconds[0] = 0.0
+    assert seen == [1, 1, 1, 2, 2, 3]

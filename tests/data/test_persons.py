@@ -22,7 +22,7 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.groups import Groups
 from tacit.data.persons import SEED_BYTES, PersonWarning, as_persons, counted, spread_persons
-from tacit.data.reading import read, read_with_groups
+from tacit.data.tables.reading import read, read_with_groups
 
 VISITS = st.lists(st.integers(0, 4), min_size=1, max_size=30)
 

@@ -8,8 +8,8 @@ import pytest
 
 from tacit.data.errors import DataError
 from tacit.data.files.remedies import DROPPED
-from tacit.data.reading import read
-from tests.data.test_reading import FORMATS, GOOD, refused, save
+from tacit.data.tables.reading import read
+from tests.data.tables.test_reading import FORMATS, GOOD, refused, save
 
 
 @pytest.fixture(autouse=True)

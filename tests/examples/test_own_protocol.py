@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_docs_commands import TYPED, blocks, check, run
-from tests.test_docs_excerpts import excerpts
+from tests.docs.test_commands import TYPED, blocks, check, run
+from tests.docs.test_excerpts import excerpts
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "own-protocol"

@@ -15,7 +15,7 @@ from tacit.cli.check import PROBLEMS
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.files.form import FileForm
-from tacit.data.reading import read
+from tacit.data.tables.reading import read
 from tests.first_hour.messy import ALL, LABELS, SCORES, YES, Messy, replaced, saved, text, worded
 
 NOTE = "note: "

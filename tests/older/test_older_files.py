@@ -16,19 +16,19 @@ import numpy as np
 import pytest
 
 from tacit.ledger.ledger import Ledger
-from tacit.metrics.score_scale import EVEN
+from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import Adjacency
-from tacit.protocol.messages import decode
+from tacit.protocol.encoding.fields import decode
+from tacit.protocol.encoding.values import decode_values
 from tacit.protocol.registry import protocol_as_written
-from tacit.protocol.values import decode_values
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.shared.flipped_labels import Flipped
-from tacit.results.calibrator import Calibrator
-from tacit.results.reading import read_results
+from tacit.protocols.shared.reports.flipped_labels import Flipped
+from tacit.results.curves.calibrator import Calibrator
+from tacit.results.saved.reading import read_results
 from tacit.running.session.messages import COORDINATOR, verified
+from tacit.running.session.party.service import CLIENT_STATE_FILE, PartyDesk
+from tacit.running.session.party.state import cost_of, state_kinds
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.service import CLIENT_STATE_FILE, PartyDesk
-from tacit.running.session.state import cost_of, state_kinds
 
 FILES = Path(__file__).parent / "files"
 RESULTS = sorted((FILES / "results").glob("*.json"))

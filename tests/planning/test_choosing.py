@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tacit.planning.choosing import choose, rounded_up
 from tacit.planning.planner import plan
 from tacit.privacy.cost import Adjacency
-from tacit.protocol.options import needed_settings, options_of
 from tacit.protocol.registry import protocol_of
-from tacit.protocol.settings import changed_settings
+from tacit.protocol.settings.declaring import changed_settings
+from tacit.protocol.settings.options import needed_settings, options_of
 
 
 @given(st.integers(1, 10**12))

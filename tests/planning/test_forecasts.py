@@ -16,9 +16,9 @@ import pytest
 
 from tacit.metrics.ranking import auc
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.forecast import Forecast, placement
-from tacit.protocol.metric import Metric, wanted
-from tacit.protocol.scenario import Scenario, Shape
+from tacit.protocol.declarations.forecast import Forecast, placement
+from tacit.protocol.declarations.metric import Metric, wanted
+from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocols.dpauc.forecast import dpauc_forecast
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.encrypted.counts import cumulative_counts

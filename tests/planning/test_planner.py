@@ -14,7 +14,7 @@ from tacit.planning.candidates import best_of
 from tacit.planning.planner import plan
 from tacit.planning.result import Plan
 from tacit.privacy.cost import Adjacency
-from tacit.protocol.scenario import Scenario, plausible_shapes
+from tacit.protocol.declarations.scenario import Scenario, plausible_shapes
 
 NAMES = {
     "central": {"dpauc", "score-histogram", "two-round-auc", "ustatistic"},

@@ -35,10 +35,10 @@ from tacit.protocol.conversation import (
     View,
     step,
 )
-from tacit.protocol.forecast import Family, Forecast
-from tacit.protocol.metric import Metric
-from tacit.protocol.scenario import Scenario, Shape
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.forecast import Family, Forecast
+from tacit.protocol.declarations.metric import Metric
+from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.trust import Trust
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import repeat
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
-from tacit.data.splitting import binormal_scores
 from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
 from tacit.protocol.conversation import (
@@ -21,9 +21,9 @@ from tacit.protocol.conversation import (
     View,
     step,
 )
-from tacit.protocol.query_messages import encode_query
-from tacit.protocol.scenario import Scenario, Shape
-from tacit.protocol.traffic import DRY_RECORDS
+from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.traffic import DRY_RECORDS
+from tacit.protocol.encoding.queries import encode_query
 from tacit.protocols.baselines import ExactAUC
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.encrypted.protocol import EncryptedAUC

@@ -22,7 +22,7 @@ from tacit.protocol.registry import (
     protocol_of,
     register,
 )
-from tacit.protocol.settings import setting
+from tacit.protocol.settings.declaring import setting
 
 HEAVY = ("scipy.special", "scipy.stats", "pyarrow", "opendp", "dp_accounting", "tacit.planning")
 
@@ -31,7 +31,7 @@ MODULE = '''
 
 from dataclasses import dataclass
 
-from tacit.protocol.settings import EPSILON, setting
+from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocols.baselines import ExactAUC
 
 

@@ -11,8 +11,9 @@ from tacit import ScoreHistogram
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState
-from tacit.protocols.shared.noise_shares import answered_clients
-from tacit.running.session import client_sums, sums
+from tacit.protocols.shared.sums.noise_shares import answered_clients
+from tacit.running.session import sums
+from tacit.running.session.party import client_sums
 from tacit.testing.rehearsal import rehearse
 from tests.federations import binormal_clients
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.protocols.shared.levels import Levels
+from tacit.protocols.shared.trees.levels import Levels
 from tests.federations import binormal_clients
 
 RNG = np.random.default_rng(5)

@@ -11,8 +11,8 @@ from typing import Any
 from scipy.special import logit
 
 import tacit
-from tacit.results.integrity import with_fingerprint
-from tacit.results.reading import Result
+from tacit.results.saved.integrity import with_fingerprint
+from tacit.results.saved.reading import Result
 from tests.federations import binormal_clients
 
 PROTOCOLS: dict[str, tacit.Protocol] = {

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.reporting.charts import LEFT, SIDE, TOP, Plot, interval_bar
-from tacit.results.reading import Estimated
+from tacit.results.saved.reading import Estimated
 
 RATES = st.floats(0, 1)
 

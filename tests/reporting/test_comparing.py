@@ -11,7 +11,7 @@ import pytest
 
 import tacit
 from tacit.reporting.comparing import Difference, differences
-from tacit.results.reading import Result
+from tacit.results.saved.reading import Result
 from tacit.running.evaluating import repeat_results
 from tests.federations import binormal_clients
 from tests.reporting.examples import FEDERATION, changed, content, result

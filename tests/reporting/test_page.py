@@ -16,11 +16,11 @@ import pytest
 
 import tacit
 from tacit.auditing.cases import protocol_kinds
-from tacit.protocol.threats import NONE_WRITTEN
+from tacit.protocol.declarations.threats import NONE_WRITTEN
 from tacit.reporting.page import report
 from tacit.reporting.threats import threats_of
 from tacit.reporting.words import threshold_text
-from tacit.results.reading import Result
+from tacit.results.saved.reading import Result
 from tests.reporting.examples import FEDERATION, PROTOCOLS, changed, content, evaluation, result
 
 DOCS = Path(__file__).parents[2] / "docs"

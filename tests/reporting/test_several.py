@@ -15,8 +15,13 @@ from click.testing import CliRunner
 import tacit
 from tacit.cli import main
 from tacit.reporting.page import report
-from tacit.results.integrity import with_fingerprint
-from tacit.results.reading_parts import ComparedModels, GroupedResult, document_of, read_documents
+from tacit.results.saved.integrity import with_fingerprint
+from tacit.results.saved.reading_parts import (
+    ComparedModels,
+    GroupedResult,
+    document_of,
+    read_documents,
+)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 import tacit
 from tacit.privacy.sampling.noise import NoNoise
-from tacit.protocol.messages import encode
+from tacit.protocol.encoding.fields import encode
 from tacit.running.evaluating import exact_auc, repeat_results
 from tests.federations import binormal_clients
 
@@ -84,7 +84,7 @@ def test_repetitions_are_independent_and_repeatable() -> None:
 
 
 def test_groups_of_repetitions_are_independent(monkeypatch: pytest.MonkeyPatch) -> None:
-    clients, protocol = binormal_clients(200, 300, 5), tacit.DPAUC(1.0)
+    clients, protocol = binormal_clients(500, 1_500, 5), tacit.DPAUC(1.0)
     monkeypatch.setattr(
         "tacit.running.simulation.REPLICATE_NUMBERS", 2 * protocol.replicate_size(clients)
     )

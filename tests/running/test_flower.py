@@ -23,11 +23,20 @@ from tacit.crypto.identities import Identity
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import Query
-from tacit.protocol.query_messages import encode_query
+from tacit.protocol.encoding.queries import encode_query
 from tacit.protocols.histogram.steps import unary_reports
-from tacit.results.schema import check_result
+from tacit.results.saved.schema import check_result
 from tacit.running import flower
-from tacit.running.session.coordinator import LostPartyError, RunError
+from tacit.running.flower_contents import (
+    HELLO,
+    MAX_WHOLE_BYTES,
+    MESSAGE,
+    SAID,
+    enclosed,
+    message_in,
+)
+from tacit.running.session.coordinating.coordinator import LostPartyError, RunError
+from tacit.running.session.coordinating.result import concluded
 from tacit.running.session.messages import (
     COORDINATOR,
     VERSION,
@@ -35,12 +44,12 @@ from tacit.running.session.messages import (
     SignedMessage,
     SignedMessageError,
 )
+from tacit.running.session.party.service import PartyDesk, read_identity
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.result import concluded
-from tacit.running.session.service import PartyDesk, read_identity
 from tacit.running.simulation import simulate
 from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation
 
+UNLIMITED = 'epsilon = inf\nadjacency = "label"'
 QUIET = "min_clients = 2\ndeadline = 10.0\nretries = 1\n"
 
 
@@ -109,7 +118,7 @@ class Grid:
             message.metadata.__dict__["_message_id"] = numbers[-1]
             if self.lost(node, kind, count):
                 continue
-            answer: Answer = flower.hello if kind == flower.HELLO else flower.answer
+            answer: Answer = flower.hello if kind == HELLO else flower.answer
             # A node's reply to a message names that node as its source.
             reply = answer(message, self.contexts[node])
             reply.metadata._src_node_id = node
@@ -154,7 +163,7 @@ DEPLOYABLE = {
 def test_a_run_over_flower_finds_what_the_simulation_finds(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    identity = federation(tmp_path, DEPLOYABLE[name], limit='epsilon = inf\nadjacency = "label"')
+    identity = federation(tmp_path, DEPLOYABLE[name], limit=UNLIMITED)
     silent = PartyDesk.answer
     monkeypatch.setattr(PartyDesk, "answer", lambda desk, message: silent(desk, message, NoNoise()))
     coordinator, lines, journal = conducted(tmp_path, identity, Grid(tmp_path))
@@ -184,7 +193,7 @@ def test_the_server_app_writes_a_sealed_result(tmp_path: Path) -> None:
 
 def test_a_message_that_went_unanswered_is_sent_again(tmp_path: Path) -> None:
     identity = federation(tmp_path, FEDAUC, extra=QUIET)
-    grid = Grid(tmp_path, lost=lambda node, kind, count: kind == flower.MESSAGE and count == 0)
+    grid = Grid(tmp_path, lost=lambda node, kind, count: kind == MESSAGE and count == 0)
     coordinator, _, _ = conducted(tmp_path, identity, grid)
     assert coordinator.active == (0, 1, 2)
     with Ledger(tmp_path / "a" / "ledger.db") as ledger:
@@ -193,7 +202,7 @@ def test_a_message_that_went_unanswered_is_sent_again(tmp_path: Path) -> None:
 
 def test_who_never_answers_is_left_out_and_named(tmp_path: Path) -> None:
     identity = federation(tmp_path, FEDAUC, extra=QUIET)
-    grid = Grid(tmp_path, lost=lambda node, kind, count: node == 101 and kind == flower.MESSAGE)
+    grid = Grid(tmp_path, lost=lambda node, kind, count: node == 101 and kind == MESSAGE)
     coordinator, lines, journal = conducted(tmp_path, identity, grid)
     assert coordinator.active == (0, 2)
     assert any("silent: b" in line for line in lines)
@@ -205,7 +214,7 @@ def test_who_never_answers_is_left_out_and_named(tmp_path: Path) -> None:
 
 def test_a_party_lost_in_the_middle_ends_the_run_or_begins_it_again(tmp_path: Path) -> None:
     def lost(node: int, kind: str, count: int) -> bool:
-        return node == 101 and kind == flower.MESSAGE and count > 0
+        return node == 101 and kind == MESSAGE and count > 0
 
     identity = federation(tmp_path, FEDAUC, extra=QUIET)
     with pytest.raises(LostPartyError):
@@ -314,32 +323,32 @@ def test_a_letter_prints_no_control_character_on_its_readers_screen(
     hostile = "\x1b]0;owned\x07\ntacit: the message was answered"
     query = Query(unary_reports, plan.protocol, {"clients": 3, "height": hostile})
     message = SignedMessage(Kind.ASK, bytes(16), 0, COORDINATOR, 0, encode_query(query))
-    content = flower.enclosed(message.signed(plan.agreement(), identity))
+    content = enclosed(message.signed(plan.agreement(), identity))
     PartyDesk.open(tmp_path / "a" / "party.toml").set_limit()
-    Grid(tmp_path).push_messages([Message(content, 100, flower.MESSAGE)])
+    Grid(tmp_path).push_messages([Message(content, 100, MESSAGE)])
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("tacit: a message was refused: ")
     assert line.isprintable()
 
 
 def test_messages_without_a_letter_are_refused(tmp_path: Path) -> None:
-    empty = Message(RecordDict({}), dst_node_id=1, message_type=flower.MESSAGE)
+    empty = Message(RecordDict({}), dst_node_id=1, message_type=MESSAGE)
     with pytest.raises(SignedMessageError, match="holds no message of a session"):
-        flower.message_in(empty)
+        message_in(empty)
     answered = Message(
-        RecordDict({flower.SAID: ConfigRecord({"refused": "it is not ready"})}),
+        RecordDict({SAID: ConfigRecord({"refused": "it is not ready"})}),
         dst_node_id=1,
-        message_type=flower.MESSAGE,
+        message_type=MESSAGE,
     )
     with pytest.raises(SignedMessageError, match="it did not answer: it is not ready"):
-        flower.message_in(answered)
+        message_in(answered)
     rude = Message(
-        RecordDict({flower.SAID: ConfigRecord({"refused": "\x1b[2J" * 1_000_000})}),
+        RecordDict({SAID: ConfigRecord({"refused": "\x1b[2J" * 1_000_000})}),
         dst_node_id=1,
-        message_type=flower.MESSAGE,
+        message_type=MESSAGE,
     )
     with pytest.raises(SignedMessageError, match=r"it did not answer: \\x1b\[2J") as caught:
-        flower.message_in(rude)
+        message_in(rude)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 1000
 
@@ -377,16 +386,59 @@ def test_no_text_of_an_unforeseen_error_leaves_a_party(
     assert "0.512" not in said.out
 
 
-@pytest.mark.parametrize("size", [0, 1, flower.MAX_WHOLE_BYTES, flower.MAX_WHOLE_BYTES + 1])
+KNOWN = {100: "a", 101: "b", 102: "c"}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "known", "asked"),
+    [
+        ("encrypted-auc", "abc", [3, 3, 3]),
+        ("encrypted-auc", "ac", [3, 4, 3]),
+        ("fedauc", "abc", [1, 1, 1]),
+    ],
+)
+def test_a_first_message_that_costs_nothing_travels_with_the_greeting(
+    protocol: str, known: str, asked: list[int], tmp_path: Path
+) -> None:
+    """One round less on masked values; a party whose node is not known is asked afterwards."""
+    identity = federation(tmp_path, DEPLOYABLE[protocol], limit=UNLIMITED)
+    grid, plan = Grid(tmp_path), Plan.read(tmp_path / "plan.toml")
+    names = {node: name for node, name in KNOWN.items() if name in known}
+    coordinator, journal = flower.conduct(grid, plan, identity, lambda line: None, names)
+    assert coordinator.active == (0, 1, 2)
+    assert not journal.refused
+    assert [1 + grid.counts[node, MESSAGE] for node in KNOWN] == asked
+
+
+def test_who_does_not_come_is_left_out_of_an_early_opening(tmp_path: Path) -> None:
+    identity = federation(tmp_path, DEPLOYABLE["encrypted-auc"], extra=QUIET, limit=UNLIMITED)
+    plan, lines = Plan.read(tmp_path / "plan.toml"), list[str]()
+    coordinator, journal = flower.conduct(Grid(tmp_path, "ab"), plan, identity, lines.append, KNOWN)
+    assert coordinator.active == (0, 1)
+    assert any(line.endswith("silent: c") for line in lines)
+    assert concluded(plan, coordinator, journal.received).participants == ("a", "b")
+
+
+def test_a_first_message_of_another_party_is_asked_for_again(tmp_path: Path) -> None:
+    """The coordinator's folder takes two nodes for each other: both refuse, and are asked then."""
+    identity = federation(tmp_path, DEPLOYABLE["encrypted-auc"], limit=UNLIMITED)
+    grid, plan = Grid(tmp_path), Plan.read(tmp_path / "plan.toml")
+    names = {**KNOWN, 100: "b", 101: "a"}
+    coordinator, journal = flower.conduct(grid, plan, identity, lambda line: None, names)
+    assert coordinator.active == (0, 1, 2)
+    assert not journal.refused
+    assert [1 + grid.counts[node, MESSAGE] for node in KNOWN] == [4, 4, 3]
+
+
+@pytest.mark.parametrize("size", [0, 1, MAX_WHOLE_BYTES, MAX_WHOLE_BYTES + 1])
 def test_letters_arrive_whole_and_in_parts(size: int) -> None:
     """Large ones as an array, which Flower sends in parts."""
     message = bytes(range(256)) * (size // 256 + 1)
-    content = flower.enclosed(message[:size])
+    content = enclosed(message[:size])
     assert (
-        flower.message_in(Message(content, dst_node_id=1, message_type="query.letter"))
-        == (message[:size])
+        message_in(Message(content, dst_node_id=1, message_type="query.letter")) == (message[:size])
     )
-    assert bool(content.array_records) == (size > flower.MAX_WHOLE_BYTES)
+    assert bool(content.array_records) == (size > MAX_WHOLE_BYTES)
 
 
 def test_replies_are_looked_for_at_once_and_then_more_seldom() -> None:

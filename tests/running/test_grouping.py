@@ -21,8 +21,8 @@ from tacit import (
     evaluate_groups,
 )
 from tacit.results.estimate import Estimate
-from tacit.results.grouped import Group, GroupedEvaluation
-from tacit.results.integrity import fingerprint
+from tacit.results.parts.grouped import Group, GroupedEvaluation
+from tacit.results.saved.integrity import fingerprint
 from tacit.running.evaluating import exact_auc
 
 AREAS = (0.7, 0.8, 0.85)

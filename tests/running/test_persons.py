@@ -17,7 +17,7 @@ from tacit.privacy.persons import of_person
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
-from tacit.results.schema import check_result
+from tacit.results.saved.schema import check_result
 from tacit.running.simulation import simulate
 from tacit.testing.checks import check_persons
 

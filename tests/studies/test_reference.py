@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tacit_studies import reference_dpauc as dpauc
-from tacit_studies import reference_fedauc as fedauc
+from tacit_studies.references import dpauc, fedauc
 
 
 def test_table_1_is_part_of_table_7() -> None:

@@ -7,16 +7,17 @@ import pytest
 
 from tacit.metrics.ranking import auc, doubled_mid_ranks
 from tacit.privacy.local.response import flip_probability
-from tacit_studies import reference_dpauc, reference_fedauc
-from tacit_studies.fedauc_tables import (
+from tacit_studies.figures import BUDGET_FRACTIONS
+from tacit_studies.measuring import Bench, Split
+from tacit_studies.papers.fedauc import (
     FEW_REPEATS,
     _groups,
     _noise_totals,
     flipped_aucs,
     rank_sensitivity,
 )
-from tacit_studies.figures import BUDGET_FRACTIONS
-from tacit_studies.measuring import Bench, Split
+from tacit_studies.references import dpauc as reference_dpauc
+from tacit_studies.references import fedauc as reference_fedauc
 from tacit_studies.registry import TABLES
 from tacit_studies.rows import Row, Target
 from tacit_studies.sources import Scores

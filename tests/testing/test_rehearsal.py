@@ -19,21 +19,18 @@ from tacit import (
     TwoRoundAUC,
     UStatistic,
 )
-from tacit.data.ragged import Ragged
+from tacit.data.batches.ragged import Ragged
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocol.conversation import Conversation, Query, Reply, View, step, unshared
-from tacit.protocol.query_messages import query_kinds
-from tacit.protocol.values import decode_values, encode_values
-from tacit.protocols.shared.rank_noise import RankNoise
+from tacit.protocol.encoding.queries import query_kinds
+from tacit.protocol.encoding.values import decode_values, encode_values
+from tacit.protocols.shared.sums.rank_noise import RankNoise
 from tacit.results.server_result import ServerResult
 from tacit.running.session import sums
-from tacit.running.session.answers import REFUSED
-from tacit.running.session.client import Party
-from tacit.running.session.coordinator import Coordinator, LostPartyError, RunError
-from tacit.running.session.debits import Debit, DeclinedError, unrecorded
+from tacit.running.session.coordinating.coordinator import Coordinator, LostPartyError, RunError
 from tacit.running.session.messages import (
     COORDINATOR,
     ForeignMessageError,
@@ -45,6 +42,9 @@ from tacit.running.session.messages import (
     StaleMessageError,
     verified,
 )
+from tacit.running.session.party.answers import REFUSED
+from tacit.running.session.party.client import Party
+from tacit.running.session.party.debits import Debit, DeclinedError, unrecorded
 from tacit.running.simulation import simulate
 from tacit.testing.recording import values_of
 from tacit.testing.rehearsal import Fault, Keys, Rehearsal, rehearse

@@ -15,11 +15,11 @@ from tacit.crypto.masking.masks import total_mask
 from tacit.crypto.secure_sum import messages as sums
 from tacit.crypto.secure_sum.masking import to_words
 from tacit.crypto.secure_sum.packing import Packing, Run
-from tacit.data.ragged import Ragged
-from tacit.protocol import messages as fields
+from tacit.data.batches.ragged import Ragged
 from tacit.protocol.conversation import Query
-from tacit.protocol.query_messages import encode_query
-from tacit.protocol.values import encode_values
+from tacit.protocol.encoding import fields
+from tacit.protocol.encoding.queries import encode_query
+from tacit.protocol.encoding.values import encode_values
 from tacit.running.session.messages import COORDINATOR, Agreement, Kind, SignedMessage
 from tests.vectors.devices import device_vectors
 from tests.vectors.scales import scale_vectors

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.metrics.score_code import probability_codes, signed_codes
-from tacit.metrics.score_scale import (
+from tacit.metrics.cells.score_code import probability_codes, signed_codes
+from tacit.metrics.cells.score_scale import (
     KNOT_BITS,
     KNOT_LEVELS,
     LOG_ODDS_REACH,
@@ -22,7 +22,7 @@ from tacit.metrics.score_scale import (
     ScoreScale,
     named_scale,
 )
-from tacit.protocol.scaled import UNIT_OF
+from tacit.protocol.settings.scaled import UNIT_OF
 
 Content = dict[str, Any]
 

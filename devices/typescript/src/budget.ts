@@ -28,9 +28,12 @@ function exactFloor(value: number): bigint {
   return (BigInt(value) << PLACES) >> BigInt(exponent);
 }
 
-/** Refuses likely / unlikely above exp(epsilon). */
+/**
+ * Refuses likely / unlikely above exp(epsilon), and below 1: weights that are the other way round
+ * have a small ratio, and say of a record what it is not.
+ */
 export function checkRatio(likely: bigint, unlikely: bigint, epsilon: number): void {
-  if (unlikely <= 0n || likely <= 0n || likely * ONE > unlikely * expFloor(epsilon)) {
+  if (unlikely <= 0n || likely < unlikely || likely * ONE > unlikely * expFloor(epsilon)) {
     throw new RangeError(`the campaign's numbers cost more than its epsilon of ${epsilon}`);
   }
 }

@@ -11,7 +11,7 @@ export class FileStore implements Store {
   constructor(readonly path: string) {}
 
   async update<T>(change: (memory: Memory) => T): Promise<T> {
-    const lock = openSync(`${this.path}.lock`, "wx");
+    const lock = this.#locked();
     try {
       const memory = this.#read();
       const result = change(memory);
@@ -20,6 +20,16 @@ export class FileStore implements Store {
     } finally {
       closeSync(lock);
       unlinkSync(`${this.path}.lock`);
+    }
+  }
+
+  #locked(): number {
+    const path = `${this.path}.lock`;
+    try {
+      return openSync(path, "wx");
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      throw new Error(`another process updates ${this.path}; if none does, one ended amid it: remove ${path}`);
     }
   }
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { openCampaign } from "../src/campaign.js";
-import { checkInstructions, type Instructions } from "../src/mechanisms.js";
+import { checkInstructions, checkRecord, type Instructions, payloadOf } from "../src/mechanisms.js";
 import { toHex } from "../src/report.js";
 
 const vectors = JSON.parse(readFileSync("../../tests/vectors/devices.json", "utf8")).payloads;
@@ -42,6 +42,43 @@ for (const [kind, change] of DISHONEST) {
     assert.throws(() => checkInstructions(dishonest, epsilon), RangeError);
   });
 }
+
+/** Weights the other way round: a small ratio, under which an output says what a record is not. */
+const TURNED: [string, Fields][] = [
+  ["window", { inside: "1", outside: String(2n ** 50n) }],
+  ["influence", { inside: "1", outside: String(2n ** 50n) }],
+  ["unary", { set_words: String(2n ** 64n - 2n ** 20n) }],
+  ["hadamard", { set_words: String(2n ** 64n - 2n ** 20n) }],
+  ["symbol", { other_words: String(2n ** 65n), others_rarer: true }],
+];
+
+for (const [kind, change] of TURNED) {
+  test(`a device refuses a ${kind} whose rarer outputs are the likelier ones`, () => {
+    const { instructions, epsilon } = of(kind);
+    const turned = { ...instructions, ...change } as unknown as Instructions;
+    assert.throws(() => checkInstructions(turned, epsilon), /cost more/);
+  });
+}
+
+test("a range or values that the coordinator chose decide nothing about an answer", () => {
+  const { instructions, epsilon } = of("symbol");
+  const [least, most] = [0n, 2n ** 64n - 1n];
+  const symbolOf = (axis: Fields, score: number): number => {
+    const how = { ...instructions, axes: [axis], other_words: String(2n ** 62n), others_rarer: true };
+    checkInstructions(how as unknown as Instructions, 10 * epsilon);
+    checkRecord(how as unknown as Instructions, { score, label: 0 });
+    const words = [most, least];
+    return payloadOf(how as unknown as Instructions, { score, label: 0 }, () => words.shift() as bigint)[0] as number;
+  };
+  const narrow = { ...values, low: 0.6, high: 0.7, bins: 4 };
+  assert.deepEqual([-9, 0.1, 0.61, 0.9, 1e300].map((score) => symbolOf(narrow, score)), [0, 0, 0, 3, 3]);
+  const listed = { ...values, grid: [0, 0.25, 1], bins: 0 };
+  assert.deepEqual([-9, 0, 0.1, 0.25, 0.9, 7].map((score) => symbolOf(listed, score)), [0, 0, 1, 1, 2, 2]);
+  for (const score of [Number.NaN, Number.POSITIVE_INFINITY]) {
+    assert.throws(() => symbolOf(narrow, score), RangeError);
+  }
+  assert.throws(() => symbolOf({ ...values, bins: 4 }, 1.1), /a number of the scale/);
+});
 
 test("weights above 2**64 are refused: no word would ever be drawn", () => {
   const { instructions, epsilon } = of("window");

@@ -13,7 +13,7 @@ import tacit
 import tacit.protocol as tp
 from tacit.auditing.protocol_audit import Audit, audit
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
-from tacit.running.session.coordinator import RunError
+from tacit.running.session.coordinating.coordinator import RunError
 from tacit.running.simulation import simulate
 from tacit.testing import Fault, Rehearsal, binormal_clients, laws_for, rehearse
 

@@ -92,7 +92,7 @@ def _of_table(table: Any, columns: ColumnNames) -> Clients:
 
 
 def _of_files(paths: Sequence[str | os.PathLike[str]], columns: ColumnNames) -> Clients:
-    from tacit.data.reading import read  # noqa: PLC0415 -- readers of files are slow to import
+    from tacit.data.tables.reading import read  # noqa: PLC0415 -- readers of files are slow to import
 
     return read(
         paths,

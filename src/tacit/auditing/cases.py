@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tacit.protocol.audits import AuditCase
 from tacit.protocol.conversation import Protocol
+from tacit.protocol.declarations.audits import AuditCase
 from tacit.protocol.registry import kind_of, protocol_names
 
 

@@ -17,7 +17,7 @@ from scipy.special import betainc, rel_entr
 from tacit.auditing.bounds import interval
 from tacit.auditing.inference import advantage_bound
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.protocol.audits import GuessCounts
+from tacit.protocol.declarations.audits import GuessCounts
 
 LEVEL = 0.95
 
@@ -83,14 +83,18 @@ class Exposure(GuessCounts):
         return self.chance is None or self.chance >= self.false_alarm
 
     @property
+    def above(self) -> bool:
+        """Whether the advantage is larger than allowed, be it by chance."""
+        return self.ceiling is not None and self.advantage > self.ceiling
+
+    @property
     def verdict(self) -> str:
         """In a few words."""
         if self.chance is None:
             return "no bound"
         if not self.holds:
             return f"EXCEEDED (p {self.chance:.1g})"
-        above = self.ceiling is not None and self.advantage > self.ceiling
-        return f"holds; above by chance (p {self.chance:.1g})" if above else "holds"
+        return f"holds; above by chance (p {self.chance:.1g})" if self.above else "holds"
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""

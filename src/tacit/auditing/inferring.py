@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +25,13 @@ from tacit.metrics.curves import counts_from_thresholds
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.doubles import BareCoins, simulated
 from tacit.privacy.sampling.noise import SimulatedNoise
-from tacit.protocol.audits import POSITIVE_FRACTION, AttackSizes, LabelAttack, synthetic_records
 from tacit.protocol.conversation import Protocol
+from tacit.protocol.declarations.audits import (
+    POSITIVE_FRACTION,
+    AttackSizes,
+    LabelAttack,
+    synthetic_records,
+)
 from tacit.running.simulation import replicate, simulate
 
 Labels = NDArray[np.int8]
@@ -46,7 +52,11 @@ LABEL_TRIES = 10
 """Number of replies with each label in a trial of the attack on fields."""
 
 FULL = AttackSizes()
-QUICK = AttackSizes(trials=100)
+QUICK = AttackSizes(records=10_000, trials=100)
+
+AGAIN = 10
+"""Times as many guesses where an advantage is above what is allowed, and chance may explain it."""
+
 Attack = Callable[[Protocol, AttackSizes, int], Iterator[Exposure]]
 
 
@@ -72,12 +82,27 @@ def exposures_of(protocol: Protocol, sizes: AttackSizes = FULL, seed: int = 0) -
         attacks.append(one_more_record)
     if declared is None and limited:
         attacks.append(received_fields)
-    seeds = np.random.SeedSequence(seed).generate_state(max(len(attacks), 1), np.uint32)
+    root, count = np.random.SeedSequence(seed), max(len(attacks), 1)
+    seeds = [each.generate_state(count, np.uint32) for each in (root, *root.spawn(1))]
     return [
         exposure
-        for attack, state in zip(attacks, seeds, strict=False)
-        for exposure in attack(protocol, sizes, int(state))
+        for attack, first, second in zip(attacks, *seeds, strict=False)
+        for exposure in _settled(attack, protocol, sizes, int(first), int(second))
     ]
+
+
+def _settled(
+    attack: Attack, protocol: Protocol, sizes: AttackSizes, first: int, second: int
+) -> list[Exposure]:
+    """What an attack gives; with more guesses on other records where a few leave it open.
+
+    An attack that just reaches what is allowed is above it in half of all audits.
+    """
+    made = list(attack(protocol, sizes, first))
+    if not any(each.above and each.holds for each in made):
+        return made
+    more = replace(sizes, records=AGAIN * sizes.records, trials=AGAIN * sizes.trials)
+    return list(attack(protocol, more, second))
 
 
 def _judged(attack: LabelAttack) -> Attack:

@@ -33,7 +33,7 @@ def neighbours(clients: Clients, adjacency: Adjacency, client: int = 0) -> Itera
 
     Examples
     --------
-    >>> from tacit.data.splitting import federation
+    >>> from tacit.data.batches.splitting import federation
     >>> [other.labels.tolist() for other in neighbours(federation(3, False), Adjacency.LABEL)]
     [[1, 1, 0], [0, 0, 0], [0, 1, 1]]
     """
@@ -79,10 +79,12 @@ def _recategorised(clients: Clients, known: Categories, record: int) -> Iterator
             made = Categories(known.names, of_record)
             yield replace(clients, categories=made)
             continue
-        for own, others in itertools.permutations((known.scores.max(), known.scores.min())):
+        for category_score, other_scores in itertools.permutations(
+            (known.scores.max(), known.scores.min())
+        ):
             scores = known.scores.copy()
-            scores[record] = others
-            scores[record, category] = own
+            scores[record] = other_scores
+            scores[record, category] = category_score
             yield replace(clients, categories=Categories(known.names, of_record, scores))
 
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.auditing.evidence import lowest_bits
+from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
-from tacit.data.ragged import Ragged
 from tacit.privacy.cost import Cost
 from tacit.privacy.sampling.doubles import PublicCoins
 from tacit.privacy.sampling.noise import NoiseSource

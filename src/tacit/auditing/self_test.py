@@ -13,7 +13,7 @@ from tacit.auditing.cases import protocol_kinds
 from tacit.auditing.exposure import Exposure, judged_together
 from tacit.auditing.protocol_audit import CONFIDENCE, PART
 from tacit.auditing.steps import Effort, StepAudit, audit_target, targets_of
-from tacit.protocol.audits import TOPICS, AuditTrial, SelfTestCases
+from tacit.protocol.declarations.audits import TOPICS, AuditTrial, SelfTestCases
 
 SYSTEM_TRIES = 30_000
 """Number of draws with noise from the operating system, which is slow."""

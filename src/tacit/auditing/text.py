@@ -92,7 +92,7 @@ def _summary(audit: Audit) -> str:
         sentence += f"; {weak} reached less than {MIN_FRACTION:.0%} of it, and say little"
     bounded = sum(exposure.ceiling is not None for exposure in audit.exposures)
     if bounded:
-        sentence += f"; none of {bounded} attacks on labels exceeds what is allowed"
+        sentence += f"; none of {bounded} attacks on labels is above its bound by more than chance"
     return f"{sentence}."
 
 

@@ -11,10 +11,10 @@ from tacit.auditing.cases import cases_of, chosen_case
 from tacit.auditing.protocol_audit import audit as audit_cases
 from tacit.auditing.self_test import self_test
 from tacit.auditing.text import audit_text, self_test_text
-from tacit.cli.options import SettingsCommand, chosen_protocol
+from tacit.cli.options.settings import SettingsCommand, chosen_protocol
+from tacit.cli.options.spelled import Spelled
 from tacit.cli.shell import as_json, prompt_interrupt, show
-from tacit.cli.spelled import Spelled
-from tacit.protocol.audits import AuditCase
+from tacit.protocol.declarations.audits import AuditCase
 from tacit.protocol.registry import protocol_names
 
 REFUTED = 1

@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from tacit.cli.forms import form_options
+from tacit.cli.evaluating.sources import files_in_memory
+from tacit.cli.options.forms import form_options
+from tacit.cli.options.units import unit_option
 from tacit.cli.shell import as_json, complain, show
-from tacit.cli.sources import files_in_memory
-from tacit.cli.units import unit_option
-from tacit.data.file_units import Units
 from tacit.data.files.checking import check_files
 from tacit.data.files.form import FileForm
-from tacit.data.missing import RULES
+from tacit.data.scaling.file_units import Units
+from tacit.data.tables.missing import RULES
 
 PROBLEMS = 1
 """The exit status where a file cannot be read as it is."""
@@ -66,10 +66,10 @@ def check(
 ) -> None:
     """Look for every problem of FILES (CSV, Parquet or Feather) at once, and say what to do.
 
-    Nothing is sent or spent. What is printed tells of records: it is for their owner.
+    Nothing is sent or spent. The output describes single records: it is for their owner.
     """
-    found = files_in_memory(files, "tacit check")
-    checked = check_files(found, score, label, client, second, unit, person, missing, form=form)
+    paths = files_in_memory(files, "tacit check")
+    checked = check_files(paths, score, label, client, second, unit, person, missing, form=form)
     show(as_json(asdict(checked)) if print_json else "\n".join(checked.lines))
     if checked.number:
         complain(f"tacit: {checked.number} problem{'s' * (checked.number > 1)}")

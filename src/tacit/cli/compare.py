@@ -9,20 +9,20 @@ import click
 import numpy as np
 
 import tacit
-from tacit.cli.forms import form_options
-from tacit.cli.options import COMPARISONS, SettingsCommand, chosen_protocol
-from tacit.cli.persons import check_person_options, person_options, split_clients
-from tacit.cli.shared_options import json_option, names_option, seed_option, split_option
+from tacit.cli.options.forms import form_options
+from tacit.cli.options.persons import check_person_options, person_options, split_clients
+from tacit.cli.options.settings import COMPARISONS, SettingsCommand, chosen_protocol
+from tacit.cli.options.shared import json_option, names_option, seed_option, split_option
+from tacit.cli.options.spelled import Spelled
+from tacit.cli.options.units import printed_doubts, unit_option
 from tacit.cli.shell import NO_SIGNAL, as_json, show
-from tacit.cli.spelled import Spelled
-from tacit.cli.units import printed_doubts, unit_option
 from tacit.data.clients import Clients
-from tacit.data.file_units import Units
 from tacit.data.files.form import FileForm
+from tacit.data.scaling.file_units import Units
 from tacit.output import PictureFile
 from tacit.protocol.registry import comparison_names
-from tacit.results.comparison import Comparison
-from tacit.results.picture_parts import draw_comparison
+from tacit.results.drawing.several import draw_comparison
+from tacit.results.parts.comparison import Comparison
 from tacit.results.text import as_lines
 
 COMPARE_EXAMPLES = """\b

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from tacit.cli.persons import PerPerson
+from tacit.cli.options.persons import PerPerson
+from tacit.cli.options.spelled import Spelled
 from tacit.cli.shell import NO_SIGNAL, as_json, show
-from tacit.cli.spelled import Spelled
 from tacit.planning.planner import plan as make_plan
-from tacit.protocol.metric import wanted
-from tacit.protocol.trust import Trust, trust_words
+from tacit.protocol.declarations.metric import wanted
+from tacit.protocol.declarations.trust import Trust, trust_words
 
 PLAN_EXAMPLES = """\b
 Examples:

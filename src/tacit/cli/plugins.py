@@ -24,6 +24,8 @@ SUMMARY_LENGTH = 200
 """Most characters of a summary of another distribution's command."""
 INSTALLABLE = {"reproduce": "tacit-studies"}
 """Commands of this project's other distributions, with the distribution that has each."""
+FOLDERS = {"tacit-studies": "./studies"}
+"""Where they are in a clone: no index has them, and one may have a stranger's of the same name."""
 
 
 class Extensible(Tacit):
@@ -113,7 +115,10 @@ def _not_installed(name: str) -> Unavailable | None:
     distribution = INSTALLABLE.get(name)
     if distribution is None:
         return None
-    reason = f"the command {name} is not installed; install it with: pip install {distribution}"
+    reason = (
+        f"the command {name} is not installed; it is in {distribution}. In a clone of tacit: "
+        f"pip install {FOLDERS[distribution]}"
+    )
     return Unavailable(name, reason, hidden=True)
 
 

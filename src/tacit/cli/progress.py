@@ -12,7 +12,7 @@ import click
 
 @contextmanager
 def progress_of(records: int, label: str) -> Iterator[Callable[[int], None]]:
-    """What tells how many more records are done; where no terminal shows it, nothing is written.
+    """A function that receives how many more records are done; silent where no terminal shows it.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ def progress_of(records: int, label: str) -> Iterator[Callable[[int], None]]:
         update_min_steps=1,
     ) as bar:
 
-        def told(more: int) -> None:
+        def advance(more: int) -> None:
             done = min(bar.pos + more, records)
             bar.update(done - bar.pos, done)
 
-        yield told
+        yield advance

@@ -35,8 +35,8 @@ def log_name(number: int) -> str:
 
 def log_numbers(folder: Path) -> list[int]:
     """The numbers of the logs in a folder, ascending."""
-    found = (LOG.fullmatch(path.name) for path in folder.iterdir())
-    return sorted(int(match[1]) for match in found if match)
+    matches = (LOG.fullmatch(path.name) for path in folder.iterdir())
+    return sorted(int(match[1]) for match in matches if match)
 
 
 def batch_files(names: Iterable[str], spent: set[str]) -> tuple[list[tuple[str, int]], list[str]]:
@@ -131,7 +131,7 @@ class StoredReports:
 def parts_of_batch(path: Path) -> Iterator[Payloads]:
     """The payloads of a sealed batch, a part at a time, shape (m, bytes)."""
     with pq.ParquetFile(path) as file:
-        for part in file.iter_batches(BATCH_REPORTS, columns=["payload"]):
+        for part in file.iter_batches(BATCH_REPORTS, columns=["payload"], use_threads=False):
             yield payloads_of(part.column("payload"))
 
 

@@ -71,7 +71,7 @@ class Signed:
             Ed25519PublicKey.from_public_bytes(made.key).verify(made.signature, made.document)
         except InvalidSignature:
             raise CampaignError("the signature of the document is not by its key") from None
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise CampaignError("this is no signed document of a campaign") from None
         return made
 
@@ -137,7 +137,7 @@ class Terms:
             _check_fields(entry)
             protocol = protocol_of(entry["protocol"], entry["settings"])
             return cls(entry["name"], protocol, entry["devices"], entry["opens"], entry["closes"])
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise CampaignError(f"{path}: {error}") from None
 
     @property

@@ -172,21 +172,35 @@ class Folder:
 
         Raises
         ------
-        CampaignError : where there is no further stage.
+        CampaignError : where there is no further stage, or not the key that signed the campaign;
+            the open stage stays open then.
         """
         terms, stage = self.campaign.terms, self.current_stage + 1
         if stage == terms.reports.stages:
             raise CampaignError(f"the campaign has {stage} stages, and the last one is open")
+        identity = self._signer()
         with self.locked(alone=True):
             (self.path / f"stage-{stage - 1}.closed").touch()
         query = stage_query(terms, self.stages()[:stage])
         _check_size(terms.reports.payload_bytes(query))
         content = stage_content(self.campaign.digest, stage, terms.reports.instructions(query))
-        identity = Identity.from_bytes(stored_secret(self.coordinator_key))
-        if identity.public != self.campaign.signed.key:
-            raise CampaignError(f"{self.coordinator_key} is not the key that signed the campaign")
         written_whole(self.path / f"stage-{stage}.json", Signed.by(identity, content).to_json())
         return self.stage(stage)
+
+    def _signer(self) -> Identity:
+        """The identity that signed the campaign.
+
+        Raises
+        ------
+        CampaignError : where its key is not there, or another one is.
+        """
+        path = self.coordinator_key
+        if not path.exists():
+            raise CampaignError(f"{path} does not exist: stages are signed where the campaign was")
+        identity = Identity.from_bytes(stored_secret(path))
+        if identity.public != self.campaign.signed.key:
+            raise CampaignError(f"{path} is not the key that signed the campaign")
+        return identity
 
     def query(self, stage: int) -> Query:
         """The query that devices answer in a stage that is open."""

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from tacit.collecting.batches import log_name, log_numbers, seal, serial_of
-from tacit.collecting.errors import ReportError
+from tacit.collecting.errors import CampaignError, ReportError
 from tacit.collecting.folder import Folder
 from tacit.collecting.log import Disk, Log, read_log
 from tacit.collecting.report import DIGEST_PREFIX, HEADER, STAGE_PLACE, Report
@@ -127,6 +127,11 @@ class Intake:
         return OpenStage(stage, query, HEADER.size + self._terms.reports.payload_bytes(query))
 
     @property
+    def stages(self) -> int:
+        """How many stages the campaign has."""
+        return self._stages
+
+    @property
     def report_bytes(self) -> int:
         """How long every report of this stage is."""
         return self._open.size
@@ -214,14 +219,15 @@ class Intake:
     def _seal(self) -> None:
         """Seal the log that is full; where that fails, a later group or the next start does it.
 
-        Its reports are stored already: a fault here must not have them sent again.
+        Its reports are stored already: a fault here must not have them sent again. A log that is
+        damaged stays as it is, and stops the next start.
         """
         try:
             full, self._log = self._log, self._new_log()
             full.close()
             number = int(full.path.stem.split("-")[1])
             seal(self._folder.reports, self._folder.spent, number, read_log(full.path))
-        except OSError:
+        except (OSError, CampaignError):
             self.counters["not sealed"] += 1
 
     def close(self) -> None:

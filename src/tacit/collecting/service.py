@@ -11,10 +11,11 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from tacit.collecting.connections import impatient
 from tacit.collecting.errors import CampaignError, ReportError
 from tacit.collecting.estimating import evaluation_of
 from tacit.collecting.folder import Folder
@@ -60,6 +61,9 @@ STATUS = {
 ESTIMATE_SECONDS = 2.0
 """Least time between two estimates of what was collected."""
 
+ESTIMATE_PART = 0.1
+"""Largest part of the time in which an estimate is made, however often somebody asks for one."""
+
 ANY_ORIGIN = Middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["GET", "POST"])
 """A page may come from anywhere: best not from the collector."""
 
@@ -88,6 +92,31 @@ class Bucket:
         return True
 
 
+class Paced:
+    """What is made anew rarely, however often somebody asks for it.
+
+    Parameters
+    ----------
+    make : makes it.
+    now : a clock in seconds that never goes back.
+    """
+
+    def __init__(
+        self, make: Callable[[], dict[str, Any]], now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._make, self._now = make, now
+        self._due, self._made = -math.inf, dict[str, Any]()
+
+    def latest(self) -> dict[str, Any]:
+        """What was made last; a new one after a pause, longer where making it takes long."""
+        begun = self._now()
+        if begun > self._due:
+            self._made = self._make()
+            ended = self._now()
+            self._due = ended + max(ESTIMATE_SECONDS, (ended - begun) / ESTIMATE_PART)
+        return self._made
+
+
 class Collector:
     """Requests of devices, and the one task that writes what they brought.
 
@@ -102,7 +131,7 @@ class Collector:
         self._folder, self._intake, self._bucket = folder, intake, Bucket(rate)
         self._queue: asyncio.Queue[tuple[bytes, asyncio.Future[str]]] = asyncio.Queue(WAITING)
         self._thread = ThreadPoolExecutor(1)
-        self._estimate: tuple[float, dict[str, Any]] = (-ESTIMATE_SECONDS, {})
+        self._estimate = Paced(lambda: summary(folder, intake.report_bytes))
         self._estimating = asyncio.Lock()
 
     async def campaign(self, request: Request) -> Response:
@@ -111,10 +140,11 @@ class Collector:
 
     async def stage(self, request: Request) -> Response:
         """The signed document of a later stage, as soon as there is one."""
-        try:
-            return _json(self._folder.stage(request.path_params["number"]).to_json())
-        except CampaignError:
-            return JSONResponse({"error": "there is no such stage yet"}, 404)
+        number = request.path_params["number"]
+        if number in map(str, range(1, self._intake.stages)):
+            with suppress(CampaignError):
+                return _json(self._folder.stage(int(number)).to_json())
+        return JSONResponse({"error": "there is no such stage yet"}, 404)
 
     async def reports(self, request: Request) -> Response:
         """Take one report, or several after one another, each refused by itself."""
@@ -128,9 +158,7 @@ class Collector:
         if body is None:
             return _refusals(0, [(0, "size")])
         messages = [body[place : place + size] for place in range(0, max(len(body), 1), size)]
-        if not self._bucket.take(len(messages)):
-            return _refusals(0, [(0, "rate")])
-        outcomes = await asyncio.gather(*(self._outcome(each) for each in messages))
+        outcomes = await self._outcomes(messages)
         self._intake.counters.update(outcomes)
         refused = [(index, each) for index, each in enumerate(outcomes) if each != ACCEPTED]
         return _refusals(len(messages) - len(refused), refused)
@@ -153,10 +181,7 @@ class Collector:
     async def estimate(self, request: Request) -> Response:
         """The estimate of what was collected so far, at most every few seconds anew."""
         async with self._estimating:
-            made, content = self._estimate
-            if time.monotonic() - made > ESTIMATE_SECONDS:
-                content = await asyncio.to_thread(summary, self._folder, self._intake.report_bytes)
-                self._estimate = (time.monotonic(), content)
+            content = await asyncio.to_thread(self._estimate.latest)
         return JSONResponse(content)
 
     @asynccontextmanager
@@ -171,14 +196,35 @@ class Collector:
             self._thread.shutdown()
             self._intake.close()
 
-    async def _outcome(self, message: bytes) -> str:
-        """What becomes of one report: accepted, or the reason why it is not."""
-        if self._queue.full():
-            return "full"
+    async def _outcomes(self, messages: list[bytes]) -> list[str]:
+        """What becomes of each report; those that are refused anyway use up nothing of the rate.
+
+        So whoever has no tokens cannot keep out those who have.
+        """
+        held = [self._held(each) for each in messages]
+        count = sum(isinstance(each, int) for each in held)
+        if not self._bucket.take(count):
+            for serial in held:
+                if isinstance(serial, int):
+                    self._intake.settle(serial, stored=False)
+            return ["rate" if isinstance(each, int) else each for each in held]
+        pairs = zip(messages, held, strict=True)
+        return await asyncio.gather(*(self._outcome(*each) for each in pairs))
+
+    def _held(self, message: bytes) -> int | str:
+        """The serial number of the token of a report that may be stored; or why it may not."""
         try:
-            serial = self._intake.check(message)
+            return self._intake.check(message)
         except ReportError as error:
             return error.reason
+
+    async def _outcome(self, message: bytes, serial: int | str) -> str:
+        """What becomes of one report: accepted, or the reason why it is not."""
+        if isinstance(serial, str):
+            return serial
+        if self._queue.full():
+            self._intake.settle(serial, stored=False)
+            return "full"
         stored: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._queue.put_nowait((message, stored))
         try:
@@ -245,11 +291,17 @@ def application(folder: Folder, intake: Intake, rate: float, page: Path | None =
     intake : checks and stores reports.
     rate : largest number of reports a second.
     page : a folder of files to serve beside, such as a page for devices.
+
+    Raises
+    ------
+    CampaignError : for a page whose files would be those of the campaign, with its keys.
     """
+    if page is not None:
+        _check_page(page.resolve(), folder.path.resolve())
     collector = Collector(folder, intake, rate)
     routes: list[BaseRoute] = [
         Route("/campaign", collector.campaign),
-        Route("/stage/{number:int}", collector.stage),
+        Route("/stage/{number}", collector.stage),
         Route("/reports", collector.reports, methods=["POST"]),
         Route("/health", collector.health),
         Route("/metrics", collector.metrics),
@@ -260,14 +312,25 @@ def application(folder: Folder, intake: Intake, rate: float, page: Path | None =
     return Starlette(routes=routes, middleware=[ANY_ORIGIN], lifespan=collector.running)
 
 
+def _check_page(page: Path, folder: Path) -> None:
+    """Refuse to hand out what only the collector may read."""
+    if folder.is_relative_to(page) or page.is_relative_to(folder):
+        raise CampaignError(
+            f"the page's folder {page} and the campaign's {folder} hold each other's files, and "
+            "keys and reports would be handed out: take a --page or --folder apart"
+        )
+
+
 def serve(app: Starlette, host: str, port: int, certificate: Path | None, key: Path | None) -> None:
     """Serve until interrupted; uvicorn keeps no log of requests."""
     import uvicorn  # noqa: PLC0415 -- an extra
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol  # noqa: PLC0415 -- an extra
 
     uvicorn.run(
         app,
         host=host,
         port=port,
+        http=impatient(AutoHTTPProtocol),
         access_log=False,
         server_header=False,
         ws="none",

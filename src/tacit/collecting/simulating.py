@@ -7,7 +7,7 @@ from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.devices import Payloads
-from tacit.protocols.shared.turns import at_their_turn
+from tacit.protocols.shared.reports.turns import at_their_turn
 
 
 def device_payloads(terms: Terms, query: Query, clients: Clients, noise: NoiseSource) -> Payloads:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tacit.data.arrays import SCORES, SECOND
 from tacit.data.categories import Categories
 from tacit.data.errors import DataError
-from tacit.data.units import ENDS_OF_LOG_ODDS, LOG_ODDS, RANGES, check_unit
+from tacit.data.scaling.units import ENDS_OF_LOG_ODDS, LOG_ODDS, RANGES, check_unit
 
 WEIGHTED = (
     "weights on records are not supported: nobody has defined by how much a record of a given "

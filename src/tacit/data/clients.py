@@ -12,18 +12,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.data.arrays import as_ids, as_scores
+from tacit.data.batches.concatenating import concatenated
+from tacit.data.batches.dealing import dealt
+from tacit.data.batches.ordering import ascending_order, by_client
+from tacit.data.batches.parallel import RecordColumns
+from tacit.data.batches.ragged import Ragged, Scalar
 from tacit.data.categories import Categories
 from tacit.data.checking import refuse_weights, validate_clients
-from tacit.data.concatenating import concatenated
-from tacit.data.dealing import dealt
 from tacit.data.errors import DataError
 from tacit.data.files.form import PLAIN, FileForm
-from tacit.data.ordering import ascending_order, by_client
-from tacit.data.parallel import RecordColumns
 from tacit.data.persons import counted
-from tacit.data.ragged import Ragged, Scalar
 
 if TYPE_CHECKING:
+    from tacit.data.batches.ranked import Ranked
     from tacit.data.engines.sql.pieces import ClassFunctions
 
 
@@ -220,7 +221,7 @@ class Clients:
         form : how values are written that are text, such as the words for labels.
         missing : what is done with records without a score or label, as ``tacit.read`` takes it.
         """
-        from tacit.data.frames import columns_of_frame  # noqa: PLC0415 -- it imports Arrow
+        from tacit.data.tables.frames import columns_of_frame  # noqa: PLC0415 -- it imports Arrow
 
         columns = columns_of_frame(frame, score, label, client, second, person, missing, form=form)
         scores, labels, ids, seconds, persons, left_out = columns
@@ -333,6 +334,11 @@ class Clients:
     def at_hand(self) -> bool:
         """Whether the records are in memory, not in files or a database (``engines.stored``)."""
         return True
+
+    @property
+    def ranking(self) -> Callable[[], Ranked] | None:
+        """Ranks records that are not at hand, in an engine; None where that is done in memory."""
+        return None
 
     @property
     def ends(self) -> tuple[float, float]:

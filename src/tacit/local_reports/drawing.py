@@ -20,7 +20,7 @@ from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query
 from tacit.protocol.devices import DeviceReports
 from tacit.protocol.stages import Concluded, conversed
-from tacit.protocols.shared.turns import SLOTS, at_their_turn
+from tacit.protocols.shared.reports.turns import SLOTS, at_their_turn
 
 BLOCK_RECORDS = 2**18
 """Number of records whose reports are drawn together."""

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from tacit.data.arrays import SCORES
 from tacit.data.clients import Clients
-from tacit.data.columns import Location, column_of, labels_of, numbers_of
 from tacit.data.errors import DataError
-from tacit.data.frames import Columns, require_columns, require_types
-from tacit.data.opening import unchanging
-from tacit.data.units import RANGES, converted, outside
+from tacit.data.scaling.units import RANGES, converted, outside
+from tacit.data.tables.columns import Location, column_of, labels_of, numbers_of
+from tacit.data.tables.frames import Columns, require_columns, require_types
+from tacit.data.tables.opening import unchanging
 
 Columned = tuple[NDArray[np.float64], NDArray[np.int8]]
 """Scores and labels, each of shape (m,)."""

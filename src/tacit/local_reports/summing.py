@@ -30,7 +30,7 @@ class Summing(Interface):
         ----------
         function : from a block's number to counts; it can be pickled.
         blocks : at least 1.
-        progress : is told how many were added.
+        progress : receives how many were added.
         """
 
 

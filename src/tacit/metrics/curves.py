@@ -188,13 +188,19 @@ def lone_crowd_variance(positives: Counts, negatives: Counts) -> Floats:
     more than ``CROWDED_NEIGHBOUR`` times the pairs that its two neighbours have on average is one.
     """
     pairs = np.maximum(positives, 0.0) * np.maximum(negatives, 0.0)
-    end = np.zeros_like(pairs[..., :1])
-    beside = np.concatenate([end, pairs, end], axis=-1)
-    around = (beside[..., :-2] + beside[..., 2:]) / 2
-    crowded = np.where(pairs > CROWDED_NEIGHBOUR * around, pairs, 0.0)
+    crowded = np.where(lone_crowds(positives, negatives), pairs, 0.0)
     total = positives.sum(axis=-1, dtype=np.float64) * negatives.sum(axis=-1, dtype=np.float64)
     squares = np.sum(crowded**2, axis=-1) / 12
     return np.where(total > 0, squares / np.where(total > 0, total, 1.0) ** 2, 0.0)
+
+
+def lone_crowds(positives: Counts, negatives: Counts) -> NDArray[np.bool_]:
+    """Which cells count as crowds beside their neighbours (``lone_crowd_variance``)."""
+    pairs = np.maximum(positives, 0.0) * np.maximum(negatives, 0.0)
+    end = np.zeros_like(pairs[..., :1])
+    beside = np.concatenate([end, pairs, end], axis=-1)
+    around = (beside[..., :-2] + beside[..., 2:]) / 2
+    return np.asarray(pairs > CROWDED_NEIGHBOUR * around)
 
 
 def coarse_variance(shares: Floats) -> Floats:

@@ -158,8 +158,10 @@ def site_model(values: Floats, variances: Floats) -> SiteModel:
     """
     _check(values, variances)
     fitted = posterior(values, variances)
-    own = [fitted.site(*pair) for pair in zip(values.tolist(), variances.tolist(), strict=True)]
-    ranges = np.array([each.interval() for each in own])
+    posteriors = [
+        fitted.site(*pair) for pair in zip(values.tolist(), variances.tolist(), strict=True)
+    ]
+    ranges = np.array([each.interval() for each in posteriors])
     of_mean = fitted.mixture()
     return SiteModel(
         of_mean.mean,
@@ -167,7 +169,7 @@ def site_model(values: Floats, variances: Floats) -> SiteModel:
         of_mean.interval(),
         between_interval(values, variances),
         fitted.mixture(fitted.squares).interval(),
-        np.array([each.mean for each in own]),
+        np.array([each.mean for each in posteriors]),
         ranges[:, 0],
         ranges[:, 1],
         outlier_probabilities(values, variances),
@@ -228,15 +230,15 @@ def outlier_probabilities(values: Floats, variances: Floats) -> Floats:
     most about 0.05. With three sites the others have no model: 1.
     """
     count = values.size
-    found = np.ones(count)
+    probabilities = np.ones(count)
     if count <= LEAST_SITES:
-        return found
+        return probabilities
     for site in range(count):
         others = np.arange(count) != site
         fitted = posterior(values[others], variances[others])
         below = fitted.mixture(fitted.squares + variances[site]).below(float(values[site]))
-        found[site] = min(1.0, count * 2 * min(below, 1 - below))
-    return found
+        probabilities[site] = min(1.0, count * 2 * min(below, 1 - below))
+    return probabilities
 
 
 def _check(values: Floats, variances: Floats) -> None:

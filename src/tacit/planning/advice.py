@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tacit.planning.candidates import HIDES, Candidate
-from tacit.protocol.scenario import Scenario
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.scenario import Scenario
+from tacit.protocol.declarations.trust import Trust
 
 
 def advice(

@@ -8,9 +8,9 @@ from typing import Any
 
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.forecast import Forecast
-from tacit.protocol.scenario import Scenario
-from tacit.protocol.traffic import Traffic
+from tacit.protocol.declarations.forecast import Forecast
+from tacit.protocol.declarations.scenario import Scenario
+from tacit.protocol.declarations.traffic import Traffic
 from tacit.results.estimate import finite
 
 WHOLE_RECORD = (Adjacency.RECORD, Adjacency.REPLACE)

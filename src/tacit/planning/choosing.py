@@ -14,9 +14,9 @@ from tacit.planning.candidates import HIDES, Candidate, best_of, rank
 from tacit.planning.planner import plan, trust_of
 from tacit.planning.result import Plan
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.metric import AREA
-from tacit.protocol.options import options_of
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.metric import AREA
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.settings.options import options_of
 
 POSITIVE_FRACTION = 0.1
 """The fraction of positive records that a choice assumes."""

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.forecast import Family
-from tacit.protocol.metric import AUC, Metric
+from tacit.protocol.declarations.forecast import Family
+from tacit.protocol.declarations.metric import AUC, Metric
+from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.registry import kind_of, protocol_names
-from tacit.protocol.scenario import Scenario, Shape
-from tacit.protocol.trust import Trust
 
 
 def registered() -> Iterator[type[Protocol]]:

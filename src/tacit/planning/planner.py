@@ -17,10 +17,10 @@ from tacit.planning.families import (
 from tacit.planning.result import Plan
 from tacit.planning.searching import fewest_records, smallest_epsilon
 from tacit.privacy.persons import check_per_person
-from tacit.protocol.forecast import Family
-from tacit.protocol.metric import AREA, Metric
-from tacit.protocol.scenario import Scenario, Shape, plausible_shapes
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.forecast import Family
+from tacit.protocol.declarations.metric import AREA, Metric
+from tacit.protocol.declarations.scenario import Scenario, Shape, plausible_shapes
+from tacit.protocol.declarations.trust import Trust
 
 MOST_SUMMED = 1_000
 """The most clients that are taken to join one secure sum; more are taken to be devices."""

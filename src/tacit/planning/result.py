@@ -7,12 +7,12 @@ from typing import Any
 
 from tacit.planning.candidates import HIDES, Candidate
 from tacit.privacy.persons import person_line
-from tacit.protocol.metric import AREA, Metric
-from tacit.protocol.options import options_of
-from tacit.protocol.scenario import Scenario, Shape
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.metric import AREA, Metric
+from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.settings.options import options_of
+from tacit.results.drawing.html_table import paragraphs_and_table
 from tacit.results.estimate import finite
-from tacit.results.html_table import paragraphs_and_table
 
 HEADINGS = ("protocol", "epsilon hides", "error", "plausible", "bias", "bytes", "rounds", "s")
 

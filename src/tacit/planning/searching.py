@@ -9,8 +9,8 @@ from dataclasses import replace
 from tacit.planning.families import settings_at
 from tacit.privacy.cost import MIN_BUDGET
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.forecast import Family, Forecast
-from tacit.protocol.scenario import MAX_RECORDS, Scenario, Shape
+from tacit.protocol.declarations.forecast import Family, Forecast
+from tacit.protocol.declarations.scenario import MAX_RECORDS, Scenario, Shape
 from tacit.results.class_sizes import CLEAR_CLASS_SIZE_IN_ERRORS
 
 Shapes = tuple[Shape, ...]

@@ -1,6 +1,5 @@
 """What a protocol's author imports, and where it is."""
 
-from .audits import AttackSizes, AuditCase, AuditTrial, Guesses, SelfTestCases
 from .conversation import (
     ClientState,
     Conversation,
@@ -15,8 +14,15 @@ from .conversation import (
     step,
     unshared,
 )
-from .declarations import Declarations
-from .forecast import Family, Forecast, Planning, accepted
+from .declarations.audits import AttackSizes, AuditCase, AuditTrial, Guesses, SelfTestCases
+from .declarations.defaults import Declarations
+from .declarations.forecast import Family, Forecast, Planning, accepted
+from .declarations.laws import ErrorCase, LawTraits
+from .declarations.metric import AUC, Metric
+from .declarations.scenario import Scenario, Shape
+from .declarations.threats import ThreatModel
+from .declarations.traffic import Round, Traffic, measured_traffic, traffic_of_rounds
+from .declarations.trust import Trust
 from .foundations import (
     NOTHING,
     UNPROTECTED,
@@ -34,17 +40,11 @@ from .foundations import (
     SystemNoise,
     check_budget,
 )
-from .laws import ErrorCase, LawTraits
-from .metric import AUC, Metric
 from .mpc import MPCProgram, Peers, SharedRun
 from .registry import SettingError, kind_of, protocol_names, protocol_of, register
-from .scaled import ScaledScores, scale_setting
-from .scenario import Scenario, Shape
-from .score_range import UNIT_INTERVAL, check_scores_in_unit_interval
-from .settings import EPSILON, setting
-from .threats import ThreatModel
-from .traffic import Round, Traffic, measured_traffic, traffic_of_rounds
-from .trust import Trust
+from .settings.declaring import EPSILON, setting
+from .settings.scaled import ScaledScores, scale_setting
+from .settings.score_range import UNIT_INTERVAL, check_scores_in_unit_interval
 
 __all__ = [
     "AUC",

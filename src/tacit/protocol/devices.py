@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.metrics.score_scale import ScoreScale
+from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.local.bounded import SlidingWindow
 from tacit.protocol.conversation import Field, Query, Reply, Step
 

@@ -1,12 +1,12 @@
 """Names of lower packages that a protocol's author needs, so that one import has them all."""
 
+from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.ragged import Ragged
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, check_budget
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
-from tacit.results.curve import Curve
-from tacit.results.histogram import Histogram
+from tacit.results.curves.curve import Curve
+from tacit.results.curves.histogram import Histogram
 from tacit.results.server_result import ServerResult
 
 __all__ = [

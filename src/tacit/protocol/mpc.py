@@ -60,7 +60,7 @@ class SharedRun(ABC):
 
         Parameters
         ----------
-        name : what tells this function from others with inputs of the same shapes.
+        name : what distinguishes this function from others with inputs of the same shapes.
         function : takes all inputs.
         value : this client's input.
         shapes : the shapes of the inputs of all clients, which are public.

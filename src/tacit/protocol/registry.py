@@ -13,9 +13,9 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.setting_types import problem_with
-from tacit.protocol.settings import known_settings
-from tacit.protocol.spelling import spelled, suggestion
+from tacit.protocol.settings.declaring import known_settings
+from tacit.protocol.settings.spelling import spelled, suggestion
+from tacit.protocol.settings.types import problem_with
 
 PROTOCOL_GROUP = "tacit.protocols"
 COMPARISON_GROUP = "tacit.comparisons"

@@ -8,18 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.data.batches.ragged import Ragged
+from tacit.data.batches.ranked import StoredLabels
+from tacit.data.batches.sorting import sorted_scores
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.ragged import Ragged
-from tacit.data.scales import ScaleDifference, clients_apart
+from tacit.data.scaling.scales import ScaleDifference, clients_apart
 from tacit.metrics.ranking import auc_with_variance, doubled_mid_ranks, plug_in_variance
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost, check_budget
 from tacit.privacy.mechanisms.laplace import Laplace
 from tacit.privacy.sampling.grids import power_of_two_grid
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.score_range import UNIT_INTERVAL
-from tacit.protocol.settings import EPSILON, setting
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings.score_range import UNIT_INTERVAL
 from tacit.protocols.baselines_declared import ExactDeclarations, NoisyScoresDeclarations
 from tacit.results.server_result import ServerResult
 
@@ -40,6 +42,9 @@ def share_plain_records(
 
     Labels are sent as bits, eight in a byte; the labels of each client start with a new byte.
     """
+    if clients.ranking is not None:
+        packed = np.concatenate(([0], np.cumsum(-(-clients.sizes // 8))))
+        return {"scores": sorted_scores(clients), "labels": StoredLabels(packed, clients.ranking)}
     used, offsets = _bits_in_bytes(clients.sizes)
     bits = np.zeros(used.size, dtype=np.uint8)
     bits[used] = clients.labels
@@ -209,11 +214,17 @@ def _result_of_records(reply: Reply) -> ServerResult:
     scores, packed = reply["scores"], reply["labels"]
     if not (isinstance(scores, Ragged) and isinstance(packed, Ragged)):
         raise TypeError("scores and labels must be ragged")
-    labels = _unpacked(packed, scores.sizes)
-    positives = int(np.count_nonzero(labels))
-    negatives = labels.size - positives
-    _check_classes(positives, negatives)
-    value, sampling = auc_with_variance(scores.values, labels)
+    if isinstance(packed, StoredLabels):
+        placed = packed.placements
+        positives, negatives = placed.positives, placed.negatives
+        _check_classes(positives, negatives)
+        value, sampling = placed.doubled_wins / (2 * positives * negatives), placed.variance
+    else:
+        labels = _unpacked(packed, scores.sizes)
+        positives = int(np.count_nonzero(labels))
+        negatives = labels.size - positives
+        _check_classes(positives, negatives)
+        value, sampling = auc_with_variance(scores.values, labels)
     known = min(positives, negatives) >= 2
     exact = np.zeros(())
     return ServerResult(

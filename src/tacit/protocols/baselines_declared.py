@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tacit.protocol.audits import AuditCase, LabelAttack
-from tacit.protocol.declarations import Declarations
-from tacit.protocol.laws import ErrorCase
-from tacit.protocol.threats import ThreatModel
+from tacit.protocol.declarations.audits import AuditCase, LabelAttack
+from tacit.protocol.declarations.defaults import Declarations
+from tacit.protocol.declarations.laws import ErrorCase
+from tacit.protocol.declarations.threats import ThreatModel
 
 ALL_RECORDS = ThreatModel(
     "The server, with everything. This is the baseline without privacy.",

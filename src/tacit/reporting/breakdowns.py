@@ -12,7 +12,7 @@ from tacit.reporting.comparing import pooled_bounds
 from tacit.reporting.parts import PagePosition, datum, named, paragraphs, table
 from tacit.reporting.sections import with_legend
 from tacit.reporting.words import decimals
-from tacit.results.reading import Estimated, Result, number
+from tacit.results.saved.reading import Estimated, Result, number
 
 Part = Mapping[str, Any]
 
@@ -129,8 +129,8 @@ def _reasons(parts: Sequence[Part]) -> str:
     lines = []
     for part in parts:
         measures = part["measures"].items()
-        told = {part.get("reason", "")} | {each.get("reason", "") for _, each in measures}
-        lines += [f"<li>{named(str(part['name']))}: {escape(why)}</li>" for why in told if why]
+        reasons = {part.get("reason", "")} | {each.get("reason", "") for _, each in measures}
+        lines += [f"<li>{named(str(part['name']))}: {escape(why)}</li>" for why in reasons if why]
     return f"<p>Not given:</p><ul>{''.join(sorted(lines))}</ul>" if lines else ""
 
 

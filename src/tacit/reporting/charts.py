@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from tacit.results.reading import Bounds, Estimated
+from tacit.results.saved.reading import Bounds, Estimated
 
 LEFT, TOP, SIDE = 54.0, 12.0, 300.0
 WIDTH, HEIGHT = LEFT + SIDE + 14, TOP + SIDE + 46

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.metrics.error_laws import laplace_law
-from tacit.results.reading import LEVEL, REACH, Bounds, Estimated, Result
+from tacit.metrics.errors.laws import laplace_law
+from tacit.results.saved.reading import LEVEL, REACH, Bounds, Estimated, Result
 
 
 @dataclass(frozen=True)

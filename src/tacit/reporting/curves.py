@@ -9,7 +9,7 @@ from typing import Any
 
 from tacit.reporting.charts import Plot
 from tacit.reporting.words import decimal, threshold_text
-from tacit.results.reading import Result, number
+from tacit.results.saved.reading import Result, number
 
 THRESHOLD = "Threshold"
 """The heading of scores from which on records are called positive."""

@@ -24,8 +24,8 @@ from tacit.reporting.words import (
     signed,
     threshold_text,
 )
-from tacit.results.reading import Result
-from tacit.results.reading_parts import ComparedModels, Document, GroupedResult
+from tacit.results.saved.reading import Result
+from tacit.results.saved.reading_parts import ComparedModels, Document, GroupedResult
 
 SAFE = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}

@@ -11,7 +11,7 @@ from tacit.reporting.graphs import Graph, Points, Series, Tick, round_ticks
 from tacit.reporting.parts import PagePosition, datum, paragraphs, table
 from tacit.reporting.words import between, decimal, decimals, threshold_text
 from tacit.results.measures.names import label
-from tacit.results.reading import Bounds, Result, number
+from tacit.results.saved.reading import Bounds, Result, number
 
 BAND = "Bands are pointwise, 95 %, about the population: privacy noise, cells and sampling."
 ESSENTIALS = (

@@ -14,8 +14,8 @@ from tacit.reporting.comparing import pooled_bounds
 from tacit.reporting.curves import Panel, panels
 from tacit.reporting.parts import PagePosition, datum, named, paragraphs, table
 from tacit.reporting.review import measures_table, review_section
+from tacit.reporting.tables.tripod import tripod_section
 from tacit.reporting.threats import threats_of
-from tacit.reporting.tripod import tripod_section
 from tacit.reporting.words import (
     NOISE,
     WITHOUT_LIMIT,
@@ -30,7 +30,7 @@ from tacit.reporting.words import (
     shown_interval,
     threshold_text,
 )
-from tacit.results.reading import Estimated, Result, half_of, number
+from tacit.results.saved.reading import Estimated, Result, half_of, number
 
 RATES = (
     ("precision", "Precision", "of the records called positive, how many are"),

@@ -20,8 +20,8 @@ from tacit.reporting.words import (
     left_out_sentence,
     signed,
 )
-from tacit.results.reading import Bounds, Estimated, number
-from tacit.results.reading_parts import ComparedModels, GroupedResult, Model, PublicGroup
+from tacit.results.saved.reading import Bounds, Estimated, number
+from tacit.results.saved.reading_parts import ComparedModels, GroupedResult, Model, PublicGroup
 
 MOST_WHOLE = 12
 """Most groups of which the page shows everything; of more it shows the table."""
@@ -181,7 +181,7 @@ def _left_out(grouped: GroupedResult) -> Iterator[str]:
 
 def _cautions(grouped: GroupedResult, position: PagePosition) -> str:
     warnings: list[Any] = list(grouped.content["warnings"])
-    if "missing" in grouped.content:
+    if grouped.content.get("missing", {}).get("private") is False:
         warnings.append(EXACT_LEFT_OUT)
     if not warnings:
         return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.registry import (
     SettingError,
     comparison_kind_of,
@@ -12,7 +13,6 @@ from tacit.protocol.registry import (
     kind_of,
     spelled_today,
 )
-from tacit.protocol.threats import ThreatModel
 
 UNKNOWN = ThreatModel(
     "This report has no description of the protocol; see the protocol's documentation.",

@@ -10,7 +10,7 @@ from typing import Any
 from tacit.privacy.cost import cost_line
 from tacit.privacy.persons import person_line
 from tacit.reporting.comparing import Difference
-from tacit.results.reading import Bounds, Estimated, Result, number
+from tacit.results.saved.reading import Bounds, Estimated, Result, number
 from tacit.results.shuffled import Shuffled
 
 CERTAIN = 0.9999
@@ -275,6 +275,11 @@ def left_out_sentence(missing: Mapping[str, Any]) -> str:
     ----------
     missing : the entry of a result.
     """
+    if "records" not in missing:
+        return (
+            "Records without a score or a label were left out of every figure. How many they are "
+            "is not in this result: whoever evaluated it could read the number."
+        )
     if "spent" not in missing:
         return (
             f"{missing['scores']:,} records without a score and {missing['labels']:,} without a "

@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from tacit.metrics.error_laws import ErrorLaw
-from tacit.metrics.error_quantiles import laplace_normal_reach
+from tacit.metrics.errors.laws import ErrorLaw
+from tacit.metrics.errors.quantiles import laplace_normal_reach
 
 
 class Interval(NamedTuple):
@@ -217,7 +217,8 @@ def estimate_line(estimate: Estimate, form: str = ".6f") -> str:
     bounds = estimate.interval(0.95)
     if not all(map(math.isfinite, bounds)):
         return f"{estimate.value:{form}}, without an interval"
-    return f"{estimate.value:{form}}, {RECORDS_INTERVAL} {bounds_line(bounds, form)}"
+    called = RECORDS_INTERVAL if estimate.half_range is None else CERTAIN_RANGE
+    return f"{estimate.value:{form}}, {called} {bounds_line(bounds, form)}"
 
 
 def finite(value: float) -> float | None:

@@ -5,48 +5,41 @@ from __future__ import annotations
 import json
 import math
 import os
-import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from tacit.data.units import PROBABILITY
-from tacit.privacy.cost import Cost, cost_line
-from tacit.privacy.persons import person_line
-from tacit.results.breakdown import Breakdown
-from tacit.results.calibrator import Calibrator
-from tacit.results.curve import Curve
-from tacit.results.drawn_curve import drawn, roc_entry
+from tacit.data.scaling.units import PROBABILITY
+from tacit.privacy.cost import Cost
+from tacit.results.curves.calibrator import Calibrator
+from tacit.results.curves.curve import Curve
+from tacit.results.curves.histogram import Histogram
+from tacit.results.curves.threshold_rates import rates_entry, rates_of_curve
+from tacit.results.drawing.drawn_curve import drawn, roc_entry
+from tacit.results.drawing.html_table import html_table
 from tacit.results.equality import is_same
-from tacit.results.estimate import (
-    CERTAIN_RANGE,
-    POPULATION_INTERVAL,
-    RECORDS_ERROR,
-    RECORDS_INTERVAL,
-    About,
-    Estimate,
-    bounds_line,
-    finite,
+from tacit.results.estimate import Estimate, finite
+from tacit.results.evaluation_entries import (
+    figure_entry,
+    participant_entries,
+    privacy_entries,
+    software_entry,
 )
-from tacit.results.histogram import Histogram
-from tacit.results.histogram_entry import histogram_entry
-from tacit.results.html_table import html_table
-from tacit.results.integrity import SCHEMA, federation_entry, with_fingerprint
+from tacit.results.evaluation_rows import error_rows, privacy_rows, protocol_line, traffic_row
 from tacit.results.measures.clinic import THRESHOLDS
 from tacit.results.measures.computing import Measures
 from tacit.results.measures.drifting import ReleaseDrift, drift_between
 from tacit.results.missing import LeftOut
-from tacit.results.reading import Result
+from tacit.results.parts.breakdown import Breakdown
+from tacit.results.parts.sites import Sites
+from tacit.results.saved.histogram_entry import histogram_entry
+from tacit.results.saved.integrity import SCHEMA, federation_entry, with_fingerprint
+from tacit.results.saved.reading import Result
 from tacit.results.shuffled import Shuffled
-from tacit.results.sites import Sites
 from tacit.results.text import as_lines
-from tacit.results.threshold_rates import rates_entry, rates_of_curve
 from tacit.results.traffic import Traffic
 
 LISTED = 200
@@ -218,9 +211,9 @@ class Evaluation:
         """
         made: dict[str, Any] = {
             "schema": SCHEMA,
-            "software": _software(),
+            "software": software_entry(),
             "protocol": dict(self.protocol),
-            **self._figure_entry(),
+            **figure_entry(self.figure, self.estimate),
             "spent": self.spent.to_dict(),
             "traffic": self.traffic.to_dict(),
             "clients": self.clients,
@@ -242,7 +235,7 @@ class Evaluation:
         if self.time is not None:
             made["time"] = f"{self.time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
         if self.clients <= LISTED and self.traffic.summary is None:
-            made["participants"] = self._participant_entries()
+            made["participants"] = participant_entries(self._listed_names, self.traffic)
         if self.exact is not None:
             made["exact"] = self.exact
         if self.left_out is not None:
@@ -260,21 +253,7 @@ class Evaluation:
         if "measures" in of_parts:
             of_parts["measures"] = made.get("measures", {}) | of_parts["measures"]
         made |= of_parts
-        return made | self._privacy_entries()
-
-    def _privacy_entries(self) -> dict[str, Any]:
-        """The entries beside what was spent."""
-        made: dict[str, Any] = {}
-        if self.protection is not None:
-            made["protection"] = self.protection.to_dict()
-        if self.per_person:
-            made["person"] = {
-                "records": self.per_person,
-                "epsilon_of_a_record": finite(self.spent.epsilon / self.per_person),
-            }
-        if self.shuffled is not None:
-            made["shuffled"] = self.shuffled.to_dict()
-        return made
+        return made | privacy_entries(self.spent, self.protection, self.per_person, self.shuffled)
 
     def _part_entries(self) -> dict[str, Any]:
         """The entries about parts of the records: classes, groups or sites."""
@@ -291,25 +270,10 @@ class Evaluation:
         whole = len(self.participants) == self.clients <= LISTED
         return self.participants if whole else ()
 
-    def _participant_entries(self) -> list[dict[str, Any]]:
-        sent: list[int] = self.traffic.bytes_sent.tolist()
-        if not self._listed_names:
-            return [{"bytes_sent": size} for size in sent]
-        named = zip(self._listed_names, sent, strict=True)
-        return [{"name": name, "bytes_sent": size} for name, size in named]
-
-    def _figure_entry(self) -> dict[str, Any]:
-        population = self.estimate.interval(0.95, about="population")
-        entry = self.estimate.to_dict() | {"population_interval": [finite(x) for x in population]}
-        entry["limits"] = [finite(limit) for limit in self.estimate.limits]
-        if self.figure == "AUC":
-            return {"auc": entry}
-        return {"figure": self.figure, "estimate": entry}
-
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Evaluation:
         """The result that ``to_dict`` or the command's JSON states; as ``load``."""
-        from tacit.results.saving import evaluation_of
+        from tacit.results.saved.saving import evaluation_of
 
         return evaluation_of(cls, content, "the content")
 
@@ -346,7 +310,7 @@ class Evaluation:
         >>> again.auc == result.auc, str(again) == str(result)
         (True, True)
         """
-        from tacit.results.saving import evaluation_of, read_content
+        from tacit.results.saved.saving import evaluation_of, read_content
 
         return evaluation_of(cls, read_content(os.fspath(path)), os.fspath(path))
 
@@ -370,37 +334,9 @@ class Evaluation:
 
         return report([Result.of(self.to_dict(), str(self.protocol["name"]))], title)
 
-    def _privacy_rows(self) -> list[tuple[str, str]]:
-        """What is said beside what was spent."""
-        rows = []
-        if self.per_person:
-            rows.append(("unit of privacy", person_line(self.per_person, self.spent.epsilon)))
-        if self.protection is not None:
-            rows.append(("noise supports", cost_line(self.protection.to_dict(), "a client")))
-        if self.shuffled is not None:
-            rows.append(("sealed batches", self.shuffled.line))
-        return rows
-
-    def _error_rows(self) -> list[tuple[str, str]]:
-        """The estimate's intervals and its error, each named for what it is about."""
-        rows = []
-        if self.estimate.half_range is None:
-            rows += self._interval_row(RECORDS_INTERVAL, "data")
-        else:
-            # Ends of a certain range have at most seven decimals: none is rounded inwards.
-            rows.append((CERTAIN_RANGE, bounds_line(self.estimate.interval(), ".7f")))
-        rows += self._interval_row(POPULATION_INTERVAL, "population")
-        if math.isfinite(self.estimate.standard_error) and self.estimate.half_range is None:
-            rows.append((RECORDS_ERROR, f"{self.estimate.standard_error:.2e}"))
-        return rows
-
-    def _interval_row(self, name: str, about: About) -> list[tuple[str, str]]:
-        bounds = self.estimate.interval(0.95, about)
-        return [(name, bounds_line(bounds))] if all(map(math.isfinite, bounds)) else []
-
     def to_rows(self) -> list[tuple[str, str]]:
         """The result as labelled lines for a person."""
-        rows = [("protocol", _protocol_line(self.protocol))]
+        rows = [("protocol", protocol_line(self.protocol))]
         if self.choice is not None:
             rows.append(("chosen", self.choice))
         if self.has_signal:
@@ -409,7 +345,7 @@ class Evaluation:
             to_parties = self.protocol.get("reveal") == "parties"
             silent = "told to the parties alone" if to_parties else "not enough signal"
             rows.append((self.figure, silent))
-        rows += self._error_rows()
+        rows += error_rows(self.estimate)
         if self.exact is not None:
             rows.append((f"exact {self.figure}", f"{self.exact:.6f} (computed here, not private)"))
         if self.histogram is not None:
@@ -418,16 +354,8 @@ class Evaluation:
             rows += self.breakdown.to_rows()
         if self.sites is not None:
             rows += self.sites.to_rows(self._listed_names)
-        rows.append(("privacy spent", cost_line(self.spent.to_dict(), "a client")))
-        rows += self._privacy_rows()
-        sent = self.traffic.to_dict()["bytes_sent_per_client"]
-        rows.append(
-            (
-                "sent by a client",
-                f"{sent['median']:,.0f} bytes (median), {sent['max']:,} (most), "
-                f"{self.traffic.rounds} round{'s' if self.traffic.rounds > 1 else ''}",
-            )
-        )
+        rows += privacy_rows(self.spent, self.protection, self.per_person, self.shuffled)
+        rows.append(traffic_row(self.traffic))
         rows.append(("clients", f"{self.clients:,}"))
         if self.left_out is not None:
             rows += self.left_out.to_rows(self._listed_names)
@@ -481,23 +409,9 @@ class Evaluation:
         ------
         ImportError : when matplotlib is not installed.
         """
-        from tacit.results.picture import draw_evaluation
+        from tacit.results.drawing.picture import draw_evaluation
 
         return draw_evaluation(self, ax)
 
     def _repr_html_(self) -> str:
         return html_table(self.to_rows(), self.warnings)
-
-
-def _software() -> dict[str, str]:
-    """The versions that computed a result."""
-    try:
-        tacit_version = version("tacit")
-    except PackageNotFoundError:
-        tacit_version = "not installed"
-    return {"tacit": tacit_version, "python": platform.python_version(), "numpy": np.__version__}
-
-
-def _protocol_line(protocol: Mapping[str, Any]) -> str:
-    settings = ", ".join(f"{k} {v}" for k, v in protocol.items() if k != "name")
-    return f"{protocol['name']} ({settings})" if settings else str(protocol["name"])

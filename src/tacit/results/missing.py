@@ -14,16 +14,19 @@ from tacit.results.estimate import Estimate, finite
 LEFT_OUT = "records left out"
 """What the lines of a result call the count."""
 
+NOT_COUNTED = "those without a score or a label (how many is not said)"
+"""The line where records may have been left out, and no number was released."""
+
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """Incomplete records, counted exactly by whoever may read them, or released with noise.
+    """Incomplete records: counted exactly beside exact figures, released with noise, or neither.
 
     Parameters
     ----------
     counts : records without a score (or second value), and records with one and without a label,
-        by client, shape (2, K); None where only the noisy count is known.
-    estimate : the noisy count of all; None where the exact counts are known.
+        by client, shape (2, K); None where the result does not say them.
+    estimate : the noisy count of all; None where none was released.
     spent : what the noisy count cost, which is a part of what the result spent.
     """
 
@@ -44,7 +47,7 @@ class LeftOut:
             made |= {"scores": scores, "labels": labels}
             return made | self._client_entries(names)
         if self.estimate is None or self.spent is None:
-            raise ValueError("records left out are counted exactly or with noise, got neither")
+            return {"private": True, "counted": False}
         return {
             "private": True,
             "records": finite(self.estimate.value),
@@ -72,6 +75,8 @@ class LeftOut:
         """Labelled lines for a person."""
         if self.estimate is not None and self.spent is not None:
             return [(LEFT_OUT, self._noisy_line(self.estimate.value, self.spent))]
+        if self.counts is None:
+            return [(LEFT_OUT, NOT_COUNTED)]
         return self._exact_rows(self.to_dict(names))
 
     def _noisy_line(self, value: float, spent: Cost) -> str:

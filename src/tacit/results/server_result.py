@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.data.scales import ScaleDifference
-from tacit.metrics.error_laws import ErrorLaw
-from tacit.metrics.error_quantiles import laplace_normal_reach
+from tacit.data.scaling.scales import ScaleDifference
+from tacit.metrics.errors.laws import ErrorLaw
+from tacit.metrics.errors.quantiles import laplace_normal_reach
 from tacit.privacy.cost import Cost
-from tacit.results.breakdown import Breakdown
 from tacit.results.class_sizes import class_size_warning, class_too_small, is_class_too_small
-from tacit.results.curve import UNIT, Curve
+from tacit.results.curves.curve import UNIT, Curve
+from tacit.results.curves.histogram import Histogram
 from tacit.results.estimate import Estimate
-from tacit.results.histogram import Histogram
-from tacit.results.sites import Sites
+from tacit.results.parts.breakdown import Breakdown
+from tacit.results.parts.sites import Sites
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tacit.data.clients import Clients
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.settings import known_settings
+from tacit.protocol.settings.declaring import known_settings
 
 EXPECTED = "protocol must be a protocol with its settings"
 

@@ -17,8 +17,8 @@ from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNois
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.protocol.registry import comparison_names
-from tacit.results.comparison import Comparison
 from tacit.results.evaluation import Evaluation
+from tacit.results.parts.comparison import Comparison
 from tacit.results.server_result import ComparisonResult, ServerResult
 from tacit.results.traffic import Traffic
 from tacit.running.arguments import check_clients, check_protocol
@@ -75,11 +75,11 @@ def compare(
     >>> truth = rng.normal(labels, 1.0)
     >>> clients = tacit.Clients.split(truth, labels, clients=20, seed=0)
     >>> worse = clients.scores + rng.normal(0, 0.5, 20000)
-    >>> found = tacit.compare(clients, worse, tacit.FedAUC(1.0), seed=1, exact=True)
-    >>> found.spent.epsilon, found.better()
+    >>> comparison = tacit.compare(clients, worse, tacit.FedAUC(1.0), seed=1, exact=True)
+    >>> comparison.spent.epsilon, comparison.better()
     (1.0, 'first')
-    >>> low, high = found.difference.interval(0.95)
-    >>> low < found.exact[0] - found.exact[1] < high
+    >>> low, high = comparison.difference.interval(0.95)
+    >>> low < comparison.exact[0] - comparison.exact[1] < high
     True
     """
     check_clients(first)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -15,15 +16,15 @@ from tacit.privacy.persons import of_person, person_warnings
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
-from tacit.protocol.told import told_to
+from tacit.protocol.revealed import revealed_to
 from tacit.results.evaluation import Evaluation
 from tacit.results.server_result import ServerResult
 from tacit.results.traffic import Traffic
 from tacit.running.arguments import check_clients, check_protocol
 from tacit.running.missing import (
     check_countable,
+    left_out_in_result,
     shared_budget,
-    with_exact_count,
     with_noisy_count,
 )
 from tacit.running.mpc.processes import NO_LEDGERS, Ledgers
@@ -86,8 +87,8 @@ def evaluate(
         is then a person's, and the protocol runs with a part of it for each of these records
         (``tacit.protocol.persons``). A person with records at two clients is not covered.
     missing_epsilon : the part of the protocol's epsilon that goes to a noisy number of the records
-        that were left out as incomplete (``Clients.left_out``). Without it that number is in the
-        result exactly, which is not private.
+        that were left out as incomplete (``Clients.left_out``). Without it the result says how many
+        beside exact figures only, as that number is not private.
 
     Raises
     ------
@@ -137,7 +138,7 @@ def evaluate(
         ledgers=ledgers,
     )
     if missing_epsilon is None:
-        return with_exact_count(result, clients)
+        return replace(result, left_out=left_out_in_result(clients, exact))
     return with_noisy_count(result, clients, run, missing_epsilon, source)
 
 
@@ -169,8 +170,8 @@ def evaluate_counted(
     divided = per_record(protocol, per_person)
     stored = ClientState() if state is None and engine == "ideal" else state
     run = _run(clients, divided, source, stored, engine, ledgers, per_person)
-    told = None if stored is None else told_to(stored)
-    known = run.server_result if told is None else divided.told_result(told)
+    revealed = None if stored is None else revealed_to(stored)
+    known = run.server_result if revealed is None else divided.revealed_result(revealed)
     server_result = known.published()
     return Evaluation(
         protocol={"name": protocol.name, **protocol.settings},

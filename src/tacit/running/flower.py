@@ -7,10 +7,11 @@ ServerApp reads three values of the run's configuration, all of them paths on it
 The ClientApp reads one value of its node's configuration: ``party``, the path of the party's file.
 
 Two kinds of messages travel. ``query.hello`` asks a node which party it is, of which agreement.
-``query.message`` brings it one signed message and takes back one. Flower authenticates nodes and
-encrypts the way to its server, which can read messages and lose them; messages are signed end to
-end besides, so that a relay can neither change nor make one. What comes from the network is
-never unpickled or evaluated.
+``query.letter`` brings it one signed message and takes back one. A first message whose answer costs
+nothing travels with the former, to nodes of which the coordinator knows whose they are: that saves
+a round. Flower authenticates nodes and encrypts the way to its server, which can read messages and
+lose them; messages are signed end to end besides, so that a relay can neither change nor make one.
+What comes from the network is never unpickled or evaluated.
 """
 
 from __future__ import annotations
@@ -19,29 +20,33 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tacit.results.integrity import with_fingerprint
+from tacit.results.saved.integrity import with_fingerprint
 from tacit.results.text import escaped
-from tacit.running.session.coordinator import SUM_ATTEMPTS, Coordinator, LostPartyError, RunError
+from tacit.running.flower_contents import BYTES, HELLO, MESSAGE, SAID, enclosed, message_in, said
+from tacit.running.session.coordinating.coordinator import (
+    SUM_ATTEMPTS,
+    Coordinator,
+    LostPartyError,
+    RunError,
+)
 from tacit.running.session.messages import (
     MARK_BYTES,
     MARK_POSITION,
-    MAX_BYTES,
     VERSION,
     SignedMessageError,
     is_signed,
 )
+from tacit.running.session.party.service import PartyDesk, read_identity
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.reasons import printable
-from tacit.running.session.service import PartyDesk, read_identity
 from tacit.running.speaking import Speaker
 
 try:
-    from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
+    from flwr.app import ConfigRecord, Context, Message, RecordDict
     from flwr.clientapp import ClientApp
     from flwr.serverapp import Grid, ServerApp
 except ImportError:
@@ -49,10 +54,6 @@ except ImportError:
         "running a federation needs flwr; install it with: pip install 'tacit[federation]'"
     ) from None
 
-MAX_WHOLE_BYTES = 2**20
-"""Largest message that travels as one value."""
-HELLO, MESSAGE = "query.hello", "query.letter"
-SAID, BYTES = "said", "bytes"
 POLL_SECONDS = 0.05
 """Shortest time between two looks for replies, or for nodes."""
 MAX_POLL_SECONDS = 0.5
@@ -81,6 +82,22 @@ class Journal:
     refused: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Opening:
+    """A run's first messages, sent before it is known who takes part.
+
+    Parameters
+    ----------
+    coordinator : who takes the answers.
+    messages : by party.
+    journal : where the answers are noted.
+    """
+
+    coordinator: Coordinator
+    messages: Mapping[int, bytes]
+    journal: Journal
+
+
 class Nodes:
     """The parties' nodes, reached through Flower.
 
@@ -89,8 +106,7 @@ class Nodes:
     grid : Flower's connection to all nodes.
     plan : who is expected.
     tell : takes a line about each round.
-    names : what to call a node whose party is not known, by Flower's number; empty where nobody
-        knows.
+    names : what the coordinator calls a node, by Flower's number; empty where nobody knows.
     """
 
     def __init__(
@@ -98,12 +114,17 @@ class Nodes:
     ) -> None:
         self._grid, self._plan, self._tell = grid, plan, tell
         self._names = names or {}
+        self._place_of = {party.name: place for place, party in enumerate(plan.parties)}
         self._agreement = plan.agreement()
         self._digest, self._nonce = self._agreement.digest, os.urandom(NONCE_BYTES)
         self.node_of: dict[int, int] = {}
 
-    def find(self) -> tuple[int, ...]:
+    def find(self, opening: Opening | None = None) -> tuple[int, ...]:
         """Ask all nodes who they are, until every party has come or the deadline has passed.
+
+        Parameters
+        ----------
+        opening : what nodes are asked besides, where the coordinator knows whose they are.
 
         Raises
         ------
@@ -120,9 +141,7 @@ class Nodes:
                 time.sleep(_poll_seconds(time.monotonic() - since))
                 continue
             greeted |= new
-            words = {"version": VERSION, "digest": self._digest, "nonce": self._nonce}
-            hello = RecordDict({SAID: ConfigRecord(words)})
-            self._greet(dict.fromkeys(new, hello), max(ends - time.monotonic(), 1.0), speaker)
+            self._greet(new, max(ends - time.monotonic(), 1.0), speaker, opening)
         if len(self.node_of) < self._plan.min_clients:
             raise RunError(
                 f"{self._plan.min_clients} parties are needed, and {len(self.node_of)} came within "
@@ -139,22 +158,36 @@ class Nodes:
         left = max(ends - time.monotonic(), 0)
         return f"waiting for {', '.join(self._absent())}, {left:.0f} s left"
 
-    def _greet(self, hellos: Mapping[int, Any], timeout: float, speaker: Speaker) -> None:
+    def _greet(
+        self, nodes: Iterable[int], timeout: float, speaker: Speaker, opening: Opening | None
+    ) -> None:
         ends = time.monotonic() + timeout
-        messages = [self._message(node, HELLO, rebuilt(said)) for node, said in hellos.items()]
+        messages = [self._message(node, HELLO, self._hello(node, opening)) for node in nodes]
 
         def speak() -> None:
             speaker.wait(time.monotonic(), lambda: self._awaited(ends))
 
         for reply in self._exchange(messages, timeout, speak):
             node = reply.metadata.src_node_id
-            said = dict(reply.content[SAID]) if reply.has_content() else {}
-            problem = self._problem(said)
+            words = dict(reply.content[SAID]) if reply.has_content() else {}
+            problem = self._problem(words)
             if problem is None:
-                self.node_of[int(said["place"])] = node
-                self._tell(f"{self._name(int(said['place']))} is there")
+                place = int(words["place"])
+                self.node_of[place] = node
+                self._tell(f"{self._name(place)} is there")
+                if opening is not None and BYTES in reply.content:
+                    self._take_one(opening.coordinator, place, reply, opening.journal)
             else:
                 self._tell(f"{self._names.get(node, 'a node')} does not take part: {problem}")
+
+    def _hello(self, node: int, opening: Opening | None) -> Any:
+        """The greeting of a node, with its party's first message where there is one."""
+        words = {"version": VERSION, "digest": self._digest, "nonce": self._nonce}
+        hello = RecordDict({SAID: ConfigRecord(words)})
+        place = self._place_of.get(self._names.get(node, ""), NOWHERE)
+        if opening is not None and place in opening.messages:
+            hello[BYTES] = enclosed(opening.messages[place])[BYTES]
+        return hello
 
     def _problem(self, said: Mapping[str, Any]) -> str | None:
         """Why a node cannot take part."""
@@ -242,13 +275,16 @@ class Nodes:
             if index is None:
                 journal.refused.append("a reply came from a node that is no party")
                 continue
-            try:
-                message = message_in(reply)
-                journal.received[index] = journal.received.get(index, 0) + len(message)
-                coordinator.receive(index, message)
-            except SignedMessageError as error:
-                journal.refused.append(f"{self._name(index)}: {error}")
-                self._tell(f"{self._name(index)}: {error}")
+            self._take_one(coordinator, index, reply, journal)
+
+    def _take_one(self, coordinator: Coordinator, index: int, reply: Any, journal: Journal) -> None:
+        try:
+            message = message_in(reply)
+            journal.received[index] = journal.received.get(index, 0) + len(message)
+            coordinator.receive(index, message)
+        except SignedMessageError as error:
+            journal.refused.append(f"{self._name(index)}: {error}")
+            self._tell(f"{self._name(index)}: {error}")
 
     def _message(self, node: int, kind: str, content: Any) -> Any:
         lifetime = self._plan.deadline * 2
@@ -273,7 +309,7 @@ def conduct(
     plan : what is run.
     identity : the coordinator's signing key.
     tell : takes a line about each step.
-    node_names : what to call nodes whose party is not known.
+    node_names : what the coordinator calls nodes, by Flower's number.
 
     Raises
     ------
@@ -281,12 +317,19 @@ def conduct(
     """
     nodes, journal = Nodes(grid, plan, tell, node_names), Journal()
     party_names = [party.name for party in plan.parties]
-    active = nodes.find()
     attempts = SUM_ATTEMPTS if plan.on_loss == "restart" else 1
+
+    def begun(active: Sequence[int] | None) -> tuple[Coordinator, dict[int, bytes]]:
+        made = Coordinator(plan.agreement(), identity, active, attempts, names=party_names)
+        return made, made.open()
+
+    coordinator, messages = begun(None)
+    if coordinator.opens_early:
+        nodes.find(Opening(coordinator, messages, journal))
+    else:
+        coordinator, messages = begun(nodes.find())
     while True:
-        coordinator = Coordinator(plan.agreement(), identity, active, attempts, names=party_names)
         try:
-            messages = coordinator.open()
             while messages:
                 nodes.deliver(coordinator, messages, journal)
                 messages = coordinator.close()
@@ -298,6 +341,7 @@ def conduct(
                 raise
             costs = "which costs nothing so far" if free else "and costs its epsilon again"
             tell(f"{error}; the run begins again without it, {costs}")
+            coordinator, messages = begun(active)
 
 
 def _poll_seconds(idle: float) -> float:
@@ -310,52 +354,9 @@ def greeting(digest: bytes, nonce: bytes) -> bytes:
     return b"tacit greeting 1" + digest + nonce
 
 
-def enclosed(message: bytes) -> Any:
-    """A message as the content of a Flower message: one value, or in parts where it is large.
-
-    Flower sends every nested object in a separate request: an array and its parts take two more.
-    """
-    if len(message) <= MAX_WHOLE_BYTES:
-        return RecordDict({BYTES: ConfigRecord({BYTES: message})})
-    buffer = Array(dtype="uint8", shape=(len(message),), stype="tacit.letter", data=message)
-    return RecordDict({BYTES: ArrayRecord({BYTES: buffer})})
-
-
-def message_in(message: Any) -> bytes:
-    """The message in a Flower message.
-
-    Raises
-    ------
-    SignedMessageError : for a message without one, with what the sender said instead.
-    """
-    if not message.has_content():
-        raise SignedMessageError(f"its node failed: {printable(str(message.error.reason))}")
-    content = message.content
-    if SAID in content:
-        said = str(dict(content[SAID]).get("refused", ""))
-        raise SignedMessageError(f"it did not answer: {printable(said)}")
-    try:
-        value = content[BYTES][BYTES]
-        data = value if isinstance(value, bytes) else value.data
-    except (KeyError, TypeError, AttributeError):
-        raise SignedMessageError("this Flower message holds no message of a session") from None
-    if not isinstance(data, bytes) or len(data) > MAX_BYTES:
-        raise SignedMessageError(f"a message has at most {MAX_BYTES} bytes")
-    return data
-
-
-def rebuilt(content: Any) -> Any:
-    """A copy of a content for one message: messages must not share one."""
-    return RecordDict({name: ConfigRecord(dict(record)) for name, record in content.items()})
-
-
 def _log(sentence: str) -> None:
     """Tell the node's owner; an error may quote what the coordinator sent."""
     print(f"tacit: {escaped(sentence)}", file=sys.stderr, flush=True)
-
-
-def _said(message: Any, **values: Any) -> Any:
-    return Message(RecordDict({SAID: ConfigRecord(values)}), reply_to=message)
 
 
 server = ServerApp()
@@ -365,7 +366,7 @@ client = ClientApp()
 @server.main()
 def main(grid: Grid, context: Context) -> None:
     """Coordinate one run, and write its result."""
-    from tacit.running.session.result import (  # noqa: PLC0415 -- nodes have no use for it
+    from tacit.running.session.coordinating.result import (  # noqa: PLC0415 -- nodes have no use for it
         ROWS_SUFFIX,
         concluded,
     )
@@ -396,7 +397,10 @@ def _node_names(config: Mapping[str, Any]) -> dict[int, str]:
 
 @client.query("hello")
 def hello(message: Message, context: Context) -> Message:
-    """Say which party this node is, and what it agreed to; nothing of the records is said."""
+    """Say which party this node is, and what it agreed to; nothing of the records is said.
+
+    A first message that came with the greeting is answered as any other is.
+    """
     try:
         words = dict(message.content[SAID])
         digest, nonce = bytes(words["digest"]), bytes(words["nonce"])
@@ -404,13 +408,18 @@ def hello(message: Message, context: Context) -> Message:
         desk.set_limit()
     except (ValueError, OSError, KeyError) as error:
         _log(f"this party is not ready: {error}")
-        return _said(message, version=VERSION, place=NOWHERE, digest=b"")
+        return said(message, version=VERSION, place=NOWHERE, digest=b"")
     except Exception as error:  # Flower would send its text to the coordinator
         _log(f"this party failed: {type(error).__name__}: {error}")
-        return _said(message, version=VERSION, place=NOWHERE, digest=b"")
+        return said(message, version=VERSION, place=NOWHERE, digest=b"")
     agreed = desk.plan.agreement().digest
     signature = desk.identity.sign(greeting(agreed, nonce))
-    return _said(message, version=VERSION, place=desk.index, digest=agreed, signature=signature)
+    reply = said(message, version=VERSION, place=desk.index, digest=agreed, signature=signature)
+    if BYTES in message.content:
+        first = answer(message, context).content
+        if BYTES in first:  # what it refuses here it refuses again when it is asked alone
+            reply.content[BYTES] = first[BYTES]
+    return reply
 
 
 @client.query("letter")
@@ -422,13 +431,13 @@ def answer(message: Message, context: Context) -> Message:
         return Message(enclosed(desk.answer(request)), reply_to=message)
     except SignedMessageError as error:
         _log(f"a message was refused: {error}")
-        return _said(message, refused="it does not accept the message")
+        return said(message, refused="it does not accept the message")
     except (ValueError, OSError, KeyError) as error:
         _log(f"this party cannot answer: {error}")
-        return _said(message, refused="it is not ready")
+        return said(message, refused="it is not ready")
     except Exception as error:  # Flower would send its text to the coordinator
         _log(f"this party failed: {type(error).__name__}: {error}")
-        return _said(message, refused="it failed, and its own log says why")
+        return said(message, refused="it failed, and its own log says why")
 
 
 def write_result(path: Path, content: Mapping[str, Any]) -> None:

@@ -15,10 +15,10 @@ from tacit.privacy.cost import Adjacency, worst_case
 from tacit.privacy.persons import of_person
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
-from tacit.results.grouped import Group, GroupedEvaluation
-from tacit.results.missing import LeftOut
+from tacit.results.parts.grouped import Group, GroupedEvaluation
 from tacit.running.arguments import check_clients, check_protocol
 from tacit.running.evaluating import evaluate_counted, noise_source, source_of
+from tacit.running.missing import left_out_in_result
 from tacit.running.persons import counted_clients, unit_of
 
 READ_OFF = (
@@ -82,18 +82,18 @@ def evaluate_groups(
     >>> scores, labels = tacit.binormal_scores(2000, 6000, 0.8, seed=0)
     >>> clients = tacit.Clients.split(scores, labels, clients=4, seed=0)
     >>> groups = tacit.Groups.from_arrays(np.arange(8000) % 2)
-    >>> found = tacit.evaluate_groups(clients, groups, tacit.FedAUC(1.0), seed=1, exact=True)
-    >>> found.spent.epsilon, [group.name for group in found.groups]
+    >>> grouped = tacit.evaluate_groups(clients, groups, tacit.FedAUC(1.0), seed=1, exact=True)
+    >>> grouped.spent.epsilon, [group.name for group in grouped.groups]
     (1.0, ['0', '1'])
-    >>> low, high = found["0"].estimate.interval(0.95)
-    >>> low < found["0"].evaluation.exact < high
+    >>> low, high = grouped["0"].estimate.interval(0.95)
+    >>> low < grouped["0"].evaluation.exact < high
     True
     """
     check_clients(clients)
     check_protocol(protocol)
     if groups.of_record.size != clients.records:
         raise DataError(f"{clients.records} records but {groups.of_record.size} groups")
-    left_out = None if clients.left_out is None else LeftOut(clients.left_out)
+    left_out = left_out_in_result(clients, exact)
     seeds = _seeds(seed, len(groups.names))
     most = unit_of(clients, per_person)
     if most:

@@ -1,4 +1,4 @@
-"""The number of incomplete records beside an evaluation: exact, or with a part of its epsilon."""
+"""The number of incomplete records beside an evaluation, with a part of its epsilon."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency, check_budget
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import Protocol
+from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.registry import kind_of, protocol_names
-from tacit.protocol.trust import Trust
 from tacit.results.evaluation import Evaluation
 from tacit.results.missing import LeftOut
 from tacit.results.traffic import Traffic
@@ -94,14 +94,18 @@ def counting_protocol(protocol: Protocol, epsilon: float) -> Protocol:
     return made
 
 
-def with_exact_count(result: Evaluation, clients: Clients) -> Evaluation:
-    """The result with the exact numbers of incomplete records, where some may be left out.
+def left_out_in_result(clients: Clients, exact: bool) -> LeftOut | None:
+    """What a result without a noisy count says of incomplete records; None where none may be.
 
-    They are outside of every guarantee, as ``Evaluation.exact`` is.
+    Parameters
+    ----------
+    clients : with the records that were left out.
+    exact : whether the result has exact figures anyway. The exact number of incomplete records is
+        outside of every guarantee, as ``Evaluation.exact`` is, and written beside it only.
     """
     if clients.left_out is None:
-        return result
-    return replace(result, left_out=LeftOut(clients.left_out))
+        return None
+    return LeftOut(clients.left_out if exact else None)
 
 
 def with_noisy_count(

@@ -11,7 +11,7 @@ NEXT_SECONDS = 15.0
 
 
 class Speaker:
-    """Tells what is waited for: soon after a wait has begun, and then now and again.
+    """Reports what is waited for: soon after a wait has begun, and then now and again.
 
     Parameters
     ----------

@@ -12,19 +12,19 @@ from collections.abc import Collection
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.rescaling import in_unit
-from tacit.data.units import (
+from tacit.data.scaling.rescaling import in_unit
+from tacit.data.scaling.units import (
     PROBABILITY,
     RANGES,
     REAL,
     are_convertible,
     check_unit,
-    converted,
+    conversion,
     is_exact,
 )
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.score_range import UNIT_INTERVAL
-from tacit.protocol.settings import changed_settings, known_settings
+from tacit.protocol.settings.declaring import changed_settings, known_settings
+from tacit.protocol.settings.score_range import UNIT_INTERVAL
 
 FOREIGN_UNIT = "the unit in its own file cannot be converted to the plan's"
 """Reason that a party gives where the plan needs another unit."""
@@ -119,9 +119,7 @@ def for_plan(
     protocol : what the plan computes.
     """
     unit = file_unit or plan_unit
-    in_plan_unit = records.rescored(
-        lambda scores: converted(scores, unit, plan_unit), exact=is_exact(unit, plan_unit)
-    )
+    in_plan_unit = records.rescored(conversion(unit, plan_unit), exact=is_exact(unit, plan_unit))
     return protocol.fitted(in_plan_unit)
 
 

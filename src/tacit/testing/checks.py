@@ -18,8 +18,8 @@ from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.persons import of_person
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, View, stack, total
-from tacit.protocol.laws import ErrorCase
-from tacit.protocol.messages import decode, encode, reply_of, sizes_by_client, sum_size
+from tacit.protocol.declarations.laws import ErrorCase
+from tacit.protocol.encoding.fields import decode, encode, reply_of, sizes_by_client, sum_size
 from tacit.protocol.persons import per_record
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import evaluate, repeat_results

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 from hypothesis import strategies as st
 
+from tacit.data.batches.splitting import binormal_scores
 from tacit.data.clients import Clients
-from tacit.data.splitting import binormal_scores
 
 
 def binormal_clients(

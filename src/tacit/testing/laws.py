@@ -7,7 +7,8 @@ One line in a test module makes a test of every law for every case::
     globals().update(laws_for(MyProtocol))
 
 What a protocol declares decides which cases run and which laws apply: ``law_cases``,
-``error_cases`` and ``law_traits`` (``tacit.protocol.declarations``). By default every law applies.
+``error_cases`` and ``law_traits`` (``tacit.protocol.declarations.defaults``). By default every law
+applies.
 The laws need pytest and Hypothesis, which ``tacit`` does not install.
 """
 
@@ -19,7 +20,7 @@ from typing import Any
 
 from tacit.data.clients import Clients
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.laws import ErrorCase, LawTraits
+from tacit.protocol.declarations.laws import ErrorCase, LawTraits
 
 try:
     import pytest

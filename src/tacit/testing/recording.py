@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
-from tacit.data.ragged import Ragged
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.mechanisms.choices import Bits
 from tacit.privacy.mechanisms.gaussian import Gaussian

@@ -22,9 +22,12 @@ from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
 from tacit.protocol.conversation import MAX_RECORDS, ClientState, Protocol
 from tacit.protocol.persons import per_record
 from tacit.running.mpc.transport import Transport
-from tacit.running.session.client import Party
-from tacit.running.session.coordinator import SUM_ATTEMPTS, Coordinator, LostPartyError, RunError
-from tacit.running.session.debits import Guard, unrecorded
+from tacit.running.session.coordinating.coordinator import (
+    SUM_ATTEMPTS,
+    Coordinator,
+    LostPartyError,
+    RunError,
+)
 from tacit.running.session.messages import (
     COORDINATOR,
     KIND_POSITION,
@@ -33,6 +36,8 @@ from tacit.running.session.messages import (
     SignedMessageError,
     verified,
 )
+from tacit.running.session.party.client import Party
+from tacit.running.session.party.debits import Guard, unrecorded
 from tacit.running.simulation import Run
 from tacit.running.units import chosen_settings, default_unit, suited
 from tacit.testing.room import Room

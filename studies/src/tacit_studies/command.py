@@ -36,7 +36,7 @@ Examples:
     "--only",
     metavar="TEXT",
     default="",
-    help="Measure the rows whose names hold TEXT (coverage-any-scale).",
+    help="Measure only parts whose names hold TEXT, in tables whose parts have names.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed.")
 @click.option("--json", "json_file", metavar="FILE", help="Also write the rows to FILE as JSON.")

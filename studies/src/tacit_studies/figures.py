@@ -15,9 +15,7 @@ import numpy as np
 from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.protocols.fedauc.allocation import RankGeometry, adaptive_allocation
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.shared.rank_noise import RESPONSE, RankNoise
-from tacit_studies import reference_fedauc as paper
-from tacit_studies.fedauc_tables import ADAPTIVE
+from tacit.protocols.shared.sums.rank_noise import RESPONSE, RankNoise
 from tacit_studies.measuring import (
     IID,
     NON_IID,
@@ -28,6 +26,8 @@ from tacit_studies.measuring import (
     quotient,
     standard_deviation,
 )
+from tacit_studies.papers.fedauc import ADAPTIVE
+from tacit_studies.references import fedauc as paper
 from tacit_studies.rows import Row
 
 BUDGET_FRACTIONS = tuple(round(0.05 * step, 2) for step in range(1, 20))

@@ -6,26 +6,21 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tacit_studies import (
+from tacit_studies import figures, targets
+from tacit_studies.floors import (
     coverage_any_scale,
     curve_areas,
-    dpauc_tables,
-    encrypted,
     encrypted_private,
-    fedauc_tables,
-    federated,
-    federated_figures,
-    figures,
-    floor,
-    local_targets,
     measure_coverage,
     planning_grid,
-    targets,
-    ustatistics,
 )
-from tacit_studies import reference_encrypted as encrypted_paper
-from tacit_studies import reference_fedauc as paper
+from tacit_studies.floors import table as floor
 from tacit_studies.measuring import IID, NON_IID, Job, Table
+from tacit_studies.papers import dpauc as dpauc_tables
+from tacit_studies.papers import encrypted, federated, federated_figures, local_targets, ustatistics
+from tacit_studies.papers import fedauc as fedauc_tables
+from tacit_studies.references import encrypted as encrypted_paper
+from tacit_studies.references import fedauc as paper
 
 TARGET_REPEATS = 1_000
 """A ratio of two deviations is then known to about 3 %, and a coverage to about 0.7 points."""

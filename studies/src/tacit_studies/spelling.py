@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit import DPAUC, FedAUC, Protocol, ScoreHistogram
-from tacit.metrics.score_scale import EVEN
+from tacit.metrics.cells.score_scale import EVEN
 
 TRUSTS = {
     "exact-sum": "secure-aggregation",

@@ -9,16 +9,14 @@ from functools import partial
 
 import numpy as np
 
-from tacit.metrics.score_scale import EVEN
+from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.dpauc.protocol import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.shared.rank_noise import RESPONSE
+from tacit.protocols.shared.sums.rank_noise import RESPONSE
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
-from tacit_studies.dpauc_tables import LAPLACE_THRESHOLDS, paper_laplace
-from tacit_studies.fedauc_tables import ADAPTIVE
 from tacit_studies.figures import NAMES
 from tacit_studies.measuring import (
     IID,
@@ -30,6 +28,8 @@ from tacit_studies.measuring import (
     quotient,
     standard_deviation,
 )
+from tacit_studies.papers.dpauc import LAPLACE_THRESHOLDS, paper_laplace
+from tacit_studies.papers.fedauc import ADAPTIVE
 from tacit_studies.rows import Target
 
 EPSILONS = (1.0, 2.0, 4.0, 8.0)

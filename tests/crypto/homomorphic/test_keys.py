@@ -48,7 +48,7 @@ def test_a_box_sealed_by_another_party_is_refused() -> None:
 def test_a_box_of_an_earlier_session_is_refused() -> None:
     parties, meeting = members()
     box = parties[0].boxes(meeting, os.urandom(32))[1]
-    again = [Member.new(TERMS, member.identity) for member in parties]
+    again = [Member.new(TERMS) for _ in parties]
     later = Meeting.of([member.introduction for member in again], TERMS)
     assert later.session != meeting.session
     with pytest.raises(HomomorphicError, match="message is of session"):

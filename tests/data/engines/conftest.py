@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+
+from tacit.data.clients import Clients
+from tacit.data.engines.stored import StoredClients
+
+WITHOUT = "TACIT_TESTS_WITHOUT_POSTGRES"
+"""Set to 1, tests run as on a machine without PostgreSQL."""
 
 SCRIPT = Path(__file__).parents[3] / "examples" / "three-databases" / "make_databases.py"
 
@@ -40,6 +47,8 @@ class Server:
 
 @pytest.fixture(scope="session")
 def server_of_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    if os.environ.get(WITHOUT) == "1":
+        pytest.skip(f"{WITHOUT}=1: PostgreSQL is taken for not installed")
     script = example()
     if script.program("initdb") is None:
         pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
@@ -62,3 +71,13 @@ def postgres(server_of_postgres: Server, monkeypatch: pytest.MonkeyPatch) -> Ser
     server_of_postgres.run("DROP SCHEMA public CASCADE")
     server_of_postgres.run("CREATE SCHEMA public")
     return server_of_postgres
+
+
+@pytest.fixture
+def no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No stored record may be read into memory."""
+
+    def loaded(stored: StoredClients) -> Clients:
+        raise MemoryError
+
+    monkeypatch.setattr(StoredClients, "_loaded", property(loaded))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -14,11 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import tacit
+from tacit.data.batches.ranked import doubled_ranks
+from tacit.data.batches.sorting import sorted_scores
 from tacit.data.clients import Clients
 from tacit.data.engines.opening import from_database, from_files
 from tacit.data.engines.places import is_large, is_pattern
 from tacit.data.errors import DataError
 from tacit.protocol.conversation import Protocol
+from tacit.protocols.fedauc.sums import pair_of_clients
 
 PROTOCOLS: dict[str, Protocol] = {
     "looks": tacit.ScoreHistogram(epsilon=1.0),
@@ -162,6 +166,8 @@ def test_a_table_that_grew_before_it_is_read_is_declined(later: str, tmp_path: P
     stored.stored._relation = replace(relation, table=grown)  # type: ignore[attr-defined]
     with pytest.raises(DataError, match="changed between two steps of a run"):
         stored.scores.sum()
+    with pytest.raises(DataError, match="changed between two steps of a run"):
+        tacit.evaluate(stored, tacit.ExactAUC())
 
 
 def test_a_pattern_without_files_and_other_files_are_refused(tmp_path: Path) -> None:
@@ -231,3 +237,67 @@ def test_a_pass_over_stored_records_tells_how_many_it_read(tmp_path: Path) -> No
     assert passes == []
     tacit.evaluate(stored, tacit.FedAUC(epsilon=1.0), 1)
     assert [(each[0], sum(each[1:])) for each in passes] == [(4000, 4000)]
+
+
+RANKING = {"fedauc": tacit.FedAUC(epsilon=1.0, allocation="adaptive"), "exact": tacit.ExactAUC()}
+
+
+@pytest.mark.parametrize("name", RANKING)
+@pytest.mark.parametrize("client", ["site", "number", None])
+@pytest.mark.parametrize("unit", ["percent", "real"])
+def test_an_engine_ranks_records_as_memory_does(
+    name: str, client: str | None, unit: str, tmp_path: Path, no_room: None
+) -> None:
+    """Also mapped scores, of which some are tied that were not; no record is kept in memory."""
+    records = table(6000, seed=3)
+    records = records.append_column("number", pa.array(np.arange(6000) % 7))
+    percent = pa.array(records["score"].to_numpy() * 100)
+    records = records.set_column(0, "score", percent)
+    file = parts(tmp_path, records, 1)
+    memory = Clients.from_frame(records, client=client, unit=unit)
+    stored = from_files([file], client=client, unit=unit)
+    one, other = (tacit.evaluate(each, RANKING[name], 1) for each in (memory, stored))
+    assert other.auc.value == pytest.approx(one.auc.value, abs=1e-12)
+    assert other.auc.sampling_error == pytest.approx(one.auc.sampling_error, rel=1e-12)
+    assert other.auc.privacy_error == pytest.approx(one.auc.privacy_error, rel=1e-12)
+    assert other.traffic.bytes_sent.tolist() == one.traffic.bytes_sent.tolist()
+    assert other.warnings == one.warnings
+
+
+@pytest.mark.parametrize(
+    "settings", [{"mechanism": "randomised-response"}, {"trust": "secure-sum"}]
+)
+def test_flipped_labels_and_kept_ranks_are_of_records_in_memory(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """A draw or a rank of each record is in no engine's totals."""
+    records, protocol = table(400), tacit.FedAUC(epsilon=2.0, **settings)
+    stored = from_files([parts(tmp_path, records)], client="site")
+    one, other = (tacit.evaluate(each, protocol, 1) for each in (in_memory(records), stored))
+    assert one.to_dict() == other.to_dict()
+
+
+def test_scores_of_another_scale_are_told_of_by_an_engine_too(tmp_path: Path) -> None:
+    """One client of four has percentages, which the ends and widths of its scores show."""
+    records = table(800)
+    scores, sites = records["score"].to_numpy().copy(), records["site"].to_numpy()
+    for low in (0.0, 5.0):
+        made = np.where(sites == "x", scores * 100, scores) + low
+        changed = records.set_column(0, "score", pa.array(made))
+        stored = from_files([parts(tmp_path, changed)], client="site")
+        one, other = (
+            tacit.evaluate(each, tacit.ExactAUC()) for each in (in_memory(changed), stored)
+        )
+        assert "scores seem to be of different scales" in one.warnings[-1]
+        assert other.warnings == one.warnings
+
+
+def test_stored_ranks_of_other_records_are_refused(tmp_path: Path) -> None:
+    """A client's noise is for the ranks whose sum it sends."""
+    files = parts(tmp_path, table(100))
+    first, second = (from_files([files], client="site") for _ in range(2))
+    ranks, pivot = doubled_ranks(sorted_scores(first)), np.zeros(4, dtype=np.int64)
+    for clients in (second, in_memory(table(100))):
+        with pytest.raises(ValueError, match="must be those of the clients' records"):
+            pair_of_clients(clients, ranks, pivot)
+    assert pair_of_clients(first, ranks, pivot)[0].sum() == first.positives

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shutil import ignore_patterns
 
@@ -17,15 +17,16 @@ from tacit.data.engines import postgres_engine
 from tacit.data.engines.opening import from_database
 from tacit.data.engines.places import public_address
 from tacit.data.engines.postgres_engine import PostgresEngine
+from tacit.data.engines.sql.tables import ConstantTable
 from tacit.data.errors import DataError
-from tacit.data.reading import read
-from tacit.running.session.columns import read_records
-from tacit.running.session.party_file import PartyFile
+from tacit.data.tables.reading import read
+from tacit.running.session.party.columns import read_records
+from tacit.running.session.party.party_file import PartyFile
 from tests.data.engines.conftest import SCRIPT, Server, example
 from tests.data.engines.test_duckdb import PROTOCOLS, in_memory, table
 from tests.running.deployment.federation_files import HISTOGRAM, federation
+from tests.running.session.party.test_service import coordinated, desks_of
 from tests.running.session.test_changed_records import name_records, paid
-from tests.running.session.test_service import coordinated, desks_of
 
 
 def filled(server: Server, records: int = 500, kind: str = "double precision") -> Clients:
@@ -143,6 +144,15 @@ def test_a_table_without_rights_is_named(postgres: Server, monkeypatch: pytest.M
     assert "stranger" not in str(caught.value)
 
 
+def test_a_server_sorts_for_ranks(postgres: Server, no_room: None) -> None:
+    """No record is kept in memory."""
+    memory = filled(postgres)
+    stored = from_database(postgres.address, "scored", client="site")
+    one, other = (tacit.evaluate(each, tacit.ExactAUC()) for each in (memory, stored))
+    assert other.auc.value == pytest.approx(one.auc.value, abs=1e-12)
+    assert other.auc.sampling_error == pytest.approx(one.auc.sampling_error, rel=1e-12)
+
+
 def test_a_run_sees_one_state_of_the_table(postgres: Server) -> None:
     memory = filled(postgres)
     stored = from_database(postgres.address, "scored", client="site")
@@ -193,8 +203,10 @@ def test_a_connection_lost_in_the_middle_of_a_run_costs_a_party_nothing(
     whole = PostgresEngine.batches
     lost: list[float | None] = []
 
-    def interrupted(engine: PostgresEngine, statement: str) -> Iterator[pa.RecordBatch]:
-        batches = whole(engine, statement)
+    def interrupted(
+        engine: PostgresEngine, statement: str, tables: Sequence[ConstantTable]
+    ) -> Iterator[pa.RecordBatch]:
+        batches = whole(engine, statement, tables)
         yield next(batches)
         if lost == [None]:
             postgres.run(TERMINATED)

@@ -14,7 +14,7 @@ from tacit.data.engines.sql.dialects import DIALECTS, DUCKDB
 from tacit.data.engines.sql.edges import LARGEST, least_scores
 from tacit.data.engines.sql.statements import Relation, cell_expression, counting_statement
 from tacit.data.errors import DataError
-from tacit.metrics.score_scale import SCALES, named_scale
+from tacit.metrics.cells.score_scale import SCALES, named_scale
 
 GOLDEN = Path(__file__).parent / "golden"
 EDGES = np.array([0.001, 0.25, 0.5])

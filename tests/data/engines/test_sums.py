@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import duckdb
@@ -15,17 +16,19 @@ from hypothesis import strategies as st
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
 from tacit.data.engines.opening import from_database, from_files
-from tacit.data.engines.sql.bins import Bins
+from tacit.data.engines.sql.bins import Bins, EvenCells
 from tacit.data.engines.sql.dialects import DIALECTS, DUCKDB
 from tacit.data.engines.sql.pieces import ScorePieces
-from tacit.data.engines.sql.placed import binned_counts, summing_statement
+from tacit.data.engines.sql.placed import binned_counts, even_counts, summing_statement
 from tacit.data.engines.sql.statements import NUMBER, Relation
 from tacit.data.engines.stored import CountedRecords, StoredClients
 from tacit.data.errors import DataError
-from tacit.metrics.score_distribution import ScoreDistribution
-from tacit.metrics.score_scale import SCALES, CentredScale, ScoreScale, named_scale
+from tacit.data.scaling.linear_map import LinearMap
+from tacit.data.scaling.units import conversion
+from tacit.metrics.cells.score_distribution import ScoreDistribution
+from tacit.metrics.cells.score_scale import SCALES, CentredScale, ScoreScale, named_scale
 from tacit.privacy.cost import Adjacency
-from tacit.protocols.shared.influence_sum import Influences
+from tacit.protocols.shared.sums.influence_sum import Influences
 from tests.data.engines.conftest import Server
 
 CONNECTION = duckdb.connect()
@@ -102,6 +105,40 @@ def test_sums_are_those_of_records_in_memory(kind: str, cells: int, tmp_path: Pa
     check_sums(stored, Clients.from_frame(records, client="site"), scale, cells)
 
 
+MAPS: dict[str, tuple[Callable[[Floats], Floats], ...]] = {
+    "percent": (conversion("percent", "probability"),),
+    "clipped": (LinearMap(low=10.0, high=60.0), LinearMap(10.0, 50.0)),
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_sums_of_mapped_scores_are_those_in_memory(name: str, tmp_path: Path) -> None:
+    records = some_records("probability")
+    records = records.set_column(0, "score", pa.array(records["score"].to_numpy() * 100))
+    pq.write_table(records, tmp_path / "a.parquet")
+    stored = from_files([str(tmp_path)], client="site")
+    memory = Clients.from_frame(records, client="site")
+    for each in MAPS[name]:
+        stored, memory = stored.rescored(each), memory.rescored(each)
+    check_sums(stored, memory, named_scale("even"), 64)
+
+
+def test_the_image_of_no_number_is_none() -> None:
+    relation = Relation(DUCKDB, "wrong", "s", None, maps=(LinearMap(0.0, 2.0, 0.0, 1.0),))
+    CONNECTION.register("wrong", pa.table({"s": [np.nan, np.inf, None, 3.0, -1.0, 1.0]}))
+    rows = CONNECTION.execute(f"SELECT {relation.score_value} FROM wrong").fetchall()
+    assert [row[0] for row in rows] == [None, None, None, 1.0, 0.0, 0.5]
+
+
+@pytest.mark.parametrize("linear", [LinearMap(0.0, 100.0, 0.0, 1.0), LinearMap(-3.7, 11.3)])
+def test_an_engine_maps_scores_to_the_last_bit(linear: LinearMap) -> None:
+    scores = np.random.default_rng(2).normal(30.0, 50.0, 5000)
+    CONNECTION.register("listed", pa.table({"s": scores}))
+    value = Relation(DUCKDB, "listed", "s", None, maps=(linear,)).score_value
+    made = CONNECTION.execute(f"SELECT {value} AS x FROM listed").fetchnumpy()["x"]
+    assert np.array_equal(made, linear(scores))
+
+
 def test_a_real_postgres_gives_the_same_sums(postgres: Server) -> None:
     records = some_records("probability", 300)
     postgres.run("CREATE TABLE scored (score double precision, label integer, site text)")
@@ -112,6 +149,8 @@ def test_a_real_postgres_gives_the_same_sums(postgres: Server) -> None:
     memory = Clients.from_frame(records, client="site")
     for scale in (named_scale("probability"), named_scale("real")):
         check_sums(stored, memory, scale, 16)
+    half = LinearMap(0.25, 0.5, 0.0, 1.0)
+    check_sums(stored.rescored(half), memory.rescored(half), named_scale("even"), 16)
 
 
 def test_a_file_that_changed_is_declined_and_no_table_stays(tmp_path: Path) -> None:
@@ -137,7 +176,7 @@ def test_influences_are_clipped_to_their_ends(tmp_path: Path) -> None:
 class Noted(CountedRecords):
     """Counted records that note the pieces of which they are asked a sum."""
 
-    def sums(self, pieces: ScorePieces) -> None:
+    def sums(self, pieces: ScorePieces, maps: Sequence[LinearMap] = ()) -> None:
         self.asked = pieces
 
 
@@ -178,6 +217,44 @@ def test_bins_find_the_cells_of_a_search(edges: list[float], scores: list[float]
         found_cells(ascending, tried, bins)
         == np.searchsorted(ascending, tried, side="right").tolist()
     )
+
+
+@pytest.mark.parametrize(
+    ("low", "width", "cells", "even"),
+    [
+        (0.0, 1 / 64, 64, True),
+        (4.0, 0.125, 65, True),
+        (1e9, 3.0, 7, True),
+        (0.0, 0.1, 10, False),
+        # just below the edge 0 a difference is rounded to that of the edge
+        (-8.0, 0.25, 65, False),
+    ],
+)
+def test_cells_of_one_width_are_those_of_a_search(
+    low: float, width: float, cells: int, even: bool, tmp_path: Path
+) -> None:
+    """At each edge, one double below it, and at both ends."""
+    edges, high = low + width * np.arange(1, cells), low + width * cells
+    assert (EvenCells.of(edges, low, high) is not None) == even
+    scores = np.unique(np.concatenate((edges, np.nextafter(edges, -np.inf), [low, high])))
+    pq.write_table(
+        pa.table({"score": scores, "label": np.ones(scores.size)}), tmp_path / "a.parquet"
+    )
+    counts = from_files([str(tmp_path)]).counts_in(edges)
+    assert np.array_equal(counts[0, :, 0], np.bincount(np.searchsorted(edges, scores, "right")))
+
+
+@pytest.mark.parametrize("ends", [(-0.5, 1.0), (0.0, 1e9), (-np.inf, 1.0)])
+def test_scores_far_from_cells_of_one_width_have_other_bins(ends: tuple[float, float]) -> None:
+    assert EvenCells.of(np.array([0.25, 0.5, 0.75]), *ends) is None
+
+
+def test_scores_that_are_not_finite_have_no_cell() -> None:
+    even = EvenCells(0.0, 4.0)
+    CONNECTION.register("wrong", pa.table({"s": [np.nan, np.inf, None, 0.3], "l": [1, 1, 1, 1]}))
+    relation = Relation(DUCKDB, "wrong", "s", "l", None, NUMBER)
+    rows = CONNECTION.execute(even_counts(relation, even).text).fetchall()
+    assert sorted(rows, key=str) == [("", 1, 1, 1), ("", 1, None, 3)]
 
 
 def found_cells(edges: Floats, scores: Floats, bins: Bins) -> list[int]:

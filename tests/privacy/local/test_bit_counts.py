@@ -19,10 +19,19 @@ def test_counts_are_those_of_the_unpacked_bits(rows: int, size: int, seed: int) 
     assert np.array_equal(bit_counts(packed), np.unpackbits(packed, axis=-1).sum(axis=0))
 
 
-def test_many_words_are_added_up_in_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WORDS_AT_ONCE", 300)
+def test_many_rows_of_words_carry_into_higher_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ROW_WORDS", 16)
     packed = np.full((1001, 16), 255, dtype=np.uint8)
     assert bit_counts(packed).tolist() == [1001] * 128
+
+
+@pytest.mark.parametrize("size", [4, 8, 16, 32])
+def test_rows_of_words_are_counted_as_unpacked_bits_are(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ROW_WORDS", 8)
+    packed = np.random.default_rng(size).integers(0, 256, (4321, size), dtype=np.uint8)
+    assert np.array_equal(bit_counts(packed), np.unpackbits(packed, axis=-1).sum(axis=0))
 
 
 def test_other_sizes_are_refused() -> None:

@@ -139,11 +139,19 @@ def test_two_inputs_and_a_width_of_one_are_randomised_response() -> None:
 @pytest.mark.parametrize("source", [SimulatedNoise(3), SystemNoise()])
 @pytest.mark.parametrize(("inputs", "width"), WINDOWS)
 def test_reports_come_as_often_as_stated(source: Any, inputs: int, width: int) -> None:
-    window, place, size = SlidingWindow(1.0, inputs, width), inputs // 2, 20_000
+    """Chi-square; false alarm below 1e-6 unseeded. An epsilon 30 % off is refused at that level.
+
+    Three inputs with a window of seven show it least: the root of the statistic is then seven of
+    its standard deviations above that of the limit.
+    """
+    window, place, size = SlidingWindow(1.0, inputs, width), inputs // 2, 40_000
     reports = window.answers(np.full(size, place), source)
-    variance = np.bincount(reports, minlength=window.outputs)
+    counts = np.bincount(reports, minlength=window.outputs)
     level = UNSEEDED_LEVEL if isinstance(source, SystemNoise) else SEEDED_LEVEL
-    assert stats.chisquare(variance, size * window.probabilities[place]).pvalue > level
+    assert stats.chisquare(counts, size * window.probabilities[place]).pvalue > level
+    for epsilon in (1.3, 1 / 1.3):
+        wrong = SlidingWindow(epsilon, inputs, width).probabilities[place]
+        assert stats.chisquare(counts, size * wrong).pvalue < UNSEEDED_LEVEL
 
 
 def test_replicates_are_a_leading_axis_and_no_noise_is_survived() -> None:

@@ -79,6 +79,15 @@ class Room:
     def evaluators(self) -> list[BfvEvaluator]:
         return [BfvEvaluator(bfv_parameters(run), self.keys) for run in range(RUNS)]
 
+    @cached_property
+    def honest(self) -> list[tuple[Any, Any]]:
+        """Of each run the sum of all uploads, and its square: most strategies leave both alone."""
+        totals = [self.evaluators[run].total(self.of(run)) for run in range(RUNS)]
+        return [
+            (total, squared(evaluator, total))
+            for evaluator, total in zip(self.evaluators, totals, strict=True)
+        ]
+
     def of(self, run: int) -> list[bytes]:
         return [upload[run] for upload in self.uploads]
 
@@ -116,31 +125,49 @@ def answers(
     made = []
     for run in range(RUNS):
         evaluator = room.evaluators[run]
-        total = evaluator.total(room.of(run) if uploads is None else uploads(run))
-        total = total if before is None else before(evaluator, total, run)
+        if uploads is None and before is None:
+            total, square = room.honest[run]
+        else:
+            total = evaluator.total(room.of(run) if uploads is None else uploads(run))
+            total = total if before is None else before(evaluator, total, run)
+            square = squared(evaluator, total)
         mask = room.mask(run)
         for place, value in (add or {}).items():
             mask[place] = value % PLAIN_MODULI[run]
-        if after is None:
-            made.append(evaluator.answer(total, multipliers[run], mask, linear))
-        else:
-            made.append(by_hand(evaluator, total, run, multipliers[run], mask, after))
+        changed = copied(evaluator, square)
+        changed = changed if after is None else after(evaluator, changed, run)
+        made.append(finished(evaluator, changed, multipliers[run], total if linear else None, mask))
     return made
 
 
-def by_hand(
-    evaluator: BfvEvaluator, total: Any, run: int, multiplier: int, mask: Any, after: Change
-) -> bytes:
-    """The answer with ``after`` applied to the relinearised square."""
-    work, squared = evaluator._evaluator, tenseal_api().Ciphertext()
-    work.square(total, squared)
-    work.relinearize_inplace(squared, evaluator._relinearisation)
-    squared = after(evaluator, squared, run)
-    work.multiply_plain_inplace(squared, tenseal_api().Plaintext(f"{multiplier:X}"))
-    work.add_inplace(squared, total)
-    work.add_plain_inplace(squared, plaintext(mask, evaluator.context))
-    work.mod_switch_to_next_inplace(squared)
-    return stored(squared)
+def squared(evaluator: BfvEvaluator, total: Any) -> Any:
+    """The relinearised square of a sum."""
+    work, square = evaluator._evaluator, tenseal_api().Ciphertext()
+    work.square(total, square)
+    work.relinearize_inplace(square, evaluator._relinearisation)
+    return square
+
+
+def copied(evaluator: BfvEvaluator, value: Any) -> Any:
+    """The same ciphertext once more; the library copies none by itself."""
+    made = tenseal_api().Ciphertext()
+    evaluator._evaluator.negate(value, made)
+    evaluator._evaluator.negate_inplace(made)
+    return made
+
+
+def finished(evaluator: BfvEvaluator, square: Any, multiplier: int, total: Any, mask: Any) -> bytes:
+    """The answer of a square, changed in place; no fresh noise, of which only parties would gain.
+
+    Without a ``total`` the parties' perturbation is left out.
+    """
+    work = evaluator._evaluator
+    work.multiply_plain_inplace(square, tenseal_api().Plaintext(f"{multiplier:X}"))
+    if total is not None:
+        work.add_inplace(square, total)
+    work.add_plain_inplace(square, plaintext(mask, evaluator.context))
+    work.mod_switch_to_next_inplace(square)
+    return stored(square)
 
 
 def zero(evaluator: BfvEvaluator) -> Any:

@@ -22,7 +22,7 @@ from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
-from tacit.protocol.told import told_to
+from tacit.protocol.revealed import revealed_to
 from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.encrypted.masked.aggregator import MaskedAggregator
 from tacit.protocols.encrypted.masked.party import MaskedParty
@@ -340,8 +340,8 @@ def test_the_aggregator_is_sent_no_key_and_no_count() -> None:
         seat = state.recall(("encrypted-auc", "session"))
         if seat is not None and seat.secret is not None:
             keys = [seat.members[0].pair_key(seat.known_meeting, other) for other in (1, 2, 3)]
-            own = seat.members[0].own_key(seat.known_meeting, b"blinding")
-            secrets = [seat.secret, own, *keys]
+            party_key = seat.members[0].party_key(seat.known_meeting, b"blinding")
+            secrets = [seat.secret, party_key, *keys]
         if query.step is send_masked:
             words = b"".join(as_parts(reply["counts"]))
             # a count is below 2^11; a uniform word of 61 bits is so once in 2^50
@@ -362,14 +362,14 @@ def test_parties_alone_are_told() -> None:
     made = simulate(data, protocol, NoNoise(), state).server_result
     assert math.isnan(float(made.value))
     assert math.isnan(float(made.half_range))
-    told = told_to(state)
-    assert told is not None
+    revealed = revealed_to(state)
+    assert revealed is not None
     open_protocol = EncryptedAUC(20, most_records=2000)
     expected = simulate(data, open_protocol, NoNoise()).server_result
-    assert told.value == pytest.approx(float(expected.value), abs=1e-6)
-    assert told_to(state) is None
+    assert revealed.value == pytest.approx(float(expected.value), abs=1e-6)
+    assert revealed_to(state) is None
     result = tacit.evaluate(data, protocol, exact=True)
-    assert result.auc.value == pytest.approx(told.value, abs=1e-6)
+    assert result.auc.value == pytest.approx(revealed.value, abs=1e-6)
     assert result.to_dict()["protocol"]["reveal"] == "parties"
     assert "reveal" not in open_protocol.settings
 

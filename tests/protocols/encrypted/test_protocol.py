@@ -22,7 +22,7 @@ from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.identities import Identity, Roster
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.metrics.score_scale import EVEN, PROBABILITY, SCALES, named_scale
+from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, SCALES, named_scale
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.encrypted.ciphertexts.bfv import ExactAggregator, ExactParty, ExactScheme

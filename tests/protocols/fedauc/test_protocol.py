@@ -25,7 +25,7 @@ from tacit.metrics.ranking import auc
 from tacit.privacy.local.response import flip_labels, flip_probability
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise
 from tacit.protocols.fedauc.allocation import PriorEstimate
-from tacit.protocols.shared.rank_noise import RankNoise
+from tacit.protocols.shared.sums.rank_noise import RankNoise
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients

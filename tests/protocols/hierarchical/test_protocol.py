@@ -14,8 +14,8 @@ import scipy.special
 import scipy.stats
 
 from tacit import Clients, ClientState, DataError, binormal_scores, evaluate
-from tacit.data.ragged import Ragged
-from tacit.metrics.score_scale import EVEN, PROBABILITY, SCALES
+from tacit.data.batches.ragged import Ragged
+from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, SCALES
 from tacit.privacy.local.response import flip_probability
 from tacit.privacy.mechanisms.choices import Bits, UniformIntegers
 from tacit.privacy.mechanisms.interface import Distribution

@@ -10,13 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit import Clients, ScoreHistogram, binormal_scores, evaluate
-from tacit.metrics.score_scale import named_scale
+from tacit.metrics.cells.score_scale import named_scale
 from tacit.privacy.cost import Cost
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, Step, View
 from tacit.protocols.histogram.looking.choices import Choices
 from tacit.protocols.histogram.looking.looks import (
-    KNOTS,
     LISTED,
     LOOKS,
     PARTS,
@@ -24,13 +23,14 @@ from tacit.protocols.histogram.looking.looks import (
     second_look,
 )
 from tacit.protocols.histogram.looking.seen import Seen
-from tacit.protocols.histogram.looking.zoom import crowded_cells, zoomed
 from tacit.protocols.histogram.second_round import (
     NEGATIVES,
     POSITIVES,
     SIZES,
     summed_influences,
 )
+from tacit.protocols.shared.published_knots import KNOTS
+from tacit.protocols.shared.zoomed_cells import crowded_cells, zoomed
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tacit.testing.rehearsal import rehearse
@@ -246,7 +246,7 @@ class TestZoom:
     def test_a_single_double_is_not_split(self) -> None:
         counts = np.zeros((2, 4))
         counts[:, 1] = 1000.0
-        from tacit.metrics.score_scale import ScoreScale
+        from tacit.metrics.cells.score_scale import ScoreScale
 
         tiny = ScoreScale(np.array([0.5, np.nextafter(0.5, 1), 0.75]), 0.0, 1.0)
         assert zoomed(tiny, counts, np.array([False, True, False, False]), 8) is None

@@ -11,22 +11,22 @@ from tacit import Clients, ClientState, ScoreHistogram, evaluate
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.noise import NoNoise, SystemNoise
 from tacit.protocol.conversation import Query, View
-from tacit.protocol.scenario import Scenario, Shape
+from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocols.histogram.forecast import tree_forecast
-from tacit.protocols.histogram.prior import HistogramCurves
 from tacit.protocols.histogram.second_round import summed_influences
-from tacit.protocols.shared.whole_units import units_for
+from tacit.protocols.shared.prior_curves import PriorCurves
+from tacit.protocols.shared.sums.whole_units import units_for
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.testing.rehearsal import rehearse
 from tests.federations import binormal_clients
 
-EVEN = HistogramCurves("probability", (0.2, 0.5, 0.8), (0.4, 0.7, 0.9), 60.0, 90.0, 2.0, (0.1, 0.1))
+EVEN = PriorCurves("probability", (0.2, 0.5, 0.8), (0.4, 0.7, 0.9), 60.0, 90.0, 2.0, (0.1, 0.1))
 """Curves of any earlier release."""
 
 
-def released(clients: Clients, **settings: object) -> HistogramCurves:
+def released(clients: Clients, **settings: object) -> PriorCurves:
     first = evaluate(clients, ScoreHistogram("secure-sum", 1.0, **settings), seed=1)  # type: ignore[arg-type]
-    assert isinstance(first.release, HistogramCurves)
+    assert isinstance(first.release, PriorCurves)
     return first.release
 
 

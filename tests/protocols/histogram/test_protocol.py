@@ -21,9 +21,9 @@ from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.protocols.shared.tree_budget import epsilon_by_level
-from tacit.protocols.shared.whole_units import units_for
-from tacit.results.histogram import Histogram
+from tacit.protocols.shared.sums.whole_units import units_for
+from tacit.protocols.shared.trees.tree_budget import epsilon_by_level
+from tacit.results.curves.histogram import Histogram
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate

@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit import Clients
+from tacit.data.batches.ragged import Ragged
 from tacit.data.errors import DataError
-from tacit.data.ragged import Ragged
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, View, total
@@ -25,8 +25,8 @@ from tacit.protocols.histogram.steps import (
     summed_trees,
     unary_reports,
 )
-from tacit.protocols.shared import packed_reports
-from tacit.protocols.shared.noise_shares import noise_fraction
+from tacit.protocols.shared.reports import packed_reports
+from tacit.protocols.shared.sums.noise_shares import noise_fraction
 from tacit.testing.recording import values_of
 from tests.protocols.histogram.losses import (
     HEIGHT,

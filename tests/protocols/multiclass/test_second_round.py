@@ -12,7 +12,7 @@ import pytest
 import tacit
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
-from tacit.metrics.score_distribution import rising_fractions
+from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
@@ -107,7 +107,7 @@ def test_crowded_scores_are_exact_too() -> None:
     [
         (OWN_BELOW, np.zeros((4, 6)), "a number of inner edges"),
         (OWN_BELOW, np.zeros((3, 7)), "own_below must be 64-bit floats of shape"),
-        (OTHER_BELOW, np.full((4, 7), 2.0), "nondecreasing from 0 to 1"),
+        (OTHER_BELOW, np.full((4, 7), 2.0), "values must be from 0 to 1"),
         (SIZES, np.zeros((4, 2)), "class sizes must be above 0 and finite"),
         (SIZES, np.full((4, 2), np.nan), "class sizes must be above 0 and finite"),
         (SIZES, np.ones((4, 2), dtype=np.float32), "class_sizes must be 64-bit floats"),

@@ -11,7 +11,7 @@ from scipy import stats
 
 import tacit
 from tacit import Adjacency, Clients, ClientState, DataError, PairedUStatistic
-from tacit.data.ragged import Ragged
+from tacit.data.batches.ragged import Ragged
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace
 from tacit.privacy.mechanisms.response import RandomisedResponse

@@ -1,5 +1,7 @@
 """Programs on shares give the kernels' integers; parties keep to what was agreed."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -11,7 +13,7 @@ from tacit.protocols.paired.shared_kernels import HALVINGS, comparable_codes, ke
 from tacit.protocols.paired.work import PairWork, Terms
 from tests.running.mpc.threads import ThreadedParties
 
-pytest.importorskip("spu.libspu", reason="joint computations need SPU")
+pytestmark = pytest.mark.skipif(find_spec("spu") is None, reason="joint computations need SPU")
 
 KERNELS = tuple(GRIDS)
 PAIRS = 300

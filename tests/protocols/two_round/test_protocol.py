@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import Clients, ClientState, DataError, Evaluation, binormal_scores, evaluate
-from tacit.data.ragged import Ragged
+from tacit.data.batches.ragged import Ragged
+from tacit.metrics.cells.score_scale import EVEN, PROBABILITY
 from tacit.metrics.ranking import auc
-from tacit.metrics.score_scale import EVEN, PROBABILITY
 from tacit.privacy.cost import NOTHING, Adjacency
 from tacit.privacy.local import bounded
 from tacit.privacy.local.bounded import SlidingWindow
@@ -24,8 +24,8 @@ from tacit.privacy.mechanisms.choices import UniformIntegers
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import Query, Reply, stack
-from tacit.protocols.shared.likely_masses import acceleration_of, estimated_masses
-from tacit.protocols.shared.turns import TURNS_NOTE, Turns, order_of
+from tacit.protocols.shared.reports.turns import TURNS_NOTE, Turns, order_of
+from tacit.protocols.shared.trees.likely_masses import acceleration_of, estimated_masses
 from tacit.protocols.two_round.estimate import _second_order, cell_bias
 from tacit.protocols.two_round.first_round import (
     CELLS,
@@ -371,8 +371,14 @@ def test_the_area_of_cells_is_the_auc_of_records_uniform_within_them() -> None:
 
 def exact_conclusion(model: ScoreModel, truth: ScoreModel, private: bool) -> float:
     """What the second round concludes from reports that came exactly as often as expected."""
-    records = np.array([[600.0, 400.0]]) if not private else np.array([[1000.0]])
-    plan = Influence(model, 1.0, private, False, np.repeat(records, 2, axis=0).astype(np.int64))
+    records = np.array([600, 400]) if not private else np.array([1000])
+    plan = Influence(model, 1.0, private, False, np.stack([records, records]))
+    return plan.conclude(expected_counts(plan, truth)).value
+
+
+def expected_counts(plan: Influence, truth: ScoreModel) -> Any:
+    """How often reports of the second round come on average, shape (C, outputs)."""
+    private = plan.private_labels
     parts, edges = 400, np.arange(CELLS + 1) / CELLS
     scores = (np.arange(CELLS * parts) + 0.5) / (CELLS * parts)
     counts = []
@@ -384,7 +390,30 @@ def exact_conclusion(model: ScoreModel, truth: ScoreModel, private: bool) -> flo
     if private:
         positive = float(truth.positive_fraction)
         counts = [(1 - positive) * counts[0] + positive * counts[1]]
-    return plan.conclude(np.stack(counts) * records.T).value
+    return np.stack(counts) * plan.sizes[1][:, np.newaxis]
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_the_variance_rests_on_the_reports_of_both_rounds(private: bool) -> None:
+    """Reports that vary as the model says leave its variance; equal ones count as reports do."""
+    model = smooth_model()
+    whole, late = np.array([3000, 2000]), np.array([1000, 1500])
+    sizes = np.stack([whole, late])
+    sizes = sizes.sum(axis=-1, keepdims=True) if private else sizes
+    plan = Influence(model, 1.0, private, False, sizes)
+    scale = 1 / plan.rarer**2 if private else 1.0
+    noise = np.array([plan.report.variance(numbers) for numbers in plan.distributions])
+    among = np.array([numbers.variance for numbers in plan.distributions])
+    records, reporting = sizes
+    by_model = np.sum(noise / reporting + among * (1 / reporting - 1 / records)) * scale
+    expected = plan.conclude(expected_counts(plan, model)).variance
+    assert expected == pytest.approx(by_model, rel=2e-3)
+    equal = np.zeros((reporting.size, plan.report.window.outputs))
+    equal[:, 0] = reporting
+    left = (records - reporting + 1) / records * (noise + among)
+    by_turns = np.sum(left / reporting - np.maximum(left - noise, 0) / records) * scale
+    assert plan.conclude(equal.astype(np.int64)).variance == pytest.approx(by_turns)
+    assert by_turns < 0.8 * by_model
 
 
 @pytest.mark.parametrize("private", [False, True])

@@ -21,10 +21,11 @@ from tacit.privacy.mechanisms.choices import Bits
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.sampling.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import Query, Reply, stack
-from tacit.protocol.messages import decode, encode, reply_of, sizes_by_client
-from tacit.protocols.shared.pair_kernels import KERNELS, PairTables, opposite_classes
+from tacit.protocol.encoding.fields import decode, encode, reply_of, sizes_by_client
+from tacit.protocols.shared.reports.pair_kernels import KERNELS, PairTables, opposite_classes
 from tacit.protocols.ustatistic.moments import PairEstimator
-from tacit.protocols.ustatistic.protocol import MAX_SYMBOLS, UStatistic, random_symbols
+from tacit.protocols.ustatistic.protocol import UStatistic
+from tacit.protocols.ustatistic.steps import MAX_SYMBOLS, random_symbols
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate

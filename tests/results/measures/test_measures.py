@@ -13,14 +13,14 @@ from scipy.special import expit, logit
 
 import tacit
 from tacit.metrics.measures.operating_points import reaching_places, share_above
-from tacit.results.histogram import Histogram
+from tacit.results.curves.histogram import Histogram
 from tacit.results.measures.computing import Measures
 from tacit.results.measures.drifting import EMPTY_GROUP, LOST_GROUP
 from tacit.results.measures.figures import LOST_IN_NOISE, NO_FIT, NO_PROBABILITIES
 from tacit.results.measures.measure import Measure, measure_line, normal_measure
 from tacit.results.measures.names import label, names
 from tacit.results.measures.operating import _added
-from tacit.results.schema import check_result
+from tacit.results.saved.schema import check_result
 from tests.federations import binormal_clients
 
 RECORDS = 6_000
@@ -62,7 +62,9 @@ def test_intervals_hold_and_stated_errors_are_the_measured_ones() -> None:
 
     A ratio of the stated to the measured error is known to about 12 %: a bound of 50 % fails for
     none of 13 with a probability above 0.99, and their mean is known to less than 10 %, as many go
-    together. A noise scale 30 % off moves that mean out of its bounds.
+    together. A noise scale 30 % off moves that mean out of its bounds. The stated error is the
+    usual one, a median: a release now and then leaves the end of the calibration curve open, and
+    states an error of its distances that is several times as large.
     """
     ratios = []
     for name in CHOSEN:
@@ -71,7 +73,7 @@ def test_intervals_hold_and_stated_errors_are_the_measured_ones() -> None:
         assert sum(each.interval.low <= figure <= each.interval.high for each in found) >= 31, name
         errors = np.array([each.value - each.bias - figure for each in found])
         stated = np.array([each.standard_error for each in found])
-        ratios.append(float(np.sqrt(np.mean(stated**2) / np.mean(errors**2))))
+        ratios.append(float(np.median(stated) / np.sqrt(np.mean(errors**2))))
     assert ratios == pytest.approx([1.0] * len(CHOSEN), abs=0.5)
     assert np.mean(ratios) == pytest.approx(1.0, abs=0.25)
 

@@ -7,7 +7,7 @@ import pytest
 
 import tacit
 from tacit.metrics.tree_noise import TreeNoise
-from tacit.results.histogram import Histogram
+from tacit.results.curves.histogram import Histogram
 from tacit.results.measures.separation import class_separation
 from tacit.results.measures.view import CellView
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tacit.running.deployment.certificates import make_certificates
+from tacit.running.deployment.flower_programs.programs import Program, free_port
 from tacit.running.deployment.keys import stored_identity, stored_node_key
 from tacit.running.deployment.local import toml_text
 from tacit.running.deployment.node import start_node, wait_connected
-from tacit.running.deployment.programs import Program, free_port
 from tacit.running.deployment.server import (
     Coordinator,
     nodes_online,
@@ -79,8 +79,14 @@ class Federation:
         )
 
     def start(self, running: ExitStack) -> None:
-        """Start the server and the three nodes, and wait until they are connected."""
-        running.enter_context(start_server(self.coordinator, "127.0.0.1", self.port))
+        """Start the server and the three nodes, and wait until they are connected.
+
+        As in a local run, the server's state is in memory, and the nodes fork from its prepared
+        process. A server with a database, and nodes with their own processes, are those of the
+        walk-through.
+        """
+        server = start_server(self.coordinator, "127.0.0.1", self.port, lasting=False)
+        running.enter_context(server)
         assert register_nodes(self.coordinator) == list(PARTIES)
         nodes = [running.enter_context(self.node(name)) for name in PARTIES]
         for node in nodes:
@@ -98,6 +104,7 @@ class Federation:
             authority or self.coordinator.certificates.authority,
             key or part / "node.key",
             part / folder,
+            programs=self.coordinator.programs,
         )
 
 

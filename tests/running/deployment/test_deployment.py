@@ -5,11 +5,13 @@ import io
 import json
 import os
 import shutil
+import socket
 import ssl
 import subprocess
 import sys
 import tomllib
 import zipfile
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,15 +21,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.cli.federation.templates import party_text, plan_text
-from tacit.running.deployment import certificates, guards
-from tacit.running.deployment.applications import CLIENT, SERVER, write_application
+from tacit.running.deployment import certificates
 from tacit.running.deployment.certificates import Certificates, hosts_of, make_certificates
-from tacit.running.deployment.guards import (
+from tacit.running.deployment.flower_programs import guards, programs
+from tacit.running.deployment.flower_programs.applications import CLIENT, SERVER, write_application
+from tacit.running.deployment.flower_programs.guards import (
     GuardError,
     check_bundle,
     use_ticket,
     write_guards,
     write_ticket,
+)
+from tacit.running.deployment.flower_programs.programs import (
+    DeploymentError,
+    Flower,
+    Program,
+    plain,
+    search_path,
 )
 from tacit.running.deployment.keys import (
     KeyFileError,
@@ -38,11 +48,10 @@ from tacit.running.deployment.keys import (
 from tacit.running.deployment.local import local_parties, toml_text
 from tacit.running.deployment.node import follow
 from tacit.running.deployment.preview import preview
-from tacit.running.deployment.programs import DeploymentError, Flower, Program, plain, search_path
 from tacit.running.deployment.server import Coordinator, alone, register_nodes, start_server
-from tacit.running.session.party_file import PartyFile
+from tacit.running.session.party.party_file import PartyFile
+from tacit.running.session.party.service import PartyDesk
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.service import PartyDesk
 from tacit.running.session.toml_source import PlanError
 
 HOSPITALS = Path(__file__).parents[3] / "examples" / "three-hospitals"
@@ -72,6 +81,21 @@ def shake_hands(server: Certificates, authority: Path, name: str) -> None:
             except ssl.SSLWantReadError:
                 pass
     assert done == {client, host}
+
+
+def test_a_free_port_is_none_that_an_outgoing_connection_may_get() -> None:
+    """Linux gives these connections ports from 32768, other systems from 49152 (RFC 6335)."""
+    assert programs.PORTS.stop <= 32_768
+    assert programs.free_port() in programs.PORTS
+
+
+def test_ports_that_are_taken_are_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(programs, "PORTS", range(port, port + 1))
+        with pytest.raises(DeploymentError, match=f"no free port among 100 from {port}"):
+            programs.free_port()
 
 
 @pytest.mark.parametrize("name", ["study.example.org", "192.0.2.7", "127.0.0.1", "localhost"])
@@ -466,3 +490,42 @@ def test_a_local_party_is_named_like_a_folder(tmp_path: Path, name: str) -> None
 def test_a_server_that_was_never_started_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(DeploymentError, match="no server was started"):
         Coordinator(tmp_path).check_running()
+
+
+class Clock:
+    """Seconds that pass only where somebody sleeps; a server starts to listen at one of them."""
+
+    def __init__(self, listens: Callable[[], None], at: float) -> None:
+        self.seconds, self._listens, self._at = 0.0, listens, at
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+        if self.seconds == self._at:
+            self._listens()
+
+    def now(self) -> float:
+        return self.seconds
+
+
+def test_a_run_waits_for_a_server_that_starts(tmp_path: Path) -> None:
+    """`tacit serve` may have been called a moment ago: it writes its address, then it listens."""
+    coordinator, lines = Coordinator(tmp_path), list[str]()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        written = json.dumps(server.getsockname()[:2])
+        coordinator.private.mkdir()
+        clock = Clock(lambda: _written(coordinator.private / "address.json", written), at=3.0)
+        coordinator.wait_running(lines.append, clock.sleep, clock.now)
+    assert clock.seconds == 3.0
+    (line,) = lines
+    assert "tacit serve; waiting for it, 60 s, Ctrl-C ends" in line
+
+
+def _written(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def test_a_run_waits_for_a_minute_only(tmp_path: Path) -> None:
+    clock = Clock(lambda: None, at=0.0)
+    with pytest.raises(DeploymentError, match=r"no server was started.*gave up after 60 s"):
+        Coordinator(tmp_path).wait_running(lambda line: None, clock.sleep, clock.now)
+    assert clock.seconds == 60.0

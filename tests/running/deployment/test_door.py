@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from tacit.running.deployment import guards
 from tacit.running.deployment.certificates import Certificates, make_certificates
 from tacit.running.deployment.door import (
     HEADER,
@@ -24,7 +23,8 @@ from tacit.running.deployment.door import (
     token_path,
     write_token,
 )
-from tacit.running.deployment.programs import DeploymentError
+from tacit.running.deployment.flower_programs import guards
+from tacit.running.deployment.flower_programs.programs import DeploymentError
 
 TOKEN = "a" * 64
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.running.deployment.programs import free_port
+from tacit.running.deployment.flower_programs.programs import free_port
 from tests.running.deployment.processes import HOSPITALS, nothing_left
 from tests.running.deployment.test_processes import Terminals, check_book, check_result
 

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,16 @@ from typing import Any
 import pytest
 
 from tacit.ledger.ledger import Ledger
-from tacit.running.deployment.applications import write_application
 from tacit.running.deployment.certificates import Certificates, make_certificates
+from tacit.running.deployment.flower_programs.applications import write_application
+from tacit.running.deployment.flower_programs.programs import (
+    DeploymentError,
+    Flower,
+    Program,
+    free_port,
+)
 from tacit.running.deployment.keys import stored_identity, stored_node_key
 from tacit.running.deployment.node import RefusedError, start_node, wait_connected
-from tacit.running.deployment.programs import DeploymentError, Flower, Program, free_port
 from tacit.running.deployment.runs import conduct_run
 from tacit.running.deployment.server import (
     CONNECTION,
@@ -255,6 +260,36 @@ def test_what_others_submit_is_not_run(federation: Federation, tmp_path: Path) -
     assert not target.exists()
 
 
+FORKED = """
+import json, os, sys
+from flwr.cli.app import app
+for command in json.loads(sys.argv[1]):
+    process = os.fork()
+    if process == 0:
+        sys.argv = ["flwr", *command, "--format", "json"]
+        app()
+    os.waitpid(process, 0)
+    print("\\0", flush=True)
+"""
+"""Commands of ``flwr``, each in a process of its own that need not import it."""
+
+
+def answers_to_a_stranger(home: Path, commands: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    """What Flower's own command answers, with a configuration folder and no guard."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED, json.dumps(commands)],
+        env=Flower(home).environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=WAIT,
+        check=True,
+    )
+    *printed, _ = done.stdout.split("\0")
+    assert len(printed) == len(commands)
+    return [json.loads(text[text.index("{") :]) for text in printed]
+
+
 def test_strangers_are_admitted_to_nothing(federation: Federation, tmp_path: Path) -> None:
     """Flower's own commands, with all that a hospital is given and without the machine's token."""
     (tmp_path / "config.toml").write_text(
@@ -266,17 +301,17 @@ def test_strangers_are_admitted_to_nothing(federation: Federation, tmp_path: Pat
     before = runs_of(federation.coordinator)
     application = write_application(tmp_path / "theirs")
     key = stored_node_key(tmp_path / "stranger.key")
-    stranger = Flower(tmp_path)
-    for command in (
+    commands = (
         ("list", CONNECTION),
         ("stop", "1", CONNECTION),
         ("run", str(application), CONNECTION),
         ("supernode", "list", CONNECTION),
         ("supernode", "register", str(key), CONNECTION),
         ("supernode", "unregister", number, CONNECTION),
-    ):
-        with pytest.raises(DeploymentError, match="403"):
-            stranger.call("flwr", *command)
+    )
+    answers = answers_to_a_stranger(tmp_path, commands)
+    assert all("403" in str(answer["error-message"]) for answer in answers)
+    assert not any(answer["success"] for answer in answers)
     assert runs_of(federation.coordinator) == before
     assert nodes_online(federation.coordinator) == dict.fromkeys(PARTIES, "online")
 

@@ -21,6 +21,7 @@ from tacit.running.joining.letters import (
     roster_of,
 )
 from tacit.running.session.plan_file import Plan
+from tacit.running.session.toml_source import PlanError
 from tests.running.joining.studies import Study, quick_codes
 
 
@@ -67,6 +68,21 @@ def test_a_changed_invitation_says_what_is_wrong(
     change(fields)
     with pytest.raises(LetterError, match=reason):
         Invitation.of_bytes(json.dumps(fields).encode())
+
+
+@pytest.mark.parametrize("kind", [Invitation, Answer])
+@pytest.mark.parametrize("content", [b"[" * 100_000, b'{"kind":' * 30_000, b"[" * (2**20 + 1), b""])
+def test_a_file_that_is_no_letter_is_refused(
+    kind: type[Invitation] | type[Answer], content: bytes
+) -> None:
+    """Also one that is nested so deeply that it cannot be read: it came by mail."""
+    with pytest.raises(LetterError, match=r"this file holds no (invitation|answer) of tacit"):
+        kind.of_bytes(content)
+
+
+def test_a_plan_that_is_nested_too_deeply_is_refused() -> None:
+    with pytest.raises(PlanError, match="the invitation's plan: maximum recursion depth"):
+        Plan.parsed(f"a = {'[' * 5000}", "the invitation's plan")
 
 
 @pytest.mark.parametrize("field", ["identity", "node_key", "signature", "proof"])

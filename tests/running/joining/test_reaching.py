@@ -11,8 +11,12 @@ from typing import Any
 import pytest
 
 from tacit.running.deployment.door import Door
+from tacit.running.deployment.flower_programs.programs import (
+    DeploymentError,
+    free_port,
+    without_proxy,
+)
 from tacit.running.deployment.node import RefusedError
-from tacit.running.deployment.programs import DeploymentError, free_port, without_proxy
 from tacit.running.joining import roster_door
 from tacit.running.joining.coordinator import publish_roster
 from tacit.running.joining.invitations import records_in

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
-from tacit.data.ragged import Ragged
 from tacit.protocol.conversation import Query, View
 from tacit.protocols.paired.protocol import PairedUStatistic, compute_pairs
 

@@ -3,6 +3,7 @@
 import os
 import signal
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -23,12 +24,12 @@ from tacit.running.mpc.frames import Frame
 from tacit.running.mpc.party_program import reason_of
 from tacit.running.mpc.processes import MPCSettings, Parties
 from tacit.running.mpc.runner import MPCRun, answer_mpc, run_mpc
-from tacit.running.session.coordinator import Coordinator
+from tacit.running.session.coordinating.coordinator import Coordinator
 from tacit.running.session.messages import MalformedMessageError
 from tacit.testing.recording import values_of
 from tests.running.mpc.federations import pairs_query, tied_clients
 
-pytest.importorskip("spu.libspu", reason="two-party computations need SPU")
+pytestmark = pytest.mark.skipif(find_spec("spu") is None, reason="two-party computations need SPU")
 
 TIMEOUT = 120.0
 KENDALL = PairedUStatistic("kendall", 4.0, matchings=1)

@@ -9,12 +9,12 @@ import pytest
 
 from tacit.crypto.identities import Identity
 from tacit.ledger.ledger import Ledger
-from tacit.running.session.coordinator import Coordinator, RunError
-from tacit.running.session.party_file import PartyFile
-from tacit.running.session.service import CHANGED_RECORDS
+from tacit.running.session.coordinating.coordinator import Coordinator, RunError
+from tacit.running.session.party.party_file import PartyFile
+from tacit.running.session.party.service import CHANGED_RECORDS
 from tacit.running.session.toml_source import PlanError
 from tests.running.deployment.federation_files import HISTOGRAM, federation
-from tests.running.session.test_service import carried, coordinated, desks_of
+from tests.running.session.party.test_service import carried, coordinated, desks_of
 
 
 def in_duckdb(home: Path, what: str = 'table = "scored"') -> None:

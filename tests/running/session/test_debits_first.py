@@ -15,22 +15,22 @@ from tacit.data.clients import Clients
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query, Step
 from tacit.protocols.paired.protocol import PairedUStatistic
-from tacit.running.session.debits import Debit
+from tacit.running.session.party.debits import Debit
 from tacit.testing.rehearsal import rehearse
 from tests.federations import binormal_clients
 from tests.laws import PROTOCOLS
 
 SOURCES = Path(tacit.__file__).parent
 ANSWERING = {
-    "running.session.answers.Answers.computed",
-    "running.session.client_mpc.ClientComputations._reply",
+    "running.session.party.answers.Answers.computed",
+    "running.session.party.client_mpc.ClientComputations._reply",
 }
 """Where records of clients that exist meet a question; each of them is watched below."""
 ONE_PROCESS = {
     "running.simulation._answer",
     "running.deployment.preview.check_records",
-    "protocol.threats.asked_views",
-    "protocol.traffic.dry_run",
+    "protocol.declarations.threats.asked_views",
+    "protocol.declarations.traffic.dry_run",
     "protocols.dpauc.attacks._first_reply",
     "protocols.shared.score_attacks.received_scores",
 }
@@ -38,8 +38,8 @@ ONE_PROCESS = {
 INVENTED = {
     "collecting.simulating.device_payloads",
     "local_reports.drawing.Drawing._reports",
-    "protocol.threats.asked_views",
-    "protocol.traffic.dry_run",
+    "protocol.declarations.threats.asked_views",
+    "protocol.declarations.traffic.dry_run",
     "protocols.dpauc.attacks._first_reply",
     "protocols.shared.score_attacks.received_scores",
     "testing.checks._check_free",

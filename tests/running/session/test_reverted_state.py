@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from tacit.ledger.ledger import Ledger
-from tacit.protocol.messages import decode
-from tacit.protocol.query_messages import decode_query
-from tacit.protocol.values import named_values
-from tacit.running.session.coordinator import Coordinator
+from tacit.protocol.encoding.fields import decode
+from tacit.protocol.encoding.queries import decode_query
+from tacit.protocol.encoding.values import named_values
+from tacit.running.session.coordinating.coordinator import Coordinator
 from tacit.running.session.messages import (
     COORDINATOR,
     Kind,
@@ -23,8 +23,8 @@ from tacit.running.session.messages import (
     SignedMessageError,
     verified,
 )
+from tacit.running.session.party.service import PartyDesk
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.service import PartyDesk
 from tests.running.deployment.federation_files import HISTOGRAM, federation
 
 TWO_ROUNDS = 'name = "two-round-auc"\nepsilon = 1.0'

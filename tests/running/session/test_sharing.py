@@ -18,7 +18,6 @@ from tacit.protocol.conversation import (
     ClientState,
     Conversation,
     Layout,
-    NoiseSharing,
     Protocol,
     Query,
     Reply,
@@ -26,9 +25,10 @@ from tacit.protocol.conversation import (
     View,
     step,
 )
-from tacit.protocol.values import decode_values, encode_values
+from tacit.protocol.encoding.values import decode_values, encode_values
+from tacit.protocol.steps import NoiseSharing
 from tacit.results.server_result import ServerResult
-from tacit.running.session.coordinator import RunError
+from tacit.running.session.coordinating.coordinator import RunError
 from tacit.running.session.messages import Kind
 from tacit.testing.checks import conversation_of
 from tacit.testing.rehearsal import Rehearsal, rehearse

@@ -15,7 +15,7 @@ from tacit.results.text import as_lines
 COLLECT_EXAMPLES = """\b
 Examples:
   tacit collect campaign.toml
-  tacit collect campaign.toml --page examples/phone --port 8000
+  tacit collect campaign.toml --page examples/phone/page --port 8000
   tacit collect campaign.toml --host 0.0.0.0 --certificate server.pem --key server.key
 """
 
@@ -80,9 +80,9 @@ def collect(
     scheme = "http" if certificate is None else "https"
     rows = [*_rows(signed), ("folder", str(place.path)), ("address", f"{scheme}://{host}:{port}")]
     with place.owned():
-        intake = Intake(place, seal_every)
+        app = application(place, Intake(place, seal_every), rate, page)
         show(as_lines(rows, ()))
-        serve(application(place, intake, rate, page), host, port, certificate, key)
+        serve(app, host, port, certificate, key)
 
 
 def _rows(campaign: Campaign) -> list[tuple[str, str]]:

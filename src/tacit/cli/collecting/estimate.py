@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
-from tacit.cli.shared_options import json_option
+from tacit.cli.options.shared import json_option
 from tacit.cli.shell import NO_SIGNAL, as_json, show
 from tacit.collecting.estimating import evaluation_of
 from tacit.collecting.folder import Folder
 from tacit.collecting.shuffled import HONEST, shuffled_of
 from tacit.output import OutputFile
-from tacit.results.integrity import with_fingerprint
+from tacit.results.saved.integrity import with_fingerprint
 from tacit.results.text import as_lines
 
 ESTIMATE_EXAMPLES = """\b

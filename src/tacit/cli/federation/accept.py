@@ -8,7 +8,7 @@ import click
 
 from tacit.cli.federation.shared import read_letter, show_rows, stoppable
 from tacit.cli.federation.templates import party_text
-from tacit.data.units import UNITS
+from tacit.data.scaling.units import UNITS
 from tacit.running.deployment.preview import asked_line, cost_line, settings_line
 from tacit.running.joining.letters import Answer, Invitation
 from tacit.running.joining.site import ANSWER_FILE

@@ -9,9 +9,9 @@ import click
 
 from tacit.cli.federation.templates import party_text, plan_text
 from tacit.cli.shell import show
-from tacit.data.units import UNITS
+from tacit.data.scaling.units import UNITS
 from tacit.running.deployment.server import Coordinator
-from tacit.running.session.service import read_identity
+from tacit.running.session.party.service import read_identity
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 Parties = dict[str, str | None]

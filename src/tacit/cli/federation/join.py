@@ -10,14 +10,14 @@ import click
 from tacit.cli.federation.rosters import newest_roster
 from tacit.cli.federation.shared import show_rows, stoppable, teller, verbose_option
 from tacit.cli.shell import complain, show
+from tacit.running.deployment.flower_programs.programs import require_flower
 from tacit.running.deployment.node import follow, start_node, wait_connected
 from tacit.running.deployment.preview import check_records, doubts, preview
-from tacit.running.deployment.programs import require_flower
 from tacit.running.joining.letters import ADDRESS, LetterError
 from tacit.running.joining.reaching import reach
 from tacit.running.joining.site import invitation_in
-from tacit.running.session.party_file import PartyFile
-from tacit.running.session.service import PartyDesk
+from tacit.running.session.party.party_file import PartyFile
+from tacit.running.session.party.service import PartyDesk
 
 PATIENCE = 600.0
 LOOK_SECONDS = 0.5
@@ -37,6 +37,8 @@ Examples:
 @click.option(
     "--code",
     metavar="CODE",
+    envvar="TACIT_ROSTER_CODE",
+    show_envvar=True,
     help="For a roster that is new: the code that the other sites read to you by telephone.",
 )
 @click.option(

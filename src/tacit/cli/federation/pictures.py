@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.results.curve import Curve
-from tacit.results.picture import Pictured, draw_pictured
-from tacit.results.picture_bars import NONE
-from tacit.results.picture_style import cost_words
-from tacit.results.reading import Result, number
+from tacit.results.curves.curve import Curve
+from tacit.results.drawing.bars import NONE
+from tacit.results.drawing.picture import Pictured, draw_pictured
+from tacit.results.drawing.style import cost_words
+from tacit.results.saved.reading import Result, number
 
 COLUMNS = (
     "thresholds",

@@ -46,9 +46,9 @@ def newest_roster(
     if invitation is None:
         raise LetterError(f"{home} holds no invitation")
     answer = _waited_for(invitation, server, authority, patience)
-    own = (home / PLAN_FILE).read_text(encoding="utf-8")
+    local_plan = (home / PLAN_FILE).read_text(encoding="utf-8")
     if answer.status != OK:
-        if any(party.key is None for party in Plan.parsed(own, PLAN_FILE).parties):
+        if any(party.key is None for party in Plan.parsed(local_plan, PLAN_FILE).parties):
             raise LetterError(
                 "the server does not know this invitation: it was replaced, or is another "
                 "coordinator's"
@@ -56,22 +56,24 @@ def newest_roster(
         show("the server hands out no roster for this invitation: the site's own copy is used")
         return
     text = checked_roster(answer.content, invitation, home)
-    if not is_agreed(text, own):
-        _confirm(text, own, code)
-    if text != own:
+    if not is_agreed(text, local_plan):
+        _confirm(text, local_plan, code)
+    if text != local_plan:
         take_roster(text, home)
 
 
 def _waited_for(invitation: Invitation, server: str, authority: Path, patience: float) -> Reached:
     """The server's answer, once all sites are admitted."""
-    ends, told = time.monotonic() + patience, False
+    ends, announced = time.monotonic() + patience, False
     while True:
-        answer = reach(server, authority, show if not told else _silent, patience, invitation.token)
+        answer = reach(
+            server, authority, show if not announced else _silent, patience, invitation.token
+        )
         if answer.status != NOT_YET or time.monotonic() >= ends:
             return answer
-        if not told:
+        if not announced:
             show("the server answers; waiting until the coordinator has admitted all sites")
-            told = True
+            announced = True
         time.sleep(LOOK_SECONDS)
 
 
@@ -79,7 +81,7 @@ def _silent(line: str) -> None:
     """The first lines are enough."""
 
 
-def _confirm(text: str, own: str, code: str | None) -> None:
+def _confirm(text: str, local_plan: str, code: str | None) -> None:
     """Show a roster that is new, and have its code compared.
 
     Raises
@@ -87,7 +89,7 @@ def _confirm(text: str, own: str, code: str | None) -> None:
     LetterError : where the code is another one.
     """
     plan = Plan.parsed(text, "the roster")
-    before = {party.name: party.key for party in Plan.parsed(own, PLAN_FILE).parties}
+    before = {party.name: party.key for party in Plan.parsed(local_plan, PLAN_FILE).parties}
     rows = [("roster of", f"{plan.name}; a result needs {plan.min_clients} sites")]
     rows += [
         (f"site {party.name}", _change(party.key, before.get(party.name))) for party in plan.parties

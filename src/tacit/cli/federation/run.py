@@ -10,11 +10,11 @@ from tacit.cli.federation.pictures import draw_result
 from tacit.cli.federation.shared import show_rows, stoppable, teller, verbose_option
 from tacit.cli.shell import NO_SIGNAL, as_json, show
 from tacit.output import OutputFile, PictureFile
-from tacit.results.picture import new_axes
-from tacit.results.reading import Result
+from tacit.results.drawing.picture import new_axes
+from tacit.results.saved.reading import Result
 from tacit.results.text import escaped
+from tacit.running.deployment.flower_programs.programs import require_flower
 from tacit.running.deployment.local import run_locally
-from tacit.running.deployment.programs import require_flower
 from tacit.running.deployment.runs import Conducted, conduct_run
 from tacit.running.deployment.server import Coordinator
 from tacit.running.session.plan_file import Plan
@@ -56,8 +56,9 @@ def run(
 ) -> None:
     """Run PLAN once, with the parties that are connected, and print the result.
 
-    The server of the plan must be running on this machine (`tacit serve`), unless --local starts
-    everything. Each party decides itself whether it answers, and its ledger keeps what it spent.
+    The server of the plan runs on this machine (`tacit serve`), and is waited for a minute, unless
+    --local starts everything. Each party decides itself whether it answers, and its ledger keeps
+    what it spent.
     """
     require_flower()
     file = None if json_file is None else OutputFile(json_file, create_parents=True)
@@ -67,7 +68,7 @@ def run(
         if local is None:
             study_plan, coordinator = Plan.read(plan), Coordinator.of(plan)
             study_plan.agreement()
-            coordinator.check_running()
+            coordinator.wait_running(show)
             done = conduct_run(coordinator, plan.resolve(), study_plan.deadline, show, tell)
         else:
             done = run_locally(plan, local, show, tell)
@@ -80,7 +81,7 @@ def run(
     show_rows([("", ""), *_rows(done)])
     for warning in content["warnings"]:
         show(f"warning: {escaped(warning)}")
-    if not (result.estimate.has_signal or _told_to_parties(result)):
+    if not (result.estimate.has_signal or _is_revealed_to_parties(result)):
         context.exit(NO_SIGNAL)
 
 
@@ -91,7 +92,7 @@ def _picture(path: str | None) -> PictureFile | None:
     return PictureFile(path)
 
 
-def _told_to_parties(result: Result) -> bool:
+def _is_revealed_to_parties(result: Result) -> bool:
     return bool(result.content["protocol"].get("reveal") == "parties")
 
 

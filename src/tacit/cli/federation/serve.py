@@ -9,8 +9,8 @@ import click
 
 from tacit.cli.federation.shared import stoppable, teller, verbose_option
 from tacit.cli.shell import complain, show
+from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell
 from tacit.running.deployment.keys import KeyFileError
-from tacit.running.deployment.programs import DeploymentError, Tell
 from tacit.running.deployment.server import (
     PORT,
     Coordinator,

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from tacit.cli.federation.shared import show_rows, stoppable, teller, verbose_option
-from tacit.running.deployment.programs import require_flower
+from tacit.running.deployment.flower_programs.programs import require_flower
 from tacit.running.deployment.runs import reason_of
 from tacit.running.deployment.server import Coordinator, nodes_online, runs_of
 from tacit.running.session.plan_file import Plan

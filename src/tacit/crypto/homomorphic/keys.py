@@ -102,7 +102,7 @@ class Introduction:
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """A party's keys in one session; none of them leaves the party.
+    """A party's keys in one session; none leaves the party, and its identity's is not kept.
 
     Examples
     --------
@@ -114,7 +114,6 @@ class Member:
     True
     """
 
-    identity: Identity
     agreement: X25519PrivateKey = field(repr=False)
     introduction: Introduction
 
@@ -125,7 +124,7 @@ class Member:
         key, nonce = X25519PrivateKey.generate(), os.urandom(16)
         public = key.public_key().public_bytes_raw()
         signature = who.sign(_signed(terms, public, nonce))
-        return cls(who, key, Introduction(who.public, public, nonce, signature))
+        return cls(key, Introduction(who.public, public, nonce, signature))
 
     def boxes(self, meeting: Meeting, secret: bytes) -> list[bytes]:
         """The secret encrypted for every party, by index; the first party needs none."""
@@ -201,14 +200,14 @@ class Member:
         info = DOMAIN + b"pair" + low.to_bytes(4, "little") + high.to_bytes(4, "little")
         return derived(self._common(meeting, other), meeting.session, info, 32)
 
-    def own_key(self, meeting: Meeting, purpose: bytes) -> bytes:
+    def party_key(self, meeting: Meeting, purpose: bytes) -> bytes:
         """32 bytes that this party alone derives, for one purpose of this session.
 
         Numbers that a party would draw in a session follow from them, so that one whose state was
         restored sends the same again: two numbers under one mask would betray both.
         """
-        own = self.agreement.private_bytes_raw()
-        return derived(own, meeting.session, DOMAIN + b"own " + purpose, 32)
+        secret = self.agreement.private_bytes_raw()
+        return derived(secret, meeting.session, DOMAIN + b"own " + purpose, 32)
 
     def _cipher(self, meeting: Meeting, other: int, receiver: int) -> ChaCha20Poly1305:
         """The cipher of one box: its key is used once, so its nonce may be constant."""

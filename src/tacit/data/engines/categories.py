@@ -19,7 +19,7 @@ from tacit.data.clients import Clients
 from tacit.data.engines.records import Engine
 from tacit.data.engines.sql.statements import INVALID, Relation
 from tacit.data.errors import DataError
-from tacit.data.frames import Columns, collect
+from tacit.data.tables.frames import Columns, collect
 
 CATEGORY, LABEL = "category", "class"
 """The columns of a statement's answer beside those of scores."""

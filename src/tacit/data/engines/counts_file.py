@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,8 @@ from tacit.data.engines.stored import CountedRecords, StoredClients
 from tacit.data.errors import DataError
 
 COLUMNS = (CLIENT, CLASS, CELL, RECORDS, TOTAL, CELLS)
+
+WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 
 SURPLUS = "values beyond the last column"
 
@@ -117,10 +120,11 @@ def _checked(row: dict[str, str], mark: str, cells: int, where: str) -> tuple[in
             f"{where} has counts in the cells {row[CELLS]!r}, and these settings need {mark!r}: "
             "give the settings with which tacit sql printed the statement"
         )
-    try:
-        label, cell, records = (int(row[name]) for name in (CLASS, CELL, RECORDS))
-    except (TypeError, ValueError):
-        raise DataError(f"{where} must have whole numbers as class, cell and records") from None
+    texts = [(row[name] or "").strip() for name in (CLASS, CELL, RECORDS)]
+    # int() also takes underscores and digits of other scripts, which no engine writes
+    if not all(WHOLE.fullmatch(text) for text in texts):
+        raise DataError(f"{where} must have whole numbers as class, cell and records")
+    label, cell, records = map(int, texts)
     if label == INVALID:
         raise DataError(
             f"labels must be 0 or 1: {where} counts {records} records with another label or none"

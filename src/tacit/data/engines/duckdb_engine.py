@@ -30,7 +30,7 @@ MOST_CELLS = 1 << 13
 """From so many cells on a pass over the records is faster than the answer's rows."""
 
 BATCH_ROWS = 1 << 20
-MEMORY = "512MB"
+MEMORY = "1GB"
 """Memory of the engine; what needs more goes to a temporary folder, which is removed."""
 
 FULL_DISK = ("failed to offload", "No space left on device")
@@ -115,12 +115,18 @@ class DuckDBEngine:
             for name in made:
                 self._connection.execute(f"DROP TABLE temp.{name}")
 
-    def batches(self, statement: str) -> Iterator[pa.RecordBatch]:
-        """The rows of a statement's answer in batches, in the order in which they are stored."""
-        with self._named_errors():
+    def batches(
+        self, statement: str, tables: Sequence[ConstantTable] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a statement's answer in batches, in their order."""
+        with self._named_errors(), self._given(tables):
             reader = self._run(lambda: self._connection.sql(statement).to_arrow_reader(BATCH_ROWS))
-            while (batch := self._run(partial(next, reader, None))) is not None:
-                yield batch
+            try:
+                while (batch := self._run(partial(next, reader, None))) is not None:
+                    yield batch
+            finally:
+                # the tables stay in use while a result is open
+                reader.close()
         self._check_files()
 
     def _run(self, work: Callable[[], Answer]) -> Answer:

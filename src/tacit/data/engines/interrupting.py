@@ -17,7 +17,7 @@ def interruptible(work: Callable[[], Answer], interrupt: Callable[[], object]) -
     Parameters
     ----------
     work : runs the statement.
-    interrupt : tells the engine to end it; again until it has, as it may not have begun.
+    interrupt : makes the engine end it; called until it has, as it may not have begun.
 
     Raises
     ------

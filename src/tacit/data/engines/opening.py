@@ -38,7 +38,7 @@ def from_database(
     score, label, client, unit : as ``tacit.read`` takes them.
     name : the only client's name, where no column names clients.
     passfile : the file of the password; None for libpq's own places.
-    progress : begins a pass over so many records, and is told how many more were read.
+    progress : begins a pass over so many records, and receives how many more were read.
 
     Raises
     ------

@@ -53,14 +53,14 @@ def matched(sources: Sequence[str]) -> list[str]:
     files: list[str] = []
     for source in sources:
         if Path(source).is_dir():
-            found = sorted(str(path) for end in PARQUET for path in Path(source).rglob(f"*{end}"))
+            matches = sorted(str(path) for end in PARQUET for path in Path(source).rglob(f"*{end}"))
         elif is_pattern(source):
-            found = sorted(glob.glob(source, recursive=True))  # noqa: PTH207 -- also absolute
+            matches = sorted(glob.glob(source, recursive=True))  # noqa: PTH207 -- also absolute
         else:
-            found = [source]
-        if not found:
+            matches = [source]
+        if not matches:
             raise DataError(f"no file is found for {source}")
-        files += found
+        files += matches
     for file in files:
         if not Path(file).is_file():
             raise DataError(f"{file} does not exist")

@@ -78,20 +78,22 @@ class PostgresEngine:
         with self._named_errors(), self._connection.cursor() as cursor:
             # a prepared statement is one: a query cannot end the transaction that only reads
             cursor.execute(f"SELECT * FROM {relation.table} LIMIT 0", prepare=True)
-            found = [(each.name, each.type_code) for each in cursor.description or ()]
+            column_types = [(each.name, each.type_code) for each in cursor.description or ()]
             cursor.execute(
                 "SELECT code, format_type(code::oid, NULL) FROM unnest(%s::bigint[]) AS code",
-                ([code for _, code in found],),
+                ([code for _, code in column_types],),
             )
             words: dict[int, str] = dict(cursor.fetchall())
-        return {name: KINDS.get(words[code], str(words[code])) for name, code in found}
+        return {name: KINDS.get(words[code], str(words[code])) for name, code in column_types}
 
     def rows(self, statement: str, tables: Sequence[ConstantTable] = ()) -> list[tuple[Any, ...]]:
         """The rows of a statement's answer, which has all its tables in it."""
         with self._named_errors():
             return list(self._connection.execute(statement, prepare=True).fetchall())
 
-    def batches(self, statement: str) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, statement: str, tables: Sequence[ConstantTable] = ()
+    ) -> Iterator[pa.RecordBatch]:
         """The rows of a statement's answer in batches, by a cursor on the server."""
         with self._named_errors(), self._connection.cursor("tacit_records", binary=True) as cursor:
             cursor.execute(statement)
@@ -106,8 +108,8 @@ class PostgresEngine:
             yield
         except self._driver.Error as error:
             reason = (str(error).strip().splitlines() or ["failed without a reason"])[0]
-            told = _without_user(reason.rstrip("."), self._user)
-            raise DataError(f"{self.source} cannot be read: {told}") from None
+            message = _without_user(reason.rstrip("."), self._user)
+            raise DataError(f"{self.source} cannot be read: {message}") from None
 
 
 def _user_of(address: str) -> str:

@@ -11,17 +11,25 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.data.engines.sql.bins import Bins
+from tacit.data.engines.ranking import Ascending
+from tacit.data.engines.sql.bins import Bins, EvenCells
 from tacit.data.engines.sql.pieces import ScorePieces
-from tacit.data.engines.sql.placed import Statement, binned_counts, summing_statement
+from tacit.data.engines.sql.placed import (
+    Statement,
+    binned_counts,
+    even_counts,
+    summing_statement,
+)
 from tacit.data.engines.sql.statements import (
     BOOLEAN,
     INVALID,
     NUMBER,
     Relation,
+    ascending_statement,
     counting_statement,
     first_wrong_statement,
     records_statement,
@@ -30,6 +38,7 @@ from tacit.data.engines.sql.statements import (
 from tacit.data.engines.sql.tables import ConstantTable
 from tacit.data.engines.stored import batch_of
 from tacit.data.errors import DataError
+from tacit.data.scaling.linear_map import LinearMap
 
 TEXT = "text"
 """A type of columns that holds texts; ``NUMBER`` and ``BOOLEAN`` are the others that are read."""
@@ -67,8 +76,10 @@ class Engine(Protocol):
         tables : small tables that it reads, for a dialect that is given them.
         """
 
-    def batches(self, statement: str) -> Iterator[pa.RecordBatch]:
-        """The rows of a statement's answer in batches, in the order in which they are stored."""
+    def batches(
+        self, statement: str, tables: Sequence[ConstantTable] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a statement's answer in batches, in the statement's order, or as stored."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +100,7 @@ class EngineRecords:
     engine : runs the statements.
     relation : the table.
     name : the only client's name, where no column names clients; None for the table's.
-    progress : begins a pass over so many records, and is told how many more were read.
+    progress : begins a pass over so many records, and receives how many more were read.
 
     Raises
     ------
@@ -139,21 +150,23 @@ class EngineRecords:
         if edges.size >= self._engine.most_cells:
             return None
         counts = np.zeros((2, edges.size + 1, self.sizes.size), dtype=np.int64)
-        bins = self._bins(edges)
-        if bins is None:
-            statement = Statement(counting_statement(self._relation, edges))
-        else:
-            statement = binned_counts(self._relation, edges, bins)
-        for client, label, cell, records in self._engine.rows(statement.text, statement.tables):
+        made = self._counting(edges)
+        for client, label, cell, records in self._engine.rows(made.text, made.tables):
             whose = self._index.get(str(client))
-            if whose is None or INVALID in (label, cell):
+            if whose is None or label == INVALID or cell in (INVALID, None):
                 raise self._changed()
-            counts[1 - int(label), int(cell), whose] = records
+            # several bins are of the last cell
+            counts[1 - int(label), min(int(cell), edges.size), whose] += records
         self._check_sizes(counts.sum(axis=(0, 1)), counts[0].sum(axis=0))
         return counts
 
-    def sums(self, pieces: ScorePieces) -> Integers | None:
+    def sums(self, pieces: ScorePieces, maps: Sequence[LinearMap] = ()) -> Integers | None:
         """The sum over each client's records, by a statement; None for too many pieces.
+
+        Parameters
+        ----------
+        pieces : the whole numbers, of images.
+        maps : through which scores go one after another.
 
         Raises
         ------
@@ -161,7 +174,8 @@ class EngineRecords:
         """
         if pieces.edges.size >= self._engine.most_cells:
             return None
-        made = summing_statement(self._relation, pieces, self._bins(pieces.edges))
+        mapped = replace(self._relation, maps=tuple(maps))
+        made = summing_statement(mapped, pieces, self._bins(pieces.edges, maps))
         known = np.zeros((3, self.sizes.size), dtype=np.int64)
         for client, *numbers in self._engine.rows(made.text, made.tables):
             whose = self._index.get(str(client))
@@ -171,11 +185,25 @@ class EngineRecords:
         self._check_sizes(known[0], known[1])
         return known[2]
 
-    def _bins(self, edges: Floats) -> Bins | None:
-        """A table of bins, for an engine that is given tables."""
+    def _counting(self, edges: Floats) -> Statement:
+        """The statement that counts in cells, by what the engine is given."""
+        if not self._relation.dialect.given_tables:
+            return Statement(counting_statement(self._relation, edges))
+        even, bins = EvenCells.of(edges, *self.ends), self._bins(edges)
+        if even is not None:
+            return even_counts(self._relation, even)
+        if bins is None:
+            return Statement(counting_statement(self._relation, edges))
+        return binned_counts(self._relation, edges, bins)
+
+    def _bins(self, edges: Floats, maps: Sequence[LinearMap] = ()) -> Bins | None:
+        """A table of bins of scores or their images, for an engine that is given tables."""
         if not self._relation.dialect.given_tables:
             return None
-        return Bins.of(edges, *self.ends, int(self.sizes.sum()))
+        ends = np.array(self.ends)
+        for each in maps:
+            ends = each(ends)
+        return Bins.of(edges, float(ends[0]), float(ends[1]), int(self.sizes.sum()))
 
     def batches(self) -> Iterator[Clients]:
         """All records in batches.
@@ -184,34 +212,65 @@ class EngineRecords:
         ------
         DataError : where the table changed since it was summarised.
         """
-        sizes = np.zeros_like(self.sizes)
-        positives = np.zeros_like(self.sizes)
-        with self._progress(int(self.sizes.sum())) as told:
-            for batch in self._engine.batches(records_statement(self._relation)):
-                whose, labels, scores = self._columns(batch)
-                sizes += np.bincount(whose, minlength=sizes.size)
-                positives += np.bincount(whose[labels == 1], minlength=sizes.size)
-                if np.any(sizes > self.sizes):
-                    raise self._changed()
-                yield batch_of(scores, labels, whose, sizes.size)
-                told(batch.num_rows)
-        self._check_sizes(sizes, positives)
+        for codes, scores in self._read(records_statement(self._relation)):
+            yield batch_of(scores, (codes & 1).astype(np.int8), codes >> 1, self.sizes.size)
 
-    def _columns(self, batch: pa.RecordBatch) -> tuple[Integers, Any, Floats]:
-        """Whose a batch's records are, their labels and their scores."""
+    def ascending(self) -> Iterator[Ascending]:
+        """All records in ascending order of their scores, by the engine's own sort.
+
+        Raises
+        ------
+        DataError : where the table changed since it was summarised.
+        """
+        relation, ids, tables = self._relation, np.array(self._summary.names), []
+        numbered = False
+        if relation.dialect.given_tables and relation.client is not None:
+            # numbers are compared faster than texts
+            numbered = self._engine.kinds(relation)[relation.client] == NUMBER and are_whole(ids)
+            whose = np.arange(self.sizes.size, dtype=np.int32)
+            columns = {"client": ids.astype(np.int64) if numbered else ids, "whose": whose}
+            tables.append(ConstantTable("clients", columns))
+        for codes, scores in self._read(ascending_statement(relation, numbered), tables):
+            yield scores, codes
+
+    def _read(
+        self, statement: str, tables: Sequence[ConstantTable] = ()
+    ) -> Iterator[tuple[Integers, Floats]]:
+        """``2 * client + label`` and scores of a statement's rows, as many as there were before."""
+        counts = np.zeros(2 * self.sizes.size, dtype=np.int64)
+        with self._progress(int(self.sizes.sum())) as advance:
+            for batch in self._engine.batches(statement, tables):
+                codes, scores = self._columns(batch)
+                counts += np.bincount(codes, minlength=counts.size)
+                if np.any(counts[::2] + counts[1::2] > self.sizes):
+                    raise self._changed()
+                yield codes, scores
+                advance(batch.num_rows)
+        self._check_sizes(counts[::2] + counts[1::2], counts[1::2])
+
+    def _columns(self, batch: pa.RecordBatch) -> tuple[Integers, Floats]:
+        """``2 * client + label`` of a batch's records, and their scores."""
         scores = batch.column("score")
-        labels = batch.column("class")
-        whose = np.zeros(batch.num_rows, dtype=np.int64)
-        if self._relation.client is not None:
-            found = pc.index_in(batch.column("client").cast(pa.string()), self._known_names)
-            if found.null_count:
-                raise self._changed()
-            whose = found.to_numpy(zero_copy_only=False).astype(np.int64)
         values = scores.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
-        classes = labels.to_numpy(zero_copy_only=False)
-        if scores.null_count or not np.all(np.isfinite(values)) or np.any(classes == INVALID):
+        if scores.null_count or not np.all(np.isfinite(values)):
             raise self._changed()
-        return whose, classes.astype(np.int8), values
+        if "code" in batch.schema.names:
+            codes = batch.column("code")
+            if codes.null_count:
+                raise self._changed()
+            return codes.to_numpy().astype(np.int64), values
+        classes = batch.column("class").to_numpy(zero_copy_only=False).astype(np.int64)
+        if np.any(classes == INVALID):
+            raise self._changed()
+        if self._relation.client is None:
+            return classes, values
+        # a name is looked up once a batch
+        listed = batch.column("client").cast(pa.string()).dictionary_encode()
+        known = pc.index_in(listed.dictionary, self._known_names)
+        if known.null_count or listed.null_count:
+            raise self._changed()
+        whose = known.to_numpy(zero_copy_only=False).astype(np.int64)[listed.indices]
+        return 2 * whose + classes, values
 
     @cached_property
     def _index(self) -> dict[str, int]:
@@ -271,6 +330,20 @@ class EngineRecords:
         if label is None:
             return DataError(f"column {relation.label!r} has no value in a record of {where}")
         return DataError(f"labels must be 0 or 1, got {label} in a record of {where}")
+
+
+def are_whole(ids: NDArray[np.str_]) -> bool:
+    """Whether all ids are whole numbers of 64 bits, as they are written.
+
+    Examples
+    --------
+    >>> are_whole(np.array(["7", "-12"])), are_whole(np.array(["7", "007"]))
+    (True, False)
+    """
+    try:
+        return bool(np.array_equal(ids.astype(np.int64).astype(np.str_), ids))
+    except (ValueError, OverflowError):
+        return False
 
 
 def _is_finite(text: str) -> bool:

@@ -6,7 +6,7 @@ that need all records at once read them into memory, at their first use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -14,13 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
+from tacit.data.batches.ordering import client_order
+from tacit.data.batches.ranked import Ranked
 from tacit.data.checking import check_unit_of
 from tacit.data.clients import Clients
+from tacit.data.engines.ranking import Ascending, ranked
 from tacit.data.engines.sql.edges import least_scores
 from tacit.data.engines.sql.pieces import ClassFunctions, ScorePieces
 from tacit.data.errors import DataError
-from tacit.data.ordering import client_order
-from tacit.metrics.score_scale import ScoreScale
+from tacit.data.scaling.linear_map import LinearMap
+from tacit.metrics.cells.score_scale import ScoreScale
 
 Map = Callable[[Floats], Floats]
 
@@ -61,11 +64,20 @@ class Stored(Protocol):
         edges : the inner edges of B cells, ascending, shape (B-1,).
         """
 
-    def sums(self, pieces: ScorePieces) -> Integers | None:
-        """The sum of records' whole numbers of every client, shape (K,); None as for ``counts``."""
+    def sums(self, pieces: ScorePieces, maps: Sequence[LinearMap] = ()) -> Integers | None:
+        """The sum of records' whole numbers of every client, shape (K,); None as for ``counts``.
+
+        Parameters
+        ----------
+        pieces : the whole numbers, of images.
+        maps : through which scores go one after another.
+        """
 
     def batches(self) -> Iterator[Clients]:
         """All records, in batches of all K clients, some of which are without records in them."""
+
+    def ascending(self) -> Iterator[Ascending]:
+        """All records in ascending order of their scores, with ``2 * client + label``."""
 
 
 class StoredClients(Clients):
@@ -155,16 +167,30 @@ class StoredClients(Clients):
         return counts
 
     def summed(self, functions: ClassFunctions) -> Integers | None:
-        """Sums over records' positions by a statement, where one scale gives the positions."""
-        if len(self._maps) != 1 or not isinstance(self._maps[0], ScoreScale):
+        """Sums over records' positions by a statement, where linear maps and a scale give these."""
+        if not self._maps or not isinstance(self._maps[-1], ScoreScale):
             return None
-        pieces = functions.on(self._maps[0])
-        return None if pieces is None else self.stored.sums(pieces)
+        before = [each for each in self._maps[:-1] if isinstance(each, LinearMap)]
+        pieces = functions.on(self._maps[-1])
+        if pieces is None or len(before) < len(self._maps) - 1:
+            return None
+        return self.stored.sums(pieces, before)
 
     def batches(self) -> Iterator[Clients]:
         """The records in batches that fit into memory, each of all clients."""
         for batch in self.stored.batches():
             yield batch.rescored(self._mapped, self.unit) if self._maps else batch
+
+    @property
+    def ranking(self) -> Callable[[], Ranked] | None:
+        """Ranks the records by the engine's sort; None where a map of scores may fall."""
+        return (lambda: self._ranked) if self._rising else None
+
+    @cached_property
+    def _ranked(self) -> Ranked:
+        """Totals of all records' ranks, by one pass in ascending order."""
+        mapped = ((self._mapped(scores), codes) for scores, codes in self.stored.ascending())
+        return ranked(mapped, self.count, self.sizes)
 
     def rescored(self, rising: Map, unit: str | None = None, exact: bool = True) -> Clients:
         """The clients with their scores' images under a rising map for scores."""
@@ -304,7 +330,7 @@ class CountedRecords:
         bounds = np.concatenate(([0], starts, [self.edges.size + 1]))
         return np.diff(below[:, bounds], axis=1)
 
-    def sums(self, pieces: ScorePieces) -> None:
+    def sums(self, pieces: ScorePieces, maps: Sequence[LinearMap] = ()) -> None:
         """None: counts say nothing of scores inside a cell."""
 
     def batches(self) -> Iterator[Clients]:
@@ -314,7 +340,20 @@ class CountedRecords:
         ------
         DataError : always.
         """
-        raise DataError(
+        raise self._unknown
+
+    def ascending(self) -> Iterator[Ascending]:
+        """No record is known.
+
+        Raises
+        ------
+        DataError : always.
+        """
+        raise self._unknown
+
+    @property
+    def _unknown(self) -> DataError:
+        return DataError(
             "only counts of these records are known, and this protocol needs the records: take "
             "one that counts once (tacit evaluate --counts says which), or the records themselves"
         )

@@ -12,18 +12,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tacit.data.columns import is_label, is_number, is_text
 from tacit.data.errors import DataError
-from tacit.data.file_units import Units, units_of
 from tacit.data.files.findings import FileCheck, FilesCheck, Problem
 from tacit.data.files.form import PLAIN, FileForm
 from tacit.data.files.tables import RawTable, raw_table
 from tacit.data.files.values import Column, labels_wrong, numbers_wrong
-from tacit.data.frames import Columns, Records
-from tacit.data.missing import Rule, check_rule
-from tacit.data.opening import unchanging
-from tacit.data.reading import FilePath, read, read_file
-from tacit.data.units import PERCENT, UNITS
+from tacit.data.scaling.file_units import Units, units_of
+from tacit.data.scaling.units import PERCENT, UNITS
+from tacit.data.tables.columns import is_label, is_number, is_text
+from tacit.data.tables.frames import Columns, Records
+from tacit.data.tables.missing import Rule, check_rule
+from tacit.data.tables.opening import unchanging
+from tacit.data.tables.reading import FilePath, read, read_file
 
 FEW_RECORDS = 50
 """A file of fewer records than this adds little but noise."""
@@ -43,7 +43,7 @@ def check_files(
 ) -> FilesCheck:
     """What is wrong in every file, and what is wrong between files that can be read.
 
-    Everything that is found tells of records: it is for their owner.
+    The problems describe single records: they are for their owner.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ def check_files(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "clinic.csv")
     ...     _ = path.write_text("score,label\\n0.2,no\\n0.9,yes\\n,yes\\n")
-    ...     found = check_files(path)
-    >>> for problem in found.files[0].problems:
+    ...     checked = check_files(path)
+    >>> for problem in checked.files[0].problems:
     ...     print(problem.sentence.partition(";")[0])
     line 2: labels must be 0 or 1: 'no' (3 rows)
     line 4: score is missing (1 row)
@@ -94,9 +94,9 @@ def check_file(source: str, columns: Columns, unit: str | None) -> FileCheck:
     unit : what its scores are; None where that is not said.
     """
     try:
-        found = _problems(source, columns, unit)
-        left_out = [each for each in found if columns.drop and each.may_be_left_out]
-        problems = [each for each in found if each not in left_out]
+        all_problems = _problems(source, columns, unit)
+        left_out = [each for each in all_problems if columns.drop and each.may_be_left_out]
+        problems = [each for each in all_problems if each not in left_out]
         if problems:
             return FileCheck(source, tuple(problems))
         records = read_file(source, columns, unit)
@@ -104,7 +104,10 @@ def check_file(source: str, columns: Columns, unit: str | None) -> FileCheck:
         return FileCheck(source, (Problem(str(error)),))
     return FileCheck(
         source,
-        notes=(*(f"left out: {each.told}" for each in left_out), *_notes(records, columns, unit)),
+        notes=(
+            *(f"left out: {each.description}" for each in left_out),
+            *_notes(records, columns, unit),
+        ),
         records=records.scores.size,
         positives=int(records.labels.sum(dtype=np.int64)),
         low=float(records.scores.min()),
@@ -117,8 +120,8 @@ def _problems(source: str, columns: Columns, unit: str | None) -> list[Problem]:
     columns = replace(columns, form=replace(columns.form, percent=percent))
     with unchanging(source), ExitStack() as closing:
         table = raw_table(source, columns, closing)
-        found = [*table.problems, *_of_values(table, columns, unit)]
-        placed = [_with_line(problem, table) for problem in found]
+        problems = [*table.problems, *_of_values(table, columns, unit)]
+        placed = [_with_line(problem, table) for problem in problems]
         return sorted(placed, key=lambda problem: problem.row or 0)
 
 

@@ -1,4 +1,4 @@
-"""What a look at a file found."""
+"""The result of checking files."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Problem:
     @property
     def sentence(self) -> str:
         """The problem in one line."""
-        return self.told + (f"; {self.remedy}" if self.remedy else "")
+        return self.description + (f"; {self.remedy}" if self.remedy else "")
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The problem without its remedy."""
         at = f"line {self.line}: " if self.line else f"row {self.row}: " if self.row else ""
         rows = f" ({self.rows:,} row{'s' * (self.rows > 1)})" if self.rows else ""
@@ -41,7 +41,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class FileCheck:
-    """What a look at one file found.
+    """The result of checking one file.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class FileCheck:
 
 @dataclass(frozen=True)
 class FilesCheck:
-    """What a look at several files found.
+    """The result of checking several files.
 
     Parameters
     ----------

@@ -15,29 +15,29 @@ MAX_WORDS = 1000
 _USUAL = {"0": 0, "1": 1, "-0": 0, "false": 0, "true": 1}
 
 
-def usual_labels(found: Sequence[object]) -> list[int]:
+def usual_labels(values: Sequence[object]) -> list[int]:
     """The labels of different values: 0 and 1, true and false.
 
     Parameters
     ----------
-    found : different values of a column.
+    values : different values of a column.
 
     Examples
     --------
     >>> usual_labels(["1", " TRUE", 0.0, "yes"])
     [1, 1, 0, -1]
     """
-    return [_USUAL.get(canonical(value), NO_LABEL) for value in found]
+    return [_USUAL.get(canonical(value), NO_LABEL) for value in values]
 
 
 def labels_by_word(
-    found: Sequence[object], form: FileForm, negative: str | None
+    values: Sequence[object], form: FileForm, negative: str | None
 ) -> tuple[list[int], str | None]:
     """The labels of different values by the words that mean 1, and the one word that means 0.
 
     Parameters
     ----------
-    found : different values of a column, in the order of their first rows.
+    values : different values of a column, in the order of their first rows.
     form : its words mean 1.
     negative : the word that means 0 so far; None where there was none.
 
@@ -47,7 +47,7 @@ def labels_by_word(
     ([0, 1, 0, -1], 'no')
     """
     labels = []
-    for word in map(canonical, found):
+    for word in map(canonical, values):
         if word in form.words:
             labels.append(1)
             continue
@@ -56,21 +56,21 @@ def labels_by_word(
     return labels, negative
 
 
-def told_of_labels(
-    found: Sequence[object], form: FileForm, negative: str | None
+def label_requirement(
+    values: Sequence[object], form: FileForm, negative: str | None
 ) -> tuple[str, str]:
     """What labels must be, and the remedy, for a refusal.
 
     Parameters
     ----------
-    found : different values of the column.
+    values : different values of the column.
     form : its words mean 1.
     negative : the word that means 0 so far.
     """
     if form.positive:
         words = " or ".join(map(repr, form.positive))
         return f"labels must be {words} or one other word, here {negative!r}", ""
-    different = {canonical(value): str(value).strip() for value in found}
+    different = {canonical(value): str(value).strip() for value in values}
     if not _are_two_words(set(different)):
         return "labels must be 0 or 1", ""
     positive = next((different[word] for word in LIKELY_POSITIVE if word in different), None)

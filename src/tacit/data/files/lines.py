@@ -7,7 +7,7 @@ import io
 from contextlib import ExitStack
 from itertools import islice
 
-from tacit.data.opening import opened_text
+from tacit.data.tables.opening import opened_text
 
 
 def line_of(source: str, extension: str, separator: str, row: int) -> int | None:

@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from tacit.data.columns import as_large_text
 from tacit.data.files.findings import Problem
-from tacit.data.files.text import TextFile, open_csv, told_of_text
+from tacit.data.files.text import TextFile, open_csv, parsing_error
 from tacit.data.files.values import Column
-from tacit.data.frames import Columns
-from tacit.data.opening import opened_file
-from tacit.data.reading import SEPARATORS, extension_of, table_of
+from tacit.data.tables.columns import as_large_text
+from tacit.data.tables.frames import Columns
+from tacit.data.tables.opening import opened_file
+from tacit.data.tables.reading import SEPARATORS, extension_of, table_of
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def _text_table(text: TextFile, columns: Columns, closing: ExitStack) -> RawTabl
     try:
         batches = list(open_csv(text, present, closing, noted))
     except pa.ArrowInvalid as error:
-        raise told_of_text(error, text) from None
+        raise parsing_error(error, text) from None
     skipped = np.array([row.number - 1 for row in malformed], dtype=np.int64)
     # a record's number is one more than those before it, the ones that were skipped among them
     good_before = skipped - 1 - np.arange(skipped.size)

@@ -14,7 +14,7 @@ import pyarrow.csv as pa_csv
 from tacit.data.errors import DataError
 from tacit.data.files.form import SEPARATORS, FileForm
 from tacit.data.files.lines import line_of
-from tacit.data.opening import opened_text
+from tacit.data.tables.opening import opened_text
 
 BLOCK_BYTES = 1 << 20
 """Bytes that are parsed at once; no record may be longer."""
@@ -131,7 +131,7 @@ def open_csv(
     )
 
 
-def told_of_text(error: pa.ArrowInvalid, text: TextFile) -> Exception:
+def parsing_error(error: pa.ArrowInvalid, text: TextFile) -> Exception:
     """What an error of Arrow's parser means, with the row and line; else the error itself."""
     if _LONG_ROW in str(error):
         return DataError(

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tacit.data.columns import as_large_text, is_text, plain_numbers
 from tacit.data.files.findings import Problem
 from tacit.data.files.form import FileForm
-from tacit.data.files.labels import NO_LABEL, labels_by_word, told_of_labels, usual_labels
+from tacit.data.files.labels import NO_LABEL, label_requirement, labels_by_word, usual_labels
 from tacit.data.files.remedies import MISSING_REMEDY, MISSING_WORDS, remedy_of_number
-from tacit.data.units import RANGES, outside
+from tacit.data.scaling.units import RANGES, outside
+from tacit.data.tables.columns import as_large_text, is_text, plain_numbers
 
 MAX_DIFFERENT = 1000
 """Different wrong values that are looked at; the others count as the last of these."""
@@ -91,8 +91,8 @@ def numbers_wrong(column: Column, called: str, form: FileForm, unit: str | None)
 
 
 def _missing_problem(column: Column, called: str, missing: NDArray[np.bool_]) -> list[Problem]:
-    found = column.problem(missing, f"{called} is missing", MISSING_REMEDY)
-    return [replace(problem, may_be_left_out=True) for problem in found]
+    problems = column.problem(missing, f"{called} is missing", MISSING_REMEDY)
+    return [replace(problem, may_be_left_out=True) for problem in problems]
 
 
 def _sizes_wrong(
@@ -112,12 +112,12 @@ def _no_numbers(
     """What is no number, by what is to be done about it."""
     if not wrong.any():
         return []
-    found = pc.if_else(pa.array(wrong), column.values, None).dictionary_encode()
+    encoded = pc.if_else(pa.array(wrong), column.values, None).dictionary_encode()
     remedies = [
         remedy_of_number(str(each), form).removeprefix("; ")
-        for each in found.dictionary[:MAX_DIFFERENT]
+        for each in encoded.dictionary[:MAX_DIFFERENT]
     ]
-    index = found.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    index = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     by_word = np.minimum(index, MAX_DIFFERENT - 1)
     problems = []
     for remedy in dict.fromkeys(remedies):
@@ -134,17 +134,17 @@ def labels_wrong(column: Column, form: FileForm) -> list[Problem]:
     problems = _missing_problem(column, "label", missing)
     present = pc.if_else(pa.array(~missing), column.values, None)
     encoded = as_large_text(present).dictionary_encode()
-    found = encoded.dictionary[:MAX_DIFFERENT].to_pylist()
+    values = encoded.dictionary[:MAX_DIFFERENT].to_pylist()
     negative = None
     if form.positive:
-        meant, negative = labels_by_word(found, form, None)
+        meant, negative = labels_by_word(values, form, None)
     else:
-        meant = usual_labels(found)
+        meant = usual_labels(values)
     of_word = np.full(len(encoded.dictionary) + 1, NO_LABEL)
     of_word[: len(meant)] = meant
     wrong = of_word[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)] == NO_LABEL
-    must, remedy = told_of_labels(found, form, negative)
-    words = ", ".join(f"{str(each)!r:.30}" for each in found[:5])
+    must, remedy = label_requirement(values, form, negative)
+    words = ", ".join(f"{str(each)!r:.30}" for each in values[:5])
     more = f" and {len(encoded.dictionary) - 5:,} more" if len(encoded.dictionary) > 5 else ""
     return problems + column.problem(
         wrong & ~missing,

@@ -93,8 +93,8 @@ def largest_shift(first: Parts, second: Parts, draws: int = 400, seed: int = 0) 
     noise = first.covariance + second.covariance
     whole = noise + first.sampling + second.sampling
     source = np.random.default_rng(seed)
-    found = [_largest_again(gap, covariance, draws, source) for covariance in (noise, whole)]
-    return Drift(value, found[0][0], found[1][0], found[0][1], found[1][1])
+    largest = [_largest_again(gap, covariance, draws, source) for covariance in (noise, whole)]
+    return Drift(value, largest[0][0], largest[1][0], largest[0][1], largest[1][1])
 
 
 def _largest_again(

@@ -23,12 +23,15 @@ class Functional:
         alone. The linearisation needs this sum to be clear of its noise.
     above : the part of each cell that reaches the figure's threshold, shape (T, B); None where no
         threshold cuts a cell.
+    rough : the standard deviation by what the records' figure departs from its slope, where noise
+        moves the threshold, shape (T,); None where noise moves none.
     """
 
     value: Floats
     gradient: Floats
     base: Floats | None = None
     above: Floats | None = None
+    rough: Floats | None = None
 
     def sampling_error(self, counts: Floats) -> Floats:
         """The standard error about the population's figure, ``sqrt(sum c g^2)``, shape (T,).

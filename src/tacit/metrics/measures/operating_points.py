@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import scipy
 
 from tacit.arrays import Floats
+from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.metrics.measures.functional import Functional, both
-from tacit.metrics.score_distribution import rising_fractions
 
-LEAST_STEP = 0.01
-"""Least part of the records on each side of a quantile from which its density is estimated."""
+LEAST_PART = 1e-4
+"""Least part, on either side, whose normal quantile is taken."""
 
 
 def quantiles(cells: Floats, shares: Floats) -> Floats:
@@ -38,34 +41,70 @@ def reaching_places(places: Floats, cells: int) -> Floats:
 
 
 def rate_at_rate(
-    counts: Floats, fixed: Floats, read: Floats, shares: Floats, step: Floats
+    counts: Floats, fixed: Floats, read: Floats, shares: Floats, errors: Floats
 ) -> Functional:
     """The part of some records above the threshold that a given part of others reaches.
 
     With ``fixed`` the negatives and ``read`` the positives, the sensitivity at a specificity. A
     record that raises the given part moves the threshold, and so the figure by the slope of one
-    part over the other, taken between quantiles ``step`` away on both sides.
+    part over the other (``_slopes``).
+
+    The records' own figure climbs in steps. An error e of the given part moves the threshold past
+    ``n_c`` records of each class c, whose numbers vary by ``n_c``. So the figure departs from its
+    slope by ``sum_c n_c (r_c / R - slope f_c / F)^2`` with the classes' weights r and f in the
+    resulting and in the given part, of R and F records. A normal error has the mean size
+    ``sqrt(2 / pi)`` of its standard deviation.
 
     Parameters
     ----------
     counts : shape (2, B).
     fixed, read : the weights of the classes in the given and in the resulting part, shape (2,).
     shares : the given parts, shape (T,).
-    step : how far from them the slope is taken, shape (T,).
+    errors : the standard deviations by noise of the given parts at fixed thresholds, shape (T,).
     """
     given, other = fixed @ counts, read @ counts
     places = quantiles(given, shares)
     above = reaching_places(places, counts.shape[-1])
     value = above @ other / other.sum()
-    reach = np.maximum(step, LEAST_STEP)
-    low, high = np.clip(shares - reach, 0.0, 1.0), np.clip(shares + reach, 0.0, 1.0)
-    ends = [reaching_places(quantiles(given, end), counts.shape[-1]) for end in (low, high)]
-    rise = [end @ other / other.sum() for end in ends]
-    slope = np.maximum((rise[1] - rise[0]) / (high - low), 0.0)
+    inside = np.clip(shares, LEAST_PART, 1 - LEAST_PART)
+    reach = np.minimum(inside, 1 - inside) / 2
+    ends = [
+        reaching_places(quantiles(given, end), counts.shape[-1])
+        for end in (inside - reach, inside + reach)
+    ]
+    slope = _slopes(inside, reach, value, [end @ other / other.sum() for end in ends])
     reached = (above - value[:, np.newaxis]) / other.sum()
     moved = (above - shares[:, np.newaxis]) / given.sum() * slope[:, np.newaxis]
     gradient = _by_class(read, reached) - _by_class(fixed, moved)
-    return Functional(value, gradient, fewer_side(fixed, above, shares), above)
+    # the classes' records that the threshold passes, shape (T, 2)
+    part = np.sqrt(2 / np.pi) * errors / (2 * reach)
+    passed = np.maximum((ends[1] - ends[0]) @ counts.T, 0.0) * part[:, np.newaxis]
+    steps = read / other.sum() - slope[:, np.newaxis] * fixed / given.sum()
+    rough = np.sqrt(np.sum(passed * steps**2, axis=-1))
+    return Functional(value, gradient, fewer_side(fixed, above, shares), above, rough)
+
+
+def _slopes(shares: Floats, reach: Floats, values: Floats, beside: Sequence[Floats]) -> Floats:
+    """The slopes of the resulting over the given part, shape (T,), at least 0.
+
+    Between normal distributions of scores ``z(value) = a + b z(share)`` with z the normal quantile
+    (Zhou, Obuchowski and McClish 2011, section 4.2). So b is taken between parts that lie half of
+    the smaller side away, whose difference stands out from its noise, and the slope is
+    ``b phi(z(value)) / phi(z(share))``.
+
+    Parameters
+    ----------
+    shares, values : the given parts, inside (0, 1), and the resulting ones.
+    reach : how far away b is taken.
+    beside : the resulting parts there, below and above.
+    """
+    low, high, at = (
+        scipy.special.ndtri(np.clip(part, LEAST_PART, 1 - LEAST_PART)) for part in (*beside, values)
+    )
+    near, far, given = (scipy.special.ndtri(shares + off) for off in (-reach, reach, 0.0))
+    rise = np.maximum((high - low) / (far - near), 0.0)
+    # phi(x) / phi(y) = exp((y^2 - x^2) / 2)
+    return np.asarray(rise * np.exp((given**2 - at**2) / 2))
 
 
 def fewer_side(weights: Floats, above: Floats, shares: Floats) -> Floats:

@@ -78,8 +78,8 @@ def logistic_fit(
     gradient = both(each * (1 - fitted), -each * fitted)
     # z = (inverse x)_d / inverse[d, d], the residual of term d by the others
     residual = each / np.diag(inverse)[:, np.newaxis]
-    own = residual**2 * fitted * (1 - fitted)
-    return LogisticFit(point, gradient, inverse, fitted, both(own, own))
+    base = residual**2 * fitted * (1 - fitted)
+    return LogisticFit(point, gradient, inverse, fitted, both(base, base))
 
 
 def calibration_slope(counts: Floats, log_odds: Floats) -> Functional | None:

@@ -31,12 +31,12 @@ class SmoothCalibration:
     knots: Floats
     design: Floats
 
-    def curve(self, log_odds: Floats) -> Functional:
-        """The observed probability at these stated log-odds, shape (T,)."""
+    def observed_log_odds(self, log_odds: Floats) -> Functional:
+        """The log-odds of the observed probability at these stated log-odds, shape (T,)."""
         terms = spline(log_odds, self.knots)
-        value = scipy.special.expit(self.fit.coefficients @ terms)
-        slope = (value * (1 - value))[:, np.newaxis, np.newaxis]
-        return Functional(value, slope * np.tensordot(terms.T, self.fit.gradient, axes=1))
+        return Functional(
+            self.fit.coefficients @ terms, np.tensordot(terms.T, self.fit.gradient, axes=1)
+        )
 
 
 def smooth_calibration(counts: Floats, log_odds: Floats) -> SmoothCalibration | None:

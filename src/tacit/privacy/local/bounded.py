@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -120,11 +120,8 @@ class SlidingWindow:
 
     @cached_property
     def probabilities(self) -> Floats:
-        """The probability of every output for every input, shape (inputs, outputs)."""
-        inside, outside = self.weights
-        distance = np.arange(self.outputs) - np.arange(self.inputs)[:, np.newaxis]
-        within = (distance >= 0) & (distance < self.width)
-        return np.where(within, inside / self.total, outside / self.total)
+        """The probability of every output for every input, shape (inputs, outputs); read only."""
+        return _window_probabilities(self.inputs, self.width, self.weights)
 
     def answers(self, values: NDArray[Any], noise: NoiseSource) -> Integers:
         """A report for each value in ``0 .. inputs - 1``, shape (..., M).
@@ -153,6 +150,18 @@ class SlidingWindow:
         """
         table = self.probabilities / self.probabilities.sum(axis=1, keepdims=True)
         return np.asarray(rng.multinomial(held, table).sum(axis=0, dtype=np.int64))
+
+
+@lru_cache(maxsize=64)
+def _window_probabilities(inputs: int, width: int, weights: tuple[int, int]) -> Floats:
+    """Kept, because the windows that ``tailored_report`` compares are the same in every call."""
+    inside, outside = weights
+    total = width * inside + (inputs - 1) * outside
+    distance = np.arange(inputs + width - 1) - np.arange(inputs)[:, np.newaxis]
+    within = (distance >= 0) & (distance < width)
+    table = np.where(within, inside / total, outside / total)
+    table.setflags(write=False)
+    return table
 
 
 @dataclass(frozen=True, eq=False)

@@ -64,9 +64,9 @@ def simulated_unary_counts(
     epsilon : of one report.
     rng : draws.
     """
-    own = rng.binomial(held, SET_PROBABILITY)
-    others = rng.binomial(held.sum() - held, flip_probability(epsilon))
-    return np.asarray(own + others, dtype=np.int64)
+    true_bits = rng.binomial(held, SET_PROBABILITY)
+    flipped_bits = rng.binomial(held.sum() - held, flip_probability(epsilon))
+    return np.asarray(true_bits + flipped_bits, dtype=np.int64)
 
 
 def unary_counts(

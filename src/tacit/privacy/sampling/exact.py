@@ -139,7 +139,7 @@ def _extended(number: int, places: int) -> Any:
 def _refined(scale: float, share: Fraction, number: int) -> int:
     """The draw of a uniform number whose first word the table does not decide.
 
-    All entries are compared, so that the time does not tell where the draw lies.
+    All entries are compared, so that the time does not reveal where the draw lies.
     """
     bits = WORD
     while True:

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Integers
 from tacit.data.clients import Clients
+from tacit.metrics.cells.score_scale import EVEN
 from tacit.metrics.curves import counts_from_thresholds
-from tacit.metrics.score_scale import EVEN
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
-from tacit.protocol.audits import AttackSizes, Guesses, synthetic_records
 from tacit.protocol.conversation import ClientState, Protocol, Reply
+from tacit.protocol.declarations.audits import AttackSizes, Guesses, synthetic_records
 from tacit.protocols.dpauc.protocol import DPAUC
-from tacit.protocols.shared.rank_noise import RESPONSE
+from tacit.protocols.shared.sums.rank_noise import RESPONSE
 
 THRESHOLDS = 100
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.data.clients import Clients
+from tacit.metrics.cells.score_scale import EVEN
 from tacit.metrics.curves import cell_area, density_correction
-from tacit.metrics.score_scale import EVEN
 from tacit.privacy.sampling.doubles import RepeatedNoise, ScaledNoise
-from tacit.protocol.audits import (
+from tacit.protocol.declarations.audits import (
     COMPOSITION,
     COUNTS,
     DELTA,
@@ -23,10 +23,10 @@ from tacit.protocol.audits import (
     SelfTestCases,
     cases_of,
 )
-from tacit.protocol.declarations import Declarations
-from tacit.protocol.laws import ErrorCase, LawTraits
+from tacit.protocol.declarations.defaults import Declarations
+from tacit.protocol.declarations.laws import ErrorCase, LawTraits
 from tacit.protocols.dpauc.threats import threats_of
-from tacit.protocols.shared.rank_noise import RESPONSE
+from tacit.protocols.shared.sums.rank_noise import RESPONSE
 
 if TYPE_CHECKING:
     from tacit.protocol.conversation import Query

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics.cells.score_distribution import ScoreDistribution, rising_fractions
+from tacit.metrics.cells.score_scale import named_scale
 from tacit.metrics.curves import HIDDEN_TIES, cell_area, lone_crowd_variance
-from tacit.metrics.score_distribution import ScoreDistribution, rising_fractions
-from tacit.protocols.dpauc.looks import Counts, left_variance
+from tacit.protocols.dpauc.looks import Cells, Counts, left_variance
 from tacit.protocols.dpauc.second_round import BothRounds
 from tacit.protocols.shared.cells import COARSE_CELLS, result_from_cells, signal_warnings
-from tacit.protocols.shared.levels import CellNoise
 from tacit.protocols.shared.prior_curves import PriorCurves
+from tacit.protocols.shared.trees.levels import CellNoise
+from tacit.protocols.shared.zoomed_cells import crowded_cells, lines_variance
 from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.server_result import ServerResult
 
@@ -24,7 +27,7 @@ LEAST_RATIO = 1 / 32
 """Least ratio of interpolation errors between cells of one width and of twice the width."""
 
 
-def result_from_looks(edges: Floats, counts: Counts, second: BothRounds) -> ServerResult:
+def result_from_looks(counts: Counts, second: BothRounds) -> ServerResult:
     """The second round's AUC; the curve and the class sizes come from the looks.
 
     Errors of the looks cancel to first order. What remains is the noise of the sums, the product of
@@ -34,7 +37,6 @@ def result_from_looks(edges: Floats, counts: Counts, second: BothRounds) -> Serv
 
     Parameters
     ----------
-    edges : the lower edges of the cells as scores, shape (B,).
     counts : of all looks.
     second : what both rounds say of the AUC.
     """
@@ -42,11 +44,11 @@ def result_from_looks(edges: Floats, counts: Counts, second: BothRounds) -> Serv
     positives, negatives = cells[..., 0, :], cells[..., 1, :]
     sizes = cells.sum(axis=-1)
     shown = sizes.min(axis=-1) > MIN_CLASS_SIZE_IN_ERRORS * np.sqrt(noise.total)
-    left = left_variance(cells.reshape(-1, *cells.shape[-2:]).mean(axis=0), noise)
+    left = left_variance(counts.mean, noise, counts.place)
     variance = np.where(shown, second.variance + left, np.nan)
-    hidden = hidden_variance(cells, sizes)
+    hidden = hidden_variance(cells, noise, counts.place, second.variance + left)
     value = np.where(shown, second.area - _bias(cells, sizes, noise), np.nan)
-    by_cells = result_from_cells(edges, (positives, negatives), variance, noise)
+    by_cells = result_from_cells(counts.place.edges, (positives, negatives), variance, noise)
     single = np.ndim(value) == 0
     classes = by_cells.positives, by_cells.negatives
     error = float(by_cells.positives_error)
@@ -80,38 +82,71 @@ def _bias(cells: Floats, sizes: Floats, noise: CellNoise) -> Floats:
 
 
 def curves_of(scale: str, result: ServerResult) -> PriorCurves | None:
-    """The curves of a result whose thresholds are the lower edges of equal cells."""
+    """The curves of a result whose thresholds are the lower edges of cells.
+
+    These are equal cells of the scale, or lie between published knots.
+    """
     curve = result.roc
     if curve is None or not np.isfinite(result.value):
         return None
     functions = 1 - np.stack([curve.true_positive_rate[1:], curve.false_positive_rate[1:]])
-    return PriorCurves.of(scale, functions, result, curve)
+    edges, cells = curve.thresholds, curve.thresholds.size
+    same = np.array_equal(edges, named_scale(scale).scores(np.arange(cells) / cells))
+    knots = () if same else tuple(edges[1:].tolist())
+    hidden = float(np.asarray(result.approximation_error))
+    return PriorCurves.of(scale, functions, result, curve, knots=knots, hidden_error=hidden)
 
 
 def result_from_prior(prior: PriorCurves, second: BothRounds) -> ServerResult:
     """The second round's AUC where the curves are those of an earlier release."""
-    counts = np.diff(prior.functions, axis=-1, prepend=0.0, append=1.0)
-    hidden = float(hidden_variance(counts * prior.sizes[:, np.newaxis], prior.sizes))
-    return prior.result(second.area, second.variance, hidden, second.one_draw)
+    return prior.result(second.area, second.variance, prior.hidden_error**2, second.one_draw)
 
 
-def hidden_variance(cells: Floats, sizes: Floats) -> Floats:
+def hidden_variance(
+    cells: Floats,
+    noise: CellNoise,
+    place: Cells,
+    variance: Floats,
+    in_equal: Floats | None = None,
+) -> Floats:
     """What cells hide where scores are exact and only the functions between edges are estimates.
+
+    Between published knots as ``lines_variance`` says, and in equal cells as ``hidden_in_equal``.
+    Ties of rounded scores do not show in counts; they always count where cells do not part them.
+
+    Parameters
+    ----------
+    cells : consistent counts of positives and negatives, shape (..., 2, B).
+    noise : in each class's cells.
+    place : where the cells lie.
+    variance : of the AUC by noise, shape (...).
+    in_equal : ``hidden_in_equal`` of these cells, where it is already known.
+    """
+    ties = 0.0 if place.parts_ties else HIDDEN_TIES**2
+    if not place.published:
+        return np.asarray((hidden_in_equal(cells) if in_equal is None else in_equal) + ties)
+    error, single = math.sqrt(float(noise.cells[0])), place.single
+    crowded = crowded_cells(cells, error, np.sqrt(variance), straight=True) & ~single
+    return np.asarray(lines_variance(cells, crowded, single) + ties)
+
+
+def hidden_in_equal(cells: Floats) -> Floats:
+    """What equal cells of positions hide, as a variance, shape (...).
 
     Only the product of both functions' errors counts. Records placed at random in a cell of p
     positives and n negatives leave the variance ``p n / 12`` of its pairs. Smooth densities add
     what the functions of cells of twice the width err by, times the ratio of that error to the one
     of cells of four times the width, as errors fall by that ratio from width to width. A cell with
     far more pairs than its neighbours may be one score, or many in any order: such cells count by
-    ``lone_crowd_variance``. Rounded scores do not show in counts, so their ties always count.
+    ``lone_crowd_variance``.
     """
     counts = np.maximum(cells, 0.0)
     pairs = np.sum(counts.prod(axis=-2), axis=-1) / 12
-    totals = np.maximum(sizes.prod(axis=-1), 1.0)
+    totals = np.maximum(cells.sum(axis=-1).prod(axis=-1), 1.0)
     twice, four = (np.abs(_product_of_changes(cells, times)) for times in (2, 4))
     ratio = np.clip(twice / np.maximum(four, 1e-300), LEAST_RATIO, 1.0)
     crowds = lone_crowd_variance(cells[..., 0, :], cells[..., 1, :])
-    return np.asarray(pairs / totals**2 + (twice * ratio) ** 2 + crowds + HIDDEN_TIES**2)
+    return np.asarray(pairs / totals**2 + (twice * ratio) ** 2 + crowds)
 
 
 def _product_of_changes(cells: Floats, times: int) -> Floats:

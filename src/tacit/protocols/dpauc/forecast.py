@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, named_scale
 from tacit.metrics.curves import cell_area, density_correction
-from tacit.metrics.score_scale import EVEN, PROBABILITY, named_scale
 from tacit.privacy.local.response import response_variance
-from tacit.protocol.forecast import Family, Forecast, Planning, accepted, placement
-from tacit.protocol.scenario import Scenario, Shape
-from tacit.protocol.trust import Trust
-from tacit.protocols.dpauc.estimate import hidden_variance
+from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted, placement
+from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocols.dpauc.choices import expected_way, outlook_of
+from tacit.protocols.dpauc.looks import Counts
 from tacit.protocols.dpauc.protocol import DPAUC
-from tacit.protocols.dpauc.server import outlook_of
 from tacit.protocols.shared.cells import exchange_variance, independent_variance
-from tacit.protocols.shared.levels import CellNoise, Levels
 from tacit.protocols.shared.prior_curves import PriorCurves
-from tacit.protocols.shared.rank_noise import RESPONSE
+from tacit.protocols.shared.sums.rank_noise import RESPONSE
+from tacit.protocols.shared.trees.levels import CellNoise, Levels
 
 CELLS = (10, 20, 50, 100, 200, 400)
 """Numbers of cells that a plan compares."""
@@ -94,38 +94,31 @@ def expected_counts(
 
 def _two_rounds_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> Forecast:
     """Errors where epsilon is divided as at the expected counts, and what cells hide."""
-    cells = protocol.cells_for(scenario.clients)
-    positions = np.arange(cells) / cells
-    counts = np.array(expected_counts(protocol, scenario, shape, positions))
-    ahead = outlook_of(protocol, counts, scenario.clients)
-    look, number = 0.0, protocol.parts.numbers[0]
+    clients = scenario.clients
+    part, place = protocol.first_look(clients)
+    positions = protocol.score_scale.positions(place.edges)
+    expected = np.array(expected_counts(protocol, scenario, shape, positions))
+    noise = protocol.levels_for(part, place.count).noise(clients, protocol.record_distance)
+    counts = Counts(expected, expected.sum(axis=-1, keepdims=True), noise, place)
+    ahead = outlook_of(protocol, counts, clients, (part,))
     if protocol.second_round is None:
-        choice = ahead.choice()
-        look, number = choice.look, choice.number
-    if not number:
-        levels = protocol.levels_for(look, cells)
-        return _one_round_forecast(protocol, levels, scenario, shape)
-    noise = ahead.noise(look)
-    if protocol.second_round is not None:
-        first = protocol.levels_for(protocol.parts.looks[0], cells)
-        noise = first.noise(scenario.clients, protocol.record_distance)
-    variance = ahead.variance(noise, number)
-    hidden = float(hidden_variance(counts, counts.sum(axis=-1)))
+        ahead, choice = expected_way(ahead)
+        if not choice.number:
+            levels = protocol.levels_for(choice.look, protocol.cells_for(clients))
+            return _one_round_forecast(protocol, levels, scenario, shape)
     return Forecast(
-        math.sqrt(variance + hidden),
+        math.sqrt(ahead.total),
         0.0,
         min(scenario.positives, scenario.negatives),
-        math.sqrt(noise.total),
+        math.sqrt(ahead.noise.total),
     )
 
 
 def _after_prior(protocol: DPAUC, prior: PriorCurves, scenario: Scenario) -> Forecast:
     """The number's error at the largest reach that there is, and what the prior's errors leave."""
     spent = protocol.epsilon * min(scenario.positives, scenario.negatives)
-    counts = np.diff(prior.functions, axis=-1, prepend=0.0, append=1.0) * prior.sizes[:, np.newaxis]
     variance = 2 * scenario.clients / spent**2 + prior.variance
-    hidden = float(hidden_variance(counts, prior.sizes))
-    return Forecast(math.sqrt(variance + hidden))
+    return Forecast(math.sqrt(variance + prior.hidden_error**2))
 
 
 def dpauc_families(scenario: Scenario) -> list[Family]:

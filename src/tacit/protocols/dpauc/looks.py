@@ -1,47 +1,56 @@
-"""How two rounds divide epsilon: looks at the histogram, and then one number a client.
+"""The looks of two rounds: counts of both classes, and the parts of epsilon that they cost.
 
-A look is a release of both classes' counts in equal cells of positions, and of the class totals,
-for a part of epsilon. After the first look, whose part is fixed, the server knows about how large
-the classes are. By these noisy sizes alone it takes a second look for a part of ``SECOND_LOOKS``
-or none, and then asks for the number with all the rest; or it spends all the rest on a histogram,
-where the classes are too small for two rounds.
+A look is a release of both classes' counts in cells, and of the class totals, for a part of
+epsilon. The first has equal cells of positions; a later one has the same, or cells between knots
+that the server publishes (``choices``).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.metrics.curves import (
-    cell_influences,
-    crowding_variance,
-    curvature_error,
-    placement_variance,
-)
+from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale
+from tacit.metrics.curves import cell_influences
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
-from tacit.protocols.shared.levels import CellNoise, Levels, best_levels
-from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
+from tacit.protocols.shared.fine_cells import FINE_HEIGHT
+from tacit.protocols.shared.published_knots import KNOTS
+from tacit.protocols.shared.trees.levels import CellNoise, Levels
+from tacit.protocols.shared.zoomed_cells import lone_crowds
 
 LOOK_CELLS = (48, 64)
-"""Numbers of cells of a look, where none is given: more of them hide less and are noisier."""
+"""Numbers of equal cells of positions, where none is given, for many clients and for few: more of
+them hide less and are noisier."""
 
-FINE_CLIENTS = 20
-"""Largest number of clients over epsilon squared with which looks have the finer cells."""
+SPLIT_CELLS = (64, 128)
+"""Numbers of cells of which some were split, for many clients and for few."""
 
-FIRST_LOOK = 0.12
-"""Part of epsilon for the first look, where the number's part is not given."""
+MANY_CELLS = tuple(sorted({*LOOK_CELLS, *SPLIT_CELLS, 1 << FINE_HEIGHT}))
+"""All numbers of cells of a look where none is given."""
 
-SECOND_LOOKS = (0.05, 0.1, 0.2, 0.3, 0.4)
-"""Parts of epsilon between which the server chooses for a second look, beside none at all."""
+FEW_CLIENTS = 20
+"""Largest number of clients over epsilon squared that counts as few. Their first look is at fine
+cells that part rounded scores (``fine_cells``)."""
+
+FIRST_LOOKS = (0.15, 0.12)
+"""Part of epsilon for the first look, where none is given, for many clients and for few."""
+
+MORE_LOOKS = (0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4)
+"""Parts of epsilon between which the server chooses for a further look, beside none at all."""
+
+MAX_LOOKS = 3
+"""Largest number of looks of a run."""
+
+HUNDREDTHS = 100
+"""The number's part of epsilon is a multiple of one over this."""
 
 TOTALS_PART = 0.2
 """Part of a look's epsilon for the class totals; with none their noise would bias the AUC."""
-
-ASSUMED_NOISE_GAIN = 1.5
-"""Least ratio of a class to six of its errors that is planned for: the sizes are noisy."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +60,13 @@ class Parts:
     Parameters
     ----------
     looks : what a look may cost.
-    closing : what a histogram costs that ends the run after the first look; None where none may.
-    numbers : what the number may cost.
+    closing : what a histogram may cost that ends the run after the first look.
+    numbers : what the number may cost. All parts of a run add up to at most epsilon, which a party
+        checks beside each of them.
     """
 
     looks: tuple[float, ...]
-    closing: float | None
+    closing: tuple[float, ...]
     numbers: tuple[float, ...]
 
     @classmethod
@@ -66,25 +76,45 @@ class Parts:
         Examples
         --------
         >>> Parts.of(0.75)
-        Parts(looks=(0.25,), closing=None, numbers=(0.75,))
+        Parts(looks=(0.25,), closing=(), numbers=(0.75,))
         """
         if second_round is not None:
-            return cls((1 - second_round,), None, (second_round,))
-        rest = 1 - FIRST_LOOK
-        return cls(
-            (FIRST_LOOK, *SECOND_LOOKS), rest, (rest, *(rest - look for look in SECOND_LOOKS))
-        )
+            return cls((1 - second_round,), (), (second_round,))
+        closing = tuple(left_of(first) for first in FIRST_LOOKS)
+        numbers = tuple(part / HUNDREDTHS for part in range(1, HUNDREDTHS))
+        return cls(tuple(sorted({*FIRST_LOOKS, *MORE_LOOKS})), closing, numbers)
+
+
+def left_of(spent: float) -> float:
+    """The part of epsilon that is left, one of ``Parts.numbers``.
+
+    Examples
+    --------
+    >>> left_of(0.12 + 0.05)
+    0.83
+    """
+    return round((1 - spent) * HUNDREDTHS) / HUNDREDTHS
+
+
+def are_few(clients: int, epsilon: float) -> bool:
+    """Whether clients count as few, from public figures only."""
+    return clients <= FEW_CLIENTS * epsilon**2
 
 
 def look_cells(clients: int, epsilon: float) -> int:
-    """The number of cells of a look, from public figures only.
+    """The number of equal cells.
 
     Examples
     --------
     >>> look_cells(10, 1.0), look_cells(1000, 1.0)
     (64, 48)
     """
-    return LOOK_CELLS[clients <= FINE_CLIENTS * epsilon**2]
+    return LOOK_CELLS[are_few(clients, epsilon)]
+
+
+def split_cells(clients: int, epsilon: float) -> int:
+    """The number of cells of which some were split."""
+    return SPLIT_CELLS[are_few(clients, epsilon)]
 
 
 def look_levels(cells: int, epsilon: float) -> Levels:
@@ -92,88 +122,49 @@ def look_levels(cells: int, epsilon: float) -> Levels:
     return Levels(cells, 1, (1 - TOTALS_PART) * epsilon, TOTALS_PART * epsilon)
 
 
-@dataclass(frozen=True)
-class Choice:
-    """What follows the first look.
-
-    Parameters
-    ----------
-    look : the part of a second look; 0 for none.
-    number : the part of the number; 0 where the rest goes to a closing histogram.
-    """
-
-    look: float
-    number: float
-
-
 @dataclass(frozen=True, eq=False)
-class Outlook:
-    """From what the choice is made: public settings, and the noisy first look.
+class Cells:
+    """Where the cells of a look lie.
 
     Parameters
     ----------
-    clients, epsilon, distance : K, the whole budget, and counts a neighbour changes.
-    counts : consistent noisy counts of positives and negatives, shape (2, B).
-    reach : how far a neighbour moves the number.
+    count : B.
+    scale : whose positions have B equal cells.
+    published : whether the server published the scale's knots; functions of a score are then
+        straight between them.
+    parts_ties : whether the cells part rounded scores as far as is known.
     """
 
-    clients: int
-    epsilon: float
-    distance: float
-    counts: Floats
-    reach: float
+    count: int
+    scale: ScoreScale
+    published: bool = False
+    parts_ties: bool = False
 
     @property
-    def sizes(self) -> Floats:
-        """The noisy P and N."""
-        return np.asarray(self.counts.sum(axis=-1))
+    def fields(self) -> dict[str, Any]:
+        """What a query says of them."""
+        return {KNOTS: self.scale.knots} if self.published else {}
 
-    def choice(self) -> Choice:
-        """The part of the number with the least predicted variance of the AUC.
+    @property
+    def edges(self) -> Floats:
+        """The lower edges as scores, shape (B,)."""
+        return self.scale.scores(np.arange(self.count) / self.count)
 
-        Parts after which a class would not show are left out.
-        """
-        rest, smaller = 1 - FIRST_LOOK, float(self.sizes.min())
-        if smaller <= 0:
-            return Choice(rest, 0.0)
-        options = [(self.closing_variance(rest), Choice(rest, 0.0))]
-        for look in (0.0, *SECOND_LOOKS):
-            noise = self.noise(look)
-            if smaller > ASSUMED_NOISE_GAIN * MIN_CLASS_SIZE_IN_ERRORS * math.sqrt(noise.total):
-                options.append((self.variance(noise, rest - look), Choice(look, rest - look)))
-        return min(options, key=lambda option: option[0])[1]
+    @property
+    def knotted(self) -> ScoreScale:
+        """A scale with these cells as its only ones."""
+        if self.published:
+            return self.scale
+        knots = self.scale.scores(np.arange(1, self.count) / self.count)
+        return ScoreScale(knots, self.scale.low, self.scale.high)
 
-    def noise(self, look: float) -> CellNoise:
-        """The noise after a second look."""
-        first, second = (
-            look_levels(self.counts.shape[-1], part * self.epsilon).noise(
-                self.clients, self.distance
-            )
-            for part in (FIRST_LOOK, look or FIRST_LOOK)
-        )
-        return combined_noise(first, second) if look else first
-
-    def variance(self, noise: CellNoise, number: float) -> float:
-        """Of the AUC: the number's ``2 D^2 K / (f epsilon m)^2``, and what the looks leave."""
-        spent = number * self.epsilon * float(self.sizes.min())
-        return 2 * self.reach**2 * self.clients / spent**2 + left_variance(self.counts, noise)
-
-    def closing_variance(self, part: float) -> float:
-        """Of the AUC by a histogram: influences that fall evenly, the product of the noises, and
-        what the cells hide.
-        """
-        cells = self.counts.shape[-1]
-        levels = best_levels(cells, part * self.epsilon, self.distance)
-        noise = levels.noise(self.clients, self.distance)
-        falling = 0.5 - (np.arange(cells) + 0.5) / cells
-        first = float(noise.variance_of(falling)) * float(np.sum(1 / self.sizes**2))
-        filled = np.maximum(self.counts, 0.0)
-        hidden = placement_variance(*filled) + crowding_variance(*filled)
-        hidden = hidden + curvature_error(*filled) ** 2
-        return first + noise.total**2 / 2 / float(self.sizes.prod()) ** 2 + float(hidden)
+    @property
+    def single(self) -> NDArray[np.bool_]:
+        """Which cells hold one double, shape (B,)."""
+        return self.scale.single_doubles if self.published else np.zeros(self.count, dtype=bool)
 
 
-def left_variance(counts: Floats, noise: CellNoise) -> float:
+def left_variance(counts: Floats, noise: CellNoise, place: Cells | None = None) -> float:
     """What the noise of looks leaves in the AUC by both rounds: products of two errors.
 
     One product is that of both functions' errors, ``integral of dF- d(dF+)``. The others are those
@@ -183,6 +174,7 @@ def left_variance(counts: Floats, noise: CellNoise) -> float:
     ----------
     counts : consistent counts of positives and negatives, shape (2, B).
     noise : in each class's cells.
+    place : of the cells; between published knots, noise moves crowds of one score too.
     """
     sizes = np.maximum(counts.sum(axis=-1), 1.0)
     by_class = cell_influences(counts[0], counts[1])
@@ -190,7 +182,25 @@ def left_variance(counts: Floats, noise: CellNoise) -> float:
         noise.total / size**2 * float(noise.variance_of(np.nan_to_num(each)))
         for size, each in zip(sizes, by_class, strict=True)
     )
-    return relative + _product_variance(counts, noise) / float(sizes.prod()) ** 2
+    lone = 0.0 if place is None else float(lone_variances(counts, noise, place).sum())
+    return relative + lone + _product_variance(counts, noise) / float(sizes.prod()) ** 2
+
+
+def lone_variances(counts: Floats, noise: CellNoise, place: Cells) -> Floats:
+    """The AUC's variance by what noise does to crowds of one score, by cell, shape (B,).
+
+    In a cell whose p positives and n negatives all have one score, at the part u of the cell, noise
+    moves the AUC by ``(1/2 - u) (p dn - n dp) / (P N)``, u taken as uniform, and in a cell at an
+    end of the scale as that end. A cell of a single double has its records in the middle.
+    """
+    if not place.published:
+        return np.zeros(place.count)
+    variance = float(noise.cells[0])
+    lone = np.where(place.single, 0.0, lone_crowds(counts, math.sqrt(variance)))
+    pairs = float(np.maximum(counts.sum(axis=-1), 1.0).prod())
+    off_middle = np.full(place.count, 1 / 12)  # the mean of (1/2 - u)^2
+    off_middle[[0, -1]] = 1 / 4
+    return np.asarray(variance * np.sum(lone**2, axis=-2) * off_middle / pairs**2)
 
 
 def _product_variance(counts: Floats, noise: CellNoise) -> float:
@@ -212,6 +222,11 @@ def _product_variance(counts: Floats, noise: CellNoise) -> float:
     return float(np.sum((covariance @ form @ covariance) * form))
 
 
+def fine_place(scale: str, layout: ScoreScale) -> Cells:
+    """Fixed fine cells; of probabilities they are centred on numbers with two digits."""
+    return Cells(layout.cells, layout, published=True, parts_ties=scale == PROBABILITY)
+
+
 @dataclass(frozen=True, eq=False)
 class Counts:
     """The noisy counts of one look, or of several together.
@@ -221,33 +236,42 @@ class Counts:
     cells : of positives and negatives, summed over clients, shape (..., 2, B).
     totals : of both classes, shape (..., 2, 1).
     noise : the noise in each class's cells and total.
+    place : where the cells lie.
     """
 
     cells: Floats
     totals: Floats
     noise: CellNoise
+    place: Cells
 
     @property
     def consistent(self) -> Floats:
         """The cells that agree best with both."""
         return self.noise.reconciled(self.cells, self.totals)
 
+    @property
+    def mean(self) -> Floats:
+        """The consistent cells, the mean of several replicates, shape (2, B)."""
+        cells = self.consistent
+        return np.asarray(cells.reshape(-1, *cells.shape[-2:]).mean(axis=0))
+
     def with_look(self, other: Counts) -> Counts:
-        """The inverse-variance means with another look at the same cells."""
-        own, its = self.noise, other.noise
-        by_cells = float(its.cells[0] / (own.cells[0] + its.cells[0]))
-        by_totals = its.group / (own.group + its.group)
-        return Counts(
-            by_cells * self.cells + (1 - by_cells) * other.cells,
-            by_totals * self.totals + (1 - by_totals) * other.totals,
-            combined_noise(own, its),
-        )
+        """The inverse-variance means with another look, of totals alone where its cells differ."""
+        first, second = self.noise, other.noise
+        by_totals = second.group / (first.group + second.group)
+        totals = by_totals * self.totals + (1 - by_totals) * other.totals
+        noise = combined_noise(first, second, self.place is other.place)
+        if self.place is not other.place:
+            return Counts(other.cells, totals, noise, other.place)
+        by_cells = float(second.cells[0] / (first.cells[0] + second.cells[0]))
+        cells = by_cells * self.cells + (1 - by_cells) * other.cells
+        return Counts(cells, totals, noise, self.place)
 
 
-def combined_noise(first: CellNoise, second: CellNoise) -> CellNoise:
-    """The noise of the inverse-variance means of two looks at the same cells."""
-    cells = 1 / (1 / first.cells + 1 / second.cells)
-    return CellNoise(cells, 1 / (1 / first.group + 1 / second.group), first.starts)
+def combined_noise(first: CellNoise, second: CellNoise, same_cells: bool = True) -> CellNoise:
+    """The noise of the inverse-variance means of two looks, of totals alone at other cells."""
+    cells = 1 / (1 / first.cells + 1 / second.cells) if same_cells else second.cells
+    return CellNoise(cells, 1 / (1 / first.group + 1 / second.group), second.starts)
 
 
 def number_variance(clients: int, units: int, epsilon: float) -> float:

@@ -17,6 +17,7 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
+from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.privacy.mechanisms.gaussian import Gaussian
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace
@@ -26,19 +27,31 @@ from tacit.privacy.sampling.checks import MAX_SCALE
 from tacit.privacy.sampling.grids import gaussian_delta
 from tacit.protocol.conversation import Conversation, Protocol, Step
 from tacit.protocol.one_count import OneCount
-from tacit.protocol.scaled import ScaledScores, scale_setting
-from tacit.protocol.settings import EPSILON, setting
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings.scaled import ScaledScores, scale_setting
 from tacit.protocols.dpauc.declared import DPAUCDeclarations
 from tacit.protocols.dpauc.estimate import curves_of
-from tacit.protocols.dpauc.looks import LOOK_CELLS, TOTALS_PART, Parts, look_cells, look_levels
+from tacit.protocols.dpauc.looks import (
+    FIRST_LOOKS,
+    MANY_CELLS,
+    TOTALS_PART,
+    Cells,
+    Parts,
+    are_few,
+    fine_place,
+    look_cells,
+    look_levels,
+    split_cells,
+)
 from tacit.protocols.dpauc.second_round import noisy_influences
 from tacit.protocols.dpauc.server import rounds
 from tacit.protocols.dpauc.steps import STEPS, noisy_looks
-from tacit.protocols.shared.flipped_labels import Flipped
-from tacit.protocols.shared.levels import Levels, best_levels
+from tacit.protocols.shared.fine_cells import fine_scales
 from tacit.protocols.shared.prior_curves import PriorCurves
-from tacit.protocols.shared.rank_noise import RESPONSE, SPELLINGS
-from tacit.protocols.shared.whole_units import units_for
+from tacit.protocols.shared.reports.flipped_labels import Flipped
+from tacit.protocols.shared.sums.rank_noise import RESPONSE, SPELLINGS
+from tacit.protocols.shared.sums.whole_units import units_for
+from tacit.protocols.shared.trees.levels import Levels, best_levels
 from tacit.results.server_result import ServerResult
 
 KINDS: dict[str, type[DiscreteLaplace | Laplace | Gaussian | RandomisedResponse]] = {
@@ -73,8 +86,8 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
     ----------
     epsilon : the privacy budget of one evaluation, for every record.
     thresholds : the number of thresholds of the paper's forms, spaced evenly over positions with
-        both ends, or the number of equal cells of the histogram. None takes 100; with two rounds 64
-        cells, or 48 where the clients are more than 20 times the square of epsilon.
+        both ends, or the number of equal cells of the histogram. None takes 100; with two rounds
+        the server chooses from noisy counts where 48 to 128 cells lie.
     mechanism : ``"histogram"`` (noisy cells, and groups of cells where that pays), or the paper's
         ``"laplace"``, ``"gaussian"`` and ``"randomised-response"``.
     accounting : ``"tight"``, or ``"paper"``, which charges every count of the paper's forms apart.
@@ -84,8 +97,9 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
         downwards when noise is large; False leaves both out and pools the class totals.
     second_round : the part of epsilon for a second round, in which each client sends one number,
         its sum of influences on the AUC; the curve comes from the rest of epsilon. None leaves it
-        to the noisy class sizes of a first look, which costs 0.12 of epsilon: the number gets from
-        0.48 to 0.88, or nothing where the classes are too small. 0 asks for one round.
+        to the noisy counts of a first look, which costs 0.12 of epsilon, or 0.15 where the clients
+        are more than 20 times the square of epsilon: the number gets what further looks leave, or
+        nothing where the classes are too small. 0 asks for one round.
     prior : the curves of an earlier release (``Evaluation.release``), which take the first round's
         place: all of epsilon goes to the number. They have to be about much the same records; the
         error that a change of the data causes is not stated.
@@ -103,7 +117,7 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
 
     epsilon: float = setting(help=EPSILON)
     thresholds: int | None = setting(
-        default=None, help="thresholds or cells; 100 by default, 48 or 64 with two rounds"
+        default=None, help="thresholds or cells; 100 by default, chosen with two rounds"
     )
     mechanism: str = setting(
         default="histogram",
@@ -223,21 +237,21 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
     def parts(self) -> Parts:
         """The parts of epsilon that a party answers to in two rounds."""
         if self.prior is not None:
-            return Parts((), None, (1.0,))
+            return Parts((), (), (1.0,))
         return Parts.of(self.second_round)
 
     @property
     def look_menu(self) -> tuple[float, ...]:
-        """The parts that a histogram may cost, the one that ends the run last."""
+        """The parts that a histogram may cost, those that end the run last."""
         parts = self.parts
-        return parts.looks if parts.closing is None else (*parts.looks, parts.closing)
+        return (*parts.looks, *parts.closing)
 
     @property
     def cell_menu(self) -> tuple[int, ...]:
         """The numbers of cells that a party counts in, or that published functions may have."""
         if self.prior is not None:
             return (self.prior.cells,)
-        return LOOK_CELLS if self.thresholds is None else (self.thresholds,)
+        return MANY_CELLS if self.thresholds is None else (self.thresholds,)
 
     @property
     def cell_count(self) -> int:
@@ -248,10 +262,27 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
         """The number of cells of a look at so many clients."""
         return look_cells(clients, self.epsilon) if self.thresholds is None else self.thresholds
 
+    @property
+    def places_cells(self) -> bool:
+        """Whether the server chooses where cells lie: nothing of them was agreed."""
+        return self.thresholds is None and self.second_round is None and self.scale != EVEN
+
+    def coarse_place(self, clients: int) -> Cells:
+        """Equal cells of positions for so many clients."""
+        return Cells(self.cells_for(clients), self.score_scale)
+
+    def first_look(self, clients: int) -> tuple[float, Cells]:
+        """The first look's part of epsilon, and its cells."""
+        few = are_few(clients, self.epsilon)
+        part = self.parts.looks[0] if self.second_round is not None else FIRST_LOOKS[few]
+        if few and self.places_cells:
+            return part, fine_place(self.scale, fine_scales(self.scale)[0])
+        return part, self.coarse_place(clients)
+
     def levels_for(self, part: float, cells: int) -> Levels:
         """How a histogram of these cells divides this part of epsilon."""
         spent = part * self.epsilon
-        if part == self.parts.closing:
+        if part in self.parts.closing:
             return best_levels(cells, spent, self.record_distance)
         return look_levels(cells, spent)
 
@@ -338,7 +369,10 @@ class DPAUC(ScaledScores, DPAUCDeclarations, Protocol):
 
     def replicate_size(self, clients: Clients) -> int:
         """Numbers a replicate holds: its noisy counts, and a bit a record for flipped labels."""
-        counts = 8 * self.cell_count * clients.count
+        cells = self.cell_count
+        if self.places_cells:
+            cells = split_cells(clients.count, self.epsilon)
+        counts = 8 * cells * clients.count
         return counts + (2 * clients.records if self.responds else 0)
 
     @property

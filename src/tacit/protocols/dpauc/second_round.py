@@ -19,14 +19,21 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
-from tacit.metrics.score_distribution import ScoreDistribution, rising_fractions
+from tacit.metrics.cells.score_distribution import (
+    ScoreDistribution,
+    StraightDistribution,
+    clipped_fractions,
+    rising_fractions,
+)
+from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocols.dpauc.looks import number_variance
-from tacit.protocols.shared.influence_sum import FIXED_POINT, PUBLISHED, Influences
-from tacit.protocols.shared.whole_units import units_for, whole_units
+from tacit.protocols.shared.published_knots import KNOTS, placed_on, published_scale
+from tacit.protocols.shared.sums.influence_sum import FIXED_POINT, PUBLISHED, Influences
+from tacit.protocols.shared.sums.whole_units import units_for, whole_units
 
 POSITIVES, NEGATIVES, SIZES = PUBLISHED
 
@@ -34,12 +41,14 @@ PART, CELLS = "part", "cells"
 """Fields of a query: the part of epsilon that its answer costs, and the number of cells."""
 
 
-def published(cells: Floats) -> dict[str, Floats]:
+def published(cells: Floats, straight: bool = False) -> dict[str, Floats]:
     """What the server publishes of consistent counts of positives and negatives, shape (..., 2, B).
 
-    A class that came out empty gets the size 1: the round goes on, and its result is no figure.
+    Functions that are straight between edges need not rise: as they lie within 0 and 1, influences
+    lie within their ends (``Influences.ends``). A class that came out empty gets the size 1: the
+    round goes on, and its result is no figure.
     """
-    functions = rising_fractions(cells)[..., 1:-1]
+    functions = (clipped_fractions if straight else rising_fractions)(cells)[..., 1:-1]
     return {
         POSITIVES: functions[..., 0, :],
         NEGATIVES: functions[..., 1, :],
@@ -47,17 +56,19 @@ def published(cells: Floats) -> dict[str, Floats]:
     }
 
 
-def function_of(values: Floats) -> ScoreDistribution:
-    """The function of a position that has these values at the inner edges of equal cells."""
-    cells = values.shape[-1] + 1
-    return ScoreDistribution(np.arange(1, cells) / cells, values, 0.0, 1.0)
+def influences_of(fields: Mapping[str, Any], straight: bool = False) -> Influences:
+    """The influences that follow from the published fields, at the server and at every client.
 
-
-def influences_of(fields: Mapping[str, Any]) -> Influences:
-    """The influences that follow from the published fields, at the server and at every client."""
-    return Influences.of(
-        function_of(fields[POSITIVES]), function_of(fields[NEGATIVES]), fields[SIZES]
-    )
+    Parameters
+    ----------
+    fields : what was published.
+    straight : whether functions are straight between edges, as on published knots.
+    """
+    kind = StraightDistribution if straight else ScoreDistribution
+    cells = fields[POSITIVES].shape[-1] + 1
+    inner = np.arange(1, cells) / cells
+    positives, negatives = (kind(inner, fields[name], 0.0, 1.0) for name in (POSITIVES, NEGATIVES))
+    return Influences.of(positives, negatives, fields[SIZES])
 
 
 def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
@@ -66,10 +77,12 @@ def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
     Raises
     ------
     ValueError : for fields of another type or shape, for a number of cells that was not agreed, for
-        functions that fall or leave [0, 1], and for sizes that are not above 0 and finite.
+        functions that fall or leave [0, 1] (straight ones may fall), and for sizes that are not
+        above 0 and finite.
     """
-    if query.protocol.prior is not None:
-        return influences_of(query.protocol.prior.fields)
+    prior = query.protocol.prior
+    if prior is not None:
+        return influences_of(prior.fields, prior.straight)
     fields, agreed = query.broadcast, [cells - 1 for cells in query.protocol.cell_menu]
     inner = np.shape(fields[POSITIVES])[-1] if np.ndim(fields[POSITIVES]) else 0
     if inner not in agreed:
@@ -82,7 +95,21 @@ def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
     sizes = fields[SIZES]
     if not np.all((sizes > 0) & np.isfinite(sizes)):
         raise ValueError(f"class sizes must be above 0 and finite, got {sizes.tolist()}")
-    return influences_of(fields)
+    return influences_of(fields, fields.get(KNOTS) is not None)
+
+
+def number_scale(query: Query) -> ScoreScale | None:
+    """The scale of the knots that a query publishes, or that were agreed; None for the protocol's.
+
+    Raises
+    ------
+    ValueError : for knots that do not fit the functions.
+    """
+    prior = query.protocol.prior
+    if prior is not None:
+        agreed: ScoreScale | None = prior.zoomed(query.protocol.score_scale)
+        return agreed
+    return published_scale(query, np.shape(query.broadcast[POSITIVES])[-1] + 1)
 
 
 def agreed_part(query: Query, menu: tuple[float, ...]) -> float:
@@ -123,14 +150,15 @@ def noisy_influences(
     """Send each client's sum of its records' influences on the AUC, with noise.
 
     The query publishes both classes' distribution functions at the inner edges of equal cells of
-    positions, the class sizes, and the part f of epsilon that the answer costs, one of those that
-    the settings name. From these alone the client computes the influence of every record, a whole
-    multiple of ``1 / FIXED_POINT`` from ``-A1`` to ``1 - A1`` times at most 1, and the sensitivity
-    D of their sum: the largest size of an influence where a record is added or removed, their width
-    where it is replaced by any other. So a neighbour moves the exact sum by at most D. The client
-    rounds its sum once to units of ``D / R``, R whole, after which a neighbour moves it by at most
-    R units (``whole_units``). Discrete Laplace noise of scale ``R / (f epsilon)`` costs
-    ``f epsilon``, by the Laplace mechanism on the integers.
+    positions, or of cells between knots that it names, the class sizes, and the part f of epsilon
+    that the answer costs, one of those that the settings name. From these alone the client computes
+    the influence of every record, a whole multiple of ``1 / FIXED_POINT`` from ``-A1`` to
+    ``1 - A1`` times at most 1, and the sensitivity D of their sum: the largest size of an influence
+    where a record is added or removed, their width where it is replaced by any other. So a
+    neighbour moves the exact sum by at most D. The client rounds its sum once to units of
+    ``D / R``, R whole, after which a neighbour moves it by at most R units (``whole_units``).
+    Discrete Laplace noise of scale ``R / (f epsilon)`` costs ``f epsilon``, by the Laplace
+    mechanism on the integers.
 
     The functions follow from earlier noisy answers, and the parts that all answers of a run cost
     add up to at most epsilon, which every client checks: by the composition of mechanisms that are
@@ -147,9 +175,10 @@ def noisy_influences(
     settings = query.protocol
     epsilon = settings.epsilon * agreed_part(query, settings.parts.numbers)
     influences = agreed_influences(query, noise)
+    placed = placed_on(number_scale(query), settings, clients)
     reach = influences.sensitivity(Adjacency(settings.adjacency))[..., np.newaxis]
     units = units_for(epsilon)
-    rounded = whole_units(influences.totals(settings.on_scale(clients)), reach, units)
+    rounded = whole_units(influences.totals(placed), reach, units)
     return {"sums": rounded + noise.draw(DiscreteLaplace(units, epsilon), (clients.count,))}
 
 
@@ -173,10 +202,17 @@ class BothRounds:
 
 
 def both_rounds(
-    fields: Mapping[str, Floats], sums: Floats, epsilon: float, adjacency: Adjacency
+    fields: Mapping[str, Floats],
+    sums: Floats,
+    epsilon: float,
+    adjacency: Adjacency,
+    straight: bool = False,
 ) -> BothRounds:
-    """What clients' noisy sums in units, shape (..., K), say at the second round's epsilon."""
-    influences, units = influences_of(fields), units_for(epsilon)
+    """What clients' noisy sums in units, shape (..., K), say at the second round's epsilon.
+
+    ``straight`` is as for ``influences_of``.
+    """
+    influences, units = influences_of(fields, straight), units_for(epsilon)
     reach = influences.sensitivity(adjacency) / FIXED_POINT
     unit = reach / (units * fields[SIZES].min(axis=-1))
     total = sums.sum(axis=-1, dtype=np.float64)

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics.cells.score_scale import EVEN
 from tacit.metrics.curves import cell_influences
-from tacit.metrics.score_scale import EVEN
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.mechanisms.gaussian import Gaussian
 from tacit.privacy.mechanisms.response import flip_probability, response_variance
 from tacit.protocol.conversation import MAX_RECORDS, Conversation, Query, Reply
 from tacit.protocols.dpauc.believable import check_counts, check_sums, noisy_records
+from tacit.protocols.dpauc.choices import outlook_of
 from tacit.protocols.dpauc.estimate import result_from_looks, result_from_prior
-from tacit.protocols.dpauc.looks import Choice, Counts, Outlook
+from tacit.protocols.dpauc.looks import Cells, Counts, left_of
 from tacit.protocols.dpauc.second_round import (
     CELLS,
     PART,
     BothRounds,
     both_rounds,
-    influences_of,
     noisy_influences,
     published,
 )
@@ -40,14 +40,14 @@ from tacit.protocols.shared.cells import (
     result_from_confusion,
 )
 from tacit.protocols.shared.confusion import CountNoise
-from tacit.protocols.shared.influence_sum import FIXED_POINT
-from tacit.protocols.shared.levels import CellNoise, Levels
 from tacit.protocols.shared.prior_curves import PriorCurves
+from tacit.protocols.shared.published_knots import KNOTS
 from tacit.protocols.shared.site_figures import ClientCells, has_sites, sites_of
-from tacit.protocols.shared.whole_units import units_for
-from tacit.results.score_axis import ScoreAxis
+from tacit.protocols.shared.sums.whole_units import units_for
+from tacit.protocols.shared.trees.levels import CellNoise, Levels
+from tacit.results.curves.score_axis import ScoreAxis
+from tacit.results.parts.sites import Sites
 from tacit.results.server_result import ServerResult
-from tacit.results.sites import Sites
 
 if TYPE_CHECKING:
     from tacit.protocols.dpauc.protocol import DPAUC
@@ -64,36 +64,48 @@ def rounds(protocol: DPAUC, clients: int) -> Conversation:
 
 def _two_rounds(protocol: DPAUC, clients: int) -> Conversation:
     """Looks at the histogram, and then the number; or a histogram for all the rest."""
-    cells = protocol.cells_for(clients)
-    edges = protocol.score_scale.scores(np.arange(cells) / cells)
-    counts, records = yield from _look(protocol, protocol.parts.looks[0], cells)
-    choice = Choice(0.0, protocol.parts.numbers[0])
-    if protocol.second_round is None:
-        choice = _choice(protocol, counts, clients)
-    if not choice.number:
-        reply = yield _asked(protocol, choice.look, cells)
-        return _from_histogram(protocol, reply, protocol.levels_for(choice.look, cells), edges)
-    if choice.look:
-        counts = counts.with_look((yield from _look(protocol, choice.look, cells))[0])
-    fields = published(counts.consistent)
-    second = yield from _number(protocol, fields, choice.number, fields, records)
-    return result_from_looks(edges, counts, second)
+    part, place = protocol.first_look(clients)
+    counts, records = yield from _look(protocol, part, place)
+    spent: tuple[float, ...] = (part,)
+    while protocol.second_round is None:
+        choice = outlook_of(protocol, counts, clients, spent).choice()
+        if not choice.number:
+            return (yield from _closed(protocol, choice.look, clients))
+        if not choice.look:
+            break
+        place = counts.place if choice.place is None else choice.place
+        counts = counts.with_look((yield from _look(protocol, choice.look, place))[0])
+        spent = (*spent, choice.look)
+    fields = published(counts.consistent, counts.place.published)
+    number = protocol.second_round or left_of(sum(spent))
+    sent = fields | counts.place.fields
+    second = yield from _number(protocol, fields, number, sent, records)
+    return result_from_looks(counts, second)
 
 
-def _asked(protocol: DPAUC, part: float, cells: int) -> Query:
-    return Query(noisy_looks, protocol, broadcast={PART: part, CELLS: cells})
+def _closed(protocol: DPAUC, part: float, clients: int) -> Conversation:
+    """A histogram that ends the run."""
+    place = protocol.coarse_place(clients)
+    reply = yield _asked(protocol, part, place)
+    levels = protocol.levels_for(part, place.count)
+    return _from_histogram(protocol, reply, levels, place.edges)
+
+
+def _asked(protocol: DPAUC, part: float, place: Cells) -> Query:
+    broadcast = {PART: part, CELLS: place.count, **place.fields}
+    return Query(noisy_looks, protocol, broadcast=broadcast)
 
 
 def _look(
-    protocol: DPAUC, part: float, cells: int
+    protocol: DPAUC, part: float, place: Cells
 ) -> Generator[Query, Reply, tuple[Counts, Floats]]:
     """The counts of a look, and the most records that each client has by its totals."""
-    reply = yield _asked(protocol, part, cells)
-    levels, clients = protocol.levels_for(part, cells), np.asarray(reply["cells"]).shape[-1]
+    reply = yield _asked(protocol, part, place)
+    levels, clients = protocol.levels_for(part, place.count), np.asarray(reply["cells"]).shape[-1]
     check_counts(reply, _largest_scale(protocol, levels))
     noise = levels.noise(clients, protocol.record_distance)
     records = noisy_records(reply, protocol.record_distance / levels.group_epsilon)
-    return Counts(_total(reply, "cells"), _total(reply, "groups"), noise), records
+    return Counts(_total(reply, "cells"), _total(reply, "groups"), noise, place), records
 
 
 def _largest_scale(protocol: DPAUC, levels: Levels) -> float:
@@ -113,26 +125,14 @@ def _number(
     reply = yield Query(noisy_influences, protocol, broadcast={PART: part, **sent})
     sums, epsilon = np.asarray(reply["sums"]), protocol.epsilon * part
     check_sums(sums, records, units_for(epsilon), units_for(epsilon) / epsilon)
-    return both_rounds(fields, sums, epsilon, Adjacency(protocol.adjacency))
+    straight = KNOTS in sent or (protocol.prior is not None and protocol.prior.straight)
+    return both_rounds(fields, sums, epsilon, Adjacency(protocol.adjacency), straight)
 
 
 def _after(protocol: DPAUC, prior: PriorCurves) -> Conversation:
     """The number alone, by the functions of an earlier release."""
     second = yield from _number(protocol, prior.fields, 1.0, {}, MAX_RECORDS)
     return result_from_prior(prior, second)
-
-
-def _choice(protocol: DPAUC, counts: Counts, clients: int) -> Choice:
-    """What follows the first look; of several replicates the mean counts decide."""
-    cells = counts.consistent.reshape(-1, 2, counts.cells.shape[-1]).mean(axis=0)
-    return outlook_of(protocol, cells, clients).choice()
-
-
-def outlook_of(protocol: DPAUC, counts: Floats, clients: int) -> Outlook:
-    """What is predicted of the division of epsilon, at consistent counts of shape (2, B)."""
-    influences = influences_of(published(counts))
-    reach = float(influences.sensitivity(Adjacency(protocol.adjacency))) / FIXED_POINT
-    return Outlook(clients, protocol.epsilon, protocol.record_distance, counts, reach)
 
 
 def _one_round(protocol: DPAUC) -> Conversation:

@@ -19,8 +19,13 @@ from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, Step, step
 from tacit.protocols.dpauc.second_round import agreed_cells, agreed_part
 from tacit.protocols.shared.cell_counts import cell_counts, true_cell_counts
-from tacit.protocols.shared.flipped_labels import every_client, flipped_labels, flipping_cost
-from tacit.protocols.shared.levels import Levels
+from tacit.protocols.shared.published_knots import placed_on, published_scale
+from tacit.protocols.shared.reports.flipped_labels import (
+    every_client,
+    flipped_labels,
+    flipping_cost,
+)
+from tacit.protocols.shared.trees.levels import Levels
 
 if TYPE_CHECKING:
     from tacit.protocols.dpauc.protocol import DPAUC
@@ -75,15 +80,16 @@ def noisy_histograms(
     The server learns the noisy counts of each client's cells and groups.
     """
     settings: DPAUC = query.protocol
-    return _noisy_counts(clients, settings, settings.levels, settings.edges, noise)
+    placed = settings.on_scale(clients)
+    return _noisy_counts(placed, settings, settings.levels, settings.edges, noise)
 
 
 def _noisy_counts(
-    clients: Clients, settings: DPAUC, levels: Levels, edges: Floats, noise: NoiseSource
+    placed: Clients, settings: DPAUC, levels: Levels, edges: Floats, noise: NoiseSource
 ) -> dict[str, NDArray[np.int64]]:
     """The counts of both levels with their noise; at label adjacency those of positives only."""
     labelled = settings.adjacency == "label"
-    positives, records = true_cell_counts(settings.on_scale(clients), edges)
+    positives, records = true_cell_counts(placed, edges)
     cells = positives if labelled else np.stack([positives, records - positives])
     noisy = {"cells": cells + _level_noise(settings, levels.cell_epsilon, cells, noise)}
     if levels.groups:
@@ -110,23 +116,27 @@ def _look_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
 def noisy_looks(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Send a histogram as ``noisy_histograms`` does, for a part of epsilon.
 
-    The query says which part, and how many cells, both of those that the settings name; from them
-    the levels follow: cells and class totals, or, for the part that ends the run after the first
-    look, cells and the groups that suit them. Discrete Laplace noise of scale ``sensitivity /
-    level's part`` on every count costs that level's part, and both levels together the part that
-    the query says. All parts of a run add up to at most epsilon (``noisy_influences``).
+    The query says which part, and how many cells, both of those that the settings name, and perhaps
+    the knots between which the cells lie; whatever these are, a record counts in one cell. From
+    part and cells the levels follow: cells and class totals, or, for the part that ends the run
+    after the first look, cells and the groups that suit them. Discrete Laplace noise of scale
+    ``sensitivity / level's part`` on every count costs that level's part, and both levels together
+    the part that the query says. All parts of a run add up to at most epsilon
+    (``noisy_influences``).
 
     The server learns the noisy counts of each client's cells and groups.
 
     Raises
     ------
     DataError : for a score outside the range of its unit.
-    ValueError : for a part or a number of cells that was not agreed.
+    ValueError : for a part or a number of cells that was not agreed, and for knots that do not
+        bound so many cells.
     """
     settings: DPAUC = query.protocol
     levels = settings.levels_for(agreed_part(query, settings.look_menu), agreed_cells(query))
+    placed = placed_on(published_scale(query, levels.cells), settings, clients)
     edges = np.arange(levels.cells) / levels.cells
-    return _noisy_counts(clients, settings, levels, edges, noise)
+    return _noisy_counts(placed, settings, levels, edges, noise)
 
 
 @step(cost=_response_cost)

@@ -8,13 +8,15 @@ from typing import Any
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.homomorphic.keys import FIRST, Introduction, Meeting
 from tacit.crypto.homomorphic.messages import EVERYBODY, Kind, read, write
-from tacit.protocol.conversation import Query, Reply
+from tacit.protocol.conversation import Query, Reply, Step
 from tacit.protocols.encrypted.ciphertexts.steps import (
     introduce,
     open_answer,
     send_counts,
     share_keys,
 )
+from tacit.protocols.encrypted.classes.keys import pieces
+from tacit.protocols.encrypted.classes.steps import open_masked_classes, send_masked_classes
 from tacit.protocols.encrypted.masked.aggregator import MaskedAggregator
 from tacit.protocols.encrypted.masked.steps import (
     boxes_of,
@@ -62,12 +64,39 @@ def on_masked_values(protocol: Any) -> Exchange:
     HomomorphicError : for introductions that are not signed.
     MaskedValueError : for bytes that are no masked values of this session.
     """
+    uploads, aggregator = yield from masked_uploads(protocol, send_masked)
+    (answer,) = aggregator.answers([[message] for message in uploads])
+    return (yield Query(open_masked, protocol, broadcast={"answer": answer}))
+
+
+def on_masked_classes(protocol: Any) -> Exchange:
+    """The same for every class in one session: a message has the masked counts of all classes.
+
+    Raises
+    ------
+    HomomorphicError : for introductions that are not signed.
+    MaskedValueError : for bytes that are no masked values of this session.
+    """
+    uploads, aggregator = yield from masked_uploads(protocol, send_masked_classes)
+    count = len(protocol.classes)
+    by_class = zip(*(pieces(message, count) for message in uploads), strict=True)
+    answers = [aggregator.answers([[each] for each in sent])[0] for sent in by_class]
+    return (yield Query(open_masked_classes, protocol, broadcast={"answer": b"".join(answers)}))
+
+
+def masked_uploads(
+    protocol: Any, send: Step
+) -> Generator[Query, Reply, tuple[list[bytes], MaskedAggregator]]:
+    """Introductions, a secret, and what parties send masked by this step; the session's aggregator.
+
+    Raises
+    ------
+    HomomorphicError : for introductions that are not signed.
+    """
     introductions = as_parts((yield Query(meet, protocol))["introduction"])
     known = [Introduction.unpacked(each) for each in introductions]
     session = Meeting.of(known, protocol.terms).session
     sent = yield Query(seal_secret, protocol, broadcast={"introductions": introductions})
     boxes = boxes_of(as_parts(sent["boxes"])[FIRST], len(known))
-    counted = yield Query(send_masked, protocol, per_client={"box": as_field(boxes)})
-    uploads = [[message] for message in as_parts(counted["counts"])]
-    (answer,) = MaskedAggregator(protocol.masked_scheme, session).answers(uploads)
-    return (yield Query(open_masked, protocol, broadcast={"answer": answer}))
+    counted = yield Query(send, protocol, per_client={"box": as_field(boxes)})
+    return as_parts(counted["counts"]), MaskedAggregator(protocol.masked_scheme, session)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.data.clients import Clients
-from tacit.protocol.audits import AuditCase, LabelAttack, cases_of
-from tacit.protocol.declarations import Declarations
-from tacit.protocol.laws import ErrorCase, LawTraits
+from tacit.protocol.declarations.audits import AuditCase, LabelAttack, cases_of
+from tacit.protocol.declarations.defaults import Declarations
+from tacit.protocol.declarations.laws import ErrorCase, LawTraits
 from tacit.protocols.encrypted.private.steps import NEGATIVES, POSITIVES, SIZES
 from tacit.protocols.encrypted.threats import threats_of
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from tacit.crypto.homomorphic.keys import PACKED_BYTES
 from tacit.metrics.curves import cell_area
-from tacit.protocol.forecast import Family, Forecast, Planning, accepted, placement
-from tacit.protocol.messages import message_size
-from tacit.protocol.scenario import Scenario, Shape
-from tacit.protocol.traffic import Traffic, measured_traffic, round_seconds
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted, placement
+from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.traffic import Traffic, measured_traffic, round_seconds
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.encoding.fields import message_size
 from tacit.protocols.encrypted.ciphertexts.packing import Scale
 from tacit.protocols.encrypted.masked.steps import BOX_BYTES
 from tacit.protocols.encrypted.protocol import ADVERSARIES, MASKED, EncryptedAUC

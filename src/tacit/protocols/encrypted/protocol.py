@@ -30,12 +30,12 @@ from tacit.crypto.homomorphic.keys import FIRST, Introduction, Meeting, Member
 from tacit.crypto.identities import Identity, Roster
 from tacit.crypto.masking.masks import Pairing
 from tacit.data.clients import Clients
-from tacit.metrics.score_scale import EVEN, PROBABILITY
+from tacit.metrics.cells.score_scale import EVEN, PROBABILITY
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Reply, Step
-from tacit.protocol.scaled import ScaledScores, scale_setting
-from tacit.protocol.settings import setting
-from tacit.protocol.told import Told
+from tacit.protocol.revealed import Revealed
+from tacit.protocol.settings.declaring import setting
+from tacit.protocol.settings.scaled import ScaledScores, scale_setting
 from tacit.protocols.encrypted.ciphertexts.bfv import ExactAggregator, ExactParty, ExactScheme
 from tacit.protocols.encrypted.ciphertexts.ckks import (
     ApproximateAggregator,
@@ -53,7 +53,7 @@ from tacit.protocols.encrypted.masked.steps import SeenSession
 from tacit.protocols.encrypted.private.result import on_noisy_sums
 from tacit.protocols.encrypted.private.steps import STEPS as NOISY_STEPS
 from tacit.protocols.encrypted.private.steps import PrivateSums
-from tacit.protocols.encrypted.sessions import AGGREGATOR, PARTIES, Seat, pin
+from tacit.protocols.encrypted.sessions import AGGREGATOR, PARTIES, RefusedAnswer, Seat, pin
 from tacit.protocols.encrypted.thresholds import check_edges, thresholds_for, wide_range_warning
 from tacit.results.server_result import ServerResult
 
@@ -106,8 +106,9 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
         without them the paper's 100 with ``scale="even"`` or ``scheme="ckks"``, else as many as a
         ciphertext holds: they cost no bytes, and cells of the log-odds are wide in the middle.
     adversary : ``"semi-honest"``, or ``"malicious"``: an aggregator that computes another AUC or
-        half-range is detected, except with probability below 2^-57 (``ciphertexts.checks``), and
-        the run gives no AUC. Parties are semi-honest. Parties without each other's identities
+        half-range is detected, except with probability below 2^-57 (``ciphertexts.checks``). The
+        run then gives no AUC, and its parties begin no other session under the same settings.
+        Parties are semi-honest. Parties without each other's identities
         (``encrypted.sessions.pin``) accept those that the aggregator relays.
     scheme : ``"masked"``, kilobytes, the default for a semi-honest aggregator and experimental
         for a malicious one (``masked.verified``); ``"bfv"``, ciphertexts of exact integers, the
@@ -131,7 +132,7 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
         ``"log-odds"``, ``"real"``, or ``"even"`` as in the paper (``metrics.score_scale``). It also
         says in which unit scores and edges are.
 
-    reveal : ``"aggregator"``, which is told the AUC as well, or ``"parties"`` alone.
+    reveal : ``"aggregator"``, which learns the AUC as well, or ``"parties"`` alone.
     half_range : the wanted half-range of the interval, from which N follows for scores that are
         spread as those of advertisements are (``thresholds.SPREADS``). Where scores crowd more it
         comes out wider, and a warning names the number of thresholds for another session.
@@ -188,7 +189,7 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
     reveal: Literal["parties", "aggregator"] = setting(
         default=AGGREGATOR,
         earlier=AGGREGATOR,
-        help="who is told the AUC: the aggregator as well (the default), or the parties alone",
+        help="who learns the AUC: the aggregator as well (the default), or the parties alone",
     )
     half_range: float | None = setting(
         default=None,
@@ -209,7 +210,7 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
     name = "encrypted-auc"
     planning_module = f"{__package__}.forecast"
     title_settings = ("adversary",)
-    state_types = (Seat, Member, Meeting, Introduction, SeenSession, Told)
+    state_types = (Seat, Member, Meeting, Introduction, SeenSession, RefusedAnswer, Revealed)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -399,9 +400,9 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
             raise HomomorphicError("the parties report different AUCs of one answer")
         return self._server_result(*figures[:, FIRST])
 
-    def told_result(self, told: Told) -> ServerResult:
-        """The result that a party has, where it was told."""
-        return self._server_result(told.value, told.half_range)
+    def revealed_result(self, revealed: Revealed) -> ServerResult:
+        """The result of a party that received the AUC."""
+        return self._server_result(revealed.value, revealed.half_range)
 
     @property
     def _exact(self) -> ExactScheme:

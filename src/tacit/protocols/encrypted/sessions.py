@@ -1,20 +1,30 @@
-"""What a batch of parties remembers of a session, who may be in it, and what parties are told."""
+"""What a batch of parties remembers of a session, who may be in it, and what parties learn."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any
 
 import numpy as np
 
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.homomorphic.keys import Introduction, Meeting, Member
 from tacit.crypto.identities import Identity, Roster
+from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.ragged import Ragged
-from tacit.protocol.conversation import ClientState, Field, Query, Reply
-from tacit.protocol.told import TOLD, Told
+from tacit.protocol.conversation import (
+    ClientState,
+    Field,
+    Lasting,
+    PublicRefusalError,
+    Query,
+    Reply,
+)
+from tacit.protocol.revealed import REVEALED, Revealed
 from tacit.protocols.encrypted.counts import Certain
 
 DIGITS = 7
@@ -22,9 +32,22 @@ DIGITS = 7
 RANGE_DIGITS = 3
 """Number of significant digits of a released half-range."""
 PARTIES, AGGREGATOR = "parties", "aggregator"
-"""Who is told the AUC: the parties alone, or the aggregator as well."""
+"""Who learns the AUC: the parties alone, or the aggregator as well."""
+MALICIOUS = "malicious"
+"""The adversary whose answers are checked."""
 NOTE = ("encrypted-auc", "session")
 PINNED = ("encrypted-auc", "pinned")
+REFUSED_BEFORE = (
+    "it refused an answer under these settings, and another refusal would tell the aggregator "
+    "more: before another session agree on other settings, such as most_records"
+)
+"""The reason that others read: it follows from a refusal that they know of."""
+AFTER_REFUSAL = (
+    "this party opens no other answer under these settings, since each refusal tells an aggregator "
+    "that may lie one bit. Once the cause is known, go on with a plan that has another "
+    "most_records, one more is enough, to which all parties agree anew"
+)
+"""What the party itself reads after its first refusal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +85,66 @@ class Seat:
         return [self.known_meeting.index_of(member) for member in self.members]
 
 
+@dataclass(frozen=True)
+class RefusedAnswer(Lasting):
+    """A checked answer that this party refused: under these settings it begins no other session.
+
+    A refusal is a bit that a lying aggregator chooses, for example whether the product of the class
+    totals is above a number. Begun again and again, some twenty runs would give the whole product.
+
+    Parameters
+    ----------
+    terms : SHA-256 of the settings.
+    """
+
+    terms: bytes
+
+    @classmethod
+    def under(cls, settings: Any) -> RefusedAnswer:
+        """A refusal under these settings."""
+        return cls(sha256(settings.terms).digest())
+
+    @property
+    def key(self) -> tuple[str, str, bytes]:
+        """Where its note is."""
+        return ("encrypted-auc", "refused", self.terms)
+
+
+@contextmanager
+def single_refusal(query: Query, state: ClientState) -> Iterator[None]:
+    """Open an answer in this block; where the aggregator may lie, a refusal in it is the last.
+
+    Sessions may have begun before the refusal, at the same time: their answers are not opened, or
+    each of them would be another attempt. What a party reads besides is a note of the error.
+
+    Raises
+    ------
+    PublicRefusalError : where an answer under the same settings was refused before.
+    """
+    if query.protocol.adversary != MALICIOUS:
+        yield
+        return
+    check_no_refusal(query, state)
+    try:
+        yield
+    except Exception as error:  # whatever stops it, the aggregator learns that it stopped
+        refused = RefusedAnswer.under(query.protocol)
+        state.keep(refused.key, refused)
+        error.add_note(AFTER_REFUSAL)
+        raise
+
+
+def check_no_refusal(query: Query, state: ClientState) -> None:
+    """Refuse to go on under settings under which an answer was refused.
+
+    Raises
+    ------
+    PublicRefusalError : with what the parties can do.
+    """
+    if state.recall(RefusedAnswer.under(query.protocol).key) is not None:
+        raise PublicRefusalError(REFUSED_BEFORE)
+
+
 def pin(
     state: ClientState,
     identities: Sequence[Identity],
@@ -88,7 +171,9 @@ def new_members(clients: Clients, query: Query, state: ClientState) -> tuple[Mem
     Raises
     ------
     HomomorphicError : for another number of identities than clients.
+    PublicRefusalError : where an answer under the same settings was refused before.
     """
+    check_no_refusal(query, state)
     pinned = state.recall(PINNED)
     identities = [None] * clients.count if pinned is None else pinned[0]
     if len(identities) != clients.count:
@@ -133,7 +218,7 @@ def tell(estimate: Certain, clients: Clients, query: Query, state: ClientState) 
     if query.protocol.perturbed:
         estimate = estimate.rounded(DIGITS, RANGE_DIGITS)
     if query.protocol.reveal == PARTIES:
-        state.keep(TOLD, Told(estimate.value, estimate.half_range))
+        state.keep(REVEALED, Revealed(estimate.value, estimate.half_range))
         return {"opened": np.ones(clients.count, dtype=np.int8)}
     return {
         "auc": np.full(clients.count, estimate.value),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tacit.protocol.threats import ThreatModel
+from tacit.protocol.declarations.threats import ThreatModel
 
 PAGE = "threat-models/encrypted-auc.md"
 
@@ -32,7 +32,7 @@ MASKED_AGGREGATOR = (
     "follow from that."
 )
 
-UNTOLD_AGGREGATOR = "The aggregator sees {seen} only, and is told nothing of the AUC."
+AGGREGATOR_WITHOUT_AUC = "The aggregator sees {seen} only, and is told nothing of the AUC."
 
 MASKED = ThreatModel(
     "The aggregator follows the protocol and must not collude with any party: every party has the "
@@ -41,17 +41,38 @@ MASKED = ThreatModel(
     MASKED_AGGREGATOR,
     "The AUC and its certain range, and the product of the two class totals within a factor of 2 "
     "to the 4 or more; where fewer than 131,000 records were agreed on, parties may work that "
-    "product out.",
+    "product out, and with the number of all records the class totals.",
     "The AUC is exact on its thresholds: masks hide who contributed what on the way, and nothing "
     "of what follows from the figure itself.",
     PAGE,
+)
+
+LYING = (
+    "It can always refuse to answer, and one that lies learns of each party whether it refused the "
+    "answer: from about 20 parties these bits may give the class totals."
 )
 
 VERIFIED = replace(
     MASKED,
     trust="Experimental: the proof that the parties' check notices every wrong answer is not "
     "reviewed yet. The aggregator may compute wrongly, and must not collude with any party: every "
-    "party has the session's secret. It can always refuse to answer.",
+    f"party has the session's secret. {LYING}",
+)
+
+BY_CLASS = replace(
+    MASKED,
+    trust="The aggregator follows the protocol and must not collude with any party: every party "
+    "has the session's secret, and with one the aggregator reads the others' total counts of every "
+    "class. Parties follow the protocol.",
+    server="The aggregator sees uniform words only, and of every class the AUC against the rest to "
+    "seven places and its certain range to three digits because the parties tell it; with only "
+    "hundreds of records the class totals may follow from that.",
+    others="The AUCs and their certain ranges, and of every class the product of its records and "
+    "all others within a factor of 2 to the 4 or more, each under a multiplier of its own: of C "
+    "products together the range narrows to 1 in C + 1 or so. Where fewer than 131,000 records "
+    "were agreed on, parties may work the products out.",
+    left_open="Every class's AUC is exact on its thresholds: masks hide who contributed what on "
+    "the way, and nothing of what follows from the figures themselves.",
 )
 
 NOISY = ThreatModel(
@@ -75,8 +96,7 @@ BY_ADVERSARY = {
     ),
     "malicious": ThreatModel(
         "The aggregator must not collude with any party: every party has the secret key. It may "
-        "compute wrongly; the parties' checks are there to notice that. It can always refuse to "
-        "answer.",
+        f"compute wrongly; the parties' checks are there to notice that. {LYING}",
         AGGREGATOR,
         PARTIES,
         FIGURE_OPEN,
@@ -95,5 +115,12 @@ def threats_of(settings: Mapping[str, Any]) -> ThreatModel:
     made = by_masks if masked else BY_ADVERSARY[adversary]
     if settings.get("reveal") == "parties":
         seen = "uniform words" if masked else "ciphertexts"
-        return replace(made, server=UNTOLD_AGGREGATOR.format(seen=seen))
+        return replace(made, server=AGGREGATOR_WITHOUT_AUC.format(seen=seen))
     return made
+
+
+def by_class_threats_of(settings: Mapping[str, Any]) -> ThreatModel:
+    """The threat model of an evaluation by class with these settings."""
+    if settings.get("reveal") == "parties":
+        return replace(BY_CLASS, server=AGGREGATOR_WITHOUT_AUC.format(seen="uniform words"))
+    return BY_CLASS

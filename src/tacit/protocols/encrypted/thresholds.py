@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from tacit.metrics.score_scale import EVEN
+from tacit.metrics.cells.score_scale import EVEN
 
 SPREADS = {EVEN: 0.5}
 """The certain half-range times the number of thresholds, by scale: of 458,407 scores of

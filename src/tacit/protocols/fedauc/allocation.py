@@ -10,15 +10,17 @@ the sensitivity that the client computes keeps the guarantee for every choice.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.data.ragged import Ragged
-from tacit.metrics.error_laws import ErrorLaw
+from tacit.data.batches.ragged import Ragged
+from tacit.data.batches.ranked import rank_scatter
+from tacit.metrics.errors.laws import ErrorLaw
 from tacit.privacy.local.response import response_variance
-from tacit.protocols.shared.rank_noise import RankNoise
+from tacit.protocols.shared.sums.rank_noise import RankNoise
 
 FRACTION_GRID = 1 / (1 + np.exp(-np.linspace(np.log(1e-3 / 0.999), np.log(0.98 / 0.02), 48)))
 """Fractions of the budget for the count that the influence allocation compares."""
@@ -63,17 +65,12 @@ class RankGeometry:
     def of(cls, doubled_ranks: Ragged[np.int64]) -> RankGeometry:
         """The geometry of ranks given as doubled integers."""
         sizes = doubled_ranks.sizes.astype(np.float64)
-        mean = doubled_ranks.sum() / (2 * sizes)
-        # in place: there may be many ranks
-        centred = doubled_ranks.values / 2
-        centred -= np.repeat(mean, doubled_ranks.sizes)
-        centred *= centred
         return cls(
-            int(doubled_ranks.values.size),
+            int(doubled_ranks.offsets[-1]),
             doubled_ranks.minimum() / 2,
             doubled_ranks.maximum() / 2,
-            mean,
-            np.add.reduceat(centred, doubled_ranks.offsets[:-1]),
+            doubled_ranks.sum() / (2 * sizes),
+            rank_scatter(doubled_ranks),
             sizes,
         )
 
@@ -300,6 +297,22 @@ def first_round_fraction(
     better choice for every client.
     """
     sample, weight = geometry.thinned(PLANNING_CLIENTS)
+    fields = (sample.low, sample.high, sample.mean, sample.scatter, sample.sizes)
+    columns = tuple(np.asarray(field, dtype=np.float64).tobytes() for field in fields)
+    return _sampled_fraction(sample.records, columns, weight, mechanism, epsilon, delta)
+
+
+@lru_cache(maxsize=64)
+def _sampled_fraction(
+    records: int,
+    columns: tuple[bytes, ...],
+    weight: float,
+    mechanism: str,
+    epsilon: float,
+    delta: float,
+) -> float:
+    """The same for the fields of a geometry as bytes: repeated runs have one geometry."""
+    sample = RankGeometry(records, *map(np.frombuffer, columns))
     spend = _first_round_losses(sample, weight, mechanism, epsilon, delta)
     return FIRST_ROUND_FRACTIONS[int(np.argmin(spend))]
 
@@ -355,7 +368,7 @@ def _best_pivot_and_fraction(
     """
     middle = (geometry.low + geometry.high) / 2
     distance = np.abs(middle - centre)
-    noisy_variance = (distance**2 + extra) * float(noise.count_variance(1.0))
+    noisy_variance = (distance**2 + extra) * _whole_count_variance(noise)
     reach, fraction = np.zeros_like(noisy_variance), np.ones_like(noisy_variance)
     wide = np.flatnonzero(geometry.high > geometry.low)
     if wide.size:
@@ -375,8 +388,7 @@ def _search_fractions(
     """
     best = np.full(distance.shape, np.inf)
     reach, fraction = np.zeros_like(best), np.zeros_like(best)
-    counts, units = noise.count_variance(FRACTION_GRID), noise.unit_variance(FRACTION_GRID)
-    for candidate, count, unit in zip(FRACTION_GRID, counts, units, strict=True):
+    for candidate, count, unit in zip(FRACTION_GRID, *_grid_variances(noise), strict=True):
         move = np.clip((distance * count - half * unit) / (count + unit), 0.0, distance)
         noisy_variance = ((distance - move) ** 2 + extra) * count + (half + move) ** 2 * unit
         better = noisy_variance < best
@@ -384,6 +396,18 @@ def _search_fractions(
         np.copyto(reach, move, where=better)
         np.copyto(fraction, candidate, where=better)
     return reach, fraction, best
+
+
+@lru_cache(maxsize=256)
+def _whole_count_variance(noise: RankNoise) -> float:
+    """The variance of the count's noise where it takes the whole budget."""
+    return float(noise.count_variance(1.0))
+
+
+@lru_cache(maxsize=256)
+def _grid_variances(noise: RankNoise) -> tuple[Floats, Floats]:
+    """The variances C and U at every fraction of the grid."""
+    return noise.count_variance(FRACTION_GRID), noise.unit_variance(FRACTION_GRID)
 
 
 def _mean_pivot(geometry: RankGeometry) -> tuple[NDArray[np.int64], Floats]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from tacit.privacy.sampling.doubles import GridNoise, ScaledNoise
-from tacit.protocol.audits import (
+from tacit.protocol.declarations.audits import (
     DELTA,
     LOW_BITS,
     SUMS,
@@ -17,11 +17,11 @@ from tacit.protocol.audits import (
     SelfTestCases,
     cases_of,
 )
-from tacit.protocol.declarations import Declarations
-from tacit.protocol.laws import ErrorCase, LawTraits
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.defaults import Declarations
+from tacit.protocol.declarations.laws import ErrorCase, LawTraits
+from tacit.protocol.declarations.trust import Trust
 from tacit.protocols.fedauc.threats import threats_of
-from tacit.protocols.shared.rank_noise import RESPONSE
+from tacit.protocols.shared.sums.rank_noise import RESPONSE
 
 SECURE_SUM = Trust.SECURE_SUM.value
 

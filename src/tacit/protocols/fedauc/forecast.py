@@ -7,17 +7,17 @@ from functools import lru_cache
 
 import numpy as np
 
-from tacit.data.ragged import Ragged
-from tacit.protocol.forecast import Family, Forecast, Planning
-from tacit.protocol.scenario import GUESSES, Scenario, Shape
-from tacit.protocol.traffic import (
+from tacit.data.batches.ragged import Ragged
+from tacit.protocol.declarations.forecast import Family, Forecast, Planning
+from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape
+from tacit.protocol.declarations.traffic import (
     DRY_CLIENTS,
     Traffic,
     measured_rounds,
     measured_traffic,
     traffic_of_rounds,
 )
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.trust import Trust
 from tacit.protocols.fedauc.allocation import (
     Allocation,
     PriorEstimate,
@@ -32,9 +32,9 @@ from tacit.protocols.fedauc.allocation import (
 )
 from tacit.protocols.fedauc.estimate import result_from_pairs
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.fedauc.secure_sum import sensitivity
-from tacit.protocols.fedauc.secure_sum_rounds import FirstRound, divided, numerator_variance
-from tacit.protocols.shared.rank_noise import RESPONSE, RankNoise
+from tacit.protocols.fedauc.secure_sums.protocol import sensitivity
+from tacit.protocols.fedauc.secure_sums.rounds import FirstRound, divided, numerator_variance
+from tacit.protocols.shared.sums.rank_noise import RESPONSE, RankNoise
 
 MAX_DRAWN = 2**19
 """Largest number of ranks drawn for a plan."""

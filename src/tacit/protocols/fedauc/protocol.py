@@ -14,27 +14,35 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tacit.data.batches.ragged import Ragged
+from tacit.data.batches.ranked import doubled_ranks
 from tacit.data.clients import Clients
-from tacit.data.ragged import Ragged
-from tacit.data.scales import clients_apart
-from tacit.metrics.ranking import doubled_mid_ranks
+from tacit.data.scaling.scales import clients_apart
 from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.privacy.mechanisms.interface import Mechanism
 from tacit.privacy.mechanisms.response import RandomisedResponse
 from tacit.privacy.sampling.grids import gaussian_delta
 from tacit.protocol.conversation import Conversation, Protocol, Query, Step
-from tacit.protocol.score_range import UNIT_INTERVAL
-from tacit.protocol.settings import EPSILON, setting
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings.score_range import UNIT_INTERVAL
 from tacit.protocols.fedauc.allocation import FIRST_ROUND_FRACTIONS, PriorEstimate, RankGeometry
 from tacit.protocols.fedauc.declared import FedAUCDeclarations
-from tacit.protocols.fedauc.mpc import noisy_hidden_rank_sums, offer_sizes, rank_together
-from tacit.protocols.fedauc.secure_sum import keep_ranks, summed_rank_pairs, summed_residuals
-from tacit.protocols.fedauc.secure_sum_rounds import rounds_by_sum
+from tacit.protocols.fedauc.hidden_ranks.mpc import (
+    noisy_hidden_rank_sums,
+    offer_sizes,
+    rank_together,
+)
+from tacit.protocols.fedauc.secure_sums.protocol import (
+    keep_ranks,
+    summed_rank_pairs,
+    summed_residuals,
+)
+from tacit.protocols.fedauc.secure_sums.rounds import rounds_by_sum
 from tacit.protocols.fedauc.server import RankSumServer
 from tacit.protocols.fedauc.steps import noisy_rank_sums, share_scores
-from tacit.protocols.shared.flipped_labels import Flipped
-from tacit.protocols.shared.rank_noise import (
+from tacit.protocols.shared.reports.flipped_labels import Flipped
+from tacit.protocols.shared.sums.rank_noise import (
     KINDS,
     MECHANISMS,
     PAIR,
@@ -262,7 +270,7 @@ class FedAUC(RankSumServer, FedAUCDeclarations, Protocol):
 
     def comparison(self) -> Protocol:
         """Two models' AUCs at this epsilon and by this mechanism."""
-        from tacit.protocols.fedauc.comparison import ComparedAUC
+        from tacit.protocols.fedauc.comparing.protocol import ComparedAUC
 
         plain = FedAUC(self.epsilon, self.mechanism, delta=self.delta)
         if self != plain:
@@ -297,13 +305,14 @@ class FedAUC(RankSumServer, FedAUCDeclarations, Protocol):
         sent = scores["scores"]
         if not isinstance(sent, Ragged):
             raise TypeError("scores must be ragged")
-        ranks = Ragged(doubled_mid_ranks(sent.values), sent.offsets)
-        if ranks.values.size < 2:
-            raise ValueError(f"an AUC needs at least two records, got {ranks.values.size}")
+        ranks, records = doubled_ranks(sent), int(sent.offsets[-1])
+        if records < 2:
+            raise ValueError(f"an AUC needs at least two records, got {records}")
         scales = clients_apart(sent)
         del scores, sent
         if self.trust == SECURE_SUM:
-            return replace((yield from rounds_by_sum(self, clients, ranks)), scales=scales)
+            listed = Ragged(ranks.values, ranks.offsets)
+            return replace((yield from rounds_by_sum(self, clients, listed)), scales=scales)
         geometry = RankGeometry.of(ranks)
         if self.responds or self.allocation != "influence":
             noise = RankNoise(self.mechanism, self.epsilon, self.delta)

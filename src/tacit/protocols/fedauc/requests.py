@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
+from tacit.data.batches.ragged import Ragged
+from tacit.data.batches.ranked import StoredRanks
 from tacit.data.clients import Clients
-from tacit.data.ragged import Ragged
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import Query
 from tacit.protocols.fedauc.sums import check_sums, largest_distance
-from tacit.protocols.shared.rank_noise import RankNoise
+from tacit.protocols.shared.sums.rank_noise import RankNoise
 
 MAX_RECORDS = 2**40
 """Largest number of records of all clients together; the sums of their ranks have their own check
@@ -127,13 +128,20 @@ def checked_ranks(clients: Clients, query: Query) -> Ragged[np.int64]:
     ValueError : for values of another type or shape, or out of range.
     """
     ranks = query.per_client["ranks"]
-    if not isinstance(ranks, Ragged) or ranks.values.dtype != np.int64 or ranks.values.ndim != 1:
+    if not isinstance(ranks, Ragged) or not _whole_numbers(ranks):
         raise ValueError("ranks must be ragged 64-bit integers")
     if not np.array_equal(ranks.offsets, clients.offsets):
         raise ValueError("there must be one rank for every record")
-    if ranks.values.min() < 0 or ranks.values.max() > 2 * MAX_RECORDS:
+    if ranks.minimum().min() < 0 or ranks.maximum().max() > 2 * MAX_RECORDS:
         raise ValueError(f"doubled ranks must be from 0 to {2 * MAX_RECORDS}")
     return ranks
+
+
+def _whole_numbers(ranks: Ragged[Any]) -> bool:
+    """Whether ranks are one 64-bit integer a record; an engine's are, and no message holds them."""
+    if isinstance(ranks, StoredRanks):
+        return True
+    return bool(ranks.values.dtype == np.int64 and ranks.values.ndim == 1)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.data.ragged import Ragged
-from tacit.metrics.error_laws import ErrorLaw
+from tacit.data.batches.ragged import Ragged
+from tacit.metrics.errors.laws import ErrorLaw
 from tacit.protocol.conversation import Conversation, Query, Reply, View
 from tacit.protocols.fedauc.allocation import (
     Allocation,
@@ -27,7 +27,7 @@ from tacit.protocols.fedauc.allocation import (
     vague_prior,
 )
 from tacit.protocols.fedauc.estimate import area_of_sums, result_from_pairs, totals_of_pairs
-from tacit.protocols.fedauc.mpc import (
+from tacit.protocols.fedauc.hidden_ranks.mpc import (
     hidden_geometry,
     middle_allocation,
     noisy_hidden_rank_sums,
@@ -35,7 +35,7 @@ from tacit.protocols.fedauc.mpc import (
     rank_together,
 )
 from tacit.protocols.fedauc.steps import noisy_rank_sums
-from tacit.protocols.shared.rank_noise import RESPONSE, RankNoise
+from tacit.protocols.shared.sums.rank_noise import RESPONSE, RankNoise
 from tacit.results.server_result import ServerResult
 
 FEW_CLIENTS = 32

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from tacit.data.batches.sorting import sorted_scores
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Cost, worst_case
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocols.fedauc.requests import RankRequest
-from tacit.protocols.fedauc.sums import largest_distance, pair_of_sums
-from tacit.protocols.shared.flipped_labels import flipped_labels, flipping_cost
+from tacit.protocols.fedauc.sums import largest_distance, pair_of_clients, pair_of_sums
+from tacit.protocols.shared.reports.flipped_labels import flipped_labels, flipping_cost
 
 
 @step()
@@ -21,7 +22,7 @@ def share_scores(clients: Clients, query: Query, noise: NoiseSource, state: Clie
     multiset of scores; the order says nothing about records, as shuffling would (Sun et al. 2022a,
     Alg. 2).
     """
-    return {"scores": clients.ragged(clients.scores[clients.ascending])}
+    return {"scores": sorted_scores(clients)}
 
 
 def _pair_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
@@ -52,7 +53,7 @@ def noisy_rank_sums(
     request = RankRequest.of(clients, query, noise)
     mechanism, ranks, pivot = request.mechanism, request.ranks, request.pivot
     fraction, respond = request.fraction, request.respond
-    count, residual = pair_of_sums(ranks, clients.labels[clients.ascending], pivot)
+    count, residual = pair_of_clients(clients, ranks, pivot)
     shape = (clients.count,)
     if not respond.all():
         sensitivity = np.maximum(largest_distance(ranks, pivot), request.sensitivity)

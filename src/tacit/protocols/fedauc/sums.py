@@ -9,8 +9,27 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.ragged import Ragged
-from tacit.protocols.shared.rank_noise import WHOLE_SUMS
+from tacit.data.batches.ragged import Ragged
+from tacit.data.batches.ranked import StoredRanks
+from tacit.data.clients import Clients
+from tacit.protocols.shared.sums.rank_noise import WHOLE_SUMS
+
+
+def pair_of_clients(
+    clients: Clients, ranks: Ragged[np.int64], pivot: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """``pair_of_sums`` of the clients' labels; by an engine where ranks are those of its sort.
+
+    Raises
+    ------
+    ValueError : for stored ranks that are those of other records.
+    """
+    if not isinstance(ranks, StoredRanks):
+        return pair_of_sums(ranks, clients.labels[clients.ascending], pivot)
+    known = None if clients.ranking is None else clients.ranking()
+    if known is None or ranks.totals is not known.ranks:
+        raise ValueError("stored ranks must be those of the clients' records")
+    return known.positives, known.positive_sums - pivot * known.positives
 
 
 def pair_of_sums(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tacit.protocol.threats import ThreatModel
-from tacit.protocol.trust import Trust
-from tacit.protocols.shared.rank_noise import RESPONSE
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocols.shared.sums.rank_noise import RESPONSE
 from tacit.protocols.shared.threats import NOBODY
 
 PAGE = "threat-models/fedauc.md"

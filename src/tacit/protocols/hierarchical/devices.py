@@ -26,7 +26,7 @@ from tacit.protocol.devices import (
 from tacit.protocols.hierarchical.consistent_area import consistent_area, consistent_counts
 from tacit.protocols.hierarchical.level_counts import LevelCounts
 from tacit.protocols.hierarchical.protocol import hadamard_reports, table_of
-from tacit.protocols.shared.turns import ragged_of
+from tacit.protocols.shared.reports.turns import ragged_of
 
 REPORT_BYTES = 4
 

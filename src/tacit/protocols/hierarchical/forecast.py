@@ -9,9 +9,9 @@ from functools import partial
 import numpy as np
 
 from tacit.metrics.trees import levels_of
-from tacit.protocol.forecast import Family, Forecast, Planning, accepted, placement
-from tacit.protocol.scenario import Scenario, Shape
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted, placement
+from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.trust import Trust
 from tacit.protocols.hierarchical.consistent_area import consistent_area, consistent_counts
 from tacit.protocols.hierarchical.level_counts import LevelCounts, privacy_variance
 from tacit.protocols.hierarchical.protocol import HierarchicalAUC

@@ -15,9 +15,9 @@ from typing import Literal
 import numpy as np
 
 from tacit.arrays import Integers
+from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.ragged import Ragged
 from tacit.metrics.hadamard import hadamard_bits
 from tacit.metrics.ranking import plug_in_variance
 from tacit.privacy.cost import Adjacency, Cost, check_budget
@@ -34,8 +34,8 @@ from tacit.protocol.conversation import (
     step,
 )
 from tacit.protocol.devices import DeviceReports, counts_in
-from tacit.protocol.scaled import ScaledScores, scale_setting
-from tacit.protocol.settings import EPSILON, setting
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings.scaled import ScaledScores, scale_setting
 from tacit.protocols.hierarchical.consistent_area import (
     consistent_area,
     consistent_counts,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.binning import Buckets
-from tacit.metrics.calibration import debiased_ece
+from tacit.metrics.calibrating.calibration import debiased_ece
+from tacit.metrics.cells.binning import Buckets
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import consistent_leaves
-from tacit.protocol.scenario import Scenario, Shape
-from tacit.results.histogram import Histogram
+from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.results.curves.histogram import Histogram
 
 IMITATIONS = 200
 """Number of simulated histograms whose calibration errors are compared with the shape's."""

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.data.clients import Clients
+from tacit.metrics.cells.score_scale import EVEN
 from tacit.metrics.curves import cell_area
-from tacit.metrics.score_scale import EVEN
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
-from tacit.protocol.audits import SAMPLED_DRAWS, AuditCase, LabelAttack, cases_of
-from tacit.protocol.declarations import Declarations
-from tacit.protocol.laws import ErrorCase, LawTraits
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.audits import SAMPLED_DRAWS, AuditCase, LabelAttack, cases_of
+from tacit.protocol.declarations.defaults import Declarations
+from tacit.protocol.declarations.laws import ErrorCase, LawTraits
+from tacit.protocol.declarations.trust import Trust
 from tacit.protocols.histogram.threats import threats_of
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class HistogramDeclarations(Declarations):
 
     def replicated_query(self, query: Query, replicates: int) -> Query:
         """The same published functions, or cells of private reports, for every replicate."""
-        from tacit.protocols.histogram.local_rounds import KNOTS
+        from tacit.protocols.histogram.local.rounds import KNOTS
         from tacit.protocols.histogram.second_round import NEGATIVES, POSITIVES, SIZES
 
         if SIZES in query.broadcast:
@@ -123,7 +123,7 @@ class HistogramDeclarations(Declarations):
 
     def renew_state(self, clients: Clients, state: ClientState) -> None:
         """Keep the turns that were drawn, without a look at the records."""
-        from tacit.protocols.shared.turns import renew_turns
+        from tacit.protocols.shared.reports.turns import renew_turns
 
         renew_turns(clients, state)
 

@@ -10,6 +10,8 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.errors import DataError
+from tacit.metrics.cells.score_distribution import ScoreDistribution, rising_fractions
+from tacit.metrics.cells.score_scale import EvenScale
 from tacit.metrics.curves import (
     cell_area,
     cell_influences,
@@ -21,16 +23,14 @@ from tacit.metrics.curves import (
     lone_crowd_variance,
     placement_variance,
 )
-from tacit.metrics.score_distribution import ScoreDistribution, rising_fractions
-from tacit.metrics.score_scale import EvenScale
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import node_variances, subtree_variances
 from tacit.privacy.cost import Cost
 from tacit.protocols.shared.cells import COARSE_CELLS, signal_warnings
-from tacit.protocols.shared.tree_budget import CELL_BIAS
+from tacit.protocols.shared.trees.tree_budget import CELL_BIAS
 from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
-from tacit.results.histogram import Histogram
-from tacit.results.score_axis import EVEN_AXIS, ScoreAxis
+from tacit.results.curves.histogram import Histogram
+from tacit.results.curves.score_axis import EVEN_AXIS, ScoreAxis
 from tacit.results.server_result import ServerResult
 
 MIN_BUCKET_IN_ERRORS = 5.0
@@ -253,11 +253,16 @@ def _area(cells: Floats, leaves: Floats, noise: TreeNoise) -> tuple[Floats, Floa
     return value, np.where(np.isfinite(value), variance, np.nan)
 
 
-def influence_variance(cells: Floats, leaves: Floats, noise: TreeNoise) -> Floats:
-    """The variance of the area of these cells in first order."""
+def influence_weights(cells: Floats) -> Floats:
+    """How the area moves with every count, shape (..., 2B) for cells of shape (..., 2, B)."""
     positives, negatives = cells[..., 0, :], cells[..., 1, :]
     plain, bent = cell_influences(positives, negatives), density_influences(positives, negatives)
-    weights = np.nan_to_num(np.concatenate([plain[0] + bent[0], plain[1] + bent[1]], axis=-1))
+    return np.nan_to_num(np.concatenate([plain[0] + bent[0], plain[1] + bent[1]], axis=-1))
+
+
+def influence_variance(cells: Floats, leaves: Floats, noise: TreeNoise) -> Floats:
+    """The variance of the area of these cells in first order."""
+    weights = influence_weights(cells)
     finer = np.repeat(weights, leaves.shape[-1] // cells.shape[-1], axis=-1)
     return noise.variance_of(finer, leaves.reshape(finer.shape))
 
@@ -344,11 +349,11 @@ def _tree_warnings(
             f"{buckets} buckets are more than these counts support: with {supported} each holds "
             f"{MIN_BUCKET_IN_ERRORS:g} standard deviations of its own error"
         )
-    return (*warnings, *vanished_told(protection))
+    return (*warnings, *dropout_warnings(protection))
 
 
-def vanished_told(protection: Cost | None) -> tuple[str, ...]:
-    """What is said where clients vanished with more of the noise than was planned."""
+def dropout_warnings(protection: Cost | None) -> tuple[str, ...]:
+    """The warning where clients dropped out with more of the noise than was planned."""
     if protection is None:
         return ()
     return (

@@ -8,16 +8,16 @@ from functools import lru_cache
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.score_scale import PROBABILITY, named_scale
+from tacit.metrics.cells.score_scale import PROBABILITY, named_scale
 from tacit.metrics.tree_noise import TreeNoise
-from tacit.protocol.forecast import Forecast
-from tacit.protocol.metric import ECE, Metric
-from tacit.protocol.scenario import Scenario, Shape
+from tacit.protocol.declarations.forecast import Forecast
+from tacit.protocol.declarations.metric import ECE, Metric
+from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocols.histogram.calibration_errors import ece_error, ece_of
 from tacit.protocols.histogram.estimate import result_from_tree
-from tacit.results.histogram import Histogram
+from tacit.results.curves.histogram import Histogram
+from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.measures.computing import Measures
-from tacit.results.score_axis import ScoreAxis
 
 MEASURED_CELLS = 2**14
 """The number of cells in which a plan takes the measures of a shape's expected records."""

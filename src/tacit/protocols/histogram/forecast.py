@@ -10,34 +10,35 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.score_scale import PROBABILITY, ScoreScale, named_scale
+from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale, named_scale
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.local.unary import unary_variance
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocol.conversation import Query, Reply
-from tacit.protocol.forecast import Family, Forecast, Planning, accepted, placement
-from tacit.protocol.messages import bytes_sent, message_size
-from tacit.protocol.metric import AUC, Metric
-from tacit.protocol.query_messages import encode_query
-from tacit.protocol.scenario import GUESSES, Scenario, Shape, planned_scale
-from tacit.protocol.traffic import Round, Traffic, measured_traffic, traffic_of_rounds
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted, placement
+from tacit.protocol.declarations.metric import AUC, Metric
+from tacit.protocol.declarations.scenario import GUESSES, Scenario, Shape, planned_scale
+from tacit.protocol.declarations.traffic import Round, Traffic, measured_traffic, traffic_of_rounds
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.encoding.fields import bytes_sent, message_size
+from tacit.protocol.encoding.queries import encode_query
 from tacit.protocols.histogram.estimate import best_depth, crowding, result_from_tree
 from tacit.protocols.histogram.figure_forecast import figure_forecast
-from tacit.protocols.histogram.local_rounds import early_slots, expected_knots
-from tacit.protocols.histogram.looking.fine_cells import recounted
-from tacit.protocols.histogram.looking.looks import CELLS, CLASSES, KNOTS, query_scale
+from tacit.protocols.histogram.local.rounds import early_slots, expected_knots
+from tacit.protocols.histogram.looking.looks import CELLS, CLASSES, query_scale
 from tacit.protocols.histogram.looking.rounds import expected_looks
-from tacit.protocols.histogram.prior import HistogramCurves
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.histogram.second_round import both_rounds, published, summed_influences
 from tacit.protocols.histogram.server import number_result
 from tacit.protocols.histogram.steps import FIRST_CELLS, report_bytes
 from tacit.protocols.histogram.trees import sampled_noise
-from tacit.protocols.shared.tree_budget import CHOICE_UNITS, Aim
-from tacit.protocols.shared.turns import SLOTS
-from tacit.results.score_axis import ScoreAxis
+from tacit.protocols.shared.fine_cells import recounted
+from tacit.protocols.shared.prior_curves import PriorCurves
+from tacit.protocols.shared.published_knots import KNOTS
+from tacit.protocols.shared.reports.turns import SLOTS
+from tacit.protocols.shared.trees.tree_budget import CHOICE_UNITS, Aim
+from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.server_result import ServerResult
 
 TREE_HEIGHTS, RATE_HEIGHTS = (6, 8, 9), (6, 8, 10)
@@ -97,7 +98,7 @@ def tree_forecast(
 
 
 def _after_prior(
-    protocol: ScoreHistogram, prior: HistogramCurves, scenario: Scenario, metric: Metric
+    protocol: ScoreHistogram, prior: PriorCurves, scenario: Scenario, metric: Metric
 ) -> Forecast:
     """The number's error and the prior's; other figures than the AUC there are none."""
     if metric != AUC:

@@ -15,18 +15,18 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from tacit.data.clients import Clients
-from tacit.metrics.score_scale import EVEN
+from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, check_budget
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.protocol.conversation import Conversation, Protocol, Step
+from tacit.protocol.declarations.trust import OLDER_WORDS, Trust
 from tacit.protocol.devices import DeviceReports
 from tacit.protocol.one_count import OneCount
-from tacit.protocol.scaled import ScaledScores, scale_setting
-from tacit.protocol.settings import EPSILON, setting
-from tacit.protocol.trust import OLDER_WORDS, Trust
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings.scaled import ScaledScores, scale_setting
 from tacit.protocols.histogram.declared import HistogramDeclarations
-from tacit.protocols.histogram.local_rounds import (
+from tacit.protocols.histogram.local.rounds import (
     LOCAL_ROUNDS,
 )
 from tacit.protocols.histogram.looking.looks import (
@@ -36,7 +36,7 @@ from tacit.protocols.histogram.looking.looks import (
     MAX_LOOK_HEIGHT,
     look_epsilons,
 )
-from tacit.protocols.histogram.prior import HistogramCurves, curves_of
+from tacit.protocols.histogram.prior import curves_of
 from tacit.protocols.histogram.second_round import (
     summed_influences,
 )
@@ -46,8 +46,11 @@ from tacit.protocols.histogram.steps import (
     summed_trees,
     unary_reports,
 )
-from tacit.protocols.shared.noise_shares import noise_fraction
-from tacit.protocols.shared.tree_budget import (
+from tacit.protocols.shared.prior_curves import PriorCurves
+from tacit.protocols.shared.reports.turns import Turns
+from tacit.protocols.shared.sums.noise_shares import noise_fraction
+from tacit.protocols.shared.sums.whole_units import units_for
+from tacit.protocols.shared.trees.tree_budget import (
     EARLIER_AIMS,
     Aim,
     curve_height,
@@ -55,9 +58,7 @@ from tacit.protocols.shared.tree_budget import (
     local_height,
     record_units,
 )
-from tacit.protocols.shared.turns import Turns
-from tacit.protocols.shared.whole_units import units_for
-from tacit.results.score_axis import ScoreAxis
+from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.server_result import ServerResult
 
 EXACT_SUM, SECURE_SUM = Trust.EXACT_SUM.value, Trust.SECURE_SUM.value
@@ -169,7 +170,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         when=SECURE_SUM,
         used=_divides_by_itself,
     )
-    prior: HistogramCurves | None = setting(
+    prior: PriorCurves | None = setting(
         default=None,
         help=None,
         when=SECURE_SUM,
@@ -222,7 +223,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         elif not self._can_look():
             object.__setattr__(self, "second_round", 0.0)
 
-    def _start_from(self, prior: HistogramCurves) -> None:
+    def _start_from(self, prior: PriorCurves) -> None:
         """Take no other pass than the number's, and refuse settings that ask for one."""
         for name, value in (("second_round", self.second_round), ("height", self.height)):
             if value:
@@ -401,11 +402,11 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         """Unary bits of class and cell, in the local model."""
         if self.trust != LOCAL:
             return super().device_reports(devices)
-        from tacit.protocols.histogram.devices import UnaryDevices
+        from tacit.protocols.histogram.local.devices import UnaryDevices
 
         return UnaryDevices(self, devices)
 
-    def prior_estimate(self, records: int, server_result: ServerResult) -> HistogramCurves | None:
+    def prior_estimate(self, records: int, server_result: ServerResult) -> PriorCurves | None:
         """Curves from which a later evaluation can start, of noisy sums that show signal."""
         sums = self.trust == SECURE_SUM and self.budget == "split"
         return curves_of(self, server_result) if sums else None

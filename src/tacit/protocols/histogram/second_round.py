@@ -18,7 +18,7 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.metrics.score_distribution import ScoreDistribution, StraightDistribution
+from tacit.metrics.cells.score_distribution import ScoreDistribution, StraightDistribution
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import PolyaShare
@@ -27,7 +27,6 @@ from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
 from tacit.protocols.histogram.estimate import SecondRound, published_distributions
 from tacit.protocols.histogram.looking.looks import (
-    KNOTS,
     listed_parts,
     look_height,
     part_cost,
@@ -35,10 +34,11 @@ from tacit.protocols.histogram.looking.looks import (
     placed,
 )
 from tacit.protocols.histogram.steps import agreed_height
-from tacit.protocols.shared.influence_sum import FIXED_POINT, PUBLISHED, Influences
-from tacit.protocols.shared.noise_shares import planned_clients
-from tacit.protocols.shared.sum_bounds import clipped, clipped_sum_bound
-from tacit.protocols.shared.whole_units import units_for, whole_units
+from tacit.protocols.shared.published_knots import KNOTS
+from tacit.protocols.shared.sums.bounds import clipped, clipped_sum_bound
+from tacit.protocols.shared.sums.influence_sum import FIXED_POINT, PUBLISHED, Influences
+from tacit.protocols.shared.sums.noise_shares import planned_clients
+from tacit.protocols.shared.sums.whole_units import units_for, whole_units
 
 POSITIVES, NEGATIVES, SIZES = PUBLISHED
 
@@ -78,8 +78,8 @@ def agreed_influences(query: Query, noise: NoiseSource) -> Influences:
     Raises
     ------
     ValueError : for fields of another type or shape, for cells that are no level of the agreed
-        tree, for functions that fall or leave [0, 1], and for sizes that are not above 0 and
-        finite.
+        tree, for functions that fall (unless they are straight) or leave [0, 1], and for sizes that
+        are not above 0 and finite.
     """
     prior, fields = query.protocol.prior, query.broadcast
     if prior is not None:

@@ -10,9 +10,9 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Conversation, Query, Reply, View
-from tacit.protocol.trust import Trust
-from tacit.protocols.histogram.estimate import result_from_tree, vanished_told
-from tacit.protocols.histogram.local_rounds import (
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocols.histogram.estimate import dropout_warnings, result_from_tree
+from tacit.protocols.histogram.local.rounds import (
     KNOTS,
     draw_report_turns,
     early_slots,
@@ -24,7 +24,6 @@ from tacit.protocols.histogram.local_rounds import (
     report_positions,
 )
 from tacit.protocols.histogram.looking.rounds import looked
-from tacit.protocols.histogram.prior import HistogramCurves
 from tacit.protocols.histogram.second_round import (
     both_rounds,
     published,
@@ -32,13 +31,14 @@ from tacit.protocols.histogram.second_round import (
 )
 from tacit.protocols.histogram.steps import summed_trees, unary_reports
 from tacit.protocols.histogram.trees import local_tree, summed_tree
-from tacit.protocols.shared.noise_shares import (
+from tacit.protocols.shared.prior_curves import PriorCurves
+from tacit.protocols.shared.reports.turns import each_turn, has_replicates, records_of
+from tacit.protocols.shared.sums.noise_shares import (
     answered_clients,
     check_the_same_number,
     supported_cost,
 )
-from tacit.protocols.shared.turns import each_turn, has_replicates, records_of
-from tacit.results.score_axis import ScoreAxis
+from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.server_result import ServerResult
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def rounds(protocol: ScoreHistogram, clients: int) -> Conversation:
     return (yield from _sums(protocol, clients))
 
 
-def _number(protocol: ScoreHistogram, prior: HistogramCurves, clients: int) -> Conversation:
+def _number(protocol: ScoreHistogram, prior: PriorCurves, clients: int) -> Conversation:
     """The number alone, by the functions of an earlier release."""
     reply = yield Query(summed_influences, protocol, {"clients": clients}, view=View.SUM)
     inflation = protocol.inflation(clients, answered_clients(reply, clients))
@@ -66,11 +66,11 @@ def _number(protocol: ScoreHistogram, prior: HistogramCurves, clients: int) -> C
     result = number_result(protocol, prior, sums, inflation)
     adjacency, epsilon = Adjacency(protocol.adjacency), protocol.influence_cost.epsilon
     protection = supported_cost(inflation, (), protocol.distance, epsilon, adjacency)
-    return replace(result, protection=protection, warnings=vanished_told(protection))
+    return replace(result, protection=protection, warnings=dropout_warnings(protection))
 
 
 def number_result(
-    protocol: ScoreHistogram, prior: HistogramCurves, sums: Floats, inflation: float = 1.0
+    protocol: ScoreHistogram, prior: PriorCurves, sums: Floats, inflation: float = 1.0
 ) -> ServerResult:
     """The AUC by the functions of an earlier release and noisy sums in units, shape (...).
 

@@ -9,19 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
+from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
-from tacit.data.ragged import Ragged
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.mechanisms.choices import Choices
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
 from tacit.protocol.devices import counts_in
-from tacit.protocol.scaled import ScaledScores
+from tacit.protocol.settings.scaled import ScaledScores
 from tacit.protocols.shared.cell_counts import even_cell_counts, even_leaves
-from tacit.protocols.shared.noise_shares import planned_clients
-from tacit.protocols.shared.packed_reports import packed_bytes, packed_counts, packed_reports
-from tacit.protocols.shared.sum_bounds import clipped, clipped_sum_bound
+from tacit.protocols.shared.reports.packed_reports import (
+    packed_bytes,
+    packed_counts,
+    packed_reports,
+)
+from tacit.protocols.shared.sums.bounds import clipped, clipped_sum_bound
+from tacit.protocols.shared.sums.noise_shares import planned_clients
 
 LEVEL_SIZES = 1 << np.arange(2**5)
 """The number of nodes of every level."""

@@ -13,7 +13,7 @@ from tacit.privacy.local.unary import SET_BIT_VARIANCE, unary_counts, unary_vari
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.protocol.conversation import Reply
 from tacit.protocols.histogram.steps import FIRST_CELLS, level_name, set_bits
-from tacit.protocols.shared.tree_budget import CHOICE_UNITS
+from tacit.protocols.shared.trees.tree_budget import CHOICE_UNITS
 
 if TYPE_CHECKING:
     from tacit.protocols.histogram.protocol import ScoreHistogram

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tacit.protocol.audits import AuditCase, LabelAttack, cases_of
-from tacit.protocol.declarations import Declarations
-from tacit.protocol.laws import ErrorCase, LawTraits
-from tacit.protocol.threats import ThreatModel
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.audits import AuditCase, LabelAttack, cases_of
+from tacit.protocol.declarations.defaults import Declarations
+from tacit.protocol.declarations.laws import ErrorCase, LawTraits
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.trust import Trust
 from tacit.protocols.shared.threats import forest_model
 
 COMPLETE = (

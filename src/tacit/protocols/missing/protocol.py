@@ -1,13 +1,13 @@
 """How many records were left out because they lack a score or a label, with noise.
 
 What is counted. A client leaves out a record that lacks a score or a label
-(``tacit.data.missing``), and counts it once. Adding, removing or replacing a record, complete or
-not, or taking away its label, moves the count of one client by at most 1. So the sensitivity is 1
-whichever of these the guarantee is about, and discrete Laplace noise of scale ``1 / epsilon`` costs
-epsilon (Laplace mechanism on the integers, Ghosh et al. 2012). Beside another protocol on the
-complete records, a record that becomes incomplete costs both: the budgets add up. A person may have
-any number of incomplete records, so the count protects no person (``protocol.persons``).
-"""
+(``tacit.data.tables.missing``), and counts it once. Adding, removing or replacing a record,
+complete or not, or taking away its label, moves the count of one client by at most 1. So the
+sensitivity is 1 whichever of these the guarantee is about, and discrete Laplace noise of scale ``1
+/ epsilon`` costs epsilon (Laplace mechanism on the integers, Ghosh et al. 2012). Beside another
+protocol on the complete records, a record that becomes incomplete costs both: the budgets add up. A
+person may have any number of incomplete records, so the count protects no person
+(``protocol.persons``)."""
 
 from __future__ import annotations
 
@@ -34,11 +34,15 @@ from tacit.protocol.conversation import (
     View,
     step,
 )
-from tacit.protocol.settings import EPSILON, setting
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocols.missing.declared import MissingDeclarations
-from tacit.protocols.shared.noise_shares import answered_clients, noise_fraction, planned_clients
-from tacit.protocols.shared.sum_bounds import clipped, clipped_sum_bound
+from tacit.protocols.shared.sums.bounds import clipped, clipped_sum_bound
+from tacit.protocols.shared.sums.noise_shares import (
+    answered_clients,
+    noise_fraction,
+    planned_clients,
+)
 from tacit.results.server_result import ServerResult
 
 SECURE_SUM, EACH = Trust.SECURE_SUM.value, Trust.EACH.value

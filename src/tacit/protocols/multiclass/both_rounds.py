@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.metrics.curves import lone_crowd_variance
-from tacit.metrics.score_distribution import rising_fractions
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import consistent_leaves, node_variances
 from tacit.privacy.cost import Adjacency, Cost
@@ -23,8 +23,8 @@ from tacit.protocols.multiclass.second_round import (
     FirstRound,
     number_units,
 )
-from tacit.protocols.shared.forest_areas import Areas
-from tacit.protocols.shared.influence_sum import FIXED_POINT
+from tacit.protocols.shared.sums.influence_sum import FIXED_POINT
+from tacit.protocols.shared.trees.forest_areas import Areas
 
 CLEAR_ERRORS = 3.0
 """Standard errors of its noise that are taken off a cell's count before it may be a crowd."""
@@ -35,7 +35,7 @@ same."""
 
 
 def refined(
-    found: Areas,
+    first_areas: Areas,
     first: FirstRound,
     fields: Mapping[str, Floats],
     sums: Floats,
@@ -46,7 +46,7 @@ def refined(
 
     Parameters
     ----------
-    found : the AUCs of the first round.
+    first_areas : the AUCs of the first round.
     first : the first round.
     fields : what was published of it.
     sums : the noisy sums in units, shape (..., C).
@@ -60,9 +60,9 @@ def refined(
     unit = reach / ((units - classes) * smaller)
     by_noise = noises * float(discrete_laplace_variance(units / cost.epsilon)) * unit**2
     bias, remaining = remaining_errors(fields, first)
-    nothing = np.zeros_like(found.positive_weights)
+    nothing = np.zeros_like(first_areas.positive_weights)
     return replace(
-        found,
+        first_areas,
         value=influences.areas + sums * unit - bias,
         by_products=by_noise + remaining,
         one_draw=by_noise,
@@ -87,7 +87,9 @@ def remaining_errors(fields: Mapping[str, Floats], first: FirstRound) -> tuple[F
     off the AUC; its square still counts as an error, as it is itself about another truth.
     """
     cells, random = fields[OWN_BELOW].shape[-1] + 1, np.random.default_rng(0)
-    noises = [_first_noise(each.noise, cells, random) for each in (first.own, first.other)]
+    noises = [
+        _first_noise(each.noise, cells, random) for each in (first.positives, first.negatives)
+    ]
     errors = random.normal(size=(DRAWS, 2))
     left = np.stack(
         [
@@ -153,12 +155,14 @@ def _hidden_variance(fields: Mapping[str, Floats], first: FirstRound) -> Floats:
     either kind.
     """
     counts, clear = [], []
-    for row, (name, forest) in enumerate(((OWN_BELOW, first.own), (OTHER_BELOW, first.other))):
-        found = _shares(fields[name]) * fields[SIZES][..., row, np.newaxis]
-        depth = found.shape[-1].bit_length() - 1
+    for row, (name, forest) in enumerate(
+        ((OWN_BELOW, first.positives), (OTHER_BELOW, first.negatives))
+    ):
+        cell_counts = _shares(fields[name]) * fields[SIZES][..., row, np.newaxis]
+        depth = cell_counts.shape[-1].bit_length() - 1
         error = math.sqrt(float(node_variances(forest.noise.weighting)[depth]))
-        counts.append(found)
-        clear.append(np.maximum(found - CLEAR_ERRORS * error, 0.0))
+        counts.append(cell_counts)
+        clear.append(np.maximum(cell_counts - CLEAR_ERRORS * error, 0.0))
     pairs = np.prod(fields[SIZES], axis=-1)
     placed = np.sum(counts[0] * counts[1], axis=-1) / 12 / pairs**2
     crowds = lone_crowd_variance(*clear) * np.prod([c.sum(axis=-1) for c in clear], axis=0) ** 2

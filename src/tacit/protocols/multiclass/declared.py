@@ -12,7 +12,8 @@ import numpy as np
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.doubles import ScaledNoise
-from tacit.protocol.audits import (
+from tacit.protocol.conversation import Query
+from tacit.protocol.declarations.audits import (
     SUMS,
     AuditCase,
     AuditTrial,
@@ -20,11 +21,10 @@ from tacit.protocol.audits import (
     SelfTestCases,
     cases_of,
 )
-from tacit.protocol.conversation import Query
-from tacit.protocol.laws import LawTraits
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.laws import LawTraits
+from tacit.protocol.declarations.trust import Trust
 from tacit.protocols.shared.declared import NO_REPORTS
-from tacit.protocols.shared.forest_declared import ForestDeclarations
+from tacit.protocols.shared.trees.forest_declared import ForestDeclarations
 
 REPORTING = 8
 """Number of records of an audit of private reports, so that some report in each block."""
@@ -131,10 +131,10 @@ class MulticlassDeclarations(ForestDeclarations):
             return query
         protocol: Any = self
         shape = len(self.classes), (1 << protocol.tree_height) - 1
-        own = np.zeros(shape)
-        own[:, -1] = 1.0
+        below = np.zeros(shape)
+        below[:, -1] = 1.0
         sizes = np.tile([1e6, 1.0], (len(self.classes), 1))
-        fields = {OWN_BELOW: own, OTHER_BELOW: np.zeros(shape), SIZES: sizes}
+        fields = {OWN_BELOW: below, OTHER_BELOW: np.zeros(shape), SIZES: sizes}
         return replace(query, broadcast={**query.broadcast, **fields})
 
     def replicated_query(self, query: Query, replicates: int) -> Query:

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.data.units import PROBABILITY
-from tacit.metrics.binning import Buckets, bucket_means
-from tacit.metrics.calibration import debiased_ece
-from tacit.protocols.shared.forest_areas import Areas, area_variance
-from tacit.protocols.shared.forests import Forest
-from tacit.results.breakdown import Breakdown, Part
+from tacit.data.scaling.units import PROBABILITY
+from tacit.metrics.calibrating.calibration import debiased_ece
+from tacit.metrics.cells.binning import Buckets, bucket_means
+from tacit.protocols.shared.trees.forest_areas import Areas, area_variance
+from tacit.protocols.shared.trees.forests import Forest
 from tacit.results.class_sizes import class_too_small, is_class_too_small
+from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.estimate import Estimate
-from tacit.results.score_axis import ScoreAxis
+from tacit.results.parts.breakdown import Breakdown, Part
 from tacit.results.server_result import ServerResult
 
 CALIBRATION_DEPTH = 4
@@ -36,15 +36,16 @@ class ClassForests:
 
     Parameters
     ----------
-    own, other : positives and negatives of every class against the rest.
+    positives, negatives : the trees of every class's records (block ``own``), and of all others'
+        (block ``other``).
     hits : wrong and right top-1 predictions by class, two trees of one cell each.
-    found : the AUCs, shape (..., C).
+    areas : the AUCs, shape (..., C).
     """
 
-    own: Forest
-    other: Forest
+    positives: Forest
+    negatives: Forest
     hits: Forest
-    found: Areas
+    areas: Areas
 
 
 def result_from_forests(
@@ -63,9 +64,9 @@ def result_from_forests(
     axis : the scores of the cells.
     """
     count = len(classes)
-    variance = area_variance(made.found, made.own, made.other)
-    nothing = np.full(made.found.value.shape[:-1], np.nan)
-    single = made.found.value.ndim == 1
+    variance = area_variance(made.areas, made.positives, made.negatives)
+    nothing = np.full(made.areas.value.shape[:-1], np.nan)
+    single = made.areas.value.ndim == 1
     breakdown, silence = None, ""
     if single:
         parts = tuple(_part(made, number, name, axis) for number, name in enumerate(classes))
@@ -73,25 +74,25 @@ def result_from_forests(
         overall = {} if silence else _overall(made)
         breakdown = Breakdown("class", parts, overall)
     return ServerResult(
-        value=made.found.value.mean(axis=-1),
+        value=made.areas.value.mean(axis=-1),
         privacy_error=np.sqrt(variance.sum(axis=-1)) / count,
-        sampling_error=np.sqrt(made.found.sampling_variance).mean(axis=-1),
+        sampling_error=np.sqrt(made.areas.sampling_variance).mean(axis=-1),
         positives=nothing,
         negatives=nothing,
-        approximation_error=np.sqrt(made.found.cell_variance).mean(axis=-1),
+        approximation_error=np.sqrt(made.areas.cell_variance).mean(axis=-1),
         warnings=(SAMPLING_NOTE,) if single else (),
         breakdown=breakdown,
         silence=silence,
     )
 
 
-def class_sizes(own: Forest, hits: Forest) -> tuple[Floats, Floats]:
+def class_sizes(positives: Forest, hits: Forest) -> tuple[Floats, Floats]:
     """The records of every class and of all others, and the variances, shape (..., C, 2) each.
 
     A class is counted twice, in its own tree and among the hits: the mean by inverse variances. The
     others are the sum of the other classes.
     """
-    first, first_variance = own.totals()
+    first, first_variance = positives.totals()
     second, variance = hits.totals()
     second = second.reshape(*second.shape[:-1], -1, 2).sum(axis=-1)
     second_variance = variance.reshape(*variance.shape[:-1], -1, 2).sum(axis=-1)
@@ -105,7 +106,7 @@ def class_sizes(own: Forest, hits: Forest) -> tuple[Floats, Floats]:
 
 def _smallest(made: ClassForests, number: int) -> tuple[float, float]:
     """The size of a class or of all others, whichever is less in its errors, and its error."""
-    sizes, variances = class_sizes(made.own, made.hits)
+    sizes, variances = class_sizes(made.positives, made.hits)
     errors = np.sqrt(variances[number])
     least = int(np.argmin(sizes[number] / np.maximum(errors, math.ulp(1.0))))
     return float(sizes[number, least]), float(errors[least])
@@ -121,8 +122,8 @@ def _silence(parts: tuple[Part, ...]) -> str:
 
 def _part(made: ClassForests, number: int, name: str, axis: ScoreAxis) -> Part:
     """One class's figures against the rest; none where a side is too small."""
-    positives = float(made.own.leaves[number].sum())
-    negatives = float(made.other.leaves[number].sum())
+    positives = float(made.positives.leaves[number].sum())
+    negatives = float(made.negatives.leaves[number].sum())
     size, error = _smallest(made, number)
     if size <= 0 or is_class_too_small(size, error):
         return Part(name, positives, negatives, {}, class_too_small(size, error))
@@ -133,13 +134,13 @@ def _part(made: ClassForests, number: int, name: str, axis: ScoreAxis) -> Part:
 
 
 def _auc(made: ClassForests, number: int) -> Estimate:
-    found, variance = made.found, area_variance(made.found, made.own, made.other)
+    areas, variance = made.areas, area_variance(made.areas, made.positives, made.negatives)
     return Estimate(
-        float(found.value[number]),
+        float(areas.value[number]),
         math.sqrt(variance[number]),
-        math.sqrt(found.sampling_variance[number]),
-        math.sqrt(found.cell_variance[number]),
-        laplace_error=math.sqrt(np.broadcast_to(found.one_draw, found.value.shape)[number]),
+        math.sqrt(areas.sampling_variance[number]),
+        math.sqrt(areas.cell_variance[number]),
+        laplace_error=math.sqrt(np.broadcast_to(areas.one_draw, areas.value.shape)[number]),
     ).within(UNIT)
 
 
@@ -176,50 +177,56 @@ def _weighted(made: ClassForests) -> Estimate:
     Its derivative by a count of class c's own tree is ``n_c / M`` times that of A_c, plus
     ``(A_c - mean) / M``; by one of the other tree the first alone.
     """
-    sizes = made.own.leaves.sum(axis=-1)
-    total, values = sizes.sum(), made.found.value
+    sizes = made.positives.leaves.sum(axis=-1)
+    total, values = sizes.sum(), made.areas.value
     parts = sizes / total
     mean = float(parts @ values)
     scale = parts[:, np.newaxis]
     by_size = ((values - mean) / total)[:, np.newaxis]
-    own = made.own.noise.variance_of(scale * made.found.positive_weights + by_size, made.own.leaves)
-    other = made.other.noise.variance_of(scale * made.found.negative_weights, made.other.leaves)
-    variance = float(np.sum(own + other + parts**2 * made.found.by_products))
+    by_positives = made.positives.noise.variance_of(
+        scale * made.areas.positive_weights + by_size, made.positives.leaves
+    )
+    by_negatives = made.negatives.noise.variance_of(
+        scale * made.areas.negative_weights, made.negatives.leaves
+    )
+    variance = float(np.sum(by_positives + by_negatives + parts**2 * made.areas.by_products))
     return Estimate(
         mean,
         math.sqrt(variance),
-        float(np.abs(parts) @ np.sqrt(made.found.sampling_variance)),
-        float(np.abs(parts) @ np.sqrt(made.found.cell_variance)),
+        float(np.abs(parts) @ np.sqrt(made.areas.sampling_variance)),
+        float(np.abs(parts) @ np.sqrt(made.areas.cell_variance)),
     ).within(UNIT)
 
 
 def _calibration(made: ClassForests, number: int, axis: ScoreAxis) -> dict[str, Estimate]:
     """Calibration in the large, and the expected calibration error in ``2**CALIBRATION_DEPTH``
     cells."""
-    own, other = made.own.leaves[number], made.other.leaves[number]
+    positives, negatives = made.positives.leaves[number], made.negatives.leaves[number]
     return {
-        "observed less expected": _in_the_large(made, own, other, axis),
-        "calibration error": _expected_error(made, own, other, axis),
+        "observed less expected": _in_the_large(made, positives, negatives, axis),
+        "calibration error": _expected_error(made, positives, negatives, axis),
     }
 
 
-def _in_the_large(made: ClassForests, own: Floats, other: Floats, axis: ScoreAxis) -> Estimate:
+def _in_the_large(
+    made: ClassForests, positives: Floats, negatives: Floats, axis: ScoreAxis
+) -> Estimate:
     """The fraction of positives less the mean score, ``(sum p - sum e (p + n)) / M``.
 
     Its derivative by a positive at the score e is ``(1 - e - d) / M``, and by a negative
     ``(-e - d) / M``, with d the figure.
     """
-    scores = axis.middles(own.size)
-    total = float(own.sum() + other.sum())
-    value = float(own.sum() - scores @ (own + other)) / total
-    first = made.own.noise.variance_of((1 - scores - value) / total, own)
-    second = made.other.noise.variance_of((-scores - value) / total, other)
-    squares = float(own @ (1 - scores - value) ** 2 + other @ (-scores - value) ** 2)
+    scores = axis.middles(positives.size)
+    total = float(positives.sum() + negatives.sum())
+    value = float(positives.sum() - scores @ (positives + negatives)) / total
+    first = made.positives.noise.variance_of((1 - scores - value) / total, positives)
+    second = made.negatives.noise.variance_of((-scores - value) / total, negatives)
+    squares = float(positives @ (1 - scores - value) ** 2 + negatives @ (-scores - value) ** 2)
     return Estimate(
         value,
         math.sqrt(float(first + second)),
         math.sqrt(max(squares, 0.0)) / total,
-        _hidden_mean(own + other, axis),
+        _hidden_mean(positives + negatives, axis),
     )
 
 
@@ -237,26 +244,29 @@ def _hidden_mean(totals: Floats, axis: ScoreAxis) -> float:
     return math.hypot(placed, float(totals @ axis.middles(totals.size) - coarse) / total)
 
 
-def _expected_error(made: ClassForests, own: Floats, other: Floats, axis: ScoreAxis) -> Estimate:
+def _expected_error(
+    made: ClassForests, positives: Floats, negatives: Floats, axis: ScoreAxis
+) -> Estimate:
     """The calibration error debiased for noise, and its error by sampling (``debiased_ece``)."""
     cells, depth = 1 << CALIBRATION_DEPTH, CALIBRATION_DEPTH
-    if own.size < cells:
-        cells, depth = own.size, own.size.bit_length() - 1
-    weights = np.repeat(np.eye(cells), own.size >> depth, axis=1)
-    variance = made.own.noise.variance_of(weights, own)
-    both = variance + made.other.noise.variance_of(weights, other)
-    positives, negatives = weights @ own, weights @ other
-    totals, starts = positives + negatives, np.arange(0, own.size, own.size // cells)
-    scores = bucket_means(own + other, axis.middles(own.size), starts)
-    buckets = Buckets(scores, positives, totals, variance, both)
+    if positives.size < cells:
+        cells, depth = positives.size, positives.size.bit_length() - 1
+    weights = np.repeat(np.eye(cells), positives.size >> depth, axis=1)
+    variance = made.positives.noise.variance_of(weights, positives)
+    both = variance + made.negatives.noise.variance_of(weights, negatives)
+    bucket_positives = weights @ positives
+    totals = bucket_positives + weights @ negatives
+    starts = np.arange(0, positives.size, positives.size // cells)
+    scores = bucket_means(positives + negatives, axis.middles(positives.size), starts)
+    buckets = Buckets(scores, bucket_positives, totals, variance, both)
     sampled = Buckets(
         scores,
-        positives,
+        bucket_positives,
         totals,
-        variance + np.maximum(positives, 0.0),
+        variance + np.maximum(bucket_positives, 0.0),
         both + np.maximum(totals, 0.0),
     )
     noisy, whole = debiased_ece(buckets), debiased_ece(sampled)
-    hidden = _hidden_mean(own + other, axis)
+    hidden = _hidden_mean(positives + negatives, axis)
     sampling = math.sqrt(max(whole.standard_error**2 - noisy.standard_error**2, 0.0))
     return Estimate(noisy.value, noisy.standard_error, sampling, hidden, limits=UNIT)

@@ -42,13 +42,12 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.sampling.distributions import shared_laplace_epsilon
 from tacit.protocol.conversation import Conversation, Query, Step, View
-from tacit.protocol.settings import setting
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.settings.declaring import setting
 from tacit.protocols.multiclass.both_rounds import refined
 from tacit.protocols.multiclass.declared import MulticlassDeclarations
 from tacit.protocols.multiclass.estimate import ClassForests, class_sizes, result_from_forests
@@ -60,11 +59,12 @@ from tacit.protocols.multiclass.second_round import (
     rounded_sums,
     summed_class_influences,
 )
-from tacit.protocols.shared.forest_areas import Areas, areas
-from tacit.protocols.shared.forest_protocol import TRUSTS, ForestProtocol, Forests
-from tacit.protocols.shared.forests import Block, Votes, summed_forest
-from tacit.protocols.shared.noise_shares import answered_clients, check_the_same_number
-from tacit.results.score_axis import ScoreAxis
+from tacit.protocols.shared.class_scores import scores_by_class
+from tacit.protocols.shared.sums.noise_shares import answered_clients, check_the_same_number
+from tacit.protocols.shared.trees.forest_areas import Areas, areas
+from tacit.protocols.shared.trees.forest_protocol import TRUSTS, ForestProtocol, Forests
+from tacit.protocols.shared.trees.forests import Block, Votes, summed_forest
+from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.server_result import ServerResult
 
 OWN, OTHER, HITS = "own", "other", "hits"
@@ -198,17 +198,7 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
         ------
         DataError : for clients of other classes than the agreed ones.
         """
-        known = clients.categories
-        if known is not None and known.scores is not None:
-            if known.names != self.classes:
-                raise DataError(
-                    f"classes must be {', '.join(self.classes)}, got {', '.join(known.names)}"
-                )
-            return known.scores, known.of_record
-        if len(self.classes) != 2:
-            raise DataError(f"{len(self.classes)} classes need a column of scores each, got one")
-        against = 1 - clients.scores if self.score_range is not None else -clients.scores
-        return np.stack([against, clients.scores], axis=1), clients.labels.astype(np.int64)
+        return scores_by_class(clients, self.classes, bounded=self.score_range is not None)
 
     def votes(self, clients: Clients) -> Mapping[str, Votes]:
         """Each record's cell in its own class's tree and in those of the others; and its hit."""
@@ -216,11 +206,11 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
         scores, classes = self.classified(clients)
         records, count = np.arange(clients.records), len(self.classes)
         leaves = self.cells_of(scores) + (np.arange(count) << self.tree_height)
-        is_own = np.arange(count) == classes[:, np.newaxis]
+        in_class = np.arange(count) == classes[:, np.newaxis]
         hit = np.argmax(scores, axis=1) == classes
         return {
-            OWN: Votes(records, leaves[is_own]),
-            OTHER: Votes(np.repeat(records, count - 1), leaves[~is_own]),
+            OWN: Votes(records, leaves[in_class]),
+            OTHER: Votes(np.repeat(records, count - 1), leaves[~in_class]),
             HITS: Votes(records, 2 * classes + hit),
         }
 
@@ -241,16 +231,20 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
         return self.with_protection(self._refined(forests, fields, sums, float(share)), share)
 
     def _first_round(self, forests: Forests) -> FirstRound:
-        own, other = forests[OWN], forests[OTHER]
-        return FirstRound(own, other, *class_sizes(own, forests[HITS]), self.is_even)
+        positives, negatives = forests[OWN], forests[OTHER]
+        return FirstRound(
+            positives, negatives, *class_sizes(positives, forests[HITS]), self.is_even
+        )
 
     def _refined(
         self, forests: Forests, fields: Mapping[str, Floats], sums: Floats, noises: float
     ) -> ServerResult:
         """The result with the AUCs of both rounds."""
         first = self._first_round(forests)
-        found = areas(first.own, first.other, self.is_even)
-        return self._result(forests, refined(found, first, fields, sums, self.number_cost, noises))
+        first_areas = areas(first.positives, first.negatives, self.is_even)
+        return self._result(
+            forests, refined(first_areas, first, fields, sums, self.number_cost, noises)
+        )
 
     def supported(self, share: Fraction) -> float:
         """The epsilon that this share of the noise supports, of both rounds."""
@@ -265,9 +259,9 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
         """The macro AUC, and all figures by class, of the first round."""
         return self._result(forests, areas(forests[OWN], forests[OTHER], self.is_even))
 
-    def _result(self, forests: Forests, found: Areas) -> ServerResult:
+    def _result(self, forests: Forests, class_areas: Areas) -> ServerResult:
         axis = ScoreAxis(self.score_scale, self.unit)
-        made = ClassForests(forests[OWN], forests[OTHER], forests[HITS], found)
+        made = ClassForests(forests[OWN], forests[OTHER], forests[HITS], class_areas)
         return result_from_forests(self.classes, made, axis)
 
     def noiseless_value(self, clients: Clients) -> float:

@@ -23,7 +23,7 @@ One part of epsilon serves all numbers: Laplace noise of scale D / epsilon_2 on 
 classes has r. So each class's AUC has twice the error of two classes with n records each, and the
 mean of C AUCs, whose noises are independent, ``2 / sqrt(C)`` times: 0.89 with C = 5. Were the macro
 AUC the only number, its sensitivity would be ``(1/C) (r/n + (C - 1) r/((C - 1) n)) = 2r/(C n)``, or
-``2 / C`` times that of two classes; C - 1 classes' AUCs could then not be told.
+``2 / C`` times that of two classes; C - 1 classes' AUCs could then not be given.
 
 **What is left** of the first round's errors f of F+ and g of F- is their product: the integral of g
 over f (``both_rounds.remaining_errors``).
@@ -32,29 +32,30 @@ over f (``both_rounds.remaining_errors``).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.metrics.score_distribution import (
+from tacit.metrics.cells.score_distribution import (
     ScoreDistribution,
     StraightDistribution,
     rising_fractions,
 )
-from tacit.metrics.score_scale import ScoreScale
+from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
-from tacit.protocols.shared.forest_areas import area_depth
-from tacit.protocols.shared.forests import Forest
-from tacit.protocols.shared.influence_sum import FIXED_POINT, Influences
-from tacit.protocols.shared.noise_shares import planned_clients
-from tacit.protocols.shared.sum_bounds import clipped, clipped_sum_bound
-from tacit.protocols.shared.whole_units import units_for, whole_units
+from tacit.protocols.shared.class_scores import one_against_rest
+from tacit.protocols.shared.sums.bounds import clipped, clipped_sum_bound
+from tacit.protocols.shared.sums.influence_sum import FIXED_POINT, Influences
+from tacit.protocols.shared.sums.noise_shares import planned_clients
+from tacit.protocols.shared.sums.whole_units import units_for, whole_units
+from tacit.protocols.shared.trees.forest_areas import area_depth
+from tacit.protocols.shared.trees.forests import Forest
 
 OWN_BELOW, OTHER_BELOW, SIZES = "own_below", "other_below", "class_sizes"
 """Fields of the query: the part of each class's own records, and of all others, below every inner
@@ -75,14 +76,15 @@ class FirstRound:
 
     Parameters
     ----------
-    own, other : the forests of records of each class, and of all others.
+    positives, negatives : the forests of records of each class (block ``own``), and of all others
+        (block ``other``).
     sizes, variances : the records of every class and of all others, shape (..., C, 2), and the
         variances of their errors.
     even : whether scores are their own positions.
     """
 
-    own: Forest
-    other: Forest
+    positives: Forest
+    negatives: Forest
     sizes: Floats
     variances: Floats
     even: bool
@@ -90,16 +92,16 @@ class FirstRound:
 
 def published(first: FirstRound) -> dict[str, Floats]:
     """What the server publishes of the first round; a class that came out empty gets the size 1."""
-    own, other = first.own, first.other
-    depth = max(area_depth(own, other, first.even, LINE_BIAS)[0], 1)
+    positives, negatives = first.positives, first.negatives
+    depth = max(area_depth(positives, negatives, first.even, LINE_BIAS)[0], 1)
 
     def functions(forest: Forest) -> Floats:
         cells = forest.leaves.reshape(*forest.leaves.shape[:-1], 1 << depth, -1).sum(axis=-1)
         return rising_fractions(cells)[..., 1:-1]
 
     return {
-        OWN_BELOW: functions(own),
-        OTHER_BELOW: functions(other),
+        OWN_BELOW: functions(positives),
+        OTHER_BELOW: functions(negatives),
         SIZES: np.maximum(first.sizes, 1.0),
     }
 
@@ -122,15 +124,17 @@ class ClassInfluences:
         Functions are straight between edges: a cell whose records all have one score then hides
         nothing.
         """
-        own, other, sizes = (np.asarray(fields[name]) for name in (OWN_BELOW, OTHER_BELOW, SIZES))
+        positives, negatives, sizes = (
+            np.asarray(fields[name]) for name in (OWN_BELOW, OTHER_BELOW, SIZES)
+        )
         return cls(
             tuple(
                 Influences.of(
-                    _function(StraightDistribution, own[..., number, :]),
-                    _function(StraightDistribution, other[..., number, :]),
+                    _function(StraightDistribution, positives[..., number, :]),
+                    _function(StraightDistribution, negatives[..., number, :]),
                     sizes[..., number, :],
                 )
-                for number in range(own.shape[-2])
+                for number in range(positives.shape[-2])
             )
         )
 
@@ -147,12 +151,12 @@ class ClassInfluences:
         the largest distances, likewise; two own classes may gain.
         """
         bounds = np.stack([_moves(each, adjacency) for each in self.by_class], axis=-1)
-        others, own, changed = bounds[..., 0, :], bounds[..., 1, :], bounds[..., 2, :]
-        gain = (own - others).max(axis=-1)
+        negative, positive, changed = bounds[..., 0, :], bounds[..., 1, :], bounds[..., 2, :]
+        gain = (positive - negative).max(axis=-1)
         if adjacency is Adjacency.REPLACE:
-            pair = np.sort(changed - others, axis=-1)[..., -2:].sum(axis=-1)
+            pair = np.sort(changed - negative, axis=-1)[..., -2:].sum(axis=-1)
             gain = np.maximum(gain, pair)
-        return np.asarray(others.sum(axis=-1) + gain)
+        return np.asarray(negative.sum(axis=-1) + gain)
 
     def totals(self, scores: Floats, classes: Integers, clients: Clients) -> Integers:
         """The fixed-point sums over each client's records, shape (..., C, K).
@@ -163,17 +167,11 @@ class ClassInfluences:
         classes : of the records, shape (M,).
         clients : whose records they are.
         """
-        plain = replace(clients, categories=None)
+        against_rest = one_against_rest(clients, scores, classes)
         return np.stack(
             [
-                influences.totals(
-                    replace(
-                        plain,
-                        scores=np.ascontiguousarray(scores[:, number]),
-                        labels=(classes == number).astype(np.int8),
-                    )
-                )
-                for number, influences in enumerate(self.by_class)
+                influences.totals(each)
+                for influences, each in zip(self.by_class, against_rest, strict=True)
             ],
             axis=-2,
         )
@@ -194,13 +192,16 @@ def _moves(influences: Influences, adjacency: Adjacency) -> Integers:
     # from -A w to (1 - A) w, with w = m/P of own records and m/N of others
     low = _fixed(-influences.area[..., np.newaxis] * influences.weights)
     high = _fixed((1 - influences.area[..., np.newaxis]) * influences.weights)
-    own_low, other_low = low[..., 0], low[..., 1]
-    own_high, other_high = high[..., 0], high[..., 1]
+    positive_low, negative_low = low[..., 0], low[..., 1]
+    positive_high, negative_high = high[..., 0], high[..., 1]
     if adjacency is Adjacency.REPLACE:
-        changed = np.maximum(own_high - other_low, other_high - own_low)
-        return np.stack([other_high - other_low, own_high - own_low, changed], axis=-1)
-    own, other = np.maximum(-own_low, own_high), np.maximum(-other_low, other_high)
-    return np.stack([other, own, own], axis=-1)
+        changed = np.maximum(positive_high - negative_low, negative_high - positive_low)
+        return np.stack(
+            [negative_high - negative_low, positive_high - positive_low, changed], axis=-1
+        )
+    positive = np.maximum(-positive_low, positive_high)
+    negative = np.maximum(-negative_low, negative_high)
+    return np.stack([negative, positive, positive], axis=-1)
 
 
 def _fixed(influences: Floats) -> Integers:

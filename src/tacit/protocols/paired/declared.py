@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tacit.protocol.audits import AuditCase, cases_of
-from tacit.protocol.laws import LawTraits
+from tacit.protocol.declarations.audits import AuditCase, cases_of
+from tacit.protocol.declarations.laws import LawTraits
 from tacit.protocols.paired.threats import threats_of
 from tacit.protocols.shared.declared import ReportDeclarations
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.protocol.forecast import Family, Forecast, Planning
-from tacit.protocol.messages import encode
-from tacit.protocol.scenario import Scenario, Shape
-from tacit.protocol.traffic import Traffic, measured_rounds, traffic_of_rounds
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.forecast import Family, Forecast, Planning
+from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.traffic import Traffic, measured_rounds, traffic_of_rounds
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.encoding.fields import encode
 from tacit.protocols.paired.class_sizes import count_variance
 from tacit.protocols.paired.moments import area_shared_covariance, matching_variance
 from tacit.protocols.paired.noise import RESPONSE

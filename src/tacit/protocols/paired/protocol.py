@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
+from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.ragged import Ragged
 from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.privacy.mechanisms.choices import UniformIntegers
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
@@ -34,7 +34,7 @@ from tacit.protocol.conversation import (
     step,
 )
 from tacit.protocol.mpc import MPCProgram
-from tacit.protocol.settings import EPSILON, setting
+from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocols.paired.class_sizes import counted_positives, noisy_counts
 from tacit.protocols.paired.declared import PairedDeclarations
 from tacit.protocols.paired.estimate import matched_area_result, matched_mean_result
@@ -48,8 +48,8 @@ from tacit.protocols.paired.settings import (
     class_epsilon,
     kernel_width,
 )
-from tacit.protocols.shared.pair_kernels import KERNELS
-from tacit.protocols.shared.symbols import Axis, SymbolSpace, second_values
+from tacit.protocols.shared.reports.pair_kernels import KERNELS
+from tacit.protocols.shared.reports.symbols import Axis, SymbolSpace, second_values
 from tacit.results.server_result import ServerResult
 
 AREA, RANGE, SECOND = "auc", "gini", "kendall"

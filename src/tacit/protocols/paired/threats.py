@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tacit.protocol.threats import ThreatModel
+from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocols.paired.noise import SHARED
 
 PAGE = "threat-models/paired-ustatistic.md"

@@ -11,7 +11,7 @@ import numpy as np
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.privacy.sampling.doubles import ScaledNoise
-from tacit.protocol.audits import (
+from tacit.protocol.declarations.audits import (
     COUNTS,
     AuditCase,
     AuditTrial,
@@ -19,8 +19,8 @@ from tacit.protocol.audits import (
     SelfTestCases,
     cases_of,
 )
-from tacit.protocol.trust import Trust
-from tacit.protocols.shared.forest_declared import ForestDeclarations
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocols.shared.trees.forest_declared import ForestDeclarations
 
 
 class GroupedDeclarations(ForestDeclarations):

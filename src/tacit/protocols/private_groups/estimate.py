@@ -9,15 +9,20 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.metrics.tree_noise import TreeNoise
-from tacit.protocols.shared.forest_areas import Areas, area_variance, areas, smallest_in_errors
-from tacit.protocols.shared.forests import Forest
 from tacit.protocols.shared.site_figures import ClientCells, sites_of
-from tacit.results.breakdown import Breakdown, Difference, Part, difference
+from tacit.protocols.shared.trees.forest_areas import (
+    Areas,
+    area_variance,
+    areas,
+    smallest_in_errors,
+)
+from tacit.protocols.shared.trees.forests import Forest
 from tacit.results.class_sizes import class_too_small, is_class_too_small
+from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.estimate import Estimate
-from tacit.results.score_axis import ScoreAxis
+from tacit.results.parts.breakdown import Breakdown, Difference, Part, difference
+from tacit.results.parts.sites import Sites
 from tacit.results.server_result import ServerResult
-from tacit.results.sites import Sites
 
 UNIT = (0.0, 1.0)
 
@@ -89,16 +94,16 @@ def _by_class(records: Forest, count: int) -> tuple[Forest, Forest]:
 def _of_all(positives: Forest, negatives: Forest, even: bool) -> ServerResult:
     """The AUC of all groups' records with its errors, shape (...)."""
     pooled = _pooled(positives), _pooled(negatives)
-    found = areas(pooled[0], pooled[1], even)
+    pooled_areas = areas(pooled[0], pooled[1], even)
     class_sizes = [forest.totals() for forest in pooled]
     return ServerResult(
-        value=found.value[..., 0],
-        privacy_error=np.sqrt(area_variance(found, *pooled)[..., 0]),
-        sampling_error=np.sqrt(found.sampling_variance[..., 0]),
+        value=pooled_areas.value[..., 0],
+        privacy_error=np.sqrt(area_variance(pooled_areas, *pooled)[..., 0]),
+        sampling_error=np.sqrt(pooled_areas.sampling_variance[..., 0]),
         positives=class_sizes[0][0][..., 0],
         negatives=class_sizes[1][0][..., 0],
         positives_error=np.sqrt(class_sizes[0][1][..., 0]),
-        approximation_error=np.sqrt(found.cell_variance[..., 0]),
+        approximation_error=np.sqrt(pooled_areas.cell_variance[..., 0]),
     )
 
 
@@ -111,40 +116,40 @@ def _pooled(forest: Forest) -> Forest:
 def _breakdown(
     groups: tuple[str, ...], positives: Forest, negatives: Forest, cut: Cut, even: bool
 ) -> Breakdown:
-    found = areas(positives, negatives, even)
-    variance = area_variance(found, positives, negatives)
+    group_areas = areas(positives, negatives, even)
+    variance = area_variance(group_areas, positives, negatives)
     sizes, errors = smallest_in_errors((positives, negatives))
     parts = []
     for number, name in enumerate(groups):
-        own = [forest.leaves[number] for forest in (positives, negatives)]
+        leaves = [forest.leaves[number] for forest in (positives, negatives)]
         size, error = float(sizes[number]), float(errors[number])
-        totals = float(own[0].sum()), float(own[1].sum())
+        totals = float(leaves[0].sum()), float(leaves[1].sum())
         if size <= 0 or is_class_too_small(size, error):
             parts.append(Part(name, *totals, {}, class_too_small(size, error)))
             continue
-        figures = {"AUC": _auc(found, variance, number), **_rates(own, positives, cut)}
+        figures = {"AUC": _auc(group_areas, variance, number), **_rates(leaves, positives, cut)}
         parts.append(Part(name, *totals, figures))
     thresholds = dict.fromkeys((TRUE_POSITIVES, FALSE_POSITIVES, PRECISION), cut.score)
     return Breakdown("group", tuple(parts), {}, _differences(parts), thresholds)
 
 
-def _auc(found: Areas, variance: Floats, number: int) -> Estimate:
+def _auc(group_areas: Areas, variance: Floats, number: int) -> Estimate:
     return Estimate(
-        float(found.value[number]),
+        float(group_areas.value[number]),
         math.sqrt(variance[number]),
-        math.sqrt(found.sampling_variance[number]),
-        math.sqrt(found.cell_variance[number]),
+        math.sqrt(group_areas.sampling_variance[number]),
+        math.sqrt(group_areas.cell_variance[number]),
     ).within(UNIT)
 
 
-def _rates(own: list[Floats], forest: Forest, cut: Cut) -> dict[str, Estimate]:
+def _rates(leaves: list[Floats], forest: Forest, cut: Cut) -> dict[str, Estimate]:
     """The rates of a group at the cut.
 
     A rate ``a / (a + b)`` of two disjoint sums of cells has the derivative ``(1 - r) / (a + b)`` by
     a count of the first and ``-r / (a + b)`` by one of the second.
     """
-    reached = (np.arange(own[0].size) >= cut.first).astype(np.float64)
-    both, weights = np.concatenate(own), np.concatenate([reached, 0 * reached])
+    reached = (np.arange(leaves[0].size) >= cut.first).astype(np.float64)
+    both, weights = np.concatenate(leaves), np.concatenate([reached, 0 * reached])
     of_positives = np.concatenate([np.ones_like(reached), 0 * reached])
     made = {
         TRUE_POSITIVES: (weights, of_positives - weights),

@@ -19,15 +19,15 @@ import numpy as np
 from tacit.arrays import Integers
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.protocol.settings import setting
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.settings.declaring import setting
 from tacit.protocols.private_groups.declared import GroupedDeclarations
 from tacit.protocols.private_groups.estimate import Cut, result_from_groups, sites_from_groups
-from tacit.protocols.shared.forest_protocol import ForestProtocol, Forests
-from tacit.protocols.shared.forests import Block, Votes
-from tacit.results.score_axis import ScoreAxis
+from tacit.protocols.shared.trees.forest_protocol import ForestProtocol, Forests
+from tacit.protocols.shared.trees.forests import Block, Votes
+from tacit.results.curves.score_axis import ScoreAxis
+from tacit.results.parts.sites import Sites
 from tacit.results.server_result import ServerResult
-from tacit.results.sites import Sites
 
 RECORDS = "records"
 """The block: positives of all groups, then negatives."""

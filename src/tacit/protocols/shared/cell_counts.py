@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
-from tacit.protocol.score_range import check_scores_in_unit_interval
+from tacit.protocol.settings.score_range import check_scores_in_unit_interval
 
 
 def even_cell_counts(clients: Clients, cells: int) -> Integers:

@@ -26,8 +26,8 @@ from tacit.protocols.shared.confusion import (
     estimate_from_confusion,
     pooled_points,
 )
-from tacit.protocols.shared.levels import CellNoise
-from tacit.results.curve import Curve
+from tacit.protocols.shared.trees.levels import CellNoise
+from tacit.results.curves.curve import Curve
 from tacit.results.server_result import ServerResult
 
 BIAS_CAUSES = ("clamping and ordering of noisy counts", "straight lines between thresholds")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from tacit.protocol.audits import AuditCase, LabelAttack
-from tacit.protocol.declarations import Declarations
-from tacit.protocol.laws import ErrorCase
+from tacit.protocol.declarations.audits import AuditCase, LabelAttack
+from tacit.protocol.declarations.defaults import Declarations
+from tacit.protocol.declarations.laws import ErrorCase
 
 NO_REPORTS = "without randomness these are no reports; tests enumerate their odds"
 """Why the privacy loss of a randomised report cannot be read from the noise that was drawn."""

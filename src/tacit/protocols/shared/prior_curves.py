@@ -8,11 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics.cells.score_distribution import ScoreDistribution, StraightDistribution
+from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.metrics.ranking import plug_in_variance
-from tacit.metrics.score_distribution import ScoreDistribution
-from tacit.protocols.shared.influence_sum import PUBLISHED
+from tacit.protocols.shared.sums.influence_sum import PUBLISHED
 from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
-from tacit.results.curve import Curve
+from tacit.results.curves.curve import Curve
 from tacit.results.server_result import ServerResult
 
 
@@ -27,6 +28,9 @@ class PriorCurves:
     positives, negatives : the class sizes.
     positives_error : the standard error of either size.
     function_errors : the largest standard errors of either function, positives first.
+    knots : the scores at the inner edges where the release's cells were published ones, between
+        which functions are straight; empty where they are equal cells of ``scale``.
+    hidden_error : what the cells hide of the AUC, a standard deviation.
     """
 
     scale: str
@@ -36,6 +40,8 @@ class PriorCurves:
     negatives: float
     positives_error: float
     function_errors: tuple[float, float]
+    knots: tuple[float, ...] = ()
+    hidden_error: float = 0.0
 
     def __post_init__(self) -> None:
         sizes = (self.positives, self.negatives)
@@ -53,8 +59,37 @@ class PriorCurves:
             )
         if len(self.positives_below) != len(self.negatives_below):
             raise ValueError("prior: both functions must have the same edges")
+        kind = StraightDistribution if self.straight else ScoreDistribution
         for values in self.functions:
-            ScoreDistribution(np.arange(1, self.cells) / self.cells, values, 0.0, 1.0)
+            kind(np.arange(1, self.cells) / self.cells, values, 0.0, 1.0)
+        if self.knots and len(self.knots) != self.cells - 1:
+            raise ValueError(
+                f"prior: there must be a knot at each of {self.cells - 1} inner edges, got "
+                f"{len(self.knots)}"
+            )
+        if not (np.isfinite(self.hidden_error) and self.hidden_error >= 0):
+            raise ValueError(
+                f"prior: hidden_error must be at least 0 and finite, got {self.hidden_error}"
+            )
+
+    @property
+    def straight(self) -> bool:
+        """Whether functions are straight between edges."""
+        return bool(self.knots)
+
+    def zoomed(self, base: ScoreScale) -> ScoreScale | None:
+        """The scale of the knots; None where the cells are those of the base.
+
+        Raises
+        ------
+        ValueError : for knots that are no scale of these scores.
+        """
+        if not self.knots:
+            return None
+        try:
+            return ScoreScale(np.array(self.knots), base.low, base.high)
+        except ValueError as error:
+            raise ValueError(f"prior: {error}") from None
 
     @property
     def functions(self) -> Floats:

@@ -8,17 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
-from tacit.data.ragged import Ragged
 from tacit.metrics.ranking import top_hits
 from tacit.privacy.sampling.noise import NoiseSource, NoNoise, SimulatedNoise
-from tacit.protocol.audits import (
+from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol.declarations.audits import (
     POSITIVE_FRACTION,
     AttackSizes,
     Guesses,
     synthetic_records,
 )
-from tacit.protocol.conversation import ClientState, Protocol
 
 CLIENT_SIZES = ((1, "one record"), (100, "100 records"))
 """Numbers of records of clients whose scores the server receives in ascending order."""

@@ -10,14 +10,14 @@ import numpy as np
 import scipy
 
 from tacit.arrays import Floats
-from tacit.data.units import LOG_ODDS, PROBABILITY
-from tacit.metrics.calibration_line import Fitted, calibration_line
+from tacit.data.scaling.units import LOG_ODDS, PROBABILITY
+from tacit.metrics.calibrating.calibration_line import Fitted, calibration_line
 from tacit.metrics.sites import LEAST_SITES
 from tacit.results.class_sizes import class_too_small, is_class_too_small
+from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.estimate import Estimate
-from tacit.results.score_axis import ScoreAxis
+from tacit.results.parts.sites import SiteFigure, Sites
 from tacit.results.server_result import ServerResult
-from tacit.results.sites import SiteFigure, Sites
 
 MAX_SITES = 200
 """Most clients that are compared one by one."""
@@ -99,15 +99,15 @@ def _calibrations(cells: ClientCells, axis: ScoreAxis, reasons: list[str]) -> li
             reasons, cells.positives, cells.negatives, strict=True
         )
     ]
-    told = [
+    line_reasons = [
         reason or (NO_LINE if line is None else "")
         for reason, line in zip(reasons, lines, strict=True)
     ]
     intercepts = [NOTHING if line is None else _estimate(line.intercept) for line in lines]
     slopes = [NOTHING if line is None else _estimate(line.slope) for line in lines]
     return [
-        SiteFigure.of(INTERCEPT, "as it is", intercepts, told),
-        SiteFigure.of(SLOPE, "as it is", slopes, told),
+        SiteFigure.of(INTERCEPT, "as it is", intercepts, line_reasons),
+        SiteFigure.of(SLOPE, "as it is", slopes, line_reasons),
     ]
 
 

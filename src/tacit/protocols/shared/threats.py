@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tacit.protocol.threats import ThreatModel
-from tacit.protocol.trust import Trust
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.declarations.trust import Trust
 
 NOBODY = (
     "Nobody: every client adds its own noise before anything leaves it. The server is expected to "

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
+from tacit.data.batches.ragged import Ragged
 from tacit.data.errors import DataError
-from tacit.data.ragged import Ragged
 from tacit.protocol.conversation import Field, Reply
 from tacit.protocol.devices import counts_in
-from tacit.protocols.shared.turns import Bits, ragged_of
+from tacit.protocols.shared.reports.turns import Bits, ragged_of
 
 
 class RoundAssignment(ABC):
@@ -38,7 +38,7 @@ class RoundAssignment(ABC):
     @property
     @abstractmethod
     def turns(self) -> Mapping[str, Field]:
-        """What each client is told: its records' turns, where the server has them."""
+        """What each client receives: its records' turns, where the server has them."""
 
     @abstractmethod
     def counted(self, reply: Reply, first: bool, outputs: int) -> Integers:

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tacit.data.clients import Clients
-from tacit.protocol.audits import AuditCase, cases_of
-from tacit.protocol.laws import LawTraits
+from tacit.protocol.declarations.audits import AuditCase, cases_of
+from tacit.protocol.declarations.laws import LawTraits
 from tacit.protocols.shared.declared import NO_REPORTS, ReportDeclarations
 from tacit.protocols.two_round.threats import threats_of
 
@@ -35,7 +35,7 @@ class TwoRoundDeclarations(ReportDeclarations):
 
     def renew_state(self, clients: Clients, state: ClientState) -> None:
         """Keep the turns that were drawn, without a look at the records."""
-        from tacit.protocols.shared.turns import renew_turns
+        from tacit.protocols.shared.reports.turns import renew_turns
 
         renew_turns(clients, state)
 

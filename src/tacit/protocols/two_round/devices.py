@@ -23,7 +23,7 @@ from tacit.protocol.devices import (
     spread_of,
     window_entry,
 )
-from tacit.protocols.shared.turns import ragged_of
+from tacit.protocols.shared.reports.turns import ragged_of
 from tacit.protocols.two_round.first_round import CELLS, first_round_slots
 from tacit.protocols.two_round.protocol import report_cells, report_influences
 from tacit.protocols.two_round.second_round import Influence, reported_numbers

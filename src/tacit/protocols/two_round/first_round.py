@@ -21,8 +21,8 @@ import numpy as np
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.privacy.local.bounded import PointMasses, SlidingWindow, tailored_report
-from tacit.protocols.shared.likely_masses import acceleration_of, estimated_masses, normalised
-from tacit.protocols.shared.turns import SLOTS
+from tacit.protocols.shared.reports.turns import SLOTS
+from tacit.protocols.shared.trees.likely_masses import acceleration_of, estimated_masses, normalised
 
 CELLS = 64
 """Number of cells of a class. More cost little accuracy: the window keeps neighbours together."""

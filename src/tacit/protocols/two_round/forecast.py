@@ -10,10 +10,10 @@ import numpy as np
 
 from tacit.arrays import Integers
 from tacit.privacy.local.bounded import GridReport
-from tacit.protocol.forecast import Family, Forecast, Planning
-from tacit.protocol.scenario import Scenario, Shape
-from tacit.protocol.trust import Trust
-from tacit.protocols.shared.turns import SLOTS
+from tacit.protocol.declarations.forecast import Family, Forecast, Planning
+from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocols.shared.reports.turns import SLOTS
 from tacit.protocols.two_round.estimate import Result
 from tacit.protocols.two_round.first_round import (
     CELLS,

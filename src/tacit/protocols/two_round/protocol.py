@@ -32,9 +32,9 @@ from tacit.protocol.conversation import (
     step,
 )
 from tacit.protocol.devices import DeviceReports
-from tacit.protocol.scaled import ScaledScores, scale_setting
-from tacit.protocol.settings import EPSILON, setting
-from tacit.protocols.shared.turns import (
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings.scaled import ScaledScores, scale_setting
+from tacit.protocols.shared.reports.turns import (
     Turns,
     drawn_turns,
     early,
@@ -69,7 +69,7 @@ def draw_turns(clients: Clients, query: Query, noise: NoiseSource, state: Client
     ------
     DataError : for a score outside [0, 1].
     """
-    query.protocol.on_scale(clients)
+    query.protocol.check_range(clients)
     turns = drawn_turns(clients, noise, state)
     if query.protocol.first_round.private_labels:
         return {"turns": turns}

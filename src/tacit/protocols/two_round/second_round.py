@@ -96,19 +96,38 @@ class Influence:
         the first round's A is returned, and its variance is not known here.
         """
         area = float(self.model.area)
-        whole, reporting = self.sizes
+        reporting = self.sizes[1]
         if not reporting.all():
             return Concluded(area, np.nan)
         values = np.stack([self.report.values(distribution) for distribution in self.distributions])
         means = np.sum(values * counts, axis=-1) / reporting
-        # noise of the reports, and sampling without replacement: these records of all
-        noise = np.array([self.report.variance(numbers) for numbers in self.distributions])
-        sampling = np.array([numbers.variance for numbers in self.distributions])
-        variance = float(np.sum(noise / reporting + sampling * (1 / reporting - 1 / whole)))
+        squares = np.sum(counts * (values - means[:, np.newaxis]) ** 2, axis=-1)
+        variance = float(self._mean_variances(squares).sum())
         if self.private_labels:
             scale = 1 / self.rarer
             return Concluded(area + scale * float(means[0] - area), variance * scale**2)
         return Concluded(float(means.sum()) - area, variance)
+
+    def _mean_variances(self, squares: Floats) -> Floats:
+        """The variances of the classes' mean reports about the means of all records, shape (C,).
+
+        A report's variance v is that of its noise plus that of its number among the records. The
+        model says both, as well as the m reports of the first round determine it: stopped early, it
+        is smoother than the records. The n reports of the second round say v without bias. The two
+        are averaged, each by the number of reports that it rests on. Records report without
+        replacement, n of M, so the mean's variance is ``v / n - (v - noise) / M``.
+
+        Parameters
+        ----------
+        squares : the sum of the squared distances of the reports' values from their mean.
+        """
+        whole, reporting = self.sizes
+        noise = np.array([self.report.variance(numbers) for numbers in self.distributions])
+        among = np.array([numbers.variance for numbers in self.distributions])
+        early = whole - reporting
+        # v = ((m + 1) v_model + sum of squares) / (m + n); the sum of squares is about (n - 1) v
+        variance = ((early + 1) * (noise + among) + squares) / (early + reporting)
+        return np.asarray(variance / reporting - np.maximum(variance - noise, 0.0) / whole)
 
     @property
     def _classes(self) -> Floats:

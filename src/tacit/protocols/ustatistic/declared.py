@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tacit.data.batches.splitting import federation
 from tacit.data.clients import Clients
-from tacit.data.splitting import federation
-from tacit.protocol.audits import AuditCase, cases_of
-from tacit.protocol.laws import LawTraits
+from tacit.protocol.declarations.audits import AuditCase, cases_of
+from tacit.protocol.declarations.laws import LawTraits
 from tacit.protocols.shared.declared import NO_REPORTS, ReportDeclarations
 from tacit.protocols.ustatistic.threats import ONE_SYMBOL
 

@@ -22,9 +22,9 @@ from tacit.protocol.devices import (
     output_counts,
     spread_of,
 )
-from tacit.protocols.shared.symbols import Axis
-from tacit.protocols.shared.turns import ragged_of
-from tacit.protocols.ustatistic.protocol import random_symbols
+from tacit.protocols.shared.reports.symbols import Axis
+from tacit.protocols.shared.reports.turns import ragged_of
+from tacit.protocols.ustatistic.steps import random_symbols
 
 SYMBOL_BYTES = 2
 

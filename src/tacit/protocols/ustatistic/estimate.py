@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.privacy.local.symbols import SymbolResponse
-from tacit.protocols.shared.pair_kernels import PairTables
+from tacit.protocols.shared.reports.pair_kernels import PairTables
 from tacit.protocols.ustatistic.moments import PairEstimator
 from tacit.results.server_result import ServerResult
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.privacy.local.symbols import SymbolResponse
-from tacit.protocol.forecast import Family, Forecast, Planning, accepted, placement
-from tacit.protocol.scenario import Scenario, Shape
-from tacit.protocol.trust import Trust
-from tacit.protocols.shared.pair_kernels import KERNELS, PairTables, opposite_classes
+from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted, placement
+from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.trust import Trust
+from tacit.protocols.shared.reports.pair_kernels import KERNELS, PairTables, opposite_classes
 from tacit.protocols.ustatistic.estimate import area_result
 from tacit.protocols.ustatistic.protocol import UStatistic
 

@@ -11,79 +11,42 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.data.clients import Clients
-from tacit.data.errors import DataError
-from tacit.data.ragged import Ragged
-from tacit.data.units import PERCENT, REAL
-from tacit.metrics.score_scale import EVEN, SCALES
+from tacit.data.scaling.units import PERCENT, REAL
+from tacit.metrics.cells.score_scale import EVEN, SCALES
 from tacit.privacy.cost import Adjacency, Cost, check_budget
 from tacit.privacy.local.symbols import SymbolResponse
-from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.devices import DeviceReports, counts_in
-from tacit.protocol.scaled import UNIT_OF
-from tacit.protocol.settings import EPSILON, setting
-from tacit.protocols.shared.pair_kernels import (
+from tacit.protocol.conversation import Conversation, Protocol, Query
+from tacit.protocol.devices import DeviceReports
+from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings.scaled import UNIT_OF
+from tacit.protocols.shared.reports.pair_kernels import (
     KERNELS,
     PairKernel,
     PairTables,
     opposite_classes,
     user_kernel,
 )
-from tacit.protocols.shared.symbols import Axis, Column, SymbolSpace
+from tacit.protocols.shared.reports.symbols import Axis, Column, SymbolSpace
 from tacit.protocols.ustatistic.declared import UStatisticDeclarations
+from tacit.protocols.ustatistic.domain import (
+    UNIT,
+    finite_domain,
+    second_uncut_axis,
+    uncut_axis,
+)
 from tacit.protocols.ustatistic.estimate import area_result, mean_result
+from tacit.protocols.ustatistic.steps import MAX_SYMBOLS, random_symbols, symbol_counts
 from tacit.results.server_result import ServerResult
-
-UNIT = (0.0, 1.0)
-"""The range of values where none is given."""
-
-MAX_SYMBOLS = 4096
-"""A table of all pairs of symbols then holds 2**24 numbers."""
 
 MIN_BINS = 2
 
 MIN_INFORMATIVE_BINS = 4
 """With fewer, halving them says little about the error that they leave."""
-
-BYTE = 256
-"""Up to so many symbols travel as one byte each."""
-
-
-@step(cost=lambda clients, query, state: query.protocol.guarantee)
-def random_symbols(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
-    """Send one symbol a record, by k-ary randomised response (Bell et al. 2020, Alg. 1).
-
-    A record's symbol is the cell of a public space in which its values lie (its class and score,
-    for the AUC). Its report is that symbol with probability ``1 - beta + beta / k`` and any other
-    with ``beta / k``, ``beta = k / (k + exp(epsilon) - 1)``: whatever the record was instead, a
-    report is at most ``exp(epsilon)`` times as likely as under what it is. Reports are independent
-    and a record has one, so replacing one record by any other costs epsilon. A client that holds
-    several records sends its reports in ascending order, so that their positions reveal nothing.
-
-    The server learns a randomised symbol of every record, and how many records a client holds.
-
-    Raises
-    ------
-    DataError : naming client, row and value, for a value outside the public domain.
-    """
-    settings: UStatistic = query.protocol
-    space = settings.space(query.broadcast["bins"])
-    if space.symbols > MAX_SYMBOLS:
-        raise ValueError(f"there may be {MAX_SYMBOLS} symbols at most, got {space.symbols}")
-    response = SymbolResponse(space.symbols, settings.epsilon)
-    reports = response.answers(space.of_records(clients), noise)
-    if clients.count < clients.records:
-        owner = clients.client_of_record * space.symbols
-        reports = np.sort(reports + owner, axis=-1) - owner
-    sent = np.uint8 if space.symbols <= BYTE else np.uint32
-    return {"symbols": clients.ragged(reports.astype(sent))}
 
 
 def _axis_of(column: Column, protocol: UStatistic) -> Axis | None:
@@ -203,7 +166,7 @@ class UStatistic(UStatisticDeclarations, Protocol):
         super().__post_init__()
         check_budget(self.epsilon)
         for name in ("values", "second_values"):
-            object.__setattr__(self, name, _grid(name, getattr(self, name)))
+            object.__setattr__(self, name, finite_domain(name, getattr(self, name)))
         object.__setattr__(self, "figure", self.pair_kernel.figure)
         if not (isinstance(self.kernel, str) or callable(self.kernel)):
             object.__setattr__(self, "kernel", self.pair_kernel)
@@ -299,7 +262,7 @@ class UStatistic(UStatisticDeclarations, Protocol):
         """One round: randomised symbols up."""
         bins = self.bins_for(clients)
         reply = yield Query(random_symbols, self, broadcast={"bins": bins})
-        records, counts = _symbol_counts(reply, self.space(bins).symbols)
+        records, counts = symbol_counts(reply, self.space(bins).symbols)
         result = self.result_of(counts, bins)
         return result if counts.ndim > 1 else self._warned(result, clients, records)
 
@@ -351,10 +314,10 @@ class UStatistic(UStatisticDeclarations, Protocol):
             raise ValueError(
                 f"the kernel {self.pair_kernel.called!r} needs a finite domain: give values"
             )
-        first = replace(_axis("values", self.domain, self.values), scale=self.scale)
+        first = replace(uncut_axis("values", self.domain, self.values), scale=self.scale)
         second = self.second_domain, self.second_values
         if "second values" in self.pair_kernel.columns:
-            return first, _second_axis(first, *second)
+            return first, second_uncut_axis(first, *second)
         if second != (None, None):
             raise ValueError(f"the kernel {self.pair_kernel.called!r} is not about second values")
         if "labels" in self.pair_kernel.columns:
@@ -384,68 +347,3 @@ class UStatistic(UStatisticDeclarations, Protocol):
     def ranges(self) -> int:
         """How many axes are cut into bins."""
         return sum(not axis.grid for axis in self.axes)
-
-
-def _axis(column: Column, domain: tuple[float, float], grid: Any) -> Axis:
-    """An axis that is not cut yet; a grid is for the unit range only."""
-    if grid is not None:
-        if tuple(domain) != UNIT:
-            raise ValueError(f"{column} have a range or a finite domain, not both, got {domain}")
-        return Axis(column, grid=grid)
-    low, high = (float(end) for end in domain)
-    if not (math.isfinite(high - low) and low < high):
-        raise ValueError(f"a domain must run from a lower to a higher end, got {domain}")
-    return Axis(column, low=low, high=high)
-
-
-def _second_axis(first: Axis, domain: tuple[float, float] | None, grid: Any) -> Axis:
-    if domain is None and grid is None:
-        return replace(first, column="second values")
-    return _axis("second values", UNIT if domain is None else domain, grid)
-
-
-def _grid(name: str, values: Any) -> tuple[float, ...] | None:
-    """A finite domain as ascending floats."""
-    if values is None:
-        return None
-    grid = tuple(float(value) for value in values)
-    if not all(map(math.isfinite, grid)):
-        raise ValueError(f"{name} must be finite, got {grid}")
-    for low, high in pairwise(grid):
-        if not low < high:
-            raise ValueError(f"{name} must ascend, got {high:g} after {low:g}")
-    return grid
-
-
-def _symbol_counts(reply: Reply, size: int) -> tuple[int, NDArray[np.int64]]:
-    """How many records reported, and how often every symbol, shape (..., size)."""
-    counts = counts_in(reply)
-    if counts is not None:
-        _check_pairs(int(counts.sum()))
-        return int(counts.sum()), counts
-    sent = reply["symbols"]
-    if not isinstance(sent, Ragged):
-        raise TypeError("symbols must be ragged")
-    records = sent.values.shape[-1]
-    _check_pairs(records)
-    return records, counts_of(sent.values, size)
-
-
-def _check_pairs(records: int) -> None:
-    if records < 2:
-        raise DataError(f"pairs need at least two records, got {records}")
-
-
-def counts_of(symbols: NDArray[Any], size: int) -> NDArray[np.int64]:
-    """How often every symbol was reported, shape (..., size).
-
-    Raises
-    ------
-    DataError : for a symbol that the space does not have.
-    """
-    if int(symbols.max()) >= size:
-        raise DataError(f"symbols must be below {size}, got {symbols.max()}")
-    rows = symbols.reshape(-1, symbols.shape[-1]).astype(np.int64)
-    rows += size * np.arange(rows.shape[0], dtype=np.int64)[:, np.newaxis]
-    counts = np.bincount(rows.ravel(), minlength=size * rows.shape[0])
-    return counts.reshape(*symbols.shape[:-1], size).astype(np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tacit.protocol.threats import ThreatModel
+from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocols.shared.threats import LOCAL, LOCAL_PAGE
 
 ONE_SYMBOL = ThreatModel(

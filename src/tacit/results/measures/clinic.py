@@ -66,11 +66,11 @@ def threshold_measures(view: CellView, thresholds: tuple[float, ...] = THRESHOLD
         return
     points = np.array(thresholds)
     for name, make in (("net_benefit", benefit_at), ("net_benefit_of_all", benefit_of_all)):
-        found = measured(view, partial(make, points), BENEFIT, thresholds)
-        yield from by_threshold(name, thresholds, found)
+        measures = measured(view, partial(make, points), BENEFIT, thresholds)
+        yield from by_threshold(name, thresholds, measures)
     for name, (figure, kind) in AT_THRESHOLD.items():
-        found = measured(view, partial(_at_threshold, figure, points), kind, thresholds)
-        yield from by_threshold(name, thresholds, found)
+        measures = measured(view, partial(_at_threshold, figure, points), kind, thresholds)
+        yield from by_threshold(name, thresholds, measures)
 
 
 def benefit_at(points: Floats, view: CellView) -> Functional:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tacit.results.bands import Numbers
-from tacit.results.histogram import Histogram
+from tacit.results.curves.bands import Numbers
+from tacit.results.curves.histogram import Histogram
 from tacit.results.measures import clinic, lines, operating, smooth, traffic
 from tacit.results.measures.figures import NO_PROBABILITIES, too_few_records
 from tacit.results.measures.measure import Measure, absent, measure_line
@@ -57,7 +57,7 @@ class Measures:
         reason = too_few_records(self.view)
         if reason is not None:
             return {name: absent(reason) for name in names(self.thresholds)}
-        made = dict(self._found())
+        made = dict(self._all_measures())
         return {name: made.get(name) or absent(NO_PROBABILITIES) for name in names(self.thresholds)}
 
     def named(self, name: str) -> Measure:
@@ -76,10 +76,10 @@ class Measures:
         groups = [smooth.distance_measures] if slow else self._quick_groups()
         if slow and not self.view.states_probabilities:
             return absent(NO_PROBABILITIES)
-        found = (
+        matches = (
             measure for group in groups for called, measure in group(self.view) if called == name
         )
-        return next(found, absent(NO_PROBABILITIES))
+        return next(matches, absent(NO_PROBABILITIES))
 
     def _quick_groups(self) -> list[Callable[[CellView], Iterator[tuple[str, Measure]]]]:
         """The groups of figures without a simulation."""
@@ -97,7 +97,7 @@ class Measures:
             ]
         return made
 
-    def _found(self) -> Iterator[tuple[str, Measure]]:
+    def _all_measures(self) -> Iterator[tuple[str, Measure]]:
         view = self.view
         yield from clinic.ranking_measures(view)
         yield from operating.operating_measures(view)
@@ -126,12 +126,12 @@ class Measures:
 
     def to_rows(self) -> list[tuple[str, str]]:
         """The essential figures as labelled lines for a person."""
-        found = self.by_name
-        shown = [name for name in ESSENTIAL if found[name].reason != NO_PROBABILITIES]
+        measures = self.by_name
+        shown = [name for name in ESSENTIAL if measures[name].reason != NO_PROBABILITIES]
         if not shown:
             return []
         shown += [f"net_benefit_at_{threshold:g}" for threshold in self._shown_thresholds()]
-        return [(label(name), measure_line(found[name])) for name in shown]
+        return [(label(name), measure_line(measures[name])) for name in shown]
 
     def _shown_thresholds(self) -> tuple[float, ...]:
         """Those that were chosen; of the default ones the nearest to the prevalence."""

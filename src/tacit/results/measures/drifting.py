@@ -10,8 +10,8 @@ from tacit.arrays import Floats
 from tacit.metrics.measures.drift import Drift, Parts, largest_shift, population_stability
 from tacit.metrics.measures.functional import both, ratio
 from tacit.metrics.measures.operating_points import quantiles, reaching_places
+from tacit.results.curves.histogram import Histogram
 from tacit.results.estimate import Interval
-from tacit.results.histogram import Histogram
 from tacit.results.measures.figures import MOST_RELATIVE_NOISE, too_few_records
 from tacit.results.measures.measure import REACH, Measure, absent
 from tacit.results.measures.view import CellView

@@ -10,7 +10,16 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.metrics.measures.functional import Functional
-from tacit.results.measures.measure import EVERYWHERE, REACH, Measure, absent, normal_measure
+from tacit.metrics.measures.quotients import fieller_bounds
+from tacit.results.estimate import Interval
+from tacit.results.measures.measure import (
+    EVERYWHERE,
+    REACH,
+    Measure,
+    absent,
+    normal_measure,
+    within,
+)
 from tacit.results.measures.view import CellView
 
 MOST_RELATIVE_NOISE = 0.25
@@ -31,20 +40,20 @@ class Kind:
     Parameters
     ----------
     limits : the least and the largest value that it can have.
-    in_logarithm : whether its logarithm is the nearer to normal.
+    quotient : whether its denominator has a noise that counts, so that Fieller's interval is taken.
     at_threshold : whether a threshold cuts cells; else it changes smoothly with every score.
     """
 
     limits: tuple[float, float] = EVERYWHERE
-    in_logarithm: bool = False
+    quotient: bool = False
     at_threshold: bool = False
 
 
 SMOOTH = Kind()
 RATE = Kind((0.0, 1.0), at_threshold=True)
 BENEFIT = Kind((-math.inf, 1.0), at_threshold=True)
-POSITIVE_RATIO = Kind((0.0, math.inf), in_logarithm=True)
-RATIO_AT_THRESHOLD = Kind((0.0, math.inf), in_logarithm=True, at_threshold=True)
+POSITIVE_RATIO = Kind((0.0, math.inf), quotient=True)
+RATIO_AT_THRESHOLD = Kind((0.0, math.inf), quotient=True, at_threshold=True)
 
 
 def too_few_records(view: CellView) -> str | None:
@@ -68,6 +77,9 @@ def measured(
     placed, width = cell_errors(view, figure, make, kind)
     cells = np.hypot(placed, width)
     clear = stands_out(view, figure)
+    around = None
+    if kind.quotient and figure.base is not None:
+        around = quotient_intervals(view, figure, figure.base, cells)
     made = []
     for index, threshold in enumerate(thresholds):
         value = float(figure.value[index])
@@ -75,15 +87,41 @@ def measured(
             made.append(absent(LOST_IN_NOISE, threshold))
             continue
         errors = (float(privacy[index]), float(cells[index]), float(sampling[index]))
-        measure = normal_measure(
-            value,
-            *errors,
-            limits=kind.limits,
-            threshold=threshold,
-            in_logarithm=kind.in_logarithm,
-        )
+        measure = normal_measure(value, *errors, limits=kind.limits, threshold=threshold)
+        if around is not None:
+            data, population = (Interval(*each[index].tolist()) for each in around)
+            wide = replace(measure, interval=data, population_interval=population)
+            measure = replace(within(wide, kind.limits), bias=measure.bias)
         made.append(replace(measure, placement_error=float(placed[index])))
     return made
+
+
+def quotient_intervals(
+    view: CellView, figure: Functional, weights: Floats, cells: Floats
+) -> tuple[Floats, Floats]:
+    """Fieller's intervals of a quotient about the records and the population, shape (T, 2) each.
+
+    Parameters
+    ----------
+    weights : of the sum that it divides by, shape (T, 2, B).
+    cells : its error by cells, shape (T,).
+    """
+    total = np.sum(weights * view.counts, axis=(-2, -1))
+    known = np.where(total > 0, total, np.nan)[:, np.newaxis, np.newaxis]
+    slopes, base = np.nan_to_num(figure.gradient), np.nan_to_num(weights / known)
+    of_both, of_slopes, of_base = (
+        view.noise_variance(each) for each in (slopes + base, slopes, base)
+    )
+    noise = of_slopes + cells**2, (of_both - of_slopes - of_base) / 2, of_base
+    sampling = (
+        np.sum(view.counts * pair, axis=(-2, -1)) for pair in (slopes**2, slopes * base, base**2)
+    )
+    both = tuple(each + more for each, more in zip(noise, sampling, strict=True))
+    about = [
+        np.stack(fieller_bounds(figure.value, variance, crossed, bases, REACH), axis=-1)
+        for variance, crossed, bases in (noise, both)
+    ]
+    return about[0], about[1]
 
 
 def _sampling_error(view: CellView, figure: Functional, kind: Kind) -> Floats:

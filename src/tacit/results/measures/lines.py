@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+import scipy
 
 from tacit.arrays import Floats
-from tacit.data.units import PROBABILITY
+from tacit.data.scaling.units import PROBABILITY
 from tacit.metrics.measures.functional import Functional, both, prevalence, ratio
 from tacit.metrics.measures.operating_points import quantiles
 from tacit.metrics.measures.smooth_calibration import smooth_calibration
-from tacit.results.bands import Numbers, numbers
+from tacit.results.curves.bands import Numbers, numbers
 from tacit.results.measures.clinic import benefit_at, benefit_of_all
-from tacit.results.measures.figures import BENEFIT, RATE, Kind, Make, cell_error, stands_out
+from tacit.results.measures.figures import (
+    BENEFIT,
+    RATE,
+    SMOOTH,
+    Kind,
+    Make,
+    cell_error,
+    stands_out,
+)
 from tacit.results.measures.measure import REACH
 from tacit.results.measures.traffic import gain_at
 from tacit.results.measures.view import CellView
@@ -48,14 +58,18 @@ def decision_curve(view: CellView) -> dict[str, Numbers]:
 
 
 def calibration_curve(view: CellView) -> dict[str, Numbers] | None:
-    """The smooth share of positives at stated probabilities; None where none could be fitted."""
+    """The smooth share of positives at stated probabilities; None where none could be fitted.
+
+    The band is that of the log-odds, which are linear in the coefficients, as probabilities: a
+    probability's own error would shrink wherever noise brings it near 0.
+    """
     ends = quantiles(view.counts.sum(axis=0), 1.0 - np.array(ENDS))
     low, high = np.interp(ends - 0.5, np.arange(view.size), view.log_odds)
     log_odds = np.linspace(low, high, CURVE_POINTS)
     if smooth_calibration(view.counts, view.log_odds) is None:
         return None
-    observed = _banded(view, "observed", partial(_smooth, log_odds), Kind((0.0, 1.0)))
-    return {"predicted": numbers(1 / (1 + np.exp(-log_odds))), **observed}
+    observed = _banded(view, "observed", partial(_smooth, log_odds), SMOOTH, scipy.special.expit)
+    return {"predicted": numbers(scipy.special.expit(log_odds)), **observed}
 
 
 def score_distribution(view: CellView) -> dict[str, Numbers]:
@@ -87,7 +101,7 @@ def gain_curve(view: CellView) -> dict[str, Numbers]:
 
 def _smooth(log_odds: Floats, view: CellView) -> Functional | None:
     fitted = smooth_calibration(view.counts, view.log_odds)
-    return None if fitted is None else fitted.curve(log_odds)
+    return None if fitted is None else fitted.observed_log_odds(log_odds)
 
 
 def _class_parts(borders: Floats, row: int, view: CellView) -> Functional:
@@ -100,8 +114,19 @@ def _class_parts(borders: Floats, row: int, view: CellView) -> Functional:
     return ratio(view.counts, inside, whole, cells)
 
 
-def _banded(view: CellView, name: str, make: Make, kind: Kind) -> dict[str, Numbers]:
-    """A curve's values with pointwise 95 % bands about the population, absent numbers null."""
+def _banded(
+    view: CellView,
+    name: str,
+    make: Make,
+    kind: Kind,
+    shown: Callable[[Floats], Floats] = np.asarray,
+) -> dict[str, Numbers]:
+    """A curve's values with pointwise 95 % bands about the population, absent numbers null.
+
+    Parameters
+    ----------
+    shown : a rising function of the figure, which the curve is of; the figure itself by default.
+    """
     figure = make(view)
     if figure is None:
         raise ValueError("a curve is drawn where it could be fitted")
@@ -113,7 +138,6 @@ def _banded(view: CellView, name: str, make: Make, kind: Kind) -> dict[str, Numb
     value = np.where(stands_out(view, figure), figure.value, np.nan)
     low, high = kind.limits
     return {
-        name: numbers(np.clip(value, low, high)),
-        f"{name}_low": numbers(np.clip(value - REACH * error, low, high)),
-        f"{name}_high": numbers(np.clip(value + REACH * error, low, high)),
+        f"{name}{end}": numbers(shown(np.clip(value + steps * REACH * error, low, high)))
+        for end, steps in (("", 0), ("_low", -1), ("_high", 1))
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
@@ -11,8 +11,6 @@ from tacit.results.estimate import RECORDS_INTERVAL, Interval, bounds_line, fini
 
 REACH = NormalDist().inv_cdf(0.975)
 """Half the width of a 95 % interval in standard errors."""
-MOST_RELATIVE_ERROR = 0.25
-"""Largest error, relative to the figure, at which its logarithm is taken."""
 NOWHERE = Interval(math.nan, math.nan)
 EVERYWHERE = (-math.inf, math.inf)
 
@@ -102,49 +100,43 @@ def normal_measure(
     *,
     limits: tuple[float, float] = EVERYWHERE,
     threshold: float | None = None,
-    in_logarithm: bool = False,
 ) -> Measure:
-    """A figure with intervals that are normal for itself or for its logarithm.
+    """A figure with normal intervals.
 
     Examples
     --------
-    >>> measure = normal_measure(2.0, 0.2, 0.0, 0.0, in_logarithm=True)
+    >>> measure = normal_measure(2.0, 0.2, 0.0, 0.0)
     >>> [round(bound, 3) for bound in measure.interval]
-    [1.644, 2.433]
+    [1.608, 2.392]
     """
     about_records = math.hypot(privacy_error, cell_error)
-    errors = (about_records, math.hypot(about_records, sampling_error))
     data, population = (
-        _cut(_around_logarithm(value, error) if in_logarithm else _around(value, error), limits)
-        for error in errors
+        Interval(value - REACH * error, value + REACH * error)
+        for error in (about_records, math.hypot(about_records, sampling_error))
     )
-    low, high = limits
-    within = min(max(value, low), high)
-    return Measure(
-        within,
+    measure = Measure(
+        value,
         privacy_error,
         cell_error,
         sampling_error,
-        within - value,
-        data,
-        population,
-        threshold,
+        interval=data,
+        population_interval=population,
+        threshold=threshold,
     )
+    return within(measure, limits)
 
 
-def _around(value: float, error: float) -> Interval:
-    return Interval(value - REACH * error, value + REACH * error)
-
-
-def _around_logarithm(value: float, error: float) -> Interval:
-    """The interval of the logarithm, whose standard error is the relative one.
-
-    Where that is large a logarithm is no straight line either, and near 0 it has none.
-    """
-    if value <= 0 or error > MOST_RELATIVE_ERROR * value:
-        return _around(value, error)
-    factor = math.exp(REACH * error / value)
-    return Interval(value / factor, value * factor)
+def within(measure: Measure, limits: tuple[float, float]) -> Measure:
+    """A measure cut to the values that it can have; its bias is what the cut adds."""
+    low, high = limits
+    value = min(max(measure.value, low), high)
+    return replace(
+        measure,
+        value=value,
+        bias=value - measure.value,
+        interval=_cut(measure.interval, limits),
+        population_interval=_cut(measure.population_interval, limits),
+    )
 
 
 def _cut(interval: Interval, limits: tuple[float, float]) -> Interval:

@@ -35,11 +35,11 @@ def operating_measures(view: CellView) -> Named:
     """Sensitivities at specificities, specificities at sensitivities, and all their thresholds."""
     given = np.array(RATES_GIVEN)
     none = (None,) * given.size
-    found = measured(view, partial(_sensitivity_at, given), RATE, none)
-    for rate, measure in zip(RATES_GIVEN, found, strict=True):
+    measures = measured(view, partial(_sensitivity_at, given), RATE, none)
+    for rate, measure in zip(RATES_GIVEN, measures, strict=True):
         yield f"sensitivity_at_specificity_{rate:g}", measure
-    found = measured(view, partial(_specificity_at, given), RATE, none)
-    for rate, measure in zip(RATES_GIVEN, found, strict=True):
+    measures = measured(view, partial(_specificity_at, given), RATE, none)
+    for rate, measure in zip(RATES_GIVEN, measures, strict=True):
         yield f"specificity_at_sensitivity_{rate:g}", measure
     yield from _thresholds(view, "specificity", NEGATIVES, RATES_GIVEN, 1.0 - given)
     yield from _thresholds(view, "sensitivity", POSITIVES, RATES_GIVEN, given)
@@ -114,4 +114,4 @@ def _sensitivity_at(specificities: Floats, view: CellView) -> Functional:
 def _specificity_at(sensitivities: Floats, view: CellView) -> Functional:
     errors = share_errors(view, POSITIVES, sensitivities)
     false = rate_at_rate(view.counts, POSITIVES, NEGATIVES, sensitivities, errors)
-    return Functional(1 - false.value, -false.gradient, false.base, false.above)
+    return replace(false, value=1 - false.value, gradient=-false.gradient)

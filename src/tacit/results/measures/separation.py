@@ -105,5 +105,5 @@ def _excess(
     )
     noise = source.standard_normal((DRAWS, values.size)) @ root.T
     # noise of both signs: what is linear in it cancels in the mean
-    found = np.stack([(base + walk[:, ::fine] + sign * noise).max(axis=-1) for sign in (1, -1)])
-    return float(np.mean(found - whole)), float(np.std(found - whole))
+    maxima = np.stack([(base + walk[:, ::fine] + sign * noise).max(axis=-1) for sign in (1, -1)])
+    return float(np.mean(maxima - whole)), float(np.std(maxima - whole))

@@ -9,8 +9,9 @@ from dataclasses import fields
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.binning import equi_depth_starts, merge
+from tacit.metrics.cells.binning import equi_depth_starts, merge
 from tacit.metrics.measures.functional import both
+from tacit.metrics.measures.inverted_tests import Accepted, accepted, even_normals
 from tacit.metrics.measures.smooth_calibration import (
     Distances,
     SmoothCalibration,
@@ -26,8 +27,15 @@ from tacit.results.measures.view import CellView
 GROUPS = 200
 """Number of groups of records, of equal size, over which distances are taken, where counts are
 noisy."""
-DRAWS = 400
-"""Number of simulated curves; the error of a standard deviation is then 4 %."""
+DRAWS = 256
+"""Number of errors of the coefficients at each step of the path; they are spread evenly."""
+STEPS = 15
+"""Number of curves on the path."""
+FARTHEST = 5.0
+"""How many errors of the distances the path reaches to both sides of the fitted curve."""
+LEAST_DISTANCE = 1e-9
+"""Distance that an error is at least relative to."""
+LEVEL = 0.95
 NAMES = {"median": "e50", "ninetieth": "e90", "largest": "emax", "mean": "ici"}
 
 MOST_CURVATURE_NOISE = 0.02
@@ -41,8 +49,9 @@ def distance_measures(view: CellView) -> Named:
     """E50, E90, Emax and the integrated calibration index of the smooth curve.
 
     A distance is no smooth figure: where the curve meets the diagonal, noise can only add to it.
-    Curves are therefore drawn again from the known law of the coefficients' errors. Simulated noise
-    on published figures costs no privacy; its seed is fixed.
+    So intervals hold the distances of curves whose noisy estimates are as far away as the fitted
+    one (``inverted_tests``); they reach 0 where noise alone would. Noise is that of the published
+    law, and costs no privacy.
     """
     fitted = smooth_calibration(view.counts, view.log_odds)
     if fitted is None:
@@ -55,18 +64,15 @@ def distance_measures(view: CellView) -> Named:
     if coarse is None:
         yield from ((name, absent(NO_FIT)) for name in NAMES.values())
         return
-    found, wider = _distances(view, fitted), _distances(view.halved, coarse)
-    grouped = _distances(view, fitted, merged=True)
-    noise, whole = (
-        _distances(view, fitted, _drawn(fitted, covariance), merged=True)
-        for covariance in _covariances(view, fitted)
-    )
+    distances, wider = _distances(view, fitted), _distances(view.halved, coarse)
+    about = [_about(view, fitted, covariance) for covariance in _covariances(view, fitted)]
     for field in fields(Distances):
-        value, again, halved = (
-            float(getattr(each, field.name)[0]) for each in (found, grouped, wider)
+        value, halved = (float(getattr(each, field.name)[0]) for each in (distances, wider))
+        records, population = (each[field.name] for each in about)
+        yield (
+            NAMES[field.name],
+            _distance(value, records, population, abs(value - halved) / 3),
         )
-        excess = [getattr(drawn, field.name) - again for drawn in (noise, whole)]
-        yield NAMES[field.name], _distance(value, excess[0], excess[1], abs(value - halved) / 3)
 
 
 def curvature_noise(view: CellView, fitted: SmoothCalibration) -> float:
@@ -81,36 +87,77 @@ def curvature_noise(view: CellView, fitted: SmoothCalibration) -> float:
     return float(np.sqrt(view.noise_variance(both(weights, weights)).max()))
 
 
-def _distance(value: float, noise: Floats, whole: Floats, cells: float) -> Measure:
-    """A distance with what the excess of drawn ones says of its bias and its errors.
+def _distance(value: float, records: Accepted, population: Accepted, cells: float) -> Measure:
+    """A distance with the intervals that inverted tests give.
 
     The error of cells, a third of the change by merging them in pairs, adds to both intervals.
     """
-    by_noise, by_both = float(noise.std()), float(whole.std())
-    centre = value - float(noise.mean())
-    shown = max(centre, 0.0)
+    by_noise, by_both = ((each.high - each.low) / (2 * REACH) for each in (records, population))
     return Measure(
-        shown,
+        records.middle,
         by_noise,
         cells,
         math.sqrt(max(by_both**2 - by_noise**2, 0.0)),
-        shown - centre,
-        _around(centre, math.hypot(by_noise, cells)),
-        _around(value - float(whole.mean()), math.hypot(by_both, cells)),
+        interval=_widened(records, cells),
+        population_interval=_widened(population, cells),
     )
 
 
-def _around(centre: float, error: float) -> Interval:
-    low, high = centre - REACH * error, centre + REACH * error
-    return Interval(min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0))
+def _widened(accepted: Accepted, cells: float) -> Interval:
+    """An interval with an independent error on both of its sides, from 0 to 1."""
+    low, middle, high = accepted
+    return Interval(
+        max(middle - math.hypot(middle - low, REACH * cells), 0.0),
+        min(middle + math.hypot(high - middle, REACH * cells), 1.0),
+    )
 
 
-def _drawn(fitted: SmoothCalibration, covariance: Floats) -> Floats:
-    """Coefficients with their error drawn again, shape (DRAWS, D)."""
+def _about(view: CellView, fitted: SmoothCalibration, covariance: Floats) -> dict[str, Accepted]:
+    """What tests accept of every distance, where coefficients have errors of this covariance.
+
+    The largest is that of the curves whose coefficients are within ``REACH`` errors of the fitted
+    ones in any direction (a profile interval): which direction a distance depends on most changes
+    with the curve. The least inverts a test, because noise adds to a distance. Its truths lie on
+    the line from perfect calibration through the fitted curve, along which all distances grow,
+    within ``FARTHEST`` errors of them.
+    """
+    fit = fitted.fit.coefficients
+    distances = _by_name(_distances(view, fitted, merged=True))
     values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    normal = np.random.default_rng(0).standard_normal((DRAWS, covariance.shape[0]))
-    return fitted.fit.coefficients + normal @ root.T
+    if values[-1] <= 0:
+        return {name: Accepted(*[float(value[0])] * 3) for name, value in distances.items()}
+    normals = even_normals(DRAWS, fit.size)
+    # the symmetric root: unique, whatever signs and order eigenvectors come in
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    around = REACH * normals / np.linalg.norm(normals, axis=-1, keepdims=True)
+    farthest = _by_name(_distances(view, fitted, fit + around @ root, merged=True))
+    path = _path(distances, farthest, fit)
+    truths = _by_name(_distances(view, fitted, path, merged=True))
+    several = (path[:, np.newaxis] + normals @ root).reshape(-1, fit.size)
+    drawn = _by_name(_distances(view, fitted, several, merged=True))
+    made = {}
+    for name, value in distances.items():
+        again = drawn[name].reshape(-1, DRAWS)
+        tested = accepted(float(value[0]), truths[name], again, LEVEL)
+        made[name] = tested._replace(high=max(float(farthest[name].max()), tested.middle))
+    return made
+
+
+def _path(distances: dict[str, Floats], farthest: dict[str, Floats], fit: Floats) -> Floats:
+    """Coefficients from perfect calibration through the fitted ones, shape (L, D)."""
+    relative = max(
+        float(farthest[name].max() - value[0]) / REACH / max(float(value[0]), LEAST_DISTANCE)
+        for name, value in distances.items()
+    )
+    steps = np.unique(np.maximum(1 + relative * np.linspace(-FARTHEST, FARTHEST, STEPS), 0.0))
+    perfect = np.zeros_like(fit)
+    perfect[1] = 1.0
+    return np.asarray(perfect + steps[:, np.newaxis] * (fit - perfect))
+
+
+def _by_name(distances: Distances) -> dict[str, Floats]:
+    """The distances by the names of their fields."""
+    return {field.name: getattr(distances, field.name) for field in fields(Distances)}
 
 
 def _covariances(view: CellView, fitted: SmoothCalibration) -> tuple[Floats, Floats]:

@@ -43,8 +43,8 @@ def loss_measures(view: CellView) -> Named:
     """Log loss and normalised entropy, as scores are and recalibrated; the calibration ratio."""
     for name, (make, kind) in LOSSES.items():
         yield name, only(measured(view, make, kind))
-    found = measured(view, _decile_ratios, RATIO_AT_THRESHOLD, (None,) * DECILES)
-    for number, measure in enumerate(found, 1):
+    measures = measured(view, _decile_ratios, RATIO_AT_THRESHOLD, (None,) * DECILES)
+    for number, measure in enumerate(measures, 1):
         yield f"calibration_ratio_of_decile_{number}", measure
 
 
@@ -67,7 +67,8 @@ def lift_at(shares: Floats, view: CellView) -> Functional:
     """The share of positives among these parts over that among all: the gain over the part."""
     gain = gain_at(shares, view)
     by_share = shares[:, np.newaxis, np.newaxis]
-    return Functional(gain.value / shares, gain.gradient / by_share, gain.base, gain.above)
+    rough = None if gain.rough is None else gain.rough / shares
+    return replace(gain, value=gain.value / shares, gradient=gain.gradient / by_share, rough=rough)
 
 
 def share_errors(view: CellView, weights: Floats, shares: Floats) -> Floats:

@@ -10,12 +10,12 @@ import numpy as np
 import scipy
 
 from tacit.arrays import Floats
-from tacit.data.units import LOG_ODDS, PROBABILITY, converted
+from tacit.data.scaling.units import LOG_ODDS, PROBABILITY, converted
 from tacit.metrics.measures.functional import Functional
 from tacit.metrics.measures.operating_points import quantiles
 from tacit.metrics.tree_noise import TreeNoise
-from tacit.results.histogram import Histogram
-from tacit.results.score_axis import ScoreAxis, in_unit_interval
+from tacit.results.curves.histogram import Histogram
+from tacit.results.curves.score_axis import ScoreAxis, in_unit_interval
 
 MOST_EXACT_CELLS = 2**14
 MOST_NOISY_CELLS = 2**12
@@ -149,9 +149,13 @@ class CellView:
         return fine.reshape(*fine.shape[:-2], -1)
 
     def privacy_error(self, figure: Functional) -> Floats:
-        """The standard deviations by privacy noise, shape (T,), in first order."""
+        """The standard deviations by privacy noise, shape (T,), in first order.
+
+        Where noise moves a threshold, with what the records' figure departs from its slope.
+        """
         known = np.isfinite(figure.value)[:, np.newaxis, np.newaxis]
-        return np.sqrt(self.noise_variance(np.where(known, figure.gradient, 0.0)))
+        error = np.sqrt(self.noise_variance(np.where(known, figure.gradient, 0.0)))
+        return error if figure.rough is None else np.asarray(np.hypot(error, figure.rough))
 
     def placement_error(self, figure: Functional) -> Floats:
         """The standard deviation by records that lie anywhere in their cell, shape (T,).

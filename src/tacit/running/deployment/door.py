@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.running.deployment.files import write_private
-from tacit.running.deployment.programs import DeploymentError
+from tacit.running.deployment.flower_programs.programs import DeploymentError
 
 HEADER = "x-tacit-token"
 NODES = "/v1/fleet/"

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from tacit.crypto.identities import Identity
 from tacit.running.deployment.files import write_private, write_public
-from tacit.running.session.service import read_identity
+from tacit.running.session.party.service import read_identity
 
 
 class KeyFileError(ValueError):

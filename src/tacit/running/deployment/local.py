@@ -20,18 +20,23 @@ from typing import Any
 
 from tacit.data.engines.database import DatabaseTable
 from tacit.data.errors import DataError
-from tacit.data.file_units import check_scales
+from tacit.data.scaling.file_units import check_scales
 from tacit.running.deployment.certificates import make_certificates
 from tacit.running.deployment.files import private_folder, write_public
+from tacit.running.deployment.flower_programs.programs import (
+    Program,
+    Tell,
+    free_port,
+    require_flower,
+)
 from tacit.running.deployment.keys import stored_identity, stored_node_key
 from tacit.running.deployment.node import start_node, wait_connected
 from tacit.running.deployment.preview import doubts
-from tacit.running.deployment.programs import Program, Tell, free_port, require_flower
 from tacit.running.deployment.runs import Conducted, conduct_run
 from tacit.running.deployment.server import Coordinator, alone, register_nodes, start_server
-from tacit.running.session.party_file import PartyFile
+from tacit.running.session.party.party_file import PartyFile
+from tacit.running.session.party.service import PartyDesk
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.service import PartyDesk
 from tacit.running.session.toml_source import PlanError
 
 HIDDEN = ".tacit"
@@ -104,7 +109,7 @@ def run_locally(path: Path, count: int, tell: Tell, verbose: Tell | None = None)
     with alone(hidden), contextlib.ExitStack() as programs:
         coordinator = prepared(path, parties, hidden)
         plan = Plan.read(hidden / "plan.toml")
-        check_parties([PartyDesk.open(_own_file(hidden, party)) for party in parties])
+        check_parties([PartyDesk.open(_party_file(hidden, party)) for party in parties])
         began = time.time()
         tell("starting the server")
         port = free_port()
@@ -121,14 +126,14 @@ def run_locally(path: Path, count: int, tell: Tell, verbose: Tell | None = None)
         result = conduct_run(coordinator, hidden / "plan.toml", plan.deadline, tell, verbose)
         server.check()
         for party in parties:
-            told = told_in(PartyFile.read(_own_file(hidden, party)), began)
-            if told is not None:
-                tell(f"{party.name} has its result in {told}")
+            file = last_result(PartyFile.read(_party_file(hidden, party)), began)
+            if file is not None:
+                tell(f"{party.name} has its result in {file}")
     return result
 
 
-def told_in(party_file: PartyFile, since: float) -> Path | None:
-    """The file of the last result that a party was told after a time; None where it was not."""
+def last_result(party_file: PartyFile, since: float) -> Path | None:
+    """The file of the last result that a party received after a time; None where there is none."""
     files = sorted(party_file.results.glob("*.json"), key=lambda file: file.stat().st_mtime)
     return files[-1] if files and files[-1].stat().st_mtime >= since else None
 
@@ -157,7 +162,7 @@ def _query_to_end(nodes: Sequence[Program]) -> None:
 
 def _node(hidden: Path, party: LocalParty, port: int, verbose: Tell | None) -> Program:
     return start_node(
-        _own_file(hidden, party),
+        _party_file(hidden, party),
         f"{HOST}:{port}",
         Coordinator(hidden).certificates.authority,
         _folder(hidden, party) / "node.key",
@@ -167,7 +172,7 @@ def _node(hidden: Path, party: LocalParty, port: int, verbose: Tell | None) -> P
     )
 
 
-def _own_file(hidden: Path, party: LocalParty) -> Path:
+def _party_file(hidden: Path, party: LocalParty) -> Path:
     return _folder(hidden, party) / "party.toml"
 
 
@@ -222,7 +227,7 @@ def _write_plan(path: Path, parties: tuple[LocalParty, ...], coordinator: Coordi
         )
         if computes:
             settings["mpc"] = {"listen": f"{HOST}:{free_port()}"}
-        write_public(_own_file(coordinator.folder, party), toml_text(settings).encode())
+        write_public(_party_file(coordinator.folder, party), toml_text(settings).encode())
     write_public(coordinator.folder / "plan.toml", toml_text(content).encode())
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tacit.running.deployment.door import write_token
 from tacit.running.deployment.files import private_folder
-from tacit.running.deployment.guards import write_guards
-from tacit.running.deployment.programs import (
+from tacit.running.deployment.flower_programs.guards import write_guards
+from tacit.running.deployment.flower_programs.programs import (
     DeploymentError,
     Flower,
     Program,
@@ -18,7 +18,7 @@ from tacit.running.deployment.programs import (
     plain,
     require_flower,
 )
-from tacit.running.deployment.template import start_template
+from tacit.running.deployment.flower_programs.template import start_template
 
 CONNECTED = "SuperNode ID:"
 """What Flower writes when the server has let a node in."""
@@ -27,7 +27,7 @@ LOG_PREFIX = "tacit: "
 WORDS = {"hello": "a run begins: asked who this party is"}
 """What arriving messages are called; what the others cost, the party itself says."""
 LOST = "Connection attempt failed"
-FOUND = "Connection successful"
+REACHED = "Connection successful"
 UNKNOWN_KEY = "Failed to activate SuperNode"
 FOREIGN_SERVER = "CERTIFICATE_VERIFY_FAILED"
 FOREIGN_WORDS = (
@@ -94,7 +94,7 @@ def wait_connected(node: Program, seconds: float, waiting: Waiting | None = None
     ----------
     node : the node.
     seconds : how long.
-    waiting : told from time to time how many seconds are left.
+    waiting : receives from time to time how many seconds are left.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def _user_line(line: str) -> str:
         return line.removeprefix(LOG_PREFIX)
     if LOST in line:
         return "the server cannot be reached; retrying"
-    if FOUND in line:
+    if REACHED in line:
         return "the server is reached again"
     match = RECEIVED.search(line)
     if match is None:

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tacit.running.deployment.applications import write_application
 from tacit.running.deployment.files import private_folder
-from tacit.running.deployment.guards import write_ticket
-from tacit.running.deployment.programs import DeploymentError, Tell, plain
+from tacit.running.deployment.flower_programs.applications import write_application
+from tacit.running.deployment.flower_programs.guards import write_ticket
+from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell, plain
 from tacit.running.deployment.server import CONNECTION, Coordinator, runs_of
-from tacit.running.session.result import ROWS_SUFFIX
+from tacit.running.session.coordinating.result import ROWS_SUFFIX
 
 LOG_PREFIX = "tacit: "
 """Beginning of every line that the coordinator's program writes."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,9 +16,8 @@ from typing import Any
 from tacit.running.deployment.certificates import Certificates, ends_of
 from tacit.running.deployment.door import check_closed, write_token
 from tacit.running.deployment.files import private_folder, write_private, write_public
-from tacit.running.deployment.guards import TICKETS, write_guards
-from tacit.running.deployment.keys import KeyFileError, checked_node_key
-from tacit.running.deployment.programs import (
+from tacit.running.deployment.flower_programs.guards import TICKETS, write_guards
+from tacit.running.deployment.flower_programs.programs import (
     DeploymentError,
     Flower,
     Program,
@@ -25,11 +25,14 @@ from tacit.running.deployment.programs import (
     is_listening,
     require_flower,
 )
-from tacit.running.deployment.template import start_template
+from tacit.running.deployment.flower_programs.template import start_template
+from tacit.running.deployment.keys import KeyFileError, checked_node_key
 
 CONNECTION = "tacit"
 """What the configuration calls this server."""
 START_TIME = 180.0
+PATIENCE, LOOK_SECONDS = 60.0, 1.0
+"""Seconds for which a run waits for its server, and between two looks."""
 PORT = 8443
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # nothing is bound here: these are compared with
 
@@ -111,6 +114,35 @@ class Coordinator:
         host, port = self.address()
         if not is_listening(host, port):
             raise DeploymentError(f"no server listens on {host}:{port}; start it with: tacit serve")
+
+    def wait_running(
+        self,
+        tell: Tell,
+        sleep: Callable[[float], None] = time.sleep,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Wait for a server that is not there yet; a line says so at once.
+
+        Parameters
+        ----------
+        tell : receives the line.
+        sleep, now : the clock.
+
+        Raises
+        ------
+        DeploymentError : when none listens after ``PATIENCE`` seconds.
+        """
+        ends, announced = now() + PATIENCE, False
+        while True:
+            try:
+                return self.check_running()
+            except DeploymentError as error:
+                if now() >= ends:
+                    raise DeploymentError(f"{error}; gave up after {PATIENCE:.0f} s") from None
+                if not announced:
+                    tell(f"{error}; waiting for it, {PATIENCE:.0f} s, Ctrl-C ends")
+                announced = True
+            sleep(LOOK_SECONDS)
 
     def registered(self) -> dict[str, dict[str, str]]:
         """The nodes that may connect: name, key and Flower's number."""

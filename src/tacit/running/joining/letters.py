@@ -256,7 +256,7 @@ def _fields(content: bytes, kind: str, *names: str) -> dict[str, str]:
     what = kind.removeprefix("tacit-").partition("/")[0]
     try:
         fields: Any = json.loads(content) if len(content) <= MAX_LETTER else None
-    except ValueError:
+    except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict) or not str(fields.get("kind")).startswith("tacit-"):
         raise LetterError(f"this file holds no {what} of tacit")

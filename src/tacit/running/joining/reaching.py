@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell, require_flower
 from tacit.running.deployment.node import FOREIGN_SERVER, FOREIGN_WORDS, RefusedError
-from tacit.running.deployment.programs import DeploymentError, Tell, require_flower
 from tacit.running.joining.letters import MAX_LETTER
 from tacit.running.joining.roster_door import HEADER, PATH
 

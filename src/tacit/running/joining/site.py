@@ -9,8 +9,8 @@ from pathlib import Path
 from tacit.running.deployment.files import write_private, write_public
 from tacit.running.deployment.keys import stored_identity, stored_node_key
 from tacit.running.joining.letters import Answer, Invitation, LetterError, read_roster
+from tacit.running.session.party.service import read_identity
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.service import read_identity
 
 INVITATION_FILE, ANSWER_FILE = "invitation.json", "answer.json"
 PLAN_FILE, AUTHORITY_FILE = "plan.toml", "ca.crt"
@@ -100,9 +100,9 @@ def checked_roster(content: bytes, invitation: Invitation, folder: Path) -> str:
     return text
 
 
-def is_agreed(text: str, own: str) -> bool:
+def is_agreed(text: str, local_plan: str) -> bool:
     """Whether a roster says what the site's own plan says: sites, keys and what they sign."""
-    new, known = Plan.parsed(text, "the roster"), Plan.parsed(own, PLAN_FILE)
+    new, known = Plan.parsed(text, "the roster"), Plan.parsed(local_plan, PLAN_FILE)
     if known.coordinator is None or any(party.key is None for party in known.parties):
         return False
     said = [

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 
 from numpy.typing import NDArray
 
-from tacit.data.ragged import Ragged
-from tacit.protocol.messages import MessageError, decode, encode
+from tacit.data.batches.ragged import Ragged
+from tacit.protocol.encoding.fields import MessageError, decode, encode
 from tacit.wire import Header
 
 MAX_HEADER_BYTES = 2**20
@@ -118,7 +118,7 @@ def read_frame(stream: BinaryIO) -> Frame | None:
     raw, body = _exactly(stream, header_size), _exactly(stream, body_size)
     try:
         header = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise FrameError("a frame's header is not JSON") from None
     if not isinstance(header, dict):
         raise FrameError("a frame's header is not an object")

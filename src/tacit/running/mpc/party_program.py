@@ -27,9 +27,9 @@ from tacit.results.text import escaped
 from tacit.running.mpc.channels import TunnelTransport
 from tacit.running.mpc.frames import Frame, FrameError, read_frame
 from tacit.running.mpc.spu import load_engine
-from tacit.running.session.client import Party
-from tacit.running.session.debits import Guard, LedgerGuard, fingerprint, unrecorded
 from tacit.running.session.messages import Agreement, SignedMessageError
+from tacit.running.session.party.client import Party
+from tacit.running.session.party.debits import Guard, LedgerGuard, fingerprint, unrecorded
 from tacit.running.session.reasons import UNFIT
 
 LOCAL = ("127.0.0.1", 0)

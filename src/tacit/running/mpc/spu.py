@@ -181,7 +181,7 @@ class SPURun(SharedRun):
             for variable, summands in zip(executable.input_names, inputs, strict=True):
                 self._runtime.set_var(variable, self._share(summands))
             self._runtime.run(executable)
-            output = self._own_words(self._runtime.get_var(executable.output_names[0]))
+            output = self._local_words(self._runtime.get_var(executable.output_names[0]))
             for variable in variables:
                 self._runtime.del_var(variable)
             return output + self._share_of_zero(output.shape)
@@ -256,7 +256,7 @@ class SPURun(SharedRun):
         share.share_chunks = [chunk.SerializeToString()]
         return share
 
-    def _own_words(self, share: Any) -> Words:
+    def _local_words(self, share: Any) -> Words:
         """The first summand that this party holds of a result."""
         meta = self._spu.ValueMeta()
         meta.ParseFromString(share.meta)

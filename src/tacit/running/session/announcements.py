@@ -7,8 +7,8 @@ from hashlib import sha256
 from typing import Any
 
 from tacit.crypto.identities import Identity
-from tacit.protocol.messages import MessageError
-from tacit.protocol.values import encode_values, named_values
+from tacit.protocol.encoding.fields import MessageError
+from tacit.protocol.encoding.values import encode_values, named_values
 from tacit.running.session.messages import Agreement, is_signed
 
 NAME_BYTES = 16

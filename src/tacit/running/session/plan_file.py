@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from tacit.crypto.secure_sum.graph import default_colluders
-from tacit.data.units import UNITS
+from tacit.data.scaling.units import UNITS
 from tacit.privacy.cost import Cost
 from tacit.privacy.persons import MAX_RECORDS as MAX_PER_PERSON
 from tacit.privacy.persons import of_person

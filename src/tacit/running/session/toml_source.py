@@ -50,7 +50,7 @@ class Source:
         """
         try:
             content = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise PlanError(f"{path}: {error}") from None
         return cls(path, content, tuple(text.splitlines()))
 

@@ -49,7 +49,7 @@ def _check(name: str) -> bool:
     for row in rows:
         verdict = "" if row.fits else "  MISSED"
         click.echo(
-            f"  {row.name:<24}{row.by_r:16.10f}{row.ours:16.10f}"
-            f"{abs(row.by_r - row.ours):12.1e}{row.allowed:10.0e}{verdict}"
+            f"  {row.name:<24}{row.by_r:16.10f}{row.by_tacit:16.10f}"
+            f"{abs(row.by_r - row.by_tacit):12.1e}{row.allowed:10.0e}{verdict}"
         )
     return all(row.fits for row in rows)

@@ -35,13 +35,13 @@ class Compared:
 
     name: str
     by_r: float
-    ours: float
+    by_tacit: float
     allowed: float
 
     @property
     def fits(self) -> bool:
         """Whether they differ by no more than is allowed."""
-        return abs(self.by_r - self.ours) <= self.allowed
+        return abs(self.by_r - self.by_tacit) <= self.allowed
 
 
 def golden_numbers() -> dict[str, dict[str, Any]]:
@@ -95,6 +95,6 @@ def _smoothed(cells: Evaluation) -> dict[str, float]:
     """Distances of the smooth calibration curve, by their names in rms."""
     if cells.histogram is None:
         raise ValueError("exact sums have a histogram")
-    found = dict(distance_measures(CellView.of(cells.histogram)))
+    distances = dict(distance_measures(CellView.of(cells.histogram)))
     names = {"eavg": "ici", "e90": "e90", "emax": "emax"}
-    return {name: found[ours].value for name, ours in names.items()}
+    return {name: distances[measure].value for name, measure in names.items()}

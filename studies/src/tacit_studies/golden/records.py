@@ -73,8 +73,8 @@ def figures_by_r(records: Scored) -> dict[str, Any]:
         lines = [f"{score!r},{label}" for score, label in rows]
         source.write_text("\n".join(["score,label", *lines]) + "\n", encoding="utf-8")
         run_r("figures", str(source), str(made))
-        found: dict[str, Any] = json.loads(made.read_text(encoding="utf-8"))
-    return found
+        figures: dict[str, Any] = json.loads(made.read_text(encoding="utf-8"))
+    return figures
 
 
 def run_r(*arguments: str) -> None:

@@ -20,6 +20,54 @@ RECORDS_A_BIN = 64
 """About so many bins are made for so many records between the least and the largest score."""
 
 
+@dataclass(frozen=True)
+class EvenCells:
+    """Cells of one width, which a score's bin is: no table is joined.
+
+    Parameters
+    ----------
+    low, factor : the bin of a score s is the floor of ``(s - low) * factor``, from 0 on. All bins
+        from B - 1 on are of the last cell.
+    """
+
+    low: float
+    factor: float
+
+    @classmethod
+    def of(cls, edges: Floats, low: float, high: float) -> EvenCells | None:
+        """The cells between edges; None where a rounded product would misplace a score.
+
+        As a bin never falls, it is right everywhere if it is at each edge and just below. None also
+        where scores are below all bins, or so far above the edges that they have many.
+
+        Parameters
+        ----------
+        edges : ascending, shape (B-1,), also infinite.
+        low, high : the least and the largest score.
+
+        Examples
+        --------
+        >>> EvenCells.of(np.array([0.25, 0.5, 0.75]), 0.0, 1.0)
+        EvenCells(low=0.0, factor=4.0)
+        >>> EvenCells.of(np.array([0.1, 0.2, 0.5]), 0.0, 1.0) is None
+        True
+        """
+        if edges.size < 2 or not np.all(np.isfinite(edges)):
+            return None
+        cells = np.arange(1, edges.size + 1)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            width = (edges[-1] - edges[0]) / edges[1:].size
+            start, factor = edges[0] - width, 1 / width
+            below = np.nextafter(edges, -np.inf)
+            at, before, ends = (
+                np.floor((scores - start) * factor)
+                for scores in (edges, below, np.array([low, high]))
+            )
+            right = np.array_equal(at, cells) and bool(np.all(before < cells))
+            near = bool(ends[0] >= 0 and ends[1] <= 2 * cells.size)
+        return cls(float(start), float(factor)) if right and near else None
+
+
 @dataclass(frozen=True, eq=False)
 class Bins:
     """Bins of scores, and the edges in them.

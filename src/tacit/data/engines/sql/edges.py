@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.score_code import signed_codes, signed_scores
+from tacit.metrics.cells.score_code import signed_codes, signed_scores
 
 LARGEST = float(np.finfo(np.float64).max)
 

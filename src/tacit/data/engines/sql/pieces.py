@@ -12,8 +12,8 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.engines.sql.edges import LARGEST, least_scores
-from tacit.metrics.score_distribution import ScoreDistribution
-from tacit.metrics.score_scale import OpenEnd, ScoreScale
+from tacit.metrics.cells.score_distribution import ScoreDistribution
+from tacit.metrics.cells.score_scale import OpenEnd, ScoreScale
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.data.engines.sql.bins import Bins
+from tacit.data.engines.sql.bins import Bins, EvenCells
 from tacit.data.engines.sql.dialects import Dialect
 from tacit.data.engines.sql.pieces import ScorePieces
 from tacit.data.engines.sql.statements import Relation, cell_expression, indented, tree_expression
@@ -28,6 +28,26 @@ class Statement:
 
     text: str
     tables: tuple[ConstantTable, ...] = ()
+
+
+def even_counts(relation: Relation, cells: EvenCells) -> Statement:
+    """The records by client, class and bin; the bin of a score that is not finite is NULL.
+
+    Parameters
+    ----------
+    relation : the table.
+    cells : of which bins are made; some may be above all cells.
+    """
+    dialect = relation.dialect
+    client = "''" if relation.client is None else dialect.quoted(relation.client)
+    low, factor = dialect.literal(cells.low), dialect.literal(cells.factor)
+    return Statement(f"""SELECT client, class, cell, COUNT(*) AS records
+FROM (
+  SELECT {client} AS client, {relation.class_value} AS class,
+    TRY_CAST(FLOOR(({relation.score_value} - ({low})) * {factor}) AS INTEGER) AS cell
+  FROM {relation.table}
+) AS placed_records
+GROUP BY client, class, cell""")
 
 
 def binned_counts(relation: Relation, edges: Floats, bins: Bins) -> Statement:

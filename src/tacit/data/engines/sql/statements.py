@@ -13,6 +13,7 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.engines.sql.dialects import Dialect
+from tacit.data.scaling.linear_map import LinearMap
 
 CLIENT, CLASS, CELL, RECORDS = "client", "class", "cell", "records"
 TOTAL, CELLS = "total", "cells"
@@ -38,6 +39,7 @@ class Relation:
     client : the column of clients; None where all records are one client's.
     label_kind : what is known about the type of labels.
     text_scores : whether scores are text, of which those that are no numbers become NULL.
+    maps : through which scores go one after another.
     """
 
     dialect: Dialect
@@ -47,12 +49,16 @@ class Relation:
     client: str | None = None
     label_kind: str = UNKNOWN
     text_scores: bool = False
+    maps: tuple[LinearMap, ...] = ()
 
     @property
     def score_value(self) -> str:
-        """The score as a double."""
+        """The score as a double; with ends of its images, NULL where it is not finite."""
         cast = "TRY_CAST" if self.text_scores else "CAST"
-        return f"{cast}({self.dialect.quoted(self.score)} AS {self.dialect.number})"
+        value = f"{cast}({self.dialect.quoted(self.score)} AS {self.dialect.number})"
+        for each in self.maps:
+            value = linear_expression(value, each, self.dialect)
+        return value
 
     @property
     def class_value(self) -> str:
@@ -125,6 +131,36 @@ FROM (
   GROUP BY client, class, cell
 ) AS counted_records
 ORDER BY client, class, cell"""
+
+
+def linear_expression(score: str, mapped: LinearMap, dialect: Dialect) -> str:
+    """The image of a score in SQL.
+
+    Examples
+    --------
+    >>> from tacit.data.engines.sql.dialects import DUCKDB
+    >>> linear_expression("s", LinearMap(0.5, 2.0), DUCKDB)
+    '((s - (0.5e0)) / 2.0e0)'
+    >>> print(linear_expression("s", LinearMap(high=1.0), DUCKDB))
+    CASE WHEN ISFINITE(s) THEN
+      CASE WHEN s > 1.0e0 THEN 1.0e0
+      ELSE s END END
+    """
+    moved = score
+    if mapped.moves:
+        shift, divisor = dialect.literal(mapped.shift), dialect.literal(mapped.divisor)
+        moved = f"(({score} - ({shift})) / {divisor})"
+    ends = [
+        (sign, end) for sign, end in (("<", mapped.low), (">", mapped.high)) if np.isfinite(end)
+    ]
+    if not ends:
+        return moved
+    cases = "\n  ".join(
+        f"WHEN {moved} {sign} {dialect.literal(end)} THEN {dialect.literal(end)}"
+        for sign, end in ends
+    )
+    # engines take NaN for the largest number, which would become an end
+    return f"CASE WHEN {dialect.is_finite(score)} THEN\n  CASE {cases}\n  ELSE {moved} END END"
 
 
 def indented(text: str, margin: int) -> str:
@@ -213,6 +249,35 @@ def records_statement(relation: Relation) -> str:
         f"SELECT {client}{relation.class_value} AS class, {relation.score_value} AS score "
         f"FROM {relation.table}"
     )
+
+
+def ascending_statement(relation: Relation, numbered: bool = False) -> str:
+    """The statement that lists every record in ascending order of its score.
+
+    Its columns are those of ``records_statement``. A dialect that is given tables has ``code`` in
+    place of class and client, which is ``2 * whose + class``: whole numbers are sorted faster than
+    names. The table ``clients`` says who is whose; records of nobody, and those without a valid
+    label, have no code.
+
+    Parameters
+    ----------
+    relation : the table.
+    numbered : whether the table ``clients`` has ids as whole numbers, as the relation does; else
+        they are texts.
+    """
+    if not relation.dialect.given_tables:
+        return f"{records_statement(relation)} ORDER BY score"
+    if relation.client is None:
+        client, code, joined = "''", "class", ""
+    else:
+        client = relation.dialect.quoted(relation.client) if numbered else relation.client_value
+        code, joined = "2 * whose + class", "LEFT JOIN clients USING (client)"
+    return f"""SELECT score, CAST(CASE WHEN class >= 0 THEN {code} END AS INTEGER) AS code
+FROM (
+  SELECT {client} AS client, {relation.class_value} AS class, {relation.score_value} AS score
+  FROM {relation.table}
+) AS listed_records {joined}
+ORDER BY score"""
 
 
 def summary_statement(relation: Relation) -> str:

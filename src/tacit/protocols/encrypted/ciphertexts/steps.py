@@ -28,6 +28,7 @@ from tacit.protocols.encrypted.sessions import (
     met,
     new_members,
     seat_of,
+    single_refusal,
     tell,
 )
 
@@ -118,7 +119,9 @@ def open_answer(clients: Clients, query: Query, noise: NoiseSource, state: Clien
 
     The client deletes the session before it reads the answer: there is one attempt. A run between
     real parties ends with the first refused answer, and does not give the reason
-    (``Step.refuses_once``). So a lying aggregator learns at most one bit of each party.
+    (``Step.refuses_once``); where the aggregator may be malicious the party begins no other one
+    under these settings (``RefusedAnswer``). So a lying aggregator learns at most one bit of each
+    party.
 
     Raises
     ------
@@ -129,8 +132,9 @@ def open_answer(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     seat = seat_of(state)
     state.take(NOTE)
     session = seat.known_meeting.session
-    answers = read(query.broadcast["answer"], Kind.ANSWER, session, EVERYBODY)
-    estimate: Certain = _party(query.protocol, seat).decrypted(answers)
+    with single_refusal(query, state):
+        answers = read(query.broadcast["answer"], Kind.ANSWER, session, EVERYBODY)
+        estimate: Certain = _party(query.protocol, seat).decrypted(answers)
     return tell(estimate, clients, query, state)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.crypto.masking.field import MaskedValueError, log_uniform
-from tacit.protocols.encrypted.masked.scheme import LEAST_BITS, TAG_BYTES, MaskedScheme
+from tacit.protocols.encrypted.masked.scheme import TAG_BYTES, MaskedScheme
 from tacit.protocols.encrypted.masked.verified import coefficients
 from tacit.protocols.encrypted.masked.words import Words, forms, untagged
 
@@ -43,7 +43,7 @@ class MaskedAggregator:
         count, field = self.scheme.thresholds, self.scheme.field
         summed = field.summed(messages, self.scheme.sent_words)
         words = Words.of(summed[: self.scheme.words], count)
-        multiplier = log_uniform(LEAST_BITS, self.scheme.octaves)
+        multiplier = log_uniform(self.scheme.least_bits, self.scheme.octaves)
         values = (
             multiplier * (product - cross) + self.scheme.perturbation(multiplier) - blind
             for product, cross, blind in zip(

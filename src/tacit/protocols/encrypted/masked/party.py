@@ -87,16 +87,16 @@ class MaskedParty:
     def _upload(self, counts: Counts, party: int) -> bytes:
         scheme, field = self.scheme, self._field
         # a restored party sends the same numbers: two r_i with their R_i would betray the pads
-        own = total_mask(self.pairing(party, party), 1 + 3 * FORMS, field)
+        self_masks = total_mask(self.pairing(party, party), 1 + 3 * FORMS, field)
         size = scheme.sent_words - (2 * FORMS if scheme.checked else 0)
         pairs = pair_masks(party, self.parties, size, field, self.pairing)
-        words = self._words(counts, own[0], self._extras(own[1 : 1 + FORMS])).joined
+        words = self._words(counts, self_masks[0], self._extras(self_masks[1 : 1 + FORMS])).joined
         words = words + pairs[: scheme.words]
         if party == 0:
             words = words + self._masks.joined
         sent = [field.elements(words)]
         if scheme.checked:
-            later = own[1 + FORMS :]
+            later = self_masks[1 + FORMS :]
             codes = authentication(sent[0], later, self._verifier) + pairs[scheme.words :]
             sent += [codes + self._verifier.joined if party == 0 else codes, later]
         return self.session[:TAG_BYTES] + field.to_bytes(field.elements(np.concatenate(sent)))

@@ -59,6 +59,7 @@ class MaskedScheme:
     perturbed : whether answers are perturbed.
     checked : whether the aggregator may be malicious: every word has an authentication code, and
         an answer a proof; the parties perturb it (``verified``).
+    least_bits : the multiplier is at least ``2**least_bits``.
 
     Raises
     ------
@@ -75,6 +76,7 @@ class MaskedScheme:
     most_records: int
     perturbed: bool = True
     checked: bool = False
+    least_bits: int = LEAST_BITS
 
     def __post_init__(self) -> None:
         most = MOST_CHECKED if self.checked else MOST_RECORDS
@@ -100,7 +102,7 @@ class MaskedScheme:
     def honest_most(self) -> int:
         """No number of an answer of an honest aggregator is above this one."""
         # c (2 P N + 1) <= c (M^2 / 2 + 1)
-        return (self.most_records**2 // 2 + 1) << (LEAST_BITS + self.octaves)
+        return (self.most_records**2 // 2 + 1) << (self.least_bits + self.octaves)
 
     @property
     def accepted_most(self) -> int:
@@ -118,23 +120,24 @@ class MaskedScheme:
 
         The more, the less surely a party can bound the perturbation: it does not know c. So k is
         the most with which every accepted ``P N`` keeps the perturbation below ``PRECISION``.
+        It holds for who does not know ``P + N``: with it, few class sizes fit an answer.
         """
         # 2^k <= PRECISION * SMALLEST * M^2
         most = floor(log2(PRECISION * SMALLEST) + 2 * log2(self.most_records))
         if self.checked:
             # 4 (2^(12 + k) M^2 / 2) M^2 must fit the widest field
             room = CHECKED_MARGIN * (self.most_records**2 // 2 + 1) * self.most_records**2
-            most = min(most, WIDEST_FIELD - 1 - LEAST_BITS - room.bit_length())
+            most = min(most, WIDEST_FIELD - 1 - self.least_bits - room.bit_length())
         return min(max(most, LEAST_OCTAVES), MOST_OCTAVES)
 
     @property
     def widest(self) -> int:
         """The largest perturbation; 0 for bounds of at most a few hundred records."""
-        return self.width(1 << (LEAST_BITS + self.octaves)) - 1 if self.perturbed else 0
+        return self.width(1 << (self.least_bits + self.octaves)) - 1 if self.perturbed else 0
 
     def accepts(self, pairs: int) -> bool:
         """Whether parties accept an answer about so many pairs, whatever its multiplier is."""
-        return self.widest <= PRECISION * pairs * 2**LEAST_BITS
+        return self.widest <= PRECISION * pairs * 2**self.least_bits
 
     @property
     def sent_words(self) -> int:
@@ -158,7 +161,8 @@ class MaskedScheme:
         then an answer may betray the totals.
         """
         fraction = min(1.0, PRECISION * SMALLEST * self.most_records**2 / 2**self.octaves)
-        return max(1, int(multiplier * fraction))
+        # int() of a float above 2^53 may exceed the multiplier itself
+        return max(1, min(multiplier, int(multiplier * fraction)))
 
     def perturbation(self, multiplier: int) -> int:
         """The aggregator's perturbation, from the operating system's entropy.

@@ -25,6 +25,7 @@ from tacit.protocols.encrypted.sessions import (
     met,
     new_members,
     seat_of,
+    single_refusal,
     tell,
 )
 
@@ -84,7 +85,7 @@ def seal_secret(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     if FIRST in seat.indices:
         index = seat.indices.index(FIRST)
         first, meeting = seat.members[index], seat.known_meeting
-        secret = first.own_key(meeting, b"secret")[:SECRET_BYTES]
+        secret = first.party_key(meeting, b"secret")[:SECRET_BYTES]
         seat = replace(seat, secret=secret)
         boxes[index] = b"".join(first.sealed(meeting, secret))
     state.keep(NOTE, seat)
@@ -111,18 +112,9 @@ def send_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     HomomorphicError : for a box that the first party did not encrypt for its receiver, or a second
         time in one session.
     """
-    settings = query.protocol
-    check_records(clients, settings.most_records)
-    seat = seat_of(state)
-    session = seat.known_meeting.session
-    seen = SeenSession(session)
-    if seat.counted or state.recall(seen.key) is not None:
-        raise HomomorphicError("the counts of this session were sent already")
-    seat = replace(_with_secret(seat, as_parts(query.per_client["box"])), counted=True)
-    state.keep(NOTE, seat)
-    state.keep(seen.key, seen)
-    counts = cumulative_counts(clients, settings.threshold_scores)
-    uploads = _party(settings, seat).uploads(counts, seat.indices)
+    seat = counting_seat(clients, query, state)
+    counts = cumulative_counts(clients, query.protocol.threshold_scores)
+    uploads = party_of(query.protocol, seat).uploads(counts, seat.indices)
     return {"counts": as_field([message for (message,) in uploads])}
 
 
@@ -134,7 +126,8 @@ def open_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     party learns them, and the product of the class totals within k octaves (``MaskedScheme``). It
     sends both, rounded, or nothing but that it has them, where ``reveal`` is ``"parties"``.
 
-    The session is deleted before the answer is read: there is one attempt.
+    The session is deleted before the answer is read: there is one attempt. Where the aggregator may
+    be malicious, a refused answer is the last one under these settings (``RefusedAnswer``).
 
     Raises
     ------
@@ -146,8 +139,32 @@ def open_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     state.take(NOTE)
     if not seat.counted:
         raise HomomorphicError("the counts of this session were not sent yet")
-    estimate: Certain = _party(query.protocol, seat).decrypted([bytes(query.broadcast["answer"])])
+    with single_refusal(query, state):
+        answer = bytes(query.broadcast["answer"])
+        estimate: Certain = party_of(query.protocol, seat).decrypted([answer])
     return tell(estimate, clients, query, state)
+
+
+def counting_seat(clients: Clients, query: Query, state: ClientState) -> Seat:
+    """The seat of a batch that is about to send masked values, with the session's secret.
+
+    It is noted before anything is sent, and so is the session's name.
+
+    Raises
+    ------
+    DataError : for a client with more records than were agreed.
+    HomomorphicError : for a box that the first party did not encrypt for its receiver, or a second
+        time in one session.
+    """
+    check_records(clients, query.protocol.most_records)
+    seat = seat_of(state)
+    seen = SeenSession(seat.known_meeting.session)
+    if seat.counted or state.recall(seen.key) is not None:
+        raise HomomorphicError("the counts of this session were sent already")
+    seat = replace(_with_secret(seat, as_parts(query.per_client["box"])), counted=True)
+    state.keep(NOTE, seat)
+    state.keep(seen.key, seen)
+    return seat
 
 
 def _with_secret(seat: Seat, boxes: Sequence[bytes]) -> Seat:
@@ -163,8 +180,13 @@ def _with_secret(seat: Seat, boxes: Sequence[bytes]) -> Seat:
     return replace(seat, secret=secrets.pop())
 
 
-def _party(settings: Any, seat: Seat) -> MaskedParty:
-    """The scheme with which the batch's parties compute."""
+def party_of(settings: Any, seat: Seat) -> MaskedParty:
+    """The scheme with which the batch's parties compute.
+
+    Raises
+    ------
+    HomomorphicError : before they have the session's secret.
+    """
     if seat.secret is None:
         raise HomomorphicError("this party does not have the session's secret")
     meeting = seat.known_meeting
@@ -176,14 +198,14 @@ def _party(settings: Any, seat: Seat) -> MaskedParty:
 
 def pairing_of(seat: Seat, meeting: Meeting) -> Any:
     """The keys that the batch's parties share with others, and each one's own, derived once."""
-    own = dict(zip(seat.indices, seat.members, strict=True))
+    members = dict(zip(seat.indices, seat.members, strict=True))
 
     @cache
     def shared(low: int, high: int) -> bytes:
         if low == high:
-            return own[low].own_key(meeting, b"blinding")
-        first, second = (low, high) if low in own else (high, low)
-        return own[first].pair_key(meeting, second)
+            return members[low].party_key(meeting, b"blinding")
+        first, second = (low, high) if low in members else (high, low)
+        return members[first].pair_key(meeting, second)
 
     return lambda party, other: shared(*sorted((party, other)))
 

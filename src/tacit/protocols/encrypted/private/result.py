@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.metrics.curves import cell_influences, cell_sampling_variance, lone_crowd_variance
-from tacit.metrics.score_distribution import rising_fractions
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import consistent_leaves
 from tacit.privacy.cost import Adjacency
@@ -28,10 +28,10 @@ from tacit.protocols.encrypted.private.steps import (
     tied_variance,
 )
 from tacit.protocols.shared.cells import COARSE_CELLS, signal_warnings
-from tacit.protocols.shared.influence_sum import FIXED_POINT
-from tacit.protocols.shared.noise_shares import answered_clients
-from tacit.protocols.shared.tree_budget import CELL_BIAS
-from tacit.protocols.shared.whole_units import units_for
+from tacit.protocols.shared.sums.influence_sum import FIXED_POINT
+from tacit.protocols.shared.sums.noise_shares import answered_clients
+from tacit.protocols.shared.sums.whole_units import units_for
+from tacit.protocols.shared.trees.tree_budget import CELL_BIAS
 from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.server_result import ServerResult
 

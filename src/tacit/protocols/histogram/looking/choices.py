@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale
 from tacit.metrics.curves import HIDDEN_TIES
-from tacit.metrics.score_scale import PROBABILITY, ScoreScale
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
-from tacit.protocols.histogram.looking.fine_cells import best_scales
 from tacit.protocols.histogram.looking.looks import (
     FIRST_PARTS,
     MAX_LOOKS,
@@ -27,8 +26,9 @@ from tacit.protocols.histogram.looking.looks import (
     look_epsilons,
 )
 from tacit.protocols.histogram.looking.seen import Seen
-from tacit.protocols.histogram.looking.zoom import zoomed
 from tacit.protocols.histogram.second_round import influences_of
+from tacit.protocols.shared.fine_cells import best_scales
+from tacit.protocols.shared.zoomed_cells import zoomed
 from tacit.results.class_sizes import CLEAR_CLASS_SIZE_IN_ERRORS
 
 MORE_PARTS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20)

@@ -17,16 +17,15 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.data.clients import Clients
-from tacit.metrics.score_scale import CentredScale, ScoreScale
+from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
-from tacit.protocol.scaled import ScaledScores
-from tacit.protocol.score_range import check_scores_in_unit_interval
 from tacit.protocols.shared.cell_counts import even_cell_counts
-from tacit.protocols.shared.noise_shares import planned_clients
-from tacit.protocols.shared.sum_bounds import clipped, clipped_sum_bound
+from tacit.protocols.shared.published_knots import KNOTS, placed_on, published_scale
+from tacit.protocols.shared.sums.bounds import clipped, clipped_sum_bound
+from tacit.protocols.shared.sums.noise_shares import planned_clients
 
 PARTS = 40
 """Number of equal parts of epsilon; a query names how many of them it costs."""
@@ -48,8 +47,8 @@ the AUC as products only, those of the class sizes with all others."""
 CLASSES, CELLS = "classes", "cells"
 """Fields of a look's reply."""
 
-LISTED, KNOTS = "parts", "knots"
-"""Fields of a query: the parts of the run so far, and the knots of a zoomed scale."""
+LISTED = "parts"
+"""Field of a query: the parts of the run so far."""
 
 SPENT = ("score-histogram", "parts")
 """Key under which a client state notes the parts of a run."""
@@ -118,14 +117,7 @@ def query_scale(query: Query) -> ScoreScale:
     ValueError : for knots that are not one fewer than the cells, finite and ascending.
     """
     base: ScoreScale = query.protocol.score_scale
-    knots = query.broadcast.get(KNOTS)
-    if knots is None:
-        return base
-    expected = (np.dtype(np.float64), ((1 << look_height(query)) - 1,))
-    received = (getattr(knots, "dtype", type(knots)), np.shape(knots))
-    if received != expected:
-        raise ValueError(f"{KNOTS} must be {expected[1][0]} 64-bit floats, got {received}")
-    return ScoreScale(knots, base.low, base.high)
+    return published_scale(query, 1 << look_height(query)) or base
 
 
 def zoomed_scale(query: Query) -> ScoreScale | None:
@@ -144,13 +136,7 @@ def placed(clients: Clients, query: Query) -> Clients:
     ------
     DataError : for a score outside [0, 1] where scores are probabilities.
     """
-    protocol: ScaledScores = query.protocol
-    scale = zoomed_scale(query)
-    if scale is None:
-        return protocol.on_scale(clients)
-    if protocol.score_range is not None:
-        check_scores_in_unit_interval(clients)
-    return clients.rescored(CentredScale(scale.knots, scale.low, scale.high))
+    return placed_on(zoomed_scale(query), query.protocol, clients)
 
 
 def _look_cost(clients: Clients, query: Query, state: ClientState) -> Cost:

@@ -16,17 +16,16 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.score_scale import ScoreScale
+from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Conversation, Query, Reply, View
 from tacit.protocols.histogram.estimate import result_from_tree
 from tacit.protocols.histogram.looking.choices import Choices, Next
-from tacit.protocols.histogram.looking.fine_cells import recounted
+from tacit.protocols.histogram.looking.division import division_warning
 from tacit.protocols.histogram.looking.looks import (
     CELLS,
     CLASSES,
     FIRST_PARTS,
-    KNOTS,
     LISTED,
     LOOKS,
     PARTS,
@@ -34,19 +33,20 @@ from tacit.protocols.histogram.looking.looks import (
     look_epsilons,
 )
 from tacit.protocols.histogram.looking.seen import Rows, Seen
-from tacit.protocols.histogram.looking.told import division_told
 from tacit.protocols.histogram.looking.variances import hidden_variance, product_variance
 from tacit.protocols.histogram.second_round import (
     both_rounds,
     summed_influences,
 )
-from tacit.protocols.shared.noise_shares import (
+from tacit.protocols.shared.fine_cells import recounted
+from tacit.protocols.shared.published_knots import KNOTS
+from tacit.protocols.shared.sums.noise_shares import (
     answered_clients,
     check_the_same_number,
     supported_cost,
 )
 from tacit.results.class_sizes import CLEAR_CLASS_SIZE_IN_ERRORS
-from tacit.results.score_axis import ScoreAxis
+from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.server_result import ServerResult
 
 
@@ -186,7 +186,9 @@ class _Run:
             return ()
         if np.isfinite(result.value):
             error = float(result.standard_error)
-            return division_told(self.protocol, seen.counts[0], seen.noise, sum(parts[:-1]), error)
+            return division_warning(
+                self.protocol, seen.counts[0], seen.noise, sum(parts[:-1]), error
+            )
         smaller = float(min(result.positives, result.negatives))
         error = float(np.asarray(result.positives_error))
         if smaller <= error:

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.metrics.score_distribution import rising_fractions
-from tacit.metrics.score_scale import ScoreScale
+from tacit.metrics.cells.score_distribution import rising_fractions
+from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import consistent_leaves
-from tacit.protocols.histogram.estimate import influence_variance
-from tacit.protocols.histogram.looking.zoom import crowded_cells
+from tacit.protocols.histogram.estimate import influence_weights
 from tacit.protocols.histogram.second_round import NEGATIVES, POSITIVES, SIZES
+from tacit.protocols.shared.zoomed_cells import crowded_cells, lone_crowds
 
-LONE_ERRORS = 4.0
-"""Standard errors of its noise by which a crowd must differ from its neighbours' mean."""
+FILLED_ERRORS = 3.0
+"""Standard errors of its noise that a count of either class exceeds in a cell that is not empty."""
 
 Rows = NDArray[np.int64]
 """Numbers of replicates."""
@@ -63,16 +63,12 @@ class Seen:
         """The AUC's variance by ties, for cells whose noise has the variance 1, shape (R,).
 
         In a cell whose p positives and n negatives all have one score, at the part u of the cell,
-        noise moves the AUC by ``(1/2 - u) (p dn - n dp) / (P N)``, u taken as uniform. How much of
-        a cell is such a crowd shows in how far its count differs from its neighbours' mean.
+        noise moves the AUC by ``(1/2 - u) (p dn - n dp) / (P N)``, u taken as uniform
+        (``lone_crowds``).
         """
         if not self.straight:
             return np.zeros(self.cells.shape[0])
-        counts = self.counts
-        beside = np.concatenate([counts[..., 1:2], counts, counts[..., -2:-1]], axis=-1)
-        differing = np.abs(counts - (beside[..., :-2] + beside[..., 2:]) / 2)
-        clear = np.maximum(differing - LONE_ERRORS * self.cell_error, 0.0)
-        lone = np.minimum(clear, np.maximum(counts, 0.0))
+        lone = lone_crowds(self.counts, self.cell_error)
         lone = np.where(self.scale.single_doubles, 0.0, lone)
         pairs = np.prod(self.sizes, axis=-1)
         return np.asarray(np.sum(lone**2, axis=(-2, -1)) / 12 / pairs**2)
@@ -112,15 +108,29 @@ class Seen:
         return self.sizes.min(axis=-1)
 
     @cached_property
+    def filled(self) -> NDArray[np.bool_]:
+        """Which cells hold clearly more than nothing of either class, shape (R, B).
+
+        The others count as empty in the functions: what they may hold of both classes is as small
+        as their noise, and only the product of both matters. All do between published knots, where
+        a look has less noise than that product allows.
+        """
+        if self.straight:
+            return np.ones((self.cells.shape[0], self.counts.shape[-1]), dtype=bool)
+        return np.asarray(np.any(self.counts > FILLED_ERRORS * self.cell_error, axis=-2))
+
+    @cached_property
     def published(self) -> dict[str, Floats]:
         """Both functions at all inner edges, and the class sizes, of every replicate."""
-        functions = rising_fractions(self.counts)[..., 1:-1]
+        kept = np.where(self.filled[:, np.newaxis], self.counts, 0.0)
+        functions = rising_fractions(kept)[..., 1:-1]
         return {POSITIVES: functions[:, 0], NEGATIVES: functions[:, 1], SIZES: self.sizes}
 
     @cached_property
     def linear_variance(self) -> Floats:
         """The variance of the AUC of these cells in first order, shape (R,)."""
-        return influence_variance(self.counts, self.counts, self.noise)
+        weights = influence_weights(self.counts) * np.tile(self.filled, 2)
+        return self.noise.variance_of(weights, self.leaves)
 
     def of(self, rows: Rows) -> Seen:
         """The same for some of the replicates."""
@@ -128,11 +138,11 @@ class Seen:
 
     def with_look(self, look: Seen) -> Seen:
         """Averaged with another look at the same cells, by inverse variances."""
-        mine, others = np.array(self.precisions), np.array(look.precisions)
-        by_class, by_cell = mine / (mine + others)
+        first, second = np.array(self.precisions), np.array(look.precisions)
+        by_class, by_cell = first / (first + second)
         return replace(
             self,
             classes=by_class * self.classes + (1 - by_class) * look.classes,
             cells=by_cell * self.cells + (1 - by_cell) * look.cells,
-            precisions=tuple((mine + others).tolist()),
+            precisions=tuple((first + second).tolist()),
         )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.metrics.curves import HIDDEN_TIES
 from tacit.protocols.histogram.looking.seen import Seen
-from tacit.protocols.histogram.looking.zoom import hidden_in_cells, shares_of
 from tacit.protocols.histogram.second_round import NEGATIVES, POSITIVES, SIZES
+from tacit.protocols.shared.zoomed_cells import hidden_in_cells, lines_variance, shares_of
 
 REPLICATES_AT_ONCE = 16
 """Number of replicates whose errors at all edges are held at a time, in a processor's cache."""
@@ -26,7 +27,9 @@ def product_variance(seen: Seen) -> Floats:
     for start in range(0, products.size, REPLICATES_AT_ONCE):
         rows = slice(start, start + REPLICATES_AT_ONCE)
         positive, negative = (
-            _errors_at_edges(published[name][rows], published[SIZES][rows, row], seen)
+            _errors_at_edges(
+                published[name][rows], published[SIZES][rows, row], seen, seen.filled[rows]
+            )
             for row, name in enumerate((POSITIVES, NEGATIVES))
         )
         means = (negative[:, 1:] + negative[:, :-1]) / 2
@@ -45,22 +48,24 @@ def hidden_variance(seen: Seen, auc_error: Floats) -> Floats:
     crowded, the fraction of its pairs that positives win is taken as uniform on [0, 1].
     """
     crowded = seen.crowded(auc_error)
+    if seen.straight:
+        return lines_variance(seen.counts, crowded, seen.scale.single_doubles)
     shares = np.prod(shares_of(seen.counts), axis=-2)
     pairs = np.prod(seen.sizes, axis=-1)
     placed = np.sum(shares, axis=-1) / 12 / pairs
-    known = crowded | seen.scale.single_doubles if seen.straight else crowded
-    inside = hidden_in_cells(seen.counts, seen.straight)
-    smooth = np.sum(np.where(known, 0.0, inside), axis=-1)
-    ties = 0.0 if seen.straight else HIDDEN_TIES**2
-    return placed + ties + smooth**2 + np.sum(np.where(crowded, shares, 0.0) ** 2, axis=-1) / 12
+    smooth = np.sum(np.where(crowded, 0.0, hidden_in_cells(seen.counts)), axis=-1)
+    in_crowds = np.sum(np.where(crowded, shares, 0.0) ** 2, axis=-1) / 12
+    return placed + HIDDEN_TIES**2 + smooth**2 + in_crowds
 
 
-def _errors_at_edges(values: Floats, sizes: Floats, seen: Seen) -> Floats:
+def _errors_at_edges(
+    values: Floats, sizes: Floats, seen: Seen, filled: NDArray[np.bool_]
+) -> Floats:
     """How the function at every edge moves with a standard error of each count, (R, B+1, B+1).
 
     A consistent cell is its count, plus an equal part of what the class size adds to their sum: w
     times their difference, w the weight of the counted size. The function at edge k is the sum of
-    the first k cells, over the sum of all.
+    the first k cells, over the sum of all. Cells that count as empty move nothing.
     """
     count = 1 << seen.height
     by_class, by_cell = (1 / precision for precision in seen.precisions)
@@ -72,5 +77,6 @@ def _errors_at_edges(values: Floats, sizes: Floats, seen: Seen) -> Floats:
     even = edges[:, np.newaxis] / count
     by_counts = summed - even * weight - function * (1 - weight)
     by_size = even * weight - function * weight
+    by_counts = np.where(filled[:, np.newaxis], by_counts, 0.0)
     moves = np.concatenate([by_counts * np.sqrt(by_cell), by_size * np.sqrt(by_class)], axis=-1)
     return np.asarray(moves / sizes[:, np.newaxis, np.newaxis])

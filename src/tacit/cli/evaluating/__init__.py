@@ -1,0 +1,1 @@
+"""The command ``tacit evaluate`` and its forms: default, groups, classes, databases."""

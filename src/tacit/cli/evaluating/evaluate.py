@@ -1,0 +1,431 @@
+"""``tacit evaluate``: one protocol on files of records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import click
+import numpy as np
+
+import tacit
+from tacit.cli.evaluating.categories import category_columns, category_options
+from tacit.cli.evaluating.default import chosen_or_default, refuse_without_protocol, trust_option
+from tacit.cli.evaluating.grouped import evaluate_by_group, refuse_with_groups
+from tacit.cli.evaluating.missing import check_missing, missing_options, say_left_out, with_dealt
+from tacit.cli.evaluating.sources import (
+    check_source,
+    files_in_memory,
+    read_source,
+    refuse_with_counts,
+    source_options,
+)
+from tacit.cli.options.forms import form_options
+from tacit.cli.options.persons import check_person_options, person_options, split_clients
+from tacit.cli.options.settings import SettingsCommand, chosen_protocol
+from tacit.cli.options.shared import json_option, names_option, seed_option, split_option
+from tacit.cli.options.spelled import Spelled
+from tacit.cli.options.units import printed_doubts, refuse_two_maps, unit_option
+from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.data.files.form import FileForm
+from tacit.data.scaling.file_units import Units
+from tacit.data.scaling.units import PROBABILITY
+from tacit.output import OutputFile, PictureFile
+from tacit.protocol.conversation import Protocol
+from tacit.protocol.registry import protocol_names
+from tacit.results.curves.calibrator import METHODS, Calibrator
+from tacit.results.evaluation import Evaluation
+from tacit.results.saved.integrity import with_fingerprint
+from tacit.results.text import as_lines
+from tacit.running.evaluating import ENGINES
+from tacit.running.units import suited_to_scores, taken_by
+
+EVALUATE_EXAMPLES = """\b
+Examples:
+  tacit evaluate north.csv south.csv --epsilon 1
+  tacit evaluate north.csv south.csv --protocol fedauc --epsilon 1
+  tacit evaluate phones.parquet --client phone --protocol dpauc --epsilon 2 --json
+  tacit evaluate north.csv --split 20 --seed 7 --protocol dpauc --epsilon 4 --plot roc.png
+  tacit evaluate phones.parquet --client phone --protocol two-round-auc --epsilon 2
+  tacit evaluate north.csv south.csv --protocol score-histogram --epsilon 1 --calibrate bbq
+  tacit evaluate north.csv south.csv --protocol score-histogram --epsilon 1 --aim all --at 0.2
+  tacit evaluate north.csv south.csv --protocol paired-ustatistic --kernel auc --epsilon 2
+  tacit evaluate models.parquet --score new --protocol fedauc --epsilon 1 --groups ward
+  tacit evaluate photos.parquet --scores cat,dog,bird --protocol multiclass-histogram --epsilon 1
+  tacit evaluate visits.csv --person patient --per-person 2 --protocol dpauc --epsilon 1
+  tacit evaluate north.csv south.csv --unit north.csv=percent --protocol fedauc --epsilon 1
+  tacit evaluate north.csv --missing drop --count-missing 0.05 --protocol dpauc --epsilon 1
+  tacit evaluate logits.parquet --unit log-odds --split 50 --protocol score-histogram --epsilon 1
+
+\b
+Exit status:
+  0    there is an estimate
+  2    an error; one sentence says which
+  3    the noise left no signal: the result is printed without an estimate
+  130  interrupted
+"""
+
+
+@click.command(cls=SettingsCommand, settings_after="protocol", epilog=EVALUATE_EXAMPLES)
+@click.argument("files", nargs=-1, type=click.Path())
+@click.option(
+    "--protocol",
+    type=Spelled(protocol_names()),
+    help="What to run. Without it, protocol and settings follow from the number of clients, the "
+    "rounded number of records, --epsilon and --trust, and the result says why.",
+)
+@trust_option
+@click.option("--score", default="score", show_default=True, help="The column of scores.")
+@click.option("--label", default="label", show_default=True, help="The column of labels.")
+@click.option("--second", help="Kendall's tau: the column of second values.")
+@click.option(
+    "--rescale",
+    type=(float, float),
+    metavar="LOW HIGH",
+    help="Map scores from these public bounds to 0 and 1.",
+)
+@category_options
+@unit_option
+@form_options
+@missing_options
+@source_options
+@click.option("--client", help="The column of client ids; without it each file is a client.")
+@person_options
+@click.option(
+    "--groups",
+    metavar="COL",
+    help="The column of public groups: evaluate each by itself, at no more cost in all.",
+)
+@click.option(
+    "--group-name",
+    multiple=True,
+    metavar="NAME",
+    help="With --groups: an agreed group, once for each; else groups are read off the records.",
+)
+@split_option
+@click.option(
+    "--by",
+    type=click.Choice(("uniform", "score")),
+    help="With --split: deal out at random (the default), or similar scores together.",
+)
+@seed_option
+@click.option(
+    "--calibrate",
+    type=click.Choice(tuple(METHODS)),
+    help="With a score histogram: also fit a map from scores to calibrated probabilities.",
+)
+@click.option(
+    "--at",
+    multiple=True,
+    type=float,
+    metavar="PROBABILITY",
+    help="With a score histogram: net benefit, predictive values and likelihood ratios at this "
+    "probability, instead of the usual ones; once for each.",
+)
+@click.option("--save-calibrator", metavar="FILE", help="With --calibrate: save the map as JSON.")
+@click.option(
+    "--federation",
+    metavar="NAME",
+    help="What these records are called; results of one name are compared as about the same.",
+)
+@names_option
+@json_option
+@click.option("--plot", metavar="FILE", help="Save a picture (.png, .svg or .pdf).")
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    help="What clients compute together: by a trusted party (ideal), or by cryptography between "
+    "processes (spu, the extra two-party). By default spu where --ledger is given.",
+)
+@click.option(
+    "--ledger",
+    "ledgers",
+    multiple=True,
+    metavar="CLIENT=FILE",
+    help="With --engine spu: a client's ledger, which it debits before it answers; one for each "
+    "client that exists.",
+)
+@click.option(
+    "--exact/--no-exact",
+    default=None,
+    help="Also compute the exact AUC, not private. By default only with --split.",
+)
+@click.pass_context
+def evaluate(
+    context: click.Context,
+    /,
+    files: tuple[str, ...],
+    protocol: str | None,
+    trust: str | None,
+    score: str,
+    label: str,
+    second: str | None,
+    rescale: tuple[float, float] | None,
+    scores: tuple[str, ...] | None,
+    private_group: str | None,
+    unit: Units,
+    form: FileForm,
+    missing: Any,
+    missing_epsilon: float | None,
+    table: str | None,
+    query: str | None,
+    counts: str | None,
+    client: str | None,
+    person: str | None,
+    per_person: int | None,
+    groups: str | None,
+    group_name: tuple[str, ...],
+    split: int | None,
+    by: str | None,
+    seed: int | None,
+    calibrate: str | None,
+    at: tuple[float, ...],
+    save_calibrator: str | None,
+    federation: str | None,
+    names: bool,
+    print_json: bool,
+    plot: str | None,
+    engine: Any,
+    ledgers: tuple[str, ...],
+    exact: bool | None,
+    **settings: Any,
+) -> None:
+    """Estimate the AUC, or another figure, of the records in FILES (CSV or Parquet), a client each.
+
+    The noise is exact and comes from the operating system, unless --split or --seed ask for a
+    simulation; a simulation says so, and protects nothing.
+    """
+    one_group = {"--groups": groups, "--second": second, "--rescale": rescale}
+    columns, chosen, given = None, None, frozenset[str]()
+    if protocol is None:
+        needing_one = {"groups": groups, "second": second, "counts": counts, "scores": scores}
+        refuse_without_protocol(settings | needing_one | {"private_group": private_group})
+    else:
+        settings["trust"] = trust
+        columns = category_columns(protocol, settings, scores, private_group, one_group)
+        given = frozenset(name for name, value in settings.items() if value is not None)
+        chosen = chosen_protocol(protocol, settings)
+    _refuse_conflicts(context.params)
+    _check_figures(chosen, calibrate, save_calibrator, at)
+    if chosen is not None and isinstance(unit, str) and rescale is None:
+        chosen = suited_to_scores(chosen, unit, given)
+    needed = _label_column(chosen, label, second)
+    picture = None if plot is None else PictureFile.for_drawing(plot)
+    if groups is not None and chosen is not None:
+        _evaluate_groups(context, form, chosen, needed, given, picture)
+        return
+    map_file = None if save_calibrator is None else OutputFile(save_calibrator)
+    with printed_doubts():
+        if columns is not None:
+            clients = columns.read(
+                files, score=score, label=label, client=client, unit=unit, person=person, form=form
+            )
+        else:
+            chosen, clients = read_source(
+                files,
+                chosen,
+                (score, needed, client, second, person),
+                unit,
+                table=table,
+                query=query,
+                counts=counts,
+                form=form,
+                missing=missing,
+            )
+    shows_exact = split is not None if exact is None else exact
+    if missing_epsilon is None and not shows_exact:
+        say_left_out(clients, names)
+    if rescale is not None:
+        clients = tacit.rescale(clients, *rescale)
+    chosen, reason = chosen_or_default(
+        chosen, clients, split, settings.get("epsilon"), trust, per_person
+    )
+    _check_figures(chosen, calibrate, save_calibrator, at)
+    chosen, clients = taken_by(chosen, clients, given)
+    if split is not None:
+        clients = with_dealt(split_clients(clients, split, by, seed, per_person), clients)
+    result = tacit.evaluate(
+        clients,
+        chosen,
+        seed,
+        exact=shows_exact,
+        federation=federation,
+        engine=engine or ("spu" if ledgers else "ideal"),
+        ledgers=_by_client(ledgers),
+        per_person=per_person,
+        missing_epsilon=missing_epsilon,
+    )
+    result = replace(
+        result,
+        participants=result.participants if names else (),
+        decisions=tuple(dict.fromkeys(at)) or result.decisions,
+        choice=reason,
+    )
+    fitted = result.calibrator(calibrate) if calibrate and result.has_signal else None
+    show(_json(result, fitted) if print_json else _lines(result, fitted))
+    _save(result, fitted, picture, map_file)
+    if not result.has_signal:
+        context.exit(NO_SIGNAL)
+
+
+def _refuse_conflicts(params: Mapping[str, Any]) -> None:
+    """Refuse options that mean nothing beside others."""
+    split, files, counts = params["split"], params["files"], params["counts"]
+    group_names = params["group_name"] if params["groups"] is None else ()
+    _refuse_idle(split, params["by"], params["client"], group_names)
+    check_source(files, params["table"], params["query"], counts)
+    alone = ("client", "person", "split", "scores", "private_group", "groups", "second", "rescale")
+    more = {"--exact": params["exact"] or None}
+    refuse_with_counts(counts, (*_named(params, alone), *more.items()))
+    idle = _named(params, ("scores", "private_group", "counts"))
+    check_missing(params["missing"], params["missing_epsilon"], files, idle)
+    check_person_options(params["person"], params["per_person"])
+    refuse_two_maps(params["unit"], params["rescale"])
+    if params["groups"] is not None:
+        given = _named(params, ("split", "calibrate"))
+        ledgers, at = params["ledgers"] or None, params["at"] or None
+        counted = ("--count-missing", params["missing_epsilon"])
+        refuse_with_groups((*given, ("--at", at), ("--ledger", ledgers), counted))
+
+
+def _named(params: Mapping[str, Any], names: Sequence[str]) -> tuple[tuple[str, Any], ...]:
+    """Options as they are typed, with their values."""
+    return tuple((f"--{name.replace('_', '-')}", params[name]) for name in names)
+
+
+def _evaluate_groups(
+    context: click.Context,
+    form: FileForm,
+    chosen: Protocol,
+    label: str | None,
+    given: frozenset[str],
+    picture: PictureFile | None,
+) -> None:
+    """Read the groups of all clients, and show their results beside each other."""
+    params = context.params
+    with printed_doubts():
+        both = tacit.read_with_groups(
+            files_in_memory(params["files"], "--groups"),
+            params["groups"],
+            params["score"],
+            label,
+            params["client"],
+            params["second"],
+            params["unit"],
+            params["group_name"] or None,
+            params["person"],
+            params["missing"],
+            form=form,
+        )
+    if not params["exact"]:
+        say_left_out(both[0], params["names"])
+    passed = ("rescale", "federation", "engine", "names", "print_json", "per_person")
+    evaluate_by_group(
+        context,
+        both,
+        chosen,
+        params["seed"],
+        given=given,
+        exact=bool(params["exact"]),
+        picture=picture,
+        **{name: params[name] for name in passed},
+    )
+
+
+def _save(
+    result: Evaluation,
+    calibrator: Calibrator | None,
+    picture: PictureFile | None,
+    map_file: OutputFile | None,
+) -> None:
+    """Write the files that were asked for."""
+    if picture is not None:
+        picture.save(result.plot().figure)
+    if map_file is not None and calibrator is not None:
+        map_file.write(calibrator.to_json().encode())
+
+
+def _label_column(protocol: Protocol | None, label: str, second: str | None) -> str | None:
+    """The column of labels where the protocol needs them; a second one must be named likewise.
+
+    One that is still to be chosen needs labels and no second values.
+    """
+    if protocol is None:
+        return label
+    if protocol.needs_second_values and second is None:
+        raise click.UsageError(f"--protocol {protocol.name} with these settings needs --second")
+    return label if protocol.needs_labels else None
+
+
+def _refuse_idle(
+    split: int | None, by: str | None, client: str | None, idle_group_names: tuple[str, ...]
+) -> None:
+    if idle_group_names:
+        raise click.UsageError("--group-name needs --groups")
+    if split is None and by is not None:
+        raise click.UsageError("--by needs --split")
+    if split is not None and client is not None:
+        raise click.UsageError("--client cannot be used with --split, which makes its own clients")
+
+
+def _check_figures(
+    protocol: Protocol | None, calibrate: str | None, file: str | None, at: tuple[float, ...]
+) -> None:
+    """Refuse figures that could not be given; where no protocol is chosen yet, by any protocol."""
+    if file is not None and calibrate is None:
+        raise click.UsageError("--save-calibrator needs --calibrate")
+    for probability in at:
+        if not 0 < probability < 1:
+            raise click.UsageError(f"--at must be between 0 and 1, got {probability:g}")
+    if protocol is None or protocol.gives_histogram:
+        return
+    for option, value in (("--calibrate", calibrate), ("--at", at or None)):
+        if value is not None:
+            raise click.UsageError(f"{option} cannot be used with --protocol {protocol.name}")
+
+
+def _by_client(ledgers: tuple[str, ...]) -> dict[str, str]:
+    """The ledger of every client; a client's second ledger would evade the limit of its first."""
+    by_client: dict[str, str] = {}
+    for name, file in map(_client_and_file, ledgers):
+        if name in by_client:
+            raise click.UsageError(
+                f"--ledger names two files for {name!r}: a client has one ledger"
+            )
+        by_client[name] = file
+    return by_client
+
+
+def _client_and_file(text: str) -> tuple[str, str]:
+    name, equals, file = text.rpartition("=")
+    if not (name and equals and file):
+        raise click.UsageError(f"--ledger must be CLIENT=FILE, got {text!r}")
+    return name, file
+
+
+def _json(result: Evaluation, calibrator: Calibrator | None) -> str:
+    content = result.to_dict()
+    if calibrator is not None:
+        content["calibrator"] = json.loads(calibrator.to_json())
+    return as_json(with_fingerprint(content))
+
+
+def _shown_scores(result: Evaluation) -> tuple[float, ...]:
+    """Scores at which a calibrator is shown: fixed probabilities, or borders of buckets."""
+    if result.histogram is None or result.histogram.axis.unit == PROBABILITY:
+        return (0.1, 0.3, 0.5, 0.7, 0.9)
+    borders = result.histogram.edges[result.histogram.starts][1:]
+    chosen = np.unique(np.linspace(0, borders.size - 1, 5).astype(np.int64))
+    return tuple(borders[chosen].tolist()) if borders.size else (0.0,)
+
+
+def _lines(result: Evaluation, calibrator: Calibrator | None) -> str:
+    rows = result.to_rows()
+    if calibrator is not None:
+        at = _shown_scores(result)
+        mapped = calibrator.transform(np.array(at))
+        pairs = ", ".join(f"{s:g} -> {p:.3f}" for s, p in zip(at, mapped, strict=True))
+        rows.append((f"calibrator ({calibrator.method})", pairs))
+    return as_lines(rows, result.warnings)

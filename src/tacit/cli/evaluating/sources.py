@@ -1,0 +1,180 @@
+"""Where ``tacit evaluate`` has its records from: files, patterns, databases, or counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import click
+
+import tacit
+from tacit.cli.progress import progress_of
+from tacit.cli.shell import complain
+from tacit.data.clients import Clients
+from tacit.data.engines.places import is_address, is_large, is_pattern, matched
+from tacit.data.files.form import PLAIN, FileForm
+from tacit.data.scaling.file_units import Units
+from tacit.data.tables.missing import Rule
+from tacit.protocol.conversation import Protocol
+from tacit.protocol.one_count import OneCount
+
+READING = partial(progress_of, label="records")
+"""Shows a pass over records that stay where they are stored, on a terminal."""
+
+
+def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of databases and counts."""
+    options = (
+        click.option("--table", metavar="NAME", help="With a database: the table of records."),
+        click.option("--query", metavar="SQL", help="With a database: a query of the records."),
+        click.option(
+            "--counts",
+            metavar="FILE",
+            help="Instead of FILES: what the statement of `tacit sql` returned, as CSV.",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def check_source(
+    files: Sequence[str], table: str | None, query: str | None, counts: str | None
+) -> None:
+    """Refuse options that do not go together."""
+    if counts is not None and files:
+        raise click.UsageError("--counts cannot be used with FILES")
+    if counts is None and not files:
+        raise click.UsageError("Missing argument 'FILES...'.")
+    addresses = [file for file in files if is_address(file)]
+    if addresses and len(files) > 1:
+        raise click.UsageError("a database's address must be the only one of FILES")
+    if (table is not None or query is not None) and not addresses:
+        raise click.UsageError(
+            "--table and --query need a database's address, as postgresql://user@host/database or "
+            "duckdb://file"
+        )
+    if addresses and (table is None) == (query is None):
+        raise click.UsageError("a database needs --table or --query, one of them")
+
+
+def refuse_with_counts(counts: str | None, options: Sequence[tuple[str, object]]) -> None:
+    """Refuse options that need records where there are only counts.
+
+    Parameters
+    ----------
+    counts : the file of counts; None where there are records.
+    options : options with their values; None for those not given.
+    """
+    for option, value in options:
+        if counts is not None and value is not None:
+            raise click.UsageError(f"{option} needs records, and --counts has none")
+
+
+def files_in_memory(files: Sequence[str], option: str) -> list[str]:
+    """The files of patterns and folders, where an option needs all records in memory.
+
+    Raises
+    ------
+    click.UsageError : for a database.
+    DataError : for a pattern without files.
+    """
+    if any(map(is_address, files)):
+        raise click.UsageError(f"{option} needs files, not a database")
+    return matched(files) if any(map(is_pattern, files)) else list(files)
+
+
+def read_source(
+    files: Sequence[str],
+    protocol: Protocol | None,
+    columns: tuple[str, str | None, str | None, str | None, str | None],
+    unit: Units,
+    *,
+    table: str | None = None,
+    query: str | None = None,
+    counts: str | None = None,
+    form: FileForm = PLAIN,
+    missing: Rule = "refuse",
+) -> tuple[Protocol | None, Clients]:
+    """The clients of a source, and the protocol in a form that it can answer.
+
+    Records of databases, patterns and large files stay where they are, if only counts are asked
+    for.
+
+    Parameters
+    ----------
+    files : files, patterns, folders, or one address of a database.
+    protocol : what is evaluated; None where it is chosen when the records are counted.
+    columns : of score, label, client, second value and person, as ``tacit.read`` takes them.
+    unit : as ``tacit.read`` takes it.
+    table, query : of a database.
+    counts : the file of counts, instead of records.
+    form : how values are written in files.
+    missing : what is done with incomplete records, as ``tacit.read`` takes it.
+    """
+    if counts is not None and protocol is not None:
+        if form != PLAIN:
+            raise click.UsageError(
+                "--positive, --separator and --decimal need files of records, and --counts has none"
+            )
+        return _read_counted(counts, protocol, unit)
+    from tacit.data.engines.opening import from_database, from_files  # noqa: PLC0415 -- slow
+
+    score, label, client, second, person = columns
+    word = unit if isinstance(unit, str) or unit is None else None
+    plain = second is None and person is None and word == unit and form == PLAIN
+    plain = plain and missing == "refuse"
+    if is_address(files[0]):
+        if not plain:
+            raise click.UsageError(
+                "--second, --person, --positive, --separator, --decimal and a unit for each file "
+                "need files, not a database"
+            )
+        clients = from_database(
+            files[0], table, query, score, label, client, word, progress=READING
+        )
+        return protocol, clients
+    patterns = any(map(is_pattern, files))
+    if plain and (patterns or _stays(files, protocol, client)):
+        return protocol, from_files(files, score, label, client, word, READING)
+    paths = matched(files) if patterns else list(files)
+    clients = tacit.read(paths, score, label, client, second, unit, person, missing, form=form)
+    return protocol, clients
+
+
+def _stays(files: Sequence[str], protocol: Protocol | None, client: str | None) -> bool:
+    """Whether large files are counted where they are; clients of several files are told apart."""
+    if client is not None and len(files) > 1:
+        return False
+    return is_large(files) and (protocol is None or protocol.one_count is not None)
+
+
+def counted_once(protocol: Protocol) -> OneCount:
+    """The form of a protocol that counts once.
+
+    Raises
+    ------
+    click.UsageError : for a protocol that needs records.
+    """
+    once = protocol.one_count
+    if once is None:
+        raise click.UsageError(
+            f"--protocol {protocol.name} with these settings needs records: counts in cells "
+            "are not enough"
+        )
+    return once
+
+
+def _read_counted(path: str, protocol: Protocol, unit: Units) -> tuple[Protocol, Clients]:
+    """The form of a protocol that counts once, and the clients of a file of counts."""
+    from tacit.data.engines.counts_file import read_counts  # noqa: PLC0415 -- few need it
+
+    once = counted_once(protocol)
+    if once.protocol != protocol:
+        complain(
+            f"tacit: counts answer one round: {protocol.name} runs in its form that counts once"
+        )
+    word = unit if isinstance(unit, str) else None
+    clients = read_counts(path, once.edges, once.mark, once.ends, word)
+    return once.protocol, clients

@@ -1,0 +1,1 @@
+"""Options that commands share, and those made of what protocols declare."""

@@ -1,0 +1,1 @@
+"""Batches of clients in flat arrays: ordered, divided, put together."""

@@ -1,0 +1,1 @@
+"""Units and scales of scores, and maps between them."""

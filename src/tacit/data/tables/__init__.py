@@ -1,0 +1,1 @@
+"""Records from files and tables in memory, through Arrow."""

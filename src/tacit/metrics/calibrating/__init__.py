@@ -1,0 +1,1 @@
+"""How well scores are calibrated, and maps that recalibrate them."""

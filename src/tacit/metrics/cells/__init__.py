@@ -1,0 +1,1 @@
+"""Scores in cells: codes and scales of scores, cells and their counts."""

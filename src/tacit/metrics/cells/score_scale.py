@@ -1,0 +1,278 @@
+"""Public increasing maps of scores to positions in [0, 1], which equal cells then cut.
+
+An AUC does not change under an increasing map of the scores, and with these maps its error hardly
+does. A map is fixed by the unit of the scores alone, never by looking at them. All its knots are
+doubles with few significant bits, so a client compares, subtracts and divides, and takes no
+logarithm: other languages get the same positions to the last bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.arrays import Floats
+from tacit.metrics.cells.cell_table import CellTable
+from tacit.metrics.cells.score_code import (
+    probability_codes,
+    probability_scores,
+    signed_codes,
+    signed_scores,
+    truncated,
+)
+
+PROBABILITY, LOG_ODDS, REAL, EVEN = "probability", "log-odds", "real", "even"
+SCALES = (PROBABILITY, LOG_ODDS, REAL, EVEN)
+"""Cells of the log-odds for probabilities and for log-odds; cells that widen with the size of a
+number of any kind; and equal cells of [0, 1], as in the papers."""
+
+KNOT_LEVELS = 10
+"""There are ``2**KNOT_LEVELS`` cells between the knots of a fixed map; it is linear inside them."""
+
+KNOT_BITS = 20
+"""Significant bits of a knot after the first one: a part in a million of its size."""
+
+LOG_ODDS_REACH = (4.0, 2.7)
+"""Log-odds at position u: ``4 sinh(2.7 (2 u - 1))``. Cells are as good as even up to log-odds of 4
+and widen beyond; the last knots are near 29, where a double can still tell ``1 - p`` from 1."""
+
+REAL_REACH = (1.0, 44.0)
+"""Numbers at position u: ``sinh(44 (2 u - 1))``, to about 6e18; beyond are the end cells."""
+
+AT_ONCE = 2**14
+"""Number of scores that are mapped at a time, which fit into a processor's cache."""
+
+WHOLE_PART = 1 - 2.0**-40
+"""Largest part of a cell that lies below a score in it, so that rounding keeps it in its cell."""
+
+
+OpenEnd = tuple[float, float]
+"""A knot k, and the width w of the cell beside it: below it the part ``w / (w + k - s)`` of the
+open cell is below a score s, and above it ``1 - w / (w + s - k)``."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreScale:
+    """An increasing map of scores to [0, 1]: knots at equal distances, and straight lines between.
+
+    In an open cell at an end the position is ``w / (w + d)`` of the cell, with d the distance to
+    its knot and w the width of the neighbouring cell: every finite score has a position, and
+    infinite ones have 0 and 1.
+
+    Parameters
+    ----------
+    knots : the scores at the positions ``1/n, ..., (n-1)/n``, ascending, shape (n-1,), at least
+        one; with an open end at least two.
+    low, high : the least and the largest possible score; None for an open end.
+
+    Raises
+    ------
+    ValueError : for knots that do not ascend between both ends, too few of them, or cells so wide
+        that a part of them is no number.
+
+    Examples
+    --------
+    >>> halves = ScoreScale(np.array([0.1]), 0.0, 1.0)
+    >>> halves.positions([0.0, 0.05, 0.1, 1.0]).tolist()
+    [0.0, 0.25, 0.5, 1.0]
+    >>> halves.scores([0.25, 0.5]).tolist()
+    [0.05, 0.1]
+    """
+
+    knots: Floats
+    low: float | None = None
+    high: float | None = None
+
+    def __post_init__(self) -> None:
+        least = 2 if self.low is None or self.high is None else 1
+        if self.knots.ndim != 1 or self.knots.size < least:
+            raise ValueError(f"there must be at least {least} knots, got shape {self.knots.shape}")
+        if not (np.all(np.isfinite(self._ends)) and np.all(self._widths > 0)):
+            raise ValueError("knots must be finite and ascend between the least and largest score")
+        if not np.all(np.isfinite(self._widths)):
+            raise ValueError("neighbouring knots must be less than 1.8e308 apart")
+
+    @property
+    def cells(self) -> int:
+        """How many cells the knots bound."""
+        return self.knots.size + 1
+
+    def __call__(self, scores: ArrayLike) -> Floats:
+        """The positions of scores: a scale is a map of scores whose lines are known."""
+        return self.positions(scores)
+
+    def positions(self, scores: ArrayLike) -> Floats:
+        """The positions of scores, any shape; the map does not fall, and keeps cells apart."""
+        numbers = np.asarray(scores, dtype=np.float64)
+        flat, made = numbers.ravel(), np.empty(numbers.size)
+        for start in range(0, flat.size, AT_ONCE):
+            chunk = slice(start, start + AT_ONCE)
+            made[chunk] = self._positions(flat[chunk])
+        return made.reshape(numbers.shape)
+
+    def _positions(self, numbers: Floats) -> Floats:
+        """The same for a few scores, shape (M,)."""
+        cells = self._table.cells(numbers)
+        with np.errstate(over="ignore"):  # only in open cells, whose parts follow
+            part = (numbers - self._ends[cells]) / self._widths[cells]
+        if self.low is None:
+            first = np.flatnonzero(cells == 0)
+            width, below = self._widths[0], self.knots[0] - numbers[first]
+            part[first] = width / (width + below)
+        np.clip(part, 0.0, WHOLE_PART, out=part)
+        last = np.flatnonzero(cells == self.knots.size)
+        above, width = numbers[last] - self.knots[-1], self._widths[-1]
+        # 1 - w / (w + d) is 1 where d is infinite
+        inside = above / width if self.high is not None else 1 - width / (width + above)
+        part[last] = np.clip(inside, 0.0, 1.0)
+        part += cells
+        part /= self.cells
+        return part
+
+    def scores(self, positions: ArrayLike) -> Floats:
+        """The scores at positions from 0 to 1, any shape; exact at the knots."""
+        scaled = np.asarray(positions, dtype=np.float64) * self.cells
+        cells = np.minimum(np.floor(scaled).astype(np.int64), self.knots.size)
+        part = scaled - cells
+        start, width = self._ends[cells], self._widths[cells]
+        made = np.asarray(start + part * width)
+        with np.errstate(divide="ignore", over="ignore"):
+            if self.low is None:
+                first = cells == 0
+                made[first] = self.knots[0] - width[first] * (1 / part[first] - 1)
+            if self.high is None:
+                last = cells == self.knots.size
+                made[last] = self.knots[-1] + width[last] * (1 / (1 - part[last]) - 1)
+        return made
+
+    def slopes(self, scores: Floats) -> Floats:
+        """How fast positions rise with the score, or in an open cell with the part below it, (M,).
+
+        Parameters
+        ----------
+        scores : shape (M,).
+        """
+        cells = self._table.cells(scores)
+        with np.errstate(over="ignore"):
+            slopes = 1 / (self._widths[cells] * self.cells)
+        is_open = (self.low is None) & (cells == 0) | (self.high is None) & (
+            cells == self.knots.size
+        )
+        return np.where(is_open, 1 / self.cells, slopes)
+
+    @property
+    def open_ends(self) -> tuple[OpenEnd | None, OpenEnd | None]:
+        """The knots of the open cells below and above, with the widths of their neighbours."""
+        first, last = float(self.knots[0]), float(self.knots[-1])
+        return (
+            (first, float(self._widths[0])) if self.low is None else None,
+            (last, float(self._widths[-1])) if self.high is None else None,
+        )
+
+    @cached_property
+    def single_doubles(self) -> NDArray[np.bool_]:
+        """Which cells hold one double only, shape (n,): all their records are tied."""
+        single = np.nextafter(self._ends[:-1], np.inf) >= self._ends[1:]
+        single[0] &= self.low is not None
+        single[-1] = False  # the highest score belongs to the last cell
+        return np.asarray(single)
+
+    @cached_property
+    def _table(self) -> CellTable:
+        return CellTable(self.knots)
+
+    @cached_property
+    def _ends(self) -> Floats:
+        """All ends of cells, shape (n+1,); an open cell gets the width of its neighbour."""
+        low, high = self.low, self.high
+        if low is None:
+            low = self.knots[0] - (self.knots[1] - self.knots[0])
+        if high is None:
+            high = self.knots[-1] + (self.knots[-1] - self.knots[-2])
+        return np.concatenate([[low], self.knots, [high]])
+
+    @cached_property
+    def _widths(self) -> Floats:
+        with np.errstate(over="ignore"):
+            return np.diff(self._ends)
+
+
+@dataclass(frozen=True, eq=False)
+class EvenScale(ScoreScale):
+    """Probabilities are their own positions."""
+
+    def positions(self, scores: ArrayLike) -> Floats:
+        """The scores."""
+        return np.asarray(scores, dtype=np.float64)
+
+    def scores(self, positions: ArrayLike) -> Floats:
+        """The positions."""
+        return np.asarray(positions, dtype=np.float64)
+
+    def slopes(self, scores: Floats) -> Floats:
+        """One everywhere, shape (M,)."""
+        return np.ones(scores.size)
+
+
+@dataclass(frozen=True, eq=False)
+class CentredScale(ScoreScale):
+    """Records of a cell that holds a single double are at its middle."""
+
+    def positions(self, scores: ArrayLike) -> Floats:
+        """The positions of scores, any shape."""
+        positions = super().positions(scores)
+        if not self.single_doubles.any():
+            return positions
+        cells = np.minimum((positions * self.cells).astype(np.int64), self.cells - 1)
+        return np.where(self.single_doubles[cells], (cells + 0.5) / self.cells, positions)
+
+    def slopes(self, scores: Floats) -> Floats:
+        """How fast positions rise, shape (M,): not in cells of a single double."""
+        single = self.single_doubles[self._table.cells(scores)]
+        return np.where(single, 0.0, super().slopes(scores))
+
+
+@lru_cache(maxsize=len(SCALES))
+def named_scale(name: str) -> ScoreScale:
+    """A fixed map by its name.
+
+    Raises
+    ------
+    ValueError : for another name than those in ``SCALES``.
+
+    Examples
+    --------
+    >>> named_scale("probability").positions([0.0, 0.5, 1.0]).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    if name == PROBABILITY:
+        return ScoreScale(_probability_knots(), 0.0, 1.0)
+    if name == LOG_ODDS:
+        return ScoreScale(_spread_knots(*LOG_ODDS_REACH))
+    if name == REAL:
+        return ScoreScale(_spread_knots(*REAL_REACH))
+    if name == EVEN:
+        return EvenScale(np.array([0.5]), 0.0, 1.0)
+    raise ValueError(f"scale must be one of {', '.join(SCALES)}, got {name!r}")
+
+
+def _spread_knots(size: float, growth: float) -> Floats:
+    """``size sinh(growth (2 u - 1))`` at equal distances of u, symmetric around 0."""
+    cells = 2**KNOT_LEVELS
+    below = size * np.sinh(growth * (2 * np.arange(1, cells // 2) / cells - 1))
+    lower = signed_scores(truncated(signed_codes(below), KNOT_BITS))
+    return np.concatenate([lower, [0.0], -lower[::-1]])
+
+
+def _probability_knots() -> Floats:
+    """``1 / (1 + exp(-x))`` of the knots x of log-odds, those above 1/2 exactly one less a mirror.
+
+    ``1 - p`` is exact from 1/2 on (Sterbenz 1974), so that both ends are told apart alike; there
+    too the knots below 1/2 have few bits, and libraries whose exponentials differ agree.
+    """
+    below = _spread_knots(*LOG_ODDS_REACH)[: 2 ** (KNOT_LEVELS - 1) - 1]
+    lower = probability_scores(truncated(probability_codes(1 / (1 + np.exp(-below))), KNOT_BITS))
+    return np.concatenate([lower, [0.5], 1.0 - lower[::-1]])

@@ -1,0 +1,1 @@
+"""Laws and quantiles of errors by noise."""

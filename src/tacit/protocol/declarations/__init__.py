@@ -1,0 +1,1 @@
+"""What a protocol declares beside its steps, for plans, audits, reports and laws."""

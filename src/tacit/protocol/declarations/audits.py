@@ -1,0 +1,197 @@
+"""What a protocol declares for an audit: attacked settings, guesses from messages, mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats
+from tacit.data.batches.splitting import binormal_scores
+from tacit.data.clients import Clients
+from tacit.privacy.cost import Cost
+from tacit.privacy.sampling.doubles import NoiseMaker, simulated
+
+if TYPE_CHECKING:
+    from tacit.protocol.conversation import Protocol
+
+Labels = NDArray[np.int8]
+
+DELTA = 0.05
+"""Delta of audited Gaussian noise: far below it, no feasible number of draws comes near epsilon."""
+
+SAMPLED_DRAWS = 6_000
+"""Draws one at a time, of records that choose in private what they answer."""
+
+AUC = 0.7455
+"""AUC of the synthetic scores, as of the real ones in Sun et al. 2022."""
+
+POSITIVE_FRACTION = 0.256
+"""Fraction of positives among the synthetic records, as in Sun et al. 2022."""
+
+DATA = 1
+"""Second word of the seeds of records, which keeps them apart from the seeds of noise."""
+
+COUNTS, SUMS, COMPOSITION, LOW_BITS = "counts", "sums", "composition", "low bits"
+TOPICS = (COUNTS, SUMS, COMPOSITION, LOW_BITS)
+"""What the trials of a self-test are about, in the order in which they are tried."""
+
+
+@dataclass(frozen=True)
+class AuditCase:
+    """A protocol's settings, and the federation on which it is attacked.
+
+    Parameters
+    ----------
+    name : the protocol.
+    settings : its settings without epsilon.
+    records : how many records there are, of one client unless ``apart``.
+    apart : whether every record is one client.
+    one_by_one : how many replies are drawn one at a time, where records choose in private what
+        they answer, or replies are ciphertexts; 0 to draw many at once.
+    tight : whether the declared epsilon should be within an attack's reach.
+    """
+
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    records: int = 4
+    apart: bool = False
+    one_by_one: int = 0
+    tight: bool = True
+
+    def protocol(self, epsilon: float | None) -> Protocol:
+        """The protocol at this epsilon, where it takes one.
+
+        Raises
+        ------
+        SettingError : where it needs an epsilon and none is given.
+        """
+        # The registry imports the module of Protocol, which imports this one.
+        from tacit.protocol.registry import protocol_of
+
+        settings = {} if epsilon is None or not self.takes_epsilon else {"epsilon": epsilon}
+        return protocol_of(self.name, {**self.settings, **settings})
+
+    @property
+    def takes_epsilon(self) -> bool:
+        """Whether these settings have a privacy budget."""
+        from tacit.protocol.registry import kind_of
+
+        return bool(kind_of(self.name).takes_epsilon(self.settings))
+
+    def clients(self, protocol: Protocol) -> Clients:
+        """The federation, with scores in the protocol's domain."""
+        return protocol.audit_federation(self.records, self.apart)
+
+
+def cases_of(name: str, *settings: Mapping[str, Any], **common: Any) -> tuple[AuditCase, ...]:
+    """A case for each of several settings, with the same federation."""
+    return tuple(AuditCase(name, each, **common) for each in settings)
+
+
+@dataclass(frozen=True)
+class AttackSizes:
+    """How much is attacked.
+
+    Parameters
+    ----------
+    records : of attacks on one large data set.
+    trials : small data sets, each with its own records and noise.
+    """
+
+    records: int = 20_000
+    trials: int = 200
+
+
+@dataclass(frozen=True)
+class GuessCounts:
+    """How often an attacker guessed right.
+
+    Parameters
+    ----------
+    attack : what the attacker guesses, from what.
+    release : what was released.
+    protected : whether something protects it.
+    right, tries : the number of right guesses, and of all guesses.
+    blind : the fraction of right guesses of an attacker who sees no release.
+    """
+
+    attack: str
+    release: str
+    protected: bool
+    right: int
+    tries: int
+    blind: float
+
+
+@dataclass(frozen=True)
+class Guesses(GuessCounts):
+    """How often an attacker guessed right, and the guarantee that limits it.
+
+    Parameters
+    ----------
+    guarantee : what limits the guesses of a label that a coin draws; None for no limit.
+    trials : independent trials; None where every guess is one.
+    """
+
+    guarantee: Cost | None = None
+    trials: int | None = None
+
+
+LabelAttack = Callable[["Protocol", AttackSizes, int], Iterator[Guesses]]
+"""An attack on a protocol's messages, from sizes and a seed; its first rows are exact releases."""
+
+
+@dataclass(frozen=True)
+class AuditTrial:
+    """A mechanism on which the audit itself is tried.
+
+    Parameters
+    ----------
+    topic : one of ``TOPICS``.
+    name : what it is.
+    broken : whether it has a mistake.
+    protocol : what it declares.
+    noise : what it draws instead of the noise that it should draw.
+    records : of its one client.
+    low_bits : whether the low bits of numbers are looked at.
+    system : whether it draws from the operating system: slowly and never the same, so that an
+        attack on it is a control only, and not judged by how near it comes to what is declared.
+    """
+
+    topic: str
+    name: str
+    broken: bool
+    protocol: Protocol
+    noise: NoiseMaker = simulated
+    records: int = 4
+    low_bits: bool = False
+    system: bool = False
+
+
+@dataclass(frozen=True)
+class SelfTestCases:
+    """What a protocol adds to the audit's self-test.
+
+    Parameters
+    ----------
+    trials : sound mechanisms, and the same with a mistake each.
+    attacked : protocols whose exact releases the attacks on labels must see through.
+    """
+
+    trials: tuple[AuditTrial, ...] = ()
+    attacked: tuple[Protocol, ...] = ()
+
+
+def synthetic_records(records: int, seed: int, positive_fraction: float) -> tuple[Floats, Labels]:
+    """Binormal scores and labels in random order."""
+    positives = round(records * positive_fraction)
+    rng = np.random.default_rng([seed, DATA])
+    scores, labels = binormal_scores(
+        positives, records - positives, AUC, seed=int(rng.integers(2**32))
+    )
+    order = rng.permutation(records)
+    return scores[order], labels[order]

@@ -1,0 +1,165 @@
+"""What a protocol declares for audits, reports and laws, with defaults for any protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tacit.data.batches.splitting import federation
+from tacit.data.clients import Clients
+from tacit.protocol.declarations.audits import AuditCase, LabelAttack, SelfTestCases
+from tacit.protocol.declarations.laws import ErrorCase, LawTraits
+from tacit.protocol.declarations.threats import ThreatModel, derived_model
+
+if TYPE_CHECKING:
+    from tacit.protocol.conversation import ClientState, Protocol, Query
+    from tacit.protocol.devices import DeviceReports
+
+UNIT = (0.0, 1.0)
+
+
+class Declarations:
+    """The part of ``Protocol`` that audits, reports and laws read.
+
+    A protocol overrides what differs. With nothing overridden its audit attacks every step of one
+    configuration, a report derives its threat model, and every law applies. Methods import the
+    modules that nobody needs who only runs a protocol, such as attacks.
+    """
+
+    name: ClassVar[str]
+    draws_by_step: ClassVar[Mapping[str, int]] = MappingProxyType({})
+    """Steps that cannot answer one query many times at once, with the draws that an audit makes."""
+    trials_divisor: ClassVar[int] = 1
+    """By how much fewer trials an attack on labels gets, where replicates run one at a time."""
+    gives_curve: ClassVar[bool] = False
+    """Whether a result has a ROC curve, so that the attacks on labels from curves concern it."""
+
+    @property
+    def lone_records(self) -> bool:
+        """Whether clients are taken to hold one record each."""
+        return False
+
+    @classmethod
+    def takes_epsilon(cls, settings: Mapping[str, Any]) -> bool:
+        """Whether these settings have a privacy budget, called epsilon."""
+        kind: Any = cls
+        return any(each.name == "epsilon" for each in fields(kind))
+
+    @classmethod
+    def audit_case(cls, settings: Mapping[str, Any]) -> AuditCase:
+        """How settings that somebody chose are attacked."""
+        return AuditCase(cls.name, settings, tight=False)
+
+    @classmethod
+    def audit_cases(cls) -> tuple[AuditCase, ...]:
+        """What is attacked where no settings are chosen, so that every client step answers.
+
+        Sizes are small where that leaves the guarantee as it is: an event in which many counts err
+        the same way is too rare to be counted. The default is the default settings; what has no
+        default is taken from the first case of the laws.
+        """
+        needed = _without_default(cls) - {"epsilon"}
+        if not needed:
+            return (AuditCase(cls.name),)
+        settings = next(iter(cls.law_cases().values())).settings
+        return (AuditCase(cls.name, {name: settings[name] for name in sorted(needed)}),)
+
+    def audit_federation(self, records: int, apart: bool) -> Clients:
+        """Evenly spread records in the protocol's range, each of its own client where ``apart``."""
+        protocol: Any = self
+        return federation(records, apart, *(protocol.score_range or UNIT))
+
+    @classmethod
+    def self_test_cases(cls) -> SelfTestCases:
+        """Mechanisms, with a mistake and without, on which the audit itself is tried."""
+        return SelfTestCases()
+
+    def label_attacks(self) -> tuple[LabelAttack, ...] | None:
+        """Attacks that infer labels or scores from this protocol's messages.
+
+        None leaves it to the audit's own attack on the fields that the server receives.
+        """
+        return None
+
+    def hostile_query(self, query: Query) -> Query:
+        """The query of a server that wants to learn most, as far as clients answer it."""
+        return query
+
+    def replicated_query(self, query: Query, replicates: int) -> Query:
+        """The query that many draws at once answer, where a run sends one of its own to each."""
+        return query
+
+    def renew_state(self, clients: Clients, state: ClientState) -> None:
+        """Make clients' notes those of neighbouring records, where a note depends on the records.
+
+        An audit calls it before each answer. What a client draws without a look at its records is
+        kept.
+        """
+
+    @classmethod
+    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
+        """Who sees what under these settings, which are those of a result."""
+        return derived_model(cls, settings)
+
+    @classmethod
+    def law_cases(cls) -> Mapping[str, Protocol]:
+        """The configurations that the laws run, by name.
+
+        By default one, with epsilon 1 where there is an epsilon. Override it where another field
+        has no default.
+        """
+        kind: Any = cls
+        settings = {"epsilon": 1.0} if cls.takes_epsilon({}) else {}
+        missing = _without_default(cls) - settings.keys()
+        if missing:
+            listed = ", ".join(sorted(missing))
+            raise TypeError(f"{cls.name} must override law_cases: no default for {listed}")
+        return {cls.name: kind(**settings)}
+
+    @classmethod
+    def error_cases(cls) -> Mapping[str, ErrorCase]:
+        """The configurations whose errors and intervals are compared with those of many runs.
+
+        By default those of the laws, and wrong noise must be noticed in each. A protocol that gives
+        no errors returns none.
+        """
+        return {name: ErrorCase(each, noticed=True) for name, each in cls.law_cases().items()}
+
+    @property
+    def law_traits(self) -> LawTraits:
+        """Which laws do not apply, and why."""
+        return LawTraits()
+
+    def device_reports(self, devices: int) -> DeviceReports:
+        """How a device of one record reports by one short message, and what the reports give.
+
+        Parameters
+        ----------
+        devices : how many are expected.
+
+        Raises
+        ------
+        ValueError : where these settings are not for devices; none are, unless a protocol says so.
+        """
+        raise ValueError(f"{self.name} with these settings has no reports of single devices")
+
+    def noiseless_value(self, clients: Clients) -> float:
+        """The figure that a run without noise gives: of what is measured, exactly."""
+        protocol: Any = self
+        return float(protocol.exact(clients))
+
+    def sized_for(self, clients: Clients) -> Protocol:
+        """This protocol, with settings that must fit public sizes made to fit these clients."""
+        protocol: Any = self
+        return protocol
+
+
+def _without_default(kind: Any) -> set[str]:
+    """The settings of a protocol that have no default."""
+    return {
+        each.name
+        for each in fields(kind)
+        if each.default is MISSING and each.default_factory is MISSING
+    }

@@ -1,0 +1,171 @@
+"""What is predicted of an estimate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arrays import Floats
+from tacit.protocol.declarations.metric import AUC, Metric
+from tacit.protocol.declarations.trust import Trust
+from tacit.results.class_sizes import CLEAR_CLASS_SIZE_IN_ERRORS
+
+if TYPE_CHECKING:
+    from tacit.protocol.conversation import Protocol
+    from tacit.protocol.declarations.scenario import Scenario, Shape
+    from tacit.protocol.declarations.traffic import Traffic
+
+
+MAX_ERROR = 0.25
+"""Largest error at which an AUC of 0.5 and one of 1 can be distinguished."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The predicted error of an estimate about this data's own figure.
+
+    Parameters
+    ----------
+    standard_error : by privacy noise, by drawing who reports what, and by records' unknown ranks
+        within cells.
+    bias : how far the mean lies above the exact figure.
+    smaller_class, class_error : the smaller class's size, and the standard error with which the
+        protocol knows class sizes; 0 where it knows them exactly.
+    max_error : the error above which nothing could be said; the default is for an AUC.
+    """
+
+    standard_error: float
+    bias: float = 0.0
+    smaller_class: float = math.inf
+    class_error: float = 0.0
+    max_error: float = MAX_ERROR
+
+    @property
+    def error(self) -> float:
+        """The root mean square error."""
+        return math.hypot(self.standard_error, self.bias)
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why nothing could be said, or None."""
+        if self.smaller_class < CLEAR_CLASS_SIZE_IN_ERRORS * self.class_error:
+            return (
+                f"the noise on class sizes, {self.class_error:.3g} records, drowns the smaller "
+                f"class of {self.smaller_class:.0f}"
+            )
+        if not self.error <= self.max_error:
+            return f"the predicted error, {self.error:.2g}, is above {self.max_error}"
+        return None
+
+
+NO_FORECAST = Forecast(math.inf)
+"""Settings of which nothing is predicted."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Configurations of a protocol that hide the same, of which a plan takes the best.
+
+    Parameters
+    ----------
+    protocols : the settings to compare; one that the protocol refuses is left out.
+    trusts : the trust models under which they may be used.
+    given_up : what is given up by using it, to end a sentence; empty for nothing.
+    metric : what they estimate.
+    rough : a protocol whose error stands in a fixed ratio to that of another, but is predicted
+        faster: it is used to search for settings and targets.
+    tuned : whether a target is searched for with the best settings of every epsilon and number of
+        records, instead of those that are best for the scenario.
+    """
+
+    protocols: Sequence[Protocol]
+    trusts: tuple[Trust, ...]
+    given_up: str = ""
+    metric: Metric = AUC
+    rough: Callable[[Any, Scenario], Any] = lambda protocol, scenario: protocol
+    tuned: bool = False
+
+    def forecast(self, protocol: Protocol, scenario: Scenario, shape: Shape) -> Forecast:
+        """What one of them predicts; an infinite error where it predicts nothing."""
+        forecast = protocol.forecast(scenario, shape, self.metric)
+        return NO_FORECAST if forecast is None else forecast
+
+
+@dataclass(frozen=True)
+class Planning:
+    """What a plan asks of a protocol, in a module that is imported when a plan asks.
+
+    Parameters
+    ----------
+    families : the configurations that a plan tries for a metric.
+    forecast : the predicted error of one of them; None where nothing is predicted.
+    traffic : the bytes and rounds of an evaluation; None to measure them in a small dry run.
+    """
+
+    families: Callable[[Scenario, Metric], Sequence[Family]]
+    forecast: Callable[[Any, Scenario, Shape, Metric], Forecast | None]
+    traffic: Callable[[Any, Scenario], Traffic] | None = None
+
+    @classmethod
+    def of_auc(
+        cls,
+        families: Callable[[Scenario], Sequence[Family]],
+        forecast: Callable[[Any, Scenario, Shape], Forecast],
+        traffic: Callable[[Any, Scenario], Traffic] | None = None,
+    ) -> Planning:
+        """The planning of a protocol that is planned for the AUC only."""
+        return cls(
+            lambda scenario, metric: families(scenario) if metric == AUC else (),
+            lambda protocol, scenario, shape, metric: (
+                forecast(protocol, scenario, shape) if metric == AUC else None
+            ),
+            traffic,
+        )
+
+
+def accepted(made: Iterable[Callable[[], Protocol]]) -> tuple[Protocol, ...]:
+    """The protocols that can be made: those whose settings are refused are left out."""
+    protocols = []
+    for make in made:
+        with suppress(ValueError):
+            protocols.append(make())
+    return tuple(protocols)
+
+
+def placement(cells: tuple[Floats, Floats], corrected: bool = False) -> float:
+    """The variance of not knowing where in their cells records lie, from expected counts.
+
+    A cell's pairs, p positives and n negatives placed at random, win with variance ``p n (p + n +
+    1) / 12`` of their number (Mann and Whitney 1947); over Poisson counts that is ``p n (p + n + 3)
+    / 12`` of the expected ones.
+
+    Parameters
+    ----------
+    cells : expected positives and negatives, shapes (B,).
+    corrected : whether ``density_correction`` is added, which sparse counts make vary: it is
+        ``sum n_j (p_{j+1} - p_{j-1}) / 12``, and the variance of each product ``n p``.
+
+    Examples
+    --------
+    >>> round(placement((np.full(10, 10.0), np.full(10, 10.0))), 7)
+    1.92e-05
+    """
+    positives, negatives = cells
+    variance = float(np.sum(positives * negatives * (positives + negatives + 3))) / 12
+    if corrected:
+        products = np.sum(negatives[1:] * positives[:-1]) + np.sum(negatives[:-1] * positives[1:])
+        steps = np.sum(negatives * _steps(positives) ** 2)
+        steps += np.sum(positives * _steps(negatives) ** 2)
+        variance += float(products + steps) / 144
+    return variance / float(positives.sum() * negatives.sum()) ** 2
+
+
+def _steps(cells: Floats) -> Floats:
+    """How much more the next cell holds than the one before."""
+    padded = np.pad(cells, 1, mode="edge")
+    return padded[2:] - padded[:-2]

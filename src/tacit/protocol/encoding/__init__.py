@@ -1,0 +1,1 @@
+"""Messages as bytes: fields, queries, values, and the widths of summed numbers."""

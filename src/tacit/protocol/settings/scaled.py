@@ -1,0 +1,118 @@
+"""Protocols that count scores in cells: the map to the positions that equal cells cut is a setting.
+
+``scale`` names a public map (``metrics.score_scale``). Steps take positions for scores, and the
+server maps the edges of cells back: a threshold in a result is a score.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+from tacit.arrays import Floats
+from tacit.data.clients import Clients
+from tacit.data.engines.sql.edges import LARGEST, least_scores
+from tacit.data.scaling.units import LOG_ODDS as IN_LOG_ODDS
+from tacit.data.scaling.units import PERCENT, check_unit
+from tacit.data.scaling.units import PROBABILITY as IN_PROBABILITY
+from tacit.data.scaling.units import REAL as IN_REAL
+from tacit.metrics.cells.score_scale import (
+    EVEN,
+    LOG_ODDS,
+    PROBABILITY,
+    REAL,
+    SCALES,
+    ScoreScale,
+    named_scale,
+)
+from tacit.protocol.settings.declaring import setting
+from tacit.protocol.settings.score_range import UNIT_INTERVAL, check_scores_in_unit_interval
+
+UNIT_OF = {
+    PROBABILITY: IN_PROBABILITY,
+    EVEN: IN_PROBABILITY,
+    LOG_ODDS: IN_LOG_ODDS,
+    REAL: IN_REAL,
+}
+"""The unit in which scores of each scale are taken."""
+
+
+def scale_setting() -> Any:
+    """The setting ``scale`` of a protocol that counts scores in cells."""
+    return setting(
+        default=PROBABILITY,
+        choices=SCALES,
+        type=str,
+        earlier=EVEN,
+        help="where cells lie: of the log-odds of a probability (the default) or of log-odds, of "
+        "any real number, or even ones of [0, 1] as in the papers",
+    )
+
+
+class ScaledScores:
+    """What a protocol with the setting ``scale`` inherits, before ``Protocol``."""
+
+    scale: str
+
+    @property
+    def score_range(self) -> tuple[float, float] | None:
+        """From 0 to 1 for probabilities; any other number has a position as it is."""
+        return UNIT_INTERVAL if UNIT_OF[self.scale] == IN_PROBABILITY else None
+
+    @property
+    def unit(self) -> str:
+        """The unit in which scores are taken."""
+        return UNIT_OF[self.scale]
+
+    @property
+    def score_scale(self) -> ScoreScale:
+        """The map of scores to positions."""
+        return named_scale(self.scale)
+
+    def for_unit(self, unit: str) -> Self:
+        """The same with the scale of a unit, where its scale is for scores in another.
+
+        Percentages are converted to probabilities, so they need no scale.
+
+        Raises
+        ------
+        ValueError : for a word that is no unit, or settings that do not go with the scale.
+        """
+        if check_unit(unit) in (UNIT_OF[self.scale], PERCENT):
+            return self
+        # a unit's scale has its name
+        return replace(self, scale=unit)  # type: ignore[type-var]
+
+    @property
+    def score_ends(self) -> tuple[float, float]:
+        """The least and the largest score there can be."""
+        return self.score_range or (-LARGEST, LARGEST)
+
+    def score_edges(self, positions: Floats) -> Floats:
+        """The least scores at positions or beyond, shape (B,): edges for whoever counts scores.
+
+        Parameters
+        ----------
+        positions : ascending, shape (B,).
+        """
+        return least_scores(self.score_scale.positions, positions, *self.score_ends)
+
+    def on_scale(self, clients: Clients) -> Clients:
+        """The clients with their scores' positions for scores.
+
+        Raises
+        ------
+        DataError : for a score outside [0, 1] where scores are probabilities.
+        """
+        self.check_range(clients)
+        return clients.rescored(self.score_scale)
+
+    def check_range(self, clients: Clients) -> None:
+        """Refuse scores that have no position.
+
+        Raises
+        ------
+        DataError : for a score outside [0, 1] where scores are probabilities.
+        """
+        if self.score_range is not None:
+            check_scores_in_unit_interval(clients)

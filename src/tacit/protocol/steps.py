@@ -1,0 +1,196 @@
+"""What a server asks and what answers: queries, views, and client steps with their cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data.clients import Clients
+from tacit.privacy.cost import NOTHING, Cost
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.client_state import ClientState
+from tacit.protocol.mpc import MPCProgram
+from tacit.protocol.replies import Field, Reply, field_part
+
+MAX_RECORDS = 2**32
+"""Number of records of a client for which sums have room where parties agree on no other."""
+
+MAX_SUM = 2**62
+"""Largest magnitude of a sum that any step may give as its bound."""
+
+WRAP_BITS = 80
+"""Minus the base-2 logarithm of the probability with which one number passes its bound."""
+
+
+class PublicRefusalError(ValueError):
+    """A step does not answer, for a reason that everyone may read: it follows from no record.
+
+    Real parties decline the run and send the message, of at most 200 printable characters.
+    """
+
+
+class View(Enum):
+    """What the server sees of the replies to a query."""
+
+    EACH = "each"
+    """Every client's reply. A step answers with the client axis last, or ragged fields."""
+    SUM = "sum"
+    """The sum over clients only, as secure aggregation gives it. A step answers with the sum over
+    its batch, in integers: one client's reply where the batch is that client."""
+    MPC = "joint"
+    """What the clients compute together and no one sees in parts. The step is the ideal
+    functionality: it answers for all clients of the run at once, and its reply, without a client
+    axis, is all that the server receives. Real parties replace the step by its program
+    (``Step.computes``), or refuse; answering for some of the clients alone has no meaning."""
+
+
+StepFunction = Callable[[Clients, "Query", NoiseSource, ClientState], Reply]
+StepCost = Callable[[Clients, "Query", ClientState], Cost]
+Participation = Callable[[Clients, "Query"], NDArray[np.bool_]]
+Layout = Mapping[str, tuple[int, ...]]
+"""The names of integer fields, with their shapes."""
+Bounds = Callable[["Query"], Mapping[str, int]]
+"""By field, the largest magnitude of its sums over all clients."""
+NoiseSharing = Callable[["Query"], int | None]
+"""The number of clients that divide the noise of a sum, by the query; None where none divides
+it."""
+
+
+def _free(clients: Clients, query: Query, state: ClientState) -> Cost:
+    return NOTHING
+
+
+def _everybody(clients: Clients, query: Query) -> NDArray[np.bool_]:
+    """All records, as one value that is read M times: memory may have no room for M values."""
+    return np.broadcast_to(np.True_, (clients.records,))
+
+
+def unshared(query: Query) -> None:
+    """No client draws a noise share: the sum is exact, or each client adds whole noise."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A client's part of a conversation, with what it spends.
+
+    ``cost`` is called before the step runs; it returns the most that any record of the batch
+    spends, so that a client can refuse, or write the debit down, before it answers.
+    ``participates`` says which records the reply depends on, shape (M,): the others spend nothing.
+    ``sums`` names the fields of a step that is asked for sums, with their shapes, from the query
+    alone: real secure aggregation agrees on them before anybody answers. ``shares`` says by how
+    many clients the step divides its noise: noise that is divided by a hundred does not protect a
+    sum over ten. A party compares it with the agreement, and answers no sum whose step does not
+    declare it. ``bounds`` gives the largest magnitude of every field's sum over all clients, from
+    the query alone, with noise that is larger with a probability below ``2**-WRAP_BITS``: a secure
+    sum then sends just as many bits. ``refuses_once`` is for a step that tests what the server
+    sends: between real parties whatever it raises ends the run, and the server learns that it was
+    refused, not why. ``once`` is for a step that begins something of which a run has one, such as
+    the records' turns or the session of a key: a real party answers it once a run. ``computes``
+    makes the program by which real clients compute a step that is asked for with ``View.MPC``;
+    without it they refuse the step.
+    """
+
+    name: str
+    answer: StepFunction
+    cost: StepCost
+    participates: Participation
+    sums: Callable[[Query], Layout] | None = None
+    shares: NoiseSharing | None = None
+    refuses_once: bool = False
+    once: bool = False
+    computes: Callable[[], MPCProgram] | None = None
+    bounds: Bounds | None = None
+
+    def __reduce__(self) -> tuple[Callable[[str, str], Step], tuple[str, str]]:
+        """Where it is declared: in another process it is the same step, not a copy."""
+        return _declared, (self.answer.__module__, self.name)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it was declared without a cost, so that no answer to it is ever paid for."""
+        return self.cost is _free
+
+
+def _declared(module: str, name: str) -> Step:
+    declared: Step = getattr(import_module(module), name)
+    return declared
+
+
+def step(
+    cost: StepCost | None = None,
+    participates: Participation | None = None,
+    sums: Callable[[Query], Layout] | None = None,
+    shares: NoiseSharing | None = None,
+    refuses_once: bool = False,
+    once: bool = False,
+    computes: Callable[[], MPCProgram] | None = None,
+    bounds: Bounds | None = None,
+) -> Callable[[StepFunction], Step]:
+    """Declare a function to be a client step.
+
+    Without ``cost`` it costs nothing; without ``participates`` it is about all records; without
+    ``sums`` and ``shares`` it can be simulated under ``View.SUM``, but not be summed securely.
+    ``shares`` is ``unshared`` for a step that divides no noise. ``refuses_once`` makes any error in
+    it the end of the run, and ``once`` its answer the only one of a run (``Step``). ``computes`` is
+    for a step that clients compute together. ``bounds`` is for sums that need few bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> @step(sums=lambda query: {"records": ()}, shares=unshared)
+    ... def count_records(clients, query, noise, state):
+    ...     return {"records": np.asarray(clients.records)}
+    >>> count_records.name
+    'count_records'
+    """
+
+    def declare(function: StepFunction) -> Step:
+        return Step(
+            function.__name__,
+            function,
+            cost or _free,
+            participates or _everybody,
+            sums,
+            shares,
+            refuses_once,
+            once,
+            computes,
+            bounds,
+        )
+
+    return declare
+
+
+@dataclass(frozen=True)
+class Query:
+    """What the server asks of every client.
+
+    Parameters
+    ----------
+    step : the client step that answers.
+    protocol : the protocol, whose fields are public and agreed beforehand.
+    broadcast : values that are the same for every client.
+    per_client : values of which a client receives its own part; client axis last, or ragged.
+    view : what the server sees of the replies.
+    most_records : the records of a client for which a sum has bounds, as the parties agreed; None
+        where nothing bounds it. It is never sent.
+    """
+
+    step: Step
+    protocol: Any
+    broadcast: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    per_client: Mapping[str, Field] = field(default_factory=lambda: MappingProxyType({}))
+    view: View = View.EACH
+    most_records: int | None = None
+
+    def part(self, start: int, stop: int) -> Query:
+        """The query as the clients ``start`` to ``stop - 1`` receive it."""
+        each = {name: field_part(value, start, stop) for name, value in self.per_client.items()}
+        return replace(self, per_client=each)

@@ -1,0 +1,43 @@
+"""EncryptedClassAUC: one-versus-rest AUCs on masked counts, in one session over all classes.
+
+One session, as in ``encrypted.masked``, has C one-versus-rest problems. Parties meet once and share
+one secret. For class c the secret, the key of every pair of parties, and the key that a party has
+alone are replaced by
+
+    HKDF(key, session, "class" || c)
+
+and what follows is a session on masked values for two classes: its masks a, b, g and h, its pads,
+the numbers r_i of the parties, and the aggregator's c, u, v and w are drawn for each class.
+
+What is revealed. HKDF's outputs for C distinct labels cannot be told from independent keys, nor
+ChaCha20's streams under these from uniform words. Put uniform masks in their places, which changes
+nothing that anybody could notice. Then, given the counts of all classes, the views of C classes
+are independent of each other, and each is that of a session of two classes:
+
+- The aggregator's words of a class are uniform, and independent but for their sums, which are
+  uniform too. So are the words of all classes together: its view follows from nothing but the
+  number of parties, and the C rounded AUCs and half-ranges that the parties tell it.
+- The parties open ``c X + u``, ``c Y + v`` and ``c Z + w`` of each class. These follow from X, Y
+  and Z of the class and draws of its alone: C ratios ``X / (2 Y)`` and ``Z / (2 Y)``, and the size
+  of each ``Y = P N`` under a multiplier of its own.
+- The aggregator with t parties has the other parties' total counts in every cell of every class's
+  score: how many records of the class, and of all others. No count of two classes' scores together
+  exists, so none follows.
+
+With one multiplier for all classes the parties would divide its products ``c P N`` by each other,
+and have the classes' shares. With C of them the range of all products together narrows: totals a
+factor 2 apart in each product are told apart with advantage at most ``C / k`` (the distance of
+product distributions is at most the sum of the distances), and parties that know the classes'
+shares know the square of the number of records within 2 to the ``2 k / (C + 1)`` in the mean.
+
+Whole numbers must betray no more than that. ``P_c + N_c`` is the same number for all classes. If
+multipliers were scarcer than totals, few of them would give whole ``P_c N_c`` that agree in it. So
+the multiplier is at least ``2^s`` with ``2^s > 16 P N`` for all totals: an answer ``W = c Y + v``
+fits a ``Y'`` where a whole c' lies in ``(W / (Y' + 1), W / Y']``, which has the length ``c' / (Y' +
+1)``, and so about 16 of them. Every vector of class sizes within the octaves has multipliers that
+fit. A classifier of two classes has the same X, Y and Z twice, and two answers about them: take
+``EncryptedAUC`` there.
+
+No average weighted by the classes' sizes is given: ``sum_c P_c A_c / M`` needs the shares ``P_c /
+M``, which nobody learns. The macro AUC is the mean of C figures that are released anyway.
+"""

@@ -1,0 +1,82 @@
+"""The keys of each class of a session, and its scheme."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+from tacit.crypto.homomorphic.keys import derived
+from tacit.crypto.masking.field import MaskedValueError
+from tacit.protocols.encrypted.masked.party import MaskedParty
+from tacit.protocols.encrypted.masked.scheme import LEAST_BITS, MaskedScheme
+
+CLASS = b"tacit masked evaluation 1 class "
+SPARE_BITS = 4
+"""The multiplier is this many bits longer than any product of class totals."""
+MOST_BY_CLASS = 2**23
+"""Largest bound of all records: the widest field has room for a multiplier above the products."""
+
+
+def scheme_by_class(thresholds: int, most_records: int, perturbed: bool) -> MaskedScheme:
+    """The settings of each class, with multipliers above every product of class totals.
+
+    Raises
+    ------
+    ValueError : for a bound of records that the field has no room for.
+
+    Examples
+    --------
+    >>> scheme = scheme_by_class(100, 2**20, True)
+    >>> scheme.least_bits, scheme.field.bits
+    (43, 127)
+    """
+    if not 2 <= most_records <= MOST_BY_CLASS:
+        raise ValueError(f"most_records must be from 2 to {MOST_BY_CLASS}, got {most_records}")
+    # P N <= M^2 / 4
+    bits = (most_records**2 // 4).bit_length() + SPARE_BITS
+    scheme = MaskedScheme(thresholds, most_records, perturbed)
+    return replace(scheme, least_bits=max(bits, LEAST_BITS))
+
+
+def class_key(key: bytes, session: bytes, number: int) -> bytes:
+    """The key of a class from one of the session, of 32 bytes.
+
+    Labels of classes differ, so their keys are independent (HKDF-SHA256, RFC 5869).
+
+    Examples
+    --------
+    >>> keys = {class_key(bytes(16), bytes(16), number) for number in range(200)}
+    >>> len(keys)
+    200
+    """
+    return derived(key, session, CLASS + number.to_bytes(4, "little"), 32)
+
+
+def class_party(party: MaskedParty, number: int) -> MaskedParty:
+    """What the parties know of one class: as of the session, under keys of the class.
+
+    Parameters
+    ----------
+    party : of the session.
+    number : of the class.
+    """
+
+    @cache
+    def pairing(first: int, second: int) -> bytes:
+        return class_key(party.pairing(first, second), party.session, number)
+
+    secret = class_key(party.secret, party.session, number)
+    return MaskedParty(party.scheme, secret, party.session, party.parties, pairing)
+
+
+def pieces(message: bytes, count: int) -> list[bytes]:
+    """The equal parts of a message, one a class.
+
+    Raises
+    ------
+    MaskedValueError : for bytes that cannot be divided so.
+    """
+    size, rest = divmod(len(message), count)
+    if rest:
+        raise MaskedValueError(f"{len(message)} bytes are not those of {count} classes")
+    return [message[start : start + size] for start in range(0, len(message), size)]

@@ -1,0 +1,227 @@
+"""EncryptedClassAUC: one-versus-rest AUCs of several classes, from masked counts."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats, Integers
+from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.homomorphic.keys import Introduction, Meeting, Member
+from tacit.crypto.identities import Identity, Roster
+from tacit.crypto.masking.masks import Pairing
+from tacit.data.categories import MAX_CATEGORIES
+from tacit.data.clients import Clients
+from tacit.metrics.ranking import auc
+from tacit.privacy.cost import UNPROTECTED, Cost
+from tacit.protocol.conversation import ClientState, Conversation, Protocol, Reply, Step
+from tacit.protocol.revealed import Revealed
+from tacit.protocol.settings.declaring import setting
+from tacit.protocol.settings.scaled import ScaledScores, scale_setting
+from tacit.protocols.encrypted.classes.declared import ClassDeclarations
+from tacit.protocols.encrypted.classes.keys import scheme_by_class
+from tacit.protocols.encrypted.classes.result import (
+    UNWEIGHTED_NOTE,
+    ClassesRevealed,
+    result_by_class,
+)
+from tacit.protocols.encrypted.classes.steps import STEPS
+from tacit.protocols.encrypted.conversations import on_masked_classes
+from tacit.protocols.encrypted.masked.party import MaskedParty
+from tacit.protocols.encrypted.masked.scheme import MaskedScheme
+from tacit.protocols.encrypted.masked.steps import SeenSession
+from tacit.protocols.encrypted.protocol import (
+    MASKED_THRESHOLDS,
+    PARTIES_ONLY,
+    UNPERTURBED_WARNING,
+)
+from tacit.protocols.encrypted.sessions import AGGREGATOR, PARTIES, RefusedAnswer, Seat, pin
+from tacit.protocols.shared.class_scores import scores_by_class
+from tacit.results.server_result import ServerResult
+
+LEAST_THRESHOLDS = 5
+
+
+@dataclass(frozen=True)
+class EncryptedClassAUC(ScaledScores, ClassDeclarations, Protocol):
+    """One-versus-rest AUC of every class and their mean, exact on the thresholds, without noise.
+
+    One session on masked values over all classes (``encrypted.classes``, which derives what it
+    reveals). There is no differential privacy: the AUCs are released as they are, each with its
+    certain half-range, for an aggregator that follows the protocol and colludes with no party.
+
+    The aggregator learns the C AUCs to seven decimals and their half-ranges to three digits, or
+    nothing where ``reveal`` is ``"parties"``. Parties learn the same to a little more, and of each
+    class the product of its records and all others within the octaves of a multiplier of its own.
+    The aggregator and any party together read the other parties' total counts in every cell of
+    every class's score. Class sizes are not revealed, so the mean is not weighted by them.
+
+    Parameters
+    ----------
+    classes : the agreed names of the classes, in the order of the columns of scores.
+    thresholds : N, at even positions of the scale from its least to its largest score, the same for
+        all classes. A party sends 32 bytes or less for each of them and each class.
+    most_records : a bound of all records of all parties, near their number: a class of which there
+        are P records among M has an AUC where ``P (M - P)`` is above ``most_records^2 / 1024``.
+    perturbed : False leaves the perturbation out, so that AUCs are exact to the last digit and the
+        parties learn the product of the class totals: for tests.
+    scale : the map of scores to positions at which thresholds are even.
+    reveal : ``"aggregator"``, which learns the AUCs as well, or ``"parties"`` alone.
+
+    Clients without classes are taken to have two, with the scores 1 - s and s: a binary classifier.
+
+    Raises
+    ------
+    ValueError : for a setting outside its range; the message names the bound and the value.
+
+    Examples
+    --------
+    >>> import numpy as np, tacit
+    >>> random = np.random.default_rng(0)
+    >>> labels, scores = random.integers(0, 3, 900), random.random((900, 3))
+    >>> scores[np.arange(900), labels] **= 0.5
+    >>> names = ("cat", "dog", "bird")
+    >>> clients = tacit.Clients.from_classes(scores, labels, names, np.arange(900) % 3)
+    >>> protocol = EncryptedClassAUC(names, most_records=1000)
+    >>> result = tacit.evaluate(clients, protocol, exact=True)
+    >>> low, high = result.estimate.interval()
+    >>> low <= result.exact <= high, [part.name for part in result.breakdown.parts]
+    (True, ['cat', 'dog', 'bird'])
+    """
+
+    classes: tuple[str, ...] = setting(
+        default=("0", "1"), help="the agreed names of the classes, as their columns are ordered"
+    )
+    thresholds: int = setting(
+        default=MASKED_THRESHOLDS, help="thresholds of each class; 1000 by default"
+    )
+    most_records: int = setting(default=2**20, help="a public bound of all records, 2**20")
+    perturbed: bool = setting(default=True, help=None)
+    scale: str = scale_setting()
+    reveal: Literal["parties", "aggregator"] = setting(
+        default=AGGREGATOR,
+        help="who learns the AUCs: the aggregator as well (the default), or the parties alone",
+    )
+
+    name = "encrypted-class-auc"
+    figure = "macro AUC"
+    title_settings = ()
+    categories_setting = "classes"
+    scores_by_class = True
+    state_types = (Seat, Member, Meeting, Introduction, SeenSession, RefusedAnswer, ClassesRevealed)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 2 <= len(self.classes) <= MAX_CATEGORIES or len(set(self.classes)) < len(
+            self.classes
+        ):
+            listed = ", ".join(map(str, self.classes))
+            raise ValueError(
+                f"classes must be 2 to {MAX_CATEGORIES} names that differ, "
+                f"got {len(self.classes)}: {listed[:60]}"
+            )
+        if self.thresholds < LEAST_THRESHOLDS:
+            raise ValueError(
+                f"thresholds must be at least {LEAST_THRESHOLDS}, got {self.thresholds}"
+            )
+        _ = self.masked_scheme
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps in which parties meet, send masked counts, and open the answers."""
+        return STEPS
+
+    @property
+    def guarantee(self) -> Cost:
+        """The AUCs are released as they are: no differential privacy."""
+        return UNPROTECTED
+
+    @property
+    def masked_scheme(self) -> MaskedScheme:
+        """The settings of masked values, the same for every class."""
+        return scheme_by_class(self.thresholds, self.most_records, self.perturbed)
+
+    @property
+    def threshold_scores(self) -> NDArray[np.float64]:
+        """The thresholds, ascending, shape (N,): no score is outside them."""
+        return self.score_scale.scores(np.linspace(0.0, 1.0, self.thresholds))
+
+    @property
+    def terms(self) -> bytes:
+        """The settings as parties sign them, with the protocol's name."""
+        return json.dumps({"name": self.name, **self.settings}, sort_keys=True).encode("ascii")
+
+    def replicate_size(self, clients: Clients) -> int:
+        """The counts of every client and class."""
+        return 4 * self.thresholds * clients.count * len(self.classes)
+
+    def enrol(
+        self, state: ClientState, identity: Identity, roster: Roster, least: int | None = None
+    ) -> None:
+        """Pin the parties' identities, so that relayed ones are not accepted.
+
+        ``least`` of them may be a session, so that a run can begin again without a party that
+        vanished.
+        """
+        pin(state, [identity], roster, least)
+
+    def scheme_party(
+        self, secret: bytes, session: bytes, parties: int, pairing: Pairing
+    ) -> MaskedParty:
+        """The scheme of a session, from which those of its classes are derived."""
+        return MaskedParty(self.masked_scheme, secret, session, parties, pairing)
+
+    def classified(self, clients: Clients) -> tuple[Floats, Integers]:
+        """The scores of all classes, shape (M, C), and the records' classes, shape (M,).
+
+        Raises
+        ------
+        DataError : for clients of other classes than the agreed ones.
+        """
+        return scores_by_class(clients, self.classes, bounded=self.score_range is not None)
+
+    def conversation(self, clients: int) -> Conversation:
+        """Introductions, a secret, masked counts of all classes, and answers that parties open."""
+        return self._concluded((yield from on_masked_classes(self)))
+
+    def _concluded(self, reply: Reply) -> ServerResult:
+        """What the server knows: what the parties report, where they tell it."""
+        if self.reveal == PARTIES:
+            nothing = np.full(len(self.classes), math.nan)
+            unknown = result_by_class(self.classes, nothing, nothing, (PARTIES_ONLY,))
+            return replace(unknown, breakdown=None)
+        areas, half_ranges = (np.asarray(reply[name]) for name in ("auc", "half_range"))
+        for figures in (areas, half_ranges):
+            if not np.array_equal(
+                figures, np.repeat(figures[:, :1], figures.shape[1], axis=1), True
+            ):
+                raise HomomorphicError("the parties report different AUCs of one answer")
+        return self._result(areas[:, 0], half_ranges[:, 0])
+
+    def revealed_result(self, revealed: Revealed) -> ServerResult:
+        """The result that a party has, where it was told."""
+        if not isinstance(revealed, ClassesRevealed):
+            raise HomomorphicError("a party of this protocol is told the AUCs of all classes")
+        return self._result(revealed.areas, revealed.half_ranges)
+
+    def _result(self, areas: Floats, half_ranges: Floats) -> ServerResult:
+        unperturbed = () if self.perturbed else (UNPERTURBED_WARNING,)
+        return result_by_class(self.classes, areas, half_ranges, (UNWEIGHTED_NOTE, *unperturbed))
+
+    def exact(self, clients: Clients) -> float:
+        """The mean of the exact one-versus-rest AUCs, which is not private."""
+        return float(np.mean(self.exact_by_class(clients)))
+
+    def exact_by_class(self, clients: Clients) -> Sequence[float]:
+        """The exact one-versus-rest AUC of every class, which is not private."""
+        scores, classes = self.classified(clients)
+        return [
+            auc(scores[:, number], (classes == number).astype(np.int8))
+            for number in range(len(self.classes))
+        ]

@@ -1,0 +1,291 @@
+"""Two models' AUCs and their difference, at one cost of label privacy.
+
+Scores are known to the server, labels are private, as in FedAUC (Sun et al. 2022a). A record's
+label enters the difference of two AUCs with the weight ``(difference of its ranks - c) / (P N)``,
+where ``c = (difference of the AUCs) (N - P)`` is small; so the noise depends on how far the two
+models disagree about a record, and not on its rank. Labels that answer by randomised response are
+flipped once for both models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data.batches.ragged import Ragged
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.data.scaling.scales import clients_apart
+from tacit.metrics.paired_ranking import rank_correlation
+from tacit.metrics.ranking import auc, doubled_mid_ranks
+from tacit.privacy.cost import Adjacency, Cost, check_budget, worst_case
+from tacit.privacy.mechanisms.response import RandomisedResponse
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import (
+    ClientState,
+    Conversation,
+    Field,
+    Protocol,
+    Query,
+    Reply,
+    step,
+)
+from tacit.protocol.declarations.threats import ThreatModel
+from tacit.protocol.settings.declaring import setting
+from tacit.protocols.fedauc.comparing.estimate import (
+    NoisySums,
+    result_from_sums,
+    totals_of_sums,
+)
+from tacit.protocols.fedauc.comparing.noise import (
+    PartNoise,
+    RankPairs,
+    largest_by_client,
+    predicted_variances,
+    records_that_respond,
+)
+from tacit.protocols.fedauc.comparing.requests import DifferenceRequest
+from tacit.protocols.fedauc.threats import TWO_MODELS
+from tacit.protocols.shared.reports.flipped_labels import Flipped, flipped_labels, flipping_cost
+from tacit.protocols.shared.sums.rank_noise import KINDS, PURE_MECHANISMS, RESPONSE
+from tacit.results.server_result import ComparisonResult
+
+COMPARING_MECHANISMS = (*PURE_MECHANISMS, RESPONSE)
+
+DIFFERENCE_FRACTION = 0.8
+"""Default fraction of the noisy sums' budget for the difference; the rest is for the two AUCs."""
+
+
+def pair_order(clients: Clients) -> NDArray[np.int64]:
+    """Records in ascending order of both scores within each client, shape (M,)."""
+    return np.lexsort((_second(clients), clients.scores, clients.client_of_record))
+
+
+@step()
+def share_score_pairs(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
+    """Send both models' scores of every record, ascending within each client.
+
+    Spends nothing at label adjacency, where scores are public. The server learns which scores of
+    the two models belong to one record; the order says nothing about labels.
+    """
+    order = pair_order(clients)
+    return {
+        "first": clients.ragged(clients.scores[order]),
+        "second": clients.ragged(_second(clients)[order]),
+    }
+
+
+def _sums_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
+    settings: ComparedAUC = query.protocol
+    summed = DifferenceRequest.of(clients, query).any_summed
+    costs = [settings.guarantee] if summed.any() else []
+    return worst_case([*costs, flipping_cost(clients, settings.epsilon, state, ~summed)])
+
+
+@step(cost=_sums_cost)
+def noisy_difference_sums(
+    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
+) -> Reply:
+    """Send noisy sums over some records' labels, and sums over flipped labels of the others.
+
+    Spends epsilon at label adjacency. A record is in one of the two groups. Flipping a label of the
+    first moves the count by 1 and the sums of ``difference * label`` and ``(level - pivot) *
+    label`` by at most their largest weight in the group, which the client computes from the ranks
+    and pivot it uses; the three have noise at parts of epsilon that add up to it. A label of the
+    second group is flipped by randomised response at epsilon, and sums of flipped labels are
+    post-processing. A client all of whose labels were released flipped before, at this epsilon,
+    spends nothing where all of them respond again.
+
+    The server learns six numbers of each client. Source: Sun et al. 2022a, Algorithms 1 and 4, on
+    differences of ranks.
+    """
+    settings: ComparedAUC = query.protocol
+    request = DifferenceRequest.of(clients, query)
+    order = pair_order(clients)
+    weights = (request.ranks.difference, request.centred)
+    summed_labels = clients.labels[order] * ~request.responding
+    noisy = _noisy_sums(weights, summed_labels, request, settings.part_noise, noise)
+    answers = np.zeros(clients.records, dtype=np.int8)
+    if request.responding.any():
+        whole = ~request.any_summed
+        flipped = flipped_labels(clients, settings.epsilon, noise, state, whole)
+        answers = flipped[..., order] * request.responding
+    flipped_sums = _sums(weights, answers)
+    return {
+        "positives": noisy[0],
+        "differences": noisy[1],
+        "levels": noisy[2],
+        "answered_positives": flipped_sums[0],
+        "answered_differences": flipped_sums[1],
+        "answered_levels": flipped_sums[2],
+    }
+
+
+@dataclass(frozen=True)
+class ComparedAUC(Protocol):
+    """The difference of two models' AUCs, and both AUCs, at one epsilon.
+
+    Clients hold the first model's scores as their scores and the second's as their second values.
+
+    Parameters
+    ----------
+    epsilon : the privacy budget of the comparison, for every label.
+    mechanism : ``"staircase"``, ``"discrete-laplace"`` or ``"laplace"``: noisy sums, and randomised
+        response for records on which the models disagree most where that is the better; or
+        ``"randomised-response"``, for all records.
+    emphasis : the fraction of the noisy sums' budget that protects the sum of differences. The rest
+        protects what only the two AUCs need.
+
+    Raises
+    ------
+    ValueError : for a setting outside its range; the message names the bound and the value.
+
+    Examples
+    --------
+    >>> ComparedAUC(1.0).guarantee.epsilon
+    1.0
+    """
+
+    epsilon: float = setting(help="the privacy budget of the comparison")
+    mechanism: str = setting(
+        default="staircase",
+        choices=COMPARING_MECHANISMS,
+        help="noisy sums of this noise, with randomised response where it is better; or that "
+        "alone; staircase by default",
+    )
+    emphasis: float = setting(
+        default=DIFFERENCE_FRACTION,
+        help="the fraction of noisy sums' budget for the difference, 0.8 by default; the rest is "
+        "for the two AUCs",
+        used=lambda protocol: protocol.mechanism != RESPONSE,
+    )
+
+    name = "compared-auc"
+    state_types = (Flipped,)
+    figure = "difference of two AUCs"
+    steps = (share_score_pairs, noisy_difference_sums)
+    needs_second_values = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_budget(self.epsilon)
+        if not 0.1 <= self.emphasis <= 0.99:
+            raise ValueError(f"emphasis must be from 0.1 to 0.99, got {self.emphasis}")
+
+    @property
+    def guarantee(self) -> Cost:
+        """What one comparison costs each client at most."""
+        return Cost(self.epsilon, adjacency=Adjacency.LABEL)
+
+    @property
+    def responds(self) -> bool:
+        """Whether every label answers by randomised response."""
+        return KINDS[self.mechanism] is RandomisedResponse
+
+    @property
+    def part_noise(self) -> PartNoise:
+        """The noise of the three sums."""
+        mechanism = PURE_MECHANISMS[0] if self.responds else self.mechanism
+        return PartNoise(mechanism, self.epsilon, self.emphasis)
+
+    @classmethod
+    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
+        """Who sees what."""
+        return TWO_MODELS
+
+    def comparison(self) -> Protocol:
+        """Itself."""
+        return self
+
+    def exact(self, clients: Clients) -> float:
+        """The exact difference of the AUCs, which is not private."""
+        return auc(clients.scores, clients.labels) - auc(_second(clients), clients.labels)
+
+    def replicate_size(self, clients: Clients) -> int:
+        """Numbers a replicate holds: a bit and products with both ranks a record."""
+        return 4 * clients.records + 16 * clients.count
+
+    def conversation(self, clients: int) -> Conversation:
+        """Pairs of scores up, ranks down, noisy sums up."""
+        pairs = yield Query(share_score_pairs, self)
+        sent = [_ragged(pairs[name]) for name in ("first", "second")]
+        records = sent[0].values.size
+        if records < 2:
+            raise DataError(f"a comparison needs at least two records, got {records}")
+        first, second = (
+            Ragged(doubled_mid_ranks(scores.values), scores.offsets) for scores in sent
+        )
+        ranks = RankPairs(first, second)
+        pivot, responding = ranks.middle_levels(), self._responding(ranks)
+        columns: dict[str, Field] = {
+            "first": first,
+            "second": second,
+            "responding": Ragged(responding, first.offsets),
+            "pivot": pivot,
+        }
+        reply = yield Query(noisy_difference_sums, self, per_client=columns)
+        sums = totals_of_sums(ranks, pivot, responding, self.epsilon, reply)
+        result = self._conclude(ranks, pivot, responding, sums)
+        return replace(result, scales=clients_apart(sent[0]) or clients_apart(sent[1]))
+
+    def _responding(self, ranks: RankPairs) -> NDArray[np.bool_]:
+        if self.responds:
+            return np.ones(ranks.records, dtype=np.bool_)
+        return records_that_respond(ranks.difference, self.part_noise)
+
+    def _conclude(
+        self,
+        ranks: RankPairs,
+        pivot: NDArray[np.int64],
+        responding: NDArray[np.bool_],
+        sums: NoisySums,
+    ) -> ComparisonResult:
+        variances = predicted_variances(ranks, pivot, responding, self.part_noise)
+        correlation = rank_correlation(ranks.first.values, ranks.second.values)
+        return result_from_sums(ranks.records, sums, variances, correlation)
+
+
+def _noisy_sums(
+    weights: tuple[Ragged[np.int64], Ragged[np.int64]],
+    labels: NDArray[np.int8],
+    request: DifferenceRequest,
+    parts: PartNoise,
+    noise: NoiseSource,
+) -> list[NDArray[Any]]:
+    """Noisy count, sum of differences and sum of levels of every client, shape (..., K)."""
+    shape = (weights[0].clients,)
+    true = _sums(weights, labels)
+    counted = parts.count.noisy_count(noise, true[0], 1.0, shape)
+    sums = [np.where(request.any_summed, counted, np.zeros_like(counted))]
+    for part, weight, total in zip((parts.difference, parts.level), weights, true[1:], strict=True):
+        largest = largest_by_client(weight, ~request.responding)
+        sums.append(part.noisy_residual(noise, total, largest, 0.0, shape))
+    return sums
+
+
+def _sums(
+    weights: tuple[Ragged[np.int64], Ragged[np.int64]], labels: NDArray[np.int8]
+) -> list[NDArray[np.int64]]:
+    """Count of positives and both weighted sums of every client, shape (..., K)."""
+    starts = weights[0].offsets[:-1]
+    count = np.add.reduceat(labels, starts, axis=-1, dtype=np.int64)
+    weighted = [np.add.reduceat(weight.values * labels, starts, axis=-1) for weight in weights]
+    return [count, *weighted]
+
+
+def _second(clients: Clients) -> NDArray[np.float64]:
+    if clients.second is None:
+        raise DataError("a comparison needs a second model's scores, and these records have one")
+    return clients.second
+
+
+def _ragged(value: Field) -> Ragged[Any]:
+    if not isinstance(value, Ragged):
+        raise TypeError("values of records must be ragged")
+    return value

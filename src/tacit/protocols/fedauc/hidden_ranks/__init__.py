@@ -1,0 +1,1 @@
+"""Ranks that clients compute together, on secret shares."""

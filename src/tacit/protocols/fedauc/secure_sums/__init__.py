@@ -1,0 +1,1 @@
+"""FedAUC by secure sums: the server sees sums of ranks only."""

@@ -1,0 +1,1 @@
+"""ScoreHistogram's reports of single records: rounds, counts of unary reports, devices."""

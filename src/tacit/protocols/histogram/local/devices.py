@@ -1,0 +1,237 @@
+"""Devices of one record that report class and cell as unary bits; the first may place the cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy
+
+from tacit.arrays import Floats, Integers
+from tacit.data.clients import Clients
+from tacit.metrics.curves import cell_influences
+from tacit.metrics.trees import observation_weights
+from tacit.privacy.local.unary import SET_PROBABILITY, simulated_unary_counts
+from tacit.privacy.mechanisms.choices import Bits
+from tacit.privacy.mechanisms.response import flip_probability
+from tacit.protocol.conversation import Query, Reply
+from tacit.protocol.devices import (
+    REFUSED_BITS,
+    Booleans,
+    CountedReports,
+    DeviceReports,
+    Instructions,
+    Payloads,
+    as_bytes,
+    from_bytes,
+    output_counts,
+    scale_entry,
+    window_entry,
+)
+from tacit.protocols.histogram.local.rounds import (
+    KNOTS,
+    POSITION_CELLS,
+    early_slots,
+    position_cells,
+    position_window,
+    published_scale,
+    report_leaves,
+    report_positions,
+)
+from tacit.protocols.histogram.local.unary_counts import unary_counts_of
+from tacit.protocols.histogram.steps import (
+    FIRST_CELLS,
+    agreed_height,
+    leaves_at,
+    leaves_of,
+    level_start,
+    report_bytes,
+    set_bits,
+    unary_reports,
+)
+from tacit.protocols.histogram.trees import local_tree
+from tacit.protocols.shared.reports.turns import ragged_of
+
+MAX_DEVICE_HEIGHT = 7
+"""Largest height of devices: a report on its lowest level has 32 bytes."""
+
+POSITION_BYTES = 2
+
+
+class UnaryDevices(DeviceReports):
+    """What devices send for a histogram in the local model: positions, then unary bits.
+
+    Parameters
+    ----------
+    protocol : a ``ScoreHistogram`` whose trust is local.
+    devices : how many are expected.
+
+    Raises
+    ------
+    ValueError : for more cells than a short message holds.
+    """
+
+    def __init__(self, protocol: Any, devices: int) -> None:
+        self._protocol, self._devices = protocol, devices
+        height = protocol.tree_height(devices)
+        if height > MAX_DEVICE_HEIGHT:
+            raise ValueError(
+                f"height must be at most {MAX_DEVICE_HEIGHT} for reports of devices, got {height}"
+            )
+        self.steps = (unary_reports,)
+        if protocol.places_cells:
+            self.steps = (report_positions, report_leaves)
+            self.first_turns = early_slots(protocol.epsilon, devices)
+
+    def instructions(self, query: Query) -> Instructions:
+        """A window over cells of the scale, or unary bits of class and cell."""
+        protocol = self._protocol
+        if query.step is report_positions:
+            return {
+                "kind": "window",
+                "scale": scale_entry(protocol.scale),
+                "cells": POSITION_CELLS,
+                "positives_from": 0,
+                **window_entry(position_window(protocol.epsilon)),
+            }
+        height = agreed_height(query)
+        scale = scale_entry(protocol.scale)
+        if KNOTS in query.broadcast:
+            placed = published_scale(protocol, query.broadcast[KNOTS], height)
+            scale = scale_entry(protocol.scale, placed)
+        return {
+            "kind": "unary",
+            "scale": scale,
+            "height": height,
+            "level_units": list(protocol.level_units(height)),
+            "set_words": str(Bits(flip_probability(protocol.epsilon)).threshold),
+        }
+
+    def payload_bytes(self, query: Query) -> int:
+        """A window's output; or a level, and as many bytes as the lowest level needs."""
+        if query.step is report_positions:
+            return POSITION_BYTES
+        return 1 + int(report_bytes(np.array([agreed_height(query) + 1]))[0])
+
+    def payloads(self, query: Query, reply: Reply) -> Payloads:
+        """The reports of records, one a client."""
+        if query.step is report_positions:
+            return as_bytes(ragged_of(reply["reports"]).values, POSITION_BYTES)
+        levels, bits = ragged_of(reply["levels"]).values, ragged_of(reply["bits"]).values
+        sent = np.zeros((levels.size, self.payload_bytes(query)), dtype=np.uint8)
+        sent[:, 0] = levels
+        sent[:, 1:][self._within(sent)] = bits
+        return sent
+
+    def counts(self, query: Query, payloads: Payloads) -> Integers:
+        """How often each position came; or of each level its reports, then its set bits."""
+        if query.step is report_positions:
+            outputs = position_window(self._protocol.epsilon).outputs
+            return output_counts(from_bytes(payloads), outputs)
+        levels = range(FIRST_CELLS, agreed_height(query) + FIRST_CELLS)
+        return unary_counts_of(payloads, levels)
+
+    def reported(self, query: Query, counts: Integers) -> int:
+        """The reports of all levels, or about positions."""
+        if query.step is report_positions:
+            return int(counts.sum())
+        levels = range(FIRST_CELLS, agreed_height(query) + FIRST_CELLS)
+        return int(counts[[level_start(level) for level in levels]].sum())
+
+    def held(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers:
+        """How many records have each position, or each class and cell."""
+        if query.step is report_positions:
+            return np.bincount(position_cells(clients, self._protocol), minlength=POSITION_CELLS)
+        height = agreed_height(query)
+        if KNOTS in query.broadcast:
+            self._protocol.check_range(clients)
+            scale = published_scale(self._protocol, query.broadcast[KNOTS], height)
+            leaves = leaves_at(scale.positions(clients.scores), clients.labels, height)
+        else:
+            leaves = leaves_of(clients, height, self._protocol)
+        return np.bincount(leaves, minlength=2 << height)
+
+    def simulated_counts(self, query: Query, held: Integers, rng: np.random.Generator) -> Integers:
+        """By ``SlidingWindow``; or each record on a level, and by unary bits of its node there."""
+        epsilon = self._protocol.epsilon
+        if query.step is report_positions:
+            return position_window(epsilon).simulated_counts(held, rng)
+        height = agreed_height(query)
+        units = np.array(self._protocol.level_units(height), dtype=np.float64)
+        on_level = rng.multinomial(held, units / units.sum())
+        parts = list[Integers]()
+        for level, leaves in enumerate(on_level.T, FIRST_CELLS):
+            nodes = leaves.reshape(1 << level, -1).sum(axis=-1)
+            bits = simulated_unary_counts(nodes, epsilon, rng)
+            parts += [np.array([nodes.sum()]), bits]
+        return np.concatenate(parts)
+
+    def refused(self, query: Query, payloads: Payloads) -> Booleans:
+        """Outputs that there are not; levels, padding, and numbers of set bits of nobody."""
+        if query.step is report_positions:
+            outputs = position_window(self._protocol.epsilon).outputs
+            return np.asarray(from_bytes(payloads) >= outputs)
+        levels, height = payloads[:, 0].astype(np.int64), agreed_height(query)
+        wrong = (levels < FIRST_CELLS) | (levels > height + 1)
+        inside = np.clip(levels, FIRST_CELLS, height + 1)
+        bits = np.unpackbits(payloads[:, 1:], axis=-1)
+        padding = np.arange(bits.shape[-1]) >= (1 << inside)[:, np.newaxis]
+        counts = bits.sum(axis=-1, dtype=np.int64)
+        limits = [self._set_limits(level) for level in range(height + FIRST_CELLS)]
+        least, most = np.array(limits)[inside].T
+        return wrong | (bits & padding).any(axis=-1) | (counts < least) | (counts > most)
+
+    def influences(self, query: Query, counts: Sequence[Integers]) -> tuple[float, float]:
+        """By the weight of every bit in the area; those that only place cells have none.
+
+        With ``n_l`` of n reports on level l, a report with bits b adds ``w . ((b - q) / (1/2 - q) -
+        c / M) n / n_l`` over n to the area: w are the area's weights of the level's counts c of M
+        records (``observation_weights`` of the cells' influences). The worst reports set the bits
+        of largest or least weight, as many as are not refused.
+        """
+        if query.step is report_positions:
+            return 0.0, 0.0
+        reply, height = CountedReports(counts[-1]), agreed_height(query)
+        leaves, noise = local_tree(self._protocol.known_epsilon, reply, height)
+        cells = leaves.reshape(2, -1)
+        area_weights = np.nan_to_num(np.concatenate(cell_influences(*cells)))
+        by_level = observation_weights(area_weights, noise.weighting)
+        total, changes = self.reported(query, counts[-1]), [0.0]
+        for level in range(FIRST_CELLS, len(by_level)):
+            bits, reports = set_bits(reply, level)
+            if reports:
+                mean = float(by_level[level] @ bits) / reports
+                ends = self._extremes(level, by_level[level])
+                changes += [(end - mean) / self._gap * total**2 / reports for end in ends]
+        return min(changes), max(changes)
+
+    def _extremes(self, level: int, weights: Floats) -> tuple[float, float]:
+        """The least and the largest sum of the weights of a report's set bits."""
+        least, most = self._set_limits(level)
+        rising = np.concatenate([[0.0], np.cumsum(np.sort(weights))])
+        falling = np.concatenate([[0.0], np.cumsum(np.sort(weights)[::-1])])
+        return float(rising[least : most + 1].min()), float(falling[least : most + 1].max())
+
+    def _set_limits(self, level: int) -> tuple[int, int]:
+        """The least and the largest number of set bits that is not refused on a level.
+
+        One bit is set with probability 1/2, the others are binomial: each tail has at most
+        ``2**-(REFUSED_BITS + 1)``.
+        """
+        others, flip = (1 << level) - 1, flip_probability(self._protocol.epsilon)
+        numbers, tail = np.arange(others + 1), 2.0 ** -(REFUSED_BITS + 1)
+        least = int(np.argmax(scipy.special.bdtr(numbers, others, flip) > tail))
+        most = int(np.argmax(scipy.special.bdtrc(numbers, others, flip) <= tail))
+        return least, most + 1
+
+    @property
+    def _gap(self) -> float:
+        return SET_PROBABILITY - flip_probability(self._protocol.epsilon)
+
+    def _within(self, payloads: Payloads) -> Booleans:
+        """Which bytes after the level belong to its bits, shape (M, bytes - 1)."""
+        size = payloads.shape[-1] - 1
+        # a level is refused before; a byte's levels keep the table small
+        widths = np.minimum(report_bytes(np.arange(2**5)), size)
+        return np.asarray(np.arange(size) < widths[payloads[:, 0]][:, np.newaxis])

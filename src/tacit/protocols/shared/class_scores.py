@@ -1,0 +1,55 @@
+"""Scores of several classes, and each class's records against the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from tacit.arrays import Floats, Integers
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+
+
+def scores_by_class(
+    clients: Clients, classes: tuple[str, ...], bounded: bool
+) -> tuple[Floats, Integers]:
+    """The scores of all classes, shape (M, C), and the records' classes, shape (M,).
+
+    Clients without classes are taken to have two, with the scores 1 - s and s, or -s and s.
+
+    Parameters
+    ----------
+    clients : the records.
+    classes : the agreed names.
+    bounded : whether scores are from 0 to 1.
+
+    Raises
+    ------
+    DataError : for clients of other classes than the agreed ones.
+    """
+    known = clients.categories
+    if known is not None and known.scores is not None:
+        if known.names != classes:
+            raise DataError(f"classes must be {', '.join(classes)}, got {', '.join(known.names)}")
+        return known.scores, known.of_record
+    if len(classes) != 2:
+        raise DataError(f"{len(classes)} classes need a column of scores each, got one")
+    against = 1 - clients.scores if bounded else -clients.scores
+    return np.stack([against, clients.scores], axis=1), clients.labels.astype(np.int64)
+
+
+def one_against_rest(clients: Clients, scores: Floats, classes: Integers) -> Iterator[Clients]:
+    """For each class the clients with its scores, and the label 1 for its records.
+
+    Parameters
+    ----------
+    clients : whose records they are.
+    scores : of all classes, shape (M, C).
+    classes : of the records, shape (M,).
+    """
+    plain = replace(clients, categories=None)
+    for number in range(scores.shape[1]):
+        column = np.ascontiguousarray(scores[:, number])
+        yield replace(plain, scores=column, labels=(classes == number).astype(np.int8))

@@ -1,0 +1,1 @@
+"""Reports of single records: symbols, packed bits, turns, flipped labels."""

@@ -1,0 +1,222 @@
+"""The kernels of statistics of pairs, and their values for every pair of symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import Floats
+from tacit.data.clients import Clients
+from tacit.metrics.pairwise import (
+    auc_table,
+    class_table,
+    collision_probability,
+    gini_mean_difference,
+    gini_table,
+    kendall_table,
+    kendall_tau,
+    max_gini_mean_difference,
+    merged_table,
+    pair_mean,
+)
+from tacit.metrics.ranking import auc
+from tacit.protocols.shared.reports.symbols import Column, SymbolSpace, second_values
+from tacit.results.curves.curve import UNIT
+
+MAX_ASYMMETRY = 1e-9
+"""Largest difference of f(a, b) and f(b, a), relative to the largest value of the kernel."""
+
+
+@dataclass(frozen=True)
+class PairKernel:
+    """A symmetric function of two records.
+
+    Parameters
+    ----------
+    called : its name in a result.
+    figure : the name of its mean over all pairs.
+    columns : which of a record's values it uses.
+    plain : its mean over pairs of two symbols, with values uniform inside bins, shape (k, k).
+    exact : its exact mean over all pairs of records; for ``"auc"`` the AUC.
+    limits : the least and the largest value of that mean, for a number of records.
+    variation : its range within a pair of cells, shape (k, k); None for a kernel that needs a
+        finite domain.
+    ordinal : whether an increasing map of the values does not change it.
+    """
+
+    called: str
+    figure: str
+    columns: tuple[Column, ...]
+    plain: Callable[[SymbolSpace], Floats]
+    exact: Callable[[Clients, SymbolSpace], float]
+    limits: Callable[[SymbolSpace, int], tuple[float, float]]
+    variation: Callable[[SymbolSpace], Floats] | None = None
+    ordinal: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class PairTables:
+    """A kernel's values for every pair of symbols.
+
+    Parameters
+    ----------
+    means : shape (k, k): the kernel's mean over pairs of records of two symbols.
+    change : shape (k, k): how the means change when bins are halved; None on a finite grid.
+    variation : shape (k, k): the kernel's range within a pair of cells; None on a grid.
+    """
+
+    means: Floats
+    change: Floats | None = None
+    variation: Floats | None = None
+
+    @classmethod
+    def of(cls, kernel: PairKernel, space: SymbolSpace) -> PairTables:
+        """The tables of a kernel over a space of symbols.
+
+        On a finite grid the kernel is known. Inside a bin values are taken as uniform, with an
+        error of about the square of the width where densities are smooth: halving the width removes
+        three quarters of it. A third of the last halving's change is therefore added (Richardson
+        extrapolation). This is the variant of the kernel for quantised values (Bell et al. 2020,
+        section 3), with an error of the fourth order of the width.
+        """
+        plain = kernel.plain(space)
+        if kernel.variation is None or not any(space.cut):
+            return cls(plain)
+        change = plain - merged_table(plain, space.sizes, space.cut)
+        return cls(plain + change / 3, change, kernel.variation(space))
+
+
+def user_kernel(kernel: Any, grid: tuple[float, ...]) -> PairKernel:
+    """A user's kernel on a finite domain: a vectorised function of two arrays, or a matrix.
+
+    Raises
+    ------
+    ValueError : for a kernel that does not give shape (k, k), or one that is not finite or not
+        symmetric, naming the values.
+
+    Examples
+    --------
+    >>> user_kernel(lambda x, y: (x - y) ** 2, (0.0, 3.0)).figure
+    'U-statistic'
+    """
+    called, values = "matrix", kernel
+    if callable(kernel):
+        points = np.array(grid)
+        called = getattr(kernel, "__name__", "function")
+        values = kernel(points[:, np.newaxis], points[np.newaxis, :])
+    table = _symmetric(np.array(values, dtype=np.float64), grid)
+
+    def exact(clients: Clients, space: SymbolSpace) -> float:
+        return pair_mean(table, np.bincount(space.of_records(clients), minlength=space.symbols))
+
+    def limits(space: SymbolSpace, records: int) -> tuple[float, float]:
+        return float(table.min()), float(table.max())
+
+    return PairKernel(called, "U-statistic", ("values",), lambda space: table, exact, limits)
+
+
+def _symmetric(table: Floats, grid: tuple[float, ...]) -> Floats:
+    shape = (len(grid), len(grid))
+    if table.shape != shape:
+        raise ValueError(
+            f"the kernel must give shape {shape} for {len(grid)} values, got {table.shape}"
+        )
+    not_finite = np.argwhere(~np.isfinite(table))
+    if not_finite.size:
+        a, b = (int(index) for index in not_finite[0])
+        raise ValueError(
+            f"the kernel must be finite, got {table[a, b]:g} for ({grid[a]:g}, {grid[b]:g})"
+        )
+    asymmetry = np.abs(table - table.T)
+    if np.any(asymmetry > MAX_ASYMMETRY * np.abs(table).max()):
+        a, b = divmod(int(np.argmax(asymmetry)), len(grid))
+        raise ValueError(
+            f"the kernel must be symmetric, got {table[a, b]:g} for ({grid[a]:g}, {grid[b]:g}) "
+            f"and {table[b, a]:g} for ({grid[b]:g}, {grid[a]:g})"
+        )
+    return (table + table.T) / 2
+
+
+def opposite_classes(space: SymbolSpace) -> Floats:
+    """1 for pairs of symbols of both classes, shape (k, k); the first axis is the class."""
+    return class_table(space.sizes[1])
+
+
+def _gini(space: SymbolSpace) -> Floats:
+    (axis,) = space.axes
+    return gini_table(axis.middles, axis.width)
+
+
+def _gini_limits(space: SymbolSpace, records: int) -> tuple[float, float]:
+    (axis,) = space.axes
+    return 0.0, max_gini_mean_difference(*axis.ends, records)
+
+
+def _gini_variation(space: SymbolSpace) -> Floats:
+    """The distance of two values differs from that of their bins' middles by up to a width."""
+    (axis,) = space.axes
+    return axis.width * (2 - np.eye(axis.cells))
+
+
+def _kendall_variation(space: SymbolSpace) -> Floats:
+    """A pair within one bin of an axis may be concordant or discordant; a tie on a grid counts 0.
+
+    Left out are pairs that a tie on a grid decides, and those in different cells of both axes.
+    """
+    different = [1 - np.eye(cells) for cells in space.sizes]
+    undecided = [
+        np.ones_like(table) if cut else table
+        for table, cut in zip(different, space.cut, strict=True)
+    ]
+    return np.asarray(2 * (np.kron(*undecided) - np.kron(*different)), dtype=np.float64)
+
+
+def _auc_variation(space: SymbolSpace) -> Floats:
+    """Within one bin either class may win."""
+    same_bin = np.kron(np.ones((2, 2)), np.eye(space.sizes[1]))
+    return np.asarray(opposite_classes(space) * same_bin, dtype=np.float64)
+
+
+KERNELS = {
+    "gini": PairKernel(
+        "gini",
+        "Gini mean difference",
+        ("values",),
+        _gini,
+        lambda clients, space: gini_mean_difference(clients.scores),
+        _gini_limits,
+        _gini_variation,
+    ),
+    "collision": PairKernel(
+        "collision",
+        "collision probability",
+        ("values",),
+        lambda space: np.eye(space.symbols),
+        lambda clients, space: collision_probability(clients.scores),
+        lambda space, records: UNIT,
+    ),
+    "kendall": PairKernel(
+        "kendall",
+        "Kendall's tau",
+        ("values", "second values"),
+        lambda space: kendall_table(*space.sizes),
+        lambda clients, space: kendall_tau(clients.scores, second_values(clients)),
+        lambda space, records: (-1.0, 1.0),
+        _kendall_variation,
+        ordinal=True,
+    ),
+    "auc": PairKernel(
+        "auc",
+        "AUC",
+        ("labels", "values"),
+        lambda space: auc_table(space.sizes[1]),
+        lambda clients, space: auc(clients.scores, clients.labels),
+        lambda space, records: UNIT,
+        _auc_variation,
+        ordinal=True,
+    ),
+}
+"""The kernels that have names."""

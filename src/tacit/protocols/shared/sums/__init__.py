@@ -1,0 +1,1 @@
+"""Sums over clients: their bounds, their noise, and one summed influence."""

@@ -1,0 +1,1 @@
+"""Trees and forests of counts: budgets, reports, estimates, areas."""

@@ -1,0 +1,1 @@
+"""Histograms of scores, the curves that follow from them, and maps that recalibrate."""

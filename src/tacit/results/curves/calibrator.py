@@ -1,0 +1,396 @@
+"""Maps that recalibrate scores: fitted on private counts, saved as JSON, applied to new scores.
+
+A ``CalibrationMap`` is the fitted function: immutable, and complete without other objects. A
+``Calibrator`` holds one and follows scikit-learn's conventions for transformers: its settings are
+those of its constructor, and what it learned ends in an underscore. scikit-learn itself is not
+needed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.arrays import Floats
+from tacit.data.scaling.units import PROBABILITY, REAL, check_unit
+from tacit.metrics.calibrating.calibration import (
+    bayesian_binning,
+    histogram_binning,
+    isotonic,
+)
+from tacit.metrics.calibrating.platt import platt
+from tacit.metrics.cells.binning import (
+    Counts,
+    ScoreCells,
+    checked_numbers,
+    checked_scores,
+)
+from tacit.results.curves.calibration_maps import Curve, Lines, Logistic, Steps
+from tacit.results.curves.score_axis import in_unit_interval
+
+SCHEMA = "tacit.calibrator/1"
+
+
+Fit = Callable[[ScoreCells, int | None], tuple[Any, Any]]
+
+METHODS: Mapping[str, tuple[type[Steps] | type[Lines] | type[Logistic], Fit]] = {
+    "bbq": (Steps, lambda cells, buckets: bayesian_binning(cells)),
+    "binning": (Steps, histogram_binning),
+    "isotonic": (Lines, lambda cells, buckets: isotonic(cells)),
+    "platt": (Logistic, lambda cells, buckets: platt(cells)),
+}
+"""Each method's form and its fit; ``buckets`` matters to binning alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationMap:
+    """A fitted map from scores to probabilities.
+
+    Parameters
+    ----------
+    method : ``"bbq"``, ``"binning"``, ``"isotonic"`` or ``"platt"``.
+    curve : the fitted function, of the method's form: ``Steps``, ``Lines`` or ``Logistic``.
+    unit : what scores are; the function takes them as ``in_unit_interval`` gives them.
+
+    Raises
+    ------
+    ValueError : for another method, a curve of another form, a unit that there is not, and for
+        ``"platt"`` with real numbers, which have no log-odds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fitted = CalibrationMap("binning", Steps(np.array([0, 0.5, 1]), np.array([0.1, 0.8])))
+    >>> fitted.transform([0.2, 0.5]), fitted.monotone
+    (array([0.1, 0.8]), True)
+    >>> CalibrationMap.from_json(fitted.to_json()).transform([0.2, 0.5])
+    array([0.1, 0.8])
+    """
+
+    method: str
+    curve: Curve
+    unit: str = PROBABILITY
+
+    def __post_init__(self) -> None:
+        _check_unit(self.method, self.unit)
+        form = METHODS[_checked_method(self.method)][0]
+        if not isinstance(self.curve, form):
+            raise ValueError(
+                f"method {self.method!r} has a {form.kind} curve, got {type(self.curve).__name__}"
+            )
+
+    @classmethod
+    def of(
+        cls,
+        cells: ScoreCells,
+        method: str,
+        buckets: int | None = None,
+        unit: str = PROBABILITY,
+    ) -> CalibrationMap:
+        """Fit a method on counts; ``buckets`` is for ``"binning"`` alone.
+
+        Raises
+        ------
+        ValueError : for an unknown method, ``buckets`` with a method that takes none or below 1,
+            counts whose total does not stand out from its noise, and as the class does.
+        """
+        form, fit = METHODS[_checked_method(method)]
+        _check_unit(method, unit)
+        if buckets is not None and method != "binning":
+            raise ValueError(f"buckets is for 'binning' alone, got {buckets} with {method!r}")
+        return cls(method, form(*fit(cells, buckets)), unit)
+
+    @property
+    def kind(self) -> str:
+        """``"piecewise-constant"``, ``"piecewise-linear"`` or ``"logistic"``."""
+        return self.curve.kind
+
+    @property
+    def monotone(self) -> bool:
+        """Whether a higher score never gets a lower probability.
+
+        Always so for ``"isotonic"``, and for ``"platt"`` unless higher scores mean fewer positives;
+        for the two binnings only where their values happen to ascend.
+        """
+        if isinstance(self.curve, Logistic):
+            return self.curve.slope >= 0
+        return bool((np.diff(self.curve.values) >= 0).all())
+
+    def transform(self, scores: ArrayLike) -> Floats:
+        """The probabilities of scores, in the shape they come in.
+
+        Parameters
+        ----------
+        scores : shape (n,) or (n, 1); probabilities within 0 and 1.
+
+        Returns
+        -------
+        float64, of the same shape, within 0 and 1.
+
+        Raises
+        ------
+        ValueError : for another shape, for a score that is not finite, and for a probability
+            outside 0 and 1.
+        """
+        if self.unit == PROBABILITY:
+            return self.curve(checked_scores(scores))
+        return self.curve(in_unit_interval(checked_numbers(scores), self.unit))
+
+    def to_json(self) -> str:
+        """The map as JSON; numbers are written so that they read back bit for bit.
+
+        The unit is written where scores are no probabilities.
+        """
+        made: dict[str, Any] = {"schema": SCHEMA, "method": self.method, "kind": self.kind}
+        if self.unit != PROBABILITY:
+            made["unit"] = self.unit
+        for name in _parts(self.curve):
+            value = getattr(self.curve, name)
+            made[name] = value.tolist() if isinstance(value, np.ndarray) else value
+        return json.dumps(made, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> CalibrationMap:
+        """The map that ``to_json`` wrote, checked like a text from an unknown source.
+
+        Raises
+        ------
+        ValueError : for text that is no JSON object, another schema, an unknown method, missing or
+            additional entries, and numbers that are not of the method's form.
+        """
+        try:
+            content = json.loads(text, parse_int=float)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"a calibrator must be JSON, got {error}") from None
+        if not isinstance(content, dict):
+            raise ValueError(f"a calibrator must be a JSON object, got {type(content).__name__}")
+        if content.get("schema") != SCHEMA:
+            raise ValueError(f"schema must be {SCHEMA!r}, got {content.get('schema')!r}")
+        form = METHODS[_checked_method(content.get("method"))][0]
+        unit = content.pop("unit", PROBABILITY)
+        expected = {"schema", "method", "kind", *_parts(form)}
+        if content.keys() != expected:
+            raise ValueError(f"entries must be {sorted(expected)}, got {sorted(content)}")
+        if content["kind"] != form.kind:
+            raise ValueError(f"kind must be {form.kind!r}, got {content['kind']!r}")
+        parts = {name: _json_numbers(name, content[name]) for name in _parts(form)}
+        return cls(content["method"], form(**parts), unit)
+
+
+class Calibrator:
+    """Recalibrates scores; fitted on private counts, or as a scikit-learn transformer on records.
+
+    ``from_counts`` fits on what a protocol releases: the result is post-processing and spends
+    nothing more. ``fit`` reads plain scores and labels; it protects nobody and is there to compare
+    with. Either way the fitted map is in ``map_``.
+
+    Parameters
+    ----------
+    method : ``"bbq"`` (Bayesian averaging of binnings), ``"binning"``, ``"isotonic"`` or
+        ``"platt"``. Checked when fitting, as scikit-learn wants it.
+    buckets : the number of equi-depth buckets of ``"binning"``, at most; None for the cube root of
+        the effective number of records.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> edges = np.array([0, 0.25, 0.5, 0.75, 1])
+    >>> positives, negatives = np.array([2, 9, 31, 58]), np.array([98, 91, 69, 42])
+    >>> calibrator = Calibrator.from_counts(edges, positives, negatives, method="isotonic")
+    >>> calibrator.transform([0.125, 0.875])
+    array([0.02, 0.58])
+    """
+
+    map_: CalibrationMap
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
+
+    def __init__(self, method: str = "bbq", buckets: int | None = None) -> None:
+        self.method = method
+        self.buckets = buckets
+
+    @classmethod
+    def from_counts(
+        cls,
+        edges: Counts,
+        positives: Counts,
+        negatives: Counts,
+        method: str = "bbq",
+        noise_variance: Floats | float | None = None,
+        buckets: int | None = None,
+    ) -> Calibrator:
+        """Fit on counts of both classes in score cells.
+
+        Parameters
+        ----------
+        edges : the cells' edges, shape (B + 1,), ascending from 0 to 1.
+        positives, negatives : the counts, shape (B,); noisy ones may be negative.
+        method, buckets : as for the class.
+        noise_variance : the variance of the noise on each count, a number or shape (B,); None for
+            exact counts.
+
+        Raises
+        ------
+        ValueError : as ``ScoreCells`` and ``CalibrationMap.of`` do.
+        """
+        return cls.from_cells(
+            ScoreCells(edges, positives, negatives, noise_variance), method, buckets
+        )
+
+    @classmethod
+    def from_cells(
+        cls,
+        cells: ScoreCells,
+        method: str = "bbq",
+        buckets: int | None = None,
+        unit: str = PROBABILITY,
+    ) -> Calibrator:
+        """Fit on score cells, as ``from_counts`` does.
+
+        Parameters
+        ----------
+        cells : the counts; for another unit than probabilities in cells of ``in_unit_interval``.
+        method, buckets : as for the class.
+        unit : what the scores are that ``transform`` takes.
+        """
+        return cls(method, buckets)._with(CalibrationMap.of(cells, method, buckets, unit))
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Calibrator:
+        """Fit on plain scores and labels, without any privacy.
+
+        Parameters
+        ----------
+        X : scores, shape (n,) or (n, 1), within 0 and 1.
+        y : labels, shape (n,), 0 or 1.
+
+        Raises
+        ------
+        ValueError : for scores or labels that are not of this form, no record, an unknown method,
+            and ``buckets`` with a method that takes none.
+        """
+        cells = ScoreCells.from_records(checked_scores(X).ravel(), y)
+        fitted = self._with(CalibrationMap.of(cells, self.method, self.buckets))
+        names = getattr(X, "columns", None)
+        if names is not None and all(isinstance(name, str) for name in names):
+            fitted.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(fitted, "feature_names_in_"):
+            del fitted.feature_names_in_
+        return fitted
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """The probabilities of scores, in the shape they come in, (n,) or (n, 1).
+
+        Raises
+        ------
+        ValueError : before fitting; for another shape, for a score that is not finite, and for a
+            probability outside 0 and 1.
+        """
+        return self._fitted().transform(X)
+
+    def fit_transform(self, X: ArrayLike, y: ArrayLike) -> Floats:
+        """Fit on plain scores and labels, and the probabilities of the same scores."""
+        return self.fit(X, y).transform(X)
+
+    @property
+    def monotone(self) -> bool:
+        """Whether a higher score never gets a lower probability; see ``CalibrationMap``."""
+        return self._fitted().monotone
+
+    def to_json(self) -> str:
+        """The fitted map as JSON, schema ``tacit.calibrator/1``."""
+        return self._fitted().to_json()
+
+    @classmethod
+    def from_json(cls, text: str) -> Calibrator:
+        """A fitted calibrator from ``to_json``; raises ``ValueError`` as the map's does."""
+        fitted_map = CalibrationMap.from_json(text)
+        return cls(fitted_map.method)._with(fitted_map)
+
+    def save(self, path: str | Path) -> None:
+        """Write ``to_json`` to a file."""
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Calibrator:
+        """Read what ``save`` wrote; raises ``ValueError`` as ``from_json`` does."""
+        return cls.from_json(Path(path).read_text(encoding="utf-8"))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's settings by name; ``deep`` changes nothing, none is an estimator."""
+        return {"method": self.method, "buckets": self.buckets}
+
+    def set_params(self, **params: Any) -> Calibrator:
+        """Change settings by name; what is fitted stays until ``fit``.
+
+        Raises
+        ------
+        ValueError : for a name that is no setting.
+        """
+        for name, value in params.items():
+            if name not in self.get_params():
+                raise ValueError(f"settings are {sorted(self.get_params())}, got {name!r}")
+            setattr(self, name, value)
+        return self
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
+        """The one column's name: the given one, the one fitted on, or ``x0``."""
+        self._fitted()
+        if input_features is None:
+            return getattr(self, "feature_names_in_", np.array(["x0"], dtype=object))
+        names = np.array(input_features, dtype=object)
+        if names.shape != (1,):
+            raise ValueError(f"input_features must hold one name, got {names.size}")
+        return names
+
+    def _with(self, fitted_map: CalibrationMap) -> Calibrator:
+        self.map_, self.n_features_in_ = fitted_map, 1
+        return self
+
+    def _fitted(self) -> CalibrationMap:
+        if not self.__sklearn_is_fitted__():
+            raise ValueError("this Calibrator is not fitted: call fit, from_counts or load first")
+        return self.map_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "map_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=True),
+            transformer_tags=TransformerTags(),
+            input_tags=InputTags(one_d_array=True),
+        )
+
+    def __repr__(self) -> str:
+        return f"Calibrator(method={self.method!r}, buckets={self.buckets!r})"
+
+
+def _checked_method(method: Any) -> str:
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(f"method must be one of {sorted(METHODS)}, got {method!r}")
+    return method
+
+
+def _check_unit(method: str, unit: object) -> None:
+    if check_unit(unit) == REAL and method == "platt":
+        raise ValueError("method 'platt' needs probabilities or log-odds, got scores in 'real'")
+
+
+def _json_numbers(name: str, value: Any) -> Any:
+    """A number or a list of numbers, as ``json.loads`` gives them with every number a float."""
+    if not all(isinstance(v, float) for v in (value if isinstance(value, list) else [value])):
+        raise ValueError(f"{name} must hold numbers, got {value!r:.60}")
+    return value
+
+
+def _parts(curve: Curve | type[Curve]) -> list[str]:
+    return [field.name for field in fields(curve)]

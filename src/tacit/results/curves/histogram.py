@@ -1,0 +1,412 @@
+"""A histogram of both classes' scores with its errors, and everything that follows from it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats
+from tacit.metrics.calibrating.calibration import (
+    CalibrationFigures,
+    DebiasedError,
+    calibration_figures,
+    debiased_ece,
+    width_error,
+)
+from tacit.metrics.cells.binning import (
+    Buckets,
+    ScoreCells,
+    bucket_means,
+    equi_depth_starts,
+    finest_starts,
+    merge,
+)
+from tacit.metrics.curves import cell_area, density_correction
+from tacit.metrics.rates import (
+    RATES,
+    Rate,
+    average_precision,
+    false_positive_rate,
+    positive_fraction,
+)
+from tacit.metrics.tree_noise import TreeNoise
+from tacit.results.curves.bands import Band, PrecisionRecall, Reliability
+from tacit.results.curves.calibrator import Calibrator
+from tacit.results.curves.curve import UNIT, Curve
+from tacit.results.curves.score_axis import EVEN_AXIS, ScoreAxis, in_unit_interval
+from tacit.results.curves.smooth_curves import SmoothCurves
+from tacit.results.curves.threshold_rates import rates_entry
+from tacit.results.estimate import (
+    POPULATION_INTERVAL,
+    Estimate,
+    bounds_line,
+    estimate_line,
+    finite,
+)
+
+NO_CALIBRATION_ERROR = "none, for real numbers state no probabilities"
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Estimated numbers of both classes in cells of scores.
+
+    Everything here is computed from the estimates alone, and costs no further privacy. Errors are
+    linearised; each figure carries its privacy error, its sampling error, and its approximation
+    error where a threshold cuts a cell.
+
+    Parameters
+    ----------
+    counts : positives, then negatives, in ``2**height`` cells, shape (2, B); may be negative.
+    noise : the errors of the tree that the counts come from.
+    supported : the number of equi-depth buckets that the counts support under this noise.
+    buckets : the number of buckets of the curves and of the calibration figures.
+    axis : the scores of the cells; equal cells of [0, 1] by default.
+    """
+
+    counts: Floats
+    noise: TreeNoise
+    supported: int
+    buckets: int
+    axis: ScoreAxis = EVEN_AXIS
+
+    @cached_property
+    def edges(self) -> Floats:
+        """The scores at the borders of the cells, shape (B+1,); infinite at open ends."""
+        return self.axis.edges(self.counts.shape[-1])
+
+    @property
+    def states_probabilities(self) -> bool:
+        """Whether a score is a probability or the log-odds of one, which calibration compares."""
+        return self.axis.half is not None
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """The first cell of every equi-depth bucket."""
+        return equi_depth_starts(self.counts.sum(axis=0), self.buckets)
+
+    @cached_property
+    def cells(self) -> ScoreCells:
+        """The buckets' counts with the variance of their noise, for calibration.
+
+        Scores are those of ``in_unit_interval``: for log-odds the probabilities that they state.
+        """
+        starts, edges = self._distinct_cells(self.starts)
+        merged, totals = merge(self.counts, starts), self.counts.sum(axis=0)
+        alone = np.eye(starts.size)[:, np.newaxis, :] * np.array([[1.0], [0.0]])
+        sizes = np.diff(starts, append=self.counts.shape[-1])
+        return ScoreCells(
+            edges,
+            merged[0],
+            merged[1],
+            self.variance(np.repeat(alone, sizes, axis=-1)),
+            self._centres(starts, edges, totals),
+        )
+
+    @cached_property
+    def finest(self) -> ScoreCells:
+        """The cells that calibration is measured on: all of them, where their counts are exact.
+
+        Merging exact counts hides where in a bucket its records score. Noisy cells have to be
+        merged, until a bucket stands out from its noise.
+        """
+        if not self.noise.exact:
+            return self.cells
+        starts, edges = self._distinct_cells(np.arange(self.counts.shape[-1]))
+        merged = merge(self.counts, starts)
+        centres = self._centres(starts, edges, self.counts.sum(axis=0))
+        return ScoreCells(edges, merged[0], merged[1], centres=centres)
+
+    def variance(self, weights: Floats) -> Floats:
+        """The noise variance of weighted sums of the counts, weights of shape (..., 2, B)."""
+        flat = weights.reshape(*weights.shape[:-2], -1)
+        return self.noise.variance_of(flat, self.counts.ravel())
+
+    def at(self, threshold: float) -> dict[str, Estimate]:
+        """Precision, recall, specificity, accuracy and F1 of calling scores from ``threshold`` on.
+
+        Raises
+        ------
+        ValueError : for a threshold that no score of this unit can be.
+        """
+        above = self.axis.reaching(np.array([threshold]), self.counts.shape[-1])
+        return {
+            name: self._estimate(rate(self.counts, above), above) for name, rate in RATES.items()
+        }
+
+    def average_precision(self) -> Estimate:
+        """The average precision over the buckets, or over all cells where counts are exact.
+
+        The error of measuring on cells falls with the square of their width: it is estimated as a
+        third of the change that merging them in pairs makes.
+        """
+        starts = finest_starts(self.finest) if self.noise.exact else self.starts
+        fine, coarse = (
+            average_precision(merge(self.counts, some)) for some in (starts, starts[::2])
+        )
+        band = self._band(fine, starts)
+        return Estimate(
+            float(band.value),
+            float(band.privacy_error),
+            float(band.sampling_error),
+            abs(float(fine.value - coarse.value)) / 3,
+        ).within(UNIT)
+
+    def auc(self, buckets: int, density: bool = True) -> float:
+        """The area of so many equi-depth buckets.
+
+        Parameters
+        ----------
+        buckets : the number of buckets.
+        density : take densities as linear inside a bucket; else pairs within one count a half.
+        """
+        merged = merge(self.counts, equi_depth_starts(self.counts.sum(axis=0), buckets))
+        area = cell_area(merged[0], merged[1])
+        return float(area + density_correction(merged[0], merged[1]) if density else area)
+
+    def certain_range(self) -> tuple[float, float]:
+        """The AUCs of all placements of the records within their cells; noise adds to that.
+
+        Pairs of both classes in one cell may be won or lost: half their share on either side
+        (``sum p_i n_i / (2 P N)``).
+        """
+        positives, negatives = self.counts
+        if min(positives.sum(), negatives.sum()) <= 0:
+            return (math.nan, math.nan)
+        middle, pairs = float(cell_area(positives, negatives)), positives.sum() * negatives.sum()
+        reach = max(float(np.sum(positives * negatives) / 2 / pairs), 0.0)
+        return (middle - reach, middle + reach)
+
+    def roc(self) -> Curve:
+        """The ROC curve at the buckets' borders, with privacy and sampling errors."""
+        starts = self.starts
+        across = self._borders["false-positive rate"].falling()
+        up = self._borders["recall"].falling()
+        return Curve(
+            self.edges[starts],
+            across.value,
+            up.value,
+            across.privacy_error,
+            up.privacy_error,
+            across.sampling_error,
+            up.sampling_error,
+        )
+
+    def smooth_curves(self) -> SmoothCurves:
+        """The ROC and the precision-recall curve between the borders of cells, without errors.
+
+        Noisy cells are merged to as many equi-depth ones as the counts support: where hardly any
+        record scores, noise would look like records.
+        """
+        starts = np.arange(self.counts.shape[-1])
+        if not self.noise.exact:
+            starts = equi_depth_starts(self.counts.sum(axis=0), max(self.supported, 1))
+        return SmoothCurves.of(self.counts, starts, self.axis)
+
+    def precision_recall(self) -> PrecisionRecall:
+        """Precision and recall at the buckets' borders."""
+        starts = self.starts
+        return PrecisionRecall(
+            self.edges[starts],
+            self._borders["recall"].falling(),
+            self._borders["precision"].within(),
+        )
+
+    def rates(self) -> dict[str, Band]:
+        """Every rate of ``at`` at the buckets' borders; recall and specificity as on the curves."""
+        across = self._borders["false-positive rate"].falling()
+        specificity = Band(1 - across.value, across.privacy_error, across.sampling_error)
+        within = {name: self._borders[name].within() for name in RATES if name != "specificity"}
+        return within | {"recall": self._borders["recall"].falling(), "specificity": specificity}
+
+    def reliability(self) -> Reliability:
+        """The share of positives in every bucket beside the mean probability that scores state.
+
+        Real numbers state none, and the mean is NaN there. Sampling errors are taken with two
+        records of each class added, as in Agresti and Coull's interval (1998): a bucket of
+        positives alone does not show that there are no negatives.
+        """
+        starts, merged = self.starts, self._merged
+        share = self._band(positive_fraction(merged, np.eye(starts.size)), starts)
+        positives, totals = np.maximum(merged[0], 0.0), merged.sum(axis=0)
+        likely = (positives + 2) / (np.maximum(totals, positives) + 4)
+        sampling = np.sqrt(likely * (1 - likely) / np.maximum(totals, 1.0))
+        ends = np.append(self.edges[starts[1:]], self.edges[-1])
+        observed = Band(share.value, share.privacy_error, sampling).within()
+        return Reliability(self.edges[starts], ends, self._stated(starts), observed, totals)
+
+    def calibration(self) -> CalibrationFigures:
+        """How far the probabilities that scores state are from the shares of positives.
+
+        Over the finest cells. All figures are NaN for real numbers, which state no probability.
+        """
+        if not self.states_probabilities:
+            return CalibrationFigures(*[math.nan] * len(CalibrationFigures.__dataclass_fields__))
+        return calibration_figures(self.finest)
+
+    def calibrator(self, method: str = "bbq") -> Calibrator:
+        """A map from scores of this unit to calibrated probabilities, fitted on the buckets.
+
+        Raises
+        ------
+        ValueError : for Platt's method where scores are real numbers: it needs log-odds.
+        """
+        return Calibrator.from_cells(self.cells, method, unit=self.axis.unit)
+
+    def debiased_ece(self) -> DebiasedError:
+        """The expected calibration error over the buckets, less what privacy and sampling add.
+
+        Errors of buckets inflate an average of absolute differences. A bucket's p positives and n
+        negatives are taken for Poisson counts: where its share is its score, that is binomial
+        sampling. Real numbers state no probability, and have no such error: it is NaN.
+        """
+        if not self.states_probabilities:
+            return DebiasedError(math.nan, math.nan)
+        cells = self.cells
+        positives, negatives = np.maximum(cells.positives, 0.0), np.maximum(cells.negatives, 0.0)
+        totals = 2 * cells.variance + positives + negatives
+        return debiased_ece(
+            Buckets(
+                cells.predicted, cells.positives, cells.totals, cells.variance + positives, totals
+            )
+        )
+
+    def to_rows(self) -> list[tuple[str, str]]:
+        """The figures as labelled lines for a person."""
+        average = ("average precision", estimate_line(self.average_precision(), ".4f"))
+        if self.axis.half is None:
+            return [average, ("calibration error (ECE)", NO_CALIBRATION_ERROR)]
+        half, ece = self.at(self.axis.half), self.debiased_ece()
+        named = {"precision": "precision", "recall": "recall", "accuracy": "accuracy", "f1": "F1"}
+        calibration = Estimate(ece.value, ece.standard_error, 0.0, limits=UNIT)
+        bounds = bounds_line(calibration.interval(0.95), ".4f")
+        return [
+            average,
+            *(
+                (f"{label} at {self.axis.half:g}", estimate_line(half[name], ".4f"))
+                for name, label in named.items()
+            ),
+            (
+                "calibration error (ECE)",
+                f"{ece.value:.4f}, {POPULATION_INTERVAL} {bounds}, {self.starts.size} buckets",
+            ),
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The curves and figures as plain numbers and lists."""
+        low, high = self.certain_range()
+        return {
+            "cells": int(self.counts.shape[-1]),
+            "buckets": int(self.starts.size),
+            "supported_buckets": self.supported,
+            "average_precision": self.average_precision().to_dict(),
+            "certain_range": [finite(low), finite(high)],
+            "at_half": self._half_entry(),
+            "precision_recall": self.precision_recall().to_dict(),
+            "rates": rates_entry(self.edges[self.starts], self.rates()),
+            "reliability": self.reliability().to_dict(),
+            "calibration": self._calibration_entry(),
+        }
+
+    def _half_entry(self) -> dict[str, Any]:
+        """The rates where scores state the probability 1/2, if they state any."""
+        if self.axis.half is None:
+            return {}
+        return {name: rate.to_dict() for name, rate in self.at(self.axis.half).items()}
+
+    def _calibration_entry(self) -> dict[str, float | None]:
+        if not self.states_probabilities:
+            return {}
+        figures, honest = self.calibration(), self.debiased_ece()
+        entry = {name: finite(getattr(figures, name)) for name in figures.__dataclass_fields__}
+        return entry | {
+            "debiased_ece": finite(honest.value),
+            "debiased_ece_error": finite(honest.standard_error),
+            "width_error": finite(width_error(self.finest)),
+        }
+
+    def _distinct_cells(self, starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats]:
+        """The runs of cells whose scores differ as numbers from 0 to 1, and all their edges.
+
+        Far out, several cells may have one double for an edge.
+        """
+        edges = in_unit_interval(self.edges[starts], self.axis.unit)
+        apart = (np.diff(edges, prepend=-1.0) > 0) & (edges < 1)
+        return starts[apart], np.append(edges[apart], 1.0)
+
+    def _centres(self, starts: NDArray[np.int64], edges: Floats, totals: Floats) -> Floats:
+        """The mean score of each bucket's records as a number from 0 to 1, inside its edges."""
+        middles = in_unit_interval(self.axis.middles(totals.size), self.axis.unit)
+        below = np.append(np.nextafter(edges[1:-1], 0.0), 1.0)
+        alone = starts.size == totals.size
+        means = middles if alone else bucket_means(totals, middles, starts)
+        return np.clip(means, edges[:-1], below)
+
+    def _stated(self, starts: NDArray[np.int64]) -> Floats:
+        """The mean probability that the scores of each bucket state; NaN where they state none."""
+        if not self.states_probabilities:
+            return np.full(starts.size, np.nan)
+        middles = in_unit_interval(self.axis.middles(self.counts.shape[-1]), self.axis.unit)
+        return bucket_means(self.counts.sum(axis=0), middles, starts)
+
+    @property
+    def _merged(self) -> Floats:
+        """Both classes' counts in the buckets."""
+        return merge(self.counts, self.starts)
+
+    @cached_property
+    def _borders(self) -> dict[str, Band]:
+        """Every rate at every bucket's lower border, as it comes."""
+        starts = self.starts
+        above = np.triu(np.ones((starts.size, starts.size)))
+        rates = {**RATES, "false-positive rate": false_positive_rate}
+        del rates["specificity"]
+        return {name: self._band(rate(self._merged, above), starts) for name, rate in rates.items()}
+
+    def _band(self, rate: Rate, starts: NDArray[np.int64]) -> Band:
+        """A rate of the buckets that start at these cells, with its errors."""
+        known = np.isfinite(rate.value)
+        privacy = np.where(known, self._privacy_error(rate, known, starts), np.nan)
+        return Band(rate.value, privacy, rate.sampling_error(merge(self.counts, starts)))
+
+    def _privacy_error(
+        self, rate: Rate, known: NDArray[np.bool_], starts: NDArray[np.int64]
+    ) -> Floats:
+        """The error by noise of a rate where it is known; none of exact counts."""
+        if self.noise.exact:
+            return np.zeros_like(rate.value)
+        gradient = np.where(known[..., np.newaxis, np.newaxis], rate.gradient, 0.0)
+        sizes = np.diff(starts, append=self.counts.shape[-1])
+        return np.asarray(np.sqrt(self.variance(np.repeat(gradient, sizes, axis=-1))))
+
+    def _estimate(self, rate: Rate, above: Floats) -> Estimate:
+        band = self._band(rate, np.arange(self.counts.shape[-1]))
+        return Estimate(
+            float(band.value[0]),
+            float(band.privacy_error[0]),
+            float(band.sampling_error[0]),
+            self._cut_error(rate, above[0]),
+        ).within(UNIT)
+
+    def _cut_error(self, rate: Rate, above: Floats) -> float:
+        """The error of a threshold inside a cell, by the share of its records that lies above.
+
+        That share lies between 0 and 1 and is taken to be ``a``, the cell's own share above: its
+        variance is at most ``a (1 - a)``, as where all records of the cell have one score. A
+        gradient is linear in the share, so its change from the cut cell to the next one says what
+        a record does that moves from one side to the other.
+        """
+        cut = np.flatnonzero((above > 0) & (above < 1))
+        if not cut.size or above.size < 2:
+            return 0.0
+        cell = int(cut[0])
+        other = cell - 1 if cell else 1
+        moved = rate.gradient[0, :, cell] - rate.gradient[0, :, other]
+        reach = math.sqrt(above[cell] * (1 - above[cell]))
+        steps = moved / (above[cell] - above[other]) * np.maximum(self.counts[:, cell], 0.0) * reach
+        return float(np.sqrt(np.sum(steps**2)))

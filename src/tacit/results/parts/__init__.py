@@ -1,0 +1,1 @@
+"""Results of several parts of the records: groups, classes, sites, two models."""

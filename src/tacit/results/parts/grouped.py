@@ -1,0 +1,289 @@
+"""The result of evaluating every public group of records by itself."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tacit.privacy.cost import Cost, cost_line
+from tacit.privacy.persons import OF_PERSON
+from tacit.results.drawing.html_table import html_table
+from tacit.results.estimate import (
+    RECORDS_INTERVAL,
+    Estimate,
+    bounds_line,
+    estimate_line,
+    finite,
+)
+from tacit.results.evaluation import Evaluation
+from tacit.results.missing import LeftOut
+from tacit.results.saved.integrity import with_fingerprint
+
+SCHEMA = "tacit-groups/1"
+"""The version of the JSON of evaluations by group."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far the groups' figures lie apart.
+
+    Parameters
+    ----------
+    value : the highest estimate less the lowest. Noise makes it too high on average, and more so
+        with more groups: use the interval.
+    low, high : the highest true figure less the lowest lies between these.
+    highest, lowest : the groups with these estimates.
+    among : the groups that it is about.
+    """
+
+    value: float
+    low: float
+    high: float
+    highest: str
+    lowest: str
+    among: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ``spread`` entries of the JSON."""
+        return {
+            "value": self.value,
+            "interval": [self.low, self.high],
+            "highest": self.highest,
+            "lowest": self.lowest,
+            "among": list(self.among),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """One group's evaluation.
+
+    Parameters
+    ----------
+    name : the group.
+    records : how many records it has, where the guarantee leaves that open; None where it hides
+        whether a record is there.
+    evaluation : its figure, with its errors; None where there is none.
+    reason : why there is none; empty where there is one.
+    """
+
+    name: str
+    records: int | None
+    evaluation: Evaluation | None
+    reason: str = ""
+
+    @property
+    def estimated_records(self) -> float:
+        """The size as the noisy counts of the evaluation say it; NaN where they do not."""
+        if self.evaluation is None:
+            return math.nan
+        return self.evaluation.positives + self.evaluation.negatives
+
+    @property
+    def estimate(self) -> Estimate:
+        """The figure; NaN where there is none."""
+        if self.evaluation is None:
+            return Estimate(math.nan, math.nan, math.nan)
+        return self.evaluation.estimate
+
+    @property
+    def has_signal(self) -> bool:
+        """Whether there is an estimate with an error."""
+        return math.isfinite(self.estimate.value) and math.isfinite(self.estimate.standard_error)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedEvaluation:
+    """What ``evaluate_groups`` returns.
+
+    Parameters
+    ----------
+    groups : the groups, in order.
+    spent : the most that a record spent, over all groups together.
+    figure : what was estimated of each.
+    notes : what the reader must know about all groups together.
+    left_out : how many incomplete records, of all groups together, were left out; None where none
+        may be.
+    """
+
+    groups: tuple[Group, ...]
+    spent: Cost
+    figure: str = "AUC"
+    notes: tuple[str, ...] = ()
+    left_out: LeftOut | None = None
+
+    def __getitem__(self, name: str) -> Group:
+        """The group of this name."""
+        for group in self.groups:
+            if group.name == name:
+                return group
+        raise KeyError(f"there is no group {name!r}")
+
+    @property
+    def has_signal(self) -> bool:
+        """Whether any group has an estimate."""
+        return any(group.has_signal for group in self.groups)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the reader must know; sentences about one group begin with its name."""
+        shared: dict[str, list[str]] = {}
+        for group in self.groups:
+            group_warnings = () if group.evaluation is None else group.evaluation.warnings
+            for sentence in (*group_warnings, *((group.reason,) if group.reason else ())):
+                shared.setdefault(sentence, []).append(group.name)
+        every = len(self.groups)
+        sentences = (
+            sentence if len(names) == every > 1 else f"{', '.join(names)}: {sentence}"
+            for sentence, names in shared.items()
+        )
+        return (*self.notes, *sentences)
+
+    def spread(
+        self, level: float = 0.95, about: Literal["data", "population"] = "data"
+    ) -> Spread | None:
+        """How far the groups lie apart, over those that say anything; None for fewer than two.
+
+        The interval is simultaneous: each of G groups has one at ``1 - (1 - level) / G``
+        (Bonferroni), so that all hold together with probability ``level``. Where they do, the
+        highest true figure is at least the highest lower end and at most the highest upper end,
+        and the lowest likewise. An AUC's interval is cut to [0, 1]; a group whose interval is all
+        of that says nothing and is left out, and still counts among the G.
+
+        Parameters
+        ----------
+        level : of the interval.
+        about : these records, or the population they come from.
+
+        Raises
+        ------
+        ValueError : for a level outside (0, 1) or an unknown ``about``.
+        """
+        known = [group for group in self.groups if group.has_signal]
+        if len(known) < 2:
+            return None
+        each = simultaneous_level(level, len(known))
+        all_bounds = [(group, self._bounds(group, each, about)) for group in known]
+        informative = [(group, bounds) for group, bounds in all_bounds if bounds is not None]
+        if len(informative) < 2:
+            return None
+        centres = [group.estimate.value - group.estimate.bias for group, _ in informative]
+        lows, highs = ([bounds[end] for _, bounds in informative] for end in (0, 1))
+        top, bottom = max(centres), min(centres)
+        return Spread(
+            top - bottom,
+            max(0.0, max(lows) - min(highs)),
+            max(highs) - min(lows),
+            informative[centres.index(top)][0].name,
+            informative[centres.index(bottom)][0].name,
+            tuple(group.name for group, _ in informative),
+        )
+
+    def _bounds(
+        self, group: Group, level: float, about: Literal["data", "population"]
+    ) -> tuple[float, float] | None:
+        """A group's interval, within what an AUC can be; None where that says nothing."""
+        low, high = group.estimate.interval(level, about)
+        if not math.isfinite(high - low):
+            return None
+        if self.figure != "AUC":
+            return low, high
+        low, high = min(max(low, 0.0), 1.0), max(min(high, 1.0), 0.0)
+        return None if (low, high) == (0.0, 1.0) else (low, high)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The groups as the command's JSON; each result follows the schema of single results."""
+        missing = {} if self.left_out is None else {"missing": self.left_out.to_dict()}
+        return with_fingerprint(
+            {
+                "schema": SCHEMA,
+                "figure": self.figure,
+                "spent": self.spent.to_dict(),
+                "groups": [
+                    {
+                        "name": group.name,
+                        "records": group.records,
+                        "estimated_records": finite(group.estimated_records),
+                        "reason": group.reason or None,
+                        "result": None if group.evaluation is None else group.evaluation.to_dict(),
+                    }
+                    for group in self.groups
+                ],
+                "spread": _spread_entry(self.spread()),
+                "population_spread": _spread_entry(self.spread(about="population")),
+                "warnings": list(self.warnings),
+                **missing,
+            }
+        )
+
+    def to_rows(self) -> list[tuple[str, str]]:
+        """The groups as labelled lines for a person."""
+        rows = [("figure", f"{self.figure} within each group")]
+        rows += [(group.name, _line(group)) for group in self.groups]
+        spread = self.spread()
+        if spread is not None:
+            bounds = bounds_line((spread.low, spread.high))
+            rows.append(
+                (
+                    "spread",
+                    f"{spread.value:.6f}, {RECORDS_INTERVAL} {bounds} "
+                    f"({spread.highest} over {spread.lowest}{self._uninformative(spread)})",
+                )
+            )
+        if self.left_out is not None:
+            rows += self.left_out.to_rows()
+        rows.append(("privacy spent", _spent(self.spent)))
+        return rows
+
+    def _uninformative(self, spread: Spread) -> str:
+        names = [group.name for group in self.groups if group.name not in spread.among]
+        return f"; without {', '.join(names)}" if names else ""
+
+    def _repr_html_(self) -> str:
+        return html_table(self.to_rows(), self.warnings)
+
+
+def simultaneous_level(level: float, count: int) -> float:
+    """The level of each of ``count`` intervals that hold together with probability ``level``.
+
+    Raises
+    ------
+    ValueError : for a level outside (0, 1).
+
+    Examples
+    --------
+    >>> round(simultaneous_level(0.95, 5), 6)
+    0.99
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1, both excluded, got {level}")
+    return 1 - (1 - level) / count
+
+
+def _spread_entry(spread: Spread | None) -> dict[str, Any] | None:
+    return None if spread is None else spread.to_dict()
+
+
+def _size(group: Group) -> str:
+    """How many records a group has, as far as that may be published."""
+    if group.records is not None:
+        return f"{group.records:,} record{'' if group.records == 1 else 's'}"
+    if not math.isfinite(group.estimated_records):
+        return "size not told"
+    return f"about {max(group.estimated_records, 0.0):,.0f} records, by noisy counts"
+
+
+def _line(group: Group) -> str:
+    size = _size(group)
+    if not group.has_signal:
+        return f"not enough signal ({size})"
+    return f"{estimate_line(group.estimate)} ({size})"
+
+
+def _spent(spent: Cost) -> str:
+    line = cost_line(spent.to_dict(), "in all")
+    limited = math.isfinite(spent.epsilon) and spent.adjacency is not None
+    if limited and spent.adjacency in OF_PERSON.values():
+        return f"{line}: so many records of a person count over all groups together"
+    return f"{line}: every record is in one group" if limited else line

@@ -1,0 +1,1 @@
+"""Results as JSON: written, read back, and checked against the published schema."""

@@ -1,0 +1,265 @@
+"""Reads results from files, and refuses those that are not what tacit wrote."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, NoReturn
+
+from tacit.data.scaling.units import PROBABILITY
+from tacit.results.curves.score_axis import HALVES
+from tacit.results.saved.integrity import fingerprint
+from tacit.results.saved.schema import SCHEMA_FILES, check_result
+
+MAX_FILE = 32 * 2**20
+"""The size in bytes above which a file is not read."""
+MAX_INTEGER = 20
+"""An integer of more digits is no count of anything."""
+LEVEL = 0.95
+REACH = NormalDist().inv_cdf((1 + LEVEL) / 2)
+CURVES = (
+    *("roc", "precision_recall", "reliability", "rates"),
+    *("decision_curve", "calibration_curve", "score_distribution", "gain_curve"),
+)
+
+COMPARISON, GROUPS = "tacit-comparison/1", "tacit-groups/1"
+OTHERS = {
+    COMPARISON: "is a comparison of two models: only a page takes it, no table and no model card",
+    GROUPS: "has several groups: only a page takes it, no table and no model card",
+}
+"""Files of other commands, by their schema, and why they are no single result."""
+
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """An estimated figure as a result's JSON states it; NaN for what is null there.
+
+    Parameters
+    ----------
+    value : the estimate.
+    privacy_error, sampling_error, approximation_error : standard deviations.
+    bias : how far the value is expected to lie above the exact figure.
+    interval : 95 %, or certain, about these records' own figure.
+    population_interval : 95 %, about the population's figure.
+    is_certain : whether ``interval`` holds the records' own figure without fail.
+    laplace_error : the part of ``privacy_error`` that is one draw of Laplace noise.
+    """
+
+    value: float
+    privacy_error: float
+    sampling_error: float
+    approximation_error: float
+    bias: float
+    interval: Bounds
+    population_interval: Bounds
+    is_certain: bool = False
+    laplace_error: float = 0.0
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> Estimated:
+        """The estimate in an entry of a checked result."""
+        low, high = (number(bound) for bound in entry["interval"])
+        population = entry.get("population_interval", [None, None])
+        return cls(
+            number(entry["value"]),
+            number(entry["privacy_error"]),
+            number(entry["sampling_error"]),
+            number(entry["approximation_error"]),
+            number(entry["bias"]),
+            (low, high),
+            (number(population[0]), number(population[1])),
+            "half_range" in entry,
+            number(entry.get("laplace_error", 0.0)),
+        )
+
+    @property
+    def centre(self) -> float:
+        """The value less its known bias."""
+        return self.value - self.bias
+
+    @property
+    def has_signal(self) -> bool:
+        """Whether there is an estimate."""
+        return math.isfinite(self.value)
+
+    @property
+    def interval_name(self) -> str:
+        """What a line with the interval is called."""
+        return f"{'certain range' if self.is_certain else '95 % interval'} (these records)"
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether its error is known."""
+        return all(math.isfinite(bound) for bound in self.interval)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A checked result and what it is called in a report.
+
+    Parameters
+    ----------
+    label : its name among several.
+    content : its JSON.
+    """
+
+    label: str
+    content: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, content: Any, label: str) -> Result:
+        """Check content that somebody says is a result.
+
+        Raises
+        ------
+        ValueError : naming the result and the reason, for content that is no result, is of another
+            version of the schema, was changed after it was written, or does not fit the schema.
+
+        Examples
+        --------
+        >>> Result.of({"schema": "tacit-result/0"}, "old.json")
+        Traceback (most recent call last):
+        ...
+        ValueError: old.json has the schema 'tacit-result/0', not tacit-result/2 or tacit-result/1
+        """
+        if not isinstance(content, dict) or "schema" not in content:
+            raise ValueError(f"{label} is no result of tacit: it has no schema")
+        version = content["schema"]
+        if version in list(OTHERS):
+            raise ValueError(f"{label} {OTHERS[version]}")
+        if version not in list(SCHEMA_FILES):
+            known = " or ".join(SCHEMA_FILES)
+            raise ValueError(f"{label} has the schema {repr(version)[:60]}, not {known}")
+        check_fingerprint(content, label)
+        try:
+            check_result(content)
+            _check_lengths(content)
+        except ValueError as error:
+            raise ValueError(f"{label} does not follow the schema {version}: {error}") from None
+        return cls(label, content)
+
+    @property
+    def figure(self) -> str:
+        """What was estimated."""
+        return "AUC" if "auc" in self.content else str(self.content["figure"])
+
+    @property
+    def estimate(self) -> Estimated:
+        """The estimated figure."""
+        return Estimated.of(self.content.get("auc") or self.content["estimate"])
+
+
+def read_results(paths: Sequence[str]) -> list[Result]:
+    """Read results from files; each is called by its file's name without the ending.
+
+    Raises
+    ------
+    OSError : where a file cannot be read.
+    ValueError : where one is larger than 32 MiB, no strict JSON, no result, or was changed.
+    """
+    named = zip(paths, labelled(paths), strict=True)
+    return [Result(label, Result.of(content, path).content) for path, (label, content) in named]
+
+
+def labelled(paths: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """The content of files with what each is called: its name without the ending.
+
+    Raises
+    ------
+    OSError, ValueError : as ``read_results``, for what is no strict JSON.
+    """
+    stems = [Path(path).stem for path in paths]
+    labels = stems if len(set(stems)) == len(stems) else list(paths)
+    for path, label in zip(paths, labels, strict=True):
+        yield label, parsed(path)
+
+
+def half_of(content: Mapping[str, Any]) -> float | None:
+    """The score at which a result's ``at_half`` rates are, that of the probability 1/2.
+
+    None where scores state no probability. Earlier results name no unit, and have probabilities.
+    """
+    return HALVES.get(content.get("unit", PROBABILITY))
+
+
+def number(value: float | None) -> float:
+    """The number of a JSON entry, NaN for null."""
+    return math.nan if value is None else float(value)
+
+
+def parsed(path: str) -> Any:
+    """The JSON of a file, strict and not too large.
+
+    Raises
+    ------
+    OSError : where it cannot be read.
+    ValueError : where it is larger than 32 MiB, or no strict JSON.
+    """
+    with Path(path).open("rb") as file:
+        raw = file.read(MAX_FILE + 1)
+    if len(raw) > MAX_FILE:
+        raise ValueError(f"{path} is larger than {MAX_FILE // 2**20} MiB")
+    try:
+        return json.loads(
+            raw.decode("utf-8-sig"),
+            parse_int=_whole,
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_no_twins,
+        )
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is no JSON that can be read: {error}") from None
+
+
+def check_fingerprint(content: Mapping[str, Any], label: str) -> None:
+    """Refuse content that does not fit its own fingerprint.
+
+    Raises
+    ------
+    ValueError : naming what was changed.
+    """
+    if content.get("fingerprint") != _computed_fingerprint(content, label):
+        raise ValueError(
+            f"{label} was changed after it was written: its content does not fit its fingerprint"
+        )
+
+
+def _computed_fingerprint(content: Mapping[str, Any], label: str) -> str:
+    try:
+        return fingerprint(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{label} is no result of tacit: {error}") from None
+
+
+def _whole(text: str) -> int:
+    if len(text) > MAX_INTEGER:
+        raise ValueError(f"an integer has {len(text)} digits")
+    return int(text)
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number in JSON")
+
+
+def _no_twins(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    listed = list(pairs)
+    made = dict(listed)
+    if len(made) < len(listed):
+        raise ValueError("an entry appears twice")
+    return made
+
+
+def _check_lengths(content: Mapping[str, Any]) -> None:
+    """Refuse curves whose columns do not belong together."""
+    for name in CURVES:
+        columns = {key: len(values) for key, values in content.get(name, {}).items()}
+        if len(set(columns.values())) > 1:
+            raise ValueError(f"the columns of {name} must have one length, got {columns}")
+    if "participants" in content and len(content["participants"]) != content["clients"]:
+        entry_count = len(content["participants"])
+        raise ValueError(f"participants must have one entry a client, got {entry_count}")

@@ -1,0 +1,140 @@
+"""Evaluations from the JSON that they were written as."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tacit.data.scaling.units import PROBABILITY
+from tacit.metrics.errors.laws import law_of
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.results.curves.curve import Curve
+from tacit.results.estimate import Estimate
+from tacit.results.measures.clinic import THRESHOLDS
+from tacit.results.saved.histogram_entry import histogram_of
+from tacit.results.saved.reading import Result, number, parsed
+from tacit.results.shuffled import Shuffled
+from tacit.results.traffic import Traffic
+
+NO_LIMITS = (None, None)
+
+Made = TypeVar("Made")
+
+
+def read_content(path: str) -> Any:
+    """The JSON of a file.
+
+    Raises
+    ------
+    OSError, ValueError : as ``read_results``.
+    """
+    return parsed(path)
+
+
+def evaluation_of(make: Callable[..., Made], content: Any, label: str) -> Made:
+    """The evaluation that content states.
+
+    Parameters
+    ----------
+    make : the class of evaluations, which imports this module.
+    content : a result's JSON.
+    label : what errors call it.
+
+    Raises
+    ------
+    ValueError : for content that is no result, was changed, or does not follow the schema.
+    """
+    result = Result.of(content, label)
+    known = result.content
+    entry = known.get("auc") or known["estimate"]
+    histogram = known.get("histogram")
+    return make(
+        protocol=dict(known["protocol"]),
+        estimate=_estimate(entry),
+        roc=_curve(known["roc"]) if "roc" in known else None,
+        spent=_cost(known["spent"]),
+        traffic=_traffic(known),
+        clients=known["clients"],
+        positives=number(known.get("positives")),
+        noise=known["noise"],
+        figure=result.figure,
+        exact=known.get("exact"),
+        warnings=tuple(known["warnings"]),
+        histogram=None if histogram is None else histogram_of(histogram),
+        protection=_cost(known["protection"]) if "protection" in known else None,
+        negatives=number(known.get("negatives")),
+        participants=_names(known),
+        federation=known["federation"]["name"],
+        simulated=known["simulation"],
+        time=_time(known["time"]) if "time" in known else None,
+        unit=known.get("unit", PROBABILITY),
+        per_person=known.get("person", {}).get("records", 0),
+        decisions=_decisions(known),
+        shuffled=Shuffled.from_dict(known["shuffled"]) if "shuffled" in known else None,
+        choice=known.get("choice"),
+    )
+
+
+def _estimate(entry: Mapping[str, Any]) -> Estimate:
+    low, high = entry.get("limits", NO_LIMITS)
+    return Estimate(
+        number(entry["value"]),
+        number(entry["privacy_error"]),
+        number(entry["sampling_error"]),
+        number(entry["approximation_error"]),
+        number(entry["bias"]),
+        entry.get("half_range"),
+        (-math.inf if low is None else low, math.inf if high is None else high),
+        entry.get("laplace_error", 0.0),
+        law_of(entry["draws"]) if "draws" in entry else None,
+    )
+
+
+def _curve(entry: Mapping[str, Any]) -> Curve:
+    """A ROC curve; a threshold that is null lies below every score."""
+    names = [name for name in Curve.__dataclass_fields__ if name in entry]
+    columns = {name: np.array([number(each) for each in entry[name]]) for name in names}
+    thresholds = columns.pop("thresholds")
+    return Curve(np.where(np.isnan(thresholds), -np.inf, thresholds), **columns)
+
+
+def _cost(entry: Mapping[str, Any]) -> Cost:
+    named = entry["adjacency"]
+    return Cost(
+        math.inf if entry["epsilon"] is None else entry["epsilon"],
+        entry["delta"],
+        None if named == "none" else Adjacency(named),
+    )
+
+
+def _traffic(known: Mapping[str, Any]) -> Traffic:
+    """Bytes by client, where the file lists every client."""
+    rounds, listed = known["traffic"]["rounds"], known.get("participants", [])
+    if len(listed) != known["clients"]:
+        return Traffic(rounds, np.zeros(0, dtype=np.int64), dict(known["traffic"]))
+    return Traffic(rounds, np.array([each["bytes_sent"] for each in listed], dtype=np.int64))
+
+
+def _names(known: Mapping[str, Any]) -> tuple[str, ...]:
+    """The clients' names, where every one has one."""
+    names = [each.get("name") for each in known.get("participants", [])]
+    return tuple(map(str, names)) if names and None not in names else ()
+
+
+def _decisions(known: Mapping[str, Any]) -> tuple[float, ...]:
+    """The probabilities at which figures of a decision are given."""
+    measured = known.get("measures", {})
+    thresholds = [
+        entry["threshold"]
+        for name, entry in measured.items()
+        if name.startswith("net_benefit_at") and entry.get("threshold") is not None
+    ]
+    return tuple(thresholds) or THRESHOLDS
+
+
+def _time(text: str) -> datetime:
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)

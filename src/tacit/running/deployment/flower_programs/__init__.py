@@ -1,0 +1,1 @@
+"""Flower's programs: guarded, prepared, started, and ended with their parent."""

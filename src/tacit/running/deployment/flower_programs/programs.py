@@ -1,0 +1,384 @@
+"""Flower's own programs as child processes: started, watched, and never left behind.
+
+They end with the process that started them, also where that one is killed: see ``lifetime``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import secrets
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from tacit.running.deployment.flower_programs.lifetime import Owner
+
+LOOPBACK = "127.0.0.1"
+PORTS = range(20_000, 32_768)
+"""Where programs of this machine listen: below the ports that systems give to outgoing connections,
+of which one may take a port between the look for it and the start of its program."""
+PORT_TRIES = 100
+"""Random ports that are tried."""
+POLL_SECONDS = 0.05
+"""Seconds between two looks at a program."""
+CALL_TIME = 180.0
+"""Seconds that one call of ``flwr`` may take."""
+GRACE = 10.0
+"""Seconds that a program has to end by itself when asked to."""
+QUOTED_LINES = 4
+"""Lines of a program's log that an error quotes."""
+
+Tell = Callable[[str], None]
+"""A function that takes lines that a user may want to read, one at a time."""
+Waiting = Callable[[float], None]
+"""A function that receives, while something is waited for, how many seconds are left."""
+SPEAK_SECONDS = 5.0
+"""Seconds between two calls of it."""
+
+
+class DeploymentError(RuntimeError):
+    """A program, a port or a server outside this process does not work."""
+
+
+class MissingFlowerError(ImportError):
+    """Flower is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "federations run on Flower, which is not installed: pip install 'tacit[federation]'"
+        )
+
+
+def require_flower() -> None:
+    """Refuse to go on without Flower.
+
+    Raises
+    ------
+    MissingFlowerError : with the install command, when it is not installed.
+    """
+    if importlib.util.find_spec("flwr") is None:
+        raise MissingFlowerError
+
+
+def free_port() -> int:
+    """A free port on loopback, which no outgoing connection takes before a program listens there.
+
+    Raises
+    ------
+    DeploymentError : when ``PORT_TRIES`` random ports in ``PORTS`` are taken.
+    """
+    for _ in range(PORT_TRIES):
+        port = PORTS.start + secrets.randbelow(len(PORTS))
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind((LOOPBACK, port))
+            return port
+    raise DeploymentError(f"no free port among {PORT_TRIES} from {PORTS.start} to {PORTS.stop - 1}")
+
+
+def is_listening(host: str, port: int) -> bool:
+    """Whether connections are accepted there."""
+    try:
+        with socket.create_connection((host, port), timeout=1.0):
+            return True
+    except OSError:
+        return False
+
+
+class Flower:
+    """How Flower's programs are called: with a separate configuration folder.
+
+    Parameters
+    ----------
+    home : the folder, instead of the user's own ``~/.flwr``.
+    first : a folder whose programs stand for those of Flower; None for Flower's.
+    tell : receives every command before it runs.
+    settings : further environment variables.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        first: Path | None = None,
+        tell: Tell | None = None,
+        settings: dict[str, str] | None = None,
+    ) -> None:
+        self.home, self._first = home, first
+        self._tell = tell
+        self._settings = {
+            "FLWR_HOME": str(home),
+            "FLWR_TELEMETRY_ENABLED": "0",
+            "FLWR_DISABLE_UPDATE_CHECK": "1",
+            "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.5",
+            "PYTHONUNBUFFERED": "1",
+            **(settings or {}),
+        }
+
+    def start(self, log: Path, *command: str, helper: Program | None = None) -> Program:
+        """A program that goes on running, with its output in a file.
+
+        Parameters
+        ----------
+        log : the file.
+        command : the program and its arguments.
+        helper : a program that it needs, which is stopped after it.
+        """
+        self._say(command)
+        return Program(command, self.environment(), log, helper=helper)
+
+    @contextlib.contextmanager
+    def lines(self, *command: str) -> Iterator[subprocess.Popen[str]]:
+        """A program whose output is read as it comes; stopped when the block is left."""
+        self._say(command)
+        owner = Owner(self.home)
+        process = subprocess.Popen(  # noqa: S603
+            command,
+            env=self.environment() | owner.settings,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            end(process)
+            owner.release()
+            if process.stdout is not None:
+                process.stdout.close()
+
+    def call(self, *command: str) -> dict[str, Any]:
+        """The JSON answer of a ``flwr`` command.
+
+        Raises
+        ------
+        DeploymentError : when it fails, or does not answer within ``CALL_TIME``.
+        """
+        command = (*command, "--format", "json")
+        self._say(command)
+        try:
+            with Owner(self.home) as owner:
+                done = subprocess.run(  # noqa: S603
+                    command,
+                    env=self.environment() | owner.settings,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    timeout=CALL_TIME,
+                    check=False,
+                )
+        except subprocess.TimeoutExpired:
+            raise DeploymentError(
+                f"{' '.join(command[:3])} gave no answer in {CALL_TIME:.0f} seconds"
+            ) from None
+        return _answer(command, done)
+
+    def environment(self) -> dict[str, str]:
+        """The environment variables of Flower's programs."""
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith("FLWR_")
+        }
+        path = search_path(self._first, inherited.get("PATH", os.defpath))
+        return {**inherited, **without_proxy(inherited), **self._settings, "PATH": path}
+
+    def _say(self, command: Sequence[str]) -> None:
+        if self._tell is not None:
+            program = command[0] if self._first is None else str(self._first / command[0])
+            line = shlex.join([program, *command[1:]])
+            self._tell(f"+ FLWR_HOME={shlex.quote(str(self.home))} {line}")
+
+
+def without_proxy(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Settings by which programs of this machine reach each other without its proxy.
+
+    Flower's programs talk to each other at 127.0.0.1, and take a proxy for the network for these
+    connections too, unless ``NO_PROXY`` excludes the address.
+
+    Examples
+    --------
+    >>> without_proxy({"NO_PROXY": "intranet.example"})["no_proxy"]
+    'intranet.example,127.0.0.1'
+    """
+    known = inherited.get("no_proxy") or inherited.get("NO_PROXY") or ""
+    names = ",".join([*filter(None, known.split(",")), LOOPBACK])
+    return {"no_proxy": names, "NO_PROXY": names}
+
+
+def search_path(guards: Path | None, inherited: str) -> str:
+    """Where programs are looked for, as the variable ``PATH`` says it.
+
+    A folder that holds one of the guarded programs is left out: a search goes on where a program
+    cannot be run, and would end at the one without a guard.
+
+    Parameters
+    ----------
+    guards : the folder of programs that stand for Flower's; None for Flower's.
+    inherited : the folders of this process's environment.
+    """
+    folders = [str(Path(sys.executable).parent), *inherited.split(os.pathsep)]
+    if guards is None:
+        return os.pathsep.join(folders)
+    names = [program.name for program in guards.iterdir() if program.is_file()]
+    others = [
+        folder
+        for folder in dict.fromkeys(folders)
+        if not any((Path(folder) / name).exists() for name in names)
+    ]
+    return os.pathsep.join([str(guards), *others])
+
+
+class Program:
+    """A running program; leaving its block stops it.
+
+    Parameters
+    ----------
+    command : the program and its arguments.
+    environment : its environment variables.
+    log : the file of its output; an older one is replaced.
+    files : open files that it inherits.
+    helper : a program that it needs, which is stopped after it.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: dict[str, str],
+        log: Path,
+        files: Sequence[int] = (),
+        helper: Program | None = None,
+    ) -> None:
+        self.name = Path(command[0]).name
+        self.log = log
+        self._owner, self.helper = Owner(log.parent), helper
+        try:
+            with log.open("wb") as output:
+                self._process = subprocess.Popen(  # noqa: S603
+                    command,
+                    env=environment | self._owner.settings,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    pass_fds=files,
+                )
+        except OSError:
+            self._release()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        """The process number."""
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def said(self) -> str:
+        """What it has written so far."""
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def wait_until(
+        self, ready: Callable[[], bool], seconds: float, waiting: Waiting | None = None
+    ) -> None:
+        """Wait for a condition, as long as the program runs.
+
+        Parameters
+        ----------
+        ready : the condition.
+        seconds : how long.
+        waiting : receives every 5 seconds how many are left.
+
+        Raises
+        ------
+        DeploymentError : when the program ends, or the time is over.
+        """
+        until = time.monotonic() + seconds
+        speak = time.monotonic() + SPEAK_SECONDS
+        while not ready():
+            self.check()
+            if waiting is not None and time.monotonic() > speak:
+                waiting(until - time.monotonic())
+                speak += SPEAK_SECONDS
+            if time.monotonic() > until:
+                raise DeploymentError(
+                    f"{self.name} was not ready in {seconds:.0f} seconds; see {self.log}"
+                )
+            time.sleep(POLL_SECONDS)
+
+    def check(self) -> None:
+        """Refuse to go on without the program.
+
+        Raises
+        ------
+        DeploymentError : when it has ended, with the last that it said.
+        """
+        code = self._process.poll()
+        if code is not None:
+            last = " / ".join(plain(line) for line in self.said().splitlines()[-QUOTED_LINES:])
+            raise DeploymentError(f"{self.name} ended with status {code}: {last}; see {self.log}")
+
+    def query_to_end(self) -> None:
+        """Ask it to end, without waiting."""
+        if self.is_running:
+            self._process.send_signal(signal.SIGTERM)
+
+    def stop(self) -> None:
+        """Ask it to end, wait, and kill it if it does not end; its children end with it."""
+        end(self._process)
+        self._release()
+
+    def _release(self) -> None:
+        self._owner.release()
+        if self.helper is not None:
+            self.helper.stop()
+
+
+def end(process: subprocess.Popen[Any]) -> None:
+    """End a process that leads a session, and what is left of that session."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL if process.poll() is None else signal.SIGTERM)
+    process.wait()
+
+
+def plain(line: str) -> str:
+    """A line of a log without colours."""
+    parts = line.split("\x1b[")
+    return (parts[0] + "".join(part.partition("m")[2] for part in parts[1:])).strip()
+
+
+def _answer(command: Sequence[str], done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    start = done.stdout.find("{")
+    try:
+        content = json.loads(done.stdout[start:]) if start >= 0 else None
+    except ValueError:
+        content = None
+    if not isinstance(content, dict):
+        said = plain(" ".join((done.stdout + done.stderr).split()))
+        raise DeploymentError(f"{' '.join(command[:3])} failed: {said[-300:] or 'no reason given'}")
+    if not content.get("success", False):
+        reason = " ".join(str(content.get("error-message", "no reason given")).split())
+        raise DeploymentError(f"{' '.join(command[:3])} failed: {reason}")
+    return content

@@ -1,0 +1,1 @@
+"""A party's side of a run: its file, its records, its debits, its answers."""

@@ -1,0 +1,144 @@
+"""What a party computes of its records in one run, and what it has paid for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tacit.data.clients import Clients
+from tacit.privacy.cost import NOTHING, Cost
+from tacit.privacy.persons import of_person
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import ClientState, PublicRefusalError, Query, Reply
+from tacit.running.persons import counted_clients
+from tacit.running.session.messages import Agreement, MalformedMessageError, SignedMessage
+from tacit.running.session.party.debits import Account, Debit, DeclinedError, Guard
+from tacit.running.spending import Payment, added, exceeds, most_spent
+from tacit.running.units import FOREIGN_UNIT
+
+UNANSWERABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, MemoryError)
+"""What a step raises when a query's values are not what it needs."""
+
+REFUSED = "it refuses what the coordinator sent"
+"""The only reason that others learn when a step that refuses once has refused."""
+
+
+class Answers:
+    """One client's answers in one run, each paid for before it is computed.
+
+    Parameters
+    ----------
+    agreement : what the party agreed to.
+    records : its records in the agreed unit; None where they cannot be converted to it.
+    noise : where its noise comes from.
+    state : its state of this run and of earlier ones.
+    guard : receives every debit before the reply is computed.
+    """
+
+    def __init__(
+        self,
+        agreement: Agreement,
+        records: Clients | None,
+        noise: NoiseSource,
+        state: ClientState,
+        guard: Guard,
+    ) -> None:
+        self._agreement, self._records, self._guard = agreement, records, guard
+        self.noise, self.state = noise, state
+        self.payments: list[Payment] = []
+        self.account = Account()
+        self.closed: list[str] = []  # steps that are not answered again in this run
+
+    @property
+    def records(self) -> Clients:
+        """The records that count: drawn when they are needed first, after the state is there.
+
+        Raises
+        ------
+        DeclinedError : where they cannot be converted to the agreed unit.
+        """
+        if self._records is None:
+            raise DeclinedError(FOREIGN_UNIT)
+        if self._records.persons is not None:
+            most = self._agreement.per_person
+            self._records, _ = counted_clients(self._records, most, self.state, self.noise)
+        return self._records
+
+    @property
+    def spent(self) -> Cost:
+        """What the run has cost the record that spent most; at most, where state was lost."""
+        return self.account.earlier + self._of_unit(most_spent(self._counting))
+
+    @property
+    def _counting(self) -> list[Payment]:
+        """The payments that the ledger and this party know of."""
+        return self.payments[self.account.first :]
+
+    def _of_unit(self, cost: Cost) -> Cost:
+        """What a cost about a record is about the agreement's unit of privacy."""
+        return of_person(cost, self._agreement.per_person)
+
+    def computed(self, query: Query) -> Reply:
+        """The step's answer; where a step refuses once, that reveals one bit, and ends the run.
+
+        Raises
+        ------
+        DeclinedError : for such a refusal, and for one whose reason everyone may read.
+        """
+        try:
+            return query.step.answer(self.records, query, self.noise, self.state)
+        except PublicRefusalError as refusal:
+            raise DeclinedError(str(refusal)) from refusal
+        except UNANSWERABLE as error:
+            if query.step.refuses_once:
+                raise DeclinedError(REFUSED) from error
+            raise
+
+    def check_budget(self, query: Query) -> Payment:
+        """What an answer costs, and which records it is about.
+
+        Raises
+        ------
+        MalformedMessageError : where the run would cost more than the agreed guarantee.
+        """
+        cost = query.step.cost(self.records, query, self.state)
+        payment = Payment(cost, query.step.participates(self.records, query))
+        after = most_spent([*self.payments, payment])
+        if exceeds(after, self._agreement.protocol.guarantee):
+            raise MalformedMessageError("this run asks for more than the agreed guarantee")
+        return payment
+
+    def pay(self, query: Query, message: SignedMessage, request: bytes) -> None:
+        """Record what a query adds to the cost of the run, before anything is computed.
+
+        Where the ledger holds debits of the run that this party does not know, the whole cost is
+        debited: the same record may have taken part in a forgotten answer and take part now.
+        """
+        payment = self.check_budget(query)
+        before, after = most_spent(self._counting), most_spent([*self._counting, payment])
+        cost = added(self._of_unit(before), self._of_unit(after))
+        self.debit(message, query.step.name, request, cost, self._of_unit(payment.cost))
+        self.payments.append(payment)
+
+    def debit(
+        self,
+        message: SignedMessage,
+        name: str,
+        request: bytes,
+        cost: Cost = NOTHING,
+        whole: Cost = NOTHING,
+    ) -> None:
+        """Tell the guard what a message costs; nothing, where it is part of what was paid for."""
+        account = replace(self.account, request=request)
+        debit = Debit(message.session, message.round, name, request, cost, whole, account.receipt)
+        made = self._guard(debit)
+        if made is not None:
+            account = replace(account, receipt=made.receipt)
+            if made.earlier is not None:
+                account = replace(account, earlier=made.earlier, first=len(self.payments))
+        self.account = account
+
+    def take_back(self, index: int) -> None:
+        """Take back the payment of an answer that can never release anything; its debit stays."""
+        del self.payments[index]
+        if index < self.account.first:
+            self.account = replace(self.account, first=self.account.first - 1)

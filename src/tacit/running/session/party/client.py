@@ -1,0 +1,316 @@
+"""A party of a run: one client's records behind messages. It decides itself what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any
+
+from tacit.crypto.identities import Identity, Roster
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.privacy.cost import Cost
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import ClientState, View
+from tacit.protocol.encoding.fields import encode, reply_of
+from tacit.protocol.encoding.queries import decode_query
+from tacit.protocol.encoding.values import decode_values, encode_values
+from tacit.protocol.revealed import Revealed, revealed_to
+from tacit.running.mpc.transport import Transport
+from tacit.running.persons import persons_misfit
+from tacit.running.session.messages import (
+    COORDINATOR,
+    Agreement,
+    ForeignMessageError,
+    Kind,
+    MalformedMessageError,
+    SignedMessage,
+    SignedMessageError,
+    StaleMessageError,
+    verified,
+)
+from tacit.running.session.party.answers import UNANSWERABLE, Answers
+from tacit.running.session.party.checks import checked_query
+from tacit.running.session.party.client_mpc import ClientComputations
+from tacit.running.session.party.client_sums import ClientSums
+from tacit.running.session.party.debits import DeclinedError, Guard
+from tacit.running.session.party.state import cost_values, state_kinds
+from tacit.running.session.reasons import UNFIT
+from tacit.running.units import FOREIGN_UNIT, can_answer, for_plan
+
+NO_SESSION = b""
+
+
+class Party:
+    """Answers the messages of one run for one client's records.
+
+    It answers a message once, in turn, and repeats the same bytes when the same message comes
+    again. It answers only steps of the protocol that it agreed to, under the settings that it
+    agreed to, and never releases more than that protocol's guarantee. It answers a step
+    that is marked ``once`` only once in a run. It adds to one sum a step, over no fewer parties
+    than were agreed; it adds to another attempt at that sum only when the last can never be
+    unmasked.
+
+    Parameters
+    ----------
+    index : the party's index in the agreement.
+    identity : its signing key.
+    agreement : what it agreed to.
+    records : its records, a batch of one client, in its unit, with their persons where its file
+        names them; None where its file does not suit the agreement, and the party declines.
+    noise : where its noise comes from.
+    guard : receives every debit before the reply is computed, and of every other message before
+        the reply leaves. ``debits.unrecorded`` writes nothing down, and is for rehearsals only.
+    state : its client state after earlier runs; None starts an empty one.
+    unit : the word in its party file for what its scores are; None where it has none.
+    transport : how it reaches the others when it computes with them; None where it cannot.
+    one_each : whether no person has more records than the agreement lets count, where the records
+        do not say whose they are: each is another person's, or they were drawn before.
+    names_persons : whether its party file names a column of persons; by default whether its records
+        have persons.
+    misfit : why its party file lacks columns that the agreement needs, as others may read it; empty
+        where it has them.
+
+    Raises
+    ------
+    ValueError : for records of several clients, no records where it could answer, or
+        an identity that is not the agreement's.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        identity: Identity,
+        agreement: Agreement,
+        records: Clients | None,
+        noise: NoiseSource,
+        guard: Guard,
+        state: ClientState | None = None,
+        unit: str | None = None,
+        transport: Transport | None = None,
+        one_each: bool = False,
+        names_persons: bool | None = None,
+        misfit: str = "",
+    ) -> None:
+        if records is not None and records.count != 1:
+            raise ValueError(f"a party holds the records of one client, got {records.count}")
+        if agreement.parties[index] != identity.public:
+            raise ValueError(f"the identity is not that of party {index} in the agreement")
+        self.index = index
+        self._identity, self._agreement = identity, agreement
+        self._records, self._unit, self._noise, self._guard = records, unit, noise, guard
+        self._one_each, self._names_persons = one_each, names_persons
+        self._lacks = misfit
+        self._misfit = "" if can_answer(unit, agreement.unit, agreement.protocol) else FOREIGN_UNIT
+        self._misfit = self._misfit or misfit
+        if not self._misfit:
+            known = records is not None and records.persons is not None
+            named = known if names_persons is None else names_persons
+            self._misfit = persons_misfit(agreement.per_person, named, one_each)
+        converted = None
+        if not self._misfit:
+            if records is None:
+                raise ValueError("a party whose unit fits the agreement needs its records")
+            converted = for_plan(records, unit, agreement.unit, agreement.protocol)
+        self._memory = ClientState() if state is None else state
+        before = self._memory.notes
+        if len(agreement.parties) > 1:
+            roster = Roster(agreement.parties)
+            agreement.protocol.enrol(self._memory, identity, roster, agreement.min_clients)
+        # written anew by each process: a stored state has no identity key
+        self._enrolled = {k for k, note in self._memory.notes.items() if before.get(k) is not note}
+        self._session, self._round = NO_SESSION, -1
+        self._answered: tuple[bytes, bytes] = (b"", b"")
+        self._declined = False
+        self.why_declined = ""
+        self._transport = transport
+        self._answers = Answers(agreement, converted, noise, self._memory, guard)
+        self._sums = ClientSums(identity, agreement, self._answers)
+        self._computations = ClientComputations(
+            index, identity, agreement, self._answers, transport
+        )
+
+    def anew(self) -> Party:
+        """The party for another run, with the same client state and ledger."""
+        return Party(
+            self.index,
+            self._identity,
+            self._agreement,
+            self._records,
+            self._noise,
+            self._guard,
+            self._memory,
+            self._unit,
+            self._transport,
+            self._one_each,
+            self._names_persons,
+            self._lacks,
+        )
+
+    def restarted(self) -> Party:
+        """The party as another process takes it up, with nothing but its stored state."""
+        fresh = Party(
+            self.index,
+            self._identity,
+            self._agreement,
+            self._records,
+            self._noise,
+            self._guard,
+            unit=self._unit,
+            transport=self._transport,
+            one_each=self._one_each,
+            names_persons=self._names_persons,
+            misfit=self._lacks,
+        )
+        fresh.resume(self.state)
+        return fresh
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the run has cost anything, or any message was answered."""
+        return bool(self._answers.payments) or self._session != NO_SESSION
+
+    @property
+    def notes(self) -> dict[tuple[Any, ...], Any]:
+        """The notes in its client state."""
+        return self._memory.notes
+
+    def revealed(self) -> Revealed | None:
+        """The figure that this party learned in a step, once; None for none."""
+        return revealed_to(self._memory)
+
+    def when_taking(self, written: Callable[[], None]) -> None:
+        """Have its state stored whenever a note is deleted, before the note is used."""
+        self._memory.after_taking = written
+
+    @property
+    def state(self) -> bytes:
+        """Where the run stands, with the party's secrets of this run: not for any other party.
+
+        Its identity key is not in it: who resumes a state has the key.
+        """
+        answers, notes = self._answers, self._memory.notes
+        values = {
+            "session": self._session,
+            "turn": self._round,
+            "answered": self._answered,
+            "payments": answers.payments,
+            "account": answers.account,
+            "declined": self._declined,
+            "closed": answers.closed,
+            "attempts": self._sums.attempts,
+            "notes": {key: notes[key] for key in notes if key not in self._enrolled},
+            "computed_with": self._computations.computed,
+            "computation": self._computations.state,
+            "sum": self._sums.state,
+        }
+        return encode_values(values, state_kinds(self._agreement.protocol))
+
+    def resume(self, state: bytes) -> None:
+        """Go on from a state that this party gave in another process.
+
+        Its notes may be of kinds that this protocol does not know: other plans' runs kept them.
+        """
+        values = decode_values(state, state_kinds(self._agreement.protocol), opaque=True)
+        self._session, self._round = values["session"], values["turn"]
+        self._answered, self._declined = values["answered"], values["declined"]
+        answers = self._answers
+        answers.payments, answers.account = values["payments"], values["account"]
+        answers.closed = values["closed"]
+        self._sums.attempts = dict(values["attempts"])
+        for key, note in values["notes"].items():
+            self._memory.keep(key, note)
+        self._computations.computed = values.get("computed_with", [])
+        if values.get("computation") is not None:
+            self._computations.resume(values["computation"])
+        if values["sum"] is not None:
+            self._sums.resume(values["sum"], self._session)
+
+    @property
+    def spent(self) -> Cost:
+        """What the run has cost the record that spent most; at most, where state was lost."""
+        return self._answers.spent
+
+    @property
+    def has_declined(self) -> bool:
+        """Whether it declined the run; ``why_declined`` says why, for its owner only."""
+        return self._declined
+
+    @property
+    def failure(self) -> str:
+        """Why the last computation with other parties stopped; empty where none did."""
+        return self._computations.failure
+
+    def answer(self, message: bytes) -> bytes:
+        """The signed reply to a message of the coordinator.
+
+        Raises
+        ------
+        SignedMessageError : for a message that is not accepted. Nothing was spent or sent.
+        """
+        received = verified(message, self._agreement, COORDINATOR, self.index)
+        request = sha256(message).digest()
+        if request == self._answered[0]:
+            return self._answered[1]
+        if self._session not in (NO_SESSION, received.session):
+            raise ForeignMessageError("this message is of another run")
+        if received.round <= self._round:
+            raise StaleMessageError(f"round {received.round} was answered, with another message")
+        if self._declined:
+            raise StaleMessageError("this party has declined the run")
+        try:
+            kind, body = self._reply(received, request)
+        except DeclinedError as reason:
+            self._declined = True
+            self.why_declined = _whole_reason(reason.__cause__ or reason)
+            kind, body = Kind.DECLINE, encode_values({"reason": reason.public})
+        reply = SignedMessage(kind, received.session, received.round, self.index, COORDINATOR, body)
+        signed = reply.signed(self._agreement, self._identity)
+        self._session, self._round = received.session, received.round
+        self._answered = (request, signed)
+        return signed
+
+    def _reply(self, message: SignedMessage, request: bytes) -> tuple[Kind, bytes]:
+        answers = {
+            Kind.ASK: self._to_query,
+            Kind.SUM: self._sums.begin,
+            Kind.ROUND: self._sums.next_round,
+            Kind.RESTART: self._sums.give_up,
+            Kind.MPC: self._computations.announce,
+            Kind.COMPUTE: self._computations.compute,
+        }
+        if message.kind not in answers:
+            raise MalformedMessageError(
+                f"a coordinator does not send a {message.kind.name.lower()}"
+            )
+        if self._misfit:
+            raise DeclinedError(self._misfit)
+        try:
+            content = answers[message.kind](message, request)
+        except SignedMessageError:
+            raise
+        except DataError as error:
+            raise DeclinedError(UNFIT) from error
+        except UNANSWERABLE as error:
+            raise MalformedMessageError(f"this message cannot be answered: {error}") from error
+        if self._answers.account.request != request:
+            self._answers.debit(message, message.kind.name.lower(), request)
+        spent = cost_values(self.spent)
+        return Kind.REPLY, encode_values({"content": content, "spent": spent})
+
+    def _to_query(self, message: SignedMessage, request: bytes) -> bytes:
+        decoded = decode_query(message.body, self._agreement.protocol)
+        query = checked_query(decoded, View.EACH, self._agreement)
+        name = query.step.name
+        if name in self._answers.closed:
+            raise MalformedMessageError(f"step {name} was answered in this run already")
+        self._answers.pay(query, message, request)
+        reply = self._answers.computed(query)
+        if query.step.once:
+            self._answers.closed.append(name)
+        return encode(reply_of(reply, 0))
+
+
+def _whole_reason(error: BaseException) -> str:
+    """What the party's owner reads: the error, and what its notes say to do."""
+    return "; ".join([str(error), *getattr(error, "__notes__", ())])

@@ -1,0 +1,211 @@
+"""A party's own file: its records, its limits and the plans it agreed to, read from TOML."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from tacit.data.engines.database import DatabaseTable
+from tacit.data.engines.places import is_address
+from tacit.data.errors import DataError
+from tacit.data.files.form import PLAIN, FileForm
+from tacit.data.scaling.units import PERCENT
+from tacit.data.tables.missing import RULES, Rule
+from tacit.privacy.cost import Adjacency
+from tacit.running.session.plan_file import Plan
+from tacit.running.session.toml_source import Source, Table
+
+ONE_EACH = "every_record_another_person"
+"""Key by which a party's file says that no person has two of its records."""
+DATABASE_KEYS = ("records", "table", "query", "passfile")
+"""Keys by which a party's file names a database instead of a file of records."""
+FORM_KEYS = ("positive", "separator", "decimal")
+"""Keys that say how values are written in a file of records."""
+DATA_KEYS = (
+    *FORM_KEYS,
+    *("file", "dataset", "score", "label", "second", "unit", "person", ONE_EACH, "missing"),
+    *("scores", "class", "group"),
+    *DATABASE_KEYS,
+)
+
+
+@dataclass(frozen=True)
+class PartyFile:
+    """What a party contributes to a run, and what it allows.
+
+    Parameters
+    ----------
+    name : its name in the plan.
+    plans : its own copies of the plans that it agreed to.
+    identity : the file of its identity key.
+    ledger : its ledger.
+    records : the file of its records, or the table of a database.
+    dataset : the name under which the ledger keeps them.
+    columns : the columns of score, label and, for pairs of values, second value.
+    epsilon : the ledger's limit; None leaves the limits as they are.
+    delta : likewise.
+    adjacency : what the limit hides.
+    period : the length of the limit's rolling window; None for the whole history.
+    unit : in what the scores in the file are; None where it does not say.
+    listen : host and port where it listens for other parties that compute with it; None where it
+        computes with nobody.
+    address : host and port by which they reach it; None for ``listen``.
+    peers : the hosts and ports that it connects to; None for any that another party announces.
+    person : the column that says whose record it is; None where there is none.
+    one_each : whether every record is another person's.
+    server : the coordinator's server, as host:port; None where the file does not say.
+    scores : the columns of scores of each class, in the order of the plan's classes; empty where
+        records have one score.
+    class_column : the column of classes; None for that of labels.
+    group : the column of private groups; None where there is none.
+    form : how values are written in the file of records.
+    missing : what is done with records without a score or label, as ``tacit.read`` takes it.
+    """
+
+    name: str
+    plans: tuple[Path, ...]
+    identity: Path
+    ledger: Path
+    records: Path | DatabaseTable
+    dataset: str
+    columns: tuple[str, str, str | None]
+    epsilon: float | None = None
+    delta: float = 0.0
+    adjacency: Adjacency = Adjacency.RECORD
+    period: timedelta | None = None
+    unit: str | None = None
+    listen: tuple[str, int] | None = None
+    address: tuple[str, int] | None = None
+    peers: tuple[tuple[str, int], ...] | None = None
+    person: str | None = None
+    one_each: bool = False
+    server: tuple[str, int] | None = None
+    scores: tuple[str, ...] = ()
+    class_column: str | None = None
+    group: str | None = None
+    missing: Rule = "refuse"
+    form: FileForm = PLAIN
+
+    @classmethod
+    def read(cls, path: str | Path) -> PartyFile:
+        """The party's file; paths in it are relative to it.
+
+        Raises
+        ------
+        PlanError : for a file that is not such a file.
+        OSError : for a file that cannot be read.
+        """
+        source = Source.read(Path(path))
+        source.only("party", "data", "limit", "mpc")
+        party = source.table("party", "name", "plan", "identity", "ledger", "server")
+        data = source.table("data", *DATA_KEYS)
+        if ONE_EACH in data.values and "person" in data.values:
+            data.refuse(ONE_EACH, f"person and {ONE_EACH} cannot both be given")
+        limit = source.table("limit", "epsilon", "delta", "adjacency", "period", needed=False)
+        channels = source.table("mpc", "listen", "address", "peers", needed=False)
+        home = Path(path).resolve().parent
+        columns = (
+            data.text("score", "score"),
+            data.text("label", "label"),
+            data.text("second", "") or None,
+        )
+        adjacency = limit.choice("adjacency", *(choice.value for choice in _limits_first()))
+        return cls(
+            party.text("name"),
+            tuple(home / plan for plan in party.texts("plan")),
+            home / party.text("identity", "identity.key"),
+            home / party.text("ledger", "ledger.db"),
+            _records(data, home),
+            data.text("dataset"),
+            columns,
+            limit.number("epsilon", None, 0.0, math.inf),
+            limit.number("delta", 0.0, 0.0, 1.0),
+            Adjacency(adjacency),
+            limit.period("period"),
+            data.text("unit", "") or None,
+            channels.host_and_port("listen"),
+            channels.host_and_port("address"),
+            channels.hosts_and_ports("peers"),
+            data.text("person", "") or None,
+            data.flag(ONE_EACH),
+            party.host_and_port("server"),
+            data.texts("scores") if "scores" in data.values else (),
+            data.text("class", "") or None,
+            data.text("group", "") or None,
+            data.choice("missing", *RULES),
+            _form(data),
+        )
+
+    @property
+    def plan(self) -> Path:
+        """The first plan's file."""
+        return self.plans[0]
+
+    @property
+    def first_plan(self) -> Plan:
+        """The first plan.
+
+        Raises
+        ------
+        PlanError : for a file that is not such a plan.
+        OSError : for a file that cannot be read.
+        """
+        return Plan.read(self.plan)
+
+    @property
+    def state(self) -> Path:
+        """Where the party keeps what it must not forget between messages."""
+        return self.ledger.with_name(f"{self.ledger.stem}-state")
+
+    @property
+    def results(self) -> Path:
+        """The folder of the figures that the party learned in runs."""
+        return self.ledger.with_name(f"{self.ledger.stem}-results")
+
+
+def _records(data: Table, home: Path) -> Path | DatabaseTable:
+    """The file of records, or the table of a database."""
+    if "records" not in data.values:
+        unused = next((key for key in DATABASE_KEYS if key in data.values), None)
+        if unused is not None:
+            data.refuse(unused, f"{unused} needs records, the address of a database")
+        return home / data.text("file")
+    for key in ("file", "second", "person", "missing", *FORM_KEYS):
+        if key in data.values:
+            data.refuse(key, f"{key} and records, the address of a database, cannot both be given")
+    address = data.text("records")
+    if not is_address(address):
+        data.refuse("records", "records must begin with postgresql:// or duckdb://")
+    if ("table" in data.values) == ("query" in data.values):
+        data.refuse("records", "records needs table or query, one of them")
+    passfile = data.text("passfile", "")
+    named = DatabaseTable(
+        address,
+        data.text("table", "") or None,
+        data.text("query", "") or None,
+        Path(passfile) if passfile else None,
+    ).at(home)
+    try:
+        str(named)
+    except DataError as error:
+        data.refuse("records", str(error))
+    return named
+
+
+def _form(data: Table) -> FileForm:
+    """How values are written in the file of records."""
+    positive = data.texts("positive") if "positive" in data.values else ()
+    separator, decimal = data.text("separator", "") or None, data.text("decimal", ".")
+    try:
+        return FileForm(positive, separator, decimal, data.text("unit", "") == PERCENT)
+    except DataError as error:
+        refused = str(error)
+    data.refuse(next((key for key in FORM_KEYS if refused.startswith(key)), "positive"), refused)
+    return PLAIN
+
+
+def _limits_first() -> list[Adjacency]:
+    """All adjacencies; the default adjacency of limits comes first."""
+    return sorted(Adjacency, key=lambda adjacency: adjacency is not Adjacency.RECORD)

@@ -1,0 +1,418 @@
+"""Answers a coordinator's messages on a party's own machine, one process a message.
+
+Order of what is made durable: the debit in the ledger, then where the run stands, then the reply
+leaves. A process that dies in between has spent what its ledger says, and sent nothing; the
+message, sent again, is answered anew and paid again. Every message that is answered has its debit,
+even of zero, so that a state that is older than the ledger is noticed (``debits.LedgerGuard``).
+A note that serves once (``ClientState.take``) is off the disk before it is used: a process that
+dies over it does not get it back.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tacit.crypto.identities import Identity
+from tacit.data.clients import Clients
+from tacit.data.scaling.units import UNITS
+from tacit.ledger.files import sync
+from tacit.ledger.ledger import Ledger
+from tacit.privacy.cost import Cost
+from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
+from tacit.protocol.conversation import ClientState, Lasting
+from tacit.protocol.encoding.fields import MessageError
+from tacit.protocol.encoding.values import Kind, decode_values, encode_values
+from tacit.protocol.revealed import Revealed
+from tacit.results.estimate import finite
+from tacit.results.text import escaped
+from tacit.running.mpc.transport import Transport
+from tacit.running.persons import NO_PERSONS, PERSONS_UNUSED, persons_misfit
+from tacit.running.session.messages import (
+    MARK_BYTES,
+    SESSION_POSITION,
+    MalformedMessageError,
+    SignedMessageError,
+)
+from tacit.running.session.party.accounts import declined_line, paid_line
+from tacit.running.session.party.client import Party
+from tacit.running.session.party.columns import columns_misfit, columns_remedy, read_records
+from tacit.running.session.party.debits import (
+    Debit,
+    Debited,
+    DeclinedError,
+    Guard,
+    LedgerGuard,
+    fingerprint,
+    unrecorded,
+)
+from tacit.running.session.party.party_file import ONE_EACH, PartyFile
+from tacit.running.session.party.state import state_kinds
+from tacit.running.session.plan_file import Plan
+from tacit.running.session.reasons import printable
+from tacit.running.session.toml_source import PlanError
+from tacit.running.units import can_answer
+
+CLIENT_STATE_FILE = "notebook"
+RECORDS_MARK = "records"
+"""The ending of the file that has the keyed digest of the records with which a run began."""
+CHANGED_RECORDS = "this party's records changed since the run began"
+PERSONS_REMEDY = {
+    NO_PERSONS: "the plan lets so many records of a person count (per_person), and the file of "
+    "{!r} does not say whose its records are; under [data], name the column as person, or say "
+    f"{ONE_EACH} = true",
+    PERSONS_UNUSED: "the file of {!r} names a column of persons, and the plan protects records "
+    "only, of which a person may have many; the plan needs per_person, or the file no person",
+}
+"""What a party reads on its screen, by the reason that others read."""
+FORGOTTEN_AFTER = 30 * 86_400.0
+"""Seconds after which the state of a run that was not continued is deleted."""
+
+
+def read_identity(path: Path) -> Identity:
+    """The identity in a key file: 64 hexadecimal digits that only its owner may read.
+
+    Raises
+    ------
+    PlanError : for a file that others may read, or that holds no key.
+    OSError : for a file that cannot be read.
+    """
+    if path.stat().st_mode & 0o077:
+        raise PlanError(f"{path} must be readable by its owner only: chmod 600 {path}")
+    try:
+        return Identity.from_bytes(bytes.fromhex(path.read_text(encoding="ascii").strip()))
+    except ValueError:
+        raise PlanError(f"{path} holds no identity key of 64 hexadecimal digits") from None
+
+
+@dataclass(frozen=True)
+class PartyDesk:
+    """A party's own files, opened and checked, from which it answers messages.
+
+    Parameters
+    ----------
+    party_file : the party's file.
+    plan : the party's copy of the plan.
+    index : the party's index in it.
+    identity : its key.
+    """
+
+    party_file: PartyFile
+    plan: Plan
+    index: int
+    identity: Identity
+
+    @classmethod
+    def open(cls, path: str | Path, mark: bytes | None = None) -> PartyDesk:
+        """The desk of a party's file.
+
+        Parameters
+        ----------
+        path : the file.
+        mark : the first bytes of the digest of the agreement that is asked about; None takes the
+            first plan.
+
+        Raises
+        ------
+        PlanError : for a file, plan or key that does not fit.
+        OSError : for a file that cannot be read.
+        """
+        party_file = PartyFile.read(path)
+        plan, identity = _marked(party_file, mark), read_identity(party_file.identity)
+        keys = [party.key for party in plan.parties]
+        if identity.public not in keys:
+            raise PlanError(f"plan {plan.name!r} does not name the key of {party_file.identity}")
+        index = keys.index(identity.public)
+        named = plan.parties[index].name
+        if named != party_file.name:
+            raise PlanError(
+                f"the plan calls the owner of this key {named!r}, the file {party_file.name!r}"
+            )
+        return cls(party_file, plan, index, identity)
+
+    @cached_property
+    def records(self) -> Clients:
+        """The party's records as its file has them, read when they are needed first.
+
+        Raises
+        ------
+        DataError : for records that cannot be used.
+        """
+        return read_records(self.party_file, self.plan.protocol)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the party's file suits the plan in its words; no record is read for it."""
+        fitting = can_answer(self.party_file.unit, self.plan.unit, self.plan.protocol)
+        return fitting and not self._persons_misfit and not self._columns_misfit
+
+    @property
+    def _persons_misfit(self) -> str:
+        file = self.party_file
+        return persons_misfit(self.plan.per_person, file.person is not None, file.one_each)
+
+    @property
+    def _columns_misfit(self) -> str:
+        return columns_misfit(self.party_file, self.plan.protocol)
+
+    def check_unit(self) -> None:
+        """Refuse units or columns that do not suit the plan's in words; no record is read.
+
+        Raises
+        ------
+        PlanError : naming both, on the party's screen.
+        """
+        if self.fits:
+            return
+        if self._persons_misfit:
+            raise PlanError(PERSONS_REMEDY[self._persons_misfit].format(self.party_file.name))
+        if self._columns_misfit:
+            raise PlanError(columns_remedy(self.party_file, self.plan.protocol))
+        said = "no unit" if self.party_file.unit is None else f"the unit {self.party_file.unit!r}"
+        raise PlanError(
+            f"the file of {self.party_file.name!r} names {said}, which cannot be converted to "
+            f"the plan's {self.plan.unit!r}; under [data], unit is one of {', '.join(UNITS)}"
+        )
+
+    def answer(self, message: bytes, noise: NoiseSource | None = None) -> bytes:
+        """The signed reply to a message; what it costs is in the ledger before this returns.
+
+        Parameters
+        ----------
+        message : the message.
+        noise : exact noise from the operating system; tests pass another.
+
+        Raises
+        ------
+        SignedMessageError : for a message that is not accepted.
+        BudgetError, OSError : where ledger or state cannot be written; nothing was sent.
+        """
+        session = message[SESSION_POSITION].hex()
+        with self._alone(session), Ledger(self.party_file.ledger) as ledger:
+            before = self._client_state()
+            party = self._party(ledger, noise, before, session)
+            state = self.party_file.state / f"{session}.run"
+            if state.exists():
+                self._resume(party, state)
+            party.when_taking(lambda: _replace(state, party.state))
+            spent = party.spent
+            try:
+                reply = party.answer(message)
+            except SignedMessageError:
+                if party.has_begun:
+                    _replace(state, party.state)
+                raise
+            revealed = party.revealed()
+            if revealed is not None:
+                self._write_revealed(session, revealed)
+            _replace(state, party.state)
+            if party.failure:
+                _tell(printable(party.failure))
+            self._tell_cost(party, spent, ledger)
+            content = encode_values({"notes": self._lasting(party, before)}, self._kinds)
+            if content != before:
+                _replace(self.party_file.state / CLIENT_STATE_FILE, content)
+            return reply
+
+    def _tell_cost(self, party: Party, before: Cost, ledger: Ledger) -> None:
+        """Tell the party's owner what a message cost, or why it was declined."""
+        dataset = self.party_file.dataset
+        if party.why_declined:
+            _tell(declined_line(party.why_declined, ledger, dataset))
+        elif party.spent != before:
+            spendings = ledger.spending(dataset)
+            _tell(paid_line(self.plan.protocol, party.spent, self.plan.guarantee, spendings))
+
+    def _write_revealed(self, session: str, revealed: Revealed) -> None:
+        """Write the figure that the party learned into a file that only its owner may read."""
+        folder = self.party_file.results
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        protocol = self.plan.protocol
+        result = protocol.revealed_result(revealed).published()
+        parts = {} if result.breakdown is None else result.breakdown.to_dict()
+        low, high = revealed.value - revealed.half_range, revealed.value + revealed.half_range
+        content = {
+            "schema": "tacit-party-result/1",
+            "federation": self.plan.name,
+            "party": self.party_file.name,
+            "protocol": {"name": protocol.name, **protocol.settings},
+            "figure": protocol.figure,
+            "value": finite(revealed.value),
+            "half_range": finite(revealed.half_range),
+            "interval": [max(0.0, low), min(1.0, high)],
+            **parts,
+            "warnings": list(result.warnings),
+            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        text = json.dumps(content, indent=2) + "\n"
+        _replace(folder / f"{session}.json", text.encode("utf-8"))
+
+    def _lasting(self, party: Party, before: bytes) -> dict[tuple[Any, ...], Any]:
+        """The notes that outlive the run: those that say so, and those that runs before it left.
+
+        A class of another plan's protocol may have the same name as a class of this plan's
+        protocol. The notes of the other protocol stay, whichever class they are read as.
+        """
+        there = decode_values(before, opaque=True)["notes"]
+        return {
+            key: note
+            for key, note in party.notes.items()
+            if key in there or isinstance(note, Lasting)
+        }
+
+    @property
+    def _kinds(self) -> tuple[Kind, ...]:
+        """The classes whose values the party's notes may hold."""
+        return state_kinds(self.plan.protocol)
+
+    def set_limit(self) -> None:
+        """Write the file's limit into the ledger, unless the ledger has limits for the data set."""
+        party_file = self.party_file
+        if party_file.epsilon is None:
+            return
+        with Ledger(party_file.ledger) as ledger:
+            if not ledger.spending(party_file.dataset):
+                ledger.limit(
+                    party_file.dataset,
+                    party_file.epsilon,
+                    party_file.delta,
+                    party_file.period,
+                    party_file.adjacency,
+                )
+
+    def _party(
+        self, ledger: Ledger, noise: NoiseSource | None, notes: bytes, session: str
+    ) -> Party:
+        state = ClientState()
+        for key, note in decode_values(notes, self._kinds, opaque=True)["notes"].items():
+            state.keep(key, note)
+        records = self.records if self.fits else None
+        agreement = self.plan.agreement()
+        guard: Guard = unrecorded
+        if records is not None:
+            mark = fingerprint(ledger, records)
+            recorded = LedgerGuard(
+                ledger,
+                self.party_file.dataset,
+                agreement.protocol,
+                mark,
+                agreement.per_person,
+            )
+            guard = self._unchanged(session, mark, recorded)
+        return Party(
+            self.index,
+            self.identity,
+            agreement,
+            records,
+            SystemNoise() if noise is None else noise,
+            guard,
+            state,
+            self.party_file.unit,
+            self._transport(),
+            self.party_file.one_each,
+            self.party_file.person is not None,
+            self._columns_misfit,
+        )
+
+    def _unchanged(self, session: str, mark: bytes, guard: Guard) -> Guard:
+        """The guard, which declines where the records are not those that the run began with.
+
+        Figures of two steps about different records would mean nothing. What the run was debited
+        before stands: answers to it have left.
+        """
+        path = self.party_file.state / f"{session}.{RECORDS_MARK}"
+
+        def checked(debit: Debit) -> Debited | None:
+            if not path.exists():
+                _replace(path, mark)
+            elif path.read_bytes() != mark:
+                raise DeclinedError(CHANGED_RECORDS)
+            return guard(debit)
+
+        return checked
+
+    def _transport(self) -> Transport | None:
+        """How this party reaches those that compute with it; None where its file does not say.
+
+        It waits half a round for them, so that its reply arrives in the same round.
+        """
+        party_file = self.party_file
+        if party_file.listen is None:
+            return None
+        from tacit.running.mpc.channels import TunnelTransport  # noqa: PLC0415 -- few need it
+
+        return TunnelTransport(
+            party_file.listen,
+            party_file.address,
+            self.plan.deadline / 2,
+            reachable=party_file.peers,
+        )
+
+    def _client_state(self) -> bytes:
+        path = self.party_file.state / CLIENT_STATE_FILE
+        return path.read_bytes() if path.exists() else encode_values({"notes": {}})
+
+    def _resume(self, party: Party, state: Path) -> None:
+        try:
+            party.resume(state.read_bytes())
+        except (MessageError, KeyError, TypeError, ValueError) as error:
+            raise MalformedMessageError(f"{state} is damaged: {error}") from error
+
+    @contextmanager
+    def _alone(self, session: str) -> Iterator[None]:
+        """Keep every other process from answering for this party until the block ends."""
+        if not self.party_file.state.exists():
+            self.party_file.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+            sync(self.party_file.state.parent)
+        with (self.party_file.state / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            _forget_old(self.party_file.state)
+            yield
+
+
+def _tell(sentence: str) -> None:
+    """Tell the party's owner."""
+    print(f"tacit: {escaped(sentence)}", file=sys.stderr, flush=True)
+
+
+def _marked(party_file: PartyFile, mark: bytes | None) -> Plan:
+    """The plan with this mark, among the plans that the party agreed to."""
+    plans = [Plan.read(path) for path in party_file.plans]
+    if mark is None:
+        return plans[0]
+    for plan in plans:
+        if plan.agreement().digest[:MARK_BYTES] == mark:
+            return plan
+    raise PlanError("this party agreed to no such plan")
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file whole, readable by its owner only; content and name are on disk on return."""
+    draft = path.with_suffix(".part")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+        sync(path.parent)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _forget_old(home: Path) -> None:
+    for path in (*home.glob("*.run"), *home.glob(f"*.{RECORDS_MARK}")):
+        if time.time() - path.stat().st_mtime > FORGOTTEN_AFTER:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,157 @@
+"""``tacit evaluate`` with several classes and with private groups, and their reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from tacit.cli import main
+from tacit.data.errors import DataError
+from tacit.data.scaling.rescaling import in_unit
+from tacit.data.tables.reading_categories import read_classes, read_private_groups
+from tacit.results.saved.schema import check_result
+from tests.classified import CLASSES, class_clients, group_clients
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three sites' files of classes (c0 to c2) and of groups (g0 to g2)."""
+    folder = tmp_path_factory.mktemp("sites")
+    several, grouped = class_clients(3000, 3), group_clients(3000, 3)
+    for k in range(3):
+        part = several.part(k, k + 1).categories
+        assert part is not None
+        assert part.scores is not None
+        rows = [
+            ",".join([*(f"{score:.6f}" for score in scores), CLASSES[label]])
+            for scores, label in zip(part.scores, part.of_record, strict=True)
+        ]
+        (folder / f"c{k}.csv").write_text("\n".join([",".join([*CLASSES, "label"]), *rows]))
+        site = grouped.part(k, k + 1)
+        assert site.categories is not None
+        known = zip(site.scores, site.labels, site.categories.of_record, strict=True)
+        lines = [f"{score:.6f},{label},{'xyz'[group]}" for score, label, group in known]
+        (folder / f"g{k}.csv").write_text("\n".join(["score,label,ward", *lines]))
+    return folder
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(main, ["evaluate", *map(str, arguments)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def refusal(*arguments: object) -> str:
+    result = CliRunner().invoke(main, ["evaluate", *map(str, arguments)])
+    assert result.exit_code == 2
+    return result.output
+
+
+def test_columns_name_the_classes_and_the_report_shows_them(files: Path, tmp_path: Path) -> None:
+    sites = [files / f"c{k}.csv" for k in range(3)]
+    options = ("--scores", "a,b,c,d", "--protocol", "multiclass-histogram", "--epsilon", 2)
+    content = json.loads(run(*sites, *options, "--json"))
+    check_result(content)
+    assert [part["name"] for part in content["classes"]] == list(CLASSES)
+    assert content["protocol"]["classes"] == list(CLASSES)
+    assert {"weighted AUC", "top-1 accuracy"} == content["measures"].keys()
+    (tmp_path / "r.json").write_text(json.dumps(content))
+    page = tmp_path / "r.html"
+    made = CliRunner().invoke(main, ["report", str(tmp_path / "r.json"), "-o", str(page)])
+    assert made.exit_code == 0, made.output
+    assert "Classes</h2>" in page.read_text()
+
+
+def test_masked_counts_give_each_class_a_certain_range(files: Path) -> None:
+    sites = [files / f"c{k}.csv" for k in range(3)]
+    options = ("--scores", "a,b,c,d", "--protocol", "encrypted-class-auc", "--thresholds", 100)
+    content = json.loads(run(*sites, *options, "--most-records", 3000, "--exact", "--json"))
+    check_result(content)
+    assert [part["name"] for part in content["classes"]] == list(CLASSES)
+    assert all(part["records"] is None for part in content["classes"])
+    low, high = content["estimate"]["interval"]
+    assert low <= content["exact"] <= high
+    shown = run(*sites, *options, "--most-records", 3000)
+    assert "class d: AUC" in shown
+    assert shown.count("certain range (these records)") == 5
+
+
+def test_split_records_keep_their_classes(files: Path) -> None:
+    options = ("--scores", "a,b,c,d", "--protocol", "multiclass-histogram", "--epsilon", 2)
+    shown = run(files / "c0.csv", *options, "--split", 4, "--seed", 1)
+    assert "exact macro AUC" in shown
+    assert "class d: top-1 recall" in shown
+
+
+def test_private_groups_are_compared_and_sites_reported(files: Path, tmp_path: Path) -> None:
+    sites = [files / f"g{k}.csv" for k in range(3)]
+    options = ("--protocol", "grouped-histogram", "--epsilon", 2, "--private-group", "ward")
+    names = ("--group-names", "x,y,z")
+    content = json.loads(run(*sites, *options, *names, "--trust", "each", "--json"))
+    check_result(content)
+    assert len(content["groups"]) == len(content["sites"]) == 3
+    assert {each["called"] for each in content["differences"]} >= {"equal opportunity"}
+    assert content["groups"][0]["measures"]["true positive rate"]["threshold"] == 0.5
+    (tmp_path / "r.json").write_text(json.dumps(content))
+    page = tmp_path / "r.html"
+    made = CliRunner().invoke(main, ["report", str(tmp_path / "r.json"), "-o", str(page)])
+    assert made.exit_code == 0, made.output
+    for heading in ("Private groups</h2>", "Sites</h2>", "Differences between groups"):
+        assert heading in page.read_text()
+
+
+def test_options_that_do_not_fit_are_refused(files: Path) -> None:
+    site = files / "g0.csv"
+    fedauc = (site, "--protocol", "fedauc", "--epsilon", 1)
+    assert "--scores cannot be used with --protocol fedauc" in refusal(*fedauc, "--scores", "a,b")
+    grouped = (site, "--protocol", "grouped-histogram", "--epsilon", 1)
+    assert "grouped-histogram needs --private-group" in refusal(*grouped)
+    both = (*grouped, "--private-group", "ward")
+    assert "--private-group needs --group-names" in refusal(*both)
+    more = (*both, "--group-names", "x,y,z", "--rescale", 0, 1)
+    assert "--rescale cannot be used with --private-group" in refusal(*more)
+
+
+def _two_classes(folder: Path, scores: str) -> Path:
+    """A file of two records, the second of which has these scores."""
+    path = folder / "two.csv"
+    path.write_text(f"a,b,label\n1,0,a\n{scores},b\n")
+    return path
+
+
+def test_every_column_is_in_the_named_unit(files: Path) -> None:
+    clients = read_classes(_two_classes(files, "20,80"), ["a", "b"], unit="percent")
+    known = in_unit(clients, "probability").categories
+    assert known is not None
+    assert known.scores is not None
+    np.testing.assert_array_equal(known.scores, [[0.01, 0], [0.2, 0.8]])
+
+
+@pytest.mark.parametrize("scores", ["1.7,0.2", "0.2,1.7"])
+def test_scores_of_any_class_outside_0_to_1_need_their_unit(files: Path, scores: str) -> None:
+    two = ("--scores", "a,b", "--protocol", "multiclass-histogram", "--epsilon", 1)
+    said = refusal(_two_classes(files, scores), *two)
+    assert "got 1.7 in two, row 2; name their unit (--unit percent" in said
+
+
+def test_files_that_do_not_fit_are_refused(files: Path) -> None:
+    with pytest.raises(DataError, match="2 columns for 3 classes"):
+        read_classes(files / "c0.csv", ["a", "b"], classes=["a", "b", "c"])
+    with pytest.raises(DataError, match="is none of a, b"):
+        read_classes(files / "c0.csv", ["a", "b"])
+    with pytest.raises(DataError, match=r"scores in percent must be from 0 to 100, got 130\.0"):
+        read_classes(_two_classes(files, "40,130"), ["a", "b"], unit="percent")
+    with pytest.raises(DataError, match="none of the agreed groups"):
+        read_private_groups(files / "g0.csv", "ward", ["x", "y"])
+
+
+def test_labels_may_be_indices(tmp_path: Path) -> None:
+    path = tmp_path / "one.csv"
+    path.write_text("a,b,label\n0.1,0.9,1\n0.8,0.2,0\n")
+    known = read_classes(path, ["a", "b"]).categories
+    assert known is not None
+    np.testing.assert_array_equal(known.of_record, [1, 0])

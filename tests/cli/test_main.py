@@ -1,0 +1,670 @@
+import errno
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+import tacit
+from tacit.cli import main
+from tacit.cli.built_in import MODULES, SUMMARIES
+from tacit.cli.shell import name_help
+from tacit.output import OutputFile
+from tests.cli.examples import example_files
+from tests.running.joining.studies import quick_codes
+
+COMMAND = Path(sys.executable).parent / "tacit"
+NAMES = ("north", "south", "east", "west", "centre")
+CSV_FILES = [f"{name}.csv" for name in NAMES]
+FEDAUC = ("--protocol", "fedauc", "--epsilon", 1)
+DPAUC = ("--protocol", "dpauc", "--epsilon", 1)
+HOPELESS = ("--epsilon", 1e-3, "--seed", 3)
+PNG, PDF = b"\x89PNG", b"%PDF"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five clients as CSV and Parquet files, together in one file, and files that are wrong."""
+    folder = tmp_path_factory.mktemp("records")
+    scores, labels = tacit.binormal_scores(1500, 3500, 0.8, seed=0)
+    clients = tacit.Clients.split(scores, labels, clients=5, seed=0)
+    for index, name in enumerate(NAMES):
+        own = clients.part(index, index + 1)
+        table = pa.table({"score": own.scores, "label": own.labels})
+        pa_csv.write_csv(table, folder / f"{name}.csv")
+        pq.write_table(table, folder / f"{name}.parquet")
+    owners = [NAMES[k] for k in clients.client_of_record]
+    pooled = pa.table({"score": clients.scores, "label": clients.labels, "phone": owners})
+    pq.write_table(pooled, folder / "phones.parquet")
+    named = pooled.rename_columns({"score": "risk", "label": "died", "phone": "phone"})
+    pq.write_table(named, folder / "named.parquet")
+    texts = {
+        "nan": "score,label\n0.5,0\nnan,1\n",
+        "label2": "score,label\n0.5,0\n0.7,2\n",
+        "negatives": "score,label\n0.5,0\n0.7,0\n",
+        "outside": "score,label\n0.5,0\n1.7,1\n",
+        "empty": "score,label\n",
+        "one": "score,label\n0.5,0\n",
+        "first": "score,label,phone\n0.5,0,a\n0.7,1,b\n",
+        "second": "score,label,phone\n0.5,0,b\n0.7,1,c\n",
+    }
+    for name, text in texts.items():
+        (folder / f"{name}.csv").write_text(text)
+    patients = np.arange(clients.records) // 3
+    visits = pa.table({"score": clients.scores, "label": clients.labels, "patient": patients})
+    pa_csv.write_csv(visits, folder / "visits.csv")
+    inside = np.clip(clients.scores, 1e-6, 1 - 1e-6)
+    logits = pa.table({"score": np.log(inside / (1 - inside)), "label": clients.labels})
+    pq.write_table(logits, folder / "logits.parquet")
+    for name in ("result", "old", "new"):
+        remaining = tacit.evaluate(clients, tacit.DPAUC(1.0))
+        (folder / f"{name}.json").write_text(json.dumps(remaining.to_dict()))
+    models = {"new": clients.scores, "old": clients.scores**2 % 0.7, "label": clients.labels}
+    wards = {"site": owners, "ward": np.resize(["east", "west"], clients.records)}
+    pq.write_table(pa.table(models | wards), folder / "models.parquet")
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An own working directory with links to all files."""
+    for path in made.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: object) -> Result:
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def evaluated(*arguments: object) -> dict[str, Any]:
+    result = run("evaluate", *arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    return strict_json(result.stdout)
+
+
+def strict_json(text: str) -> dict[str, Any]:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def exact_auc(*files: str) -> float:
+    records = np.concatenate([np.loadtxt(f, delimiter=",", skiprows=1) for f in files])
+    positives, negatives = (records[records[:, 1] == label, 0] for label in (1, 0))
+    wins = (positives[:, None] > negatives).sum() + (positives[:, None] == negatives).sum() / 2
+    return float(wins / (positives.size * negatives.size))
+
+
+def assert_one_sentence(result: Result, code: int = 2) -> str:
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1, result.stderr
+    assert result.stderr.startswith("tacit: ")
+    return result.stderr[len("tacit: ") :].strip()
+
+
+# What files hold is never printed as control characters
+
+
+HOSTILE = "\x1b]0;owned\x07\nprivacy spent  epsilon 0.001 in all"
+
+
+@pytest.mark.parametrize("kind", ["struct", "zone"])
+def test_a_columns_type_prints_no_control_character(tmp_path: Path, kind: str) -> None:
+    column = (
+        pa.array([{HOSTILE: 0.5}, {HOSTILE: 0.7}])
+        if kind == "struct"
+        else pa.array([1, 2], pa.timestamp("ns", tz=HOSTILE))
+    )
+    path = tmp_path / "hostile.parquet"
+    pq.write_table(pa.table({"score": column, "label": [0, 1]}), path)
+    reported = assert_one_sentence(run("evaluate", path, *FEDAUC))
+    assert reported.isprintable()
+    assert "must hold numbers, got type" in reported
+
+
+def test_a_groups_name_makes_no_line_of_the_result(tmp_path: Path) -> None:
+    scores, labels = tacit.binormal_scores(500, 500, 0.8, seed=0)
+    groups = ["east" if index % 2 else HOSTILE for index in range(1000)]
+    path = tmp_path / "wards.csv"
+    pa_csv.write_csv(pa.table({"score": scores, "label": labels, "ward": groups}), path)
+    printed = run("evaluate", path, *FEDAUC, "--groups", "ward").stdout
+    lines = printed.splitlines()
+    assert all(line.isprintable() for line in lines)
+    assert [line for line in lines if line.startswith("privacy spent")] == [
+        line for line in lines if "epsilon 1 in all, label adjacency" in line
+    ]
+    assert any(r"\x1b]0;owned\x07\nprivacy spent" in line for line in lines)
+
+
+# What a result holds
+
+
+def test_json_has_the_documented_keys(folder: Path) -> None:
+    result = evaluated(*CSV_FILES, *FEDAUC, "--exact")
+    assert result["schema"] == "tacit-result/2"
+    assert result["protocol"] == {
+        "name": "fedauc",
+        "epsilon": 1.0,
+        "mechanism": "staircase",
+        "allocation": "influence",
+    }
+    auc = result["auc"]
+    assert {"value", "standard_error", "privacy_error", "sampling_error", "interval"} <= set(auc)
+    assert auc["interval"][0] < auc["value"] < auc["interval"][1]
+    assert result["spent"] == {"epsilon": 1.0, "delta": 0.0, "adjacency": "label"}
+    assert result["traffic"]["rounds"] >= 2
+    sent = result["traffic"]["bytes_sent_per_client"]
+    assert 0 < sent["median"] <= sent["max"]
+    assert result["clients"] == 5
+    assert result["warnings"] == []
+    assert result["exact"] == pytest.approx(exact_auc(*CSV_FILES), abs=1e-12)
+
+
+def test_the_estimate_is_near_the_exact_figure(folder: Path) -> None:
+    """At a fixed seed, over whose choice 6 in 100,000 estimates lie farther than five errors."""
+    result = evaluated(*CSV_FILES, *FEDAUC, "--exact", "--seed", 1)
+    auc = result["auc"]
+    assert abs(auc["value"] - result["exact"]) < 5 * auc["standard_error"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_files_are_clients_with_noise_of_the_system(folder: Path, ending: str) -> None:
+    files = [f"{name}.{ending}" for name in NAMES]
+    first, second = (evaluated(*files, *FEDAUC, "--exact") for _ in range(2))
+    assert first["noise"] == "system"
+    assert first["clients"] == 5
+    assert first["auc"]["value"] != second["auc"]["value"]
+    assert first["exact"] == second["exact"]
+
+
+def test_a_column_names_the_clients(folder: Path) -> None:
+    result = evaluated("phones.parquet", "--client", "phone", *DPAUC)
+    assert result["clients"] == 5
+    assert result["noise"] == "system"
+    assert result["spent"]["adjacency"] == "record"
+    assert len(result["roc"]["true_positive_rate"]) == 64
+
+
+def test_columns_may_have_other_names(folder: Path) -> None:
+    named = ("--score", "risk", "--label", "died", "--client", "phone")
+    result = evaluated("named.parquet", *named, "--protocol", "exact")
+    assert result["auc"]["value"] == pytest.approx(exact_auc(*CSV_FILES), abs=1e-12)
+
+
+def test_a_split_is_a_simulation_and_says_so(folder: Path) -> None:
+    first, second = (evaluated(*CSV_FILES, *FEDAUC, "--split", 20) for _ in range(2))
+    assert first["clients"] == 20
+    assert first["noise"] == "simulated"
+    assert "simulation" in first["warnings"][0]
+    assert first["auc"]["value"] != second["auc"]["value"]
+    assert first["exact"] == pytest.approx(exact_auc(*CSV_FILES), abs=1e-12)
+
+
+@pytest.mark.parametrize("by", ["uniform", "score"])
+def test_a_seed_fixes_noise_and_split(folder: Path, by: str) -> None:
+    simulated = (*CSV_FILES, *FEDAUC, "--split", 20, "--by", by)
+    first, second, other = (evaluated(*simulated, "--seed", seed) for seed in (7, 7, 8))
+    assert first == second
+    assert first["auc"]["value"] != other["auc"]["value"]
+
+
+def test_a_seed_alone_is_a_simulation_too(folder: Path) -> None:
+    result = evaluated(*CSV_FILES, *FEDAUC, "--seed", 7)
+    library = tacit.evaluate(tacit.read(CSV_FILES), tacit.FedAUC(1.0), seed=7)
+    assert result["noise"] == "simulated"
+    assert "simulation" in result.pop("warnings")[0]
+    expected = library.to_dict()
+    expected.pop("warnings")
+    assert result == json.loads(json.dumps(expected))
+
+
+def test_the_exact_figure_of_real_clients_is_for_those_who_ask(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By default it is not even computed; a split of one party's records may show it."""
+    assert evaluated(*CSV_FILES, *FEDAUC, "--exact")["exact"] == pytest.approx(
+        exact_auc(*CSV_FILES), abs=1e-12
+    )
+    assert "exact AUC" in run("evaluate", *CSV_FILES, *FEDAUC, "--exact").stdout
+    assert "exact" in evaluated(*CSV_FILES, *FEDAUC, "--split", 5)
+    assert "exact" not in evaluated(*CSV_FILES, *FEDAUC, "--split", 5, "--no-exact")
+    monkeypatch.setattr(tacit.FedAUC, "exact", lambda self, clients: pytest.fail("computed"))
+    for chosen in ((), ("--seed", 1), ("--no-exact",)):
+        assert "exact" not in evaluated(*CSV_FILES, *FEDAUC, *chosen)
+        assert "exact" not in run("evaluate", *CSV_FILES, *FEDAUC, *chosen).stdout
+
+
+def test_the_table_for_people(folder: Path) -> None:
+    result = run("evaluate", *CSV_FILES, *DPAUC, "--seed", 1)
+    assert result.exit_code == 0
+    for part in ("AUC  ", "95 % interval", "record adjacency", "simulated", "warning: this is a"):
+        assert part in result.stdout
+    assert result.stderr == ""
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("fedauc --mechanism laplace --allocation adaptive", {"allocation": "adaptive"}),
+        ("fedauc --mechanism gaussian --delta 1e-6", {"delta": 1e-6}),
+        ("fedauc --allocation orthogonal --beta 0.3", {"beta": 0.3}),
+        (
+            "fedauc --allocation fixed --alpha 0.2 --sensitivity global",
+            {"alpha": 0.2, "sensitivity": "global"},
+        ),
+        ("fedauc --mechanism rr", {"mechanism": "randomised-response"}),
+        ("dpauc --thresholds 50 --adjacency replace", {"thresholds": 50, "adjacency": "replace"}),
+        (
+            "dpauc --mechanism laplace --accounting paper --adjacency label",
+            {"accounting": "paper", "adjacency": "label"},
+        ),
+        ("dpauc --mechanism gaussian --delta 1e-6", {"delta": 1e-6, "accounting": "tight"}),
+        ("dpauc --mechanism rr --adjacency label", {"mechanism": "randomised-response"}),
+        ("noisy-scores", {"name": "noisy-scores"}),
+    ],
+)
+def test_settings_reach_the_protocol(folder: Path, options: str, expected: dict[str, Any]) -> None:
+    result = evaluated(*CSV_FILES, "--epsilon", 8, "--seed", 0, "--protocol", *options.split())
+    assert expected.items() <= result["protocol"].items()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "exact --epsilon 1",
+        "exact --mechanism laplace",
+        "noisy-scores --epsilon 1 --mechanism laplace",
+        "fedauc --epsilon 1 --thresholds 100",
+        "fedauc --epsilon 1 --accounting paper",
+        "fedauc --epsilon 1 --adjacency label",
+        "fedauc --epsilon 1 --alpha 0.5",
+        "fedauc --epsilon 1 --beta 0.5",
+        "fedauc --epsilon 1 --sensitivity global",
+        "fedauc --epsilon 1 --allocation adaptive --beta 0.5",
+        "fedauc --epsilon 1 --delta 1e-6",
+        "fedauc --epsilon 1 --mechanism rr --allocation adaptive",
+        "fedauc --epsilon 1 --mechanism histogram",
+        "dpauc --epsilon 1 --alpha 0.5",
+        "dpauc --epsilon 1 --allocation adaptive",
+        "dpauc --epsilon 1 --accounting paper",
+        "dpauc --epsilon 1 --mechanism laplace --delta 1e-6",
+        "dpauc --epsilon 1 --mechanism staircase",
+        "dpauc --epsilon 1 --mechanism rr",
+        "fedauc --epsilon 1 --by score",
+        "fedauc --epsilon 1 --split 5 --client phone",
+    ],
+)
+def test_options_that_do_not_belong_are_refused_before_reading(
+    monkeypatch: pytest.MonkeyPatch, options: str
+) -> None:
+    refuse_to_read(monkeypatch)
+    assert_one_sentence(run("evaluate", "absent.csv", "--protocol", *options.split()))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "fedauc",
+        "dpauc",
+        "noisy-scores",
+        *(
+            f"{name} --epsilon {e}"
+            for name in ("fedauc", "dpauc")
+            for e in ["0", "-1", "inf", "nan", "x"]
+        ),
+        "fedauc --epsilon 1 --allocation fixed --alpha 1",
+        "fedauc --epsilon 1 --allocation orthogonal --beta nan",
+        "fedauc --epsilon 1 --mechanism gaussian",
+        "fedauc --epsilon 1 --mechanism gaussian --delta 1",
+        "dpauc --epsilon 1 --thresholds 1",
+        "dpauc --epsilon 1 --thresholds 2.5",
+        "dpauc --epsilon 1 --adjacency records",
+        "fedauc --epsilon 1 --split 0",
+        "fedauc --epsilon 1 --seed -1",
+        "fedauc --epsilon 1 --plot nowhere/roc.png",
+        "fedauc --epsilon 1 --plot .",
+        "fedauc --epsilon 1 --plot roc.xyz",
+        "fedauc --epsilon 1 --plot roc",
+        "guess --epsilon 1",
+    ],
+)
+def test_bad_settings_are_refused_before_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str
+) -> None:
+    refuse_to_read(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    assert_one_sentence(run("evaluate", "absent.csv", "--protocol", *options.split()))
+    assert not list(tmp_path.iterdir())
+
+
+def refuse_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tacit, "read", lambda *arguments: pytest.fail("read a file"))
+
+
+# Records that cannot be evaluated
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ("absent.csv --protocol exact", "absent.csv does not exist"),
+        ("nan.csv --protocol exact", "nan.csv, row 2"),
+        ("label2.csv --protocol exact", "label2.csv, row 2"),
+        ("negatives.csv --protocol exact", "both classes"),
+        ("negatives.csv --protocol fedauc --epsilon 1 --exact", "both classes"),
+        ("outside.csv --protocol dpauc --epsilon 1", "1.7"),
+        ("outside.csv --protocol noisy-scores --epsilon 1", "1.7"),
+        ("empty.csv --protocol exact", "no records"),
+        ("one.csv --protocol exact", "two records"),
+        ("north.csv --protocol exact --score risk", "no column 'risk'"),
+        ("north.csv --protocol exact --label died", "no column 'died'"),
+        ("north.csv --protocol exact --client phone", "no column 'phone'"),
+        ("first.csv second.csv --protocol exact --client phone", "duplicate client 'b'"),
+        ("north.csv north.csv --protocol exact", "duplicate file"),
+        ("north.txt --protocol exact", "must end in"),
+        ("first.csv --protocol exact --split 3", "between 1 and 2"),
+        ("--protocol exact", "FILES"),
+        ("north.csv", "epsilon is needed"),
+    ],
+)
+def test_bad_input_is_one_sentence(folder: Path, arguments: str, part: str) -> None:
+    assert part in assert_one_sentence(run("evaluate", *arguments.split()))
+
+
+def test_an_unknown_command_is_one_sentence() -> None:
+    assert "guess" in assert_one_sentence(run("guess"))
+    assert "--guess" in assert_one_sentence(run("--guess"))
+
+
+def test_an_absent_class_is_no_refusal_where_labels_are_private(folder: Path) -> None:
+    """It would tell every label, whatever epsilon is."""
+    for seed in range(3):
+        requested = ("negatives.csv", "--protocol", "fedauc", "--epsilon", 1, "--seed", seed)
+        assert run("evaluate", *requested).exit_code in (0, 3)
+
+
+@pytest.mark.parametrize("protocol", ["fedauc", "dpauc"])
+def test_without_signal_there_is_no_number(folder: Path, protocol: str) -> None:
+    requested = ("evaluate", "first.csv", "--protocol", protocol, *HOPELESS, "--no-exact")
+    result = run(*requested, "--json")
+    assert result.exit_code == 3
+    observed = strict_json(result.stdout)
+    assert observed["auc"]["value"] is None
+    assert observed["auc"]["interval"] == [None, None]
+    assert "not enough signal" in " ".join(observed["warnings"])
+    printed = run(*requested)
+    assert printed.exit_code == 3
+    assert re.search(r"^AUC +not enough signal$", printed.stdout, re.MULTILINE)
+    assert "interval" not in printed.stdout.partition("warning")[0]
+
+
+# Pictures
+
+
+@pytest.mark.parametrize(("name", "start"), [("roc.png", PNG), ("ROC.PDF", PDF), ("a.svg", b"<?")])
+def test_a_picture_is_saved(folder: Path, name: str, start: bytes) -> None:
+    result = run("evaluate", *CSV_FILES, *DPAUC, "--plot", name)
+    assert result.exit_code == 0, result.stderr
+    assert Path(name).read_bytes().startswith(start)
+    assert not list(folder.glob(".*"))
+
+
+@pytest.mark.parametrize("protocol", ["fedauc", "dpauc"])
+def test_a_picture_without_signal(folder: Path, protocol: str) -> None:
+    requested = ("first.csv", "--protocol", protocol, *HOPELESS, "--plot", "roc.png")
+    assert run("evaluate", *requested).exit_code == 3
+    assert Path("roc.png").read_bytes().startswith(PNG)
+
+
+def test_a_full_disk_loses_the_picture_but_not_the_result(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("roc.png").write_bytes(b"earlier")
+
+    def fill_up(path: Path, content: bytes) -> None:
+        path.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", fill_up)
+    result = run("evaluate", *CSV_FILES, *FEDAUC, "--plot", "roc.png", "--json")
+    assert result.exit_code == 2
+    assert strict_json(result.stdout)["auc"]["value"] is not None
+    assert result.stderr == "tacit: roc.png cannot be written: No space left on device\n"
+    assert Path("roc.png").read_bytes() == b"earlier"
+    assert not list(folder.glob(".*"))
+
+
+def test_an_interrupt_while_a_file_is_written_leaves_no_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = OutputFile(str(tmp_path / "map.json"))
+
+    def interrupted(path: Path, content: bytes) -> None:
+        path.touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_bytes", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        file.write(b"{}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_link_is_followed_and_a_device_is_left_in_place(folder: Path) -> None:
+    Path("link.png").symlink_to("target.png")
+    assert run("evaluate", "north.csv", *DPAUC, "--plot", "link.png").exit_code == 0
+    assert Path("link.png").is_symlink()
+    assert Path("target.png").read_bytes().startswith(PNG)
+    os.mkfifo("map.json")
+    reader = os.open("map.json", os.O_RDONLY | os.O_NONBLOCK)
+    calibrated = ("--calibrate", "platt", "--save-calibrator", "map.json")
+    histogram = ("--protocol", "score-histogram", "--epsilon", 1)
+    assert run("evaluate", *CSV_FILES, *histogram, *calibrated).exit_code == 0
+    assert strict_json(os.read(reader, 2**16).decode())
+    os.close(reader)
+    assert Path("map.json").is_fifo()
+
+
+def test_without_matplotlib_a_picture_is_refused_before_reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refuse_to_read(monkeypatch)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    result = run("evaluate", "absent.csv", *FEDAUC, "--plot", "roc.png")
+    assert "pip install 'tacit[plot]'" in assert_one_sentence(result)
+
+
+# The command as a process
+
+
+def process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [str(COMMAND), *map(str, arguments)]
+    return subprocess.run(command, check=False, text=True, stderr=subprocess.PIPE, **options)
+
+
+def test_the_installed_command_prints_the_result_and_nothing_else(folder: Path) -> None:
+    result = process("evaluate", *CSV_FILES, *FEDAUC, "--json", stdout=subprocess.PIPE)
+    assert result.returncode == 0
+    assert result.stderr == ""
+    assert strict_json(result.stdout)["noise"] == "system"
+
+
+@pytest.mark.parametrize("arguments", [("evaluate", "north.csv", *FEDAUC, "--json"), ("--help",)])
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_standard_output_on_a_full_disk(folder: Path, arguments: tuple[object, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        result = process(*arguments, stdout=full)
+    assert result.returncode == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr.startswith("tacit: ")
+
+
+def test_a_reader_that_left_causes_no_traceback(folder: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    result = process("evaluate", "north.csv", *FEDAUC, stdout=writing)
+    os.close(writing)
+    assert result.returncode == 1
+    assert result.stderr == ""
+
+
+def test_an_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tacit, "read", interrupt)
+    result = run("evaluate", "absent.csv", *FEDAUC)
+    assert result.exit_code == 130
+    assert result.stderr.strip() == "tacit: interrupted"
+
+
+# Help
+
+
+def examples(command: click.Command) -> list[str]:
+    lines = (line.strip() for line in (command.epilog or "").splitlines())
+    return [line for line in lines if line.startswith("tacit ")]
+
+
+@pytest.mark.parametrize("name", ["evaluate", "demo", "plan"])
+def test_help_shows_its_examples_on_lines_of_their_own(name: str) -> None:
+    for option in ("-h", "--help"):
+        result = run(name, option)
+        assert result.exit_code == 0, result.output
+        shown = [line.strip() for line in result.stdout.splitlines()]
+        expected = examples(built_in_commands()[name])
+        assert len(expected) >= 2
+        assert set(expected) <= set(shown)
+
+
+def built_in_commands() -> dict[str, click.Command]:
+    commands = {name: main.get_command(click.Context(main), name) for name in MODULES}
+    return {name: command for name, command in commands.items() if command is not None}
+
+
+def test_commands_are_listed_with_the_first_sentences_of_their_help() -> None:
+    """The list imports no command; its sentences stand apart from the commands."""
+    limit = 1000
+    sentences = {name: one.get_short_help_str(limit) for name, one in built_in_commands().items()}
+    assert dict(SUMMARIES) == sentences
+    assert all(f"  {name} " in run("--help").stdout for name in sentences)
+
+
+def commands_below(command: click.Command) -> list[click.Command]:
+    """Commands of the built-in modules, where the command is the whole program's."""
+    if command is main:
+        below = list(built_in_commands().values())
+    else:
+        below = list(command.commands.values()) if isinstance(command, click.Group) else []
+    return [command, *(own for part in below for own in commands_below(part))]
+
+
+@pytest.mark.parametrize("command", commands_below(main), ids=lambda command: command.name)
+def test_a_command_used_alone_knows_both_names_of_help(command: click.Command) -> None:
+    """What it learns at its first use it keeps, so the first use is made without the group."""
+    unused = copy(command)
+    unused._help_option = None
+    for option in ("--help", "-h"):
+        result = CliRunner().invoke(unused, [option])
+        assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("command", commands_below(main), ids=lambda command: command.name)
+def test_who_looks_at_a_command_first_takes_no_name_of_help_away(command: click.Command) -> None:
+    """As documents do, whose contexts know nothing of the group."""
+    unused = copy(command)
+    unused._help_option = None
+    name_help(unused)
+    option = unused.get_help_option(click.Context(unused))
+    assert option is not None
+    assert option.opts == ["-h", "--help"]
+
+
+FEDERATION = ("init", "keys", "serve", "join", "run", "status", "admit", "collect")
+"""Commands that need each other's files and servers, or a code that a person reads out.
+
+tests/running and test_cli_joining run them as documented; tests/collecting runs a collector.
+"""
+
+ALL_EXAMPLES = dict.fromkeys(
+    line
+    for command in (
+        main,
+        *(own for name, own in built_in_commands().items() if name not in FEDERATION),
+    )
+    for line in examples(command)
+)
+
+
+@pytest.fixture(scope="module")
+def example_folder(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("documented")
+    with pytest.MonkeyPatch.context() as patch:
+        quick_codes(patch)
+        example_files(folder, made / "phones.parquet")
+    return folder
+
+
+@pytest.fixture
+def documented(folder: Path, example_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory with copies of all that examples name."""
+    quick_codes(monkeypatch)
+    shutil.copytree(example_folder, folder, dirs_exist_ok=True)
+    return folder
+
+
+def runs_elsewhere(line: str) -> bool:
+    """Whether ``tests/cli/test_audit.py`` runs an example, or one of its form, with ``--quick``."""
+    return "--protocol all" in line or line == "tacit audit --self-test"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(line, marks=[pytest.mark.thorough] if runs_elsewhere(line) else [])
+        for line in ALL_EXAMPLES
+    ],
+)
+def test_the_examples_run(documented: Path, line: str) -> None:
+    """An audit draws fewer numbers here: ``tests/cli/test_audit.py`` is about what it finds."""
+    command, _, _ = line.partition(" > ")
+    fewer = ["--quick"] if command.startswith("tacit audit ") else []
+    result = run(*shlex.split(command)[1:], *fewer)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout
+
+
+def test_a_look_at_the_whole_command_takes_no_name_of_help_away() -> None:
+    main.get_help_option(click.Context(main))
+    assert run("-h").exit_code == 0
+
+
+def test_help_names_the_exit_statuses_and_the_version() -> None:
+    text = run("evaluate", "-h").stdout
+    for status in ("2    an error", "3    the noise left no signal", "130  interrupted"):
+        assert status in text
+    assert run().stdout == run("-h").stdout
+    assert tacit.__version__ in run("--version").stdout

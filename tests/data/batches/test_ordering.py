@@ -1,0 +1,52 @@
+"""The order of records by client and score, in parts and threads, is that of one sort."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.data.batches import ordering
+from tacit.data.batches.ordering import ascending_order, client_order, stable_order
+
+SIZES = st.lists(st.integers(1, 7), min_size=1, max_size=12)
+
+
+@pytest.fixture(scope="module", params=[1 << 20, 5], ids=["whole", "parts"])
+def part(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+@given(sizes=SIZES, seed=st.integers(0, 99))
+def test_order_is_that_of_one_sort_by_client_score_and_place(
+    sizes: list[int], seed: int, part: int
+) -> None:
+    counts = np.array(sizes)
+    scores = np.random.default_rng(seed).integers(0, 4, counts.sum()) / 4
+    owners = np.repeat(np.arange(counts.size), counts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ordering, "PART", part)
+        assert ascending_order(scores, counts).tolist() == np.lexsort((scores, owners)).tolist()
+
+
+@pytest.mark.parametrize("clients", [3, ordering.SHORT + 1])
+def test_records_are_ordered_by_client_and_place(clients: int) -> None:
+    whose = np.array([clients - 1, 0, 2, 0, clients - 1])
+    assert client_order(whose, clients).tolist() == [1, 3, 2, 0, 4] or clients == 3
+    assert client_order(whose, clients).tolist() == np.argsort(whose, kind="stable").tolist()
+
+
+NEAR = st.integers(0, 9).map(lambda steps: 0.5 + steps * 2.0**-53)
+"""Scores that differ in their last bits only, which short codes do not tell apart."""
+
+SCORES = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([0.0, -0.0]) | NEAR
+
+
+@given(scores=st.lists(SCORES, max_size=40), wide=st.booleans())
+def test_sorting_integers_gives_the_order_of_a_stable_sort_of_scores(
+    scores: list[float], wide: bool
+) -> None:
+    """Ends far apart leave fewer bits for a code, so that some groups are sorted again."""
+    values = np.array([*scores, *((-1e308, 1e308) if wide else ())])
+    assert stable_order(values).tolist() == np.argsort(values, kind="stable").tolist()

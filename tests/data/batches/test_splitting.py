@@ -1,0 +1,132 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import hypergeom
+
+from tacit.data.batches.splitting import binormal_scores, resample_scores
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.metrics.ranking import auc, delong_variance
+
+
+def alternating(records: Any) -> Any:
+    return np.arange(records) / records, (np.arange(records) % 2).astype(np.int8)
+
+
+@given(st.integers(1, 60), st.data(), st.sampled_from(["uniform", "score"]))
+def test_every_record_goes_to_one_client_and_sizes_differ_by_at_most_one(
+    records: Any, data: Any, by: Any
+) -> None:
+    count = data.draw(st.integers(1, records))
+    scores, labels = alternating(records)
+    clients = Clients.split(scores, labels, count, by, seed=1)
+    assert clients.count == count
+    assert np.ptp(clients.sizes) <= 1
+    dealt = sorted(zip(clients.scores, clients.labels, strict=True))
+    assert dealt == sorted(zip(scores, labels, strict=True))
+
+
+def test_split_clients_are_simulated_and_only_numbered() -> None:
+    clients = Clients.split([0.3, 0.1], [0, 1], 2)
+    assert clients.simulated
+    assert clients.names == ()
+
+
+def test_split_by_score_gives_neighbouring_scores_to_one_client() -> None:
+    scores = np.random.default_rng(2).permutation(40) / 40
+    clients = Clients.split(scores, np.zeros(40, dtype=np.int8), 7, "score")
+    ragged = clients.ragged(clients.scores)
+    assert (ragged.maximum()[:-1] < ragged.minimum()[1:]).all()
+
+
+def test_a_seed_fixes_the_split() -> None:
+    scores, labels = alternating(50)
+    once, again, other = (Clients.split(scores, labels, 5, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(once.scores, again.scores)
+    assert (once.scores != other.scores).any()
+
+
+def test_a_uniform_split_deals_labels_at_random() -> None:
+    """Half of sorted records to a client: its positives are hypergeometric.
+
+    The two tails beyond the band have a total false-alarm probability of at most 2e-9.
+    """
+    scores, labels = np.arange(2000) / 2000, np.repeat([0, 1], 1000).astype(np.int8)
+    dealt = hypergeom(2000, 1000, 1000)
+    for seed in range(20):
+        first = Clients.split(scores, labels, 2, seed=seed).part(0, 1).positives
+        assert dealt.ppf(5e-11) <= first <= dealt.isf(5e-11)
+
+
+@pytest.mark.parametrize("count", [0, -1, 4])
+def test_a_split_into_more_clients_than_records_is_refused(count: Any) -> None:
+    with pytest.raises(DataError, match=f"must be between 1 and 3, got {count}"):
+        Clients.split([0.1, 0.2, 0.3], [0, 1, 1], count)
+
+
+def test_an_unknown_way_to_split_is_refused() -> None:
+    with pytest.raises(DataError, match="by 'uniform' or 'score', got 'label'"):
+        Clients.split([0.1, 0.2], [0, 1], 2, "label")  # type: ignore[arg-type]
+
+
+def test_a_split_of_unequal_lengths_is_refused() -> None:
+    with pytest.raises(DataError, match="2 scores but 1 labels"):
+        Clients.split([0.1, 0.2], [0], 1)
+
+
+@pytest.mark.parametrize("area", [0.2, 0.5, 0.8, 0.95])
+def test_binormal_scores_have_the_asked_auc(area: Any) -> None:
+    """Five standard errors: a false-alarm probability of 6e-7 an AUC."""
+    scores, labels = binormal_scores(4000, 6000, area, seed=5)
+    assert ((scores > 0) & (scores < 1)).all()
+    error = auc(scores, labels) - area
+    assert abs(error) < 5 * delong_variance(scores, labels) ** 0.5
+
+
+@pytest.mark.parametrize("area", [0.0, 1.0, -0.5, float("nan")])
+def test_binormal_scores_refuse_an_auc_at_the_edge(area: Any) -> None:
+    with pytest.raises(DataError, match=f"between 0 and 1, both excluded, got {area}"):
+        binormal_scores(3, 3, area)
+
+
+def test_binormal_scores_refuse_an_absent_class() -> None:
+    with pytest.raises(DataError, match="both classes need a record, got 0 and 3"):
+        binormal_scores(0, 3, 0.7)
+
+
+def test_resampling_fewer_draws_without_replacement() -> None:
+    scores, labels = alternating(100)
+    drawn, made = resample_scores(scores, labels, 20, 50, seed=1)
+    assert (made.sum(), made.size) == (20, 70)
+    assert np.unique(drawn).size == 70
+    assert set(drawn[made == 1]) <= set(scores[labels == 1])
+    assert set(drawn[made == 0]) <= set(scores[labels == 0])
+
+
+def test_resampling_more_tells_repeated_scores_apart_by_a_small_jitter() -> None:
+    scores, labels = np.array([0.25, 0.5, 0.75]), np.array([1, 0, 1], dtype=np.int8)
+    drawn, made = resample_scores(scores, labels, 200, 1, seed=1, jitter=1e-3)
+    distance = np.abs(drawn[made == 1][:, None] - [0.25, 0.75]).min(axis=1)
+    assert distance.max() <= 1e-3
+    assert np.unique(drawn).size == 201
+
+
+def test_resampling_an_absent_class_is_refused() -> None:
+    with pytest.raises(DataError, match="no record with label 1"):
+        resample_scores([0.1], [0], 1, 1)
+
+
+@pytest.mark.parametrize("by", ["uniform", "score"])
+def test_second_values_are_dealt_out_with_their_scores(by: Any) -> None:
+    scores, labels = alternating(30)
+    clients = Clients.split(scores, labels, 4, by, seed=3, second=10 * scores)
+    np.testing.assert_array_equal(np.asarray(clients.second), 10 * clients.scores)
+    assert Clients.split(scores, labels, 4, by, seed=3).second is None
+
+
+def test_a_split_of_too_few_second_values_is_refused() -> None:
+    with pytest.raises(DataError, match="2 scores but 1 second values"):
+        Clients.split([0.1, 0.2], [0, 1], 2, second=[1.0])

@@ -1,0 +1,113 @@
+"""Units of scores: conversion keeps the order, and what cannot be of a unit is refused."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit import Clients, DataError
+from tacit.data.scaling.rescaling import in_unit, rescale
+from tacit.data.scaling.units import (
+    MAX_LOG_ODDS,
+    RANGES,
+    UNITS,
+    are_convertible,
+    check_unit,
+    converted,
+)
+from tacit.metrics.ranking import auc
+
+CONVERTIBLE = ("probability", "percent", "log-odds")
+probabilities = st.floats(0, 1)
+
+
+def told(values: Any, unit: str) -> Any:
+    """Values of a unit, made from probabilities by the definition."""
+    p = np.asarray(values, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        made = {"probability": p, "percent": 100 * p, "log-odds": np.log(p / (1 - p))}
+    return np.clip(made[unit], -MAX_LOG_ODDS, MAX_LOG_ODDS)
+
+
+@pytest.mark.parametrize("own", CONVERTIBLE)
+@pytest.mark.parametrize("wanted", CONVERTIBLE)
+def test_what_one_unit_says_another_says_too(own: Any, wanted: Any) -> None:
+    p = np.array([0.0, 1e-3, 0.25, 0.5, 0.9, 1.0])
+    np.testing.assert_allclose(
+        converted(told(p, own), own, wanted), told(p, wanted), rtol=1e-12, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("own", UNITS)
+@pytest.mark.parametrize("wanted", UNITS)
+@given(st.lists(st.floats(-800, 800), min_size=2, max_size=20))
+def test_conversion_never_turns_an_order_round(own: Any, wanted: Any, values: Any) -> None:
+    if not are_convertible(own, wanted):
+        with pytest.raises(ValueError, match=f"scores in {own} cannot be converted to {wanted}"):
+            converted(values, own, wanted)
+        return
+    made = converted(np.sort(values), own, wanted)
+    assert np.all(np.diff(made) >= 0)
+    assert np.all(np.isfinite(made))
+    low, high = RANGES[wanted]
+    assert own == wanted or np.all((made >= low) & (made <= high))
+
+
+@given(st.lists(probabilities, min_size=2, max_size=20, unique=True))
+def test_log_odds_keep_both_ends_apart(values: Any) -> None:
+    """0 and 1 stay below and above all other doubles."""
+    converted_scores = converted([0.0, *values, 1.0], "probability", "log-odds")
+    assert converted_scores[0] == -MAX_LOG_ODDS
+    assert converted_scores[-1] == MAX_LOG_ODDS
+    inner = converted_scores[1:-1][(np.array(values) > 0) & (np.array(values) < 1)]
+    assert np.all(np.abs(inner) < MAX_LOG_ODDS)
+
+
+def test_the_auc_is_that_of_the_probabilities() -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 3000).astype(np.int8)
+    p = 1 / (1 + np.exp(-rng.normal(labels, 1.0)))
+    for unit in CONVERTIBLE:
+        assert auc(converted(told(p, unit), unit, "probability"), labels) == pytest.approx(
+            auc(p, labels), abs=1e-12
+        )
+
+
+def test_an_unknown_word_is_no_unit() -> None:
+    with pytest.raises(
+        ValueError, match="unit must be one of probability, percent, log-odds, real, got 'permille'"
+    ):
+        check_unit("permille")
+    assert not are_convertible("permille", "permille")
+
+
+@pytest.mark.parametrize(
+    ("unit", "wrong", "range_"),
+    [("probability", 1.5, "0 to 1"), ("percent", -0.1, "0 to 100"), ("percent", 101, "0 to 100")],
+)
+def test_a_score_that_cannot_be_of_its_unit_is_refused(unit: str, wrong: Any, range_: Any) -> None:
+    with pytest.raises(
+        DataError, match=f"scores in {unit} must be from {range_}, got {wrong}.* in b, row 1"
+    ):
+        Clients.from_arrays([0.5, wrong], [0, 1], ["a", "b"], unit=unit)
+
+
+def test_clients_keep_their_unit_and_do_not_mix_it() -> None:
+    percent = Clients.from_arrays([20.0, 90.0], [0, 1], ["a", "b"], unit="percent")
+    assert percent.part(0, 1).unit == "percent"
+    assert in_unit(percent, "probability").unit == "probability"
+    assert rescale(percent, 0, 100).unit is None
+    with pytest.raises(DataError, match=r"one unit .* got no named unit and percent"):
+        Clients.concatenate([percent, Clients.from_arrays([0.1], [0], ["c"])])
+    with pytest.raises(DataError, match="without a named unit"):
+        in_unit(Clients.from_arrays([0.1], [0]), "percent")
+
+
+@pytest.mark.parametrize("low", [-1e308, -1.7e308])
+def test_bounds_whose_distance_is_infinite_are_refused(low: float) -> None:
+    """Divided by infinity all scores would be 0, and tie."""
+    clients = Clients.from_arrays([0.2, 0.9], [0, 1])
+    with pytest.raises(DataError, match=r"less than 1\.8e308 apart"):
+        rescale(clients, low, 1e308)

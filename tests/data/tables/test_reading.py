@@ -1,0 +1,658 @@
+import gzip
+import os
+import re
+import subprocess
+import sys
+import tracemalloc
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.data.files import text
+from tacit.data.files.remedies import DROPPED
+from tacit.data.tables import frames, reading
+from tacit.data.tables.reading import read
+
+MIB = 1 << 20
+GOOD = "score,label\n0.2,0\n0.9,1\n"
+
+
+def refused(message: str) -> Any:
+    return pytest.raises(DataError, match=f"^{re.escape(message)}$")
+
+
+def at(name: str, row: int) -> str:
+    """The location of a record, with its line where no record before it has two."""
+    return f"{name}, row {row}" + (
+        "" if name.endswith((".parquet", ".pq")) else f" (line {row + 1})"
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """An empty working directory, so that messages name files alone."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def save(name: str, columns: Any) -> Any:
+    """Write a table in the format of the file's name."""
+    table = pa.table(columns)
+    if name.endswith((".parquet", ".pq")):
+        pq.write_table(table, name, row_group_size=2)
+    else:
+        separator = "\t" if ".tsv" in name else ","
+        with pa.output_stream(name) as stream:
+            pa_csv.write_csv(table, stream, pa_csv.WriteOptions(delimiter=separator))
+    return name
+
+
+FORMATS = ["a.csv", "a.csv.gz", "a.tsv", "a.tsv.gz", "a.parquet", "a.pq", "a.CSV"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_one_file_is_one_client_named_by_its_stem(folder: Path, name: str) -> None:
+    save(name, {"score": [0.2, 0.9, 0.4], "label": [0, 1, 1], "x": ["u", "v", "w"]})
+    for paths in (name, Path(name), [name]):
+        clients = read(paths)
+        assert clients.names == ("a",)
+        np.testing.assert_array_equal(clients.scores, [0.2, 0.9, 0.4])
+        np.testing.assert_array_equal(clients.labels, [0, 1, 1])
+        assert [clients.scores.dtype, clients.labels.dtype] == [
+            np.dtype(np.float64),
+            np.dtype(np.int8),
+        ]
+        assert not clients.simulated
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_rows_are_grouped_by_a_client_column(folder: Path, name: str) -> None:
+    save(name, {"y": [0, 1, 1], "site": ["b", "a", "b"], "p": [0.1, 0.2, 0.3]})
+    clients = read(name, score="p", label="y", client="site")
+    assert clients.names == ("a", "b")
+    np.testing.assert_array_equal(clients.scores, [0.2, 0.1, 0.3])
+    np.testing.assert_array_equal(clients.labels, [1, 0, 1])
+
+
+def test_clients_of_several_files_come_in_order_of_file_and_then_of_id(folder: Path) -> None:
+    save("a.parquet", {"score": [0.1, 0.2], "label": [0, 1], "site": [10, 9]})
+    save("b.csv", {"score": [0.3, 0.4], "label": [0, 1], "site": [8, 7]})
+    assert read(["b.csv", "a.parquet"], client="site").names == ("7", "8", "9", "10")
+
+
+def test_ids_of_a_csv_file_stay_as_written(folder: Path) -> None:
+    Path("a.csv").write_text("score,label,site\n0.1,0,01\n0.2,1,1\n0.3,1,NA\n")
+    assert read("a.csv", client="site").names == ("01", "1", "NA")
+
+
+def test_files_with_one_stem_are_named_by_their_paths(folder: Path) -> None:
+    for name in ("north/a.csv", "south/a.csv", "b.csv"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(GOOD)
+    clients = read(["north/a.csv", Path("south/a.csv"), "b.csv"])
+    assert clients.names == ("north/a.csv", "south/a.csv", "b")
+
+
+def test_the_same_file_twice_is_refused(folder: Path) -> None:
+    Path("a.csv").write_text(GOOD)
+    with refused(f"duplicate file {folder / 'a.csv'}"):
+        read(["a.csv", folder / "a.csv"])
+
+
+def test_the_same_client_in_two_files_is_refused(folder: Path) -> None:
+    save("a.parquet", {"score": [0.1, 0.2], "label": [0, 1], "site": [4, 7]})
+    save("b.csv", {"score": [0.3, 0.4], "label": [0, 1], "site": [7, 8]})
+    with refused("duplicate client '7', found in both a.parquet and b.csv"):
+        read(["a.parquet", "b.csv"], client="site")
+
+
+def test_no_file_is_refused() -> None:
+    with refused("at least one file is needed, got none"):
+        read([])
+
+
+def test_an_unknown_extension_is_refused() -> None:
+    ends = ".csv, .csv.gz, .csv.bz2, .tsv, .tsv.gz, .tsv.bz2, .parquet, .pq, .feather, .arrow"
+    with refused(f"files must end in {ends}, got records.xlsx; save the sheet as CSV"):
+        read("records.xlsx")
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        pa.array([1, 0, 1], pa.int8()),
+        pa.array([1, 0, 1], pa.uint64()),
+        pa.array([0.5, 0.25, 1.0], pa.float32()),
+        pa.array([Decimal("0.50"), Decimal("0.25"), Decimal("1.00")]),
+        pa.array([0.5, 0.25, 0.5]).dictionary_encode(),
+    ],
+)
+def test_scores_of_any_numeric_type_are_read_as_float64(folder: Path, scores: Any) -> None:
+    save("a.parquet", {"score": scores, "label": [0, 1, 1]})
+    expected = [float(value) for value in scores.to_pylist()]
+    np.testing.assert_array_equal(read("a.parquet").scores, expected)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+@pytest.mark.parametrize("size", [2**53, 2**53 + 1, -(2**60) - 1])
+def test_whole_numbers_that_would_be_rounded_are_refused(
+    folder: Path, name: str, size: int
+) -> None:
+    """2**53 and 2**53 + 1 are one float64: records of different scores would tie."""
+    save(name, {"score": [1, size], "label": [0, 1]})
+    message = (
+        f"scores that are whole numbers must be below 2**53 in size, got {size} in {at(name, 2)}"
+    )
+    with refused(message):
+        read(name)
+    save(name, {"score": [1 - 2**53, 2**53 - 1], "label": [0, 1]})
+    np.testing.assert_array_equal(read(name).scores, [1 - 2**53, 2**53 - 1])
+
+
+@pytest.mark.parametrize(
+    ("score", "told"),
+    [("x" * 1_000_000, "scores must be numbers"), ("9" * 400, "scores must be finite")],
+)
+def test_a_long_wrong_value_is_told_in_part(folder: Path, score: str, told: str) -> None:
+    Path("a.csv").write_text(f"score,label\n0.5,0\n{score},1\n")
+    with pytest.raises(
+        DataError, match=rf"^{told}, got .*\.\.\. in a\.csv, row 2( \(line 3\))?$"
+    ) as caught:
+        read("a.csv")
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("text", ["1e300", "9007199254740993.5", "-1e16"])
+def test_large_numbers_that_are_not_written_as_whole_ones_are_read(folder: Path, text: str) -> None:
+    Path("a.csv").write_text(f"score,label\n{text},0\n0.5,1\n")
+    assert read("a.csv").scores[0] == float(text)
+
+
+@pytest.mark.parametrize(
+    "labels", [[True, False, True], [1, 0, 1], [1.0, 0.0, 1.0], ["1", "0", "1"]]
+)
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+def test_labels_may_be_booleans_or_numbers(folder: Path, name: str, labels: Any) -> None:
+    save(name, {"score": [0.1, 0.2, 0.3], "label": labels})
+    np.testing.assert_array_equal(read(name).labels, [1, 0, 1])
+
+
+def test_csv_words_for_labels_may_mix_case_and_spaces(folder: Path) -> None:
+    Path("a.csv").write_text("score,label\n 0.1, True\n-2e-1 ,FALSE \n3,1\n4,0.0\n")
+    clients = read("a.csv")
+    np.testing.assert_array_equal(clients.scores, [0.1, -0.2, 3.0, 4.0])
+    np.testing.assert_array_equal(clients.labels, [1, 0, 1, 0])
+
+
+def test_csv_records_may_span_lines_and_follow_a_byte_order_mark(folder: Path) -> None:
+    text = '\ufeffscore,note,label\n0.1,"one\ntwo",1\n\n0.2,"three, ""four""",0\n'
+    Path("a.csv").write_text(text, encoding="utf-8")
+    clients = read("a.csv")
+    np.testing.assert_array_equal(clients.scores, [0.1, 0.2])
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+record = st.tuples(finite, st.integers(0, 1), st.text('ab,"\n é', min_size=1, max_size=3))
+
+
+@settings(deadline=None)
+@given(st.lists(record, min_size=1, max_size=30))
+def test_both_formats_and_a_frame_give_the_same_clients(
+    tmp_path_factory: pytest.TempPathFactory, records: Any
+) -> None:
+    scores, labels, sites = (list(column) for column in zip(*records, strict=True))
+    columns = {"score": scores, "label": labels, "site": sites}
+    expected = Clients.from_frame(pa.table(columns), client="site")
+    folder = tmp_path_factory.mktemp("formats")
+    for name in ("a.csv", "a.parquet"):
+        clients = read(save(str(folder / name), columns), client="site")
+        assert clients.names == expected.names
+        for field in ("scores", "labels", "offsets"):
+            np.testing.assert_array_equal(getattr(clients, field), getattr(expected, field))
+
+
+def with_bad_row_17(column: str, value: Any) -> Any:
+    """A table of 20 good records but for one value, whose row group does not start the file."""
+    columns: dict[str, list[Any]]
+    columns = {"score": [0.5] * 20, "label": [1] * 20, "site": ["s"] * 20}
+    columns[column][16] = value
+    return columns
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("score", float("nan"), "scores must be finite, got nan in {}"),
+        ("score", float("inf"), "scores must be finite, got inf in {}"),
+        ("score", float("-inf"), "scores must be finite, got -inf in {}"),
+        ("score", None, "column 'score' has no value in {}" + DROPPED),
+        ("label", 3, "labels must be 0 or 1, got 3 in {}"),
+        ("label", -3, "labels must be 0 or 1, got -3 in {}"),
+        ("label", None, "column 'label' has no value in {}" + DROPPED),
+        ("site", None, "column 'site' has no value in {}"),
+    ],
+)
+def test_a_bad_value_is_refused_with_file_and_row(
+    folder: Path, name: str, column: str, value: Any, message: str
+) -> None:
+    save(name, with_bad_row_17(column, value))
+    with refused(message.format(at(name, 17))):
+        read(name, client="site")
+
+
+@pytest.mark.parametrize("batch_rows", [1, 3, 16, 17, 64])
+def test_rows_are_counted_over_batches(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, batch_rows: Any
+) -> None:
+    monkeypatch.setattr(reading, "_PARQUET_BATCH_ROWS", batch_rows)
+    save("a.parquet", with_bad_row_17("label", 5))
+    with refused("labels must be 0 or 1, got 5 in a.parquet, row 17"):
+        read("a.parquet")
+
+
+def test_rows_are_counted_over_blocks_of_a_csv_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text, "BLOCK_BYTES", 64)
+    save("a.csv", with_bad_row_17("score", None))
+    with refused("column 'score' has no value in a.csv, row 17 (line 18)" + DROPPED):
+        read("a.csv")
+
+
+@pytest.mark.parametrize("row", [1, 2, 17, 19, 20])
+def test_a_csv_value_that_is_no_number_is_refused_as_written(folder: Path, row: Any) -> None:
+    lines = ["0.5,1"] * 20
+    lines[row - 1] = "O.5,1"
+    Path("a.csv").write_text("\n".join(["score,label", *lines]))
+    with refused(f"scores must be numbers, got 'O.5' in {at('a.csv', row)}"):
+        read("a.csv")
+
+
+@pytest.mark.parametrize("label", ["yes", "10", "0.5", "nan", "tru", "NA"])
+def test_a_csv_label_other_than_zero_and_one_is_refused_as_written(
+    folder: Path, label: str
+) -> None:
+    Path("a.csv").write_text(f"score,label\n0.5,1\n0.5,{label}\n0.5,0\n")
+    with pytest.raises(
+        DataError, match=f"^labels must be 0 or 1, got '?{label}'? in a.csv, row 2 \\(line 3\\)$"
+    ):
+        read("a.csv")
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"score": [True], "label": [1]}, "'score' of a.pq must hold numbers, got type bool"),
+        (
+            {"score": [0.5], "label": [1], "site": [1.0]},
+            "'site' of a.pq must hold integers or strings, got type double",
+        ),
+    ],
+)
+def test_a_parquet_column_of_the_wrong_type_is_refused(
+    folder: Path, columns: Any, message: str
+) -> None:
+    save("a.pq", columns)
+    with refused(f"column {message}"):
+        read("a.pq", client="site" if "site" in columns else None)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv.gz", "a.parquet"])
+def test_a_missing_column_is_refused_with_the_columns_there(folder: Path, name: str) -> None:
+    save(name, {"p": [0.5], "label": [1]})
+    with refused(f"{name} has no column 'score', its columns are 'p', 'label'"):
+        read(name)
+
+
+def test_a_repeated_csv_column_is_refused(folder: Path) -> None:
+    Path("a.csv").write_text("score,label,score\n0.5,1,0.6\n")
+    with refused("a.csv has 2 columns named 'score'"):
+        read("a.csv")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet"])
+def test_a_file_without_records_is_refused(folder: Path, name: str) -> None:
+    save(name, {"score": pa.array([], pa.float64()), "label": pa.array([], pa.int8())})
+    with refused(f"{name} has no records"):
+        read(name)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_an_empty_csv_file_is_refused(folder: Path, name: str) -> None:
+    Path(name).touch()
+    with refused(f"{name} has no records"):
+        read(name)
+
+
+def test_a_header_without_a_line_end_is_a_file_without_records(folder: Path) -> None:
+    Path("a.csv").write_text("score,label")
+    with refused("a.csv has no records"):
+        read("a.csv")
+
+
+@pytest.mark.parametrize("end", ["\r", ""])
+def test_lines_that_end_in_cr_alone_are_refused(folder: Path, end: str) -> None:
+    Path("a.csv").write_bytes(b"score,label\r0.5,1\r0.25,0" + end.encode())
+    with refused("lines of a.csv must end in LF or CR LF, got CR alone"):
+        read("a.csv")
+
+
+def test_a_name_may_contain_a_cr(folder: Path) -> None:
+    Path("a.csv").write_bytes(b'score,label,"a\rnote"\n0.5,1,x\n0.25,0,y\n')
+    assert read("a.csv").records == 2
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_a_csv_record_longer_than_a_block_is_refused(folder: Path, name: str) -> None:
+    text = GOOD.replace("\n", ",note\n", 1) + '0.5,1,"' + "x" * 3 * MIB + '"\n'
+    with pa.output_stream(name) as stream:
+        stream.write(text.replace("0.2,0", "0.2,0,a").replace("0.9,1", "0.9,1,b").encode())
+    with refused(
+        f"a record of {name} must have at most 1,048,576 bytes, got more; "
+        "is a quotation mark not closed?"
+    ):
+        read(name)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+def test_a_missing_file_is_refused(folder: Path, name: str) -> None:
+    with refused(f"{name} does not exist"):
+        read(name)
+
+
+def test_a_directory_is_refused(folder: Path) -> None:
+    Path("a.csv").mkdir()
+    with refused("a.csv cannot be read: Is a directory"):
+        read("a.csv")
+
+
+@pytest.mark.parametrize(("line", "found"), [("0.5", 1), ("0.5,1,3", 3)])
+def test_a_csv_record_with_too_few_or_too_many_fields_is_refused(
+    folder: Path, line: Any, found: Any
+) -> None:
+    Path("a.csv").write_text("score,label\n0.5,1\n\n0.5,1\n" + line + "\n0.5,1\n")
+    with refused(f"a record must have 2 fields, got {found} in a.csv, row 3 (line 5)"):
+        read("a.csv")
+
+
+@pytest.mark.parametrize("garbage", [b"\x89PNG\r\n\x1a\n\x00\xff", b"score,label\n0.5,\xff\xfe\n"])
+def test_a_csv_file_of_bytes_that_are_no_text_is_refused(folder: Path, garbage: bytes) -> None:
+    Path("a.csv").write_bytes(garbage)
+    with pytest.raises(DataError, match=r"^a\.csv cannot be read: .*(utf-8|UTF8)"):
+        read("a.csv")
+
+
+def test_a_parquet_id_that_is_no_text_is_refused(folder: Path) -> None:
+    save("a.parquet", {"score": [0.5], "label": [1], "site": ["north"]})
+    whole = Path("a.parquet").read_bytes()
+    Path("a.parquet").write_bytes(whole.replace(b"north", b"n\xffrth"))
+    with pytest.raises(DataError, match=r"^a\.parquet cannot be read: .*UTF8"):
+        read("a.parquet", client="site")
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=200), st.sampled_from([b"", b"score,label\n", b"score,label\n0.5,1\n"]))
+def test_any_bytes_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, tail: Any, head: Any
+) -> None:
+    folder = tmp_path_factory.mktemp("bytes")
+    for name in ("a.csv", "a.csv.gz", "a.parquet"):
+        (folder / name).write_bytes(head + tail)
+        try:
+            assert read(folder / name).records >= 1
+        except DataError as error:
+            assert name in str(error)
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv.gz"])
+def test_a_file_cut_off_anywhere_is_refused(folder: Path, name: str) -> None:
+    save(name, {"score": [0.5, 0.25, 0.75] * 9, "label": [0, 1, 1] * 9})
+    whole = Path(name).read_bytes()
+    for length in [*range(0, len(whole), 19), len(whole) - 1]:
+        Path(name).write_bytes(whole[:length])
+        with pytest.raises(DataError, match=f"^{name} (cannot be read: |has no records$)"):
+            read(name)
+
+
+def test_a_refusal_is_shown_without_the_error_below_it(folder: Path) -> None:
+    Path("a.parquet").write_bytes(b"PAR1 and then nothing")
+    with pytest.raises(DataError) as refusal:
+        read("a.parquet")
+    assert refusal.value.__suppress_context__
+    assert "\n" not in str(refusal.value)
+
+
+def change_while_decoding(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
+    decode = frames._decode
+
+    def decode_and_change(batch: Any, columns: Any, location: Any) -> Any:
+        change()
+        return decode(batch, columns, location)
+
+    monkeypatch.setattr(frames, "_decode", decode_and_change)
+
+
+def append(name: str) -> None:
+    with Path(name).open("ab") as handle:
+        handle.write(b"0.1,0\n")
+
+
+def touch(name: str) -> None:
+    os.utime(name, ns=(0, Path(name).stat().st_mtime_ns + 1))
+
+
+@pytest.mark.parametrize("change", [append, touch])
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.csv.gz"])
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, change: Any
+) -> None:
+    save(name, {"score": [0.5, 0.25], "label": [0, 1]})
+    change_while_decoding(monkeypatch, lambda: change(name))
+    with refused(f"{name} changed while it was being read"):
+        read(name)
+
+
+def test_a_change_is_named_before_the_fault_it_caused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save("a.csv", {"score": [0.5, 0.25], "label": [0, 2]})
+    change_while_decoding(monkeypatch, lambda: append("a.csv"))
+    with refused("a.csv changed while it was being read"):
+        read("a.csv")
+
+
+def test_a_file_that_is_only_read_elsewhere_is_not_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("a.csv").write_text(GOOD)
+    change_while_decoding(monkeypatch, Path("a.csv").read_bytes)
+    assert read("a.csv").records == 2
+
+
+def wide(records: Any, others: Any) -> Any:
+    rng = np.random.default_rng(4)
+    columns = {"score": rng.random(records), "label": rng.integers(0, 2, records, dtype=np.int8)}
+    return pa.table(columns | {f"x{index}": rng.random(records) for index in range(others)})
+
+
+def peak_of_reading(path: Path) -> Any:
+    """The most bytes that Arrow and Python hold at once, added; both are counted from here on."""
+    usual = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(usual)
+    pa.set_memory_pool(pool)
+    tracemalloc.start()
+    try:
+        read(path)
+        return pool.max_memory() + tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        pa.set_memory_pool(usual)
+
+
+def test_other_parquet_columns_are_not_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "wide.parquet"
+    pq.write_table(wide(20_000, 200), path, compression="none")
+    assert path.stat().st_size > 30 * MIB
+    assert peak_of_reading(path) < 3 * MIB
+
+
+def test_a_csv_file_is_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "BLOCK_BYTES", MIB // 16)
+    path = tmp_path / "wide.csv"
+    path.write_bytes(b"score,label,x\n" + (b"0.5,1," + b"x" * 1000 + b"\n") * 40_000)
+    assert path.stat().st_size > 38 * MIB
+    assert peak_of_reading(path) < 8 * MIB
+
+
+def test_a_long_parquet_file_is_decoded_in_batches(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_PARQUET_BATCH_ROWS", 100)
+    pq.write_table(wide(1050, 3), "a.parquet")
+    seen = []
+    decode = frames._decode
+
+    def decode_and_note(batch: Any, columns: Any, location: Any) -> Any:
+        seen.append((location.before, batch.num_rows, batch.schema.names))
+        return decode(batch, columns, location)
+
+    monkeypatch.setattr(frames, "_decode", decode_and_note)
+    assert read("a.parquet").records == 1050
+    expected = [(start, min(100, 1050 - start)) for start in range(0, 1050, 100)]
+    assert [(before, rows) for before, rows, _ in seen] == expected
+    assert all(sorted(names) == ["label", "score"] for _, _, names in seen)
+
+
+def test_gzip_is_the_same_as_the_plain_file(folder: Path) -> None:
+    Path("a.csv").write_text(GOOD)
+    Path("b.csv.gz").write_bytes(gzip.compress(GOOD.encode()))
+    plain, packed = read("a.csv"), read("b.csv.gz")
+    np.testing.assert_array_equal(plain.scores, packed.scores)
+    assert (plain.names, packed.names) == (("a",), ("b",))
+
+
+def is_native(stream: Any) -> Any:
+    return isinstance(stream, pa.NativeFile) and not isinstance(stream, pa.PythonFile)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_arrow_reads_files_without_python(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Arrow's threads outlive a reading that was refused; a file of Python would abort the end."""
+    given = []
+
+    def noting(module: Any, attribute: Any) -> None:
+        original = getattr(module, attribute)
+
+        def noted(stream: Any, *args: Any, **options: Any) -> Any:
+            given.append((attribute, stream))
+            return original(stream, *args, **options)
+
+        monkeypatch.setattr(module, attribute, noted)
+
+    save(name, {"score": [0.2, 0.9], "label": [0, 1]})
+    for module, attribute in (
+        (pa, "CompressedInputStream"),
+        (pa_csv, "open_csv"),
+        (pq, "ParquetFile"),
+    ):
+        noting(module, attribute)
+    read(name)
+    assert {attribute for attribute, _ in given} & {"open_csv", "ParquetFile"}
+    assert all(is_native(stream) for _, stream in given), given
+
+
+TRIES = 4
+"""At once, as the fault shows on a busy machine."""
+
+ABANDONED = """
+import sys
+from tacit.data.tables.reading import read
+try:
+    read(sys.argv[1])
+except ValueError as error:
+    print(error)
+sys.exit(2)
+"""
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_a_process_that_refused_a_file_ends_by_itself(folder: Path, name: str) -> None:
+    """Arrow still reads ahead of the first bad record when the interpreter ends."""
+    text = b"score,label\nO.5,1\n" + b"0.5,1\n0.25,0\n" * 1_000_000
+    packed = name.endswith(".gz")
+    Path(name).write_bytes(gzip.compress(text, 1) if packed else text)
+    command = [sys.executable, "-c", ABANDONED, name]
+    started = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for _ in range(TRIES)
+    ]
+    ended = [(process.communicate()[0], process.returncode) for process in started]
+    said = f"scores must be numbers, got 'O.5' in {name}, row 1 (line 2)\n"
+    assert ended == [(said, 2)] * TRIES
+
+
+def test_a_gzip_file_may_have_several_members(folder: Path) -> None:
+    packed = gzip.compress(GOOD[:15].encode()) + gzip.compress(GOOD[15:].encode())
+    Path("a.csv.gz").write_bytes(packed)
+    np.testing.assert_array_equal(read("a.csv.gz").scores, [0.2, 0.9])
+
+
+def test_a_gzip_file_with_a_wrong_check_sum_is_refused(folder: Path) -> None:
+    packed = bytearray(gzip.compress(GOOD.encode()))
+    packed[-6] ^= 1
+    Path("a.csv.gz").write_bytes(packed)
+    with pytest.raises(DataError, match=r"^a\.csv\.gz cannot be read: "):
+        read("a.csv.gz")
+
+
+def test_a_packed_file_may_follow_a_byte_order_mark(folder: Path) -> None:
+    Path("a.csv.gz").write_bytes(gzip.compress(("\ufeff" + GOOD).encode()))
+    np.testing.assert_array_equal(read("a.csv.gz").scores, [0.2, 0.9])
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_a_file_in_utf_16_is_read_by_its_mark(folder: Path, encoding: str) -> None:
+    mark = "" if encoding == "utf-16" else "\ufeff"
+    Path("a.csv").write_text(mark + GOOD, encoding=encoding)
+    np.testing.assert_array_equal(read("a.csv").scores, [0.2, 0.9])
+
+
+def test_other_columns_may_be_in_another_encoding(folder: Path) -> None:
+    Path("a.csv").write_text("score,label,place\n0.5,1,Orléans\n", encoding="latin-1")
+    np.testing.assert_array_equal(read("a.csv").scores, [0.5])
+
+
+def test_a_pipe_is_refused_and_not_waited_for(folder: Path) -> None:
+    os.mkfifo("a.csv")
+    with refused("a.csv cannot be read: it is no regular file"):
+        read("a.csv")
+
+
+def test_a_damaged_page_with_a_checksum_is_refused(folder: Path) -> None:
+    rows = pa.table({"score": np.linspace(0, 1, 4000), "label": np.arange(4000) % 2})
+    plain = {"compression": "none", "use_dictionary": False}
+    pq.write_table(rows, "a.parquet", write_page_checksum=True, **plain)
+    content = bytearray(Path("a.parquet").read_bytes())
+    content[9000] ^= 1
+    Path("a.parquet").write_bytes(content)
+    with pytest.raises(DataError, match="CRC checksum"):
+        read("a.parquet")
+
+
+def test_an_error_lists_twenty_columns(folder: Path) -> None:
+    save("a.csv", {f"c{number}": [0.5] for number in range(500)})
+    with pytest.raises(DataError, match="'c19', 480 more"):
+        read("a.csv")

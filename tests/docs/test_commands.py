@@ -1,0 +1,212 @@
+"""The quickstarts can be typed: every block runs, in order, and prints what the page shows.
+
+A page's blocks run in one fresh folder, with this environment's commands on the path:
+
+- ```` ```python title="file.py" ```` is saved as that file; one without a title is run,
+  and is a doctest where it has ``>>>``.
+- ```` ```console ```` holds commands after ``$`` and, below each, what it prints. Every command
+  must end with status 0. The shown lines must be the printed ones, blank lines left out, where
+  numbers agree with any number, since noise differs from run to run; after the comment
+  ``<!-- same figures -->`` they must agree within 10 %, a step of the last digit shown. A line
+  ``...`` stands for any lines, and one that ends in ``...`` for all that begin so.
+- A block after ``<!-- typed by FILE -->`` takes long and is run by that other test, which must name
+  its first command's words.
+
+Of the words shown one hangs on the noise: which model is better. Their difference is nearly five
+standard errors, so a false alarm has a probability below 1e-5.
+"""
+
+from __future__ import annotations
+
+import doctest
+import math
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.terminal import typed
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [*sorted((DOCS / "start").glob("*.md")), DOCS / "choosing.md", DOCS / "index.md"]
+LONG = {"platform", "choosing"}
+"""Pages whose commands take longest; `make test-thorough` types them."""
+TOLERANCE = 0.1
+
+BLOCK = re.compile(
+    r"(?:^<!-- (?P<note>[^\n]+) -->\n\n)?"
+    r"^```(?P<kind>console|python)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$",
+    re.DOTALL | re.MULTILINE,
+)
+NUMBER = re.compile(r"(?<![\w.-])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
+SAME = "same figures"
+TYPED = "typed by "
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block of a page, and the comment before it."""
+
+    kind: str
+    text: str
+    title: str | None
+    note: str
+
+
+def blocks(page: str) -> list[Block]:
+    """The blocks that are run, in order."""
+    return [
+        Block(result["kind"], result["text"], result["title"], result["note"] or "")
+        for result in BLOCK.finditer(page)
+    ]
+
+
+def commands(block: str) -> list[tuple[str, list[str]]]:
+    """Every command with the lines that are shown below it."""
+    results: list[tuple[str, list[str]]] = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            results.append((line[2:], []))
+        else:
+            results[-1][1].append(line)
+    return results
+
+
+def agree(shown: list[str], printed: list[str], same: bool = False) -> bool:
+    """Whether all printed lines are shown, ``...`` standing for any of them."""
+    if not shown:
+        return not printed
+    if shown[0].strip() == "...":
+        rest = shown[1:]
+        return any(agree(rest, printed[start:], same) for start in range(len(printed) + 1))
+    if not printed or not line_agrees(shown[0], printed[0], same):
+        return False
+    return agree(shown[1:], printed[1:], same)
+
+
+def line_agrees(shown: str, printed: str, same: bool = False) -> bool:
+    """Whether a line is the shown one but for spaces and figures."""
+    open_end = shown.endswith("...")
+    shape, first = _shape(shown.removesuffix("..."))
+    reported, second = _shape(printed)
+    if open_end:
+        reported, second = reported[: len(shape)], second[: len(first)]
+    return shape == reported and (not same or all(map(_near, first, second)))
+
+
+def _shape(line: str) -> tuple[str, list[float]]:
+    """The line with ``#`` for its numbers, and the numbers."""
+    numbers = [float(text.replace(",", "")) for text in NUMBER.findall(line)]
+    return " ".join(NUMBER.sub("#", line).split()), numbers
+
+
+def _near(shown: float, printed: float) -> bool:
+    """Whether figures are one but for rounding; those near 0 are differences, and may vanish."""
+    return math.isclose(shown, printed, rel_tol=TOLERANCE, abs_tol=1e-5)
+
+
+def run(command: str, folder: Path, own_process: bool = False) -> list[str]:
+    """What a command prints, line by line; it must succeed."""
+    printed = typed(command, folder, own_process)
+    return [line for line in printed.splitlines() if line.strip()]
+
+
+def check(block: Block, folder: Path, own_process: bool = False) -> None:
+    """Run one block; our commands in this process, unless they need one of their own."""
+    if block.note.startswith(TYPED):
+        _check_typed_elsewhere(block)
+    elif block.kind == "python":
+        _check_python(block, folder)
+    else:
+        for command, lines in commands(block.text):
+            shown = [line for line in lines if line.strip()]
+            printed = run(command, folder, own_process)
+            message = "\n".join([command, *printed])
+            assert agree(shown, printed, SAME in block.note), f"the page shows otherwise: {message}"
+
+
+def _check_python(block: Block, folder: Path) -> None:
+    if block.title is not None:
+        (folder / block.title).write_text(block.text, encoding="utf-8")
+        return
+    if ">>>" not in block.text:
+        run(f"python -c {shlex.quote(block.text)}", folder)
+        return
+    test = doctest.DocTestParser().get_doctest(block.text, {}, "page", None, 0)
+    assert doctest.DocTestRunner(verbose=False).run(test).failed == 0
+
+
+def _check_typed_elsewhere(block: Block) -> None:
+    other = (ROOT / block.note.removeprefix(TYPED)).read_text(encoding="utf-8")
+    command = commands(block.text)[0][0].split()
+    assert all(f'"{word}"' in other for word in command[1:3]), command
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.thorough] if page.stem in LONG else [])
+        for page in PAGES
+    ],
+    ids=lambda page: page.stem,
+)
+def test_a_quickstart_can_be_typed(page: Path, tmp_path: Path) -> None:
+    code_blocks = blocks(page.read_text(encoding="utf-8"))
+    assert code_blocks
+    for block in code_blocks:
+        check(block, tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_no_block_is_overlooked(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert len(blocks(text)) == len(re.findall(r"^```(?:console|python)", text, re.MULTILINE))
+    assert len(re.findall(r"^<!-- ", text, re.MULTILINE)) == sum(
+        bool(block.note) for block in blocks(text)
+    )
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed"),
+    [
+        (["AUC  0.79"], ["AUC        0.81"]),
+        (["a 1", "...", "b 2"], ["a 3", "x", "y", "b 4"]),
+        (["..."], []),
+        (["Use this, which ..."], ["Use this, which hides a label"]),
+        (["interval +0.1 to -1.2e-03"], ["interval -0.1 to 9"]),
+        (["sent 1,116 bytes"], ["sent 12 bytes"]),
+    ],
+)
+def test_lines_agree_but_for_figures(shown: list[str], printed: list[str]) -> None:
+    assert agree(shown, printed)
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed"),
+    [
+        (["AUC  0.79"], ["standard error  0.79"]),
+        (["AUC  0.79"], ["AUC  nan"]),
+        (["AUC  0.79"], []),
+        ([], ["warning: something"]),
+        (["a", "..."], ["b", "a"]),
+        (["Use this ..."], ["Use that one"]),
+        (["better  new"], ["better  old"]),
+    ],
+)
+def test_other_lines_do_not_agree(shown: list[str], printed: list[str]) -> None:
+    assert not agree(shown, printed)
+
+
+def test_figures_that_should_be_the_same_are_compared() -> None:
+    assert agree(["error 0.0100 of 20"], ["error 0.0101 of 20"], same=True)
+    assert not agree(["error 0.0100 of 20"], ["error 0.0114 of 20"], same=True)
+
+
+def test_a_command_that_fails_is_noticed(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="nothing here"):
+        check(Block("console", "$ echo nothing here; false\n", None, ""), tmp_path)
+    with pytest.raises(AssertionError, match="otherwise"):
+        check(Block("console", "$ echo two\none\n", None, ""), tmp_path)

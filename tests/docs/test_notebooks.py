@@ -1,0 +1,157 @@
+"""The notebooks of the three stories run, and what is committed of them is fit to be read.
+
+Each runs in a process of its own, as Jupyter warns of its own parts in ways that tests would take
+for errors.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "docs" / "notebooks"
+STORIES = ("vertical", "horizontal", "cross-device")
+
+SCRIPT = """
+import sys
+import nbformat
+from nbclient import NotebookClient
+
+path, folder = sys.argv[1:]
+book = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+NotebookClient(
+    book,
+    timeout=900,
+    kernel_name="python3",
+    coalesce_streams=True,
+    resources={"metadata": {"path": folder}},
+).execute()
+nbformat.write(book, f"{folder}/executed.ipynb")
+"""
+
+KEPT = {"kernelspec", "language_info"}
+"""A notebook's own metadata; everything else is of the machine that ran it."""
+
+ABSOLUTE = re.compile(r"(?<![\w.:/<])/(?:home|root|tmp|work|usr|opt|var|Users)/|[A-Z]:\\\\")
+ADDRESS = re.compile(r"\bat 0x[0-9a-f]{6,}")
+LARGEST = 250_000
+"""Bytes of a notebook with its pictures."""
+
+
+def outputs(book: Any) -> list[Any]:
+    """All outputs of all cells."""
+    return [output for cell in book.cells for output in cell.get("outputs", [])]
+
+
+def printed(book: Any) -> str:
+    """All sources and all text that the outputs hold, as one text."""
+    sources = [cell.source for cell in book.cells]
+    texts = [output.get("text", "") for output in outputs(book)]
+    shown = [
+        str(value)
+        for output in outputs(book)
+        for kind, value in output.get("data", {}).items()
+        if kind.startswith("text/")
+    ]
+    return "\n".join([*sources, *texts, *shown])
+
+
+def shape(book: Any) -> list[list[str]]:
+    """What kinds of output every cell has."""
+    return [
+        [f"{output.output_type} {output.get('name', '')}" for output in cell.get("outputs", [])]
+        for cell in book.cells
+    ]
+
+
+@pytest.fixture(params=STORIES)
+def committed(request: pytest.FixtureRequest) -> tuple[Path, Any]:
+    path = FOLDER / f"{request.param}.ipynb"
+    return path, nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+
+
+def test_there_are_no_other_notebooks() -> None:
+    assert {path.stem for path in FOLDER.glob("*.ipynb")} == set(STORIES)
+
+
+def test_a_notebook_runs_and_gives_the_outputs_that_are_committed(
+    committed: tuple[Path, Any], tmp_path: Path
+) -> None:
+    path, book = committed
+    settings = os.environ | {
+        "IPYTHONDIR": str(tmp_path / "ipython"),
+        "JUPYTER_CONFIG_DIR": str(tmp_path / "jupyter"),
+        "JUPYTER_PLATFORM_DIRS": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(path), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env=settings,
+        timeout=1000,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    again = nbformat.read(tmp_path / "executed.ipynb", as_version=4)  # type: ignore[no-untyped-call]
+    assert not [output for output in outputs(again) if output.output_type == "error"]
+    assert shape(again) == shape(book)
+
+
+def test_every_code_cell_but_definitions_has_an_output(committed: tuple[Path, Any]) -> None:
+    _, book = committed
+    cells = [cell for cell in book.cells if cell.cell_type == "code"]
+    assert 8 <= len(book.cells) <= 16
+    assert all(cell.outputs for cell in cells)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+
+
+def test_outputs_are_text_and_small_pictures(committed: tuple[Path, Any]) -> None:
+    path, book = committed
+    result = outputs(book)
+    assert not [output for output in result if output.output_type == "error"]
+    assert not [output for output in result if output.get("name") == "stderr"]
+    data = [output.get("data", {}) for output in result]
+    pictures = [part["image/png"] for part in data if "image/png" in part]
+    assert 1 <= len(pictures) <= 3
+    for picture in pictures:
+        assert base64.b64decode(picture).startswith(b"\x89PNG")
+    assert path.stat().st_size < LARGEST
+
+
+def test_nothing_of_the_machine_is_in_it(committed: tuple[Path, Any]) -> None:
+    _, book = committed
+    nbformat.validate(book)
+    assert set(book.metadata) <= KEPT
+    assert not any(cell.metadata for cell in book.cells)
+    assert not any(output.get("metadata") for output in outputs(book))
+    assert not ABSOLUTE.findall(printed(book))
+    assert not ADDRESS.findall(printed(book))
+
+
+def test_it_reads_no_file_and_no_network(committed: tuple[Path, Any]) -> None:
+    _, book = committed
+    code = "\n".join(cell.source for cell in book.cells if cell.cell_type == "code")
+    imported = set(re.findall(r"^\s*(?:import|from) (\w+)", code, re.MULTILINE))
+    assert imported == {"matplotlib", "numpy", "tacit"}
+    assert not re.search(r"\bopen\(|https?:|^[!%]|read_csv|tacit\.read\b", code, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("see /home/ann/x.csv", True),
+        ("at 0x7f3a12bc4d50", True),
+        ("https://example.org/tmp/x", False),
+        ("a/b and 95 % of 1/2", False),
+    ],
+)
+def test_paths_and_addresses_are_noticed(text: str, found: bool) -> None:
+    assert bool(ABSOLUTE.search(text) or ADDRESS.search(text)) is found

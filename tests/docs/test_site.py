@@ -1,0 +1,144 @@
+"""The site of the documentation builds without a warning, is complete, and works offline."""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import tacit
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+GENERATING = ROOT / "docs" / "generating"
+
+LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
+"""Tags and the attribute that says what a browser fetches for them without being asked."""
+ELSEWHERE = re.compile(r"(?:https?:)?//")
+STYLED = re.compile(r"(?:url\(|@import)\s*['\"]?(?:https?:)?//")
+IMPORTED = re.compile(r"\bimport\s*\(?\s*['\"]https?:")
+DIRECTIVE = re.compile(r"^::: tacit\.(\w+)$", re.MULTILINE)
+
+
+def generator(name: str) -> ModuleType:
+    """A module of docs/generating."""
+    spec = importlib.util.spec_from_file_location(f"generating_{name}", GENERATING / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Fetched(HTMLParser):
+    """Collects from a page what comes from other hosts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elsewhere: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        address = dict(attrs).get(LOADED.get(tag, ""))
+        if address is not None and ELSEWHERE.match(address):
+            self.elsewhere.append(address)
+
+    def handle_data(self, data: str) -> None:
+        if self.cdata_elem is not None:
+            self.elsewhere += STYLED.findall(data) + IMPORTED.findall(data)
+
+
+def fetched_from_elsewhere(html: str) -> list[str]:
+    """Scripts, styles, fonts and pictures that a page takes from other hosts."""
+    parser = Fetched()
+    parser.feed(html)
+    return parser.elsewhere
+
+
+@pytest.mark.thorough  # `make check` builds it strictly too
+def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site"],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    pages = sorted((tmp_path / "site").rglob("*.html"))
+    assert len(pages) > 30
+    for page in pages:
+        assert fetched_from_elsewhere(page.read_text(encoding="utf-8")) == [], page
+    for style in (tmp_path / "site").rglob("*.css"):
+        assert STYLED.findall(style.read_text(encoding="utf-8")) == [], style
+    named = (tmp_path / "site" / "reference" / "data.html").read_text(encoding="utf-8")
+    assert 'id="tacit.Clients.from_frame"' in named
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<script src="https://cdn.example.org/a.js"></script>',
+        '<link rel="stylesheet" href="//fonts.example.org/a.css">',
+        '<img src="http://example.org/a.png">',
+        "<style>@import 'https://example.org/a.css';</style>",
+        "<style>a { background: url(https://example.org/a.png) }</style>",
+        '<script type="module">import("https://example.org/a.mjs")</script>',
+    ],
+)
+def test_what_is_fetched_from_elsewhere_is_noticed(html: str) -> None:
+    assert fetched_from_elsewhere(html) != []
+
+
+def test_links_that_are_only_followed_may_lead_elsewhere() -> None:
+    page = '<a href="https://example.org">there</a><script src="a.js">"https://x.org"</script>'
+    assert fetched_from_elsewhere(page) == []
+
+
+def test_every_public_name_is_on_exactly_one_reference_page() -> None:
+    pages = [page.read_text(encoding="utf-8") for page in sorted(REFERENCE.glob("*.md"))]
+    results = [name for page in pages for name in DIRECTIVE.findall(page)]
+    assert sorted(results) == sorted(tacit.__all__)
+
+
+def test_the_page_of_the_command_line_is_what_the_commands_say() -> None:
+    written = (REFERENCE / "cli.md").read_text(encoding="utf-8")
+    assert written == generator("cli_page").page(), "run: make docs"
+
+
+@pytest.mark.parametrize("name", ["docstrings", "hooks"])
+def test_the_examples_of_the_generators_run(name: str) -> None:
+    result = doctest.testmod(generator(name))
+    assert (result.failed, result.attempted > 0) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("link", "rewritten"),
+    [
+        ("[a](privacy.md#b)", "[a](../privacy.md#b)"),
+        ("[a](nothing.md)", "[a](../nothing.md)"),
+        ("[a](../LICENSE)", "a (`LICENSE`)"),
+        ("[`b.json`](../src/tacit/b.json)", "`src/tacit/b.json`"),
+        ("[a](threat-models)", "a (`docs/threat-models`)"),
+        ("[a](../CONTRIBUTING.md#checks)", "[a](../contributing.md#checks)"),
+        ("[a](https://example.org/x.md)", "[a](https://example.org/x.md)"),
+        ("[a](#here)", "[a](#here)"),
+        ("```\n[a](../LICENSE)\n```", "```\n[a](../LICENSE)\n```"),
+    ],
+)
+def test_links_hold_in_the_site(link: str, rewritten: str) -> None:
+    """As from a page of ``docs`` that is shown one folder further down."""
+    assert generator("hooks").with_site_links(link, "docs", "start", None) == rewritten
+
+
+def test_links_lead_to_the_repository_where_there_is_one() -> None:
+    reported = generator("hooks").with_site_links("[a](../LICENSE)", "docs", "", "https://x.org/t/")
+    assert reported == "[a](https://x.org/t/blob/main/LICENSE)"

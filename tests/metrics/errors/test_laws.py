@@ -1,0 +1,142 @@
+"""Laws of sums of few draws, beside the probabilities of every outcome."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy
+
+from tacit.arrays import Floats
+from tacit.metrics.errors.laws import (
+    FREQUENCIES,
+    ErrorLaw,
+    StaircaseDraws,
+    WholeLaplaceDraws,
+    joined_laws,
+    laplace_law,
+    law_of,
+    rotations,
+)
+from tacit.metrics.errors.quantiles import laplace_normal_reach
+from tacit.privacy.mechanisms.laplace import DiscreteLaplace
+from tacit.privacy.mechanisms.staircase import Staircase
+from tacit.privacy.sampling.distributions import staircase_inner_width
+
+OUTCOMES = np.arange(-200, 201)
+
+
+def laplace_chances(scale: float) -> Floats:
+    weights = np.exp(-np.abs(OUTCOMES) / scale)
+    return np.asarray(weights / weights.sum())
+
+
+def staircase_chances(width: int, epsilon: float) -> Floats:
+    weights = np.exp(Staircase(width, epsilon).log_weight(OUTCOMES))
+    return np.asarray(weights / weights.sum())
+
+
+def stairs(weights: Floats, widths: list[int], epsilon: list[float]) -> StaircaseDraws:
+    inner = staircase_inner_width(np.array(widths), np.array(epsilon))
+    return StaircaseDraws(weights, np.array(widths), inner, np.array(epsilon))
+
+
+def enumerated(law_of: list[tuple[float, Floats]], normal: float, reach: float) -> float:
+    """The probability of staying within the reach, over all outcomes of all draws."""
+    inside = 0.0
+    likely = [[(w * z, p) for z, p in zip(OUTCOMES, c, strict=True) if p > 1e-9] for w, c in law_of]
+    for outcome in product(*likely):
+        total = sum(value for value, _ in outcome)
+        chance = math.prod(p for _, p in outcome)
+        ends = scipy.special.ndtr([(-reach - total) / normal, (reach - total) / normal])
+        inside += chance * float(ends[1] - ends[0])
+    return inside
+
+
+@pytest.mark.parametrize("scale", [0.15, 0.5, 3.0])
+def test_moments_of_whole_laplace_draws_are_those_of_all_outcomes(scale: float) -> None:
+    draws, chances = WholeLaplaceDraws(np.array([2.0]), scale, 3), laplace_chances(scale)
+    second, fourth = (float(np.sum(chances * (2.0 * OUTCOMES) ** n)) for n in (2, 4))
+    assert float(draws.variance) == pytest.approx(3 * second)
+    assert float(draws.variance) == pytest.approx(
+        12 * float(DiscreteLaplace(1, 1 / scale).variance)
+    )
+    assert float(draws.fourth_cumulant) == pytest.approx(3 * (fourth - 3 * second**2))
+
+
+@pytest.mark.parametrize(("width", "epsilon"), [(1, 2.0), (7, 1.0), (20, 4.0), (20, 8.0)])
+def test_characteristic_functions_are_those_of_all_outcomes(width: int, epsilon: float) -> None:
+    step = np.array([2 / FREQUENCIES])
+    turns = (np.arange(FREQUENCIES) + 0.5) * step
+    made = stairs(np.array([1.0]), [width], [epsilon]).factor(step, slice(0, 1))
+    chances = staircase_chances(width, epsilon)
+    np.testing.assert_allclose(made[0], np.cos(np.outer(turns, OUTCOMES)) @ chances, atol=1e-7)
+    made = WholeLaplaceDraws(np.array([1.0]), 1 / epsilon, 2).factor(step, slice(0, 1))
+    each = np.cos(np.outer(turns, OUTCOMES)) @ laplace_chances(1 / epsilon)
+    np.testing.assert_allclose(made[0], each**2, atol=1e-9)
+
+
+def test_rotations_are_those_of_all_angles() -> None:
+    angle = np.array([0.0, 1e-9, 0.3, -2.0])
+    angles = np.outer(angle, np.arange(FREQUENCIES) + 0.5)
+    np.testing.assert_allclose(rotations(angle), np.exp(1j * angles), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("width", "epsilon"), [(1, 2.0), (1000, 1.0), (30_000, 8.0)])
+def test_the_variance_of_stairs_is_the_mechanism_s(width: int, epsilon: float) -> None:
+    made = stairs(np.array([0.5, 2.0]), [width, width], [epsilon, epsilon]).variance
+    assert float(made) == pytest.approx(4.25 * float(Staircase(width, epsilon).variance))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])
+def test_the_reach_covers_as_all_outcomes_say(level: float) -> None:
+    wide, normal = stairs(np.array([1.0]), [9], [5.0]), 0.4
+    law = ErrorLaw((wide, WholeLaplaceDraws(np.array([3.0]), 0.25)))
+    reach = float(law.reach(np.array(normal), level))
+    outcomes = [(1.0, staircase_chances(9, 5.0)), (3.0, laplace_chances(0.25))]
+    assert enumerated(outcomes, normal, reach) == pytest.approx(level, abs=2e-3)
+    wrong = float(law.reach(np.array(normal), level)) * 0.7
+    assert abs(enumerated(outcomes, normal, wrong) - level) > 2e-3
+
+
+def test_one_draw_of_large_scale_is_the_laplace_law() -> None:
+    law = ErrorLaw((WholeLaplaceDraws(np.array([1e-6]), 1e4),))
+    deviation = math.sqrt(float(law.variance))
+    for normal in (0.5, 2.0):
+        reach = float(law.reach(np.array(normal * deviation), 0.95))
+        closed = laplace_normal_reach(np.array(deviation), np.array(normal * deviation), 0.95)
+        assert reach == pytest.approx(float(closed), rel=1e-3)
+
+
+def test_replicates_have_their_own_laws_in_any_groups() -> None:
+    weights = np.array([[1.0, 2.0], [2.0, 4.0], [1.0, 0.0]])
+    law, normal = ErrorLaw((WholeLaplaceDraws(weights, 0.3),)), np.array([0.1, 0.2, np.nan])
+    reach = law.reach(normal, 0.95)
+    assert reach[1] == pytest.approx(2 * reach[0], rel=1e-9)
+    assert np.isnan(reach[2])
+    joined = joined_laws([(2, None), (3, law)])
+    assert joined is not None
+    together = joined.reach(np.concatenate([[1.0, 2.0], normal]), 0.95)
+    np.testing.assert_allclose(together[2:], reach)
+    np.testing.assert_allclose(together[:2], [1.959964, 3.919928], rtol=1e-6)
+    assert joined.variance[:2].tolist() == [0, 0]
+    assert joined_laws([(2, None)]) is None
+
+
+def test_two_laplace_draws_are_their_convolution() -> None:
+    """Of two draws of scale b, ``P(|sum| > t) = (1 + t / (2 b)) exp(-t / b)``."""
+    reach = float(laplace_law(np.array([1.0, 1.0])).reach(np.array(0.0), 0.95)) * math.sqrt(2)
+    assert (1 + reach / 2) * math.exp(-reach) == pytest.approx(0.05, abs=2e-4)
+
+
+def test_draws_of_a_file_are_refused_where_they_do_not_fit() -> None:
+    law = ErrorLaw((stairs(np.array([1.0, 2.0]), [9, 4], [5.0, 1.0]),))
+    (entry,) = law.to_dict()
+    again = law_of([entry])
+    assert float(again.reach(np.array(1.0), 0.9)) == float(law.reach(np.array(1.0), 0.9))
+    with pytest.raises(ValueError, match="must have one shape, got"):
+        law_of([{**entry, "inner": [1]}])
+    with pytest.raises(ValueError, match="must have one shape, got"):
+        law_of([{"weights": [1.0]}])

@@ -1,0 +1,91 @@
+"""Messages: round trips, sizes, and bytes from a stranger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+from numpy.typing import NDArray
+
+from tacit.protocol.encoding.fields import HEADER, MAX_BYTES, MessageError, decode, encode
+
+FIELDS = st.dictionaries(
+    st.text("abcdefgh_", min_size=1, max_size=12),
+    st.sampled_from(["<f8", "<i8", "|i1", "|b1"]).flatmap(
+        lambda dtype: arrays(dtype, array_shapes(min_dims=0, max_dims=3, max_side=4))
+    ),
+    max_size=4,
+)
+
+
+@given(FIELDS)
+def test_arrays_come_back_as_they_were(fields: dict[str, NDArray[Any]]) -> None:
+    back: Mapping[str, Any] = decode(encode(fields))
+    assert back.keys() == fields.keys()
+    for name, array in fields.items():
+        assert back[name].dtype == array.dtype
+        np.testing.assert_array_equal(back[name], array)
+
+
+@settings(max_examples=300)
+@given(st.binary(max_size=200))
+def test_random_bytes_are_refused_with_our_own_error(message: bytes) -> None:
+    for candidate in (message, HEADER.magic + message, HEADER.magic + b"\x01" + message):
+        try:
+            decode(candidate)
+        except MessageError:
+            continue
+
+
+@settings(max_examples=300)
+@given(FIELDS, st.data())
+def test_mutated_messages_never_escape_with_another_error(
+    fields: dict[str, NDArray[Any]], data: st.DataObject
+) -> None:
+    message = bytearray(encode(fields))
+    index = data.draw(st.integers(0, len(message) - 1))
+    message[index] ^= data.draw(st.integers(1, 255))
+    try:
+        decode(bytes(message))
+    except MessageError:
+        return
+
+
+@given(FIELDS, st.data())
+def test_a_message_cut_short_or_continued_is_refused(
+    fields: dict[str, NDArray[Any]], data: st.DataObject
+) -> None:
+    message = encode(fields)
+    cut = data.draw(st.integers(0, len(message) - 1))
+    with pytest.raises(MessageError):
+        decode(message[:cut])
+    with pytest.raises(MessageError, match="after the message's end"):
+        decode(message + b"\x00")
+
+
+def test_an_announced_size_is_checked_before_anything_is_allocated() -> None:
+    huge = HEADER.magic + b"\x01\x01" + b"\x01\x00\x01" + b"a" + (MAX_BYTES).to_bytes(8, "little")
+    with pytest.raises(MessageError, match="announces"):
+        decode(huge)
+
+
+def test_an_axis_beside_an_empty_one_is_bounded_too() -> None:
+    """It has no bytes, but whoever makes room for it would."""
+    shape = (2**30).to_bytes(8, "little") + bytes(8)
+    with pytest.raises(MessageError, match="announces an axis of 1073741824"):
+        decode(HEADER.magic + b"\x01\x01" + b"\x01\x00\x02" + b"a" + shape)
+
+
+def test_another_version_is_refused_by_name() -> None:
+    with pytest.raises(MessageError, match="version must be 1, got 9"):
+        decode(HEADER.magic + b"\x09\x00")
+
+
+def test_arrays_of_other_types_are_not_sent() -> None:
+    with pytest.raises(MessageError, match="complex128"):
+        encode({"a": np.zeros(2, dtype=complex)})

@@ -1,0 +1,243 @@
+"""Asks as bytes: they come back as they were, and strangers' bytes give our own error."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit import DPAUC, FedAUC
+from tacit.data.batches.ragged import Ragged
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocol.conversation import ClientState, Query
+from tacit.protocol.encoding.fields import MessageError, encode
+from tacit.protocol.encoding.queries import decode_query, encode_query, query_kinds
+from tacit.protocol.encoding.values import (
+    BLOB,
+    MAX_DEPTH,
+    MAX_STRUCTURE,
+    STRUCTURE,
+    decode_values,
+    encode_values,
+    named_values,
+)
+from tacit.protocols.shared.sums.rank_noise import RankNoise
+from tests.federations import binormal_clients
+
+RANK_KINDS = query_kinds(FedAUC(1.0))
+
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=8)
+    | st.binary(max_size=8)
+)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+NAMED = st.dictionaries(st.text(max_size=8), VALUES, max_size=4)
+
+
+def sample_query() -> Query:
+    """The second query of FedAUC, whose values are of every kind."""
+    clients, protocol = binormal_clients(20, 30, 3), FedAUC(1.0, allocation="fixed")
+    conversation = protocol.conversation(3)
+    first = next(conversation)
+    return conversation.send(first.step.answer(clients, first, NoNoise(), ClientState())).part(1, 2)
+
+
+@given(NAMED)
+def test_values_come_back_as_they_were(values: dict[str, Any]) -> None:
+    back = decode_values(encode_values(values))
+    assert back == values
+    assert repr(back) == repr(values)
+
+
+def test_numbers_that_are_not_finite_arrays_and_dataclasses_come_back() -> None:
+    ragged = Ragged(np.arange(3), np.array([0, 3]))
+    values = {"inf": np.inf, "grid": np.eye(2), "own": ragged, "noise": RankNoise("staircase", 0.3)}
+    back = decode_values(encode_values(values, RANK_KINDS), RANK_KINDS)
+    assert (back["inf"], back["noise"]) == (np.inf, values["noise"])
+    np.testing.assert_array_equal(back["grid"], np.eye(2))
+    np.testing.assert_array_equal(back["own"].offsets, ragged.offsets)
+
+
+def test_an_ask_comes_back_under_the_agreed_settings() -> None:
+    query, agreed = sample_query(), FedAUC(1.0, allocation="fixed")
+    back = decode_query(encode_query(query), agreed)
+    assert (back.step, back.view, back.broadcast) == (query.step, query.view, dict(query.broadcast))
+    assert back.protocol is agreed
+    for name, value in query.per_client.items():
+        part: Any = back.per_client[name]
+        pair = (value.values, part.values) if isinstance(value, Ragged) else (value, part)
+        np.testing.assert_array_equal(*pair)
+
+
+MESSAGE = encode_query(sample_query())
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_mutated_asks_never_escape_with_another_error(data: st.DataObject) -> None:
+    message = bytearray(MESSAGE)
+    for _ in range(data.draw(st.integers(1, 3))):
+        index = data.draw(st.integers(0, len(message) - 1))
+        message[index] ^= data.draw(st.integers(1, 255))
+    try:
+        decode_query(bytes(message), FedAUC(1.0))
+    except MessageError:
+        return
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6) | st.floats(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["float", "bytes", "array", "tuple", "named", "RankNoise", "x"]),
+            inner,
+            max_size=2,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(JSON)
+def test_structures_of_a_stranger_are_refused_with_our_own_error(tree: Any) -> None:
+    fields = {
+        STRUCTURE: np.frombuffer(json.dumps(tree).encode(), dtype=np.uint8),
+        BLOB: np.zeros(3, dtype=np.uint8),
+        "0": np.arange(2),
+    }
+    try:
+        decode_values(encode(fields), RANK_KINDS)
+    except MessageError:
+        return
+
+
+def stranger(tree: Any, blob: int = 0, arrays: int = 0) -> bytes:
+    """A message of values with any structure, so many bytes beside it, and arrays of 1,000 each."""
+    fields = {
+        STRUCTURE: np.frombuffer(json.dumps(tree).encode(), dtype=np.uint8),
+        BLOB: np.zeros(blob, dtype=np.uint8),
+    }
+    return encode(fields | {str(index): np.zeros(1000) for index in range(arrays)})
+
+
+SLICE = st.fixed_dictionaries({"bytes": st.tuples(st.integers(0, 50), st.integers(9_950, 10_000))})
+ARRAY = st.fixed_dictionaries({"array": st.integers(0, 3)})
+GREEDY = st.lists(SLICE | ARRAY, max_size=40)
+
+
+def peak_of(message: bytes) -> int:
+    """The most memory that decoding takes, in bytes, whether or not it is refused."""
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(MessageError):
+            decode_values(message, RANK_KINDS)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@settings(max_examples=200, deadline=None)
+@given(GREEDY)
+def test_no_message_takes_much_more_memory_than_it_is_long(values: list[Any]) -> None:
+    """At most four copies of its bytes, and a hundred times its structure."""
+    tree = {"named": {"greedy": values}}
+    message = stranger(tree, blob=10_000, arrays=4)
+    assert peak_of(message) < 4 * len(message) + 100 * len(json.dumps(tree)) + 20_000
+
+
+def test_a_megabyte_does_not_become_a_gigabyte() -> None:
+    """A thousand values of the same million bytes are refused at the second."""
+    size = 1_000_000
+    message = stranger({"named": {"x": [{"bytes": [0, size]}] * 1000}}, blob=size)
+    assert peak_of(message) < 8 * size
+    with pytest.raises(MessageError, match="not those that follow byte 1000000"):
+        decode_values(message)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ([{"bytes": [0, 2]}, {"bytes": [1, 3]}], "bytes 1 to 3 of 3 are not those that follow"),
+        ([{"bytes": [1, 3]}, {"bytes": [0, 1]}], "bytes 1 to 3 of 3 are not those that follow"),
+        ([{"bytes": [0, 4]}], "bytes 0 to 4 of 3 are not"),
+        ([{"bytes": [0, 2]}], "values take 2 of 3 bytes and 0 of 2 arrays"),
+        ([{"bytes": [0, 3]}, {"array": 0}, {"array": 0}], "array 0 is not array 1, the next"),
+        ([{"array": 1}], "array 1 is not array 0, the next"),
+        ([{"array": 0}, {"bytes": [0, 3]}], "values take 3 of 3 bytes and 1 of 2 arrays"),
+        ([{"tuple": "abc"}], "a tuple is written as a list, got 'abc'"),
+    ],
+)
+def test_every_byte_and_array_belongs_to_one_value(values: list[Any], reason: str) -> None:
+    with pytest.raises(MessageError, match=reason):
+        decode_values(stranger({"named": {"x": values}}, blob=3, arrays=2))
+
+
+def test_a_structure_too_long_is_refused_on_both_sides() -> None:
+    values = {"x": [0] * MAX_STRUCTURE}
+    with pytest.raises(MessageError, match=f"at most {MAX_STRUCTURE} bytes, got"):
+        encode_values(values)
+    with pytest.raises(MessageError, match=f"at most {MAX_STRUCTURE} bytes, got"):
+        decode_values(stranger({"named": values}))
+
+
+def test_values_nested_too_deep_are_refused() -> None:
+    deep: Any = 1
+    for _ in range(MAX_DEPTH):
+        deep = [deep]
+    with pytest.raises(MessageError, match="nested at most"):
+        decode_values(encode_values({"deep": deep}))
+
+
+def test_deeply_nested_json_is_refused() -> None:
+    structure = np.frombuffer(b"[" * 100_000, dtype=np.uint8)
+    with pytest.raises(MessageError, match="not JSON"):
+        decode_values(encode({STRUCTURE: structure, BLOB: structure[:0]}))
+
+
+def test_unknown_steps_and_views_are_refused_by_name() -> None:
+    content = {"step": "share_scores", "view": "each", "shared": {}, "each": {}}
+    with pytest.raises(MessageError, match="dpauc has no step 'share_scores'"):
+        decode_query(encode_values(content), DPAUC(1.0))
+    with pytest.raises(MessageError, match="unknown view 'all'"):
+        decode_query(encode_values(content | {"view": "all"}), FedAUC(1.0))
+    with pytest.raises(MessageError, match="made of arrays"):
+        decode_query(encode_values(content | {"each": {"ranks": 3}}), FedAUC(1.0))
+    with pytest.raises(MessageError, match="has a step, a view and values"):
+        decode_query(encode_values(content | {"epsilon": 3}), FedAUC(1.0))
+
+
+def test_values_of_other_classes_are_neither_sent_nor_made() -> None:
+    with pytest.raises(MessageError, match="DPAUC are not written"):
+        encode_values({"protocol": DPAUC(1.0)})
+    with pytest.raises(MessageError, match="epsilon must be positive"):
+        hostile = encode_values({"noise": RankNoise("staircase", 1.0)}, RANK_KINDS)
+        text = hostile.replace(b"0x1.0000000000000p+0", b"-0x1.000000000000p+0")
+        decode_values(text, RANK_KINDS)
+
+
+def test_named_values_have_the_names_and_types_that_were_asked_for() -> None:
+    message = encode_values({"reason": "no"})
+    with pytest.raises(MessageError, match=r"\['code'\] were expected, got \['reason'\]"):
+        named_values(message, code=int)
+    with pytest.raises(MessageError, match="'reason' must be of type bytes"):
+        named_values(message, reason=bytes)

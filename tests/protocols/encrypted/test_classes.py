@@ -1,0 +1,295 @@
+"""AUCs of several classes on masked counts: exact, and under keys and multipliers of each class."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+import tacit
+from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.identities import Identity, Roster
+from tacit.crypto.masking import masks
+from tacit.crypto.masking.field import MaskedValueError
+from tacit.data.clients import Clients
+from tacit.data.errors import DataError
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocol.conversation import ClientState, Query, Reply
+from tacit.protocol.encoding.values import Kind, decode_values, encode_values
+from tacit.protocol.revealed import REVEALED
+from tacit.protocols.encrypted.classes.keys import MOST_BY_CLASS, pieces, scheme_by_class
+from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC
+from tacit.protocols.encrypted.classes.result import ABSENT, ClassesRevealed
+from tacit.protocols.encrypted.classes.steps import open_masked_classes, send_masked_classes
+from tacit.protocols.encrypted.masked.aggregator import MaskedAggregator
+from tacit.protocols.encrypted.masked.scheme import LEAST_BITS, SLACK, MaskedScheme
+from tacit.protocols.encrypted.protocol import PARTIES_ONLY, EncryptedAUC
+from tacit.protocols.encrypted.sessions import as_parts, pin
+from tacit.protocols.shared.class_scores import one_against_rest
+from tacit.running.simulation import simulate
+from tests.classified import CLASSES, class_clients
+
+RECORDS = 2000
+SMALL = EncryptedClassAUC(CLASSES, thresholds=20, most_records=RECORDS)
+
+
+def known(clients: Clients) -> tuple[Any, Any]:
+    categories = clients.categories
+    assert categories is not None
+    assert categories.scores is not None
+    return categories.scores, categories.of_record
+
+
+def without_class(clients: Clients, number: int) -> Clients:
+    """The records of a class as records of the first one."""
+    assert clients.categories is not None
+    of_record = np.where(clients.categories.of_record == number, 0, clients.categories.of_record)
+    return replace(clients, categories=replace(clients.categories, of_record=of_record))
+
+
+def conversed(
+    data: Clients, protocol: EncryptedClassAUC, state: ClientState
+) -> Iterator[tuple[Query, Reply]]:
+    conversation = protocol.conversation(data.count)
+    query = next(conversation)
+    while True:
+        reply = query.step.answer(data, query, NoNoise(), state)
+        yield query, reply
+        try:
+            query = conversation.send(reply)
+        except StopIteration:
+            return
+
+
+@pytest.mark.parametrize("scale", ["probability", "even"])
+@pytest.mark.parametrize("thresholds", [10, 1000])
+def test_certain_ranges_hold_the_aucs_of_scikit_learn(thresholds: int, scale: str) -> None:
+    data = class_clients(RECORDS, 3)
+    scores, classes = known(data)
+    protocol = EncryptedClassAUC(CLASSES, thresholds, RECORDS, scale=scale)
+    result = tacit.evaluate(data, protocol, exact=True)
+    one_hot = classes[:, np.newaxis] == np.arange(len(CLASSES))
+    low, high = result.estimate.interval()
+    assert result.exact == pytest.approx(roc_auc_score(one_hot, scores, average="macro"), abs=1e-12)
+    assert result.exact is not None
+    assert low <= result.exact <= high
+    assert result.breakdown is not None
+    for number, part in enumerate(result.breakdown.parts):
+        low, high = part.figures["AUC"].interval()
+        assert low <= roc_auc_score(one_hot[:, number], scores[:, number]) <= high
+        assert high - low < (0.004 if thresholds == 1000 else 0.5)
+        assert math.isnan(part.positives)
+    assert result.breakdown.overall == {}
+
+
+def test_each_class_has_the_figures_of_a_session_of_its_own() -> None:
+    """Without perturbation both are exact on the thresholds, to the last digits."""
+    data = class_clients(RECORDS, 4)
+    protocol = replace(SMALL, perturbed=False)
+    result = tacit.evaluate(data, protocol)
+    assert result.breakdown is not None
+    alone = EncryptedAUC(20, most_records=RECORDS, perturbed=False)
+    for part, each in zip(
+        result.breakdown.parts, one_against_rest(data, *known(data)), strict=True
+    ):
+        expected = tacit.evaluate(each, alone).estimate
+        found = part.figures["AUC"]
+        assert found.value == pytest.approx(expected.value, abs=1e-15)
+        assert found.half_range == pytest.approx(expected.half_range, abs=1e-15)
+    assert result.estimate.value == pytest.approx(protocol.noiseless_value(data), abs=1e-14)
+
+
+def test_the_mean_has_the_mean_of_the_half_ranges() -> None:
+    result = tacit.evaluate(class_clients(RECORDS, 3), SMALL)
+    assert result.breakdown is not None
+    figures = [part.figures["AUC"] for part in result.breakdown.parts]
+    reach = np.mean([figure.half_range or math.nan for figure in figures])
+    assert result.estimate.value == pytest.approx(np.mean([f.value for f in figures]), abs=1e-15)
+    assert result.estimate.half_range == pytest.approx(reach, abs=1e-14)
+
+
+def test_no_two_classes_or_sessions_share_a_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All keys and first words of masks of five sessions of the same parties; a pair's twice."""
+    drawn: list[tuple[bytes, bytes]] = []
+    real = masks.mask
+
+    def recorded(key: bytes, count: int, field: Any) -> Any:
+        made = real(key, count, field)
+        drawn.append((key, made[:2].tobytes()))
+        return made
+
+    monkeypatch.setattr(masks, "mask", recorded)
+    identities = [Identity.generate() for _ in range(4)]
+    state = ClientState()
+    pin(state, identities, Roster(tuple(identity.public for identity in identities)))
+    for _ in range(5):
+        simulate(class_clients(RECORDS, 4), SMALL, NoNoise(), state)
+    # a session and class: 6 pairs at both ends, 4 parties' own, the totals' to send and to open
+    assert len(drawn) == 5 * len(CLASSES) * (2 * 6 + 4 + 2)
+    different = 5 * len(CLASSES) * (6 + 4 + 1)
+    assert len({key for key, _ in drawn}) == len({words for _, words in drawn}) == different
+
+
+def test_answers_of_one_class_open_no_other() -> None:
+    """Swapped, or all of them the first class's: no honest numbers, and no AUC."""
+    data = class_clients(RECORDS, 3)
+    for order in ([1, 0, 2, 3], [0, 0, 0, 0]):
+        state = ClientState()
+        for query, _ in _until(send_masked_classes, data, state):
+            last = query
+        assert last.step is open_masked_classes
+        sent = pieces(bytes(last.broadcast["answer"]), len(CLASSES))
+        moved = b"".join(sent[place] for place in order)
+        with pytest.raises(MaskedValueError, match="no honest computation"):
+            open_masked_classes.answer(
+                data, replace(last, broadcast={"answer": moved}), NoNoise(), state
+            )
+
+
+def _until(step: Any, data: Clients, state: ClientState) -> Iterator[tuple[Query, Reply]]:
+    """The conversation up to the query after this step, which is not answered."""
+    conversation = SMALL.conversation(data.count)
+    query = next(conversation)
+    while True:
+        reply = query.step.answer(data, query, NoNoise(), state)
+        answered = query.step
+        query = conversation.send(reply)
+        yield query, reply
+        if answered is step:
+            return
+
+
+@pytest.mark.parametrize("perturbed", [True, False])
+def test_multipliers_are_longer_than_every_product_of_totals(perturbed: bool) -> None:
+    for most in (2, 64, 1000, 2**17, 2**20, MOST_BY_CLASS):
+        scheme = scheme_by_class(20, most, perturbed)
+        assert 2**scheme.least_bits > 16 * (most // 2) * (most - most // 2)
+        assert scheme.honest_most * 2**16 < scheme.field.prime
+    # only multipliers grew: what is accepted, and how far perturbations move a figure, did not
+    plain, longer = MaskedScheme(20, 2**20), scheme_by_class(20, 2**20, True)
+    assert longer.octaves == plain.octaves
+    for pairs in (2**25, 2**29, 2**30, 2**31, 2**38):
+        assert longer.accepts(pairs) == plain.accepts(pairs)
+
+
+def test_class_sizes_that_add_up_fit_an_answer_as_well_as_the_true_ones() -> None:
+    """A party that knows the number of records tries all sizes of three classes.
+
+    With the multipliers of two classes a wrong size hardly ever fits, and so the true ones show.
+    """
+    most, sizes = 2**20, np.array([400_000, 250_000, 150_000])
+    total = int(sizes.sum())
+    others = np.random.default_rng(0).integers(200_000, 300_000, (200, 2))
+    wrong = np.column_stack([others, total - others.sum(axis=1)])
+    fits = {}
+    for scheme in (scheme_by_class(20, most, True), MaskedScheme(20, most)):
+        shown = [_shown(scheme, int(size), total) for size in sizes]
+        fits[scheme.least_bits] = np.mean(
+            [
+                all(_fits(*pair, total) for pair in zip(shown, map(int, row), strict=True))
+                for row in wrong
+            ]
+        )
+        assert all(_fits(*pair, total) for pair in zip(shown, map(int, sizes), strict=True))
+    assert fits[LEAST_BITS] < 0.01
+    assert max(fits.values()) == 1.0
+
+
+def _shown(scheme: MaskedScheme, size: int, total: int) -> int:
+    """A denominator's number as the parties open it."""
+    multiplier = 3 << (scheme.least_bits + 2)
+    return multiplier * size * (total - size) + scheme.perturbation(multiplier)
+
+
+def _fits(shown: int, size: int, total: int) -> bool:
+    """Whether a whole c and v below c make ``c P N + v`` the number that was shown."""
+    pairs = size * (total - size)
+    # c P N <= W < c (P N + 1)
+    return shown // pairs > shown // (pairs + 1)
+
+
+def test_an_absent_class_has_no_auc_and_the_others_have_theirs() -> None:
+    result = tacit.evaluate(without_class(class_clients(RECORDS, 3), 2), SMALL)
+    assert math.isnan(result.estimate.value)
+    assert any("class c has no AUC" in warning for warning in result.warnings)
+    assert result.breakdown is not None
+    reasons = [part.reason for part in result.breakdown.parts]
+    assert reasons == ["", "", ABSENT, ""]
+    assert result.to_dict()["estimate"]["value"] is None
+
+
+def test_parties_alone_are_told() -> None:
+    """The aggregator's result has no figure; each party keeps those of all classes."""
+    data, state = class_clients(RECORDS, 3), ClientState()
+    protocol = replace(SMALL, reveal="parties")
+    *_, (_, reply) = conversed(data, protocol, state)
+    assert list(reply) == ["opened"]
+    told = state.recall(REVEALED)
+    assert isinstance(told, ClassesRevealed)
+    written = encode_values({"told": told}, [Kind.of(ClassesRevealed)])
+    read = decode_values(written, [Kind.of(ClassesRevealed)])["told"]
+    assert np.array_equal(read.areas, told.areas)
+    assert (read.value, read.half_range) == (told.value, told.half_range)
+    known_to_parties = protocol.revealed_result(told)
+    assert float(known_to_parties.value) == pytest.approx(
+        float(tacit.evaluate(data, SMALL).estimate.value), abs=2 * SLACK
+    )
+    assert known_to_parties.breakdown is not None
+    server = simulate(data, protocol, NoNoise()).server_result
+    assert math.isnan(float(server.value))
+    assert server.breakdown is None
+    assert PARTIES_ONLY in server.warnings
+
+
+def test_masked_counts_are_sent_once_a_session() -> None:
+    data, state = class_clients(RECORDS, 3), ClientState()
+    for query, _ in conversed(data, SMALL, state):
+        if query.step is send_masked_classes:
+            with pytest.raises(HomomorphicError, match="sent already"):
+                send_masked_classes.answer(data, query, NoNoise(), state)
+
+
+def test_bytes_grow_by_the_words_of_a_class() -> None:
+    data = class_clients(RECORDS, 3)
+    sent = [
+        message
+        for query, reply in conversed(data, SMALL, ClientState())
+        if query.step is send_masked_classes
+        for message in as_parts(reply["counts"])
+    ]
+    assert {len(message) for message in sent} == {4 * SMALL.masked_scheme.upload_bytes}
+
+
+def test_an_aggregator_needs_the_words_of_all_classes() -> None:
+    with pytest.raises(MaskedValueError, match="not those of 4 classes"):
+        pieces(bytes(10), 4)
+    aggregator = MaskedAggregator(SMALL.masked_scheme, bytes(16))
+    with pytest.raises(MaskedValueError):
+        aggregator.answers([[bytes(12)]])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"classes": ("a",)}, "classes must be 2 to 200 names that differ, got 1"),
+        ({"classes": ("a", "a")}, "names that differ"),
+        ({"thresholds": 4}, "thresholds must be at least 5, got 4"),
+        ({"most_records": 2**23 + 1}, "most_records must be from 2 to 8388608, got 8388609"),
+    ],
+)
+def test_settings_outside_their_range_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(SMALL, **changes)
+
+
+def test_other_classes_and_too_many_records_are_refused() -> None:
+    data = class_clients(RECORDS, 3)
+    with pytest.raises(DataError, match="classes must be a, b, c, e, got a, b, c, d"):
+        tacit.evaluate(data, replace(SMALL, classes=("a", "b", "c", "e")))
+    with pytest.raises(DataError, match="most_records is 64"):
+        tacit.evaluate(data, replace(SMALL, most_records=64))

@@ -1,0 +1,53 @@
+"""An aggregator that learns from refusals: one bit of each, and no second one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from tacit.crypto.masking.field import MaskedValueError
+from tacit.data.errors import DataError
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocol.conversation import ClientState, PublicRefusalError
+from tacit.protocols.encrypted.masked import aggregator
+from tacit.protocols.encrypted.protocol import EncryptedAUC
+from tacit.running.simulation import simulate
+from tests.protocols.encrypted.forging import RECORDS, THRESHOLDS, federation, true_numbers
+
+REVEAL: Literal["parties", "aggregator"] = "parties"
+CHECKED = EncryptedAUC(
+    THRESHOLDS, "malicious", "masked", most_records=RECORDS, scale="even", reveal=REVEAL
+)
+RUNS = 20
+
+
+def is_accepted(multiplier: int, state: ClientState, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """A run in which all is computed as agreed, but for how the multiplier is chosen."""
+    monkeypatch.setattr(aggregator, "log_uniform", lambda *bits: multiplier)
+    try:
+        simulate(federation(), CHECKED, NoNoise(), state)
+    except (MaskedValueError, DataError):
+        return False
+    return True
+
+
+def test_refusals_in_many_runs_would_give_the_totals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parties that forget: the largest multiplier that they accept gives X, although untold."""
+    scheme = CHECKED.masked_scheme
+    low, high = 2**12, 2**20
+    for _ in range(RUNS):
+        middle = (low + high) // 2
+        taken = is_accepted(middle, ClientState(), monkeypatch)
+        low, high = (middle, high) if taken else (low, middle)
+    # c X + e <= accepted_most: X is what the parties accept at most, over c
+    assert scheme.accepted_most / low == pytest.approx(true_numbers()[0] // 2, rel=1e-4)
+
+
+def test_after_a_refusal_no_session_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = ClientState()
+    assert is_accepted(2**13, state, monkeypatch)
+    assert is_accepted(2**13, state, monkeypatch)
+    assert not is_accepted(2**60, state, monkeypatch)
+    with pytest.raises(PublicRefusalError, match="agree on other settings, such as most_records"):
+        is_accepted(2**13, state, monkeypatch)

@@ -1,0 +1,310 @@
+"""FedAUC by secure sums: its error at any number of clients, and servers that lie to a client."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tacit
+from tacit import Clients, FedAUC
+from tacit.data.batches.ragged import Ragged
+from tacit.data.errors import DataError
+from tacit.privacy.cost import MAX_BUDGET, MIN_BUDGET
+from tacit.privacy.mechanisms.laplace import PolyaShare
+from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocol.conversation import ClientState, Query, View
+from tacit.protocol.declarations.scenario import Scenario
+from tacit.protocols.fedauc.allocation import PriorEstimate
+from tacit.protocols.fedauc.forecast import fedauc_traffic
+from tacit.protocols.fedauc.secure_sums.protocol import (
+    keep_ranks,
+    residual_noise,
+    sensitivity,
+    summed_rank_pairs,
+    summed_residuals,
+)
+from tacit.protocols.fedauc.secure_sums.rounds import FirstRound, divided
+from tacit.protocols.shared.sums.whole_units import units_for
+from tacit.running.evaluating import repeat_results
+from tacit.running.simulation import simulate
+from tests.protocols.histogram.losses import Recorder
+
+SUMMED = FedAUC(1.0, trust="secure-sum")
+SCORES, LABELS = tacit.binormal_scores(2000, 6000, 0.8, seed=3)
+
+
+def clients_of(count: int) -> Clients:
+    return Clients.split(SCORES, LABELS, clients=count, seed=0)
+
+
+def keep(clients: Clients, ranks: NDArray[np.int64] | None = None) -> ClientState:
+    """The state of clients that received these doubled ranks, or 0, 2, 4, ..."""
+    values = 2 * np.arange(clients.records) if ranks is None else ranks
+    state = ClientState()
+    query = Query(
+        keep_ranks,
+        SUMMED,
+        {"records": clients.records},
+        {"ranks": Ragged(values.astype(np.int64), clients.offsets)},
+    )
+    keep_ranks.answer(clients, query, NoNoise(), state)
+    return state
+
+
+def residual_query(clients: Clients, **changes: Any) -> Query:
+    shared = {
+        "clients": clients.count,
+        "records": clients.records,
+        "epsilon": 1.0,
+        "pivot": np.array(3, dtype=np.int64),
+    }
+    return Query(summed_residuals, SUMMED, shared | changes, view=View.SUM)
+
+
+@pytest.mark.parametrize("count", [1, 10, 800])
+def test_the_error_does_not_grow_with_the_number_of_clients(count: int) -> None:
+    """Within 8 % of the first-order limit ``sqrt(2) max(c, M-c) / (epsilon P N)``.
+
+    Seeded. Of 2,000 repetitions the standard deviation is known to 2.4 % (Laplace noise), and the
+    bound lies 10 % above the expected 1.06: a noise scale 30 % off is rejected.
+    """
+    clients = clients_of(count)
+    result = repeat_results(clients, SUMMED, 2000, seed=7)
+    exact = SUMMED.exact(clients)
+    centre = 2000 - 0.5 + exact * (8000 - 2 * 2000)
+    limit = np.sqrt(2) * max(centre, 8000 - centre) / (2000 * 6000)
+    measured = float(np.std(result.value - exact))
+    parts = divided(8000, 1.0)
+    expected = limit / (1 - parts.first)
+    assert 0.9 * expected < measured < 1.1 * expected
+    assert abs(np.mean(result.privacy_error) / measured - 1) < 0.1
+    assert abs(np.mean(result.value) - exact) < 5 * measured / np.sqrt(2000) + 1e-5
+
+
+def test_each_client_adds_more_noise_than_a_sum_needs() -> None:
+    clients = clients_of(100)
+    errors = [
+        float(np.mean(repeat_results(clients, protocol, 50, seed=1).privacy_error))
+        for protocol in (SUMMED, FedAUC(1.0))
+    ]
+    assert errors[0] < errors[1] / 4
+
+
+@pytest.mark.parametrize("records", [2, 8000, 10**6, 10**9])
+@pytest.mark.parametrize("epsilon", [MIN_BUDGET, 0.002, 0.004, 0.02, 1.0, MAX_BUDGET])
+def test_clients_can_draw_shares_of_all_noises(records: int, epsilon: float) -> None:
+    """Otherwise each debits its ledger, and then fails to draw."""
+    parts = divided(records, epsilon)
+    spent = parts.first * epsilon
+    noises = (
+        PolyaShare(1, spent * parts.count, Fraction(1, 3)),
+        residual_noise(spent * (1 - parts.count), Fraction(1, 3)),
+        residual_noise(epsilon - spent, Fraction(1, 3)),
+    )
+    assert max(float(noise.scale) for noise in noises) <= MAX_SHARED_SCALE
+
+
+def test_an_earlier_release_takes_the_place_of_the_first_round() -> None:
+    clients = clients_of(10)
+    release = tacit.evaluate(clients, SUMMED, seed=0).release
+    later = FedAUC(1.0, trust="secure-sum", prior=release)
+    run = simulate(clients, later, NoNoise())
+    assert run.rounds == 3
+    assert abs(float(run.server_result.value) - later.exact(clients)) < 1e-4
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        PriorEstimate(2000.0, 0.8, 400.0, 10.0),
+        PriorEstimate(7990.0, 0.8, 2.0, 10.0),
+        PriorEstimate(9000.0, 0.8, 10.0, 10.0),
+        PriorEstimate(-5.0, 0.8, 1.0, 10.0),
+    ],
+)
+def test_an_earlier_release_that_gives_no_figure_costs_nothing(prior: PriorEstimate) -> None:
+    protocol = FedAUC(1.0, trust="secure-sum", prior=prior)
+    conversation = protocol.conversation(5)
+    clients = clients_of(5)
+    query = next(conversation)
+    scores = query.step.answer(clients, query, NoNoise(), ClientState())
+    with pytest.raises(DataError, match="a figure needs classes of more than 6 of these errors"):
+        conversation.send(scores)
+
+
+def test_the_traffic_after_an_earlier_release_is_that_of_one_sum() -> None:
+    scenario = Scenario(400_000, 40_000, 50, 1.0)
+    later = replace(SUMMED, prior=PriorEstimate(40_000.0, 0.8, 10.0, 10.0))
+    rounds = [fedauc_traffic(protocol, scenario).rounds for protocol in (later, SUMMED)]
+    assert rounds == [3, 4]
+
+
+@pytest.mark.parametrize("trust", ["each", "secure-sum"])
+@pytest.mark.parametrize("field", ["positives", "auc", "positives_error", "centre_error"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_an_earlier_release_has_finite_numbers(trust: str, field: str, value: float) -> None:
+    numbers = {"positives": 2000.0, "auc": 0.8, "positives_error": 10.0, "centre_error": 9.0}
+    with pytest.raises(ValueError, match=f"prior: {field} must be finite"):
+        FedAUC(1.0, trust=trust, prior=PriorEstimate(**numbers | {field: value}))  # type: ignore[arg-type]
+
+
+def test_a_class_that_does_not_show_gives_no_figure() -> None:
+    first = FirstRound(np.array(50.0), 100.0, np.array(0.8), np.array(1.0))
+    assert np.isnan(first.area_with(1000, np.array(900), np.array(10.0)))
+    shown = FirstRound(np.array(70.0), 100.0, np.array(0.8), np.array(1.0))
+    assert np.isfinite(shown.area_with(1000, np.array(900), np.array(10.0)))
+
+
+def test_a_client_that_vanished_ends_the_run() -> None:
+    clients = clients_of(5)
+    with pytest.raises(DataError, match="all 6 clients that were ranked"):
+        simulate(clients, SUMMED, NoNoise(), asked=6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"epsilon": 1.1}, "epsilon must be above 0 and at most 1.0, got 1.1"),
+        ({"epsilon": "1"}, "epsilon must be above 0"),
+        ({"epsilon": float("nan")}, "epsilon must be above 0"),
+        ({"pivot": np.array(-1)}, "a doubled pivot must be from 0 to 14"),
+        ({"pivot": np.array(15)}, "a doubled pivot must be from 0 to 14"),
+        ({"pivot": np.array(3.5)}, "pivot must be a 64-bit integer"),
+        ({"pivot": np.array([3, 4])}, "pivot must be a 64-bit integer"),
+        ({"records": 0}, "records must be at least 1"),
+    ],
+)
+def test_queries_that_would_weaken_the_noise_are_refused(
+    changes: dict[str, Any], said: str
+) -> None:
+    clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4)
+    query = residual_query(clients, **changes)
+    with pytest.raises(ValueError, match=said):
+        query.step.cost(clients, query, ClientState())
+        query.step.answer(clients, query, NoNoise(), keep(clients))
+
+
+def test_fewer_records_than_the_ranks_say_are_refused() -> None:
+    """A server that announces fewer records later would make the sensitivity too small."""
+    clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4)
+    query = residual_query(clients, records=5)
+    with pytest.raises(DataError, match="reach beyond the 5 records"):
+        query.step.answer(clients, query, NoNoise(), keep(clients))
+
+
+def test_more_records_than_any_sum_is_exact_for_are_refused() -> None:
+    """Where they are announced after the ranks, and a sum about a far pivot wraps.
+
+    Of 2.1 million positives a pivot of 2**42 makes a sum beyond 64 bits: one label then moved the
+    answer by millions of times its sensitivity.
+    """
+    records = 2**21 + 2**19
+    labels = np.repeat([0, 1], [2**18, records - 2**18])
+    clients = Clients.from_arrays(np.arange(records) / records, labels)
+    state = keep(clients)
+    positives = int(labels.sum())
+    rank_sum = int((2 * np.arange(records) * labels).sum())
+    pivot = np.array((2**63 + rank_sum) // positives)
+    for step in (summed_residuals, summed_rank_pairs):
+        query = residual_query(clients, records=2**41, pivot=pivot, count_part=0.5)
+        with pytest.raises(ValueError, match="the sum would not be exact"):
+            step.answer(clients, query, NoNoise(), state)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 20.0, 700.0])
+def test_the_largest_sums_are_rounded_as_whole_numbers(epsilon: float) -> None:
+    """The most records that a sum is exact for, and units of a large budget."""
+    protocol = FedAUC(epsilon, trust="secure-sum")
+    records = 1_518_500_249
+    top = 2 * (records - 1)
+    clients = Clients.from_arrays(np.arange(3) / 3, [0, 1, 1])
+    state = ClientState()
+    ranks = Ragged(np.array([0, top // 3, top]), clients.offsets)
+    announced = {"records": records}
+    query = Query(keep_ranks, protocol, announced, {"ranks": ranks})
+    keep_ranks.answer(clients, query, NoNoise(), state)
+    for pivot in (0, top // 7, top):
+        shared = announced | {"clients": 1, "epsilon": epsilon, "pivot": np.array(pivot)}
+        asked = Query(summed_residuals, protocol, shared, view=View.SUM)
+        sent = summed_residuals.answer(clients, asked, NoNoise(), state)["residual"]
+        total, reach = top // 3 + top - 2 * pivot, max(pivot, top - pivot)
+        exact = Fraction(total * units_for(epsilon), reach)
+        assert int(np.asarray(sent)) == math.floor(exact + Fraction(1, 2))
+
+
+def test_a_client_draws_its_share_of_the_noise() -> None:
+    """Of both numbers of the first round, and of that of the second."""
+    clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4, np.arange(8) // 2)
+    pairs = residual_query(clients, count_part=0.5)
+    for query, numbers in ((replace(pairs, step=summed_rank_pairs), 2), (pairs, 1)):
+        for first, last in ((0, 4), (0, 1), (1, 4)):
+            noise, part = Recorder(), clients.part(first, last)
+            query.step.answer(part, query, noise, keep(part))
+            assert noise.shares == [Fraction(last - first, 4)] * numbers
+
+
+def test_ranks_beyond_the_announced_records_are_refused() -> None:
+    clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4)
+    with pytest.raises(ValueError, match="must be at most 14"):
+        keep(clients, np.array([0, 1, 2, 3, 4, 5, 6, 15]))
+
+
+def test_sums_before_ranks_are_refused() -> None:
+    clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4)
+    query = residual_query(clients)
+    with pytest.raises(DataError, match="has not received the ranks"):
+        query.step.answer(clients, query, NoNoise(), ClientState())
+
+
+@pytest.mark.parametrize("part", [0.0, 1.0, "half"])
+def test_a_first_round_without_noise_on_one_number_is_refused(part: object) -> None:
+    clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4)
+    shared = {"clients": 1, "records": 8, "epsilon": 0.5, "count_part": part}
+    query = Query(summed_rank_pairs, SUMMED, shared, view=View.SUM)
+    with pytest.raises(ValueError, match="count_part must be above 0 and below 1"):
+        query.step.answer(clients, query, NoNoise(), keep(clients))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"mechanism": "staircase"}, "needs mechanism='discrete-laplace'"),
+        ({"allocation": "fixed"}, "needs allocation='influence'"),
+        ({"ranks": "mpc"}, "needs ranks='server'"),
+    ],
+)
+def test_settings_that_a_sum_cannot_use_are_refused(settings: dict[str, str], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        FedAUC(1.0, trust="secure-sum", **settings)  # type: ignore[arg-type]
+
+
+def test_the_settings_say_who_adds_noise() -> None:
+    assert SUMMED.settings["trust"] == "secure-sum"
+    assert "trust" not in FedAUC(1.0).settings
+    assert SUMMED.title == "fedauc, secure-sum, discrete-laplace"
+    assert FedAUC(1.0).title == "fedauc, staircase"
+
+
+def test_a_label_moves_the_released_sum_by_no_more_than_the_noise_hides() -> None:
+    """Every label of a client, at several pivots: by at most R units, and by R where it can."""
+    scores = np.arange(40) / 40
+    labels = np.tile([0, 1], 20)
+    clients = Clients.from_arrays(scores, labels)
+    whole = residual_noise(1.0, Fraction(1))
+    for pivot in (0, 17, 39, 78):
+        query = residual_query(clients, pivot=np.array(pivot))
+        plain = query.step.answer(clients, query, NoNoise(), keep(clients))["residual"]
+        moves = []
+        for record in range(40):
+            other = labels.copy()
+            other[record] = 1 - other[record]
+            changed = Clients.from_arrays(scores, other)
+            reply = query.step.answer(changed, query, NoNoise(), keep(changed))
+            moves.append(abs(int(np.asarray(reply["residual"])) - int(np.asarray(plain))))
+        assert max(moves) == whole.sensitivity
+        assert int(sensitivity(40, np.array(pivot))) == max(pivot, 78 - pivot)

@@ -1,0 +1,48 @@
+"""Counts of unary reports, against unpacking those of each level."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tacit.arrays import Integers
+from tacit.protocol.devices import Payloads
+from tacit.protocols.histogram.local.unary_counts import unary_counts_of
+from tacit.protocols.histogram.steps import FIRST_CELLS, report_bytes
+
+
+def drawn(reports: int, height: int, seed: int) -> Payloads:
+    """Payloads with any bytes behind the level; some levels are none that there are."""
+    rng = np.random.default_rng(seed)
+    size = 1 + int(report_bytes(np.array([height + 1]))[0])
+    payloads = rng.integers(0, 256, (reports, size), dtype=np.uint8)
+    payloads[:, 0] = rng.integers(0, height + 3, reports)
+    return payloads
+
+
+def unpacked(payloads: Payloads, height: int) -> Integers:
+    """The number of reports of each level and how often each of its bits is set."""
+    parts = list[Integers]()
+    for level in range(FIRST_CELLS, height + FIRST_CELLS):
+        bits = np.unpackbits(payloads[payloads[:, 0] == level, 1:], axis=-1)
+        parts += [np.array([len(bits)]), bits[:, : 1 << level].sum(axis=0)]
+    return np.concatenate(parts)
+
+
+@pytest.mark.parametrize("height", range(1, 8))
+@pytest.mark.parametrize("reports", [0, 1, 7, 30_000])
+def test_counts_are_those_of_unpacked_bits(height: int, reports: int) -> None:
+    payloads = drawn(reports, height, seed=height)
+    counts = unary_counts_of(payloads, range(FIRST_CELLS, height + FIRST_CELLS))
+    assert np.array_equal(counts, unpacked(payloads, height))
+
+
+def test_payloads_may_be_a_part_of_others() -> None:
+    payloads = drawn(200, 5, seed=0)[::2]
+    counts = unary_counts_of(payloads, range(FIRST_CELLS, 5 + FIRST_CELLS))
+    assert np.array_equal(counts, unpacked(payloads, 5))
+
+
+def test_no_reports_may_have_no_bits() -> None:
+    none = np.zeros((0, 1), dtype=np.uint8)
+    assert not unary_counts_of(none, range(FIRST_CELLS, 5)).any()

@@ -1,0 +1,61 @@
+"""Sums in whole units of a part of their sensitivity."""
+
+from fractions import Fraction
+from math import floor
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tacit.privacy.cost import MAX_BUDGET, MIN_BUDGET
+from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
+from tacit.protocols.shared.sums.noise_shares import noise_fraction
+from tacit.protocols.shared.sums.whole_units import units_for, whole_units
+
+TOTALS = st.integers(-(2**50), 2**50)
+SENSITIVITIES = st.integers(1, 2**33)
+UNITS = st.integers(1, units_for(MAX_BUDGET))
+
+
+@given(TOTALS, SENSITIVITIES, UNITS)
+def test_a_sum_is_rounded_once_to_the_nearest_unit(
+    total: int, sensitivity: int, units: int
+) -> None:
+    exact = floor(Fraction(total * units, sensitivity) + Fraction(1, 2))
+    if abs(exact) < 2**62:
+        assert int(whole_units(np.array(total), sensitivity, units)) == exact
+
+
+@given(TOTALS, SENSITIVITIES, UNITS, st.floats(-1, 1))
+def test_rounding_adds_nothing_to_the_sensitivity(
+    total: int, sensitivity: int, units: int, part: float
+) -> None:
+    moved = total + int(part * sensitivity)
+    # a small sensitivity holds a large total too often: neither number may leave 64 bits
+    assume(max(abs(total), abs(moved)) // sensitivity * units < 2**62)
+    first, second = (
+        int(whole_units(np.array(each), sensitivity, units)) for each in (total, moved)
+    )
+    assert abs(second - first) <= units
+
+
+def test_units_give_noise_of_the_largest_shared_scale() -> None:
+    assert units_for(1.0) / 1.0 == MAX_SHARED_SCALE
+    for epsilon in np.geomspace(MIN_BUDGET, MAX_BUDGET, 200).tolist():
+        assert units_for(epsilon) / epsilon <= MAX_SHARED_SCALE
+    assert units_for(1e-9) == 1
+
+
+def test_the_units_of_the_largest_budget_suit_the_largest_sensitivity() -> None:
+    assert units_for(MAX_BUDGET) < 2**26
+
+
+@pytest.mark.parametrize(
+    ("planned", "dropouts", "share"),
+    [(10, 0.0, Fraction(1, 10)), (10, 0.25, Fraction(1, 8)), (1, 0.9, Fraction(1))],
+)
+def test_shares_of_those_that_stay_make_the_whole_noise(
+    planned: int, dropouts: float, share: Fraction
+) -> None:
+    assert noise_fraction(1, planned, dropouts) == share

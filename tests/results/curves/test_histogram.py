@@ -1,0 +1,368 @@
+"""Histograms of both classes' scores: rates at thresholds, curves, and their errors."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sklearn import metrics as sklearn
+
+import tacit
+from tacit import Clients, evaluate
+from tacit.metrics.ranking import auc
+from tacit.metrics.tree_noise import TreeNoise
+from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.protocols.histogram.protocol import ScoreHistogram
+from tacit.results.curves.histogram import Histogram
+from tacit.running.simulation import simulate
+from tests.federations import binormal_clients
+
+Floats = NDArray[np.float64]
+
+EXACT = ScoreHistogram("exact-sum", scale="even")
+NOISY = ScoreHistogram("secure-sum", 1.0, height=7, scale="even")
+REFERENCES: dict[str, Callable[[Any, Any], float]] = {
+    "precision": sklearn.precision_score,
+    "recall": sklearn.recall_score,
+    "specificity": lambda labels, called: sklearn.recall_score(labels, called, pos_label=0),
+    "accuracy": sklearn.accuracy_score,
+    "f1": sklearn.f1_score,
+}
+
+
+@pytest.fixture(scope="module")
+def clients() -> Clients:
+    return binormal_clients(8000, 12000, 20, seed=5)
+
+
+def histogram_of(clients: Clients, protocol: ScoreHistogram, seed: int = 0) -> Histogram:
+    result = simulate(clients, protocol, SimulatedNoise(seed)).server_result.histogram
+    assert result is not None
+    return result
+
+
+def exact_counts(counts: Floats, buckets: int = 8) -> Histogram:
+    levels = counts.size.bit_length()
+    variances = np.append(np.full(levels - 1, np.inf), 0.0)
+    return Histogram(counts, TreeNoise(variances), buckets, buckets)
+
+
+class TestAtAThreshold:
+    @pytest.mark.parametrize("threshold", [0.11, 0.25, 0.5, 0.7321, 0.9])
+    def test_rates_are_those_of_scikit_learn(self, threshold: float, clients: Clients) -> None:
+        result = evaluate(clients, EXACT).at(threshold)
+        assert result.keys() == REFERENCES.keys()
+        for name, reference in REFERENCES.items():
+            expected = reference(clients.labels, clients.scores >= threshold)
+            assert result[name].value == pytest.approx(expected, abs=1e-4)
+            assert result[name].privacy_error == 0
+            assert result[name].approximation_error < 1e-4
+
+    def test_everything_is_called_at_zero(self, clients: Clients) -> None:
+        result = evaluate(clients, EXACT).at(0.0)
+        assert result["recall"].value == 1
+        assert result["specificity"].value == 0
+        assert result["precision"].value == pytest.approx(0.4)
+
+    def test_nothing_is_called_at_one(self) -> None:
+        result = exact_counts(np.array([[0.0, 5.0], [4.0, 3.0]])).at(1.0)
+        assert result["recall"].value == 0
+        assert result["specificity"].value == 1
+        assert math.isnan(result["precision"].value)
+
+    @pytest.mark.parametrize("threshold", [-0.01, 1.01, math.nan])
+    def test_thresholds_outside_are_refused(self, threshold: float) -> None:
+        with pytest.raises(ValueError, match=rf"must be in \[0, 1\], got {threshold}"):
+            exact_counts(np.ones((2, 4))).at(threshold)
+
+    @pytest.mark.parametrize(
+        "protocol",
+        [
+            NOISY,
+            replace(NOISY, second_round=0.0),
+            replace(NOISY, second_round=0.0, scale="probability"),
+        ],
+        ids=["looks", "even", "probability"],
+    )
+    def test_errors_are_as_large_as_said(self, protocol: ScoreHistogram, clients: Clients) -> None:
+        """200 runs: the spread's own error is 5 %; false alarm below 1e-5 for each rate.
+
+        A noise scale 30 % off moves the spread by 30 %.
+        """
+        few = clients.part(0, 5)
+        runs = [histogram_of(few, protocol, seed).at(0.6) for seed in range(200)]
+        for name, reference in REFERENCES.items():
+            exact = reference(few.labels, few.scores >= 0.6)
+            values = np.array([run[name].value for run in runs])
+            errors = np.array([run[name].privacy_error for run in runs])
+            assert values.std() == pytest.approx(errors.mean(), rel=0.22)
+            reported = np.array([run[name].standard_error for run in runs])
+            assert np.mean(np.abs(values - exact) < 1.96 * reported) > 0.88
+
+    def test_sampling_errors_are_those_of_exact_counts(self, clients: Clients) -> None:
+        """Noise in a thousand almost empty cells is not taken for records."""
+        few = clients.part(0, 2)
+        exact = histogram_of(few, EXACT).at(0.6)
+        noisy = [
+            histogram_of(few, ScoreHistogram("secure-sum", 1.0, scale="even"), seed).at(0.6)
+            for seed in range(20)
+        ]
+        for name, rate in exact.items():
+            result = np.mean([run[name].sampling_error for run in noisy])
+            assert result == pytest.approx(rate.sampling_error, rel=0.15)
+
+    @pytest.mark.parametrize("place", [0, 3, 7])
+    def test_a_cut_in_the_middle_of_a_cell_may_be_anywhere_in_it(self, place: int) -> None:
+        """The worst places of a class in the cell are one error away."""
+        counts = np.arange(16.0).reshape(2, 8) + 1
+        result = exact_counts(counts).at((place + 0.5) / 8)["recall"]
+        ends = [exact_counts(counts).at((place + step) / 8)["recall"].value for step in (0, 1)]
+        assert result.value == pytest.approx(np.mean(ends))
+        assert result.approximation_error == pytest.approx(abs(ends[0] - ends[1]) / 2)
+
+    def test_rounded_scores_are_as_wrong_as_said(self) -> None:
+        """Scores of two decimals in cells of a 1/64, cut between 1,000 random places.
+
+        The records of a cell that holds one such score are all above the cut, or all below it; the
+        mean squared error over the predicted one is 1 there, and less in cells that hold more.
+        """
+        rng = np.random.default_rng(2)
+        labels = rng.integers(0, 2, 20_000)
+        scores = np.round(np.clip(rng.normal(0.4 + 0.2 * labels, 0.2), 0, 1), 2)
+        stored = Clients.from_arrays(scores, labels)
+        histogram = histogram_of(stored, ScoreHistogram("exact-sum", height=6, scale="even"))
+        ratios = []
+        for threshold in rng.uniform(0.1, 0.9, 1000).tolist():
+            rate = histogram.at(threshold)["recall"]
+            missed = rate.value - float(np.mean(scores[labels == 1] >= threshold))
+            ratios.append((missed / rate.approximation_error) ** 2)
+        assert 0.5 < np.mean(ratios) < 1.2
+
+    def test_a_cut_between_cells_is_exact(self) -> None:
+        result = exact_counts(np.ones((2, 8))).at(0.375)
+        assert {rate.approximation_error for rate in result.values()} == {0.0}
+
+    def test_other_protocols_say_where_to_turn(self) -> None:
+        result = evaluate(binormal_clients(60, 90, 3), tacit.FedAUC(1.0), seed=0)
+        for query in (lambda: result.at(0.5), result.calibrator):
+            with pytest.raises(AttributeError, match="fedauc gives no score histogram"):
+                query()
+
+
+class TestAreas:
+    @settings(max_examples=60, deadline=None)
+    @given(data=st.data(), height=st.integers(1, 4))
+    def test_the_certain_range_holds_the_exact_area(self, data: st.DataObject, height: int) -> None:
+        """Whatever lies where: scores on a grid finer than the cells."""
+        size = data.draw(st.integers(2, 40))
+        scores = (
+            np.array(data.draw(st.lists(st.integers(0, 31), min_size=size, max_size=size))) / 31
+        )
+        labels = np.array(data.draw(st.lists(st.integers(0, 1), min_size=size, max_size=size)))
+        if not 0 < labels.sum() < size:
+            return
+        stored = Clients.from_arrays(scores, labels)
+        histogram = histogram_of(stored, ScoreHistogram("exact-sum", height=height))
+        low, high = histogram.certain_range()
+        assert low - 1e-12 <= auc(stored.scores, stored.labels) <= high + 1e-12
+
+    def test_the_certain_range_is_reached(self) -> None:
+        """All pairs of a cell won, or all lost."""
+        result = exact_counts(np.array([[2.0, 3.0], [4.0, 1.0]]))
+        assert result.certain_range() == pytest.approx(((3 * 4) / 25, (3 * 5 + 2 * 4) / 25))
+
+    def test_one_class_has_no_range(self) -> None:
+        result = exact_counts(np.array([[2.0, 3.0], [0.0, 0.0]])).certain_range()
+        assert all(math.isnan(bound) for bound in result)
+
+    @pytest.mark.parametrize("buckets", [20, 100])
+    def test_areas_of_buckets_near_the_exact_one(self, buckets: int, clients: Clients) -> None:
+        histogram, exact = histogram_of(clients, EXACT), auc(clients.scores, clients.labels)
+        assert histogram.auc(buckets) == pytest.approx(exact, abs=0.1 / buckets**2 + 1e-4)
+        plain = histogram.auc(buckets, density=False)
+        assert abs(plain - exact) > 2 * abs(histogram.auc(buckets) - exact)
+
+    def test_average_precision_is_that_of_scikit_learn(self, clients: Clients) -> None:
+        exact = sklearn.average_precision_score(clients.labels, clients.scores)
+        result = histogram_of(clients, EXACT).average_precision()
+        assert result.value == pytest.approx(exact, abs=1e-3)
+        assert result.privacy_error == 0
+        assert abs(result.value - exact) < 3 * max(result.approximation_error, 2e-4)
+
+    def test_average_precision_under_noise(self, clients: Clients) -> None:
+        """200 runs of a thousand almost empty cells: the spread's own error is 5 %.
+
+        False alarm below 1e-5 for the spread and for the mean, within five standard errors of it
+        and a fifth of the error for what is left of second order.
+        """
+        few = clients.part(0, 5)
+        exact = sklearn.average_precision_score(few.labels, few.scores)
+        deep = ScoreHistogram("secure-sum", 1.0, scale="even")
+        runs = [histogram_of(few, deep, seed).average_precision() for seed in range(200)]
+        values = np.array([run.value for run in runs])
+        reported = float(np.mean([run.standard_error for run in runs]))
+        assert values.std() == pytest.approx(np.mean([r.privacy_error for r in runs]), rel=0.25)
+        assert abs(values.mean() - exact) < reported * (5 / math.sqrt(200) + 0.2)
+        assert np.mean(np.abs(values - exact) < 1.96 * reported) > 0.88
+
+    def test_noise_does_not_move_the_certain_range(self, clients: Clients) -> None:
+        """The mean of 60 runs; false alarm below 1e-6 for each end."""
+        few = clients.part(0, 5)
+        exact = histogram_of(
+            few, ScoreHistogram("exact-sum", height=7, scale="even")
+        ).certain_range()
+        runs = np.array([histogram_of(few, NOISY, seed).certain_range() for seed in range(60)])
+        errors = runs.std(axis=0) / math.sqrt(60)
+        assert (np.abs(runs.mean(axis=0) - exact) < 5 * errors).all()
+        assert (runs[:, 0] <= runs[:, 1]).all()
+
+
+class TestCurves:
+    def test_they_agree_with_scikit_learn(self, clients: Clients) -> None:
+        histogram = histogram_of(clients, EXACT)
+        roc, curve = histogram.roc(), histogram.precision_recall()
+        for index in range(0, roc.thresholds.size, 17):
+            called = clients.scores >= roc.thresholds[index]
+            for name, value in (
+                ("recall", roc.true_positive_rate[index]),
+                ("recall", curve.recall.value[index]),
+                ("specificity", 1 - roc.false_positive_rate[index]),
+                ("precision", curve.precision.value[index]),
+            ):
+                assert value == pytest.approx(REFERENCES[name](clients.labels, called), abs=1e-9)
+
+    def test_reliability_holds_the_buckets_shares(self, clients: Clients) -> None:
+        diagram = histogram_of(clients, EXACT).reliability()
+        assert diagram.low[0] == 0
+        assert diagram.high[-1] == 1
+        np.testing.assert_array_equal(diagram.low[1:], diagram.high[:-1])
+        assert diagram.records.sum() == clients.records
+        for index in range(0, diagram.low.size, 23):
+            inside = (clients.scores >= diagram.low[index]) & (clients.scores < diagram.high[index])
+            assert diagram.records[index] == inside.sum()
+            share = clients.labels[inside].mean()
+            assert diagram.observed.value[index] == pytest.approx(share)
+            mean = clients.scores[inside].mean()
+            assert diagram.predicted[index] == pytest.approx(mean, abs=2**-14)
+
+    def test_a_bucket_of_one_class_is_not_certain(self) -> None:
+        counts = np.array([[10.0, 0.0, 9.0, 12.0], [0.0, 11.0, 1.0, 0.0]])
+        observed = exact_counts(counts, buckets=4).reliability().observed
+        assert observed.value.tolist() == [1.0, 0.0, 0.9, 1.0]
+        low, high = observed.limits()
+        assert (high - low > 0.1).all()
+
+    def test_curves_of_noisy_counts_fall(self, clients: Clients) -> None:
+        histogram = histogram_of(clients.part(0, 2), NOISY)
+        roc = histogram.roc()
+        for rates in (roc.true_positive_rate, roc.false_positive_rate):
+            assert (np.diff(rates) <= 0).all()
+            assert rates[0] == 1
+            assert rates.min() >= 0
+        assert roc.thresholds.size == histogram.starts.size <= histogram.buckets
+
+    def test_variances_are_those_of_the_noise(self, clients: Clients) -> None:
+        histogram = histogram_of(clients, NOISY)
+        weights = np.random.default_rng(0).normal(size=(5, 2, 128))
+        expected = histogram.noise.variance_of(weights.reshape(5, 256), histogram.counts.ravel())
+        np.testing.assert_allclose(histogram.variance(weights), expected)
+        first, second = np.zeros((2, 128)), np.zeros((2, 128))
+        first[0], second[1] = 1.0, 1.0
+        assert histogram.variance(first) == pytest.approx(float(histogram.variance(second)))
+        assert histogram.variance(first) > 0
+
+
+class TestShown:
+    @pytest.mark.parametrize(
+        "protocol",
+        [
+            EXACT,
+            NOISY,
+            ScoreHistogram("secure-sum", 0.05, second_round=0.5),
+            ScoreHistogram("secure-sum", 1.0, budget="sample"),
+            ScoreHistogram("local", 3.0, buckets=5),
+        ],
+    )
+    def test_results_are_strict_json(self, protocol: ScoreHistogram) -> None:
+        for seed in range(3):
+            stored = binormal_clients(300, 500, 5, seed=seed)
+            made = evaluate(stored, protocol, noise=SimulatedNoise(seed)).to_dict()
+            again = json.loads(json.dumps(made, allow_nan=False))
+            assert again == made
+
+    def test_the_json_names_every_figure(self, clients: Clients) -> None:
+        made = evaluate(clients, NOISY, seed=1).to_dict()
+        assert {
+            "cells",
+            "buckets",
+            "supported_buckets",
+            "average_precision",
+            "certain_range",
+            "at_half",
+            "precision_recall",
+            "reliability",
+            "calibration",
+            "roc",
+        } <= made.keys()
+        assert made["cells"] == 128
+        assert made["at_half"].keys() == REFERENCES.keys()
+        assert len(made["reliability"]["observed"]) == made["buckets"]
+        assert "debiased_ece" in made["calibration"]
+
+    def test_rows_tell_the_figures_with_their_errors(self, clients: Clients) -> None:
+        result = evaluate(clients, NOISY, seed=1)
+        rows = dict(result.to_rows())
+        half = result.at(0.5)["precision"]
+        low, high = half.interval(0.95)
+        message = f"{half.value:.4f}, 95 % interval (these records) {low:.4f} to {high:.4f}"
+        assert rows["precision at 0.5"] == message
+        assert result.histogram is not None
+        assert rows["average precision"].startswith(
+            f"{result.histogram.average_precision().value:.4f}, 95 % interval (these records) 0."
+        )
+        assert ", 95 % interval (population) 0." in rows["calibration error (ECE)"]
+        assert "noise supports" not in rows
+
+
+class TestDebiasedError:
+    def test_sampling_is_subtracted_where_scores_are_calibrated(self) -> None:
+        """At most 0.27 s a bucket remain; a mean of 400 draws fails by chance in 1 of 3 million.
+
+        A sampling variance of half its size leaves 0.44 s.
+        """
+        rng, chances, records = np.random.default_rng(3), (np.arange(8) + 0.5) / 8, 400
+        spreads = np.sqrt(chances * (1 - chances) * records)
+        left = []
+        for _ in range(400):
+            positives = rng.binomial(records, chances)
+            counts = np.stack([positives, records - positives]).astype(np.float64)
+            left.append(exact_counts(counts).debiased_ece().value * 8 * records / spreads.sum())
+        assert np.mean(left) < 0.27 + 5 * np.std(left) / math.sqrt(len(left))
+
+
+def test_figures_of_exact_counts_come_from_the_finest_cells() -> None:
+    """Of crowded scores, whose buckets are far wider than cells; beside scikit-learn's figures."""
+    scores, labels = tacit.binormal_scores(600, 1400, 0.8, seed=3)
+    crowded = np.clip(scores, 1e-9, 1 - 1e-9) ** 6
+    clients = Clients.split(crowded, labels, 10, seed=0)
+    protocol = ScoreHistogram("exact-sum", buckets=4, scale="even")
+    histogram = histogram_of(clients, protocol)
+    remaining = clients.scores, clients.labels
+    brier, average = (
+        sklearn.brier_score_loss(remaining[1], remaining[0]),
+        sklearn.average_precision_score,
+    )
+    assert histogram.calibration().brier == pytest.approx(brier, abs=2e-5)
+    assert histogram.average_precision().value == pytest.approx(
+        average(remaining[1], remaining[0]), abs=3e-3
+    )
+    noisy = histogram_of(clients, ScoreHistogram("secure-sum", 1.0, buckets=4))
+    assert noisy.finest is noisy.cells

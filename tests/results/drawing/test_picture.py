@@ -1,0 +1,140 @@
+"""What pictures show: curves from corner to corner, marked points, intervals and captions."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import tacit
+from tacit.cli import main
+from tacit.results.curves.curve import Curve
+from tacit.results.drawing import style as picture_style
+from tacit.results.drawing.bars import MAX_BARS, Bar, draw_bars
+from tacit.results.drawing.picture import Pictured, draw_pictured, operating_point
+from tacit.results.drawing.several import draw_comparison, draw_groups
+from tacit.results.drawing.style import new_axes
+
+PAGE = Path(picture_style.__file__).parents[2] / "reporting" / "page.css"
+PICTURED = Pictured("dpauc", "AUC", 0.75, (0.74, 0.76), (0.7, 0.8), "epsilon 1 (record)")
+
+
+def curve_of(thresholds: Any) -> Curve:
+    """A noisy curve whose points are out of order and beyond the unit square."""
+    across = np.array([1.0, 0.4, 0.4, -0.02])
+    up = np.array([1.0, 0.7, 0.8, 0.1])
+    errors = np.full(4, 0.02)
+    return Curve(np.asarray(thresholds, dtype=np.float64), across, up, errors, errors)
+
+
+CURVE = curve_of([0.0, 0.3, 0.52, 0.9])
+
+
+def texts_of(axes: Any) -> str:
+    return "\n".join([axes.get_title("left"), *(each.get_text() for each in axes.texts)])
+
+
+def test_a_curve_runs_from_corner_to_corner_and_never_back() -> None:
+    line = draw_pictured(PICTURED, CURVE).lines[1]
+    across, up = line.get_data()
+    assert (across[0], up[0], across[-1], up[-1]) == (0, 0, 1, 1)
+    assert (np.diff(across) >= 0).all()
+    assert min(across.min(), up.min()) >= 0
+    assert up[1:-1].tolist() == [0.1, 0.7, 0.8, 1.0]
+
+
+def test_a_picture_says_figure_interval_protocol_and_cost() -> None:
+    told = texts_of(draw_pictured(PICTURED, CURVE))
+    for part in ("AUC 0.7500", "0.7400 to 0.7600", "dpauc, epsilon 1 (record)"):
+        assert part in told
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "index"),
+    [
+        ([0.0, 0.3, 0.52, 0.9], 2),
+        ([0.0, 0.3, 0.6, 0.9], None),
+        ([-3.0, 0.0, 0.5, 2.0], None),
+        ([np.nan, 0.3, 0.5, np.inf], 2),
+        ([np.nan] * 4, None),
+    ],
+)
+def test_the_marked_point_is_next_to_one_half_on_probabilities_alone(
+    thresholds: list[float], index: int | None
+) -> None:
+    assert operating_point(curve_of(thresholds)) == index
+
+
+def test_a_result_without_signal_has_a_picture_that_says_so() -> None:
+    none = (math.nan, math.nan)
+    axes = draw_pictured(Pictured("fedauc", "AUC", math.nan, none, none, "epsilon 1"), None)
+    assert "not enough signal" in texts_of(axes)
+    assert not axes.lines
+
+
+def test_a_bar_shows_both_intervals_and_the_exact_figure() -> None:
+    axes = draw_bars([Bar("a", 0.7, (0.6, 0.8), (0.5, 0.9), 0.72)], "t", "c", "AUC")
+    ends = [line.get_xdata()[0] for line in axes.lines]
+    assert ends == [0.5, 0.6, 0.7, 0.72]
+
+
+def test_more_bars_than_are_legible_are_said_to_be_left_out() -> None:
+    axes = draw_bars([Bar(str(n), 0.5) for n in range(MAX_BARS + 3)], "t", "c", "AUC", new_axes())
+    assert f"the first {MAX_BARS} of {MAX_BARS + 3}" in texts_of(axes)
+    assert len(axes.lines) == MAX_BARS
+
+
+def test_pictures_have_the_colours_of_a_report() -> None:
+    light = PAGE.read_text().split("@media")[0]
+    names = {"card": "CARD", "ink": "INK", "soft": "SOFT", "edge": "EDGE"}
+    names |= {"accent": "ACCENT", "band": "BAND", "mark": "MARK"}
+    for name, constant in names.items():
+        found = re.search(rf"--{name}: (#[0-9a-f]+)", light)
+        assert found is not None
+        shown = getattr(picture_style, constant)
+        assert shown == (found[1] if len(found[1]) == 7 else "#" + 2 * found[1][1:])
+
+
+def clients() -> tacit.Clients:
+    return tacit.Clients.split(*tacit.binormal_scores(300, 700, 0.8, seed=0), clients=4, seed=0)
+
+
+def test_a_comparison_shows_both_models_and_their_difference() -> None:
+    records = clients()
+    compared = tacit.compare(records, 1 - records.scores, tacit.FedAUC(1.0), seed=1)
+    upper, lower = draw_comparison(compared).axes
+    assert [label.get_text() for label in upper.get_yticklabels()] == ["first", "second"]
+    assert lower.get_title("left").startswith("first less second: +")
+    assert "epsilon 1 (label) for all three figures" in texts_of(upper)
+
+
+def test_groups_are_shown_below_each_other() -> None:
+    records = clients()
+    groups = tacit.Groups.from_arrays(np.arange(records.records) % 2)
+    grouped = tacit.evaluate_groups(records, groups, tacit.FedAUC(1.0), seed=1)
+    axes = draw_groups(grouped).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["0", "1"]
+    assert axes.get_title("left") == "AUC of 2 groups"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["compare", "a.csv", "--score", "score", "--versus", "old", "--epsilon", "1"],
+        ["evaluate", "a.csv", "--groups", "ward", "--protocol", "fedauc", "--epsilon", "1"],
+    ],
+)
+def test_a_command_saves_the_picture_and_says_so(
+    options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{i / 200},{(i * 37 % 200) / 200},{int(i > 90)},w{i % 2}" for i in range(200)]
+    Path("a.csv").write_text("\n".join(["score,old,label,ward", *rows]))
+    said = CliRunner().invoke(main, [*options, "--seed", "1", "--plot", "a.svg"])
+    assert said.stderr.endswith("tacit: saved a.svg\n"), said.output
+    assert "<svg" in Path("a.svg").read_text()

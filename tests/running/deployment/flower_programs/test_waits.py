@@ -1,0 +1,89 @@
+"""How long Flower's programs wait, and that its modules are as the guard expects them."""
+
+import importlib
+import time
+
+import pytest
+
+from tacit.running.deployment.flower_programs import guards
+from tacit.running.deployment.flower_programs.waits import MIN_WAIT, Waits, wait_after
+
+
+def test_waits_grow_while_nothing_happens() -> None:
+    """At most a twentieth is added to any wait; an idle node looks as seldom as Flower's own."""
+    clock = [0.0]
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        clock[0] += seconds
+
+    waits = Waits(sleep, lambda: clock[0])
+    while clock[0] < 600.0:
+        waits.sleep(3.0)
+    assert slept[0] == MIN_WAIT
+    assert slept == sorted(slept)
+    assert slept[-1] == 3.0
+    assert len(slept) < 600 / 3 + 130
+    waits.noting(lambda: None)()
+    waits.sleep(3.0)
+    assert slept[-1] == MIN_WAIT
+
+
+def test_no_wait_is_longer_than_flowers() -> None:
+    assert wait_after(1e9, longest=0.5) == 0.5
+    assert wait_after(0.0, longest=0.01) == 0.01
+
+
+def test_work_is_noted_before_and_after() -> None:
+    clock = [0.0]
+    slept: list[float] = []
+    waits = Waits(slept.append, lambda: clock[0])
+
+    def work(value: int) -> int:
+        clock[0] += 30.0
+        waits.sleep(3.0)
+        return value
+
+    clock[0] = 100.0
+    assert waits.noting(work)(4) == 4
+    waits.sleep(3.0)
+    assert slept == [1.5, MIN_WAIT]
+
+
+def test_what_else_the_module_has_is_there() -> None:
+    assert Waits().monotonic is time.monotonic
+
+
+@pytest.mark.parametrize("name", [*guards.WAITING])
+def test_flowers_modules_wait_less(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("flwr")
+    path, work = guards.WAITING[name]
+    module = importlib.import_module(path)
+    monkeypatch.setattr(module, "time", module.time)
+    before = getattr(module, work)
+    monkeypatch.setattr(module, work, before)
+    guards._wait_less(path, work)
+    assert isinstance(module.time, Waits)
+    assert getattr(module, work) is not before
+
+
+def test_parts_of_messages_are_asked_for_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part comes at the third look, which takes Flower alone 3 seconds and more."""
+    pytest.importorskip("flwr")
+    module = importlib.import_module("flwr.supercore.inflatable.inflatable_utils")
+    for pull in (module.pull_objects, module.pull_and_inflate_object_from_tree):
+        monkeypatch.setitem(pull.__kwdefaults__, "initial_backoff", 1)
+    guards._pull_sooner()
+    looks: list[str] = []
+
+    def look(part: str) -> bytes:
+        looks.append(part)
+        if len(looks) < 3:
+            raise module.ObjectUnavailableError(part)
+        return b"content"
+
+    started = time.monotonic()
+    assert module.pull_objects(["part"], look) == {"part": b"content"}
+    assert len(looks) == 3
+    assert time.monotonic() - started < 2.0

@@ -1,0 +1,556 @@
+"""A party's desk: messages answered by one process each, and processes that are killed anywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tacit import Clients, FedAUC, read
+from tacit.crypto.homomorphic import messages as sealed_counts
+from tacit.crypto.identities import Identity
+from tacit.ledger.ledger import Ledger
+from tacit.privacy.sampling.noise import NoNoise
+from tacit.protocol import registry
+from tacit.protocol.encoding.values import decode_values, encode_values
+from tacit.protocols.encrypted.ciphertexts.bfv import ExactParty
+from tacit.protocols.encrypted.masked.steps import SeenSession
+from tacit.protocols.encrypted.protocol import EncryptedAUC
+from tacit.protocols.encrypted.sessions import REFUSED_BEFORE
+from tacit.running.session.coordinating.coordinator import Coordinator, RunError
+from tacit.running.session.coordinating.result import concluded
+from tacit.running.session.messages import (
+    COORDINATOR,
+    MARK_POSITION,
+    ForeignMessageError,
+    Kind,
+    SignedMessageError,
+    StaleMessageError,
+    verified,
+)
+from tacit.running.session.party.answers import REFUSED
+from tacit.running.session.party.debits import Account
+from tacit.running.session.party.service import CLIENT_STATE_FILE, PartyDesk, read_identity
+from tacit.running.session.party.state import state_kinds
+from tacit.running.session.plan_file import Plan
+from tacit.running.session.toml_source import PlanError
+from tacit.running.simulation import simulate
+from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation, write_identity
+
+RESPONSE = 'name = "dpauc"\nepsilon = 1.0\nmechanism = "randomised-response"\nadjacency = "label"'
+
+
+def desks_of(home: Path) -> list[PartyDesk]:
+    names = [party.name for party in Plan.read(home / "plan.toml").parties]
+    desks = [PartyDesk.open(home / name / "party.toml") for name in names]
+    for desk in desks:
+        desk.set_limit()
+    return desks
+
+
+def coordinated(home: Path, identity: Identity) -> Coordinator:
+    return Coordinator(Plan.read(home / "plan.toml").agreement(), identity)
+
+
+def carried(home: Path, identity: Identity, noise: Any = None) -> Coordinator:
+    """A whole run, with every desk opened anew for every message."""
+    coordinator = coordinated(home, identity)
+    desks_of(home)
+    messages = coordinator.open()
+    while messages:
+        for index, message in messages.items():
+            coordinator.receive(index, desks_of(home)[index].answer(message, noise))
+        messages = coordinator.close()
+    return coordinator
+
+
+def pooled(home: Path) -> Clients:
+    files = [str(desk.party_file.records) for desk in desks_of(home)]
+    return read(files)
+
+
+@pytest.mark.parametrize("protocol", [FEDAUC, HISTOGRAM], ids=["fedauc", "histogram"])
+def test_desks_find_what_the_simulation_finds(tmp_path: Path, protocol: str) -> None:
+    coordinator = carried(tmp_path, federation(tmp_path, protocol), NoNoise())
+    plan = Plan.read(tmp_path / "plan.toml")
+    expected = simulate(pooled(tmp_path), plan.protocol, NoNoise())
+    assert coordinator.server_result is not None
+    assert coordinator.server_result.value == expected.server_result.value
+    assert set(coordinator.spent.values()) == {expected.spent.figures}
+
+
+def test_books_hold_what_was_spent_and_nothing_of_the_records(tmp_path: Path) -> None:
+    carried(tmp_path, federation(tmp_path, HISTOGRAM))
+    with Ledger(tmp_path / "a" / "ledger.db") as ledger:
+        ledger.verify()
+        messages = [line for line in ledger.lines() if line.step is not None]
+        paid = [line for line in messages if line.epsilon]
+        assert {(line.adjacency, line.dataset) for line in paid} == {("record", "registry")}
+        steps = [str(line.step).split()[1] for line in paid]
+        looks = ["first_look", "second_look", "third_look", "fourth_look"]
+        assert steps == [*looks[: len(steps) - 1], "summed_influences"]
+        assert paid[0].epsilon == 0.025
+        assert sum(line.epsilon for line in paid) == pytest.approx(1.0, abs=1e-9)
+        assert [int(str(line.step).split()[0]) for line in messages] == list(range(len(messages)))
+
+
+def test_a_letter_that_comes_again_is_answered_with_the_same_bytes(tmp_path: Path) -> None:
+    coordinator = coordinated(tmp_path, federation(tmp_path, FEDAUC))
+    messages = coordinator.open()
+    first, again = (desks_of(tmp_path)[0].answer(messages[0]) for _ in range(2))
+    assert first == again
+    with Ledger(tmp_path / "a" / "ledger.db") as ledger:
+        assert len([line for line in ledger.lines() if line.step is not None]) == 1
+
+
+def test_flipped_labels_outlive_a_run(tmp_path: Path) -> None:
+    identity = federation(tmp_path, RESPONSE)
+    first, second = (carried(tmp_path, identity) for _ in range(2))
+    assert first.server_result is not None
+    assert second.server_result is not None
+    assert first.server_result.value == second.server_result.value
+    assert [cost.epsilon for cost in first.spent.values()] == [1.0] * 3
+    assert [cost.epsilon for cost in second.spent.values()] == [0.0] * 3
+
+
+@dataclass(frozen=True, eq=False)
+class Flipped:
+    """What another package might note, with the name and the fields of a class of this one."""
+
+    labels: NDArray[np.int8]
+    released: NDArray[np.bool_]
+    digest: bytes
+
+
+@dataclass(frozen=True)
+class Namesake(FedAUC):
+    """A protocol whose notes are called as those of FedAUC, and are not meant to last."""
+
+    state_types: ClassVar[Any] = (Flipped,)
+
+
+def test_a_run_that_does_not_know_flipped_labels_goes_on_and_leaves_them(tmp_path: Path) -> None:
+    """It has several rounds, between which the party's process ends."""
+    identity = federation(tmp_path, RESPONSE)
+    first, path = carried(tmp_path, identity), tmp_path / "plan.toml"
+    text = path.read_text()
+    path.write_text(text.replace(RESPONSE, HISTOGRAM))
+    assert carried(tmp_path, identity).server_result is not None
+    path.write_text(text)
+    again = carried(tmp_path, identity)
+    assert first.server_result is not None
+    assert again.server_result is not None
+    assert again.server_result.value == first.server_result.value
+    assert [cost.epsilon for cost in again.spent.values()] == [0.0] * 3
+
+
+def test_a_class_of_the_same_name_forgets_no_flipped_labels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identity = federation(tmp_path, RESPONSE)
+    carried(tmp_path, identity)
+    path, notebook = tmp_path / "plan.toml", tmp_path / "a" / "ledger-state" / CLIENT_STATE_FILE
+    before = notebook.read_bytes()
+    monkeypatch.setattr(registry, "_registered", {"namesake": Namesake})
+    path.write_text(path.read_text().replace(RESPONSE, 'name = "namesake"\nepsilon = 1.0'))
+    messages = coordinated(tmp_path, identity).open()
+    desks_of(tmp_path)[0].answer(messages[0])
+    assert notebook.read_bytes() == before
+
+
+def test_notes_of_two_classes_with_one_name_are_refused() -> None:
+    protocol = FedAUC(1.0)
+    object.__setattr__(protocol, "state_types", (*FedAUC.state_types, Flipped))
+    with pytest.raises(TypeError, match="fedauc notes values of two classes called Flipped"):
+        state_kinds(protocol)
+    object.__setattr__(protocol, "state_types", (Account,))
+    with pytest.raises(TypeError, match="two classes called Account"):
+        state_kinds(protocol)
+
+
+def test_records_that_changed_places_between_rounds_are_declined(tmp_path: Path) -> None:
+    """A turn belongs to a record by its place in the file."""
+    identity = federation(
+        tmp_path, 'name = "two-round-auc"\nepsilon = 1.0', extra="min_clients = 2\n"
+    )
+    coordinator = coordinated(tmp_path, identity)
+    messages = coordinator.open()
+    for _ in range(2):
+        for index, message in messages.items():
+            coordinator.receive(index, desks_of(tmp_path)[index].answer(message))
+        messages = coordinator.close()
+    path = tmp_path / "a" / "records.csv"
+    head, *rows = path.read_text().splitlines()
+    path.write_text("\n".join([head, *reversed(rows)]))
+    coordinator.receive(0, desks_of(tmp_path)[0].answer(messages[0]))
+    assert coordinator.declined == {0: "its records do not fit the protocol"}
+
+
+def test_turns_are_not_drawn_again_for_records_that_changed_places(tmp_path: Path) -> None:
+    """Fresh turns would belong to the new order, and early records would speak a second time."""
+    identity = federation(tmp_path, 'name = "two-round-auc"\nepsilon = 1.0')
+    agreement = Plan.read(tmp_path / "plan.toml").agreement()
+    messages = coordinated(tmp_path, identity).open()
+    desks_of(tmp_path)[0].answer(messages[0])
+    path = tmp_path / "a" / "records.csv"
+    head, *rows = path.read_text().splitlines()
+    path.write_text("\n".join([head, *reversed(rows)]))
+    again = replace(verified(messages[0], agreement, COORDINATOR, 0), round=2)
+    with pytest.raises(
+        SignedMessageError, match="step draw_turns was answered in this run already"
+    ):
+        desks_of(tmp_path)[0].answer(again.signed(agreement, identity))
+
+
+def test_what_is_kept_is_the_owners_only_and_is_forgotten(tmp_path: Path) -> None:
+    """A run's state is kept 30 days after its last message, and what was flipped once for good."""
+    identity = federation(tmp_path, RESPONSE)
+    carried(tmp_path, identity)
+    folder = tmp_path / "a" / "ledger-state"
+    (old,), notebook = folder.glob("*.run"), folder / "notebook"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in (old, notebook)} == {0o600}
+    for days, left in ((29, True), (31, False)):
+        then = old.stat().st_mtime if days == 29 else time.time()
+        os.utime(old, (then, time.time() - days * 86_400))
+        carried(tmp_path, identity)
+        assert old.exists() is left
+    assert notebook.exists()
+
+
+def test_a_limit_that_would_be_passed_is_declined_without_numbers(tmp_path: Path) -> None:
+    identity = federation(tmp_path, HISTOGRAM, limit="epsilon = 1.5")
+    carried(tmp_path, identity)
+    with pytest.raises(RunError, match="declined: the privacy budget does not allow it") as caught:
+        carried(tmp_path, identity)
+    assert "1.5" not in str(caught.value)
+
+
+def test_a_stranger_is_not_answered(tmp_path: Path) -> None:
+    federation(tmp_path, FEDAUC)
+    desk = desks_of(tmp_path)[0]
+    for message in (b"", b"x" * 40, b"x" * 400):
+        with pytest.raises(SignedMessageError):
+            desk.answer(message)
+    assert not list(desk.party_file.state.glob("*.run"))
+
+
+def test_letters_of_two_runs_do_not_mix(tmp_path: Path) -> None:
+    identity = federation(tmp_path, FEDAUC)
+    one, other = (coordinated(tmp_path, identity) for _ in range(2))
+    desk, messages, others = desks_of(tmp_path)[0], one.open(), other.open()
+    reply = desk.answer(messages[0])
+    with pytest.raises(ForeignMessageError):
+        other.receive(0, reply)
+    other.receive(0, desk.answer(others[0]))
+    one.receive(0, reply)
+    with pytest.raises(StaleMessageError):
+        one.receive(0, reply)
+
+
+ENCRYPTED = 'name = "encrypted-auc"\nthresholds = 10\nadversary = "malicious"\nmost_records = 1000'
+
+
+def first_messages(home: Path) -> tuple[Identity, dict[int, bytes]]:
+    """A federation on disk in which everybody has sent counts, and the honest messages to open."""
+    pytest.importorskip("tenseal")
+    identity = federation(home, ENCRYPTED, limit='epsilon = inf\nadjacency = "label"')
+    return identity, until_answers(home, coordinated(home, identity))
+
+
+def until_answers(home: Path, coordinator: Coordinator) -> dict[int, bytes]:
+    """The messages with the answers of a session in which everybody has sent counts."""
+    messages = coordinator.open()
+    while coordinator.round < 3:
+        for index, message in messages.items():
+            coordinator.receive(index, desks_of(home)[index].answer(message))
+        messages = coordinator.close()
+    return messages
+
+
+def test_each_party_is_told_in_a_file_of_its_own(tmp_path: Path) -> None:
+    """The coordinator's result, and every message that it had, are without a figure."""
+    settings = 'name = "encrypted-auc"\nthresholds = 10\nmost_records = 1000\nreveal = "parties"'
+    identity = federation(tmp_path, settings, limit='epsilon = inf\nadjacency = "label"')
+    result = concluded(Plan.read(tmp_path / "plan.toml"), carried(tmp_path, identity), {})
+    assert not result.has_signal
+    assert any("told to the parties alone" in warning for warning in result.warnings)
+    expected = simulate(pooled(tmp_path), EncryptedAUC(10, most_records=1000), NoNoise())
+    told = []
+    for desk in desks_of(tmp_path):
+        (file,) = desk.party_file.results.glob("*.json")
+        assert file.stat().st_mode & 0o077 == 0
+        told.append(json.loads(file.read_text()))
+    assert len({each["value"] for each in told}) == 1
+    assert told[0]["value"] == pytest.approx(float(expected.server_result.value), abs=1e-6)
+    low, high = told[0]["interval"]
+    assert high - low == pytest.approx(2 * told[0]["half_range"])
+    assert [each["party"] for each in told] == [desk.party_file.name for desk in desks_of(tmp_path)]
+
+
+def test_each_party_is_told_the_figures_of_classes(tmp_path: Path) -> None:
+    """One score is enough for two classes, of which both have the same AUC."""
+    settings = 'name = "encrypted-class-auc"\nthresholds = 10\nmost_records = 1000'
+    settings += '\nreveal = "parties"'
+    identity = federation(tmp_path, settings, limit='epsilon = inf\nadjacency = "label"')
+    result = concluded(Plan.read(tmp_path / "plan.toml"), carried(tmp_path, identity), {})
+    assert not result.has_signal
+    assert result.breakdown is None
+    for desk in desks_of(tmp_path):
+        (file,) = desk.party_file.results.glob("*.json")
+        told = json.loads(file.read_text())
+        areas = [each["measures"]["AUC"]["value"] for each in told["classes"]]
+        assert len(areas) == 2
+        assert told["value"] == pytest.approx(sum(areas) / 2)
+        assert 0.5 < told["value"] < 1
+
+
+def test_the_file_of_a_party_has_the_warnings_of_its_result(tmp_path: Path) -> None:
+    """Wide cells; the coordinator, which is not told, has none that follows from the figure."""
+    settings = 'name = "encrypted-auc"\nthresholds = 5\nmost_records = 1000\nreveal = "parties"'
+    identity = federation(tmp_path, settings, limit='epsilon = inf\nadjacency = "label"')
+    result = concluded(Plan.read(tmp_path / "plan.toml"), carried(tmp_path, identity), {})
+    assert not any("wider than 0.01" in warning for warning in result.warnings)
+    for desk in desks_of(tmp_path):
+        (file,) = desk.party_file.results.glob("*.json")
+        warnings = json.loads(file.read_text())["warnings"]
+        assert any("wider than 0.01" in warning for warning in warnings)
+
+
+def test_of_masked_runs_at_one_time_each_stays_known(tmp_path: Path) -> None:
+    """After an earlier one, so that both begin with a note of it."""
+    settings = 'name = "encrypted-auc"\nthresholds = 5\nmost_records = 1000'
+    identity = federation(tmp_path, settings, limit='epsilon = inf\nadjacency = "label"')
+    carried(tmp_path, identity)
+    runs = [coordinated(tmp_path, identity) for _ in range(2)]
+    letters = [run.open() for run in runs]
+    while all(letters):
+        for place, run in enumerate(runs):
+            for index, message in letters[place].items():
+                run.receive(index, desks_of(tmp_path)[index].answer(message))
+            letters[place] = run.close()
+    desk = desks_of(tmp_path)[0]
+    kept = (desk.party_file.state / "notebook").read_bytes()
+    notes = decode_values(kept, desk._kinds, opaque=True)["notes"]
+    assert sum(isinstance(note, SeenSession) for note in notes.values()) == 3
+
+
+def cheated(home: Path, identity: Identity, message: bytes) -> bytes:
+    """The message with the first run's answer in place of both."""
+    agreement = Plan.read(home / "plan.toml").agreement()
+    signed_message = verified(message, agreement, COORDINATOR, 1)
+    content = decode_values(signed_message.body)
+    answer = content["shared"]["answer"]
+    address = (sealed_counts.Kind.ANSWER, answer[6:22], sealed_counts.EVERYBODY)
+    first, _ = sealed_counts.read(answer, *address)
+    content["shared"]["answer"] = sealed_counts.write(*address, [first, first])
+    body = encode_values(content)
+    return replace(signed_message, body=body).signed(agreement, identity)
+
+
+def test_a_forged_answer_ends_the_session_and_the_honest_one_is_not_opened(tmp_path: Path) -> None:
+    """One refusal, which says nothing but that it is one; the state file holds no session more."""
+    identity, messages = first_messages(tmp_path)
+    agreement = Plan.read(tmp_path / "plan.toml").agreement()
+    forged = cheated(tmp_path, identity, messages[1])
+    reply = verified(desks_of(tmp_path)[1].answer(forged), agreement, 1, COORDINATOR)
+    assert reply.kind is Kind.DECLINE
+    assert decode_values(reply.body) == {"reason": REFUSED}
+    with pytest.raises(StaleMessageError):
+        desks_of(tmp_path)[1].answer(messages[1])
+    kept = {key[:2] for key in notes_on_disk(tmp_path, "b")}
+    assert kept == {("encrypted-auc", "refused")}
+    another = Coordinator(agreement, identity).open()
+    declined = verified(desks_of(tmp_path)[1].answer(another[1]), agreement, 1, COORDINATOR)
+    assert decode_values(declined.body) == {"reason": REFUSED_BEFORE}
+    desks_of(tmp_path)[0].answer(another[0])
+
+
+def test_of_sessions_that_began_before_a_refusal_none_is_opened(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each would be another attempt: twenty of them at one time would give the totals."""
+    identity, first = first_messages(tmp_path)
+    second = until_answers(tmp_path, coordinated(tmp_path, identity))
+    agreement = Plan.read(tmp_path / "plan.toml").agreement()
+    desks_of(tmp_path)[1].answer(cheated(tmp_path, identity, first[1]))
+    assert "go on with a plan that has another most_records" in capsys.readouterr().err
+    reply = verified(desks_of(tmp_path)[1].answer(second[1]), agreement, 1, COORDINATOR)
+    assert reply.kind is Kind.DECLINE
+    assert decode_values(reply.body) == {"reason": REFUSED_BEFORE}
+    accepted = verified(desks_of(tmp_path)[0].answer(second[0]), agreement, 0, COORDINATOR)
+    assert accepted.kind is Kind.REPLY
+
+
+@pytest.mark.parametrize("settings", [ENCRYPTED, f'{ENCRYPTED}\nscheme = "masked"'])
+def test_no_stored_state_has_the_identity_key(tmp_path: Path, settings: str) -> None:
+    """It is in the party's key file alone; copies of a state are not guarded as that one is."""
+    pytest.importorskip("tenseal")
+    identity = federation(tmp_path, settings, limit='epsilon = inf\nadjacency = "label"')
+    coordinator = coordinated(tmp_path, identity)
+    messages, stored = coordinator.open(), 0
+    while messages:
+        for index, message in messages.items():
+            desk = desks_of(tmp_path)[index]
+            coordinator.receive(index, desk.answer(message))
+            for file in desk.party_file.state.iterdir():
+                assert desk.identity.to_bytes() not in file.read_bytes(), file.name
+                stored += file.suffix == ".run"
+        messages = coordinator.close()
+    assert stored >= 3
+
+
+def test_a_party_killed_while_it_opens_does_not_get_the_session_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the answer that killed it was a free attempt."""
+
+    def killed(*_: Any) -> float:
+        assert notes_on_disk(tmp_path, "b") == []
+        raise KeyboardInterrupt
+
+    _, messages = first_messages(tmp_path)
+    assert len(notes_on_disk(tmp_path, "b")) == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(ExactParty, "decrypted", killed)
+        with pytest.raises(KeyboardInterrupt):
+            desks_of(tmp_path)[1].answer(messages[1])
+    agreement = Plan.read(tmp_path / "plan.toml").agreement()
+    reply = verified(desks_of(tmp_path)[1].answer(messages[1]), agreement, 1, COORDINATOR)
+    assert reply.kind is Kind.DECLINE
+
+
+def notes_on_disk(home: Path, name: str) -> list[Any]:
+    """The names of the notes in a party's state file."""
+    (state,) = PartyDesk.open(home / name / "party.toml").party_file.state.glob("*.run")
+    return list(decode_values(state.read_bytes(), opaque=True)["notes"])
+
+
+def test_key_files_that_others_may_read_are_refused(tmp_path: Path) -> None:
+    write_identity(tmp_path / "identity.key")
+    (tmp_path / "identity.key").chmod(0o644)
+    with pytest.raises(PlanError, match="readable by its owner only"):
+        read_identity(tmp_path / "identity.key")
+    (tmp_path / "other.key").write_text("no key", encoding="ascii")
+    (tmp_path / "other.key").chmod(0o600)
+    with pytest.raises(PlanError, match="no identity key"):
+        read_identity(tmp_path / "other.key")
+
+
+def test_a_key_that_the_plan_does_not_name_is_refused(tmp_path: Path) -> None:
+    federation(tmp_path, FEDAUC)
+    write_identity(tmp_path / "a" / "identity.key")
+    with pytest.raises(PlanError, match="does not name the key"):
+        PartyDesk.open(tmp_path / "a" / "party.toml")
+
+
+def test_a_party_answers_under_each_plan_that_it_agreed_to(tmp_path: Path) -> None:
+    identity = federation(tmp_path, FEDAUC)
+    first = Plan.read(tmp_path / "plan.toml")
+    text = (tmp_path / "plan.toml").read_text()
+    other = text.replace("epsilon = 1.0", "epsilon = 2.0")
+    (tmp_path / "later.toml").write_text(other)
+    later = Plan.read(tmp_path / "later.toml").agreement()
+    path = tmp_path / "a" / "party.toml"
+    message = Coordinator(later, identity).open()[0]
+    with pytest.raises(PlanError, match="agreed to no such plan"):
+        PartyDesk.open(path, message[MARK_POSITION])
+    both = path.read_text().replace('"../plan.toml"', '["../plan.toml", "../later.toml"]')
+    path.write_text(both, encoding="utf-8")
+    assert PartyDesk.open(path).plan == first
+    desk = PartyDesk.open(path, message[MARK_POSITION])
+    desk.set_limit()
+    assert desk.plan.protocol == FedAUC(2.0, allocation="adaptive")
+    assert desk.answer(message)
+
+
+def test_a_party_under_another_name_is_refused(tmp_path: Path) -> None:
+    federation(tmp_path, FEDAUC)
+    path = tmp_path / "a" / "party.toml"
+    path.write_text(path.read_text().replace('name = "a"', 'name = "z"'), encoding="utf-8")
+    with pytest.raises(PlanError, match="calls the owner of this key 'a', the file 'z'"):
+        PartyDesk.open(path)
+
+
+def test_a_state_that_was_damaged_is_not_gone_on_from(tmp_path: Path) -> None:
+    coordinator = coordinated(tmp_path, federation(tmp_path, FEDAUC))
+    messages = coordinator.open()
+    desk = desks_of(tmp_path)[0]
+    desk.answer(messages[0])
+    (state,) = desk.party_file.state.glob("*.run")
+    state.write_bytes(state.read_bytes()[:-40])
+    with pytest.raises(SignedMessageError, match="is damaged"):
+        desk.answer(messages[0])
+
+
+def answered_or_killed(desk: PartyDesk, message: bytes, after: int) -> bytes | None:
+    """The reply of a child process, or None where it was killed after so many calls; 0: never."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        left = [after]
+
+        def count(*_: Any) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        try:
+            sys.setprofile(count if after else None)
+            reply = desk.answer(message)
+            sys.setprofile(None)
+            os.write(writer, reply)
+            os._exit(0)
+        finally:
+            sys.excepthook(*sys.exc_info())
+            os._exit(1)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        reply = pipe.read()
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        return None
+    assert os.WEXITSTATUS(status) == 0
+    return reply
+
+
+def debits_of(desk: PartyDesk) -> list[str]:
+    with Ledger(desk.party_file.ledger) as ledger:
+        ledger.verify()
+        return [line.step for line in ledger.lines() if line.step is not None]
+
+
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # JAX's threads, where it is loaded
+@pytest.mark.parametrize("protocol", [FEDAUC, HISTOGRAM], ids=["fedauc", "histogram"])
+def test_a_killed_party_never_replies_without_its_debit(tmp_path: Path, protocol: str) -> None:
+    """100 kills a protocol, anywhere from an answer's first calls to its last."""
+    identity = federation(tmp_path, protocol, parties=2, limit="epsilon = inf")
+    rng, kills, replies = np.random.default_rng(5), 0, 0
+    desks = desks_of(tmp_path)
+    while kills < 100:
+        coordinator = coordinated(tmp_path, identity)
+        messages = coordinator.open()
+        while messages:
+            coordinator.receive(1, desks[1].answer(messages[1]))
+            reply = None
+            while reply is None:
+                after = int(np.exp(rng.uniform(*np.log([50, 60_000])))) if kills < 100 else 0
+                reply = answered_or_killed(desks[0], messages[0], after)
+                kills += reply is None
+                paid = debits_of(desks[0])
+            replies += 1
+            coordinator.receive(0, reply)
+            messages = coordinator.close()
+        assert coordinator.server_result is not None
+    assert len(paid) >= replies
+    answered = {"0 share_scores", "1 noisy_rank_sums"} if protocol == FEDAUC else {"2 first_look"}
+    assert answered <= set(paid)

@@ -1,0 +1,55 @@
+"""The coverage of measures is judged on records that are drawn anew."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tacit.results.measures.measure import Measure, normal_measure
+from tacit_studies.floors.measure_coverage import (
+    COVERAGE,
+    RUNS_OF_RECORDS,
+    Repetition,
+    _cell,
+    _repetitions,
+    _rows,
+    measures,
+)
+from tacit_studies.measuring import Bench
+from tacit_studies.rows import Beside
+from tacit_studies.sources import Scores
+
+
+def test_there_is_a_job_for_each_data_set_and_size() -> None:
+    names = [job.name for job in measures("measures", (4_000,))]
+    assert names == ["distorted, n=4,000", "given scores, n=4,000"]
+
+
+def test_records_are_drawn_anew_for_every_few_runs() -> None:
+    bench = Bench(Scores(), RUNS_OF_RECORDS + 1, seed=1)
+    exact = [each.exact["brier"].value for each in _repetitions("distorted", 1_500, bench)]
+    assert len(set(exact)) == 2
+    assert exact[0] == exact[RUNS_OF_RECORDS - 1] != exact[RUNS_OF_RECORDS]
+
+
+def test_every_row_survives_json_and_is_named_once() -> None:
+    rows = _cell("measures", "distorted", 1_500, Bench(Scores(), 2, seed=1))
+    assert len({(row.row, row.column) for row in rows}) == len(rows)
+    entries = [row.to_dict() for row in rows]
+    assert json.loads(json.dumps(entries, allow_nan=False)) == entries
+
+
+@pytest.mark.parametrize(("error", "coverage"), [(0.5, 1.0), (3.0, 0.5)])
+def test_coverage_counts_the_intervals_that_hold_their_own_exact_figure(
+    error: float, coverage: float
+) -> None:
+    """Two runs on other records: each is held against the exact figure of its own."""
+
+    def run(exact: float, off: float) -> Repetition:
+        found = {"brier": normal_measure(exact + off, 1.0, 0.0, 0.0)}
+        return Repetition(found, {"brier": Measure(exact)}, None)
+
+    rows = list(_rows("measures", "row", "brier", [run(10.0, 0.0), run(20.0, error)]))
+    (judged,) = [row for row in rows if isinstance(row, Beside)]
+    assert (judged.column, judged.ours) == (COVERAGE, coverage)
