@@ -1,4 +1,4 @@
-"""Codes for the telephone: their lengths, and what they tell apart."""
+"""Codes for the phone: their lengths, and what they tell apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short codes that people compare by telephone, for contents of any length.
+"""Short codes that people compare by phone, for contents of any length.
 
 A code is a slow hash: scrypt (RFC 7914) with N = 2^17, r = 8, p = 1 takes 128 MiB and about 0.4
 seconds. An attacker can do one of two things, and the two codes have their lengths for these.

@@ -36,7 +36,7 @@ def accept(invitation: Path, folder: Path | None, records: Path | None, unit: st
 
     FOLDER is called as the site by default. Nothing is sent and no record is read. Look over
     party.toml, which says what the site allows; send the answer; and read the code to the
-    coordinator by telephone.
+    coordinator by phone.
     """
     letter = read_letter(Invitation, invitation)
     home = folder or Path(letter.site)
@@ -68,5 +68,5 @@ def _rows(letter: Invitation, answer: Answer, home: Path) -> list[tuple[str, str
         ("a run costs", cost_line(plan.guarantee)),
         ("allows", f"what {home / 'party.toml'} says, under [limit]: look it over"),
         ("answer", f"{home / ANSWER_FILE}  (send it to the coordinator)"),
-        ("code", f"{answer.code}  (read it to the coordinator by telephone)"),
+        ("code", f"{answer.code}  (read it to the coordinator by phone)"),
     ]

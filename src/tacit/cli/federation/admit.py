@@ -44,7 +44,7 @@ def _codes(
     multiple=True,
     callback=_codes,
     metavar="SITE=CODE",
-    help="What the site read to you by telephone; asked for where it is not given.",
+    help="What the site read to you by phone; asked for where it is not given.",
 )
 def admit(plan: Path, answers: tuple[Path, ...], codes: dict[str, str]) -> None:
     """Take sites into PLAN by the ANSWERS that they sent.

@@ -53,7 +53,7 @@ def invite(
     are missing.
 
     An invitation holds a secret that serves once: send it to its site only. A site accepts it with
-    `tacit accept`; compare the code that both ends show by telephone.
+    `tacit accept`; compare the code that both ends show by phone.
     """
     with stoppable():
         coordinator, address = prepare(plan, server)

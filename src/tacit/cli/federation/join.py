@@ -39,7 +39,7 @@ Examples:
     metavar="CODE",
     envvar="TACIT_ROSTER_CODE",
     show_envvar=True,
-    help="For a roster that is new: the code that the other sites read to you by telephone.",
+    help="For a roster that is new: the code that the other sites read to you by phone.",
 )
 @click.option(
     "--ca",

@@ -6,7 +6,7 @@ certificate of its server's authority, the server's address, and a secret of thi
 signed by the coordinator's identity.
 
 Files travel by mail, where they may be read, lost, repeated and replaced. Two codes
-(``crypto.spoken_codes``), compared by telephone, detect a replacement:
+(``crypto.spoken_codes``), compared by phone, detect a replacement:
 
 - ``Answer.code`` covers the whole invitation and the site's keys. If both ends show the same code,
   the site has the coordinator's own certificate, identity and plan, and the coordinator has the
@@ -192,7 +192,7 @@ class Answer:
 
     @property
     def code(self) -> str:
-        """What both ends compare by telephone."""
+        """What both ends compare by phone."""
         return site_code(_said(self.site, self.identity, self.node_key, self.invitation))
 
     def check(self, invitation: Invitation) -> None:
