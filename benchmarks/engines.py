@@ -22,15 +22,17 @@ import numpy as np
 
 import tacit
 from benchmarks.timing import clock
+from tacit.data.clients import Clients
 from tacit.data.engines.opening import from_files
 from tacit.data.engines.sql.dialects import DUCKDB
 from tacit.data.engines.sql.statements import NUMBER, Relation, counting_statement
+from tacit.data.scaling.rescaling import in_unit
 
 ROWS = 1_000_000
 CELLS = 64
 CLIENTS = 20
 COUNTS = ("count", "count by site", "count beside plain SQL", "exact sum", "two or more rounds")
-RANKS = ("exact AUC", "FedAUC")
+RANKS = ("exact AUC", "FedAUC", "FedAUC, secure sum", "FedAUC, flips", "exact AUC, converted")
 CASES = (*COUNTS, *RANKS)
 
 
@@ -111,11 +113,20 @@ def our_work(case: str, files: str) -> Callable[[], object]:
         "two or more rounds": tacit.ScoreHistogram(epsilon=1.0),
         "exact AUC": tacit.ExactAUC(),
         "FedAUC": tacit.FedAUC(epsilon=1.0),
+        "FedAUC, secure sum": tacit.FedAUC(epsilon=1.0, trust="secure-sum"),
+        "FedAUC, flips": tacit.FedAUC(epsilon=1.0, mechanism="randomised-response"),
     }
+    if case == "exact AUC, converted":
+        return lambda: tacit.evaluate(log_odds(files), tacit.ExactAUC())
     if case in protocols:
         return lambda: tacit.evaluate(from_files([files], client="site"), protocols[case])
     stored = from_files([files], client=None if case == "count" else "site")
     return lambda: stored.counts_in(edges)
+
+
+def log_odds(files: str) -> Clients:
+    """The records with their scores as log-odds: a map that rounding may put out of order."""
+    return in_unit(from_files([files], client="site", unit="probability"), "log-odds")
 
 
 def engine_count(case: str, files: str) -> Callable[[], object]:

@@ -423,11 +423,13 @@ def main() -> None:
     add.add_argument("--repeats", type=int, required=True)
     add.add_argument("--seconds", type=float, required=True)
     add.add_argument("--note", default="")
+    add.add_argument("--targets", action="store_true", help="keep targets alone, no other number")
     given = parser.parse_args()
     if given.command == "add":
         KEPT.mkdir(exist_ok=True)
+        rows = json.loads(given.rows.read_text(encoding="utf-8"))
         Result.of_rows(
-            json.loads(given.rows.read_text(encoding="utf-8")),
+            [row for row in rows if "target" in row] if given.targets else rows,
             scores=given.scores,
             repeats=given.repeats,
             seconds=round(given.seconds, 1),

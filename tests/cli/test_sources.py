@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import signal
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import duckdb
@@ -11,6 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tacit.cli import main
+from tacit.data.engines.duckdb_engine import DuckDBEngine
+from tacit.data.engines.sql.tables import ConstantTable
 from tests.data.engines.test_duckdb import parts, table
 
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "1")
@@ -108,3 +113,29 @@ def test_groups_and_classes_take_patterns_and_folders(tmp_path: Path) -> None:
         "evaluate", "duckdb://x", "--table", "t", "--protocol", "multiclass-histogram", *classes
     )
     assert "--scores needs files, not a database" in refused.stderr
+
+
+def test_a_request_to_terminate_leaves_no_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may hold records that an engine sorts."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    made = list[str]()
+    whole = DuckDBEngine.batches
+
+    def terminated(
+        engine: DuckDBEngine, statement: str, tables: Sequence[ConstantTable] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        made.extend(each.name for each in temporary.iterdir())
+        signal.raise_signal(signal.SIGTERM)
+        return whole(engine, statement, tables)
+
+    monkeypatch.setattr(DuckDBEngine, "batches", terminated)
+    before = signal.getsignal(signal.SIGTERM)
+    assert tacit_says("evaluate", parts(tmp_path, table()), "--protocol", "exact").exit_code == 130
+    gc.collect()
+    assert len(made) == 1
+    assert list(temporary.iterdir()) == []
+    assert signal.getsignal(signal.SIGTERM) is before

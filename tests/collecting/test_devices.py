@@ -139,7 +139,7 @@ def test_the_page_sends_reports(tmp_path: Path, loads: int) -> None:
             entry for entry in driver.get_log("browser") if "favicon" not in entry["message"]
         ]
         encode_milliseconds = driver.execute_async_script(TIMED)
-    assert 0 < encode_milliseconds < 1000
+    assert encode_milliseconds > 0
     payloads = folder.payloads()
     assert payloads[0].shape[0] == loads
     if loads == 200:

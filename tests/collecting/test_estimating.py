@@ -17,7 +17,7 @@ from tacit.privacy.sampling import exact
 from tacit.privacy.sampling.noise import SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.devices import Payloads
-from tacit.protocol.stages import counts_of, influences_of
+from tacit.protocol.stages import influences_of
 from tests.collecting.support import DOUBLE, SINGLE, all_payloads, records_of, terms_of
 
 CASES = (*SINGLE, *DOUBLE)
@@ -85,7 +85,7 @@ def test_counts_are_the_same_however_reports_are_divided(
         query = queries_of_900(case)[stage]
         whole = terms.reports.counts(query, payloads)
         parts = np.split(payloads, sorted(min(cut, len(payloads)) for cut in cuts))
-        assert np.array_equal(counts_of(terms.reports, query, iter(parts)), whole)
+        assert np.array_equal(terms.reports.counts_of_batches(query, iter(parts)), whole)
 
 
 @cache_by_case

@@ -11,6 +11,7 @@ from tacit.arrays import Floats
 from tacit.collecting.estimating import concluded
 from tacit.collecting.simulating import device_payloads
 from tacit.privacy.sampling.noise import SimulatedNoise
+from tacit.protocol.devices import ReportsByInput
 from tests.collecting.support import DOUBLE, SINGLE, all_payloads, records_of, terms_of
 
 Case = tuple[str, dict[str, Any]]
@@ -22,13 +23,13 @@ def samples(case: Case, stage: int) -> tuple[Floats, Floats]:
     """Counts of runs one by one and together, each of shape (RUNS, numbers)."""
     terms, clients = terms_of(case, RECORDS), records_of(RECORDS)
     devices = terms.reports
+    assert isinstance(devices, ReportsByInput)
     query = concluded(terms, all_payloads(terms, clients, SimulatedNoise(0))).queries[stage]
     rng, apart, together = np.random.default_rng(1), [], []
     for run in range(RUNS):
         payloads = device_payloads(terms, query, clients, SimulatedNoise(run))
         apart.append(devices.counts(query, payloads))
-        held = devices.held(query, clients, rng)
-        assert held is not None
+        held = devices.input_counts(query, clients, rng)
         assert held.sum() == RECORDS
         together.append(devices.simulated_counts(query, held, rng))
         assert devices.reported(query, together[-1]) == RECORDS

@@ -197,6 +197,29 @@ def test_the_prediction_is_the_sum_over_observed_counts() -> None:
     ).all()
 
 
+@pytest.mark.parametrize(
+    "variances",
+    [
+        [math.inf, 3.0, 3.0, 3.0, 1.5],
+        [0.0, math.inf, 2.0, math.inf, 4.0],
+        [1.0, 2.0, 3.0, 4.0, 5.0],
+        [math.inf, 0.0, math.inf, 2.0, 2.0],
+    ],
+)
+def test_contrasts_have_the_variance_of_the_observed_counts(variances: list[float]) -> None:
+    """The naive way adds up every observed count's noise, times the square of its weight."""
+    weights = np.random.default_rng(0).normal(size=(2, 3, 16))
+    by_level = np.array(variances)
+    observed = observation_weights(weights, by_level)
+    expected = sum(
+        variance * np.sum(level**2, axis=-1)
+        for level, variance in zip(observed, variances, strict=True)
+        if math.isfinite(variance)
+    )
+    found = TreeNoise(by_level).variance_of(weights, np.ones(16))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 def test_groups_of_weights_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     noise = Reports(centred=True, flip=0.3).predicted()
     weights = np.random.default_rng(0).normal(size=(3, 4, RECORDS.size))

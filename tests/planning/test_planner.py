@@ -116,7 +116,7 @@ def test_drowned_classes_are_not_feasible() -> None:
 def test_a_metric_that_no_protocol_gives_is_not_feasible() -> None:
     prediction = plan(5_000, 500, 10, 1.0, "encrypted", metric="precision@0.5")
     assert prediction.candidates == ()
-    assert "no protocol under this trust gives precision@0.5" in prediction.advice
+    assert "no protocol under this trust is planned for precision@0.5" in prediction.advice
 
 
 @pytest.mark.parametrize("trust", ["server-sees-scores", "local", "secure-sum", "two-party"])

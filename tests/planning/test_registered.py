@@ -223,7 +223,7 @@ def test_another_protocol_for_the_auc_competes() -> None:
 def test_a_metric_under_another_trust_is_pointed_out() -> None:
     made = plan(40_000, 4_000, 10, 1.0, "encrypted", metric="Mean squared error")
     assert made.recommended is None
-    assert "The protocol squares does, with trust secure-sum." in made.advice
+    assert "The protocol squares is, with trust secure-sum." in made.advice
 
 
 def test_the_examples_prediction_is_right() -> None:

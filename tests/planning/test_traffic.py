@@ -90,16 +90,27 @@ def test_cryptography_is_counted_apart() -> None:
     plain = EncryptedAUC(scheme="bfv", most_records=1000).traffic(scenario)
     checked = EncryptedAUC(adversary="malicious", most_records=1000).traffic(scenario)
     assert checked.bytes_per_client == 2 * plain.bytes_per_client
-    assert plain.rounds == 4
+    assert (plain.rounds, checked.rounds) == (4, 5)
 
 
 def test_masked_values_are_counted_to_the_byte() -> None:
     scores, labels = binormal_scores(300, 700, 0.8, seed=0)
-    for thresholds, most in ((100, 1000), (40, 2**20)):
-        protocol = EncryptedAUC(thresholds, most_records=most, perturbed=False)
+    for thresholds, most, adversary in (
+        (100, 1000, "semi-honest"),
+        (40, 2**20, "semi-honest"),
+        (40, 2**20, "malicious"),
+    ):
+        protocol = EncryptedAUC(
+            thresholds,
+            adversary,  # type: ignore[arg-type]
+            "masked",
+            most_records=most,
+            perturbed=False,
+        )
         sent = simulate(Clients.split(scores, labels, 5, seed=0), protocol, NoNoise()).bytes_sent
         planned = protocol.traffic(Scenario(1000, 300, 5, 1.0))
         assert planned.bytes_per_client == pytest.approx(sent.mean(), abs=0.5)
+        assert planned.rounds == len(protocol.steps)
 
 
 def queries_of(protocol: Protocol, clients: Clients) -> float:

@@ -109,9 +109,13 @@ def test_results_comparisons_and_groups_share_a_page(
         assert f'<article id="r{index}"' in page
     out = CliRunner().invoke(main, ["report", *paths, "-o", str(tmp_path / "x.html")])
     assert out.exit_code == 0, out.output
-    table = CliRunner().invoke(main, ["report", paths[2], "--format", "md"])
-    assert table.exit_code == 2
-    assert "only a page takes it" in table.stderr
+    card = CliRunner().invoke(main, ["report", paths[2], "--format", "model-index"])
+    assert card.exit_code == 2
+    assert "only a page or a table takes it" in card.stderr
+    made = CliRunner().invoke(main, ["report", *paths, "--format", "md"])
+    assert made.exit_code == 0, made.output
+    for text in ("c | AUC, n<b>ew less old |", "d | AUC, group we<st |", "d | AUC, group tiny |"):
+        assert text in made.output
 
 
 def test_what_was_changed_or_does_not_fit_is_refused(

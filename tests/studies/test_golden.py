@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
@@ -32,6 +35,56 @@ def test_without_r_its_own_records_are_left_out(monkeypatch: pytest.MonkeyPatch)
     assert done.exit_code == 0, done.output
     assert "asah: not checked, aSAH comes with R's package pROC" in done.output
     assert "MISSED" not in done.output
+
+
+def test_an_r_that_fails_is_no_success(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "Rscript"
+    program.write_text("#!/bin/sh\necho 'there is no package called pROC' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    done = CliRunner().invoke(command.golden, ["--check"])
+    assert done.exit_code == 1
+    assert "asah: not checked, R failed: there is no package called pROC" in done.output
+
+
+def test_the_pages_table_has_the_recorded_numbers() -> None:
+    known = golden_numbers()["asah"]
+    names = {
+        "AUC, records": "auc",
+        "Brier score, records": "brier",
+        "slope, finest cells": "slope",
+        "intercept, finest cells": "intercept",
+        "mean distance (Eavg, ICI)": "eavg",
+        "E90": "e90",
+        "Emax": "emax",
+    }
+    for label, name in names.items():
+        by_r, _, digits = _row(label)
+        assert by_r == pytest.approx(known[name], abs=0.51 * 10.0**-digits), label
+
+
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="aSAH comes with R's package pROC")
+def test_the_pages_table_has_the_figures_of_today() -> None:
+    rows = {row.name: row for row in compared(RECORDS["asah"](), golden_numbers()["asah"])}
+    assert [name for name, row in rows.items() if not row.fits] == []
+    for label, name in (
+        ("Brier score, finest cells", "brier, cells"),
+        ("slope, finest cells", "slope, cells"),
+        ("intercept, finest cells", "intercept, cells"),
+        ("mean distance (Eavg, ICI)", "eavg, smoothed"),
+        ("E90", "e90, smoothed"),
+        ("Emax", "emax, smoothed"),
+    ):
+        _, by_tacit, digits = _row(label)
+        assert by_tacit == pytest.approx(rows[name].by_tacit, abs=0.51 * 10.0**-digits), label
+
+
+def _row(label: str) -> tuple[float, float, int]:
+    """Both numbers of a row of the page's table, and the digits of the first one."""
+    text = (Path(__file__).parents[2] / "docs" / "measures.md").read_text(encoding="utf-8")
+    (line,) = [line for line in text.splitlines() if line.startswith(f"| {label} |")]
+    by_r, by_tacit = [cell.strip() for cell in line.split("|")[2:4]]
+    return float(by_r), float(by_tacit), len(by_r.partition(".")[2])
 
 
 def test_one_of_both_options_is_needed() -> None:

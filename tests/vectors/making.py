@@ -20,6 +20,7 @@ from tacit.protocol.conversation import Query
 from tacit.protocol.encoding import fields
 from tacit.protocol.encoding.queries import encode_query
 from tacit.protocol.encoding.values import encode_values
+from tacit.protocols.encrypted.confirming import tags_of
 from tacit.running.session.messages import COORDINATOR, Agreement, Kind, SignedMessage
 from tests.vectors.devices import device_vectors
 from tests.vectors.scales import scale_vectors
@@ -305,27 +306,31 @@ def masked_vectors() -> Content:
     """Masked values of one session: its first 8 bytes, then words of a prime field.
 
     With each field the first words of a key's mask, which both ends of a pair and all owners of a
-    session's secret draw alike (ChaCha20, the bits above the field's cleared).
+    session's secret draw alike (ChaCha20; a word that is not below the modulus is left out); and
+    two parties' tags on a digest of zeros, under the first 16 bytes of the key as secret.
     """
-    numbers = [0, 1, 2**60 + 12345, 2**61 - 2]
+    numbers = [0, 1, 2**60 + 12345, 2**104 - 18]
     key = bytes(range(32))
     known = {bits: Field(bits) for bits in SIZES}
-    message = SESSION[:8] + known[89].to_bytes(known[89].elements(numbers))
-    modulus = SESSION[:8] + known[89].prime.to_bytes(12, "little") + bytes(36)
+    message = SESSION[:8] + known[104].to_bytes(known[104].elements(numbers))
+    modulus = SESSION[:8] + known[104].prime.to_bytes(13, "little") + bytes(39)
     return {
         "session": SESSION.hex(),
-        "bits": 89,
+        "bits": 104,
         "key": key.hex(),
         "masks": {
             str(bits): [str(word) for word in total_mask(key, 3, field)]
             for bits, field in known.items()
         },
+        "tags": [tag.hex() for tag in tags_of(key[:16], SESSION, range(2), bytes(32))],
         "valid": [described("four words", message, numbers=[str(number) for number in numbers])],
         "invalid": [
             refused("another session", flipped(message, 0), "another session"),
-            refused("cut short", message[:-1], "4 masked values have 48 bytes, got 47"),
+            refused("cut short", message[:-1], "4 masked values have 52 bytes, got 51"),
             refused("a word that is the modulus", modulus, "not below the modulus"),
-            refused("a word above the field", flipped_bit(message, 19, 3), "not below the modulus"),
+            refused(
+                "a word above the modulus", flipped_bit(message, 47, 0), "not below the modulus"
+            ),
         ],
     }
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from tacit.api.records import ColumnNames, clients_of
+from tacit.data.categories import scored_classes
 from tacit.planning.choosing import Choice, choose
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Protocol
@@ -113,7 +114,8 @@ def evaluate(
     choice: Choice | None = None
     if named is None:
         most = unit_of(clients, per_person)
-        choice = choose(clients.count, clients.records, budget, trust, most)
+        names = scored_classes(clients.categories)
+        choice = choose(clients.count, clients.records, budget, trust, most, names)
         named = choice.protocol
     result = evaluate_clients(
         clients,

@@ -17,6 +17,7 @@ Examples:
   tacit plan --records 4000 --positives 400 --clients 4000 --epsilon 1 --trust local --target 0.02
   tacit plan --records 9000 --positives 900 --clients 9 --epsilon 1 --trust local --want auc
   tacit plan --records 4000 --positives 400 --clients 10 --trust encrypted --epsilon 1 --json
+  tacit plan --records 9000 --classes 3 --clients 9 --epsilon 1 --trust encrypted
 
 \b
 Trust:
@@ -43,7 +44,16 @@ Exit status:
 @click.command(epilog=PLAN_EXAMPLES)
 @click.option("--records", type=int, required=True, help="All clients' records together.")
 @click.option(
-    "--positives", type=int, required=True, help="How many are positive; a guess will do."
+    "--positives",
+    type=int,
+    help="How many are positive; a guess will do. Needed without --classes.",
+)
+@click.option(
+    "--classes",
+    type=int,
+    metavar="C",
+    help="Plan the mean AUC of C classes, each with a score; --positives are then the records of "
+    "one class, by default equally many of each.",
 )
 @click.option("--clients", type=int, required=True, help="How many clients hold them.")
 @click.option("--epsilon", type=float, required=True, help="The privacy budget of an evaluation.")
@@ -85,7 +95,8 @@ def plan(
     context: click.Context,
     /,
     records: int,
-    positives: int,
+    positives: int | None,
+    classes: int | None,
     clients: int,
     epsilon: float,
     per_person: int | None,
@@ -101,6 +112,8 @@ def plan(
     Epsilon hides different things in different protocols; the plan says what, and puts protocols
     that hide whole records first.
     """
+    if positives is None and classes is None:
+        raise click.UsageError("Missing option '--positives'.")
     if want is not None:
         for option, given in (("--metric", metric), ("--target", target)):
             if given is not None:
@@ -116,6 +129,7 @@ def plan(
         target=target,
         metric=metric,
         per_person=per_person or 0,
+        classes=classes,
     )
     show(as_json(made.to_dict()) if print_json else str(made))
     if made.recommended is None:

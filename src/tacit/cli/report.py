@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from tacit.cli.shell import show
@@ -9,7 +11,7 @@ from tacit.output import OutputFile
 from tacit.reporting.page import report as report_page
 from tacit.reporting.tables.model_index import TASK, model_index
 from tacit.reporting.tables.paper_table import as_csv, as_markdown
-from tacit.results.saved.reading import Result, read_results
+from tacit.results.saved.reading import read_results
 from tacit.results.saved.reading_parts import read_documents
 
 PAGE = "report.html"
@@ -55,7 +57,8 @@ def report(
 ) -> None:
     """Turn RESULTS, as `tacit evaluate --json` prints them, into one page that works offline.
 
-    A page also takes what `tacit compare --json` and `tacit evaluate --groups --json` print.
+    A page and a table also take what `tacit compare --json` and `tacit evaluate --groups --json`
+    print.
 
     A report of a result with its exact figure (`tacit evaluate --exact`) must not be passed on.
 
@@ -68,7 +71,7 @@ def report(
     if form == "html":
         made = report_page(read_documents(results), title)
     else:
-        made = _made(form, read_results(results), model, task)
+        made = _made(form, results, model, task)
     if file is None:
         show(made.rstrip("\n"))
         return
@@ -76,13 +79,13 @@ def report(
     show(f"{WRITTEN[form]}: {file.path}")
 
 
-def _made(form: str, results: list[Result], model: str | None, task: str | None) -> str:
-    """The results in a format that is no page."""
+def _made(form: str, paths: Sequence[str], model: str | None, task: str | None) -> str:
+    """The files in a format that is no page."""
     if form == "csv":
-        return as_csv(results)
+        return as_csv(read_documents(paths))
     if form == "md":
-        return as_markdown(results)
-    return model_index(results, model, task or TASK)
+        return as_markdown(read_documents(paths))
+    return model_index(read_results(paths), model, task or TASK)
 
 
 def _refuse_idle(form: str, title: str | None, model: str | None, task: str | None) -> None:

@@ -97,6 +97,29 @@ def prompt_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+@contextmanager
+def terminable() -> Iterator[None]:
+    """End as on Ctrl-C when asked to terminate, so that temporary files are removed.
+
+    A signal that the caller ignores stays ignored.
+    """
+
+    def interrupt(number: int, frame: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    asked = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is not signal.SIG_IGN
+    ]
+    before = {number: signal.signal(number, interrupt) for number in asked}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def show(text: str) -> None:
     """Print to standard output; a full disk behind it is an error like any other.
 

@@ -22,7 +22,7 @@ from tacit.collecting.tokens import SERIAL_BYTES
 from tacit.privacy.sampling.exact import words
 from tacit.protocol.conversation import Query
 from tacit.protocol.devices import DeviceReports, Payloads
-from tacit.protocol.stages import BATCH_REPORTS, counts_of, slices
+from tacit.protocol.stages import BATCH_REPORTS, slices
 
 LOG = re.compile(r"log-(\d+)\.bin")
 BATCH = re.compile(r"batch-(\d+)-(\d+)\.parquet")
@@ -125,7 +125,7 @@ class StoredReports:
     def counts(self, devices: DeviceReports, query: Query) -> Integers:
         """How often each report came: a pass over the files, in constant memory."""
         with ahead(self.batches()) as batches:
-            return counts_of(devices, query, batches)
+            return devices.counts_of_batches(query, batches)
 
 
 def parts_of_batch(path: Path) -> Iterator[Payloads]:

@@ -112,6 +112,17 @@ class Categories:
         return cls(known[0].names, np.concatenate([p.of_record for p in known]), scores)
 
 
+def scored_classes(known: Categories | None) -> tuple[str, ...]:
+    """The names of the classes where records have a score of each; empty for groups and for none.
+
+    Examples
+    --------
+    >>> scored_classes(None)
+    ()
+    """
+    return () if known is None or known.scores is None else known.names
+
+
 def _validate(categories: Categories) -> None:
     names, count = categories.names, len(categories.names)
     if not 2 <= count <= MAX_CATEGORIES:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,22 +13,21 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.data.arrays import as_ids, as_scores
 from tacit.data.batches.concatenating import concatenated
 from tacit.data.batches.dealing import dealt
-from tacit.data.batches.ordering import ascending_order, by_client
+from tacit.data.batches.ordering import by_client
 from tacit.data.batches.parallel import RecordColumns
-from tacit.data.batches.ragged import Ragged, Scalar
 from tacit.data.categories import Categories
 from tacit.data.checking import refuse_weights, validate_clients
 from tacit.data.errors import DataError
 from tacit.data.files.form import PLAIN, FileForm
+from tacit.data.flat_records import FlatRecords
 from tacit.data.persons import counted
 
 if TYPE_CHECKING:
-    from tacit.data.batches.ranked import Ranked
-    from tacit.data.engines.sql.pieces import ClassFunctions
+    from tacit.data.batches.ranked import Ranking
 
 
 @dataclass(frozen=True, eq=False)
-class Clients:
+class Clients(FlatRecords):
     """One or more clients' scored and labelled records.
 
     Parameters
@@ -301,71 +299,13 @@ class Clients:
         return cls(**concatenated(parts))
 
     @property
-    def count(self) -> int:
-        """K, the number of clients."""
-        return self.offsets.size - 1
-
-    @property
-    def records(self) -> int:
-        """M, the number of records of all clients."""
-        return self.scores.size
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """The number of records of each client, shape (K,)."""
-        return np.diff(self.offsets)
-
-    @property
-    def positives(self) -> int:
-        """P, the number of records with label 1."""
-        return int(np.count_nonzero(self.labels))
-
-    @cached_property
-    def client_of_record(self) -> NDArray[np.int64]:
-        """The index of the client that holds each record, shape (M,)."""
-        return np.repeat(np.arange(self.count, dtype=np.int64), self.sizes)
-
-    @cached_property
-    def ascending(self) -> NDArray[np.int64]:
-        """Indices of the records in ascending order of score within each client, shape (M,)."""
-        return ascending_order(self.scores, self.sizes)
-
-    @property
-    def at_hand(self) -> bool:
-        """Whether the records are in memory, not in files or a database (``engines.stored``)."""
-        return True
-
-    @property
-    def ranking(self) -> Callable[[], Ranked] | None:
-        """Ranks records that are not at hand, in an engine; None where that is done in memory."""
+    def ranking(self) -> Ranking | None:
+        """Passes over records that are not at hand, in order of their scores; None in memory."""
         return None
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The least and the largest score."""
-        return float(self.scores.min()), float(self.scores.max())
 
     def batches(self) -> Iterator[Clients]:
         """The records in batches that fit into memory, each of all clients; here there is one."""
         yield self
-
-    def counts_in(self, edges: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Positives and negatives by cell and client, shape (2, B, K).
-
-        Parameters
-        ----------
-        edges : the inner edges of B cells, ascending, shape (B-1,); a record's cell is the number
-            of edges that are at most its score.
-        """
-        cells = np.searchsorted(edges, self.scores, side="right")
-        shape = (2, edges.size + 1, self.count)
-        group = np.where(self.labels == 1, 0, shape[1]) + cells
-        index = group * self.count + self.client_of_record
-        return np.bincount(index, minlength=int(np.prod(shape))).reshape(shape).astype(np.int64)
-
-    def summed(self, functions: ClassFunctions) -> NDArray[np.int64] | None:
-        """Sums over records by a statement, shape (K,); None where records are read for it."""
-        return None
 
     def rescored(
         self,
@@ -406,10 +346,6 @@ class Clients:
         by_class = None if self.categories is None else self.categories.scores
         return self.scores if by_class is None else by_class.ravel()
 
-    def ragged(self, values: NDArray[Scalar]) -> Ragged[Scalar]:
-        """Values of shape (..., M), cut like these clients' records."""
-        return Ragged(values, self.offsets)
-
     def part(self, start: int, stop: int) -> Clients:
         """The batch of the clients ``start`` to ``stop - 1``."""
         low, high = int(self.offsets[start]), int(self.offsets[stop])
@@ -445,12 +381,3 @@ class Clients:
         sizes = np.add.reduceat(inside, self.offsets[:-1], dtype=np.int64)
         offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         return self._taken(inside, offsets), inside
-
-    def name(self, index: int) -> str:
-        """What to call a client in a message."""
-        return self.names[index] if self.names else f"client {index}"
-
-    def location(self, record: int) -> str:
-        """Where a record stands, in a message: its client, and its row counted from 1."""
-        client = int(np.searchsorted(self.offsets, record, side="right")) - 1
-        return f"{self.name(client)}, row {record - int(self.offsets[client]) + 1}"

@@ -18,7 +18,7 @@ from tacit.data.clients import Clients
 from tacit.local_reports.files import RecordFiles
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Protocol, Query
-from tacit.protocol.devices import DeviceReports
+from tacit.protocol.devices import DeviceReports, ReportsByInput
 from tacit.protocol.stages import Concluded, conversed
 from tacit.protocols.shared.reports.turns import SLOTS, at_their_turn
 
@@ -95,21 +95,17 @@ class Drawing:
         their reports together. Else each record's report is drawn by the client step.
         """
         clients = self._reporting(block)
-        held = self.devices.held(self.query, clients, self._rng(block, 1 + len(self.before)))
-        return self._reports(block, clients) if held is None else held
+        if not isinstance(self.devices, ReportsByInput):
+            return self._reports(block, clients)
+        rng = self._rng(block, 1 + len(self.before))
+        return self.devices.input_counts(self.query, clients, rng)
 
     def counts(self, vector: Integers) -> Integers:
         """How often each report came in this stage, from the sum of all blocks' vectors."""
-        if not self.draws_together:
+        if not isinstance(self.devices, ReportsByInput):
             return vector
         rng = self._rng(self.blocks, 1 + len(self.before))
         return self.devices.simulated_counts(self.query, vector, rng)
-
-    @cached_property
-    def draws_together(self) -> bool:
-        """Whether reports of records with one input are drawn together."""
-        one = self._records_of(np.array([0]), self.records.read(0, 1))
-        return self.devices.held(self.query, one, np.random.default_rng(0)) is not None
 
     def _reports(self, block: int, clients: Clients) -> Integers:
         """How often each report of a block came, drawn one by one."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics.trees import levels_of, observation_weights
+from tacit.metrics.trees import levels_of, observation_weights, subtree_variances
 
 WEIGHTS_AT_ONCE = 2**23
 """Number of weights that are processed at a time, about."""
@@ -108,6 +109,8 @@ class TreeNoise:
         return np.outer(sums, sums) / total * float(self.centred)
 
     def _variance(self, weights: Floats, leaves: Floats) -> Floats:
+        if self.factors is None and self.assumed is None:
+            return self._by_contrasts(weights)
         total_variance = np.zeros(weights.shape[0])
         observed = observation_weights(weights, self.weighting)
         for level_weights, variance in zip(observed, self.variances, strict=True):
@@ -128,3 +131,25 @@ class TreeNoise:
         return np.maximum(
             total_variance - np.sum(counts[-1] * weights**2, axis=-1) + squared_mean, 0.0
         )
+
+    def _by_contrasts(self, weights: Floats) -> Floats:
+        """The variance where counts were averaged by their own variances, shape (T,).
+
+        The least-squares estimates of a node's count and of the differences of siblings below it
+        are uncorrelated. With s the variance of a node's count from its subtree alone, and m the
+        mean weight of a node's leaves, the root adds ``s m**2`` and two siblings
+        ``s (m_left - m_right)**2 / 2``.
+        """
+        root, *below = self._subtrees.tolist()
+        means, variance = weights, np.zeros(weights.shape[0])
+        for subtree in reversed(below):
+            left, right = means[:, 0::2], means[:, 1::2]
+            apart = left - right
+            variance += subtree / 2 * np.einsum("ij,ij->i", apart, apart)
+            means = (left + right) / 2
+        return np.asarray(variance + root * means[:, 0] ** 2)
+
+    @cached_property
+    def _subtrees(self) -> Floats:
+        """The variance of a node's count from its subtree alone, by level."""
+        return subtree_variances(self.variances)

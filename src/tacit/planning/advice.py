@@ -73,7 +73,7 @@ def _not_feasible(
 ) -> str:
     """Why nothing can be recommended, and what it would take."""
     if not candidates:
-        nothing = f"Not feasible: no protocol under this trust gives {metric}."
+        nothing = f"Not feasible: no protocol under this trust is planned for {metric}."
         others = [_does(name, trusts) for name, trusts in elsewhere.items()]
         return " ".join([nothing, *others])
     nearest = min(candidates, key=lambda candidate: candidate.forecast.error)
@@ -89,7 +89,7 @@ def _does(name: str, trusts: Sequence[Trust]) -> str:
     """Under which trust models a protocol gives the metric."""
     *words, last = [trust.value for trust in trusts]
     alternatives = f"{', '.join(words)} or {last}" if words else last
-    return f"The protocol {name} does, with trust {alternatives}."
+    return f"The protocol {name} is, with trust {alternatives}."
 
 
 def _means(candidate: Candidate) -> str:

@@ -8,7 +8,9 @@ positive.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from tacit.planning.candidates import HIDES, Candidate, best_of, rank
 from tacit.planning.planner import plan, trust_of
@@ -56,6 +58,7 @@ def choose(
     epsilon: float | None,
     trust: str | None = None,
     per_person: int = 0,
+    classes: Sequence[str] = (),
 ) -> Choice:
     """The protocol that predicts the least error among those that hide most.
 
@@ -67,6 +70,7 @@ def choose(
     trust : who may see what (``protocol.trust``). None takes secure sums up to 1,000 clients, and
         the local model for more.
     per_person : as ``plan`` takes it.
+    classes : the agreed names, where records have a score of each; of equal size, as is assumed.
 
     Raises
     ------
@@ -81,17 +85,29 @@ def choose(
     """
     model = trust_of(clients, trust)
     size = rounded_up(records)
-    positives = max(1, round(POSITIVE_FRACTION * size))
+    fraction = 1 / len(classes) if classes else POSITIVE_FRACTION
+    positives = max(1, round(fraction * size))
     budget = NO_NOISE if epsilon is None else epsilon
-    planned = plan(
-        size, positives, clients, budget, model.value, metric=AREA, per_person=per_person
-    )
+    asked: dict[str, Any] = {"classes": len(classes)} if classes else {"metric": AREA}
+    planned = plan(size, positives, clients, budget, model.value, per_person=per_person, **asked)
+    if not planned.candidates:
+        raise ValueError(
+            f"no protocol with trust {model.value} is planned for the {planned.metric}: name one"
+        )
     candidates = _most_hiding(planned)
     _check_budget(candidates, epsilon, model)
     best = best_of(candidates)
     if best is None:
         raise ValueError(_refusal(candidates, planned))
-    return Choice(best.protocol, _reason(best, planned, model))
+    return Choice(_naming(best.protocol, classes), _reason(best, planned, model))
+
+
+def _naming(protocol: Any, classes: Sequence[str]) -> Protocol:
+    """The protocol with the agreed names in place of numbers."""
+    named: Protocol = protocol
+    if classes:
+        named = replace(protocol, **{protocol.categories_setting: tuple(classes)})
+    return named
 
 
 def rounded_up(records: int) -> int:
@@ -137,6 +153,7 @@ def _reason(best: Candidate, planned: Plan, trust: Trust) -> str:
 def _refusal(candidates: tuple[Candidate, ...], planned: Plan) -> str:
     """Why there is no choice, and what would help."""
     scenario = planned.scenario
+    figure = "an AUC" if planned.metric == AREA else f"the {planned.metric}"
     nearest = min(candidates, key=lambda each: each.forecast.error)
     others = [
         each
@@ -151,7 +168,7 @@ def _refusal(candidates: tuple[Candidate, ...], planned: Plan) -> str:
     )
     return (
         f"no protocol with trust {planned.trust} that hides {HIDES[nearest.adjacency]} is "
-        f"predicted to give an AUC at epsilon {scenario.epsilon:g} for at most "
+        f"predicted to give {figure} at epsilon {scenario.epsilon:g} for at most "
         f"{scenario.records:,} records of {_counted(scenario.clients, 'client')}: {helps}{weaker}"
     )
 

@@ -45,6 +45,19 @@ def other_metrics() -> list[Metric]:
     return [metric for metric in metrics if metric.declared]
 
 
+def metric_by_class() -> Metric:
+    """The figure that is planned of classifiers with more than two classes.
+
+    Raises
+    ------
+    ValueError : where no registered protocol has scores by class.
+    """
+    for kind in registered():
+        if kind.scores_by_class:
+            return Metric.of_figure(kind.figure)
+    raise ValueError("no registered protocol has scores by class")
+
+
 def metric_named(name: str | None) -> Metric:
     """The metric of a name, which may be a protocol's figure; the AUC where there is none.
 

@@ -10,6 +10,7 @@ from tacit.planning.candidates import Candidate, best_of, of_persons, rank
 from tacit.planning.families import (
     best_settings,
     families,
+    metric_by_class,
     metric_named,
     other_metrics,
     trusts_by_protocol,
@@ -30,7 +31,7 @@ COMPARED_SHAPES = 2
 
 def plan(
     records: int,
-    positives: int,
+    positives: int | None,
     clients: int,
     epsilon: float,
     trust: str | None = None,
@@ -39,6 +40,7 @@ def plan(
     target: float | None = None,
     metric: str | None = None,
     per_person: int = 0,
+    classes: int | None = None,
 ) -> Plan:
     """Predict every fitting protocol's error and traffic, and recommend one.
 
@@ -62,6 +64,8 @@ def plan(
         figures are predicted beside it (``Plan.others``).
     per_person : the most records of a person that count at a client, where epsilon is a person's;
         ``records`` are then those that count. 0 where epsilon is a record's.
+    classes : of a classifier that has a score for each: the mean of their AUCs against the rest is
+        planned, and ``positives`` are the records of one class, None for ``records / classes``.
 
     Raises
     ------
@@ -74,7 +78,9 @@ def plan(
     >>> predicted.recommended.protocol.name, predicted.recommended.forecast.error < 0.001
     ('score-histogram', True)
     """
-    named, requested_metric = Scenario(records, positives, clients, epsilon), metric_named(metric)
+    requested_metric = _metric(metric, classes)
+    positives = _of_one_class(records, classes) if positives is None else positives
+    named = Scenario(records, positives, clients, epsilon, classes or 2)
     if per_person:
         check_per_person(per_person)
     scenario = replace(named, epsilon=epsilon / max(per_person, 1))
@@ -88,12 +94,13 @@ def plan(
     )
     elsewhere = {} if candidates else trusts_by_protocol(scenario, requested_metric)
     chosen = best_of(candidates)
-    others = _others(trust, scenario, shapes) if metric is None else ()
+    plain = metric is None and classes is None
+    others = _others(trust, scenario, shapes) if plain else ()
     sampling = [scenario.sampling_error(shape) for shape in shapes]
     return Plan(
         scenario=named,
         trust=trust,
-        metric=AREA if metric is None else requested_metric.name,
+        metric=AREA if plain else requested_metric.name,
         target=target,
         shapes=shapes,
         sampling_error=(min(sampling), max(sampling)),
@@ -103,6 +110,23 @@ def plan(
         others=tuple(of_persons(each, named, per_person) for each in others),
         per_person=per_person,
     )
+
+
+def _metric(name: str | None, classes: int | None) -> Metric:
+    """The metric of a plan: by its name, or that of several classes."""
+    if classes is None:
+        return metric_named(name)
+    by_class = metric_by_class()
+    if name is not None and metric_named(name) != by_class:
+        raise ValueError(f"with classes the {by_class.name} is planned, got metric {name!r}")
+    return by_class
+
+
+def _of_one_class(records: int, classes: int | None) -> int:
+    """The records of a class, of equally large ones."""
+    if classes is None:
+        raise ValueError("positives are needed where no number of classes is named")
+    return max(1, records // max(classes, 2))
 
 
 def trust_of(clients: int, trust: str | None) -> Trust:
@@ -146,6 +170,8 @@ def _others(trust: str, scenario: Scenario, shapes: tuple[Shape, ...]) -> tuple[
     """What is predicted of protocols that estimate other figures, each figure's by rank."""
     candidates = []
     for metric in other_metrics():
+        if metric == metric_by_class():
+            continue
         fitting = families(trust, scenario, metric)
         predicted = [_candidate(family, scenario, shapes) for family in fitting]
         candidates += sorted((each for each in predicted if each is not None), key=rank)

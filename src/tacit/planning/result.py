@@ -63,7 +63,12 @@ class Plan:
         if self.recommended is None:
             return None
         person = f" --person COLUMN --per-person {self.per_person}" if self.per_person else ""
-        return f"tacit evaluate FILES {options_of(self.recommended.protocol)}{person}"
+        protocol = self.recommended.protocol
+        if not protocol.scores_by_class:
+            return f"tacit evaluate FILES {options_of(protocol)}{person}"
+        # the columns name the classes
+        options = options_of(protocol, {protocol.categories_setting})
+        return f"tacit evaluate FILES --scores COLUMN,... --label COLUMN {options}{person}"
 
     def to_dict(self) -> dict[str, Any]:
         """The plan for JSON."""
@@ -71,6 +76,7 @@ class Plan:
         return {
             "records": scenario.records,
             "positives": scenario.positives,
+            **({"classes": scenario.classes} if scenario.classes > 2 else {}),
             "clients": scenario.clients,
             "epsilon": scenario.epsilon,
             **({"per_person": self.per_person} if self.per_person else {}),
@@ -101,7 +107,7 @@ class Plan:
         low, high = self.sampling_error
         assumed = f"{guesses[0]:g}" if len(guesses) == 1 else f"{guesses[0]:g} to {guesses[-1]:g}"
         lines = [
-            f"{scenario.records:,} records, {scenario.positives:,} positive, "
+            f"{scenario.records:,} records, {self._sides()}, "
             f"{scenario.clients:,} clients, epsilon {scenario.epsilon:g}, "
             f"trust {self.trust}: {Trust.of(self.trust).description}",
             f"errors of the {_title(self.metric)} about these records' own; "
@@ -112,6 +118,12 @@ class Plan:
         if self.metric == AREA:
             lines.append(f"their exact AUC would err by {_range(low, high)} about the population's")
         return lines
+
+    def _sides(self) -> str:
+        scenario = self.scenario
+        if scenario.classes == 2:
+            return f"{scenario.positives:,} positive"
+        return f"{scenario.classes:,} classes of about {scenario.positives:,}"
 
     def _table(self) -> list[str]:
         if not self.candidates:

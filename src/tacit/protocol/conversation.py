@@ -270,10 +270,6 @@ class Protocol(Declarations, ABC):
         """
         return None
 
-    def revealed_result(self, revealed: Any) -> ServerResult:
-        """The result of a client that learned the figure in a step (``protocol.revealed``)."""
-        raise NotImplementedError(f"{self.name} tells its clients no figure")
-
     def prior_estimate(self, records: int, server_result: ServerResult) -> Any:
         """What a later evaluation of these records may start from; None for nothing.
 

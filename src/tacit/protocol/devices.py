@@ -11,7 +11,8 @@ these are whole numbers, and those of several batches add up.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -79,29 +80,13 @@ class DeviceReports(ABC):
         ValueError : for a report that cannot have come.
         """
 
+    def counts_of_batches(self, query: Query, batches: Iterable[Payloads]) -> Integers:
+        """``counts`` of all reports of several batches, at least one: by default the sum."""
+        return reduce(np.add, (self.counts(query, batch) for batch in batches))
+
     def reported(self, query: Query, counts: Integers) -> int:
         """How many reports were counted: by default each is in one number."""
         return int(counts.sum())
-
-    def held(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers | None:
-        """How many records hold each input of the stage's mechanism, shape (inputs,).
-
-        None, as by default, where reports are drawn one by one in a simulation.
-
-        Parameters
-        ----------
-        query : of the stage.
-        clients : one record each; all of them speak in this stage.
-        rng : rounds numbers at random, where the mechanism does.
-        """
-        return None
-
-    def simulated_counts(self, query: Query, held: Integers, rng: np.random.Generator) -> Integers:
-        """Counts of reports of so many records with each input, as ``counts`` gives them.
-
-        They are drawn together, from the distribution that the counts of single reports have.
-        """
-        raise NotImplementedError("reports of this protocol are drawn one by one")
 
     @abstractmethod
     def refused(self, query: Query, payloads: Payloads) -> Booleans:
@@ -118,6 +103,32 @@ class DeviceReports(ABC):
         ----------
         query : of the stage.
         counts : of the reports of every stage.
+        """
+
+
+class ReportsByInput(DeviceReports):
+    """Reports of mechanisms that have few inputs: records with one input are alike.
+
+    A simulation counts the records of each input, and draws all their reports together. For other
+    protocols it draws reports one by one.
+    """
+
+    @abstractmethod
+    def input_counts(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers:
+        """How many records have each input of the stage's mechanism, shape (inputs,).
+
+        Parameters
+        ----------
+        query : of the stage.
+        clients : one record each; all of them report in this stage.
+        rng : rounds numbers at random, where the mechanism does.
+        """
+
+    @abstractmethod
+    def simulated_counts(self, query: Query, held: Integers, rng: np.random.Generator) -> Integers:
+        """Counts of reports of so many records with each input, as ``counts`` gives them.
+
+        They are drawn together, from the distribution that the counts of single reports have.
         """
 
 

@@ -48,28 +48,13 @@ class PayloadsInMemory:
 
     def counts(self, devices: DeviceReports, query: Query) -> Integers:
         """The sum of the counts of all batches."""
-        return counts_of(devices, query, slices(self.payloads))
+        return devices.counts_of_batches(query, slices(self.payloads))
 
 
 def slices(payloads: Payloads) -> Iterator[Payloads]:
     """Payloads in batches; one batch, without any, where there are none."""
     for start in range(0, max(len(payloads), 1), BATCH_REPORTS):
         yield payloads[start : start + BATCH_REPORTS]
-
-
-def counts_of(devices: DeviceReports, query: Query, batches: Iterator[Payloads]) -> Integers:
-    """The sum of the counts of batches of payloads.
-
-    Parameters
-    ----------
-    devices : what the protocol declares.
-    query : of the stage.
-    batches : at least one, each of shape (m, bytes).
-    """
-    total = devices.counts(query, next(batches))
-    for batch in batches:
-        total += devices.counts(query, batch)
-    return total
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,10 @@ def share_plain_records(
     """
     if clients.ranking is not None:
         packed = np.concatenate(([0], np.cumsum(-(-clients.sizes // 8))))
-        return {"scores": sorted_scores(clients), "labels": StoredLabels(packed, clients.ranking)}
+        return {
+            "scores": sorted_scores(clients),
+            "labels": StoredLabels(packed, clients.ranking.ranked),
+        }
     used, offsets = _bits_in_bytes(clients.sizes)
     bits = np.zeros(used.size, dtype=np.uint8)
     bits[used] = clients.labels

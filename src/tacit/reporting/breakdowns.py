@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from tacit.reporting.charts import interval_bar
+from tacit.reporting.charts import interval_bar, with_legend
 from tacit.reporting.comparing import pooled_bounds
 from tacit.reporting.parts import PagePosition, datum, named, paragraphs, table
-from tacit.reporting.sections import with_legend
+from tacit.reporting.review import measures_table
 from tacit.reporting.words import decimals
 from tacit.results.saved.reading import Estimated, Result, number
 
@@ -18,6 +18,9 @@ Part = Mapping[str, Any]
 
 HEADINGS = {"classes": "Classes", "groups": "Private groups", "sites": "Sites"}
 """The entries of a result about parts, with the headings of their sections."""
+
+ONE_OF = {"classes": "Class", "groups": "Group", "sites": "Site"}
+"""What one of these parts is called."""
 
 DRAWN = 40
 """Most parts in a forest plot; a table has all of them."""
@@ -40,14 +43,45 @@ def part_sections(result: Result, position: PagePosition) -> str:
 def _body(result: Result, entry: str, mark: str) -> str:
     parts: Sequence[Part] = result.content[entry]
     names = list(dict.fromkeys(name for part in parts for name in part["measures"]))
-    made = _forest(parts, names[0], mark) if names else ""
-    made += "".join(_measure_table(parts, name) for name in names)
+    made = _overall(result, entry)
+    made += _forest(parts, names[0], mark) if names else ""
+    made += _sizes(parts, ONE_OF[entry])
+    made += "".join(_measure_table(parts, name, ONE_OF[entry]) for name in names)
     if entry == "sites":
         made += _between_table(result.content.get("between_sites", {}))
-        made += paragraphs([OUTLIER])
+        made += paragraphs([OUTLIER] * _has_outlier(parts))
     if entry == "groups" and result.content.get("differences"):
         made += _difference_table(result.content["differences"])
     return made + _reasons(parts)
+
+
+def _has_outlier(parts: Sequence[Part]) -> bool:
+    return any(each.get("outlier") for part in parts for each in part["measures"].values())
+
+
+def _overall(result: Result, entry: str) -> str:
+    """What is stated of all classes together."""
+    measures = result.content.get("measures", {}) if entry == "classes" else {}
+    return measures_table("All classes", measures, list(measures)) if measures else ""
+
+
+def _sizes(parts: Sequence[Part], called: str) -> str:
+    """How many records there are of each part, as far as the release tells."""
+    known = [part for part in parts if math.isfinite(number(part.get("positives")))]
+    if not known:
+        return ""
+    sides = ("Of the class", "Of the others") if called == "Class" else ("Positive", "Negative")
+    rows = [
+        [
+            named(str(part["name"])),
+            *(
+                datum(size, f"{size:,.0f}")
+                for size in (number(part["positives"]), number(part["negatives"]))
+            ),
+        ]
+        for part in known
+    ]
+    return table("Records, as estimated", (called, *sides), rows)
 
 
 def _forest(parts: Sequence[Part], name: str, mark: str) -> str:
@@ -63,13 +97,26 @@ def _forest(parts: Sequence[Part], name: str, mark: str) -> str:
     return with_legend(interval_bar(mark, f"{name} of each", rows, math.nan, bounds))
 
 
-def _measure_table(parts: Sequence[Part], name: str) -> str:
+def _measure_table(parts: Sequence[Part], name: str, called: str) -> str:
     """One measure of all parts; of sites also what all of them together say."""
     known = [part for part in parts if name in part["measures"]]
     of_sites = any("shrunk" in part["measures"][name] for part in known)
-    headings = ["Part", "Estimate", "95 % interval (these records)", "95 % interval (population)"]
+    headings = [called, "Estimate", "95 % interval (these records)", "95 % interval (population)"]
     headings += ["With the other sites", "False alarm"] * of_sites
-    return table(name, headings, [_measure_row(part, name, of_sites) for part in known])
+    rows = [_measure_row(part, name, of_sites) for part in known]
+    return table(at_threshold(name, known[0]["measures"][name]), headings, rows)
+
+
+def at_threshold(name: str, measure: Mapping[str, Any]) -> str:
+    """A measure's name with the score from which a record counts as positive, where it has one.
+
+    Examples
+    --------
+    >>> at_threshold("AUC", {}), at_threshold("true positive rate", {"threshold": 0.5})
+    ('AUC', 'true positive rate at 0.5')
+    """
+    threshold = number(measure.get("threshold"))
+    return f"{name} at {threshold:g}" if math.isfinite(threshold) else name
 
 
 def _measure_row(part: Part, name: str, of_sites: bool) -> list[str]:

@@ -146,6 +146,17 @@ class _Scale:
         return f'{marks}<path class="axis" d="M{ends[0]} {base:g}H{ends[1]}"/>'
 
 
+def with_legend(bar: str, exact: bool = False) -> str:
+    """An interval bar with what its lines are."""
+    keys = {"records": "these records", "population": "population"}
+    if exact:
+        keys["exact"] = "exact"
+    legend = "".join(
+        f'<li><span class="key {kind}"></span>{text}</li>' for kind, text in keys.items()
+    )
+    return f'<figure class="wide">{bar}<ul class="legend">{legend}</ul></figure>'
+
+
 def _tick(x: str, base: float, label: str) -> str:
     return (
         f'<path class="grid" d="M{x} 6V{base:g}"/>'

@@ -11,11 +11,10 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from tacit.reporting.breakdowns import part_sections
-from tacit.reporting.charts import interval_bar
+from tacit.reporting.charts import interval_bar, with_legend
 from tacit.reporting.comparing import Difference, differences, pooled_bounds
 from tacit.reporting.parts import PagePosition, datum, named, paragraphs, table
-from tacit.reporting.sections import result_sections, with_legend
+from tacit.reporting.sections import result_sections
 from tacit.reporting.several import compared_sections, grouped_sections
 from tacit.reporting.words import (
     decimals,
@@ -124,7 +123,7 @@ def _sections(document: Document, position: PagePosition) -> str:
         return compared_sections(document, position)
     if isinstance(document, GroupedResult):
         return grouped_sections(document, position)
-    return result_sections(document, position) + part_sections(document, position)
+    return result_sections(document, position)
 
 
 def _comparison(documents: Sequence[Document], results: Sequence[Result]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tacit.reporting.graphs import Graph, Points, Series, Tick, round_ticks
 from tacit.reporting.parts import PagePosition, datum, paragraphs, table
-from tacit.reporting.words import between, decimal, decimals, threshold_text
+from tacit.reporting.words import between, decimal, decimals
 from tacit.results.measures.names import label
 from tacit.results.saved.reading import Bounds, Result, number
 
@@ -27,9 +27,9 @@ LEAST_SHOWN = -0.1
 
 
 def review_section(result: Result, position: PagePosition) -> str:
-    """The essentials besides the AUC; nothing where the result holds no measures."""
+    """The essentials besides the AUC; nothing where the result holds none of them."""
     content = result.content
-    if "measures" not in content:
+    if not has_essentials(result):
         return ""
     graphs = [
         made
@@ -45,6 +45,11 @@ def review_section(result: Result, position: PagePosition) -> str:
     shown += [name for name in content["measures"] if name.startswith("net_benefit_at_")]
     body += measures_table("Calibration and net benefit", content["measures"], shown)
     return position.section("review", "For a reviewer", body)
+
+
+def has_essentials(result: Result) -> bool:
+    """Whether the result holds measures of a score histogram."""
+    return any(name in result.content.get("measures", {}) for name in KEY)
 
 
 def measures_table(caption: str, measures: Mapping[str, Any], names: Sequence[str]) -> str:
@@ -155,8 +160,7 @@ def _edge(curve: Mapping[str, Any], index: int) -> str:
     value = curve["high"][-1] if last else curve["low"][index]
     if value is None:
         return "\u221e" if last else "-\u221e"
-    text = threshold_text(value)
-    return f"{value:g}" if len(text) > 6 and abs(value) >= 1e-4 else text
+    return f"{value:.4g}"
 
 
 def _banded(kind: str, name: str, curve: Mapping[str, Any], across: str, up: str) -> Series:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from html import escape
 from typing import Any
 
 from tacit.privacy.cost import cost_line
 from tacit.protocol.registry import spelled_today
-from tacit.reporting.charts import interval_bar
+from tacit.reporting.breakdowns import part_sections
+from tacit.reporting.charts import interval_bar, with_legend
 from tacit.reporting.comparing import pooled_bounds
 from tacit.reporting.curves import Panel, panels
 from tacit.reporting.parts import PagePosition, datum, named, paragraphs, table
@@ -58,6 +60,7 @@ def result_sections(result: Result, position: PagePosition) -> str:
             _headline(result, position),
             _notices(result, position),
             review_section(result, position),
+            part_sections(result, position),
             _privacy(result, position),
             tripod_section(result, position),
             _curves(result, position),
@@ -100,17 +103,6 @@ def _headline_picture(
     title = f"{result.figure} with its {estimate.interval_name} {ends}"
     bar = interval_bar(f"{position.prefix}-bar", title, [("", estimate)], exact, (low, high))
     return with_legend(bar, math.isfinite(exact))
-
-
-def with_legend(bar: str, exact: bool = False) -> str:
-    """An interval bar with what its lines are."""
-    keys = {"records": "these records", "population": "population"}
-    if exact:
-        keys["exact"] = "exact"
-    legend = "".join(
-        f'<li><span class="key {kind}"></span>{text}</li>' for kind, text in keys.items()
-    )
-    return f'<figure class="wide">{bar}<ul class="legend">{legend}</ul></figure>'
 
 
 def _exact_line(result: Result, exact: float, digits: int) -> str:
@@ -277,7 +269,7 @@ def _further(result: Result, position: PagePosition) -> str:
     ]
     calibration = result.content.get("calibration", {})
     rows += [
-        (escape(label), datum(number(calibration[name])), "")
+        (escape(label), datum(number(calibration[name])), "not known")
         for name, label in CALIBRATION.items()
         if name in calibration and name not in result.content.get("measures", {})
     ]
@@ -309,8 +301,13 @@ def _threats(result: Result, position: PagePosition) -> str:
         ("What a client sees of the others", threats.others),
         ("What stays unprotected", threats.left_open),
     )
-    listed = "".join(f"<dt>{term}</dt><dd>{escape(text)}</dd>" for term, text in entries)
+    listed = "".join(f"<dt>{term}</dt><dd>{_with_code(text)}</dd>" for term, text in entries)
     return position.section("threats", "Who sees what", f"<dl>{listed}</dl>")
+
+
+def _with_code(text: str) -> str:
+    """A text whose commands stand between grave accents."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def _making(result: Result, position: PagePosition) -> str:

@@ -8,10 +8,10 @@ from html import escape
 from typing import Any
 
 from tacit.privacy.cost import cost_line
-from tacit.reporting.charts import interval_bar
+from tacit.reporting.charts import interval_bar, with_legend
 from tacit.reporting.comparing import pooled_bounds
 from tacit.reporting.parts import PagePosition, datum, named, paragraphs, table
-from tacit.reporting.sections import result_sections, sentence_of, with_legend
+from tacit.reporting.sections import result_sections, sentence_of
 from tacit.reporting.words import (
     WITHOUT_LIMIT,
     between,

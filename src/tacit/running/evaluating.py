@@ -16,7 +16,7 @@ from tacit.privacy.persons import of_person, person_warnings
 from tacit.privacy.sampling.noise import NoiseSource, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocol.persons import per_record
-from tacit.protocol.revealed import revealed_to
+from tacit.protocol.revealed import result_of_client, revealed_to
 from tacit.results.evaluation import Evaluation
 from tacit.results.server_result import ServerResult
 from tacit.results.traffic import Traffic
@@ -171,7 +171,7 @@ def evaluate_counted(
     stored = ClientState() if state is None and engine == "ideal" else state
     run = _run(clients, divided, source, stored, engine, ledgers, per_person)
     revealed = None if stored is None else revealed_to(stored)
-    known = run.server_result if revealed is None else divided.revealed_result(revealed)
+    known = run.server_result if revealed is None else result_of_client(divided, revealed)
     server_result = known.published()
     return Evaluation(
         protocol={"name": protocol.name, **protocol.settings},

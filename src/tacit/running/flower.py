@@ -59,8 +59,6 @@ POLL_SECONDS = 0.05
 MAX_POLL_SECONDS = 0.5
 POLL_FRACTION = 1 / 20
 """The time between two looks, as a fraction of the time since something last came."""
-WAIT_RATIO = 1.0
-"""Least ratio of the time that waits for replies to the time that looks for them."""
 
 NONCE_BYTES = 16
 NOWHERE = -1
@@ -250,7 +248,8 @@ class Nodes:
         """Send messages and give replies as they come, until all have or the time is over.
 
         Flower's own ``send_and_receive`` looks for replies every three seconds. This looks more
-        often, but spends most of its time waiting.
+        often; a server of this package answers a look when a reply is there, after a second at the
+        latest, and the next look follows at once.
         """
         ends, waiting = time.monotonic() + seconds, set(self._grid.push_messages(messages))
         since = time.monotonic()
@@ -264,9 +263,7 @@ class Nodes:
             if not waiting or now >= ends:
                 break
             waiting_on()
-            time.sleep(
-                min(max(_poll_seconds(now - since), WAIT_RATIO * (now - started)), ends - now)
-            )
+            time.sleep(max(min(started + _poll_seconds(now - since), ends) - now, 0.0))
 
     def _take(self, coordinator: Coordinator, replies: Iterable[Any], journal: Journal) -> None:
         owners = {node: index for index, node in self.node_of.items()}

@@ -58,6 +58,10 @@ class Bench:
         self._guard = threading.Lock()
         self._locks: dict[Hashable, threading.Lock] = {}
 
+    def __reduce__(self) -> tuple[type[Bench], tuple[Scores, int, int]]:
+        """Another process makes its data anew, from the same seeds."""
+        return Bench, (self.source, self.repeats, self._seed)
+
     def seed(self, *names: object) -> int:
         """The seed of what ``names`` describe, different for different names."""
         checksum = zlib.crc32(spelled_for_seeds(names).encode())

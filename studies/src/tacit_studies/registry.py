@@ -300,7 +300,7 @@ _TARGETS = (
         "measures",
         "our target: every measure of a histogram: exact, estimate, error, coverage (slow)",
         measure_coverage.measures,
-        repeats=200,
+        repeats=2_000,
     ),
     _table(
         "planning-grid",

@@ -11,7 +11,14 @@ from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 
 from tacit.crypto.masking import masks
 from tacit.crypto.masking.field import SIZES, Field
-from tacit.crypto.masking.masks import REACH, mask, neighbours, pair_masks, total_mask
+from tacit.crypto.masking.masks import (
+    REACH,
+    mask,
+    neighbours,
+    pair_masks,
+    summed_masks,
+    total_mask,
+)
 
 
 def pairing(party: int, other: int) -> bytes:
@@ -19,22 +26,21 @@ def pairing(party: int, other: int) -> bytes:
 
 
 @pytest.mark.parametrize("bits", SIZES)
-def test_a_mask_is_its_stream_without_the_top_bits(bits: int) -> None:
+def test_a_mask_is_its_stream(bits: int) -> None:
     field, key = Field(bits), bytes(range(32))
     stream = Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor()
     size = field.word_bytes
     drawn = stream.update(bytes(20 * size))
     expected = [
-        int.from_bytes(drawn[start : start + size], "little") % 2**bits
-        for start in range(0, 20 * size, size)
+        int.from_bytes(drawn[start : start + size], "little") for start in range(0, 20 * size, size)
     ]
     assert total_mask(key, 20, field).tolist() == expected
     assert total_mask(key, 5, field).tolist() == expected[:5]
 
 
-def test_a_word_that_is_the_modulus_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else 0 came up twice as often as others. Its place is taken by the stream's next word."""
-    words = [5, 2**61 - 1, 7, 9]
+def test_words_from_the_modulus_on_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else small numbers came up twice as often. The stream's next words take their place."""
+    words = [5, 2**64 - 59, 2**64 - 1, 7, 2**64 - 60]
 
     class Stream:
         def __init__(self) -> None:
@@ -48,12 +54,20 @@ def test_a_word_that_is_the_modulus_is_left_out(monkeypatch: pytest.MonkeyPatch)
             return b"".join(word.to_bytes(8, "little") for word in taken)
 
     monkeypatch.setattr(masks, "Cipher", lambda algorithm, mode: Stream())
-    assert total_mask(bytes(32), 3, Field(61)).tolist() == [5, 7, 9]
+    assert total_mask(bytes(32), 3, Field(64)).tolist() == [5, 7, 2**64 - 60]
+    assert summed_masks([bytes(32)] * 2, 3, Field(64)).tolist() == [10, 14, 2**64 - 61]
+
+
+@pytest.mark.parametrize("keys", [1, 7])
+def test_a_sum_of_masks_is_that_of_each(keys: int) -> None:
+    field, drawn = Field(104), [bytes([number] * 32) for number in range(keys)]
+    each = [total_mask(key, 6, field) for key in drawn]
+    assert summed_masks(drawn, 6, field).tolist() == (np.sum(each, axis=0) % field.prime).tolist()
 
 
 @pytest.mark.parametrize("parties", [2, 3, 8, 2 * REACH + 1, 130])
 def test_pairs_cancel_over_all_parties(parties: int) -> None:
-    field = Field(89)
+    field = Field(104)
     made = [pair_masks(party, parties, 4, field, pairing) for party in range(parties)]
     assert [total % field.prime for total in np.sum(made, axis=0)] == [0] * 4
     for left_out in (0, parties - 1):
@@ -72,8 +86,8 @@ def test_fewer_than_all_neighbours_leave_the_rest_connected() -> None:
 
 def test_words_of_a_mask_are_spread_evenly() -> None:
     """Chi-square of the top 4 bits of 8,000 words: above 37.7 once in 1,000 keys (15 degrees)."""
-    field = Field(127)
-    tops = mask(bytes(31) + b"\1", 8000, field)[:, -1] >> np.uint32(27)
+    field = Field(128)
+    tops = mask(bytes(31) + b"\1", 8000, field)[:, -1] >> np.uint32(28)
     counts = np.bincount(tops, minlength=16)
     assert counts.size == 16
     assert float(((counts - 500) ** 2 / 500).sum()) < 37.7

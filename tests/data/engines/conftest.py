@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +14,7 @@ import pytest
 
 from tacit.data.clients import Clients
 from tacit.data.engines.stored import StoredClients
+from tacit.running.deployment.flower_programs.programs import free_port
 
 WITHOUT = "TACIT_TESTS_WITHOUT_POSTGRES"
 """Set to 1, tests run as on a machine without PostgreSQL."""
@@ -55,11 +55,8 @@ def server_of_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
     pytest.importorskip(
         "psycopg", reason="the driver is not installed: pip install tacit[postgres]"
     )
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     folder = tmp_path_factory.mktemp("postgres")
-    server = Server(script.start_postgres(folder, port))
+    server = Server(script.start_postgres(folder, free_port()))
     yield server
     server.owner.close()
     script.stop_postgres(folder)

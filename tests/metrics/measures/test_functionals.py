@@ -189,6 +189,18 @@ def test_distances_are_weighted_quantiles_and_means() -> None:
     assert values == pytest.approx([0.05, 0.4, 0.4, 0.1625])
 
 
+def test_records_that_are_spread_evenly_have_the_distances_of_equal_weights() -> None:
+    """Of 15 records a median and a 90th percentile are records themselves."""
+    source = np.random.default_rng(0)
+    log_odds = np.linspace(-3, 2, 15)
+    design = smooth_calibration.spline(log_odds, np.array([-2.0, 0.0, 1.0]))
+    coefficients = source.normal(size=(20, 3))
+    found = smooth_calibration.even_distances(coefficients, design, expit(log_odds))
+    naive = smooth_calibration.distances(coefficients, design, expit(log_odds), np.full(15, 1 / 15))
+    for name in ("median", "ninetieth", "largest", "mean"):
+        np.testing.assert_allclose(getattr(found, name), getattr(naive, name), rtol=1e-12)
+
+
 @pytest.mark.parametrize("threshold", [-0.1, 1.0, np.nan])
 def test_a_threshold_of_a_net_benefit_is_a_probability(threshold: float) -> None:
     with pytest.raises(ValueError, match=r"must be in \[0, 1\), got"):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.privacy.local import bit_counts as module
-from tacit.privacy.local.bit_counts import bit_counts
+from tacit.privacy.local.bit_counts import BitCounter, bit_counts
 
 
 @given(
@@ -32,6 +32,23 @@ def test_rows_of_words_are_counted_as_unpacked_bits_are(
     monkeypatch.setattr(module, "ROW_WORDS", 8)
     packed = np.random.default_rng(size).integers(0, 256, (4321, size), dtype=np.uint8)
     assert np.array_equal(bit_counts(packed), np.unpackbits(packed, axis=-1).sum(axis=0))
+
+
+@given(
+    sizes=st.lists(st.integers(0, 60), max_size=8),
+    size=st.sampled_from([1, 2, 8]),
+    seed=st.integers(0, 99),
+)
+def test_blocks_are_counted_as_one(sizes: list[int], size: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    blocks = [rng.integers(0, 256, (rows, size), dtype=np.uint8) for rows in sizes]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "ROW_WORDS", 8)
+        counter = BitCounter(size)
+        for block in blocks:
+            counter.add(block)
+        packed = np.concatenate([*blocks, np.zeros((0, size), dtype=np.uint8)])
+        assert np.array_equal(counter.counts(), np.unpackbits(packed, axis=-1).sum(axis=0))
 
 
 def test_other_sizes_are_refused() -> None:

@@ -21,8 +21,8 @@ from tacit.crypto.masking.field import Elements, MaskedValueError
 from tacit.data.errors import DataError
 from tacit.protocols.encrypted.counts import cumulative_counts
 from tacit.protocols.encrypted.masked.party import MaskedParty
-from tacit.protocols.encrypted.masked.scheme import FORMS, TAG_BYTES, MaskedScheme
-from tacit.protocols.encrypted.masked.verified import REFUSED, coefficients
+from tacit.protocols.encrypted.masked.scheme import FORMS, SEED_BYTES, TAG_BYTES, MaskedScheme
+from tacit.protocols.encrypted.masked.verified import REFUSED, coefficients, later_masks
 from tacit.protocols.encrypted.masked.words import Words, forms, untagged
 from tests.protocols.encrypted.forging import (
     PARTIES,
@@ -37,7 +37,8 @@ from tests.protocols.encrypted.forging import (
 
 SCHEME = MaskedScheme(THRESHOLDS, RECORDS, checked=True)
 FIELD, PRIME, WORDS = SCHEME.field, SCHEME.field.prime, SCHEME.words
-HONEST = 50_021
+SENT = 2 * WORDS + 3 * FORMS
+HONEST = 3 << (SCHEME.least_bits + 1)
 """A multiplier that an honest aggregator may draw."""
 ALLOWED = 3e-6
 """What the perturbation of so few records may move an AUC or a half-range by."""
@@ -66,9 +67,16 @@ class Room:
 
     @cached_property
     def sent(self) -> list[Elements]:
-        """Every party's words, codes and masks."""
+        """Every party's words, codes and masks, those of its seed among them."""
         return [
-            FIELD.from_bytes(untagged(message, self.party.session), SCHEME.sent_words)
+            np.concatenate(
+                [
+                    FIELD.from_bytes(
+                        untagged(message[:-SEED_BYTES], self.party.session), SCHEME.sent_words
+                    ),
+                    later_masks([message[-SEED_BYTES:]], FIELD),
+                ]
+            )
             for message in self.uploads
         ]
 
@@ -254,13 +262,13 @@ STRATEGIES: dict[str, Callable[[Room], list[bytes]]] = {
     "count a party twice": lambda room: answers(room, summed(room, (1, 2, 1))),
     "one party only": lambda room: answers(room, summed(room, (1, 0, 0))),
     "one party in place of another": lambda room: answers(room, summed(room, (2, 0, 1))),
-    "zeros for a party": lambda room: in_place(room, FIELD.elements([0] * SCHEME.sent_words)),
+    "zeros for a party": lambda room: in_place(room, FIELD.elements([0] * SENT)),
     "counts of its own for a party": lambda room: in_place(room, with_codes_of_its_own(room)),
     "add parties' results, not counts": results_added,
     "scale all counts by 11": lambda room: answers(room, alike=scaled(11)),
     "scale a number of the answer": lambda room: answers(room, values=mixed(np.diag([3, 1, 1]))),
     "negate": lambda room: answers(room, multiplier=PRIME - HONEST),
-    "a multiplier that wraps around": lambda room: answers(room, multiplier=2**80 + 12345),
+    "a multiplier that wraps around": lambda room: answers(room, multiplier=PRIME // 3),
     "a multiplier of 1, to magnify the perturbation": lambda room: answers(room, multiplier=1),
     "nothing but the perturbation": lambda room: answers(room, multiplier=0),
     "the shortest vector of another ratio": short_vector,

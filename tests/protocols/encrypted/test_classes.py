@@ -22,12 +22,13 @@ from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query, Reply
 from tacit.protocol.encoding.values import Kind, decode_values, encode_values
 from tacit.protocol.revealed import REVEALED
-from tacit.protocols.encrypted.classes.keys import MOST_BY_CLASS, pieces, scheme_by_class
+from tacit.protocols.encrypted.classes.keys import pieces
 from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC
 from tacit.protocols.encrypted.classes.result import ABSENT, ClassesRevealed
 from tacit.protocols.encrypted.classes.steps import open_masked_classes, send_masked_classes
+from tacit.protocols.encrypted.masked import scheme
 from tacit.protocols.encrypted.masked.aggregator import MaskedAggregator
-from tacit.protocols.encrypted.masked.scheme import LEAST_BITS, SLACK, MaskedScheme
+from tacit.protocols.encrypted.masked.scheme import SLACK, MaskedScheme
 from tacit.protocols.encrypted.protocol import PARTIES_ONLY, EncryptedAUC
 from tacit.protocols.encrypted.sessions import as_parts, pin
 from tacit.protocols.shared.class_scores import one_against_rest
@@ -164,53 +165,45 @@ def _until(step: Any, data: Clients, state: ClientState) -> Iterator[tuple[Query
             return
 
 
-@pytest.mark.parametrize("perturbed", [True, False])
-def test_multipliers_are_longer_than_every_product_of_totals(perturbed: bool) -> None:
-    for most in (2, 64, 1000, 2**17, 2**20, MOST_BY_CLASS):
-        scheme = scheme_by_class(20, most, perturbed)
-        assert 2**scheme.least_bits > 16 * (most // 2) * (most - most // 2)
-        assert scheme.honest_most * 2**16 < scheme.field.prime
-    # only multipliers grew: what is accepted, and how far perturbations move a figure, did not
-    plain, longer = MaskedScheme(20, 2**20), scheme_by_class(20, 2**20, True)
-    assert longer.octaves == plain.octaves
-    for pairs in (2**25, 2**29, 2**30, 2**31, 2**38):
-        assert longer.accepts(pairs) == plain.accepts(pairs)
-
-
-def test_class_sizes_that_add_up_fit_an_answer_as_well_as_the_true_ones() -> None:
+def test_class_sizes_that_add_up_fit_an_answer_as_well_as_the_true_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A party that knows the number of records tries all sizes of three classes.
 
-    With the multipliers of two classes a wrong size hardly ever fits, and so the true ones show.
+    With multipliers shorter than products of totals a wrong size hardly ever fits, and so the true
+    ones show.
     """
     most, sizes = 2**20, np.array([400_000, 250_000, 150_000])
     total = int(sizes.sum())
     others = np.random.default_rng(0).integers(200_000, 300_000, (200, 2))
     wrong = np.column_stack([others, total - others.sum(axis=1)])
-    fits = {}
-    for scheme in (scheme_by_class(20, most, True), MaskedScheme(20, most)):
-        shown = [_shown(scheme, int(size), total) for size in sizes]
-        fits[scheme.least_bits] = np.mean(
-            [
-                all(_fits(*pair, total) for pair in zip(shown, map(int, row), strict=True))
-                for row in wrong
-            ]
-        )
-        assert all(_fits(*pair, total) for pair in zip(shown, map(int, sizes), strict=True))
-    assert fits[LEAST_BITS] < 0.01
-    assert max(fits.values()) == 1.0
+    fits = []
+    for spare in (scheme.SPARE_BITS, -40):
+        monkeypatch.setattr(scheme, "SPARE_BITS", spare)
+        protocol = replace(SMALL, most_records=most)
+        shown = [_shown(protocol.masked_scheme, int(size), total) for size in sizes]
+
+        def all_fit(row: Any, shown: list[int] = shown, settings: Any = protocol) -> bool:
+            pairs = zip(shown, map(int, row), strict=True)
+            return all(_fits(settings.masked_scheme, *pair, total) for pair in pairs)
+
+        assert all_fit(sizes)
+        fits.append(np.mean([all_fit(row) for row in wrong]))
+    assert fits[0] == 1.0
+    assert fits[1] < 0.01
 
 
-def _shown(scheme: MaskedScheme, size: int, total: int) -> int:
+def _shown(settings: MaskedScheme, size: int, total: int) -> int:
     """A denominator's number as the parties open it."""
-    multiplier = 3 << (scheme.least_bits + 2)
-    return multiplier * size * (total - size) + scheme.perturbation(multiplier)
+    multiplier = 3 << (settings.least_bits + 2)
+    return multiplier * size * (total - size) + settings.perturbations(multiplier)[1]
 
 
-def _fits(shown: int, size: int, total: int) -> bool:
-    """Whether a whole c and v below c make ``c P N + v`` the number that was shown."""
+def _fits(settings: MaskedScheme, shown: int, size: int, total: int) -> bool:
+    """Whether a whole c, and v below the largest perturbation, make ``c P N + v`` that number."""
     pairs = size * (total - size)
-    # c P N <= W < c (P N + 1)
-    return shown // pairs > shown // (pairs + 1)
+    # c P N <= W < c P N + V
+    return shown // pairs > (shown - settings.reach) // pairs
 
 
 def test_an_absent_class_has_no_auc_and_the_others_have_theirs() -> None:
@@ -279,7 +272,7 @@ def test_an_aggregator_needs_the_words_of_all_classes() -> None:
         ({"classes": ("a",)}, "classes must be 2 to 200 names that differ, got 1"),
         ({"classes": ("a", "a")}, "names that differ"),
         ({"thresholds": 4}, "thresholds must be at least 5, got 4"),
-        ({"most_records": 2**23 + 1}, "most_records must be from 2 to 8388608, got 8388609"),
+        ({"most_records": 2**32 + 1}, "most_records must be from 2 to 4294967296 with masked"),
     ],
 )
 def test_settings_outside_their_range_are_refused(changes: dict[str, Any], message: str) -> None:

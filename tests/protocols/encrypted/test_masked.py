@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from hashlib import sha256
 from typing import Any, Literal
@@ -24,12 +24,13 @@ from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.revealed import revealed_to
 from tacit.protocols.encrypted.counts import cumulative_counts
+from tacit.protocols.encrypted.masked import verified
 from tacit.protocols.encrypted.masked.aggregator import MaskedAggregator
 from tacit.protocols.encrypted.masked.party import MaskedParty
 from tacit.protocols.encrypted.masked.scheme import (
-    LEAST_BITS,
     PRECISION,
     SLACK,
+    WIDTHS,
     MaskedScheme,
     Products,
     certain,
@@ -90,21 +91,21 @@ def test_unperturbed_answers_are_one_multiple_of_the_true_numbers(
     true = true_numbers(data, thresholds)
     multiplier, rest = divmod(opened.denominator, true.denominator)
     assert rest == 0
-    assert LEAST_BITS <= math.log2(multiplier) < LEAST_BITS + scheme.octaves
+    assert scheme.least_bits <= math.log2(multiplier) < scheme.least_bits + scheme.octaves
     assert opened == Products(*(multiplier * number for number in true))
 
 
 def test_fields_by_the_bound_of_records() -> None:
     sizes = {most: MaskedScheme(100, most).field.bits for most in (1000, 2**20, 2**23, 2**32)}
-    assert sizes == {1000: 61, 2**20: 89, 2**23: 107, 2**32: 127}
+    assert sizes == {1000: 64, 2**20: 104, 2**23: 120, 2**32: 152}
 
 
 def test_bytes_of_a_party() -> None:
-    """3.5 kB at 100 thresholds, the first party's boxes for 99 others within 8 kB."""
+    """3 kB at 100 thresholds, the first party's boxes for 99 others within 6.2 kB."""
     made = simulate(federation(200_000, 100), EncryptedAUC(100), NoNoise())
     assert made.rounds == 4
-    assert float(np.median(made.bytes_sent)) <= 3500
-    assert int(made.bytes_sent.max()) <= 8000
+    assert float(np.median(made.bytes_sent)) <= 3000
+    assert int(made.bytes_sent.max()) <= 6200
 
 
 @pytest.mark.parametrize("thresholds", [25, 400, 10_000])
@@ -133,8 +134,11 @@ def test_no_perturbation_moves_the_range_off_the_exact_auc(
     before, tied, after = pairs
     total = before + tied + after + 10**9
     scheme = MaskedScheme(100, 2**17)
-    multiplier = int(2 ** (LEAST_BITS + parts[3] * scheme.octaves))
-    u, v, w = (int(part * (scheme.width(multiplier) - 1)) for part in parts[:3])
+    multiplier = int(2 ** (scheme.least_bits + parts[3] * scheme.octaves))
+    u, v, w = (
+        int(part * (times * scheme.width(multiplier) - 1))
+        for part, times in zip(parts[:3], WIDTHS, strict=True)
+    )
     numbers = Products(
         multiplier * (2 * before + tied) + u, multiplier * total + v, multiplier * tied + w
     )
@@ -151,7 +155,7 @@ def test_what_is_added_to_a_range_does_not_follow_the_multiplier() -> None:
     scheme = MaskedScheme(100, 2**20)
     ranges = {
         certain(Products(multiplier << 36, multiplier << 35, 0), scheme).half_range
-        for multiplier in (2**LEAST_BITS, 2 ** (LEAST_BITS + 9))
+        for multiplier in (2**scheme.least_bits, 2 ** (scheme.least_bits + 9))
     }
     assert len(ranges) == 1
 
@@ -165,21 +169,23 @@ def test_totals_a_factor_of_two_apart_give_nearly_the_same_answers() -> None:
     from tacit.crypto.masking.field import log_uniform
 
     scheme = MaskedScheme(100, 2**20)
-    draws = np.log2([float(log_uniform(LEAST_BITS, scheme.octaves)) for _ in range(20_000)])
-    edges = np.linspace(LEAST_BITS, LEAST_BITS + scheme.octaves + 1, 2 * scheme.octaves + 3)
+    least, most = scheme.least_bits, scheme.least_bits + scheme.octaves
+    draws = np.log2([float(log_uniform(least, scheme.octaves)) for _ in range(20_000)])
+    edges = np.linspace(least, most + 1, 2 * scheme.octaves + 3)
     small, large = (np.histogram(draws + shift, edges)[0] / draws.size for shift in (0, 1))
     distance = float(np.abs(small - large).sum() / 2)
     assert distance == pytest.approx(1 / scheme.octaves, abs=0.05)
 
 
-def test_perturbations_are_as_wide_as_the_multiplier() -> None:
-    """Then every c' has whole numbers X', Y', Z' that fit an answer: none is ruled out."""
+def test_perturbations_are_as_wide_as_a_range_can_bear() -> None:
+    """A multiple of every c from 131,072 records on; below, less than some c."""
     wide, narrow = MaskedScheme(100, 2**20), MaskedScheme(100, 1000)
-    assert wide.width(2**20) == 2**20
-    assert narrow.width(2**20) < 2**16
+    assert wide.width(2**40) == wide.reach == 2**48
+    assert wide.width(2**40 + 1) == (2**40 + 1) * (2**8 - 1)
+    assert narrow.width(1 << narrow.least_bits) == narrow.reach < 2**16
     for scheme in (wide, narrow, MaskedScheme(100, 2**32)):
-        smallest = scheme.most_records**2 // 1024
-        assert scheme.widest <= PRECISION * smallest * 2**LEAST_BITS * (1 + 1e-6) + 1
+        smallest = scheme.most_records**2 / 1024
+        assert scheme.widest <= PRECISION * smallest * 2**scheme.least_bits * (1 + 1e-6) + 1
 
 
 def test_a_class_that_is_absent_and_a_bound_too_far_are_refused() -> None:
@@ -268,7 +274,13 @@ def test_no_two_sessions_share_a_mask(
         drawn.append((key, made[:2].tobytes()))
         return made
 
+    def recorded_sums(keys: Sequence[bytes], count: int, field: Any) -> Any:
+        for key in keys:
+            recorded(key, count, field)
+        return masks.summed_masks(keys, count, field)
+
     monkeypatch.setattr(masks, "mask", recorded)
+    monkeypatch.setattr(verified, "summed_masks", recorded_sums)
     identities = [Identity.generate() for _ in range(4)]
     state = ClientState()
     pin(state, identities, Roster(tuple(identity.public for identity in identities)))
@@ -276,10 +288,11 @@ def test_no_two_sessions_share_a_mask(
     for _ in range(30):
         simulate(data, protocol, NoNoise(), state)
     # a session: 6 pairs at both ends, 4 parties' own; once to send and once to open the masks of
-    # the totals, and what a proof is checked with
-    common = 2 if adversary == "malicious" else 1
-    assert len(drawn) == 30 * (2 * 6 + 2 * common + 4)
-    different = 30 * (6 + common + 4)
+    # the totals, and what a proof is checked with, of which each party's are drawn by the
+    # aggregator as well
+    common, own = (2, 2) if adversary == "malicious" else (1, 1)
+    assert len(drawn) == 30 * (2 * 6 + 2 * common + 4 * (2 * own - 1))
+    different = 30 * (6 + common + 4 * own)
     assert len({key for key, _ in drawn}) == len({words for _, words in drawn}) == different
 
 
@@ -344,7 +357,7 @@ def test_the_aggregator_is_sent_no_key_and_no_count() -> None:
             secrets = [seat.secret, party_key, *keys]
         if query.step is send_masked:
             words = b"".join(as_parts(reply["counts"]))
-            # a count is below 2^11; a uniform word of 61 bits is so once in 2^50
+            # a count is below 2^11; a uniform word of 64 bits is so once in 2^53
             field = protocol.masked_scheme.field
             size = 8 + protocol.masked_scheme.words * field.word_bytes
             sent = [

@@ -33,15 +33,15 @@ def is_accepted(multiplier: int, state: ClientState, monkeypatch: pytest.MonkeyP
 
 
 def test_refusals_in_many_runs_would_give_the_totals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parties that forget: the largest multiplier that they accept gives X, although untold."""
+    """Parties that forget: the largest multiplier that they accept gives Y, although untold."""
     scheme = CHECKED.masked_scheme
-    low, high = 2**12, 2**20
+    low, high = (1 << (scheme.least_bits + octaves) for octaves in (0, scheme.octaves + 2))
     for _ in range(RUNS):
         middle = (low + high) // 2
         taken = is_accepted(middle, ClientState(), monkeypatch)
         low, high = (middle, high) if taken else (low, middle)
-    # c X + e <= accepted_most: X is what the parties accept at most, over c
-    assert scheme.accepted_most / low == pytest.approx(true_numbers()[0] // 2, rel=1e-4)
+    # 2 (c Y + e) <= accepted_most: Y is what the parties accept at most, over 2 c
+    assert scheme.accepted_most / (2 * low) == pytest.approx(true_numbers()[1] // 2, rel=1e-4)
 
 
 def test_after_a_refusal_no_session_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:

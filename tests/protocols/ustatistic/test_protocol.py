@@ -24,7 +24,7 @@ from tacit.protocol.conversation import Query, Reply, stack
 from tacit.protocol.encoding.fields import decode, encode, reply_of, sizes_by_client
 from tacit.protocols.shared.reports.pair_kernels import KERNELS, PairTables, opposite_classes
 from tacit.protocols.ustatistic.moments import PairEstimator
-from tacit.protocols.ustatistic.protocol import UStatistic
+from tacit.protocols.ustatistic.protocol import UStatistic, planned_bins
 from tacit.protocols.ustatistic.steps import MAX_SYMBOLS, random_symbols
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import repeat_results
@@ -323,7 +323,12 @@ def rating_clients(draw: st.DrawFn) -> Clients:
 
 
 def asked(protocol: UStatistic, clients: int) -> Query:
-    return next(protocol.conversation(clients))
+    """The query for symbols, after the one for numbers of records where bins follow from them."""
+    conversation = protocol.conversation(clients)
+    query = next(conversation)
+    if query.step is random_symbols:
+        return query
+    return conversation.send({"records": np.ones(clients, dtype=np.int64)})
 
 
 @every_protocol
@@ -422,7 +427,7 @@ def test_the_symbols_of_the_auc_hold_class_and_score() -> None:
 
 def test_bins_follow_the_papers_rule() -> None:
     assert UStatistic("gini", 4.0).bins_for(10_000) == 20
-    assert UStatistic("auc", 4.0).bins_for(10_000) == 20
+    assert UStatistic("auc", 4.0).bins_for(10_000) == planned_bins(10_000, 4.0, 2_048) == 19
     assert UStatistic("kendall", 4.0).bins_for(10_000) == round(math.sqrt(20))
     assert UStatistic("gini", 0.01).bins_for(16) == 2
     assert UStatistic("gini", 4.0, bins=7).bins_for(10_000) == 7
@@ -549,12 +554,16 @@ def test_a_rare_class_is_warned_of() -> None:
     assert "the smaller class is estimated at" in warned or "not enough signal" in warned
 
 
-def test_bins_chosen_for_few_clients_with_many_records_are_warned_of() -> None:
-    clients = Clients.split(np.linspace(0, 1, 5_000), np.zeros(5_000), 3, seed=0)
-    warned = evaluate(clients, UStatistic("gini", 4.0)).warnings
-    assert any("5000 records were reported, for which bins=17 suits better" in w for w in warned)
-    assert any("fewer than 4 bins do not tell" in w for w in warned)
-    assert len(evaluate(clients, UStatistic("gini", 4.0, bins=17)).warnings) == 1
+def test_bins_suit_the_number_of_records_not_of_clients() -> None:
+    scores = np.linspace(0, 1, 5_000)
+    few = Clients.split(scores, np.zeros(5_000), 3, seed=0)
+    replies = [
+        simulate(clients, UStatistic("gini", 4.0), NoNoise()).server_result.value
+        for clients in (few, one_each(scores))
+    ]
+    assert float(replies[0]) == pytest.approx(float(replies[1]), rel=1e-12)
+    warned = evaluate(few, UStatistic("gini", 4.0)).warnings
+    assert not any("bins" in each for each in warned)
 
 
 def test_an_estimate_outside_its_range_is_the_nearest_value() -> None:

@@ -12,14 +12,18 @@ import pytest
 from scipy.special import expit, logit
 
 import tacit
+from tacit.arrays import Floats
 from tacit.metrics.measures.operating_points import reaching_places, share_above
+from tacit.metrics.tree_noise import TreeNoise
 from tacit.results.curves.histogram import Histogram
+from tacit.results.measures import clinic, lines
 from tacit.results.measures.computing import Measures
 from tacit.results.measures.drifting import EMPTY_GROUP, LOST_GROUP
 from tacit.results.measures.figures import LOST_IN_NOISE, NO_FIT, NO_PROBABILITIES
 from tacit.results.measures.measure import Measure, measure_line, normal_measure
 from tacit.results.measures.names import label, names
 from tacit.results.measures.operating import _added
+from tacit.results.measures.view import CellView
 from tacit.results.saved.schema import check_result
 from tests.federations import binormal_clients
 
@@ -179,6 +183,46 @@ def test_what_noise_leaves_no_ground_for_is_absent(name: str) -> None:
     """At epsilon 0.05 noise hides a twentieth of the positives, and the tails of the scores."""
     measures = [released(seed, 0.05).measures.by_name[name] for seed in range(2)]
     assert {each.reason for each in measures} <= {LOST_IN_NOISE, NO_FIT}
+
+
+def exponential_ends(deviation: float) -> tuple[CellView, Floats]:
+    """Exact counts of 10,000 log-odds with a Laplace distribution, said to have noise; and both."""
+    size, scale = 2**12, 0.7
+    edges = logit(np.arange(1, size) / size)
+    below = np.where(edges < 0, np.exp(edges / scale) / 2, 1 - np.exp(-edges / scale) / 2)
+    cells: Floats = np.diff(below, prepend=0.0, append=1.0) * 5_000.0
+    variances = np.full((2 * size).bit_length(), np.inf)
+    variances[1:] = deviation**2
+    return CellView.of(Histogram(np.stack([cells, cells]), TreeNoise(variances), 1, 1)), cells
+
+
+def test_ends_that_are_taken_together_keep_the_mean_and_most_of_the_spread() -> None:
+    """Of an exponential end both halves have their means; the spread inside a half is lost.
+
+    Of the excess' variance s^2 that is all but ``log(2)^2 s^2``, or half.
+    """
+    view, cells = exponential_ends(10.0)
+    stated, made = view.stated_log_odds, view.log_odds
+    assert 0.005 < view.clipped_part < 0.05
+    low = stated < stated[made != stated][np.argmax(np.diff(stated[made != stated]))]
+    assert view.ends_known
+    total = cells[low].sum()
+    assert total == pytest.approx(5_000 * view.clipped_part, rel=0.02)
+    assert cells[low] @ made[low] == pytest.approx(cells[low] @ stated[low], rel=0.01)
+    spreads = [
+        cells[low] @ (each[low] - cells[low] @ each[low] / total) ** 2 / total
+        for each in (made, stated)
+    ]
+    assert spreads[0] / spreads[1] == pytest.approx(math.log(2) ** 2, rel=0.1)
+
+
+def test_a_line_needs_ends_that_stand_out_from_noise() -> None:
+    view, _ = exponential_ends(400.0)
+    assert not view.ends_known
+    absent = dict(clinic.calibration_measures(view))
+    assert absent["calibration_slope"].reason == NO_FIT
+    assert absent["brier"].given
+    assert lines.calibration_curve(view) is None
 
 
 def test_thresholds_are_probabilities() -> None:

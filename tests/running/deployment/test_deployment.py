@@ -53,6 +53,7 @@ from tacit.running.session.party.party_file import PartyFile
 from tacit.running.session.party.service import PartyDesk
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
+from tests.running.deployment.processes import WAIT
 
 HOSPITALS = Path(__file__).parents[3] / "examples" / "three-hospitals"
 SETTINGS = {"plan": "/plan.toml", "identity": "/identity.key", "result": "/result.json"}
@@ -369,7 +370,7 @@ def test_a_program_that_ends_is_told_with_its_last_words(tmp_path: Path) -> None
         program(tmp_path, "print('\\x1b[91mno port\\x1b[0m'); raise SystemExit(3)") as part,
         pytest.raises(DeploymentError, match="ended with status 3: no port; see"),
     ):
-        part.wait_until(lambda: False, 30)
+        part.wait_until(lambda: False, WAIT)
 
 
 def test_a_program_that_is_never_ready_is_not_waited_for(tmp_path: Path) -> None:
@@ -391,7 +392,7 @@ def test_a_program_is_stopped_with_its_children(tmp_path: Path) -> None:
         "signal.pause()\n"
     )
     with program(tmp_path, code) as part:
-        part.wait_until(lambda: part.said().endswith("\n"), 30)
+        part.wait_until(lambda: part.said().endswith("\n"), WAIT)
         child = int(part.said())
         assert _alive(child)
     assert any(not _alive(child) for _ in range(200))
@@ -417,7 +418,7 @@ def test_flower_gets_its_own_configuration_only(
         flower.start(tmp_path / "log", sys.executable, "-c", code) as part,
         pytest.raises(DeploymentError),
     ):
-        part.wait_until(lambda: False, 30)
+        part.wait_until(lambda: False, WAIT)
     assert str(tmp_path / "home") in part.said()
     assert "/the/users/own" not in part.said()
     assert "SOMETHING" not in part.said()
@@ -443,7 +444,7 @@ def test_colours_are_taken_off() -> None:
 def test_a_party_sees_what_tacit_tells_it(tmp_path: Path) -> None:
     lines = "\x1b[92mINFO\x1b[0m:  Receiving: query.letter message (ID: 1)\ntacit: refused\nhalf"
     with program(tmp_path, f"print({lines!r}, end='', flush=True); import time") as part:
-        part.wait_until(lambda: part.said().endswith("half"), 30)
+        part.wait_until(lambda: part.said().endswith("half"), WAIT)
         seen, reported = follow(part, 0, everything=False)
         assert reported == ["refused"]
         assert follow(part, seen, everything=False) == (seen, [])

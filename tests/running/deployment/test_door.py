@@ -24,7 +24,7 @@ from tacit.running.deployment.door import (
     write_token,
 )
 from tacit.running.deployment.flower_programs import guards
-from tacit.running.deployment.flower_programs.programs import DeploymentError
+from tacit.running.deployment.flower_programs.programs import FOLDER, DeploymentError
 
 TOKEN = "a" * 64
 
@@ -119,6 +119,11 @@ def unguarded() -> Iterator[pytest.MonkeyPatch]:
             patch.setattr(module, "create_app", module.create_app)
         client = importlib.import_module("flwr.supercore.protobuf.client").ProtobufClient
         patch.setattr(client, "__init__", client.__init__)
+        server = importlib.import_module("uvicorn").Server
+        patch.setattr(server, "shutdown", server.shutdown)
+        node = importlib.import_module("flwr.supernode.start_client_internal")
+        for name in ("_push_messages", "time"):
+            patch.setattr(node, name, getattr(node, name))
         yield patch
 
 
@@ -140,6 +145,7 @@ def test_flowers_servers_stand_behind_the_door(
     """Every route of Flower's own but those of nodes."""
     write_token(tmp_path)
     unguarded.setenv("FLWR_HOME", str(tmp_path))
+    unguarded.setenv(FOLDER, str(tmp_path))
     guards._guard(program)
     application = importlib.import_module(f"flwr.{side}.main").create_app()
     shown = (HEADER, token_path(tmp_path).read_text())

@@ -38,7 +38,7 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path) -> None:
     ("ready", "left", "count"),
     [
         pytest.param("starting the server", "flower-superlink", 1, id="start"),
-        pytest.param("round 0", "flower-superexec", 4, id="round", marks=pytest.mark.thorough),
+        pytest.param("round 0", "flower-supernode", 3, id="round", marks=pytest.mark.thorough),
     ],
 )
 def test_a_killed_run_leaves_nothing(tmp_path: Path, ready: str, left: str, count: int) -> None:

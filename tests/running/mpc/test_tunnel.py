@@ -146,6 +146,65 @@ def test_the_announced_certificate_passes(ends: Ends, tmp_path: Path) -> None:
     assert passes(ends, chain)
 
 
+def test_a_client_that_never_shakes_hands_is_closed_with_the_tunnel(ends: Ends) -> None:
+    """It is accepted, and in a handshake, when the next client's has been refused."""
+    with socket.create_connection(("127.0.0.1", ends.peers[1].port), TIMEOUT) as silent:
+        assert not passes(ends, None)
+        ends.tunnels[1].close()
+        assert received(silent, 1) == b""
+
+
+def test_clients_that_come_while_it_closes_are_closed(ends: Ends) -> None:
+    """Whoever is accepted reads an end, and does not wait for ever."""
+    clients: list[socket.socket] = []
+    coming = threading.Event()
+
+    def come() -> None:
+        with suppress(ConnectionError):
+            for _ in range(100):
+                client = socket.create_connection(("127.0.0.1", ends.peers[1].port), TIMEOUT)
+                clients.append(client)
+                coming.set()
+
+    visitors = threading.Thread(target=come)
+    visitors.start()
+    assert coming.wait(TIMEOUT)
+    ends.tunnels[1].close()
+    visitors.join(TIMEOUT)
+    assert not visitors.is_alive()
+    for client in clients:
+        with client, suppress(ConnectionResetError):
+            assert client.recv(1) == b""
+
+
+def test_a_message_ends_with_the_tunnel(tmp_path: Path) -> None:
+    """The other party takes no message, and would be waited for."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        part = Credentials.new("north")
+        tunnel = Tunnel(part, tmp_path, TIMEOUT, lambda sentence: None)
+        port = other.getsockname()[1]
+        pem = Credentials.new("south").certificate
+        tunnel.open(0, [Peer("a", "", 0, part.certificate), Peer("b", "127.0.0.1", port, pem)])
+        errors: list[BaseException] = []
+
+        def send() -> None:
+            try:
+                tunnel.send(1, b"a message")
+            except OSError as error:
+                errors.append(error)
+
+        sending = threading.Thread(target=send)
+        sending.start()
+        other.settimeout(TIMEOUT)
+        accepted, _ = other.accept()
+        with accepted:
+            tunnel.close()
+            sending.join(TIMEOUT)
+    assert [str(error) for error in errors] == ["the tunnel is closed"]
+    with pytest.raises(ConnectionError, match="the tunnel is closed"):
+        tunnel.send(1, b"another")
+
+
 def passes(ends: Ends, chain: Path | None) -> bool:
     """Whether a TLS client with this certificate gets bytes through to south."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

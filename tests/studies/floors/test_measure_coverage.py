@@ -12,7 +12,7 @@ from tacit_studies.floors.measure_coverage import (
     RUNS_OF_RECORDS,
     Repetition,
     _cell,
-    _repetitions,
+    _measured,
     _rows,
     measures,
 )
@@ -28,7 +28,8 @@ def test_there_is_a_job_for_each_data_set_and_size() -> None:
 
 def test_records_are_drawn_anew_for_every_few_runs() -> None:
     bench = Bench(Scores(), RUNS_OF_RECORDS + 1, seed=1)
-    exact = [each.exact["brier"].value for each in _repetitions("distorted", 1_500, bench)]
+    exact = [each.exact["brier"].value for each in _measured("distorted", 1_500, bench)]
+    assert len(exact) == RUNS_OF_RECORDS + 1
     assert len(set(exact)) == 2
     assert exact[0] == exact[RUNS_OF_RECORDS - 1] != exact[RUNS_OF_RECORDS]
 

@@ -75,6 +75,27 @@ def category_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def class_columns(
+    scores: tuple[str, ...] | None, refused: Mapping[str, object]
+) -> CategoryColumns | None:
+    """The columns of classes that are called as their columns; None where records have one score.
+
+    Raises
+    ------
+    click.UsageError : for an option that does not go with them.
+    """
+    if scores is None:
+        return None
+    _refuse_beside("--scores", refused)
+    return CategoryColumns(scores, None, ())
+
+
+def _refuse_beside(used: str, refused: Mapping[str, object]) -> None:
+    for option, value in refused.items():
+        if value is not None:
+            raise click.UsageError(f"{option} cannot be used with {used}")
+
+
 def category_columns(
     protocol: str,
     settings: dict[str, Any],
@@ -105,10 +126,7 @@ def category_columns(
         if name and not by_class:
             raise click.UsageError(f"--protocol {protocol} needs --private-group")
         return None
-    for option, value in refused.items():
-        if value is not None:
-            used = "--scores" if scores is not None else "--private-group"
-            raise click.UsageError(f"{option} cannot be used with {used}")
+    _refuse_beside("--scores" if scores is not None else "--private-group", refused)
     if scores is not None and settings.get(name) is None:
         settings[name] = scores
     if settings.get(name) is None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import click
 
 from tacit.cli.options.spelled import Spelled
+from tacit.data.categories import scored_classes
 from tacit.data.clients import Clients
 from tacit.planning.choosing import choose
 from tacit.protocol.conversation import Protocol
@@ -61,5 +62,6 @@ def chosen_or_default(
     if protocol is not None:
         return protocol, None
     most = unit_of(clients, per_person)
-    choice = choose(split or clients.count, clients.records, epsilon, trust, most)
+    names = scored_classes(clients.categories)
+    choice = choose(split or clients.count, clients.records, epsilon, trust, most, names)
     return choice.protocol, choice.line

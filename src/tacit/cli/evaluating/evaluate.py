@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 import tacit
-from tacit.cli.evaluating.categories import category_columns, category_options
+from tacit.cli.evaluating.categories import category_columns, category_options, class_columns
 from tacit.cli.evaluating.default import chosen_or_default, refuse_without_protocol, trust_option
 from tacit.cli.evaluating.grouped import evaluate_by_group, refuse_with_groups
 from tacit.cli.evaluating.missing import check_missing, missing_options, say_left_out, with_dealt
@@ -28,7 +28,7 @@ from tacit.cli.options.settings import SettingsCommand, chosen_protocol
 from tacit.cli.options.shared import json_option, names_option, seed_option, split_option
 from tacit.cli.options.spelled import Spelled
 from tacit.cli.options.units import printed_doubts, refuse_two_maps, unit_option
-from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.cli.shell import NO_SIGNAL, as_json, show, terminable
 from tacit.data.files.form import FileForm
 from tacit.data.scaling.file_units import Units
 from tacit.data.scaling.units import PROBABILITY
@@ -153,6 +153,7 @@ Exit status:
     help="Also compute the exact AUC, not private. By default only with --split.",
 )
 @click.pass_context
+@terminable()
 def evaluate(
     context: click.Context,
     /,
@@ -200,8 +201,9 @@ def evaluate(
     one_group = {"--groups": groups, "--second": second, "--rescale": rescale}
     columns, chosen, given = None, None, frozenset[str]()
     if protocol is None:
-        needing_one = {"groups": groups, "second": second, "counts": counts, "scores": scores}
+        needing_one = {"groups": groups, "second": second, "counts": counts}
         refuse_without_protocol(settings | needing_one | {"private_group": private_group})
+        columns = class_columns(scores, one_group)
     else:
         settings["trust"] = trust
         columns = category_columns(protocol, settings, scores, private_group, one_group)

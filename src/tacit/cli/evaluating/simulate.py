@@ -11,7 +11,7 @@ from tacit.cli.evaluating.sources import files_in_memory
 from tacit.cli.options.settings import SettingsCommand, chosen_protocol
 from tacit.cli.options.shared import json_option
 from tacit.cli.progress import progress_of
-from tacit.cli.shell import NO_SIGNAL, as_json, show
+from tacit.cli.shell import NO_SIGNAL, as_json, show, terminable
 from tacit.data.scaling.units import UNITS
 from tacit.local_reports.drawing import BLOCK_RECORDS
 from tacit.local_reports.evaluating import evaluate_one_record_clients
@@ -59,6 +59,7 @@ Exit status:
 @click.option("--federation", metavar="NAME", help="What these records are called.")
 @json_option
 @click.pass_context
+@terminable()
 def simulate(
     context: click.Context,
     /,

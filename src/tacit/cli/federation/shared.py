@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
-from tacit.cli.shell import complain, show
+from tacit.cli.shell import complain, show, terminable
 from tacit.results.text import escaped
 from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell
 from tacit.running.joining.letters import MAX_LETTER, Answer, Invitation, LetterError
@@ -35,20 +34,11 @@ def show_rows(rows: Sequence[tuple[str, str]]) -> None:
 @contextmanager
 def stoppable() -> Iterator[None]:
     """End as on Ctrl-C when asked to terminate, and say failures in the command's own form."""
-
-    def interrupt(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = {
-        number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)
-    }
     try:
-        yield
+        with terminable():
+            yield
     except (DeploymentError, RunError) as error:
         raise click.ClickException(str(error)) from None
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 Letter = TypeVar("Letter", Invitation, Answer)

@@ -1,8 +1,8 @@
-"""Prime fields of 61, 89, 107 and 127 bits: words as bytes, and sums of many parties' words.
+"""Prime fields for words of 8 to 25 bytes: words as bytes, and sums of many parties' words.
 
-Elements are Python's integers in arrays of objects, where products are taken; as bytes they are
-little-endian words of 8, 12, 14 or 16 bytes. Sums over parties are taken on numbers of 32 bits in
-NumPy.
+The modulus is the largest prime below ``2**bits``, so that a word has no unused bit. Elements are
+Python's integers in arrays of objects, where products are taken; as bytes they are little-endian
+words. Sums over parties are taken on numbers of 32 bits in NumPy.
 """
 
 from __future__ import annotations
@@ -17,8 +17,29 @@ from numpy.typing import NDArray
 
 LIMB_BITS = 32
 """Words are added up in numbers of 32 bits, which leave room for 2^32 summands."""
-SIZES = (61, 89, 107, 127)
-"""Exponents of Mersenne primes."""
+BELOW = {
+    64: 59,
+    72: 93,
+    80: 65,
+    88: 299,
+    96: 17,
+    104: 17,
+    112: 75,
+    120: 119,
+    128: 159,
+    136: 113,
+    144: 83,
+    152: 17,
+    160: 47,
+    168: 257,
+    176: 233,
+    184: 33,
+    192: 237,
+    200: 75,
+}
+"""By how much the largest prime of so many bits is below the power of 2."""
+SIZES = tuple(BELOW)
+"""Bits of a word."""
 
 Elements = NDArray[np.object_]
 """Elements of a field as Python's integers."""
@@ -32,11 +53,11 @@ class MaskedValueError(ValueError):
 
 @dataclass(frozen=True)
 class Field:
-    """The integers modulo ``2**bits - 1``, a prime.
+    """The integers modulo the largest prime below ``2**bits``.
 
     Parameters
     ----------
-    bits : 61, 89, 107 or 127.
+    bits : of a word; a multiple of 8 from 64 to 200.
 
     Raises
     ------
@@ -44,10 +65,10 @@ class Field:
 
     Examples
     --------
-    >>> field = Field(61)
+    >>> field = Field(64)
     >>> field.elements([1, -1]).tolist() == [1, field.prime - 1]
     True
-    >>> field.from_bytes(field.to_bytes(field.elements([5, -1])), 2).tolist() == [5, 2**61 - 2]
+    >>> field.from_bytes(field.to_bytes(field.elements([5, -1])), 2).tolist() == [5, 2**64 - 60]
     True
     """
 
@@ -67,18 +88,20 @@ class Field:
 
         Examples
         --------
-        >>> Field.above(2**61 - 2), Field.above(2**61 - 1)
-        (Field(bits=61), Field(bits=89))
+        >>> Field.above(2**64 - 60), Field.above(2**64 - 59)
+        (Field(bits=64), Field(bits=72))
         """
-        for bits in SIZES:
-            if largest < 2**bits - 1:
+        for bits, below in BELOW.items():
+            if largest < 2**bits - below:
                 return cls(bits)
-        raise ValueError(f"numbers must be below 2**{SIZES[-1]} - 1, got {largest}")
+        raise ValueError(
+            f"numbers must be below 2**{SIZES[-1]} - {BELOW[SIZES[-1]]}, got {largest}"
+        )
 
     @property
     def prime(self) -> int:
         """The modulus q."""
-        return int(2**self.bits - 1)
+        return int(2**self.bits - BELOW[self.bits])
 
     @property
     def limbs(self) -> int:
@@ -88,11 +111,11 @@ class Field:
     @property
     def word_bytes(self) -> int:
         """Bytes of a word."""
-        return -(-self.bits // 8)
+        return self.bits // 8
 
     @property
     def modulus(self) -> Limbs:
-        """The modulus in numbers of 32 bits; all its bits are set."""
+        """The modulus in numbers of 32 bits; all but the least are the largest of a word."""
         parts = [self.prime >> LIMB_BITS * limb for limb in range(self.limbs)]
         return np.array([part % 2**LIMB_BITS for part in parts], dtype=np.uint32)
 
@@ -133,22 +156,29 @@ class Field:
                     f"{count} masked values have {size} bytes, got {len(message)}"
                 )
         words = self.words_in(b"".join(messages)).reshape(len(messages), count, self.limbs)
-        if words[..., -1].max(initial=0) >= self.modulus[-1] and not self.holds(words).all():
+        if self.may_exceed(words) and not self.holds(words).all():
             raise MaskedValueError("a masked value is not below the modulus")
         return words
 
     def words_in(self, raw: bytes) -> Limbs:
         """Words of bytes, whether or not below the modulus, shape (words, limbs)."""
         parts = np.frombuffer(raw, dtype=np.uint8).reshape(-1, self.word_bytes)
-        missing = 4 * self.limbs - self.word_bytes
-        padded = np.pad(parts, ((0, 0), (0, missing))) if missing else parts
+        padded = np.zeros((len(parts), 4 * self.limbs), dtype=np.uint8)
+        padded[:, : self.word_bytes] = parts
         return padded.view("<u4").astype(np.uint32, copy=False)
+
+    def may_exceed(self, words: Limbs) -> bool:
+        """Whether a word can be above the modulus: its second number is the largest.
+
+        Of uniform words one in 2^32 is such a word, so that few are looked at closely (``holds``).
+        """
+        return bool(words[..., 1].max(initial=0) == self.modulus[1])
 
     def holds(self, words: Limbs) -> NDArray[np.bool_]:
         """Which words are below the modulus, shape (...) from (..., limbs)."""
-        top, modulus = words[..., -1], self.modulus
-        lower = (words[..., :-1] != modulus[:-1]).any(axis=-1)
-        return np.asarray((top < modulus[-1]) | ((top == modulus[-1]) & lower))
+        modulus = self.modulus
+        higher = (words[..., 1:] != modulus[1:]).any(axis=-1)
+        return np.asarray(higher | (words[..., 0] < modulus[0]))
 
     def elements_of(self, limbs: NDArray[Any]) -> Elements:
         """Words, or sums of words, as elements, shape (count,) from (count, limbs)."""
@@ -166,7 +196,7 @@ class Field:
 
         Examples
         --------
-        >>> field = Field(89)
+        >>> field = Field(88)
         >>> sent = [field.to_bytes(field.elements(values)) for values in ([1, -1], [2, 3])]
         >>> field.summed(sent, 2).tolist()
         [3, 2]

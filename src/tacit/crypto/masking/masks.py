@@ -13,10 +13,10 @@ With both, every party's words are uniform, and independent but for their sum, w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 
 from tacit.crypto.masking.field import Elements, Field, Limbs
@@ -33,21 +33,20 @@ Where both are one party, it is a key that this party alone has."""
 def mask(key: bytes, count: int, field: Field) -> Limbs:
     """The first ``count`` elements of a key's stream, shape (count, limbs).
 
-    The stream is ChaCha20's (RFC 8439), nonce zero: a key is used once. Of each word the bits above
-    the field's are cleared, and a word that is the modulus is left out, so elements are uniform.
+    The stream is ChaCha20's (RFC 8439), nonce zero: a key is used once. A word that is not below
+    the modulus is left out, so elements are uniform.
 
     Examples
     --------
-    >>> mask(bytes(32), 1, Field(61)).tolist()  # RFC 8439, appendix A.1, test vector 1
-    [[2917185654, 272495008]]
+    >>> mask(bytes(32), 1, Field(64)).tolist()  # RFC 8439, appendix A.1, test vector 1
+    [[2917185654, 2419978656]]
     """
-    stream = Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor()
-    elements, top = np.empty((0, field.limbs), dtype=np.uint32), field.modulus[-1]
+    stream = _stream(key)
+    elements = np.empty((0, field.limbs), dtype=np.uint32)
     while len(elements) < count:
         missing = count - len(elements)
-        words = field.words_in(stream.update(bytes(missing * field.word_bytes))).copy()
-        words[:, -1] &= top
-        if words[:, -1].max(initial=0) == top:
+        words = field.words_in(stream.update(bytes(missing * field.word_bytes)))
+        if field.may_exceed(words):
             words = words[field.holds(words)]
         elements = np.concatenate([elements, words])
     return elements
@@ -56,6 +55,21 @@ def mask(key: bytes, count: int, field: Field) -> Limbs:
 def total_mask(key: bytes, count: int, field: Field) -> Elements:
     """The masks of the sums, from a key that every party derives, shape (count,)."""
     return field.elements_of(mask(key, count, field))
+
+
+def summed_masks(keys: Sequence[bytes], count: int, field: Field) -> Elements:
+    """The sum of the first ``count`` elements of each key's stream, shape (count,)."""
+    zeros = bytes(count * field.word_bytes)
+    words = field.words_in(b"".join(_stream(key).update(zeros) for key in keys))
+    if field.may_exceed(words):
+        words = np.concatenate([mask(key, count, field) for key in keys])
+    shaped = words.reshape(len(keys), count, field.limbs)
+    return field.elements_of(shaped.sum(axis=0, dtype=np.uint64))
+
+
+def _stream(key: bytes) -> CipherContext:
+    """The key's stream: what it makes of zeros."""
+    return Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor()
 
 
 def neighbours(party: int, parties: int) -> list[int]:
@@ -80,9 +94,11 @@ def pair_masks(party: int, parties: int, count: int, field: Field, pairing: Pair
     field : their field.
     pairing : the key shared with each neighbour; the two ends of a pair have the same.
     """
-    total = np.zeros((count, field.limbs), dtype=np.uint64)
+    added, subtracted = np.zeros((2, count, field.limbs), dtype=np.uint64)
     for other in neighbours(party, parties):
-        shared = mask(pairing(party, other), count, field)
-        # of a pair the first adds the mask, the second q less it; all bits of q are set: no borrow
-        total += shared if party < other else field.modulus - shared
-    return field.elements_of(total)
+        # of a pair the first adds the mask, the second subtracts it
+        total = added if party < other else subtracted
+        total += mask(pairing(party, other), count, field)
+    return np.asarray(
+        (field.elements_of(added) - field.elements_of(subtracted)) % field.prime, dtype=object
+    )

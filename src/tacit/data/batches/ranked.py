@@ -6,7 +6,7 @@ adds up what protocols need of ranks. So memory holds numbers of clients, and no
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -86,6 +86,43 @@ class Ranked:
     positive_sums: Integers
     placements: Placements
     ranges: ScoreRanges
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Consecutive records in ascending order of their scores, among those of all clients.
+
+    Of records with one score those of a client follow each other, its negatives first. So the order
+    is the same in every pass, but for records that are alike.
+
+    Parameters
+    ----------
+    place : how many records are before them.
+    scores : shape (m,).
+    whose : the index of each record's client, shape (m,).
+    labels : shape (m,).
+    ranks : doubled mid-ranks, shape (m,).
+    """
+
+    place: int
+    scores: Floats
+    whose: Integers
+    labels: NDArray[np.int8]
+    ranks: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Passes over records in order of their scores, where these are stored.
+
+    Parameters
+    ----------
+    ranked : the totals of all records; the pass is made once.
+    listed : the records themselves, a few at a time, by another pass.
+    """
+
+    ranked: Callable[[], Ranked]
+    listed: Callable[[], Iterator[Listed]]
 
 
 class StoredScores(Ragged[np.float64]):

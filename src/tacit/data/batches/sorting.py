@@ -25,4 +25,4 @@ def sorted_scores(clients: Clients) -> Ragged[np.float64]:
 
     if clients.ranking is None:
         return clients.ragged(load())
-    return StoredScores(clients.offsets, clients.ranking, load)
+    return StoredScores(clients.offsets, clients.ranking.ranked, load)

@@ -129,6 +129,14 @@ class DuckDBEngine:
                 reader.close()
         self._check_files()
 
+    def sorted(self, reader: pa.RecordBatchReader, column: str) -> Iterator[pa.RecordBatch]:
+        """The rows of a reader in ascending order of a column, in batches."""
+        self._connection.register("given_rows", reader)
+        try:
+            yield from self.batches(f"SELECT * FROM given_rows ORDER BY {column}")
+        finally:
+            self._connection.unregister("given_rows")
+
     def _run(self, work: Callable[[], Answer]) -> Answer:
         return interruptible(work, self._connection.interrupt)
 

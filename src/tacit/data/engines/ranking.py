@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.batches.ranked import Ranked
+from tacit.data.batches.ranked import Listed, Ranked
 from tacit.data.engines.rank_sums import Moments, PlacementSums, ScoreEnds
 
 PART = 2**16
@@ -77,6 +77,41 @@ def ranked(batches: Iterable[Ascending], clients: int, sizes: Integers) -> Ranke
         placements.concluded(),
         ends.ranges(),
     )
+
+
+def listed(batches: Iterable[Ascending], clients: int) -> Iterator[Listed]:
+    """All records, at most ``PART`` at a time.
+
+    Parameters
+    ----------
+    batches : ascending within and over all of them; equal scores in any order.
+    clients : K.
+    """
+    for part in parts(batches, clients):
+        before = 2 * part.start
+        if part.ranks.ndim:
+            yield _records(part.start, part.scores, _by_code(part, clients), part.ranks + before)
+            continue
+        ends = np.cumsum(part.times)
+        for first in range(0, int(ends[-1]), PART):
+            places = np.arange(first, min(first + PART, int(ends[-1])))
+            codes = part.codes[np.searchsorted(ends, places, side="right")]
+            same = np.broadcast_to(part.scores, codes.shape)
+            ranks = np.broadcast_to(part.ranks + before, codes.shape)
+            yield _records(part.start + first, same, codes, ranks)
+
+
+def _by_code(part: Part, clients: int) -> Integers:
+    """The codes of a part's records, ascending among records of one score."""
+    new = part.scores[1:] != part.scores[:-1]
+    if new.all():
+        return part.codes
+    groups = np.concatenate(([0], np.cumsum(new)))
+    return np.sort(groups * (2 * clients) + part.codes) % (2 * clients)
+
+
+def _records(start: int, scores: Floats, codes: Integers, ranks: Integers) -> Listed:
+    return Listed(start, scores, codes >> 1, (codes & 1).astype(np.int8), ranks)
 
 
 def parts(batches: Iterable[Ascending], clients: int) -> Iterator[Part]:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.batches.ordering import client_order
-from tacit.data.batches.ranked import Ranked
+from tacit.data.batches.ranked import Ranked, Ranking
 from tacit.data.checking import check_unit_of
 from tacit.data.clients import Clients
-from tacit.data.engines.ranking import Ascending, ranked
+from tacit.data.engines.ranking import Ascending, listed, ranked
 from tacit.data.engines.sql.edges import least_scores
 from tacit.data.engines.sql.pieces import ClassFunctions, ScorePieces
 from tacit.data.errors import DataError
@@ -182,15 +182,29 @@ class StoredClients(Clients):
             yield batch.rescored(self._mapped, self.unit) if self._maps else batch
 
     @property
-    def ranking(self) -> Callable[[], Ranked] | None:
-        """Ranks the records by the engine's sort; None where a map of scores may fall."""
-        return (lambda: self._ranked) if self._rising else None
+    def ranking(self) -> Ranking:
+        """Passes in order of the scores, by an engine's sort."""
+        return Ranking(lambda: self._ranked, lambda: listed(self._ascending(), self.count))
 
     @cached_property
     def _ranked(self) -> Ranked:
         """Totals of all records' ranks, by one pass in ascending order."""
-        mapped = ((self._mapped(scores), codes) for scores, codes in self.stored.ascending())
-        return ranked(mapped, self.count, self.sizes)
+        return ranked(self._ascending(), self.count, self.sizes)
+
+    def _ascending(self) -> Iterator[Ascending]:
+        """All records in ascending order of their images.
+
+        Where the engine stores the records it sorts them; images that rounding may put out of order
+        are sorted by DuckDB.
+        """
+        if self._rising:
+            return ((self._mapped(scores), codes) for scores, codes in self.stored.ascending())
+        from tacit.data.engines.sorting import sorted_by_score  # noqa: PLC0415 -- slow to import
+
+        images = (
+            (batch.scores, 2 * batch.client_of_record + batch.labels) for batch in self.batches()
+        )
+        return sorted_by_score(images)
 
     def rescored(self, rising: Map, unit: str | None = None, exact: bool = True) -> Clients:
         """The clients with their scores' images under a rising map for scores."""

@@ -121,5 +121,21 @@ def distances(
     )
 
 
+def even_distances(coefficients: Floats, design: Floats, predicted: Floats) -> Distances:
+    """As ``distances``, over records that are evenly spread by rank, all of one weight.
+
+    Quantiles lie between ranks as the records' own do: record i of n is at ``(i + 1/2) / n``.
+
+    Examples
+    --------
+    >>> design, line = spline(np.linspace(-2, 2, 9), np.zeros(1)), np.array([[0.0, 1.0]])
+    >>> even_distances(line, design, np.full(9, 0.5)).median.round(3).tolist()
+    [0.231]
+    """
+    gaps = np.abs(scipy.special.expit(coefficients @ design) - predicted)
+    median, ninetieth = np.quantile(gaps, (0.5, 0.9), axis=-1, method="hazen")
+    return Distances(median, ninetieth, gaps.max(axis=-1), gaps.mean(axis=-1))
+
+
 def _cube(values: Floats) -> Floats:
     return np.asarray(np.maximum(values, 0.0) ** 3, dtype=np.float64)

@@ -7,8 +7,6 @@ rows of words are added, each of which fits into a processor's first cache.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,14 +18,8 @@ WORD_BYTES = 8
 ROW_WORDS = 2**11
 """Words of a row: the least time for 2**18 reports, between 2**10 and 2**13."""
 
-FEW = 64
-"""So many words of a report's size are unpacked instead of added up."""
-
 AT_ONCE = 128
 """Bits that are summed as bytes, which hold numbers to 255."""
-
-FEW_BYTES = 2
-"""So many bytes are counted by their 256 values."""
 
 BITS_OF_BYTE = np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=-1).astype(int)
 """The bits of every byte, shape (256, 8)."""
@@ -49,41 +41,67 @@ def bit_counts(packed: NDArray[np.uint8]) -> Integers:
     >>> bit_counts(np.array([[0b10000001], [0b10000000]], dtype=np.uint8)).tolist()
     [2, 0, 0, 0, 0, 0, 0, 1]
     """
-    size = packed.shape[1]
-    if size & (size - 1) or not 0 < size <= ROW_WORDS * WORD_BYTES:
-        raise ValueError(f"reports must have a power of two of bytes, got {size}")
-    if size <= FEW_BYTES:
-        patterns = [np.bincount(column, minlength=256) for column in packed.T]
-        return np.asarray(np.stack(patterns) @ BITS_OF_BYTE).ravel()
-    return block_bit_counts([packed], size)
+    counter = BitCounter(packed.shape[1])
+    counter.add(packed)
+    return counter.counts()
 
 
-def block_bit_counts(blocks: Iterable[NDArray[np.uint8]], size: int) -> Integers:
-    """``bit_counts`` of the reports of all blocks together, shape (8 size,).
-
-    A block that is made only when it is counted is still in the processor's cache.
+class BitCounter:
+    """``bit_counts`` of reports that come in several blocks.
 
     Parameters
     ----------
-    blocks : one report a row, each of shape (n, size); none changes afterwards.
     size : bytes of a report, a power of two, and at most 2**14.
+
+    Raises
+    ------
+    ValueError : for another number of bytes.
 
     Examples
     --------
-    >>> blocks = (np.array([[byte]], dtype=np.uint8) for byte in (0b10000001, 0b10000000))
-    >>> block_bit_counts(blocks, 1).tolist()
+    >>> counter = BitCounter(1)
+    >>> for byte in (0b10000001, 0b10000000):
+    ...     counter.add(np.array([[byte]], dtype=np.uint8))
+    >>> counter.counts().tolist()
     [2, 0, 0, 0, 0, 0, 0, 1]
     """
-    row, counters = ROW_WORDS * WORD_BYTES, _Counters()
-    rest = np.zeros(8 * size, dtype=np.int64)
-    for block in blocks:
-        flat = np.ascontiguousarray(block).reshape(-1)
-        whole = 0 if flat.size <= FEW * size else flat.size // row * row
+
+    def __init__(self, size: int) -> None:
+        if size & (size - 1) or not 0 < size <= ROW_WORDS * WORD_BYTES:
+            raise ValueError(f"reports must have a power of two of bytes, got {size}")
+        self.size, self._counters = size, _Counters()
+        # what does not fill a row yet
+        self._parts, self._bytes = list[NDArray[np.uint8]](), 0
+
+    def add(self, packed: NDArray[np.uint8]) -> None:
+        """Add reports, one a row, shape (n, size), which must not change afterwards."""
+        flat, row = np.ascontiguousarray(packed).reshape(-1), ROW_WORDS * WORD_BYTES
+        missing = row - self._bytes
+        if flat.size < missing:
+            self._wait(flat)
+            return
+        if self._bytes:
+            filled = np.concatenate([*self._parts, flat[:missing]])
+            self._counters.add(filled.view(np.uint64))
+            flat = flat[missing:]
+        self._parts, self._bytes = [], 0
+        whole = flat.size // row * row
         for words in flat[:whole].view(np.uint64).reshape(-1, ROW_WORDS):
-            counters.add(words)
-        if whole < flat.size:
-            rest += _unpacked(flat[whole:], size)
-    return rest + counters.counts(size)
+            self._counters.add(words)
+        self._wait(flat[whole:])
+
+    def _wait(self, flat: NDArray[np.uint8]) -> None:
+        if flat.size:
+            # a copy, which keeps no block in memory
+            self._parts.append(flat.copy())
+            self._bytes += flat.size
+
+    def counts(self) -> Integers:
+        """How often each bit is set in all of them, shape (8 size,), as ``bit_counts``."""
+        counts = self._counters.counts(self.size)
+        for part in self._parts:
+            counts += _unpacked(part, self.size)
+        return counts
 
 
 class _Counters:

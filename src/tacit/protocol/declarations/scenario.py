@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri
 
 from tacit.arrays import Floats
+from tacit.data.categories import MAX_CATEGORIES
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, REAL, named_scale
 from tacit.metrics.ranking import plug_in_variance
@@ -114,6 +115,8 @@ class Scenario:
     records, positives : M and P, of all clients together.
     clients : K; records are taken to be dealt out at random, equally many each.
     epsilon : the privacy budget of one evaluation.
+    classes : C; of more than two, ``positives`` are the records of one class, and all others the
+        negatives, with the shape's AUC for every class.
 
     Raises
     ------
@@ -129,6 +132,7 @@ class Scenario:
     positives: int
     clients: int
     epsilon: float
+    classes: int = 2
 
     def __post_init__(self) -> None:
         if not 2 <= self.records <= MAX_RECORDS:
@@ -143,7 +147,14 @@ class Scenario:
                 f"clients must be from 1 to {self.records}, as each holds a record, "
                 f"got {self.clients}"
             )
+        if not 2 <= self.classes <= MAX_CATEGORIES:
+            raise ValueError(f"classes must be from 2 to {MAX_CATEGORIES}, got {self.classes}")
         check_budget(self.epsilon)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes while they have none: their numbers."""
+        return tuple(map(str, range(self.classes)))
 
     @property
     def negatives(self) -> int:
@@ -181,7 +192,7 @@ class Scenario:
         positives = min(max(1, round(records * self.positive_fraction)), records - 1)
         lone = self.clients == self.records
         clients = records if lone else min(self.clients, records)
-        return Scenario(records, positives, clients, self.epsilon)
+        return Scenario(records, positives, clients, self.epsilon, self.classes)
 
     def drawn(self, shape: Shape, seed: int | None = None) -> Clients:
         """Records drawn from the shape, dealt out to simulated clients.
@@ -193,6 +204,8 @@ class Scenario:
         (5, 100)
         """
         rng = np.random.default_rng(seed)
+        if self.classes > 2:
+            return self._drawn_by_class(shape, rng)
         sizes = [self.positives, self.negatives]
         labels = np.repeat(np.array([1, 0], dtype=np.int8), sizes)
         latent = rng.standard_normal(self.records) + shape.separation * (labels - 0.5)
@@ -200,6 +213,15 @@ class Scenario:
         return Clients.split(
             shape.scores(latent, self.positive_fraction), labels, self.clients, seed=dealt
         )
+
+    def _drawn_by_class(self, shape: Shape, rng: np.random.Generator) -> Clients:
+        """Classes of equal size, whose scores are independent of each other."""
+        of_record = rng.permutation(self.records) % self.classes
+        own = of_record[:, np.newaxis] == np.arange(self.classes)
+        latent = rng.standard_normal(own.shape) + shape.separation * (own - 0.5)
+        scores = shape.scores(latent, 1 / self.classes)
+        dealt = np.arange(self.records) % self.clients
+        return Clients.from_classes(scores, of_record, self.class_names, dealt)
 
 
 def plausible_shapes(guess: float | None) -> tuple[Shape, ...]:

@@ -139,5 +139,5 @@ def _few_clients(scenario: Scenario, records: float) -> Clients:
     count = min(scenario.clients, DRY_CLIENTS)
     total = max(2, round(count * records))
     positives = min(max(1, round(total * scenario.positive_fraction)), total - 1)
-    sample = Scenario(total, positives, count, scenario.epsilon)
+    sample = Scenario(total, positives, count, scenario.epsilon, scenario.classes)
     return sample.drawn(Shape(GUESSES[1]), seed=0)

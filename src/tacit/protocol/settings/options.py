@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from tacit.protocol.conversation import Protocol
@@ -11,16 +11,22 @@ from tacit.protocol.registry import protocol_of
 from tacit.protocol.settings.declaring import changed_settings, known_settings
 
 
-def options_of(protocol: Protocol) -> str:
+def options_of(protocol: Protocol, without: Collection[str] = ()) -> str:
     """The options that give this protocol: its name, and settings that do not follow by default.
+
+    Parameters
+    ----------
+    protocol : with its settings.
+    without : the names of settings that are left out.
 
     Examples
     --------
     >>> options_of(protocol_of("dpauc", {"adjacency": "label", "thresholds": 100, "epsilon": 1.0}))
     '--protocol dpauc --epsilon 1 --adjacency label'
     """
-    words = [f"--protocol {protocol.name}"]
-    return " ".join([*words, *(_option(*each) for each in needed_settings(protocol).items())])
+    needed = needed_settings(protocol).items()
+    shown = [_option(name, value) for name, value in needed if name not in without]
+    return " ".join([f"--protocol {protocol.name}", *shown])
 
 
 def needed_settings(protocol: Protocol) -> Mapping[str, Any]:

@@ -31,6 +31,8 @@ from tacit.protocols.dpauc.estimate import hidden_in_equal, hidden_variance
 from tacit.protocols.dpauc.looks import (
     MAX_LOOKS,
     MORE_LOOKS,
+    SIZING_LOOK,
+    SMALL_CELLS,
     Cells,
     Counts,
     combined_noise,
@@ -57,8 +59,15 @@ from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
 if TYPE_CHECKING:
     from tacit.protocols.dpauc.protocol import DPAUC
 
-ASSUMED_NOISE_GAIN = 1.5
-"""Least ratio of a class to six of its errors that is planned for: the sizes are noisy."""
+DOUBT = 1.0
+"""Number of standard errors of the sizes as they are known by which a class is taken as smaller
+where it is asked whether it will show after a further look."""
+
+HOPE = 2.0
+"""The same by which it is taken as larger before two rounds are given up."""
+
+FILLED_PART = 0.25
+"""Part of the positions that scores are taken to fill where a histogram's error is predicted."""
 
 WORTHWHILE = 0.95
 """Largest ratio of the predicted standard errors with finer cells and without at which they are
@@ -99,6 +108,7 @@ class Outlook:
     spent : the part of epsilon of each look so far.
     seen : whether there was a look at these cells, so that crowds would show.
     in_equal : what equal cells hide at these counts, where it is already known.
+    known : the standard error of the sizes when the choice is made; 0 where no look is to come.
     """
 
     clients: int
@@ -113,6 +123,7 @@ class Outlook:
     spent: tuple[float, ...] = ()
     seen: bool = True
     in_equal: Floats | None = None
+    known: float = 0.0
 
     @property
     def sizes(self) -> Floats:
@@ -131,10 +142,15 @@ class Outlook:
         The number's ``2 D^2 K / (f epsilon m)^2``, and what the looks leave.
         """
         smaller = float(self.sizes.min())
-        if smaller <= ASSUMED_NOISE_GAIN * MIN_CLASS_SIZE_IN_ERRORS * math.sqrt(self.noise.total):
+        if smaller - DOUBT * self.known <= self.least_size:
             return math.inf
         by_number = 2 * self.clients * (self.reach / (self.rest * self.epsilon * smaller)) ** 2
         return by_number + left_variance(self.counts, self.noise, self.place if self.seen else None)
+
+    @property
+    def least_size(self) -> float:
+        """The size that a class must exceed to show in all looks."""
+        return MIN_CLASS_SIZE_IN_ERRORS * math.sqrt(self.noise.total)
 
     @property
     def total(self) -> float:
@@ -149,13 +165,43 @@ class Outlook:
         """The way with the least predicted variance of the AUC."""
         if len(self.spent) > 1:
             now = Choice(0.0, self.rest, None, self.total)
+            if self.place.count == SMALL_CELLS:
+                return self._among_small(now)
             return self._elsewhere(now, self._split()) or now
-        if float(self.sizes.min()) <= 0:
+        if not self._may_show:
             return Choice(self.rest, 0.0)
         best = self._at_these_cells() if self._suit else Choice(0.0, 0.0)
         best = self._elsewhere(best, [*self._laid_out(), *self._split()]) or best
-        closing = Choice(self.rest, 0.0, None, self.closing_variance(self.rest))
-        return min(closing, best, key=lambda choice: choice.total)
+        if not math.isfinite(best.total) and self.scale:
+            return self._followed(SIZING_LOOK, self._small)
+        return min(self._closing, best, key=lambda choice: choice.total)
+
+    def _among_small(self, now: Choice) -> Choice:
+        """The number, a last look at the same few cells, or a histogram for the rest."""
+        if float(self.sizes.min()) <= 0:
+            return self._closing
+        looks = MORE_LOOKS if len(self.spent) < MAX_LOOKS else ()
+        again = [self._followed(look, None) for look in looks]
+        ways = [now, *again, self._closing] if looks else [now]
+        return min(ways, key=lambda choice: choice.total)
+
+    @property
+    def _closing(self) -> Choice:
+        """A histogram for all the rest."""
+        total = self.closing_variance(self.rest) if float(self.sizes.min()) > 0 else math.inf
+        return Choice(self.rest, 0.0, None, total)
+
+    @property
+    def _small(self) -> Cells:
+        """Few equal cells, for small classes."""
+        return replace(self.coarse, count=SMALL_CELLS)
+
+    @property
+    def _may_show(self) -> bool:
+        """Whether the smaller class may show after the largest look at few cells."""
+        best = self.after(MORE_LOOKS[-1], self._small)
+        smaller = float(self.sizes.min()) + HOPE * math.sqrt(self.noise.total)
+        return smaller > best.least_size
 
     def after(self, look: float, place: Cells | None) -> Outlook:
         """The same after a look at other cells, or the same; counts are taken as evenly spread."""
@@ -163,15 +209,21 @@ class Outlook:
         drawn = look_levels(count, look * self.epsilon).noise(self.clients, self.distance)
         noise, spent = combined_noise(self.noise, drawn, place is None), (*self.spent, look)
         there = self if place is None else self._moved(place)
-        return replace(there, noise=noise, spent=spent)
+        return replace(there, noise=noise, spent=spent, known=math.sqrt(self.noise.total))
 
     def _moved(self, place: Cells) -> Outlook:
         """The same counts spread evenly over other cells."""
         if place not in self._recounted:
-            filled = np.maximum(self.counts, 0.0)
-            self._recounted[place] = recounted(filled, self.place.scale, place.scale)
+            self._recounted[place] = recounted(self._filled, self.place.scale, place.knotted)
         counts = self._recounted[place]
-        return replace(self, counts=counts, place=place, seen=False, in_equal=None)
+        in_equal = None if place.published else hidden_in_equal(counts)
+        return replace(self, counts=counts, place=place, seen=False, in_equal=in_equal)
+
+    @property
+    def _filled(self) -> Floats:
+        """The counts, at least 0, with the sizes that they had before."""
+        filled, sizes = np.maximum(self.counts, 0.0), np.maximum(self.sizes, 1.0)
+        return filled * (sizes / np.maximum(filled.sum(axis=-1), 1.0))[:, np.newaxis]
 
     @cached_property
     def _recounted(self) -> dict[Cells, Floats]:
@@ -179,15 +231,15 @@ class Outlook:
         return {}
 
     def closing_variance(self, part: float) -> float:
-        """Of the AUC by a histogram: influences that fall evenly, the product of the noises, and
-        what the cells hide.
+        """Of the AUC by a histogram: influences that fall over a part of the positions, the product
+        of the noises, and what the cells hide.
         """
         cells = self.coarse.count
         levels = best_levels(cells, part * self.epsilon, self.distance)
         noise = levels.noise(self.clients, self.distance)
-        falling = 0.5 - (np.arange(cells) + 0.5) / cells
+        falling = np.clip((0.5 - (np.arange(cells) + 0.5) / cells) / FILLED_PART, -0.5, 0.5)
         first = float(noise.variance_of(falling)) * float(np.sum(1 / self.sizes**2))
-        filled = recounted(np.maximum(self.counts, 0.0), self.place.scale, self.coarse.knotted)
+        filled = recounted(self._filled, self.place.scale, self.coarse.knotted)
         hidden = placement_variance(*filled) + crowding_variance(*filled)
         hidden = hidden + curvature_error(*filled) ** 2
         return first + noise.total**2 / 2 / float(self.sizes.prod()) ** 2 + float(hidden)
@@ -237,7 +289,7 @@ class Outlook:
             places.append(fine_place(self.scale, self._layout))
         if self.place.count > self.coarse.count:
             places.append(replace(self.coarse, scale=self.coarse.knotted, published=True))
-        return places
+        return [*places, self._small]
 
     def _split(self) -> list[Cells]:
         """Cells of which crowded ones are split, where there are such."""
@@ -290,6 +342,6 @@ def expected_way(ahead: Outlook) -> tuple[Outlook, Choice]:
     """Where the choices lead if counts are as expected: the last look, and what follows it."""
     choice = ahead.choice()
     while choice.look and choice.number:
-        ahead = ahead.after(choice.look, choice.place)
+        ahead = replace(ahead.after(choice.look, choice.place), known=0.0)
         choice = ahead.choice()
     return ahead, choice

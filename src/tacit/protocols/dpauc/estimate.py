@@ -14,9 +14,10 @@ from tacit.metrics.curves import HIDDEN_TIES, cell_area, lone_crowd_variance
 from tacit.protocols.dpauc.looks import Cells, Counts, left_variance
 from tacit.protocols.dpauc.second_round import BothRounds
 from tacit.protocols.shared.cells import COARSE_CELLS, result_from_cells, signal_warnings
+from tacit.protocols.shared.line_errors import line_errors
 from tacit.protocols.shared.prior_curves import PriorCurves
 from tacit.protocols.shared.trees.levels import CellNoise
-from tacit.protocols.shared.zoomed_cells import crowded_cells, lines_variance
+from tacit.protocols.shared.zoomed_cells import crowded_cells, lines_variance, shares_of
 from tacit.results.class_sizes import MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.server_result import ServerResult
 
@@ -127,7 +128,8 @@ def hidden_variance(
         return np.asarray((hidden_in_equal(cells) if in_equal is None else in_equal) + ties)
     error, single = math.sqrt(float(noise.cells[0])), place.single
     crowded = crowded_cells(cells, error, np.sqrt(variance), straight=True) & ~single
-    return np.asarray(lines_variance(cells, crowded, single) + ties)
+    bent = line_errors(shares_of(cells), place.scale)
+    return np.asarray(lines_variance(cells, crowded, single, bent) + ties)
 
 
 def hidden_in_equal(cells: Floats) -> Floats:

@@ -30,7 +30,11 @@ them hide less and are noisier."""
 SPLIT_CELLS = (64, 128)
 """Numbers of cells of which some were split, for many clients and for few."""
 
-MANY_CELLS = tuple(sorted({*LOOK_CELLS, *SPLIT_CELLS, 1 << FINE_HEIGHT}))
+SMALL_CELLS = 16
+"""Number of equal cells of positions where classes are small: the product of both functions' errors
+grows with their number."""
+
+MANY_CELLS = tuple(sorted({SMALL_CELLS, *LOOK_CELLS, *SPLIT_CELLS, 1 << FINE_HEIGHT}))
 """All numbers of cells of a look where none is given."""
 
 FEW_CLIENTS = 20
@@ -43,6 +47,10 @@ FIRST_LOOKS = (0.15, 0.12)
 MORE_LOOKS = (0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4)
 """Parts of epsilon between which the server chooses for a further look, beside none at all."""
 
+SIZING_LOOK = 0.15
+"""Part of epsilon for a look at few cells where it is not yet clear whether both classes are large
+enough for two rounds."""
+
 MAX_LOOKS = 3
 """Largest number of looks of a run."""
 
@@ -52,6 +60,9 @@ HUNDREDTHS = 100
 TOTALS_PART = 0.2
 """Part of a look's epsilon for the class totals; with none their noise would bias the AUC."""
 
+SMALL_TOTALS_PART = 0.35
+"""The same where cells are ``SMALL_CELLS`` or fewer: small classes show in their totals only."""
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -60,7 +71,7 @@ class Parts:
     Parameters
     ----------
     looks : what a look may cost.
-    closing : what a histogram may cost that ends the run after the first look.
+    closing : what a histogram may cost that ends the run after one look or two.
     numbers : what the number may cost. All parts of a run add up to at most epsilon, which a party
         checks beside each of them.
     """
@@ -80,9 +91,10 @@ class Parts:
         """
         if second_round is not None:
             return cls((1 - second_round,), (), (second_round,))
-        closing = tuple(left_of(first) for first in FIRST_LOOKS)
+        closing = {left_of(first + more) for first in FIRST_LOOKS for more in (0.0, *MORE_LOOKS)}
         numbers = tuple(part / HUNDREDTHS for part in range(1, HUNDREDTHS))
-        return cls(tuple(sorted({*FIRST_LOOKS, *MORE_LOOKS})), closing, numbers)
+        looks = tuple(sorted({*FIRST_LOOKS, *MORE_LOOKS}))
+        return cls(looks, tuple(sorted(closing)), numbers)
 
 
 def left_of(spent: float) -> float:
@@ -119,7 +131,8 @@ def split_cells(clients: int, epsilon: float) -> int:
 
 def look_levels(cells: int, epsilon: float) -> Levels:
     """A look's cells, and one group of all cells, which is the class total."""
-    return Levels(cells, 1, (1 - TOTALS_PART) * epsilon, TOTALS_PART * epsilon)
+    part = SMALL_TOTALS_PART if cells <= SMALL_CELLS else TOTALS_PART
+    return Levels(cells, 1, (1 - part) * epsilon, part * epsilon)
 
 
 @dataclass(frozen=True, eq=False)

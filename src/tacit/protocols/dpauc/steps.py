@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.data.batches.ordering import client_order
 from tacit.data.clients import Clients
+from tacit.data.engines.stored import batch_of
 from tacit.metrics.curves import counts_from_thresholds
 from tacit.privacy.cost import Cost
 from tacit.privacy.mechanisms.gaussian import Gaussian
@@ -22,6 +24,7 @@ from tacit.protocols.shared.cell_counts import cell_counts, true_cell_counts
 from tacit.protocols.shared.published_knots import placed_on, published_scale
 from tacit.protocols.shared.reports.flipped_labels import (
     every_client,
+    flipped_in_order,
     flipped_labels,
     flipping_cost,
 )
@@ -150,8 +153,17 @@ def flipped_histograms(
     client's score histogram, which label adjacency does not protect.
     """
     settings: DPAUC = query.protocol
-    flipped = flipped_labels(clients, settings.epsilon, noise, state, every_client(clients))
-    positives, records = cell_counts(settings.on_scale(clients), settings.edges, flipped)
+    asked = (clients, settings.epsilon, noise, state, every_client(clients))
+    if clients.ranking is None:
+        counts = cell_counts(settings.on_scale(clients), settings.edges, flipped_labels(*asked))
+        return {"positives": counts[0], "records": counts[1]}
+    settings.check_range(clients)
+    positives, records = np.zeros((), dtype=np.int64), np.zeros((), dtype=np.int64)
+    for listed, flipped in flipped_in_order(clients.ranking, *asked):
+        batch = batch_of(listed.scores, listed.labels, listed.whose, clients.count)
+        by_client = flipped[..., client_order(listed.whose, clients.count)]
+        more = cell_counts(settings.on_scale(batch), settings.edges, by_client)
+        positives, records = positives + more[0], records + more[1]
     return {"positives": positives, "records": records}
 
 

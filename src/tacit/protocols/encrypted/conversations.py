@@ -17,6 +17,7 @@ from tacit.protocols.encrypted.ciphertexts.steps import (
 )
 from tacit.protocols.encrypted.classes.keys import pieces
 from tacit.protocols.encrypted.classes.steps import open_masked_classes, send_masked_classes
+from tacit.protocols.encrypted.confirming import confirm_answer, digest, joined
 from tacit.protocols.encrypted.masked.aggregator import MaskedAggregator
 from tacit.protocols.encrypted.masked.steps import (
     boxes_of,
@@ -25,7 +26,7 @@ from tacit.protocols.encrypted.masked.steps import (
     seal_secret,
     send_masked,
 )
-from tacit.protocols.encrypted.sessions import as_field, as_parts
+from tacit.protocols.encrypted.sessions import MALICIOUS, as_field, as_parts
 
 Exchange = Generator[Query, Reply, Reply]
 """Queries and replies, and at the end what the parties say of the answer."""
@@ -53,7 +54,7 @@ def on_ciphertexts(protocol: Any) -> Exchange:
     ]
     answers = protocol.scheme_aggregator(keys).answers(uploads)
     answer = write(Kind.ANSWER, session, EVERYBODY, answers)
-    return (yield Query(open_answer, protocol, broadcast={"answer": answer}))
+    return (yield from opened(open_answer, protocol, answer))
 
 
 def on_masked_values(protocol: Any) -> Exchange:
@@ -66,7 +67,21 @@ def on_masked_values(protocol: Any) -> Exchange:
     """
     uploads, aggregator = yield from masked_uploads(protocol, send_masked)
     (answer,) = aggregator.answers([[message] for message in uploads])
-    return (yield Query(open_masked, protocol, broadcast={"answer": answer}))
+    return (yield from opened(open_masked, protocol, answer))
+
+
+def opened(step: Step, protocol: Any, answer: bytes) -> Exchange:
+    """The answer, which parties open by this step; a malicious aggregator's once all confirm it.
+
+    Raises
+    ------
+    HomomorphicError : for what is no tag.
+    """
+    if protocol.adversary != MALICIOUS:
+        return (yield Query(step, protocol, broadcast={"answer": answer}))
+    confirmed = yield Query(confirm_answer, protocol, broadcast={"digest": digest(answer)})
+    tags = joined(as_parts(confirmed["tag"]))
+    return (yield Query(step, protocol, broadcast={"answer": answer, "tags": tags}))
 
 
 def on_masked_classes(protocol: Any) -> Exchange:

@@ -15,6 +15,7 @@ from tacit.protocol.declarations.traffic import Traffic, measured_traffic, round
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.encoding.fields import message_size
 from tacit.protocols.encrypted.ciphertexts.packing import Scale
+from tacit.protocols.encrypted.confirming import TAG_BYTES
 from tacit.protocols.encrypted.masked.steps import BOX_BYTES
 from tacit.protocols.encrypted.protocol import ADVERSARIES, MASKED, EncryptedAUC
 
@@ -97,6 +98,8 @@ def encrypted_traffic(protocol: EncryptedAUC, scenario: Scenario) -> Traffic:
     """
     if protocol.epsilon is not None:
         return measured_traffic(protocol, scenario)
+    checked = protocol.adversary == "malicious"
+    rounds = 5 if checked else 4
     if protocol.scheme == MASKED:
         # the first party's boxes for all others, and the two numbers of the last reply
         boxes = BOX_BYTES * (scenario.clients - 1) / scenario.clients
@@ -104,15 +107,15 @@ def encrypted_traffic(protocol: EncryptedAUC, scenario: Scenario) -> Traffic:
             message_size(introduction=PACKED_BYTES)
             + message_size(boxes=boxes)
             + message_size(counts=protocol.masked_scheme.upload_bytes)
+            + (message_size(tag=TAG_BYTES) if checked else 0)
             + REPORT_BYTES
         )
-        return Traffic(round(sent), 4, round_seconds(4, scenario))
-    single = (
-        Scale.fitting(protocol.most_records).moduli == 1 and protocol.adversary == "semi-honest"
-    )
+        return Traffic(round(sent), rounds, round_seconds(rounds, scenario))
+    single = Scale.fitting(protocol.most_records).moduli == 1 and not checked
     runs = 1 if single else 2
     computing = KEY_SECONDS + runs * CIPHERTEXT_SECONDS * scenario.clients
-    return Traffic(runs * CIPHERTEXT_BYTES, 4, round_seconds(4, scenario) + computing)
+    seconds = round_seconds(rounds, scenario) + computing
+    return Traffic(runs * CIPHERTEXT_BYTES, rounds, seconds)
 
 
 PLANNING = Planning.of_auc(encrypted_families, encrypted_forecast, encrypted_traffic)

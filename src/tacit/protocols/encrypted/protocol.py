@@ -33,7 +33,7 @@ from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Reply, Step
-from tacit.protocol.revealed import Revealed
+from tacit.protocol.revealed import Revealed, RevealsFigure
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
 from tacit.protocols.encrypted.ciphertexts.bfv import ExactAggregator, ExactParty, ExactScheme
@@ -43,11 +43,13 @@ from tacit.protocols.encrypted.ciphertexts.ckks import (
     ApproximateScheme,
 )
 from tacit.protocols.encrypted.ciphertexts.packing import MAX_PRODUCTS, Scale
+from tacit.protocols.encrypted.ciphertexts.steps import CHECKED_STEPS as CHECKED_CIPHERTEXT_STEPS
 from tacit.protocols.encrypted.ciphertexts.steps import STEPS as CIPHERTEXT_STEPS
 from tacit.protocols.encrypted.conversations import on_ciphertexts, on_masked_values
 from tacit.protocols.encrypted.declared import EncryptedDeclarations
 from tacit.protocols.encrypted.masked.party import MaskedParty
 from tacit.protocols.encrypted.masked.scheme import MaskedScheme
+from tacit.protocols.encrypted.masked.steps import CHECKED_STEPS as CHECKED_MASKED_STEPS
 from tacit.protocols.encrypted.masked.steps import STEPS as MASKED_STEPS
 from tacit.protocols.encrypted.masked.steps import SeenSession
 from tacit.protocols.encrypted.private.result import on_noisy_sums
@@ -63,7 +65,7 @@ THRESHOLDS = 100
 more of them take more keys (CKKS)."""
 MASKED = "masked"
 MASKED_THRESHOLDS = 1000
-"""Number of thresholds by default on masked values, of 32 bytes each."""
+"""Number of thresholds by default on masked values, of 26 bytes each."""
 RELEASED_FIELDS = ("auc", "half_range")
 ADVERSARIES = ("semi-honest", "malicious")
 PARTIES_ONLY = (
@@ -92,7 +94,7 @@ def _has_edges(protocol: EncryptedAUC) -> bool:
 
 
 @dataclass(frozen=True)
-class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
+class EncryptedAUC(ScaledScores, EncryptedDeclarations, RevealsFigure, Protocol):
     """The AUC of encrypted counts, exact on the thresholds.
 
     Without ``epsilon`` there is no differential privacy: the AUC is released as it is, with its
@@ -161,7 +163,7 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
 
     thresholds: int | None = setting(
         default=None,
-        help="thresholds or cells; 1000 by default, at 32 bytes each, or as many as one ciphertext "
+        help="thresholds or cells; 1000 by default, at 26 bytes each, or as many as one ciphertext "
         "holds with scheme bfv: 909, or 226 against a malicious aggregator; 100 with scale even or "
         "scheme ckks",
     )
@@ -295,6 +297,8 @@ class EncryptedAUC(ScaledScores, EncryptedDeclarations, Protocol):
         """Those of noisy sums, of masked values, or of ciphertexts."""
         if self.epsilon is not None:
             return NOISY_STEPS
+        if self._checked:
+            return CHECKED_MASKED_STEPS if self.scheme == MASKED else CHECKED_CIPHERTEXT_STEPS
         return MASKED_STEPS if self.scheme == MASKED else CIPHERTEXT_STEPS
 
     @property

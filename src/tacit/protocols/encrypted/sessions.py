@@ -60,12 +60,15 @@ class Seat:
     meeting : all parties, once they have introduced themselves.
     secret : the session's secret, once it is known.
     counted : whether the counts were sent.
+    confirmed : the digest of the answer that the parties will open, where all must open one
+        (``confirming``).
     """
 
     members: tuple[Member, ...]
     meeting: Meeting | None = None
     secret: bytes | None = None
     counted: bool = False
+    confirmed: bytes | None = None
 
     @property
     def known_meeting(self) -> Meeting:

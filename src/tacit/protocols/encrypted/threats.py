@@ -41,15 +41,16 @@ MASKED = ThreatModel(
     MASKED_AGGREGATOR,
     "The AUC and its certain range, and the product of the two class totals within a factor of 2 "
     "to the 4 or more; where fewer than 131,000 records were agreed on, parties may work that "
-    "product out, and with the number of all records the class totals.",
+    "product out.",
     "The AUC is exact on its thresholds: masks hide who contributed what on the way, and nothing "
     "of what follows from the figure itself.",
     PAGE,
 )
 
 LYING = (
-    "It can always refuse to answer, and one that lies learns of each party whether it refused the "
-    "answer: from about 20 parties these bits may give the class totals."
+    "It can always refuse to answer, and one that lies learns whether the parties refused the "
+    "answer, which they confirm to be one for all: one bit, for example whether a total is above a "
+    "number."
 )
 
 VERIFIED = replace(

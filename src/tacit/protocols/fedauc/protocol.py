@@ -311,8 +311,7 @@ class FedAUC(RankSumServer, FedAUCDeclarations, Protocol):
         scales = clients_apart(sent)
         del scores, sent
         if self.trust == SECURE_SUM:
-            listed = Ragged(ranks.values, ranks.offsets)
-            return replace((yield from rounds_by_sum(self, clients, listed)), scales=scales)
+            return replace((yield from rounds_by_sum(self, clients, ranks)), scales=scales)
         geometry = RankGeometry.of(ranks)
         if self.responds or self.allocation != "influence":
             noise = RankNoise(self.mechanism, self.epsilon, self.delta)

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
+from tacit.arrays import Integers
+from tacit.data.batches.ranked import StoredRanks
 from tacit.data.batches.sorting import sorted_scores
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Cost, worst_case
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocols.fedauc.requests import RankRequest
-from tacit.protocols.fedauc.sums import largest_distance, pair_of_clients, pair_of_sums
-from tacit.protocols.shared.reports.flipped_labels import flipped_labels, flipping_cost
+from tacit.protocols.fedauc.sums import (
+    largest_distance,
+    pair_of_clients,
+    pair_of_sums,
+    sums_by_client,
+)
+from tacit.protocols.shared.reports.flipped_labels import (
+    flipped_in_order,
+    flipped_labels,
+    flipping_cost,
+)
 
 
 @step()
@@ -61,11 +72,27 @@ def noisy_rank_sums(
         noisy_residual = mechanism.noisy_residual(noise, residual, sensitivity, fraction, shape)
         if not respond.any():
             return {"positives": noisy_count, "residuals": noisy_residual}
-    flipped = flipped_labels(clients, mechanism.epsilon, noise, state, respond)
-    answered = pair_of_sums(ranks, flipped[..., clients.ascending], pivot)
+    answered = flipped_pair(request, clients, noise, state)
     if respond.all():
         return {"positives": answered[0], "residuals": answered[1]}
     return {
         "positives": np.where(respond, answered[0], noisy_count),
         "residuals": np.where(respond, answered[1], noisy_residual),
     }
+
+
+def flipped_pair(
+    request: RankRequest, clients: Clients, noise: NoiseSource, state: ClientState
+) -> tuple[Integers, Integers]:
+    """``pair_of_sums`` of flipped labels; by passes of an engine where ranks are its own."""
+    ranks, pivot, respond = request.ranks, request.pivot, request.respond
+    epsilon, ranking = request.mechanism.epsilon, clients.ranking
+    if ranking is None or not isinstance(ranks, StoredRanks):
+        flipped = flipped_labels(clients, epsilon, noise, state, respond)
+        return pair_of_sums(ranks, flipped[..., clients.ascending], pivot)
+    zeros = np.zeros((*noise.full_shape(()), clients.count), dtype=np.int64)
+    count, rank_sum = zeros, zeros
+    for listed, labels in flipped_in_order(ranking, clients, epsilon, noise, state, respond):
+        count = count + sums_by_client(labels, listed.whose, clients.count)
+        rank_sum = rank_sum + sums_by_client(labels * listed.ranks, listed.whose, clients.count)
+    return count, rank_sum - pivot * count

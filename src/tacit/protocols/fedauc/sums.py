@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.data.batches.ordering import client_order
 from tacit.data.batches.ragged import Ragged
 from tacit.data.batches.ranked import StoredRanks
 from tacit.data.clients import Clients
@@ -26,7 +27,7 @@ def pair_of_clients(
     """
     if not isinstance(ranks, StoredRanks):
         return pair_of_sums(ranks, clients.labels[clients.ascending], pivot)
-    known = None if clients.ranking is None else clients.ranking()
+    known = None if clients.ranking is None else clients.ranking.ranked()
     if known is None or ranks.totals is not known.ranks:
         raise ValueError("stored ranks must be those of the clients' records")
     return known.positives, known.positive_sums - pivot * known.positives
@@ -48,6 +49,26 @@ def pair_of_sums(
     count = np.add.reduceat(labels, ranks.offsets[:-1], axis=-1, dtype=np.int64)
     rank_sum = np.add.reduceat(ranks.values * labels, ranks.offsets[:-1], axis=-1)
     return count, rank_sum - pivot * count
+
+
+def sums_by_client(
+    numbers: NDArray[np.int64] | NDArray[np.int8], whose: NDArray[np.int64], clients: int
+) -> NDArray[np.int64]:
+    """Sums of some records' numbers by client, shape (..., K).
+
+    Parameters
+    ----------
+    numbers : in any order of the clients, shape (..., m).
+    whose : the index of each record's client, shape (m,).
+    clients : K.
+    """
+    order = client_order(whose, clients)
+    sizes = np.bincount(whose, minlength=clients)
+    some = np.flatnonzero(sizes)
+    starts = (np.cumsum(sizes) - sizes)[some]
+    sums = np.zeros((*numbers.shape[:-1], clients), dtype=np.int64)
+    sums[..., some] = np.add.reduceat(numbers[..., order], starts, axis=-1, dtype=np.int64)
+    return sums
 
 
 def check_sums(

@@ -39,7 +39,7 @@ def hierarchical_forecast(protocol: HierarchicalAUC, scenario: Scenario, shape: 
     """
     if protocol.estimator != "consistent":
         raise ValueError(f"plans are for the consistent estimator, got {protocol.estimator!r}")
-    height = protocol.height_for(scenario.clients)
+    height = protocol.height_for(round(scenario.records))
     noise = protocol.report_noise(height)
     positives, negatives = scenario.counts(shape, 1 << height, protocol.scale)
     classes = np.array([scenario.negatives, scenario.positives], dtype=np.float64)

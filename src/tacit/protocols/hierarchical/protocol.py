@@ -45,6 +45,7 @@ from tacit.protocols.hierarchical.consistent_area import (
 from tacit.protocols.hierarchical.declared import HierarchicalDeclarations
 from tacit.protocols.hierarchical.level_counts import LevelCounts, ReportNoise, privacy_variance
 from tacit.protocols.hierarchical.traversal import traversal_area
+from tacit.protocols.shared.reports.numbers import count_records, reporting_records
 from tacit.results.server_result import ServerResult
 
 MAX_HEIGHT = 24
@@ -57,7 +58,7 @@ WASTED_DELTA = (
 PLANNED_HEIGHTS = 16
 """Largest height that is chosen by default."""
 
-PLANNED_RANGE = 0.25
+PLANNED_RANGE = 0.15
 """Fraction of the positions that scores are assumed to fill when the height is chosen."""
 
 
@@ -124,7 +125,7 @@ class HierarchicalAUC(ScaledScores, HierarchicalDeclarations, Protocol):
     ----------
     epsilon : the privacy budget of one evaluation, for every record.
     height : scores are counted in ``2**height`` cells of the scale; None chooses by
-        ``height_for`` from the number of clients.
+        ``height_for`` from the number of records, which clients then send in a round of its own.
     delta : above 0 every record answers on every level, at an epsilon each that costs
         (epsilon, delta) together; that pays only for large epsilon.
     estimator : ``"consistent"`` (all levels made consistent by weighted least squares, then the
@@ -158,7 +159,7 @@ class HierarchicalAUC(ScaledScores, HierarchicalDeclarations, Protocol):
     name = "hierarchical-auc"
     planning_module = f"{__package__}.forecast"
     setting_order = ("epsilon", "estimator", "height")
-    steps = (hadamard_reports,)
+    steps = (count_records, hadamard_reports)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -189,30 +190,30 @@ class HierarchicalAUC(ScaledScores, HierarchicalDeclarations, Protocol):
         gain = 1 / math.tanh(self.answer_epsilon(height) / 2)
         return ReportNoise(height, gain, sampled=self.delta == 0)
 
-    def height_for(self, clients: int) -> int:
+    def height_for(self, records: int) -> int:
         """The height of the settings, or the one with the least planned error.
 
-        The plan is from public figures: the consistent estimator's noise for one record a client,
-        half of them positive, and for B cells in use the error ``1 / (3 B**2)`` of counting pairs
-        within a cell one half (docs, section 5), where scores fill a quarter of the scale.
+        The plan is from public figures: the consistent estimator's noise for so many records, half
+        of them positive, and for B cells in use the error ``1 / (3 B**2)`` of counting pairs
+        within a cell one half (docs, section 5), where scores fill 0.15 of the scale.
 
         Examples
         --------
         >>> [HierarchicalAUC(epsilon).height_for(458407) for epsilon in (0.5, 1.0, 5.0)]
-        [6, 6, 7]
+        [6, 7, 7]
         """
         if self.height is not None:
             return self.height
 
         def planned(height: int) -> float:
             inside = 1 / (3 * (PLANNED_RANGE * 2**height) ** 2)
-            return planned_variance(self.report_noise(height), clients) + inside**2
+            return planned_variance(self.report_noise(height), records) + inside**2
 
         return min(range(1, PLANNED_HEIGHTS + 1), key=planned)
 
     def replicate_size(self, clients: Clients) -> int:
         """Numbers a replicate holds: some of every answer, and the table of reports."""
-        height = self.height_for(clients.count)
+        height = self.height_for(clients.records)
         return 8 * clients.records * self.answers(height) + 2 ** (height + 5)
 
     def device_reports(self, devices: int) -> DeviceReports:
@@ -224,8 +225,10 @@ class HierarchicalAUC(ScaledScores, HierarchicalDeclarations, Protocol):
         return HadamardDevices(self)
 
     def conversation(self, clients: int) -> Conversation:
-        """One round: reports up."""
-        height = self.height_for(clients)
+        """Reports up; before them numbers of records, where the height is to suit them."""
+        height = self.height
+        if height is None:
+            height = self.height_for((yield from reporting_records(self, clients)))
         reply = yield Query(hadamard_reports, self, broadcast={"height": height})
         table = table_of(reply, height)
         levels = LevelCounts.of(table, self.report_noise(height))

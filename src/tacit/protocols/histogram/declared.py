@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -78,6 +78,7 @@ class HistogramDeclarations(Declarations):
                 {**tree, "second_round": 0},
                 {**tree, "second_round": 0.5},
             ),
+            *cases_of(cls.name, {"trust": SHARED_NOISE, "aim": "curves"}),
             AuditCase(cls.name, {**tree, "budget": "sample"}, one_by_one=SAMPLED_DRAWS),
             AuditCase(cls.name, {"trust": REPORTS, "height": 2}, REPORTING, apart=True),
             AuditCase(cls.name, {"trust": REPORTS, "height": 2, "scale": EVEN}, apart=True),
@@ -111,7 +112,7 @@ class HistogramDeclarations(Declarations):
 
         if SIZES in query.broadcast:
             repeated: tuple[str, ...] = (POSITIVES, NEGATIVES, SIZES)
-        elif self.lone_records and KNOTS in query.broadcast:
+        elif KNOTS in query.broadcast:
             repeated = (KNOTS,)
         else:
             return query
@@ -140,6 +141,7 @@ class HistogramDeclarations(Declarations):
             "histogram-replace": kind(SHARED_NOISE, 1.0, 5, adjacency="replace", second_round=0),
             "histogram-looks": kind(SHARED_NOISE, 30.0),
             "histogram-looks-replace": kind(SHARED_NOISE, 60.0, adjacency="replace"),
+            "histogram-placed": kind(SHARED_NOISE, 8.0, aim="curves"),
             "histogram-all": kind(SHARED_NOISE, 1.0, 5, aim="all"),
             "histogram-second": kind(SHARED_NOISE, 8.0, 5, second_round=0.5),
             "histogram-second-replace": kind(
@@ -166,8 +168,10 @@ class HistogramDeclarations(Declarations):
     @property
     def law_traits(self) -> LawTraits:
         """Sampled records are not all; a second round and debiased bits are not exact."""
-        local, inexact = self.trust == REPORTS, ""
-        if self.second_round != 0 or self.prior is not None:
+        local, inexact, protocol = self.trust == REPORTS, "", cast(Any, self)
+        if protocol.places_trees:
+            inexact = "noisy counts place the cells"
+        elif self.second_round != 0 or self.prior is not None:
             inexact = "a second round cancels errors to first order only"
         elif local and self.scale != EVEN:
             inexact = "records that report where scores lie are not among those counted"

@@ -15,9 +15,11 @@ from tacit.protocol.declarations.metric import ECE, Metric
 from tacit.protocol.declarations.scenario import Scenario, Shape
 from tacit.protocols.histogram.calibration_errors import ece_error, ece_of
 from tacit.protocols.histogram.estimate import result_from_tree
+from tacit.protocols.histogram.separation_forecast import separation_error
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.measures.computing import Measures
+from tacit.results.measures.names import SEPARATION
 
 MEASURED_CELLS = 2**14
 """The number of cells in which a plan takes the measures of a shape's expected records."""
@@ -51,6 +53,8 @@ def figure_forecast(
         error, bias = ece_error(whole.histogram, noise, ece_of(shape, scenario))
         return Forecast(error, bias, smaller, float(whole.positives_error))
     histogram = Histogram(leaves.reshape(2, -1), noise, 1, 1, axis)
+    if metric.name == SEPARATION:
+        return _separation_forecast(histogram, shape, smaller)
     if metric.is_measure:
         exact = population_measure(shape, scenario.positive_fraction, metric)
         return _measure_forecast(histogram, metric, exact, smaller)
@@ -81,8 +85,6 @@ def _measure_forecast(histogram: Histogram, metric: Metric, exact: float, smalle
     measure = Measures.of(histogram, metric.decisions).named(metric.name)
     if not (measure.given and math.isfinite(exact)):
         return Forecast(math.inf)
-    positive_weights = np.zeros_like(histogram.counts)
-    positive_weights[0] = 1.0
     # what cells' width adds is the bias here, since the shape is known
     known = math.isfinite(measure.placement_error)
     cells = measure.placement_error if known else measure.cell_error
@@ -90,9 +92,25 @@ def _measure_forecast(histogram: Histogram, metric: Metric, exact: float, smalle
         math.hypot(measure.privacy_error, cells),
         measure.value - measure.bias - exact,
         smaller,
-        math.sqrt(float(histogram.variance(positive_weights))),
+        _class_error(histogram),
         max_error=math.inf,
     )
+
+
+def _separation_forecast(histogram: Histogram, shape: Shape, smaller: int) -> Forecast:
+    """Of the classes' largest difference, whose records' own place of the largest moves as well."""
+    measures = Measures.of(histogram)
+    if not measures.named(SEPARATION).given:
+        return Forecast(math.inf)
+    bias, error = separation_error(measures.view, shape)
+    return Forecast(error, bias, smaller, _class_error(histogram), max_error=math.inf)
+
+
+def _class_error(histogram: Histogram) -> float:
+    """The standard error of the number of positives."""
+    weights = np.zeros_like(histogram.counts)
+    weights[0] = 1.0
+    return math.sqrt(float(histogram.variance(weights)))
 
 
 def precision_of(shape: Shape, scenario: Scenario, threshold: float) -> float:
@@ -120,11 +138,9 @@ def _precision_forecast(
         float(negatives**2 * cut[0].sum() + positives**2 * cut[1].sum())
         / (positives + negatives) ** 4
     )
-    positive_weights = np.zeros_like(histogram.counts)
-    positive_weights[0] = 1.0
     return Forecast(
         math.sqrt(precision.privacy_error**2 + cut_variance),
         precision.value - exact,
         smaller,
-        math.sqrt(float(histogram.variance(positive_weights))),
+        _class_error(histogram),
     )

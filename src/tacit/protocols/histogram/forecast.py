@@ -28,6 +28,8 @@ from tacit.protocols.histogram.figure_forecast import figure_forecast
 from tacit.protocols.histogram.local.rounds import early_slots, expected_knots
 from tacit.protocols.histogram.looking.looks import CELLS, CLASSES, query_scale
 from tacit.protocols.histogram.looking.rounds import expected_looks
+from tacit.protocols.histogram.placing import PLACING_CELLS as FIRST_COUNT_CELLS
+from tacit.protocols.histogram.placing import knots_of
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.histogram.second_round import both_rounds, published, summed_influences
 from tacit.protocols.histogram.server import number_result
@@ -80,8 +82,8 @@ def tree_forecast(
     scale = planned_scale(protocol.scale)
     leaves = np.concatenate(scenario.counts(shape, 1 << height, scale))
     axis = ScoreAxis(named_scale(scale))
-    if protocol.places_cells:
-        leaves, axis = _placed(scenario, shape, height, axis)
+    if protocol.places_cells or protocol.places_trees:
+        leaves, axis = _placed(protocol, scenario, shape, height, axis)
     if protocol.looks:
         seen, _, result = expected_looks(protocol, scenario.clients, leaves.reshape(2, -1))
         if target_metric == AUC:
@@ -124,11 +126,15 @@ def _area_forecast(
 
 
 def _placed(
-    scenario: Scenario, shape: Shape, height: int, axis: ScoreAxis
+    protocol: ScoreHistogram, scenario: Scenario, shape: Shape, height: int, axis: ScoreAxis
 ) -> tuple[Floats, ScoreAxis]:
-    """The expected leaves, and their axis, where the first reports show where scores lie."""
+    """The expected leaves, and their axis, where a first round shows where scores lie."""
     fine = np.stack(scenario.counts(shape, PLACING_CELLS, PLACING_SCALE))
-    knots = expected_knots(axis.scale, fine.sum(axis=0), height)
+    if protocol.places_trees:
+        merged = fine.reshape(2, FIRST_COUNT_CELLS, -1).sum(axis=-1)
+        knots = knots_of(protocol, merged.ravel(), height, 1.0)
+    else:
+        knots = expected_knots(axis.scale, fine.sum(axis=0), height)
     placed = replace(axis, scale=ScoreScale(knots, axis.scale.low, axis.scale.high))
     places = axis.scale.positions(placed.edges(1 << height))
     even = np.linspace(0.0, 1.0, PLACING_CELLS + 1)

@@ -32,7 +32,9 @@ def curves_of(protocol: ScoreHistogram, result: ServerResult) -> PriorCurves | N
     same_knots = isinstance(scale, EvenScale) or np.array_equal(
         scale.knots, protocol.score_scale.knots
     )
-    knots = () if same_knots else tuple(scale.knots.tolist())
+    # functions of fewer cells have every so-manieth knot
+    step = (scale.knots.size + 1) // (functions.shape[-1] + 1)
+    knots = () if same_knots else tuple(scale.knots[step - 1 :: step].tolist())
     hidden = float(np.asarray(result.approximation_error))
     return PriorCurves.of(
         protocol.scale, functions, result, curve, knots=knots, hidden_error=hidden

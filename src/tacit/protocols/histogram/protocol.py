@@ -36,6 +36,7 @@ from tacit.protocols.histogram.looking.looks import (
     MAX_LOOK_HEIGHT,
     look_epsilons,
 )
+from tacit.protocols.histogram.placing import PLACING_FRACTION, placing_counts
 from tacit.protocols.histogram.prior import curves_of
 from tacit.protocols.histogram.second_round import (
     summed_influences,
@@ -101,6 +102,8 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         understood.
     epsilon : the privacy budget of one record; none for ``"exact-sum"``.
     height : there are ``2**height`` cells; None takes 14, 10, or what suits the number of clients.
+        With curves as the aim of a secure sum, None also places the cells: a first count of 128
+        cells a class, with a part of 1/32 of epsilon, says where both classes score.
     buckets : the number of equi-depth buckets of curves and calibration; None takes as many as the
         counts support under their noise.
     adjacency : ``"record"`` (added or removed; distributed only) or ``"replace"``; None takes the
@@ -263,6 +266,19 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
         return self.trust == LOCAL and self.scale != EVEN
 
     @property
+    def places_trees(self) -> bool:
+        """Whether a first count says where the cells of the summed tree lie.
+
+        Where curves are the aim and no height was asked for; not where shares of that count's noise
+        would have too large a scale.
+        """
+        asked = self.height is not None or self.second_round != 0 or self.prior is not None
+        if self.trust != SECURE_SUM or self.budget != "split" or self.aim != "curves" or asked:
+            return False
+        first = self.distance / (self.known_epsilon * PLACING_FRACTION)
+        return self.scale != EVEN and first <= MAX_SHARED_SCALE
+
+    @property
     def look_heights(self) -> tuple[int, ...]:
         """The height of the first look, and that of looks with zoomed cells."""
         first = LOOK_HEIGHT if self.height is None else self.height
@@ -305,6 +321,8 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
             return LOCAL_ROUNDS if self.places_cells else (unary_reports,)
         if self.looks:
             return (*LOOKS, summed_influences)
+        if self.places_trees:
+            return (placing_counts, summed_trees)
         return (summed_trees, summed_influences) if self.second_round else (summed_trees,)
 
     def min_clients(self, clients: int) -> int:
@@ -319,7 +337,18 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
     @property
     def tree_cost(self) -> Cost:
         """What the tree costs."""
-        return self._cost(1 - (self.second_round or 0.0))
+        return self._cost(self._tree_fraction)
+
+    @property
+    def placing_cost(self) -> Cost:
+        """What the count costs that says where the tree's cells lie."""
+        return self._cost(PLACING_FRACTION) if self.places_trees else NOTHING
+
+    @property
+    def _tree_fraction(self) -> float:
+        """The tree's part of epsilon."""
+        placing = PLACING_FRACTION if self.places_trees else 0.0
+        return 1 - (self.second_round or 0.0) - placing
 
     @property
     def influence_cost(self) -> Cost:
@@ -350,8 +379,11 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
 
     @property
     def one_count(self) -> OneCount | None:
-        """One tree over all records; None where records report by themselves, or are dealt out."""
-        if self.trust == LOCAL or self.budget == "sample":
+        """One tree over all records.
+
+        None where records report by themselves or are dealt out, and where cells are placed.
+        """
+        if self.trust == LOCAL or self.budget == "sample" or self.places_trees:
             return None
         once = replace(self, second_round=0.0, prior=None)
         cells = 1 << once.tree_height(1)
@@ -434,7 +466,7 @@ class ScoreHistogram(ScaledScores, HistogramDeclarations, Protocol):
 
     def _parts(self, height: int) -> tuple[float, ...]:
         """What each level costs a record, the root first."""
-        budget = self.known_epsilon * (1 - (self.second_round or 0.0))
+        budget = self.known_epsilon * self._tree_fraction
         return epsilon_by_level(height, budget, self.distance, self.aim, known_total=False)
 
     def inflation(self, queried: int, answered: int) -> float:

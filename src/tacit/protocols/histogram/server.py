@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Conversation, Query, Reply, View
 from tacit.protocol.declarations.trust import Trust
@@ -24,6 +25,7 @@ from tacit.protocols.histogram.local.rounds import (
     report_positions,
 )
 from tacit.protocols.histogram.looking.rounds import looked
+from tacit.protocols.histogram.placing import knots_of, placing_counts
 from tacit.protocols.histogram.second_round import (
     both_rounds,
     published,
@@ -55,6 +57,8 @@ def rounds(protocol: ScoreHistogram, clients: int) -> Conversation:
         return (yield from _placed_reports(protocol, clients))
     if protocol.trust == Trust.LOCAL.value:
         return (yield from _reports(protocol, clients))
+    if protocol.places_trees:
+        return (yield from _placed_sums(protocol, clients))
     return (yield from _sums(protocol, clients))
 
 
@@ -112,11 +116,33 @@ def _sums(protocol: ScoreHistogram, clients: int) -> Conversation:
     return result_from_tree(leaves, noise, buckets, protection, second, axis)
 
 
+def _placed_sums(protocol: ScoreHistogram, clients: int) -> Conversation:
+    """Counts up, cells down, and trees of these cells up."""
+    height = protocol.tree_height(clients)
+    first = Query(placing_counts, protocol, broadcast={"clients": clients}, view=View.SUM)
+    reply = yield first
+    answered = answered_clients(reply, clients)
+    inflation = protocol.inflation(clients, answered)
+    counts: Floats = np.asarray(reply["cells"], dtype=np.float64)
+    rows = [knots_of(protocol, row, height, inflation) for row in np.atleast_2d(counts)]
+    knots = np.stack(rows) if counts.ndim > 1 else rows[0]
+    shared: dict[str, Any] = {"clients": clients, "height": height, KNOTS: knots}
+    reply = yield Query(summed_trees, protocol, broadcast=shared, view=View.SUM)
+    check_the_same_number(answered, answered_clients(reply, clients))
+    leaves, noise = summed_tree(protocol, reply, height, inflation)
+    base = protocol.score_scale
+    axis = ScoreAxis(ScoreScale(rows[0], base.low, base.high), protocol.unit)
+    protection = _protection(protocol, height, inflation)
+    return result_from_tree(leaves, noise, protocol.buckets, protection, axis=axis)
+
+
 def _protection(protocol: ScoreHistogram, height: int, inflation: float) -> Cost | None:
     """What the noise that arrived supports, where too many clients vanished with theirs."""
     if protocol.epsilon is None:
         return None
     scales = list(protocol.level_scales(height).values())
+    if protocol.places_trees:
+        scales.append(protocol.distance / protocol.placing_cost.epsilon)
     if protocol.budget == "sample":
         scales = scales[:1]
     number, adjacency = protocol.influence_cost.epsilon, Adjacency(protocol.adjacency)

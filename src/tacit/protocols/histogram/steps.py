@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
 from tacit.protocol.devices import counts_in
 from tacit.protocol.settings.scaled import ScaledScores
 from tacit.protocols.shared.cell_counts import even_cell_counts, even_leaves
+from tacit.protocols.shared.published_knots import KNOTS, placed_on, published_scale
 from tacit.protocols.shared.reports.packed_reports import (
     packed_bytes,
     packed_counts,
@@ -97,33 +99,57 @@ def summed_trees(clients: Clients, query: Query, noise: NoiseSource, state: Clie
     epsilon once. The guarantee is about the sum over all clients, and holds against a server that
     sees the sum only and colludes with no client; with ``exact-sum`` there is no noise.
 
+    Where the query publishes knots (``placing_counts``), the cells end at these: whatever they are,
+    a record counts in one.
+
     The server learns the noisy sum of the trees, and how many clients answered.
+
+    Raises
+    ------
+    ValueError : for knots where none were agreed, and those that are not one fewer than the cells,
+        finite and ascending.
     """
     settings, height = query.protocol, agreed_height(query)
-    counts_at = _level_counts(clients, height, settings, noise)
+    counts_at = _level_counts(clients, query, height, noise)
     share = settings.noise_share(clients.count, planned_clients(query))
     reply: dict[str, Any] = {}
     drawn: dict[int, PolyaShare] = settings.level_noise(height, share)
     for level in settings.level_scales(height):
         node_counts = clipped(counts_at(level), query)
         if level in drawn:
-            node_counts = node_counts + noise.draw(drawn[level], node_counts.shape)
+            node_counts = node_counts + noise.draw(drawn[level], (1 << level,))
         reply[level_name(level)] = node_counts
     return reply | {"clients": np.asarray(clients.count, dtype=np.int64)}
 
 
 def _level_counts(
-    clients: Clients, height: int, settings: Any, noise: NoiseSource
+    clients: Clients, query: Query, height: int, noise: NoiseSource
 ) -> Callable[[int], Integers]:
     """The counts of a level's nodes: of all records, or of those that were dealt to the level."""
+    settings = query.protocol
     if settings.budget == "sample":
         leaves = leaves_of(clients, height, settings)
         chosen = noise.draw(Choices(settings.level_units(height)), (clients.records,))
         return lambda level: np.bincount(
             leaves[chosen == level - FIRST_CELLS] >> (height + 1 - level), minlength=1 << level
         )
-    leaf_counts = even_cell_counts(settings.on_scale(clients), 1 << height)
-    return lambda level: leaf_counts.reshape(1 << level, -1).sum(axis=-1)
+    leaf_counts = _leaf_counts(clients, query, height, noise)
+    return lambda level: leaf_counts.reshape(*leaf_counts.shape[:-1], 1 << level, -1).sum(axis=-1)
+
+
+def _leaf_counts(clients: Clients, query: Query, height: int, noise: NoiseSource) -> Integers:
+    """The counts of the leaves, shape (2B,), or (R, 2B) where each replicate has its own cells."""
+    settings, cells, knots = query.protocol, 1 << height, query.broadcast.get(KNOTS)
+    if (knots is not None) != settings.places_trees:
+        raise ValueError(f"{KNOTS} must be published where they were agreed, and nowhere else")
+    if knots is None or noise.replicates is None or np.ndim(knots) < 2:
+        placed = placed_on(published_scale(query, cells), settings, clients)
+        return even_cell_counts(placed, cells)
+    apart = [replace(query, broadcast={**query.broadcast, KNOTS: each}) for each in knots]
+    scales = [published_scale(each, cells) for each in apart]
+    return np.stack(
+        [even_cell_counts(placed_on(scale, settings, clients), cells) for scale in scales]
+    )
 
 
 def level_name(level: int) -> str:

@@ -28,8 +28,8 @@ BY_TRUST = {
         "With noise: how many positives and negatives of all clients together lie in every cell, "
         "and, with a second round, the sum of all records' influences on the AUC. Exactly: how "
         "many clients answered.",
-        "Both classes' published distributions and sizes where there was a second round; else "
-        "nothing.",
+        "Both classes' published distributions and sizes where there was a second round, cells "
+        "where a first count placed them; else nothing.",
         "Clients that vanish, or that tell the server their shares, take their part of the noise "
         "away. Colluders cannot be seen.",
         PAGE,

@@ -22,10 +22,17 @@ from tacit.protocol.declarations.audits import (
     cases_of,
 )
 from tacit.protocol.declarations.laws import LawTraits
+from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocols.shared.declared import NO_REPORTS
+from tacit.protocols.shared.threats import forest_model
 from tacit.protocols.shared.trees.forest_declared import ForestDeclarations
 
+PUBLISHED = (
+    "Of every class the noisy distributions of its score, in the class and in all others, and both "
+    "sizes."
+)
+"""What a client receives before the second round."""
 REPORTING = 8
 """Number of records of an audit of private reports, so that some report in each block."""
 
@@ -36,7 +43,8 @@ class MulticlassDeclarations(ForestDeclarations):
     case_name = "multiclass"
     summed = (
         "how many records of each class, and of all others, lie in every cell of the class's "
-        "score; with a second round also the sum of all records' influences on each class's AUC"
+        "score; how many of each class have their largest score at their class; with a second "
+        "round also the sum of all records' influences on each class's AUC"
     )
 
     classes: tuple[str, ...]
@@ -69,6 +77,13 @@ class MulticlassDeclarations(ForestDeclarations):
             **super().law_cases(),
             f"{cls.case_name}-local": kind(Trust.LOCAL.value, 1.0, height=4),
         }
+
+    @classmethod
+    def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
+        """Who sees what; before a second round clients receive what the first one says."""
+        if not settings.get("second_round"):
+            return super().threats(settings)
+        return forest_model(settings, cls.summed, PUBLISHED)
 
     @property
     def lone_records(self) -> bool:

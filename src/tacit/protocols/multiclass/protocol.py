@@ -133,7 +133,7 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
     figure = "macro AUC"
     categories_setting = "classes"
     scores_by_class = True
-    trusts = (Trust.SECURE_SUM, Trust.EACH)
+    planning_module = f"{__package__}.forecast"
 
     def __post_init__(self) -> None:
         if not 2 <= len(self.classes) <= MAX_CLASSES or len(set(self.classes)) < len(self.classes):
@@ -263,6 +263,13 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
         axis = ScoreAxis(self.score_scale, self.unit)
         made = ClassForests(forests[OWN], forests[OTHER], forests[HITS], class_areas)
         return result_from_forests(self.classes, made, axis)
+
+    def expected_result(self, forests: Forests) -> ServerResult:
+        """What is concluded of expected counts, where the second round's noise is 0."""
+        if not self.number_part:
+            return self.conclusion(forests)
+        fields = published(self._first_round(forests))
+        return self._refined(forests, fields, np.zeros(len(self.classes)), 1.0)
 
     def noiseless_value(self, clients: Clients) -> float:
         """The figure of the exact cells, or of both rounds without noise."""

@@ -23,13 +23,16 @@ SUM_TRUST = (
 LOCAL_PAGE = "threat-models/local.md"
 
 
-def forest_model(settings: Mapping[str, Any], summed: str) -> ThreatModel:
+def forest_model(
+    settings: Mapping[str, Any], summed: str, published: str = "Nothing."
+) -> ThreatModel:
     """The threat model of a protocol whose records count in a forest.
 
     Parameters
     ----------
     settings : those of a result.
     summed : what the counts are, after "how many".
+    published : what a client of a noisy sum sees of the others.
     """
     trust = Trust.of(settings.get("trust", Trust.SECURE_SUM.value))
     if trust is Trust.EACH:
@@ -60,7 +63,7 @@ def forest_model(settings: Mapping[str, Any], summed: str) -> ThreatModel:
         f"{SUM_TRUST} The other clients are trusted to draw their shares of the noise and to keep "
         "them secret.",
         f"With noise, of all clients together: {summed}. Exactly: how many clients answered.",
-        "Nothing.",
+        published,
         "Clients that vanish, or that tell the server their shares, take their part of the noise "
         "away. Colluders cannot be seen.",
     )

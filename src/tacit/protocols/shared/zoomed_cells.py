@@ -100,7 +100,12 @@ def lone_crowds(counts: Floats, cell_error: float) -> Floats:
     return np.asarray(np.minimum(clear, np.maximum(counts, 0.0)))
 
 
-def lines_variance(counts: Floats, crowded: NDArray[np.bool_], single: NDArray[np.bool_]) -> Floats:
+def lines_variance(
+    counts: Floats,
+    crowded: NDArray[np.bool_],
+    single: NDArray[np.bool_],
+    bent: Floats | float = 0.0,
+) -> Floats:
     """What cells hide of the AUC where functions are straight between edges, shape (...).
 
     Of records placed at random in a cell of p positives and n negatives, ``p n / 12`` pairs are
@@ -112,13 +117,17 @@ def lines_variance(counts: Floats, crowded: NDArray[np.bool_], single: NDArray[n
     counts : positives, then negatives, shape (..., 2, B).
     crowded : cells that hide too much, shape (..., B).
     single : cells that hold one double, and so hide nothing, shape (B,).
+    bent : the error by lines in every cell that the counts show beside that, shape (..., B); None
+        for none.
     """
     shares = np.prod(shares_of(counts), axis=-2)
     pairs = np.prod(np.maximum(counts.sum(axis=-1), 1.0), axis=-1)
     placed = np.sum(shares, axis=-1) / 12 / pairs
-    inside = np.where(crowded | single, 0.0, hidden_in_cells(counts, straight=True))
+    left_out = crowded | single
+    smooth = np.where(left_out, 0.0, hidden_in_cells(counts, straight=True)).sum(axis=-1)
+    shown = 0.0 if bent is None else np.abs(np.where(left_out, 0.0, bent).sum(axis=-1))
     in_crowds = np.sum(np.where(crowded, shares, 0.0) ** 2, axis=-1) / 12
-    return np.asarray(placed + np.sum(inside, axis=-1) ** 2 + in_crowds)
+    return np.asarray(placed + (smooth + shown) ** 2 + in_crowds)
 
 
 def zoomed(

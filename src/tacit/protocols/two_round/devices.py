@@ -13,9 +13,9 @@ from tacit.privacy.local.bounded import GridReport, SlidingWindow
 from tacit.protocol.conversation import Query, Reply
 from tacit.protocol.devices import (
     Booleans,
-    DeviceReports,
     Instructions,
     Payloads,
+    ReportsByInput,
     as_bytes,
     from_bytes,
     output_counts,
@@ -31,7 +31,7 @@ from tacit.protocols.two_round.second_round import Influence, reported_numbers
 REPORT_BYTES = 2
 
 
-class TwoRoundDevices(DeviceReports):
+class TwoRoundDevices(ReportsByInput):
     """One output of a sliding window a device.
 
     Parameters
@@ -70,7 +70,7 @@ class TwoRoundDevices(DeviceReports):
         """How often each output came."""
         return output_counts(from_bytes(payloads), self._window(query).outputs)
 
-    def held(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers:
+    def input_counts(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers:
         """How many records have each class and cell; or each number, rounded to the grid."""
         scaled = self._protocol.on_scale(clients)
         if query.step is report_cells:

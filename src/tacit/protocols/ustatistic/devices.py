@@ -14,9 +14,9 @@ from tacit.privacy.mechanisms.choices import Bits
 from tacit.protocol.conversation import Query, Reply
 from tacit.protocol.devices import (
     Booleans,
-    DeviceReports,
     Instructions,
     Payloads,
+    ReportsByInput,
     as_bytes,
     from_bytes,
     output_counts,
@@ -35,7 +35,7 @@ MAX_TRIED = 512
 """Largest number of symbols that are tried, evenly spread among all."""
 
 
-class SymbolDevices(DeviceReports):
+class SymbolDevices(ReportsByInput):
     """One symbol a device.
 
     Parameters
@@ -71,7 +71,7 @@ class SymbolDevices(DeviceReports):
         """How often each symbol came."""
         return output_counts(from_bytes(payloads), self._response(query).symbols)
 
-    def held(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers:
+    def input_counts(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers:
         """How many records have each symbol."""
         space = self._protocol.space(query.broadcast["bins"])
         return np.bincount(space.of_records(clients), minlength=space.symbols)

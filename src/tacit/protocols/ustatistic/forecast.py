@@ -42,7 +42,7 @@ def symbols_forecast(protocol: UStatistic, scenario: Scenario, shape: Shape) -> 
     """
     if protocol.kernel != "auc":
         raise ValueError(f"plans are for the kernel 'auc', got {protocol.kernel!r}")
-    space = protocol.space(protocol.bins_for(scenario.clients))
+    space = protocol.space(protocol.bins_for(round(scenario.records)))
     response = SymbolResponse(space.symbols, protocol.epsilon)
     positives, negatives = scenario.counts(shape, space.symbols // 2, protocol.scale)
     expected = np.concatenate([negatives, positives])

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.data.clients import Clients
@@ -24,6 +25,7 @@ from tacit.protocol.conversation import Conversation, Protocol, Query
 from tacit.protocol.devices import DeviceReports
 from tacit.protocol.settings.declaring import EPSILON, setting
 from tacit.protocol.settings.scaled import UNIT_OF
+from tacit.protocols.shared.reports.numbers import count_records, reporting_records
 from tacit.protocols.shared.reports.pair_kernels import (
     KERNELS,
     PairKernel,
@@ -44,6 +46,10 @@ from tacit.protocols.ustatistic.steps import MAX_SYMBOLS, random_symbols, symbol
 from tacit.results.server_result import ServerResult
 
 MIN_BINS = 2
+
+HIDDEN_UNEVEN = 2.0
+"""Ratio of the variance that bins hide where records are uneven over them to where they are even;
+measured on click scores."""
 
 MIN_INFORMATIVE_BINS = 4
 """With fewer, halving them says little about the error that they leave."""
@@ -74,6 +80,27 @@ def _ends(column: Column, protocol: UStatistic) -> list[float]:
     return [] if axis is None else list(axis.grid or (axis.low, axis.high))
 
 
+def planned_bins(records: int, epsilon: float, most: int) -> int:
+    """The number of bins with the least planned variance of the AUC.
+
+    Of n records, half of them positive and even over B bins, a report of one of ``k = 2 B`` symbols
+    has the gain ``g = (e^epsilon - 1) / (k + e^epsilon - 1)``: influences that fall evenly from 1/2
+    to -1/2 give ``1 / (3 n g^2)``, and products of two reports ``2 / (n g^2)^2``. What bins hide is
+    ``1 / (12 B^3)`` with the fraction of a bin's pairs that positives win uniform on [0, 1], and
+    ``HIDDEN_UNEVEN`` times it as records are not even.
+
+    Examples
+    --------
+    >>> [planned_bins(records, 1.0, 100) for records in (1_000, 50_000)]
+    [4, 8]
+    """
+    bins = np.arange(MIN_BINS, max(most, MIN_BINS) + 1, dtype=np.float64)
+    inverse_gain = 1 + 2 * bins / math.expm1(epsilon)
+    by_report = inverse_gain**2 / max(records, 1)
+    variances = by_report / 3 + 2 * by_report**2 + HIDDEN_UNEVEN / (12 * bins**3)
+    return int(bins[np.argmin(variances)])
+
+
 @dataclass(frozen=True)
 class UStatistic(UStatisticDeclarations, Protocol):
     """The mean of a symmetric kernel over all pairs of records, whose values are private.
@@ -85,10 +112,10 @@ class UStatistic(UStatisticDeclarations, Protocol):
         (of scores, with private classes). Or another symmetric kernel on ``values``: a
         vectorised function of two arrays, or the matrix of its values.
     epsilon : the privacy budget of every record.
-    bins : into how many equal bins a range is cut. By default ``n^(1/4) sqrt(epsilon)`` (Bell et
-        al. 2020, Cor. 1, with L = 1 on the unit range), for Kendall's tau the square root of it
-        along each axis, and at least 2, with the number of clients for n. That suits clients of one
-        record; give ``bins`` where clients hold many.
+    bins : into how many equal bins a range is cut. By default those of the least planned error for
+        the AUC (``planned_bins``), else ``n^(1/4) sqrt(epsilon)`` (Bell et al. 2020, Cor. 1, with
+        L = 1 on the unit range), for Kendall's tau the square root of it along each axis, and at
+        least 2, with n the number of records, which clients then send in a round of its own.
     domain : the public range of the values.
     values : the public values, ascending, where they are finite in number; nothing is
         then cut. ``"collision"`` and other kernels need them.
@@ -160,7 +187,7 @@ class UStatistic(UStatisticDeclarations, Protocol):
 
     name = "ustatistic"
     planning_module = f"{__package__}.forecast"
-    steps = (random_symbols,)
+    steps = (count_records, random_symbols)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -228,7 +255,7 @@ class UStatistic(UStatisticDeclarations, Protocol):
 
     def replicate_size(self, clients: Clients) -> int:
         """Reports with their random draws, and the pairs of symbols."""
-        return 5 * clients.records + 4 * self.space(self.bins_for(clients.count)).symbols ** 2
+        return 5 * clients.records + 4 * self.space(self.bins_for(clients.records)).symbols ** 2
 
     def bins_for(self, records: int) -> int:
         """Into how many bins ranges are cut where so many records report.
@@ -240,11 +267,13 @@ class UStatistic(UStatisticDeclarations, Protocol):
         """
         if self.bins is not None or not self.ranges:
             return self.bins or MIN_BINS
-        coordinates = sum(axis.column != "labels" for axis in self.axes)
-        planned_bins = (records**0.25 * math.sqrt(self.epsilon)) ** (1 / coordinates)
         public_cells = math.prod(axis.cells for axis in self.axes if axis.grid)
         max_bins = int((MAX_SYMBOLS / public_cells) ** (1 / self.ranges))
-        return min(max(round(planned_bins), MIN_BINS), max_bins)
+        if self.pair_kernel is KERNELS["auc"]:
+            return planned_bins(records, self.epsilon, max_bins)
+        coordinates = sum(axis.column != "labels" for axis in self.axes)
+        suited = (records**0.25 * math.sqrt(self.epsilon)) ** (1 / coordinates)
+        return min(max(round(suited), MIN_BINS), max_bins)
 
     def space(self, bins: int) -> SymbolSpace:
         """The symbols, where ranges are cut into so many bins."""
@@ -259,12 +288,15 @@ class UStatistic(UStatisticDeclarations, Protocol):
         return SymbolDevices(self, devices)
 
     def conversation(self, clients: int) -> Conversation:
-        """One round: randomised symbols up."""
-        bins = self.bins_for(clients)
+        """Randomised symbols up; before them numbers of records, where bins are to suit them."""
+        reporting = clients
+        if self.bins is None and self.ranges:
+            reporting = yield from reporting_records(self, clients)
+        bins = self.bins_for(reporting)
         reply = yield Query(random_symbols, self, broadcast={"bins": bins})
-        records, counts = symbol_counts(reply, self.space(bins).symbols)
+        counts = symbol_counts(reply, self.space(bins).symbols)[1]
         result = self.result_of(counts, bins)
-        return result if counts.ndim > 1 else self._warned(result, clients, records)
+        return result if counts.ndim > 1 else self._warned(result, bins)
 
     def result_of(self, counts: NDArray[Any], bins: int) -> ServerResult:
         """The estimate from how often every symbol was reported, shape (..., k)."""
@@ -276,15 +308,9 @@ class UStatistic(UStatisticDeclarations, Protocol):
         records = round(float(counts.sum(axis=-1).flat[0]))
         return mean_result(tables, response, counts, self.pair_kernel.limits(space, records))
 
-    def _warned(self, result: ServerResult, clients: int, records: int) -> ServerResult:
-        """The result of a single run, with warnings about the number of bins."""
-        bins, suited = self.bins_for(clients), self.bins_for(records)
+    def _warned(self, result: ServerResult, bins: int) -> ServerResult:
+        """The result of a single run, with a warning about few bins."""
         warnings = list(result.warnings)
-        if suited >= 2 * bins:
-            warnings.append(
-                f"values were cut into bins={bins}, as suits {clients} clients of one record each; "
-                f"{records} records were reported, for which bins={suited} suits better"
-            )
         if self.ranges and bins < MIN_INFORMATIVE_BINS:
             warnings.append(
                 f"fewer than {MIN_INFORMATIVE_BINS} bins do not tell how values lie inside them, "

@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from tacit.reporting.review import bounds_of
+from tacit.reporting.tables.figure_rows import figure_rows
 from tacit.reporting.words import decimal, decimals
 from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL
-from tacit.results.measures.names import label
-from tacit.results.saved.reading import Bounds, Result, number
+from tacit.results.saved.reading import Bounds
+from tacit.results.saved.reading_parts import Document
 
 COLUMNS = (
     *("result", "figure", "estimate", "low", "high", "population_low", "population_high"),
@@ -22,11 +22,9 @@ COLUMNS = (
 FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 """What a cell begins with that a spreadsheet takes for a formula, wide forms included."""
 
-Row = tuple[str, str, list[float], str]
 
-
-def as_csv(results: Sequence[Result]) -> str:
-    """Every figure of every result in a line, with all digits; what does not exist is empty.
+def as_csv(results: Sequence[Document]) -> str:
+    """Every figure of every file in a line, with all digits; what does not exist is empty.
 
     A name that a spreadsheet would take for a formula is preceded by an apostrophe.
     """
@@ -34,41 +32,27 @@ def as_csv(results: Sequence[Result]) -> str:
     writer = csv.writer(made, lineterminator="\n")
     writer.writerow(COLUMNS)
     for result in results:
-        for name, _, values, reason in _rows(result):
-            digits = [repr(value) if math.isfinite(value) else "" for value in values]
-            texts = [_plain(text) for text in (result.label, name, reason)]
+        for row in figure_rows(result):
+            digits = [repr(value) if math.isfinite(value) else "" for value in row.values]
+            texts = [_plain(text) for text in (result.label, row.name, row.reason)]
             writer.writerow([*texts[:2], *digits, texts[2]])
     return made.getvalue()
 
 
-def as_markdown(results: Sequence[Result]) -> str:
+def as_markdown(results: Sequence[Document]) -> str:
     """A table of estimates with both intervals, rounded to what the intervals support."""
     about = f"{RECORDS_INTERVAL} | {POPULATION_INTERVAL}"
     lines = [f"| Result | Figure | Estimate | {about} |", "| --- | --- | --- | --- | --- |"]
     for result in results:
-        for _, text, values, reason in _rows(result):
-            value, *ends = values[:5]
+        for row in figure_rows(result):
+            value, *ends = row.values[:5]
             digits = decimals((ends[0], ends[1]))
-            shown = decimal(value, digits) if math.isfinite(value) else f"none: {_cell(reason)}"
+            reason = _cell(row.reason)
+            shown = decimal(value, digits) if math.isfinite(value) else f"none: {reason}"
             both = (_interval((ends[0], ends[1]), digits), _interval((ends[2], ends[3]), digits))
-            named = f"{_cell(result.label)} | {_cell(text)}"
+            named = f"{_cell(result.label)} | {_cell(row.text)}"
             lines.append(f"| {named} | {shown} | {both[0]} | {both[1]} |")
     return "\n".join(lines) + "\n"
-
-
-def _rows(result: Result) -> Iterator[Row]:
-    """The figures of a result: name, text, numbers in the columns' order, and the reason."""
-    estimate = result.estimate
-    errors = [estimate.privacy_error, estimate.approximation_error, estimate.sampling_error]
-    ends = [*estimate.interval, *estimate.population_interval]
-    reason = "" if estimate.has_signal else "the noise left no signal"
-    figure = result.figure
-    yield figure, figure, [estimate.value, *ends, *errors, math.nan], reason
-    for name, entry in result.content.get("measures", {}).items():
-        known = [number(entry[key]) for key in ("privacy_error", "cell_error", "sampling_error")]
-        bounds = [*bounds_of(entry, "interval"), *bounds_of(entry, "population_interval")]
-        values = [number(entry["value"]), *bounds, *known, number(entry.get("threshold"))]
-        yield name, label(name), values, str(entry.get("reason", ""))
 
 
 def _interval(bounds: Bounds, digits: int) -> str:

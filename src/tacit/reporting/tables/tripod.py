@@ -12,9 +12,14 @@ import math
 from html import escape
 
 from tacit.reporting.parts import PagePosition, paragraphs, table
+from tacit.reporting.review import has_essentials
 from tacit.reporting.words import left_out_sentence
 from tacit.results.saved.reading import Result, number
 
+PLACES = ("classes", "groups", "sites")
+"""The entries of a result about parts of the records."""
+INTERVALS = "each with its interval where it does not say that none is known"
+PERFORMANCE = "performance with confidence intervals, and in subgroups"
 NOTE = (
     "Only these items of the checklist are spoken of. The others, such as the source of the data, "
     "eligibility and the model itself, are outside what an evaluation knows."
@@ -22,19 +27,19 @@ NOTE = (
 
 
 def tripod_section(result: Result, position: PagePosition) -> str:
-    """The items, where the result holds measures."""
-    if "measures" not in result.content:
+    """The items, where the result has more than one figure."""
+    if not any(entry in result.content for entry in ("measures", *PLACES)):
         return ""
     rows = [
         [escape(item), escape(asked), escape(answer)]
         for item, asked, answer in (
             ("10", "how the study size was arrived at", _size(result)),
             ("11", "how missing data were handled", _missing(result)),
-            ("23a", "performance with confidence intervals, and in subgroups", _performance()),
+            ("23a", PERFORMANCE, _performance(result)),
             ("23b", "heterogeneity of performance across clusters", _heterogeneity(result)),
         )
     ]
-    made = table("TRIPOD+AI", ("Item", "What it asks for", "Where it stands"), rows)
+    made = table("Items of the checklist", ("Item", "What it asks for", "Where it stands"), rows)
     return position.section("tripod", "TRIPOD+AI", made + paragraphs([NOTE]))
 
 
@@ -59,17 +64,35 @@ def _missing(result: Result) -> str:
     return f"In this report: {left_out_sentence(missing)}"
 
 
-def _performance() -> str:
+def _performance(result: Result) -> str:
+    """The figures that this very report has, and where."""
+    listed = [f"the {result.figure} above"]
+    if has_essentials(result):
+        listed.append("calibration and net benefit under For a reviewer")
+    if "rates" in result.content:
+        listed.append("rates under Choose a threshold")
+    if "classes" in result.content:
+        listed.append("those of single classes under Classes")
+    if "groups" in result.content:
+        listed.append("those of subgroups under Private groups")
+        return f"In this report, {INTERVALS}: {_joined(listed)}."
     return (
-        "In this report: the AUC above, calibration and net benefit under For a reviewer, rates "
-        "under Choose a threshold and Further figures, each with its interval. Subgroups are in "
-        "the report of tacit evaluate --groups, where one was made."
+        f"In part. In this report, {INTERVALS}: {_joined(listed)}. Subgroups are outside; tacit "
+        "evaluate has options for them, --groups and --private-group."
     )
+
+
+def _joined(listed: list[str]) -> str:
+    *first, last = listed
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _heterogeneity(result: Result) -> str:
     if result.content.get("sites"):
-        return "In this report: the figures of single sites, under Sites."
+        return (
+            "In this report: the figures of single sites under Sites and, where there are enough, "
+            "how far sites truly differ."
+        )
     return (
         "Outside: figures are of all clients' records together, and say nothing about how clients "
         "differ."

@@ -95,17 +95,24 @@ def _standardised(view: CellView) -> Functional:
     return standardised(_partial_auc(view), PARTIAL)
 
 
+def _of_line(
+    figure: Callable[[Floats, Floats], Functional | None], view: CellView
+) -> Functional | None:
+    """A figure of the logistic line; None where noise hides the ends that its slope depends on."""
+    return figure(view.counts, view.log_odds) if view.ends_known else None
+
+
 CALIBRATION: dict[str, tuple[Callable[[CellView], Functional | None], Kind]] = {
     "calibration_intercept": (
         lambda view: recalibration.calibration_intercept(view.counts, view.stated_log_odds),
         SMOOTH,
     ),
     "calibration_slope": (
-        lambda view: recalibration.calibration_slope(view.counts, view.log_odds),
+        lambda view: _of_line(recalibration.calibration_slope, view),
         SMOOTH,
     ),
     "intercept_beside_slope": (
-        lambda view: recalibration.intercept_beside_slope(view.counts, view.log_odds),
+        lambda view: _of_line(recalibration.intercept_beside_slope, view),
         SMOOTH,
     ),
     "observed_over_expected": (

@@ -66,7 +66,7 @@ def calibration_curve(view: CellView) -> dict[str, Numbers] | None:
     ends = quantiles(view.counts.sum(axis=0), 1.0 - np.array(ENDS))
     low, high = np.interp(ends - 0.5, np.arange(view.size), view.log_odds)
     log_odds = np.linspace(low, high, CURVE_POINTS)
-    if smooth_calibration(view.counts, view.log_odds) is None:
+    if not view.ends_known or smooth_calibration(view.counts, view.log_odds) is None:
         return None
     observed = _banded(view, "observed", partial(_smooth, log_odds), SMOOTH, scipy.special.expit)
     return {"predicted": numbers(scipy.special.expit(log_odds)), **observed}

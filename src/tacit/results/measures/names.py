@@ -38,8 +38,9 @@ RANKING = (
     "threshold_for_sensitivity_0.9",
     "threshold_for_sensitivity_0.95",
 )
+SEPARATION = "kolmogorov_smirnov"
 TRAFFIC = (
-    "kolmogorov_smirnov",
+    SEPARATION,
     *(
         f"{name}_{share}"
         for share in ("0.01", "0.05", "0.1", "0.2")
@@ -56,6 +57,8 @@ AT_THRESHOLD = (
     "positive_likelihood_ratio",
     "negative_likelihood_ratio",
 )
+SHORT = {"ks": SEPARATION}
+"""Short names in wide use."""
 ESSENTIAL = ("calibration_intercept", "calibration_slope", "brier")
 """What is printed by default, beside net benefits."""
 
@@ -97,8 +100,11 @@ def named(text: str) -> tuple[str, tuple[float, ...]] | None:
     --------
     >>> named("net benefit at 0.20"), named("Calibration slope"), named("charm")
     (('net_benefit_at_0.2', (0.2,)), ('calibration_slope', ()), None)
+    >>> named("KS")
+    ('kolmogorov_smirnov', ())
     """
-    name = re.sub(r"[\s_-]+", "_", text.strip().lower())
+    spelled = re.sub(r"[\s_-]+", "_", text.strip().lower())
+    name = SHORT.get(spelled, spelled)
     if name in names(()):
         return name, ()
     figure, _, at = name.rpartition("_at_")

@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 import numpy as np
+import scipy
 
 from tacit.arrays import Floats
-from tacit.metrics.cells.binning import equi_depth_starts, merge
 from tacit.metrics.measures.functional import both
 from tacit.metrics.measures.inverted_tests import Accepted, accepted, even_normals
+from tacit.metrics.measures.operating_points import quantiles
 from tacit.metrics.measures.smooth_calibration import (
     Distances,
     SmoothCalibration,
     distances,
+    even_distances,
     smooth_calibration,
     spline,
 )
@@ -24,8 +26,8 @@ from tacit.results.measures.figures import NO_FIT
 from tacit.results.measures.measure import REACH, Measure, absent
 from tacit.results.measures.view import CellView
 
-GROUPS = 200
-"""Number of groups of records, of equal size, over which distances are taken, where counts are
+PLACES = 100
+"""Number of records, evenly spread by rank, over which distances are taken, where counts are
 noisy."""
 DRAWS = 256
 """Number of errors of the coefficients at each step of the path; they are spread evenly."""
@@ -122,7 +124,7 @@ def _about(view: CellView, fitted: SmoothCalibration, covariance: Floats) -> dic
     within ``FARTHEST`` errors of them.
     """
     fit = fitted.fit.coefficients
-    distances = _by_name(_distances(view, fitted, merged=True))
+    distances = _by_name(_distances(view, fitted, even=True))
     values, vectors = np.linalg.eigh(covariance)
     if values[-1] <= 0:
         return {name: Accepted(*[float(value[0])] * 3) for name, value in distances.items()}
@@ -130,11 +132,11 @@ def _about(view: CellView, fitted: SmoothCalibration, covariance: Floats) -> dic
     # the symmetric root: unique, whatever signs and order eigenvectors come in
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     around = REACH * normals / np.linalg.norm(normals, axis=-1, keepdims=True)
-    farthest = _by_name(_distances(view, fitted, fit + around @ root, merged=True))
+    farthest = _by_name(_distances(view, fitted, fit + around @ root, even=True))
     path = _path(distances, farthest, fit)
-    truths = _by_name(_distances(view, fitted, path, merged=True))
+    truths = _by_name(_distances(view, fitted, path, even=True))
     several = (path[:, np.newaxis] + normals @ root).reshape(-1, fit.size)
-    drawn = _by_name(_distances(view, fitted, several, merged=True))
+    drawn = _by_name(_distances(view, fitted, several, even=True))
     made = {}
     for name, value in distances.items():
         again = drawn[name].reshape(-1, DRAWS)
@@ -172,22 +174,17 @@ def _distances(
     view: CellView,
     fitted: SmoothCalibration,
     coefficients: Floats | None = None,
-    merged: bool = False,
+    even: bool = False,
 ) -> Distances:
     """The distances of curves with these coefficients, the fitted one by default, shape (R,).
 
-    Over all cells of exact counts; over groups of records of equal size where counts are noisy, or
-    ``merged`` asks for it.
+    Over all cells of exact counts; over ``PLACES`` records that are evenly spread by rank where
+    counts are noisy, or ``even`` asks for it.
     """
     totals = view.counts.sum(axis=0)
-    every = view.noise.exact and not merged
-    starts = np.arange(view.size) if every else equi_depth_starts(totals, GROUPS)
-    records = np.maximum(merge(totals, starts), 0.0)
-    middles = (starts + np.append(starts[1:], view.size) - 1) // 2
     several = fitted.fit.coefficients[np.newaxis] if coefficients is None else coefficients
-    return distances(
-        several,
-        spline(view.log_odds[middles], fitted.knots),
-        view.clipped[middles],
-        records / records.sum(),
-    )
+    if view.noise.exact and not even:
+        return distances(several, fitted.design, view.clipped, totals / totals.sum())
+    ranks = (np.arange(PLACES) + 0.5) / PLACES
+    log_odds = np.interp(quantiles(totals, ranks) - 0.5, np.arange(view.size), view.log_odds)
+    return even_distances(several, spline(log_odds, fitted.knots), scipy.special.expit(log_odds))

@@ -99,7 +99,7 @@ def _after_line(loss: Loss, view: CellView) -> Functional | None:
     At the fitted line the loss is least, so its gradient is that at fixed coefficients. The line
     needs the part of the curvature that its slope divides by.
     """
-    fit = line_fit(view.counts, view.log_odds)
+    fit = line_fit(view.counts, view.log_odds) if view.ends_known else None
     if fit is None:
         return None
     stated = fit.coefficients[0] + fit.coefficients[1] * view.log_odds

@@ -20,9 +20,14 @@ from tacit.results.curves.score_axis import ScoreAxis, in_unit_interval
 MOST_EXACT_CELLS = 2**14
 MOST_NOISY_CELLS = 2**12
 """Largest number of cells that figures are computed from; finer ones are merged."""
-CLIPPED_ERRORS = 2.0
+CLIPPED_ERRORS = 4.0
+"""Standard deviations of noise that the outermost part holds."""
+INNER = 3.0
+"""How many times as large as the outermost part the one is whose quantile states its tail."""
 MOST_CLIPPED = 0.1
 """Largest part of the records at each end whose log-odds are clipped."""
+LEAST_CLIPPED_ERRORS = 3.0
+"""Least number of deviations that the largest clipped part must hold for a logistic line."""
 MOST_LOG_ODDS = 30.0
 """Largest size of the log-odds that a cell states."""
 
@@ -89,31 +94,47 @@ class CellView:
     def log_odds(self) -> Floats:
         """The log-odds that each cell states where they weigh its records, shape (B,).
 
-        Far out a noisy count of hardly any record would weigh as much as many records. So the
-        parts at both ends that hold no more than ``CLIPPED_ERRORS`` standard deviations of noise
-        are taken together: their log-odds lie beyond the cut by the mean excess of an exponential
-        tail, which quantiles state, ``(q(a) - q(2 a)) / log 2``.
+        Far out a noisy count of hardly any record would weigh as much as many records. So the part
+        a at each end that holds no more than ``CLIPPED_ERRORS`` standard deviations of noise is
+        taken together in two halves. Beyond the cut q(a) they lie as the halves of an exponential
+        tail do: at ``(1 - log 2)`` and ``(1 + log 2)`` times its mean s, which quantiles state,
+        ``s = (q(a) - q(3 a)) / log 3``. Nearer to the end, a cut would follow the noise of the very
+        records beyond it; in one piece, the tail would have no spread and the slope be too low.
         """
         stated, part = self.stated_log_odds, self.clipped_part
         if part == 0:
             return stated
-        places = quantiles(
-            self.counts.sum(axis=0), np.array([1 - part, 1 - 2 * part, 2 * part, part])
-        )
-        low, inner_low, inner_high, high = np.interp(places - 0.5, np.arange(self.size), stated)
-        made = np.where(stated < low, low - (inner_low - low) / math.log(2), stated)
-        return np.where(stated > high, high + (high - inner_high) / math.log(2), made)
+        ends = part * np.array([1 / 2, 1.0, INNER])
+        places = quantiles(self.counts.sum(axis=0), np.concatenate([1 - ends, ends]))
+        cuts = np.interp(places - 0.5, np.arange(self.size), stated).reshape(2, 3)
+        made = stated
+        for direction, (outer, cut, inner) in zip((-1, 1), cuts, strict=True):
+            mean = (cut - inner) / math.log(INNER)
+            near, far = (cut + mean * (1 + half * math.log(2)) for half in (-1, 1))
+            beyond, farther = (direction * (stated - place) > 0 for place in (cut, outer))
+            made = np.where(farther, far, np.where(beyond, near, made))
+        return made
 
     @cached_property
     def clipped_part(self) -> float:
         """The part of the records at each end whose log-odds are clipped; 0 for exact counts."""
+        return min(CLIPPED_ERRORS * self._border_error, MOST_CLIPPED)
+
+    @cached_property
+    def ends_known(self) -> bool:
+        """Whether the clipped ends stand out from their noise, so that their log-odds are known."""
+        return LEAST_CLIPPED_ERRORS * self._border_error <= MOST_CLIPPED
+
+    @cached_property
+    def _border_error(self) -> float:
+        """The standard deviation by noise of the part of the records below a score."""
         if self.noise.exact:
             return 0.0
         half = np.zeros((2, self.size))
         # the noise of a cumulative count hardly depends on where it is taken
         half[:, self.size // 3 :] = 1.0
         deviation = math.sqrt(float(self.noise_variance(half)))
-        return min(CLIPPED_ERRORS * deviation / max(float(self.counts.sum()), 1.0), MOST_CLIPPED)
+        return deviation / max(float(self.counts.sum()), 1.0)
 
     @cached_property
     def clipped(self) -> Floats:

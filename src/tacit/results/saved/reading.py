@@ -28,8 +28,8 @@ CURVES = (
 
 COMPARISON, GROUPS = "tacit-comparison/1", "tacit-groups/1"
 OTHERS = {
-    COMPARISON: "is a comparison of two models: only a page takes it, no table and no model card",
-    GROUPS: "has several groups: only a page takes it, no table and no model card",
+    COMPARISON: "is a comparison of two models: only a page or a table takes it, no model card",
+    GROUPS: "has several groups: only a page or a table takes it, no model card",
 }
 """Files of other commands, by their schema, and why they are no single result."""
 

@@ -82,6 +82,7 @@ def start_node(
         *("--superlink", server),
         *("--auth-supernode-private-key", str(key)),
         *("--host", "127.0.0.1", "--port", str(free_port())),
+        *("--isolation", "process"),  # the guarded node starts processes that answer by itself
         *("--node-config", config),
         helper=template,
     )

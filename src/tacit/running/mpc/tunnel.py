@@ -17,7 +17,8 @@ import socket
 import ssl
 import struct
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,11 +29,23 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tacit.running.mpc.connections import (
+    LINGER_SECONDS,
+    Connections,
+    Handler,
+    Handshake,
+    Streams,
+    Work,
+    connected,
+    streams,
+)
+
 CHUNK_BYTES = 2**18
 VALID = timedelta(days=1)
 CLOCKS_APART = timedelta(hours=1)
 RETRY_SECONDS = 0.02
-LINGER_SECONDS = 1.0
+MARGIN_SECONDS = 2 * LINGER_SECONDS
+"""Two connections of one task may linger when it ends."""
 
 NAME = re.compile(r"[a-z0-9-]{1,40}")
 LENGTH = struct.Struct("<Q")
@@ -40,8 +53,6 @@ MAX_MESSAGE = 2**31
 TAKEN = b"\x06"
 NO_ANSWER = "it did not answer"
 BROKEN = (OSError, TimeoutError, asyncio.IncompleteReadError)
-
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +115,7 @@ class Tunnel:
 
     Parameters
     ----------
-    credentials : its own certificate and key.
+    credentials : the party's certificate and key.
     directory : a directory of this user alone, for the Unix sockets.
     timeout : seconds for a connection, a handshake or a message.
     lost : called once with a sentence when a connection in use breaks or cannot be made.
@@ -127,8 +138,7 @@ class Tunnel:
         self._socket = socket.create_server(("127.0.0.1", 0)) if listening is None else listening
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(lambda loop, context: None)
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._servers: list[asyncio.Server] = []
+        self._connections = Connections()
         self._rank, self._peers = 0, list[Peer]()
         self._messages: list[queue.Queue[bytes]] = []
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -149,10 +159,10 @@ class Tunnel:
         """
         self._rank, self._peers = rank, peers
         self._messages = [queue.Queue() for _ in peers]
-        self._wait(self._serve())
+        self._wait(self._serve)
 
     def sockets(self, name: str, members: Sequence[int]) -> list[str]:
-        """Unix sockets that lead to the members of one computation; the own one to listen on.
+        """Unix sockets that lead to the members; the library listens on that of this party.
 
         Parameters
         ----------
@@ -167,7 +177,7 @@ class Tunnel:
             index: self._directory / (name if index == self._rank else f"{name}.{index}")
             for index in members
         }
-        self._wait(self._lead(name, paths))
+        self._wait(self._lead, name, paths)
         return [f"unix:{path}" for path in paths.values()]
 
     def finish(self, name: str) -> None:
@@ -179,9 +189,9 @@ class Tunnel:
 
         Raises
         ------
-        OSError : when it does not take it in time; ``TimeoutError`` is one.
+        OSError : when it does not take it in time, or the tunnel is closed meanwhile.
         """
-        self._wait(self._given(self._peers[index], message))
+        self._wait(self._connections.run, self._given, self._peers[index], message)
         self.sent += len(message)
 
     def receive(self, index: int, timeout: float | None = None) -> bytes:
@@ -197,96 +207,96 @@ class Tunnel:
             raise TimeoutError(f"no message from {self._peers[index].name}") from None
 
     def close(self) -> None:
-        """Stop listening and drop all connections."""
+        """Stop listening and drop all connections; nothing the second time."""
+        if self._loop.is_closed():
+            return
         self._active.clear()
-        self._wait(self._drop())
+        self._wait(self._connections.close)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(self._timeout)
         self._loop.close()
         self._socket.close()
 
-    def _wait(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(self._timeout + LINGER_SECONDS)
-
-    async def _drop(self) -> None:
-        for server in self._servers:
-            server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # transports close their sockets in the loop's next turn
+    def _wait(self, work: Work, *arguments: Any) -> None:
+        if self._loop.is_closed():
+            raise ConnectionError("the tunnel is closed")
+        waiting = asyncio.run_coroutine_threadsafe(work(*arguments), self._loop)
+        try:
+            waiting.result(self._timeout + MARGIN_SECONDS)
+        except CancelledError:
+            raise ConnectionError("the tunnel is closed") from None
 
     async def _serve(self) -> None:
         others = {peer.encoded: k for k, peer in enumerate(self._peers) if k != self._rank}
         trusted = "".join(self._peers[index].certificate for index in others.values())
-        server = self._context(ssl.PROTOCOL_TLS_SERVER, trusted)
+        server = Handshake(self._context(ssl.PROTOCOL_TLS_SERVER, trusted), self._timeout)
 
-        async def inbound(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            with contextlib.closing(writer), contextlib.suppress(*BROKEN):
-                index = others.get(_certificate(writer))
-                if index is None:
-                    return
-                name = await asyncio.wait_for(_read_name(reader), self._timeout)
-                if name:
-                    near = await self._local(name, index)
-                    await self._carry(self._peers[index], name, (reader, writer), near)
-                else:
-                    await self._take(index, reader, writer)
+        async def inbound(connection: socket.socket) -> None:
+            with contextlib.suppress(*BROKEN):
+                async with streams(connection, server) as far:
+                    index = others.get(_certificate(far[1]))
+                    if index is not None:
+                        await self._answer(index, far)
 
-        listening = await asyncio.start_server(
-            self._remembered(inbound),
-            sock=self._socket,
-            ssl=server,
-            ssl_handshake_timeout=self._timeout,
-        )
-        self._servers.append(listening)
+        self._connections.accept(self._socket, inbound)
+
+    async def _answer(self, index: int, far: Streams) -> None:
+        """What a party began this connection for: a computation, or one message."""
+        name = await asyncio.wait_for(_read_name(far[0]), self._timeout)
+        if name:
+            async with self._local(name, index) as near:
+                await self._carry(self._peers[index], name, far, near)
+        else:
+            await self._take(index, *far)
 
     async def _lead(self, name: str, paths: Mapping[int, Path]) -> None:
         for index, path in paths.items():
             if index != self._rank:
-                leaving = self._remembered(self._out(self._peers[index], name))
-                self._servers.append(await asyncio.start_unix_server(leaving, path))
+                listening = socket.socket(socket.AF_UNIX)
+                listening.bind(str(path))
+                listening.listen()
+                self._connections.accept(listening, self._out(self._peers[index], name))
 
-    def _out(self, peer: Peer, name: str) -> Callable[..., Coroutine[Any, Any, None]]:
-        async def outbound(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            with contextlib.closing(writer):
+    def _out(self, peer: Peer, name: str) -> Handler:
+        async def outbound(connection: socket.socket) -> None:
+            async with streams(connection) as near:
                 try:
-                    far = await self._connected(peer, name)
+                    async with self._connected(peer, name) as far:
+                        await self._carry(peer, name, far, near)
                 except BROKEN as error:
                     self._failed(name, f"no connection to {peer.name}: {error or NO_ANSWER}")
-                    return
-                with contextlib.closing(far[1]):
-                    await self._carry(peer, name, far, (reader, writer))
 
         return outbound
 
-    async def _connected(self, peer: Peer, name: str) -> Streams:
+    @contextlib.asynccontextmanager
+    async def _connected(self, peer: Peer, name: str) -> AsyncIterator[Streams]:
         """A connection to another party, which has shown the certificate announced for it."""
-        client = self._context(ssl.PROTOCOL_TLS_CLIENT, peer.certificate)
+        client = Handshake(self._context(ssl.PROTOCOL_TLS_CLIENT, peer.certificate), self._timeout)
+        connection = await self._reached((peer.host, peer.port), ConnectionRefusedError)
+        async with streams(connection, client) as (reader, writer):
+            if _certificate(writer) != peer.encoded:
+                raise ssl.SSLError("it showed another certificate")
+            encoded = name.encode()
+            writer.write(bytes([len(encoded)]) + encoded)
+            yield reader, writer
+
+    async def _reached(
+        self, address: tuple[str, int] | Path, *absent: type[OSError]
+    ) -> socket.socket:
+        """A connection to what may still be about to listen, and is ``absent`` until then."""
         async with asyncio.timeout(self._timeout):
             while True:
                 try:
-                    reader, writer = await asyncio.open_connection(
-                        peer.host, peer.port, ssl=client, ssl_handshake_timeout=self._timeout
-                    )
-                    break
-                except ConnectionRefusedError:  # it may still be about to listen
+                    return await connected(address)
+                except absent:
                     await asyncio.sleep(RETRY_SECONDS)
-        if _certificate(writer) != peer.encoded:
-            writer.close()
-            raise ssl.SSLError("it showed another certificate")
-        encoded = name.encode()
-        writer.write(bytes([len(encoded)]) + encoded)
-        return reader, writer
 
     async def _given(self, peer: Peer, message: bytes) -> None:
-        async with asyncio.timeout(self._timeout):
-            reader, writer = await self._connected(peer, "")
-            with contextlib.closing(writer):
-                writer.write(LENGTH.pack(len(message)) + message)
-                await writer.drain()
-                if await reader.read(1) != TAKEN:
-                    raise ConnectionError(f"{peer.name} did not take a message")
+        async with asyncio.timeout(self._timeout), self._connected(peer, "") as (reader, writer):
+            writer.write(LENGTH.pack(len(message)) + message)
+            await writer.drain()
+            if await reader.read(1) != TAKEN:
+                raise ConnectionError(f"{peer.name} did not take a message")
 
     async def _take(
         self, index: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -300,23 +310,9 @@ class Tunnel:
         await writer.drain()
         self._messages[index].put(message)
 
-    def _remembered(
-        self, handler: Callable[..., Coroutine[Any, Any, None]]
-    ) -> Callable[..., Coroutine[Any, Any, None]]:
-        async def remembered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            if task is not None:
-                self._tasks.add(task)
-            try:
-                await handler(reader, writer)
-            finally:
-                if task is not None:
-                    self._tasks.discard(task)
-
-        return remembered
-
-    async def _local(self, name: str, index: int) -> Streams:
-        """A connection to the own library, which may still be about to listen, for another party.
+    @contextlib.asynccontextmanager
+    async def _local(self, name: str, index: int) -> AsyncIterator[Streams]:
+        """A connection to this party's library for another party.
 
         Raises
         ------
@@ -326,13 +322,12 @@ class Tunnel:
         async with asyncio.timeout(self._timeout):
             while name not in self._members:
                 await asyncio.sleep(RETRY_SECONDS)
-            if index not in self._members[name]:
-                raise ConnectionError("another party's computation")
-            while True:
-                try:
-                    return await asyncio.open_unix_connection(self._directory / name)
-                except (FileNotFoundError, ConnectionRefusedError):
-                    await asyncio.sleep(RETRY_SECONDS)
+        if index not in self._members[name]:
+            raise ConnectionError("another party's computation")
+        path = self._directory / name
+        connection = await self._reached(path, FileNotFoundError, ConnectionRefusedError)
+        async with streams(connection) as near:
+            yield near
 
     async def _carry(self, peer: Peer, name: str, far: Streams, near: Streams) -> None:
         """Copy in both directions until either side ends."""
@@ -345,7 +340,6 @@ class Tunnel:
             for direction in (there, back):
                 direction.cancel()
             await asyncio.gather(there, back, return_exceptions=True)
-            await asyncio.gather(*(_ended(writer) for _, writer in (near, far)))
 
     async def _copy(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, count: bool
@@ -389,14 +383,6 @@ async def _read_name(reader: asyncio.StreamReader) -> str:
     if name and not NAME.fullmatch(name):
         raise ConnectionError("a connection begins with no name")
     return name
-
-
-async def _ended(writer: asyncio.StreamWriter) -> None:
-    """Send what is still to be sent, for a moment, and close."""
-    writer.close()
-    with contextlib.suppress(OSError, TimeoutError):
-        await asyncio.wait_for(writer.wait_closed(), LINGER_SECONDS)
-    writer.transport.abort()
 
 
 def _certificate(writer: asyncio.StreamWriter) -> bytes:

@@ -17,10 +17,14 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
 from tacit.data.clients import Clients
+from tacit.metrics.hadamard import hadamard_bits
 from tacit.privacy.local.bounded import GridReport, SlidingWindow
 from tacit.privacy.local.symbols import SymbolResponse
+from tacit.privacy.mechanisms.response import flip_probability
 from tacit.privacy.sampling.noise import SimulatedNoise
 from tacit.protocol.conversation import Protocol
+from tacit.protocols.hierarchical.level_counts import LevelCounts
+from tacit.protocols.hierarchical.protocol import HierarchicalAUC, result_from_levels
 from tacit.protocols.paired.class_sizes import counted_positives, noisy_counts
 from tacit.protocols.paired.estimate import matched_area_result
 from tacit.protocols.paired.kernels import BOUNDS
@@ -65,6 +69,8 @@ def _simulation_of(
     """How runs of a protocol are drawn from numbers of records; None for record by record."""
     if isinstance(protocol, UStatistic):
         return symbol_runs
+    if isinstance(protocol, HierarchicalAUC) and protocol.delta == 0:
+        return bit_runs
     if isinstance(protocol, TwoRoundAUC):
         return two_round_runs
     if isinstance(protocol, PairedUStatistic) and protocol.kernel == AREA:
@@ -75,12 +81,49 @@ def _simulation_of(
 
 def symbol_runs(clients: Clients, protocol: UStatistic, times: int, rng: Generator) -> ServerResult:
     """Runs of ``UStatistic``: the numbers of all records' symbols."""
-    bins = protocol.bins_for(clients.count)
+    bins = protocol.bins_for(clients.records)
     space = protocol.space(bins)
     held = np.bincount(space.of_records(clients), minlength=space.symbols)
     response = SymbolResponse(space.symbols, protocol.epsilon)
     counts = np.stack([response.simulated_counts(held, rng) for _ in range(times)])
     return protocol.result_of(counts, bins)
+
+
+def bit_runs(
+    clients: Clients, protocol: HierarchicalAUC, times: int, rng: Generator
+) -> ServerResult:
+    """Runs of ``HierarchicalAUC``: of every class and cell how many records answered each row.
+
+    A record's level and row are independent of its score, and the answer to a row is a function of
+    the cell. So the numbers of records by row are multinomial, and those of flips binomial.
+    """
+    height = protocol.height_for(clients.records)
+    cells = np.minimum(
+        (protocol.on_scale(clients).scores * 2**height).astype(np.int64), 2**height - 1
+    )
+    held = np.bincount(cells + (clients.labels.astype(np.int64) << height), minlength=2 << height)
+    nodes, chances, negative = answered_rows(height)
+    flip = flip_probability(protocol.epsilon)
+    tables = np.zeros((times, 2 << height, 2, 2), dtype=np.int64)
+    for table in tables:
+        asked = rng.multinomial(held, chances).reshape(2, 2**height, nodes.size)
+        totals, minus = asked.sum(axis=1), np.sum(asked * negative, axis=1)
+        kept = rng.binomial(minus, 1 - flip) + rng.binomial(totals - minus, flip)
+        table[nodes] = np.moveaxis(np.stack([totals - kept, kept], axis=-1), 0, 1)
+    levels = LevelCounts.of(tables, protocol.report_noise(height))
+    return result_from_levels(levels, protocol.estimator)
+
+
+def answered_rows(height: int) -> tuple[Integers, Floats, NDArray[np.bool_]]:
+    """The nodes ``2**l + j`` of all rows but the constant ones, shape (n,), and their chances.
+
+    Also whether a cell's unflipped answer to each is -1, shape (2**height, n).
+    """
+    rows = [np.arange(1, 1 << level) for level in range(1, height + 1)]
+    levels = np.repeat(np.arange(1, height + 1), [each.size for each in rows])
+    row, cells = np.concatenate(rows), np.arange(1 << height)[:, np.newaxis]
+    bits = hadamard_bits(row, cells >> (height - levels))
+    return (1 << levels) + row, 1 / (height * ((1 << levels) - 1.0)), bits.astype(bool)
 
 
 def matched_runs(

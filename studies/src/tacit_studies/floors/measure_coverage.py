@@ -9,7 +9,9 @@ runs give it. The band of the smooth calibration curve is judged where the popul
 from __future__ import annotations
 
 import math
+import multiprocessing
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,9 +23,12 @@ from tacit.data.clients import Clients
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.results.curves.bands import Numbers
 from tacit.results.evaluation import Evaluation
+from tacit.results.measures.computing import CURVE_CELLS
+from tacit.results.measures.figures import too_few_records
+from tacit.results.measures.lines import calibration_curve
 from tacit.results.measures.measure import Measure
 from tacit.running.evaluating import evaluate
-from tacit_studies.measuring import Bench, Job
+from tacit_studies.measuring import WORKERS, Bench, Job
 from tacit_studies.rows import Beside, Row, Target
 from tacit_studies.sources import Floats
 
@@ -35,8 +40,10 @@ DISTORTED = "distorted"
 BAND = ("observed_low", "observed_high")
 MOSTLY = 0.5
 """Least part of the runs that must give a figure for its coverage to be judged."""
-RUNS_OF_RECORDS = 5
+RUNS_OF_RECORDS = 8
 """Runs with the same records."""
+CHUNKS = 4
+"""How many parts of the runs each process measures one after another."""
 BAND_POINTS = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Parts of the length of the smooth calibration curve at which its band is judged."""
 SHIFT, FACTOR, CENTRE, SPREAD = 0.3, 0.8, -1.2, 1.2
@@ -97,7 +104,7 @@ class Repetition:
 
 def _cell(table: str, data: str, size: int, bench: Bench) -> list[Measured]:
     """Every figure of one data set: exact, the mean estimate, its error and its coverage."""
-    repetitions = list(_repetitions(data, size, bench))
+    repetitions = _measured(data, size, bench)
     rows: list[Measured] = []
     for name, figure in repetitions[0].exact.items():
         if math.isfinite(figure.value):
@@ -107,19 +114,38 @@ def _cell(table: str, data: str, size: int, bench: Bench) -> list[Measured]:
     return rows
 
 
-def _repetitions(data: str, size: int, bench: Bench) -> Iterator[Repetition]:
-    """All runs; records are drawn anew for every few of them."""
+def _measured(data: str, size: int, bench: Bench) -> list[Repetition]:
+    """All runs, by processes: figures of small arrays hold the interpreter's lock."""
+    blocks = [
+        range(start, min(start + RUNS_OF_RECORDS, bench.repeats))
+        for start in range(0, bench.repeats, RUNS_OF_RECORDS)
+    ]
+    work = partial(_repetitions, data, size, bench)
+    chunk = -(-len(blocks) // (CHUNKS * WORKERS))
+    with ProcessPoolExecutor(WORKERS, multiprocessing.get_context("spawn")) as pool:
+        return [each for block in pool.map(work, blocks, chunksize=chunk) for each in block]
+
+
+def _repetitions(data: str, size: int, bench: Bench, runs: range) -> list[Repetition]:
+    """Runs with the same records, which the first of them draws."""
     protocol = ScoreHistogram("secure-sum", epsilon=EPSILON, aim="all")
     first = bench.seed("measures", data, size)
-    for index in range(bench.repeats):
-        if index % RUNS_OF_RECORDS == 0:
-            scores, labels = DATA[data](size, bench.seed("records", data, size, index), bench)
-            clients = Clients.split(scores, labels, clients=CLIENTS, seed=index)
-            exact = _figures(evaluate(clients, ScoreHistogram("exact-sum")))
+    scores, labels = DATA[data](size, bench.seed("records", data, size, runs.start), bench)
+    clients = Clients.split(scores, labels, clients=CLIENTS, seed=runs.start)
+    exact = _figures(evaluate(clients, ScoreHistogram("exact-sum")))
+    made = []
+    for index in runs:
         result = evaluate(clients, protocol, seed=first + index)
-        known = result.histogram is not None
-        curve = result.measures.curves.get("calibration_curve") if known else None
-        yield Repetition(_figures(result), exact, curve)
+        curve = _curve(result) if data == DISTORTED else None
+        made.append(Repetition(_figures(result), exact, curve))
+    return made
+
+
+def _curve(result: Evaluation) -> Mapping[str, Numbers] | None:
+    """The smooth calibration curve alone, without the time that other curves take."""
+    if result.histogram is None or too_few_records(result.measures.view) is not None:
+        return None
+    return calibration_curve(result.measures.view.merged(CURVE_CELLS))
 
 
 def _figures(result: Evaluation) -> Mapping[str, Measure]:

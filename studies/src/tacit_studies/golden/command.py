@@ -41,6 +41,9 @@ def _check(name: str) -> bool:
     except FileNotFoundError as error:
         click.echo(f"{name}: not checked, {error}")
         return True
+    except RuntimeError as error:
+        click.echo(f"{name}: not checked, {error}")
+        return False
     known = golden_numbers()[name]
     versions = ", ".join(f"{part} {known[part]}" for part in ("R", "pROC", "rms"))
     click.echo(f"{name}: {known['records']} records, {known['positives']} positive; {versions}")

@@ -83,10 +83,15 @@ def run_r(*arguments: str) -> None:
     Raises
     ------
     FileNotFoundError : where R is not installed.
+    RuntimeError : where it fails, with its last words.
     """
     program = shutil.which("Rscript")
     if program is None:
         raise FileNotFoundError(NEEDS_R)
     with as_file(files("tacit_studies.golden").joinpath("golden.R")) as script:
         command = [program, str(script), *arguments]
-        subprocess.run(command, check=True, capture_output=True)  # noqa: S603 -- our own script
+        # our own script
+        done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or ["no reason given"]
+        raise RuntimeError(f"R failed: {' '.join(said)[-200:]}")

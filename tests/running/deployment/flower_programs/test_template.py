@@ -362,3 +362,33 @@ def test_a_request_arrives_as_it_was_sent(
 def test_a_request_that_nobody_sent_is_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"no request|invalid literal"):
         launcher.unpacked(content)
+
+
+@pytest.mark.parametrize(
+    ("program", "status", "said"),
+    [
+        ("pass", 0, ""),
+        ("sys.exit()", 0, ""),
+        ("sys.exit(7)", 7, ""),
+        ("sys.exit('a reason')", 1, "a reason\n"),
+        ("raise ValueError('a fault')", 1, "ValueError: a fault\n"),
+    ],
+)
+def test_a_fork_ends_as_python_does(program: str, status: int, said: str) -> None:
+    """With its status, after its threads and what it registered for its exit, all written."""
+    code = (
+        "import atexit, sys, threading, time\n"
+        "from tacit.running.deployment.flower_programs import template\n"
+        "def body():\n"
+        "    atexit.register(lambda: print('at exit'))\n"
+        "    threading.Thread(target=lambda: print('from a thread')).start()\n"
+        f"    {program}\n"
+        "template._leave_quickly(template.run_to_end(body))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=WAIT
+    )
+    assert done.returncode == status
+    assert sorted(done.stdout.splitlines()) == ["at exit", "from a thread"]
+    assert done.stderr.endswith(said)
+    assert bool(done.stderr) == bool(said)

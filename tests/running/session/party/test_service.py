@@ -261,16 +261,16 @@ ENCRYPTED = 'name = "encrypted-auc"\nthresholds = 10\nadversary = "malicious"\nm
 
 
 def first_messages(home: Path) -> tuple[Identity, dict[int, bytes]]:
-    """A federation on disk in which everybody has sent counts, and the honest messages to open."""
+    """A federation on disk in which all have confirmed an answer, and the honest messages."""
     pytest.importorskip("tenseal")
     identity = federation(home, ENCRYPTED, limit='epsilon = inf\nadjacency = "label"')
     return identity, until_answers(home, coordinated(home, identity))
 
 
 def until_answers(home: Path, coordinator: Coordinator) -> dict[int, bytes]:
-    """The messages with the answers of a session in which everybody has sent counts."""
+    """The messages with the answers of a session, which everybody has confirmed."""
     messages = coordinator.open()
-    while coordinator.round < 3:
+    while coordinator.round < 4:
         for index, message in messages.items():
             coordinator.receive(index, desks_of(home)[index].answer(message))
         messages = coordinator.close()

@@ -18,8 +18,10 @@ from tacit.data.clients import Clients
 from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
+from tacit.protocols.encrypted.confirming import check_confirmed, confirm_answer
 from tacit.protocols.encrypted.counts import Certain, cumulative_counts
 from tacit.protocols.encrypted.sessions import (
+    MALICIOUS,
     NOTE,
     Seat,
     as_field,
@@ -120,19 +122,23 @@ def open_answer(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     The client deletes the session before it reads the answer: there is one attempt. A run between
     real parties ends with the first refused answer, and does not give the reason
     (``Step.refuses_once``); where the aggregator may be malicious the party begins no other one
-    under these settings (``RefusedAnswer``). So a lying aggregator learns at most one bit of each
-    party.
+    under these settings (``RefusedAnswer``), and all open one answer (``confirming``). So a lying
+    aggregator learns one bit of each party, which is the same of all in what depends on the totals.
 
     Raises
     ------
     CheatingError : where a check shows that the aggregator did not compute as agreed.
-    HomomorphicError : for bytes that are not an answer to this session.
+    HomomorphicError : for bytes that are not an answer to this session, and where not all parties
+        confirmed this one.
     DataError : where a class is absent.
     """
     seat = seat_of(state)
     state.take(NOTE)
     session = seat.known_meeting.session
     with single_refusal(query, state):
+        if query.protocol.adversary == MALICIOUS:
+            answer = bytes(query.broadcast["answer"])
+            check_confirmed(seat, answer, bytes(query.broadcast["tags"]))
         answers = read(query.broadcast["answer"], Kind.ANSWER, session, EVERYBODY)
         estimate: Certain = _party(query.protocol, seat).decrypted(answers)
     return tell(estimate, clients, query, state)
@@ -161,3 +167,5 @@ def _party(settings: Any, seat: Seat) -> Any:
 
 
 STEPS = (introduce, share_keys, send_counts, open_answer)
+CHECKED_STEPS = (introduce, share_keys, send_counts, confirm_answer, open_answer)
+"""Those where the aggregator may be malicious."""

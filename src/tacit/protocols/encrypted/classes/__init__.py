@@ -31,12 +31,11 @@ product distributions is at most the sum of the distances), and parties that kno
 shares know the square of the number of records within 2 to the ``2 k / (C + 1)`` in the mean.
 
 Whole numbers must betray no more than that. ``P_c + N_c`` is the same number for all classes. If
-multipliers were scarcer than totals, few of them would give whole ``P_c N_c`` that agree in it. So
-the multiplier is at least ``2^s`` with ``2^s > 16 P N`` for all totals: an answer ``W = c Y + v``
-fits a ``Y'`` where a whole c' lies in ``(W / (Y' + 1), W / Y']``, which has the length ``c' / (Y' +
-1)``, and so about 16 of them. Every vector of class sizes within the octaves has multipliers that
-fit. A classifier of two classes has the same X, Y and Z twice, and two answers about them: take
-``EncryptedAUC`` there.
+perturbations were narrower than products of totals, few multipliers would give whole ``P_c N_c``
+that agree in it. They are wider than every product (``MaskedScheme``), so of each class every
+``Y'`` within the octaves is as likely as any other, and so is every vector of class sizes with the
+right sum. A classifier of two classes has the same X, Y and Z twice, and two answers about them:
+take ``EncryptedAUC`` there.
 
 No average weighted by the classes' sizes is given: ``sum_c P_c A_c / M`` needs the shares ``P_c /
 M``, which nobody learns. The macro AUC is the mean of C figures that are released anyway.

@@ -1,41 +1,14 @@
-"""The keys of each class of a session, and its scheme."""
+"""The keys of each class of a session, and what parties know of one class."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 
 from tacit.crypto.homomorphic.keys import derived
 from tacit.crypto.masking.field import MaskedValueError
 from tacit.protocols.encrypted.masked.party import MaskedParty
-from tacit.protocols.encrypted.masked.scheme import LEAST_BITS, MaskedScheme
 
 CLASS = b"tacit masked evaluation 1 class "
-SPARE_BITS = 4
-"""The multiplier is this many bits longer than any product of class totals."""
-MOST_BY_CLASS = 2**23
-"""Largest bound of all records: the widest field has room for a multiplier above the products."""
-
-
-def scheme_by_class(thresholds: int, most_records: int, perturbed: bool) -> MaskedScheme:
-    """The settings of each class, with multipliers above every product of class totals.
-
-    Raises
-    ------
-    ValueError : for a bound of records that the field has no room for.
-
-    Examples
-    --------
-    >>> scheme = scheme_by_class(100, 2**20, True)
-    >>> scheme.least_bits, scheme.field.bits
-    (43, 127)
-    """
-    if not 2 <= most_records <= MOST_BY_CLASS:
-        raise ValueError(f"most_records must be from 2 to {MOST_BY_CLASS}, got {most_records}")
-    # P N <= M^2 / 4
-    bits = (most_records**2 // 4).bit_length() + SPARE_BITS
-    scheme = MaskedScheme(thresholds, most_records, perturbed)
-    return replace(scheme, least_bits=max(bits, LEAST_BITS))
 
 
 def class_key(key: bytes, session: bytes, number: int) -> bytes:

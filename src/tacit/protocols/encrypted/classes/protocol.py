@@ -21,11 +21,10 @@ from tacit.data.clients import Clients
 from tacit.metrics.ranking import auc
 from tacit.privacy.cost import UNPROTECTED, Cost
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Reply, Step
-from tacit.protocol.revealed import Revealed
+from tacit.protocol.revealed import Revealed, RevealsFigure
 from tacit.protocol.settings.declaring import setting
 from tacit.protocol.settings.scaled import ScaledScores, scale_setting
 from tacit.protocols.encrypted.classes.declared import ClassDeclarations
-from tacit.protocols.encrypted.classes.keys import scheme_by_class
 from tacit.protocols.encrypted.classes.result import (
     UNWEIGHTED_NOTE,
     ClassesRevealed,
@@ -37,6 +36,7 @@ from tacit.protocols.encrypted.masked.party import MaskedParty
 from tacit.protocols.encrypted.masked.scheme import MaskedScheme
 from tacit.protocols.encrypted.masked.steps import SeenSession
 from tacit.protocols.encrypted.protocol import (
+    ADVERSARIES,
     MASKED_THRESHOLDS,
     PARTIES_ONLY,
     UNPERTURBED_WARNING,
@@ -46,10 +46,15 @@ from tacit.protocols.shared.class_scores import scores_by_class
 from tacit.results.server_result import ServerResult
 
 LEAST_THRESHOLDS = 5
+MALICIOUS = (
+    "adversary 'malicious' is not offered by class, as no proof covers the answers of several "
+    "classes: evaluate each class against the rest by encrypted-auc with it, or take 'semi-honest'"
+)
+"""What a malicious aggregator is refused with."""
 
 
 @dataclass(frozen=True)
-class EncryptedClassAUC(ScaledScores, ClassDeclarations, Protocol):
+class EncryptedClassAUC(ScaledScores, ClassDeclarations, RevealsFigure, Protocol):
     """One-versus-rest AUC of every class and their mean, exact on the thresholds, without noise.
 
     One session on masked values over all classes (``encrypted.classes``, which derives what it
@@ -66,13 +71,15 @@ class EncryptedClassAUC(ScaledScores, ClassDeclarations, Protocol):
     ----------
     classes : the agreed names of the classes, in the order of the columns of scores.
     thresholds : N, at even positions of the scale from its least to its largest score, the same for
-        all classes. A party sends 32 bytes or less for each of them and each class.
+        all classes. A party sends 26 bytes for each of them and each class, 38 at most.
     most_records : a bound of all records of all parties, near their number: a class of which there
         are P records among M has an AUC where ``P (M - P)`` is above ``most_records^2 / 1024``.
     perturbed : False leaves the perturbation out, so that AUCs are exact to the last digit and the
         parties learn the product of the class totals: for tests.
     scale : the map of scores to positions at which thresholds are even.
     reveal : ``"aggregator"``, which learns the AUCs as well, or ``"parties"`` alone.
+    adversary : ``"semi-honest"``; ``"malicious"`` is refused, as nothing proves that the aggregator
+        computed the answers of all classes as agreed.
 
     Clients without classes are taken to have two, with the scores 1 - s and s: a binary classifier.
 
@@ -109,11 +116,18 @@ class EncryptedClassAUC(ScaledScores, ClassDeclarations, Protocol):
         help="who learns the AUCs: the aggregator as well (the default), or the parties alone",
     )
 
+    adversary: Literal["semi-honest", "malicious"] = setting(
+        default=ADVERSARIES[0],
+        earlier=ADVERSARIES[0],
+        help="what the aggregator may do: semi-honest only",
+    )
+
     name = "encrypted-class-auc"
     figure = "macro AUC"
     title_settings = ()
     categories_setting = "classes"
     scores_by_class = True
+    planning_module = f"{__package__}.forecast"
     state_types = (Seat, Member, Meeting, Introduction, SeenSession, RefusedAnswer, ClassesRevealed)
 
     def __post_init__(self) -> None:
@@ -130,6 +144,8 @@ class EncryptedClassAUC(ScaledScores, ClassDeclarations, Protocol):
             raise ValueError(
                 f"thresholds must be at least {LEAST_THRESHOLDS}, got {self.thresholds}"
             )
+        if self.adversary != ADVERSARIES[0]:
+            raise ValueError(MALICIOUS)
         _ = self.masked_scheme
 
     @property
@@ -145,7 +161,7 @@ class EncryptedClassAUC(ScaledScores, ClassDeclarations, Protocol):
     @property
     def masked_scheme(self) -> MaskedScheme:
         """The settings of masked values, the same for every class."""
-        return scheme_by_class(self.thresholds, self.most_records, self.perturbed)
+        return MaskedScheme(self.thresholds, self.most_records, self.perturbed)
 
     @property
     def threshold_scores(self) -> NDArray[np.float64]:

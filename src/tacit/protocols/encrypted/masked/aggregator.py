@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.crypto.masking.field import MaskedValueError, log_uniform
-from tacit.protocols.encrypted.masked.scheme import TAG_BYTES, MaskedScheme
-from tacit.protocols.encrypted.masked.verified import coefficients
+from tacit.protocols.encrypted.masked.scheme import SEED_BYTES, TAG_BYTES, MaskedScheme
+from tacit.protocols.encrypted.masked.verified import coefficients, later_masks
 from tacit.protocols.encrypted.masked.words import Words, forms, untagged
 
 
@@ -41,21 +41,28 @@ class MaskedAggregator:
             raise MaskedValueError("every party sends one message of masked values")
         messages = [untagged(upload[0], self.session) for upload in uploads]
         count, field = self.scheme.thresholds, self.scheme.field
+        later = field.elements(())
+        if self.scheme.checked:
+            seeds = [message[-SEED_BYTES:] for message in messages]
+            later = later_masks(seeds, field)
+            messages = [message[:-SEED_BYTES] for message in messages]
         summed = field.summed(messages, self.scheme.sent_words)
         words = Words.of(summed[: self.scheme.words], count)
         multiplier = log_uniform(self.scheme.least_bits, self.scheme.octaves)
         values = (
-            multiplier * (product - cross) + self.scheme.perturbation(multiplier) - blind
-            for product, cross, blind in zip(
+            multiplier * (product - cross) + perturbation - blind
+            for product, cross, perturbation, blind in zip(
                 forms(words.positives, words.negatives, field),
                 words.crossed,
+                self.scheme.perturbations(multiplier),
                 words.blinded,
                 strict=True,
             )
         )
         answer = field.elements((multiplier - words.blinding[0], *values))
         if self.scheme.checked:
-            codes, masks = np.split(summed[self.scheme.words :], [self.scheme.words])
+            codes, first = np.split(summed[self.scheme.words :], [self.scheme.words])
+            masks = np.concatenate([first, later])
             proof = coefficients(words, Words.of(codes, count), multiplier, masks, field)
             answer = np.concatenate([answer, proof])
         return [self.session[:TAG_BYTES] + field.to_bytes(answer)]

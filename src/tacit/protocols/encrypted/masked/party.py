@@ -14,7 +14,9 @@ from tacit.crypto.masking.masks import Pairing, pair_masks, total_mask
 from tacit.protocols.encrypted.counts import Certain, Counts
 from tacit.protocols.encrypted.masked.scheme import (
     FORMS,
+    SEED_BYTES,
     TAG_BYTES,
+    WIDTHS,
     MaskedScheme,
     Products,
     certain,
@@ -23,11 +25,13 @@ from tacit.protocols.encrypted.masked.verified import (
     VerifierKeys,
     authentication,
     check,
+    later_masks,
 )
 from tacit.protocols.encrypted.masked.words import Words, forms, untagged
 
 TOTALS = b"tacit masked evaluation 1 totals"
 VERIFIER = b"tacit masked evaluation 1 verifier"
+LATER = b"tacit masked evaluation 1 later masks"
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,21 +91,23 @@ class MaskedParty:
     def _upload(self, counts: Counts, party: int) -> bytes:
         scheme, field = self.scheme, self._field
         # a restored party sends the same numbers: two r_i with their R_i would betray the pads
-        self_masks = total_mask(self.pairing(party, party), 1 + 3 * FORMS, field)
-        size = scheme.sent_words - (2 * FORMS if scheme.checked else 0)
-        pairs = pair_masks(party, self.parties, size, field, self.pairing)
-        words = self._words(counts, self_masks[0], self._extras(self_masks[1 : 1 + FORMS])).joined
+        alone = self.pairing(party, party)
+        blinding, *extras = total_mask(alone, 1 + FORMS, field)
+        pairs = pair_masks(party, self.parties, scheme.sent_words, field, self.pairing)
+        words = self._words(counts, blinding, self._extras(extras)).joined
         words = words + pairs[: scheme.words]
         if party == 0:
             words = words + self._masks.joined
-        sent = [field.elements(words)]
+        sent, seed = [field.elements(words)], b""
         if scheme.checked:
-            later = self_masks[1 + FORMS :]
+            seed = derived(alone, self.session, LATER, SEED_BYTES)
+            later = later_masks([seed], field)
             codes = authentication(sent[0], later, self._verifier) + pairs[scheme.words :]
-            sent += [codes + self._verifier.joined if party == 0 else codes, later]
-        return self.session[:TAG_BYTES] + field.to_bytes(field.elements(np.concatenate(sent)))
+            sent.append(codes + self._verifier.joined if party == 0 else codes)
+        message = field.to_bytes(field.elements(np.concatenate(sent)))
+        return self.session[:TAG_BYTES] + message + seed
 
-    def _words(self, counts: Counts, blinding: int, extras: Elements) -> Words:
+    def _words(self, counts: Counts, blinding: int, extras: Sequence[int]) -> Words:
         """One party's words, without masks; it subtracts its perturbations from the R_i."""
         positives, negatives = cells_of(counts)
         blinded = [blinding * pad - extra for pad, extra in zip(self._pads, extras, strict=True)]
@@ -113,13 +119,13 @@ class MaskedParty:
             self._field.elements([blinding]),
         )
 
-    def _extras(self, drawn: Elements) -> Elements:
+    def _extras(self, drawn: Sequence[int]) -> list[int]:
         """One party's parts of the three perturbations, where parties perturb the answer.
 
-        Of uniform elements the rest by the part's width is taken, whose bias is below 2^-30.
+        Of uniform elements the rest by the part's width is taken, whose bias is below 2^-20.
         """
         part = self.scheme.widest // self.parties if self.scheme.checked else 0
-        return drawn % (part + 1)
+        return [each % (times * part + 1) for each, times in zip(drawn, WIDTHS, strict=True)]
 
     def _crossed(self, positives: Elements, negatives: Elements) -> Elements:
         """``B(p_i, b) + B(a, n_i)`` for each of the three forms, shape (FORMS,)."""

@@ -7,19 +7,26 @@ from dataclasses import dataclass
 from math import floor, inf, log2, nextafter
 from typing import NamedTuple
 
-from tacit.crypto.masking.field import SIZES, Field, MaskedValueError
+from tacit.crypto.masking.field import Field, MaskedValueError
 from tacit.data.errors import DataError
 from tacit.protocols.encrypted.counts import Certain
 
 FORMS = 3
 TAG_BYTES = 8
 """Bytes of the session's name before masked values."""
+SEED_BYTES = 16
+"""With checks, bytes of the seed of a party's later masks, after its words."""
 
-MOST_RECORDS, MOST_CHECKED = 2**32, 2**26
-"""The largest bound of all records; the second one where answers are checked."""
+MOST_RECORDS = 2**32
+"""The largest bound of all records."""
 LEAST_BITS = 12
 """The multiplier is at least 2^12, so that perturbations below it are fine steps."""
 LEAST_OCTAVES, MOST_OCTAVES = 4, 24
+SPARE_BITS, CHECKED_SPARE_BITS = 8, 4
+"""By how many bits perturbations are wider than every product of totals; where parties perturb."""
+SPREAD_BITS = 4
+"""By how many bits the parties' perturbation is wider than the largest multiplier: it is a sum of
+parts, which lies near its middle."""
 MARGIN = 2**16
 """No number of an honest answer is above this part of the field: others are refused."""
 PRECISION = 2.0**-20
@@ -28,9 +35,13 @@ SLACK = 2 * PRECISION
 """What perturbations add to a certain half-range, whatever they were."""
 SMALLEST = 2.0**-10
 """Least ``P N``, as a fraction of ``most_records^2``, that is sure to be accepted."""
-CHECKED_MARGIN = 4
-"""Room in the field for checks: they hold for twice as many records as were agreed."""
-WIDEST_FIELD = SIZES[-1]
+REACH_BITS = 30
+"""``1 / (PRECISION SMALLEST)``, as a power of 2."""
+TIMES_RECORDS = 2
+"""Checks hold for so many times the records that were agreed."""
+WIDTHS = (2, 1, 1)
+"""Widths of the three perturbations: where numerator and tied pairs are both even or both odd, each
+multiplier fits them in one way, as each fits the denominator."""
 
 
 class Products(NamedTuple):
@@ -59,31 +70,56 @@ class MaskedScheme:
     perturbed : whether answers are perturbed.
     checked : whether the aggregator may be malicious: every word has an authentication code, and
         an answer a proof; the parties perturb it (``verified``).
-    least_bits : the multiplier is at least ``2**least_bits``.
 
     Raises
     ------
-    ValueError : for a bound that the field has no room for.
+    ValueError : for a bound outside its range.
+
+    Notes
+    -----
+    **What an opened answer says of the totals.** With ``t = 2^least_bits`` the multiplier c is
+    log-uniform from t to ``2^k t``; with ``V = 2^k t`` and ``m = floor(V / c)`` the perturbations v
+    and w are uniform below ``c m``, u below ``2 c m - 1``. A party that knows ``M = P + N`` tries
+    every P' by the numbers ``A = c X + u``, ``B = c Y + v``, ``G = c Z + w``. For a multiplier c'
+    there are m' whole Z', of X' of their parity m' as well, that fit, each pair with the
+    probability ``1 / (2 c' m' c' m')``: together ``1 / (2 c'^2)``, whatever A and G are. So where
+    nothing is known of X' and Z' but their parity, all densities ``1 / Y'^2`` being alike, the
+    likelihood of ``Y' = P' (M - P')`` is
+
+        sum over c' with 0 <= B - c' Y' < c' m' of 1 / (c'^4 m' Y'^2)
+
+    Those are all whole c' of an interval of length ``c' m' / (Y' + m')``, about ``V / (2 Y')`` or
+    more, and a part of 2^-18 of c' or less. With ``V >= 2^(SPARE_BITS + 1) Y'`` their number is
+    that length within a part of ``2^-SPARE_BITS``, and the sum, with ``c' = B / Y'``, is ``B^-3``
+    within that part: the same for every P', but for one in a thousand whose interval holds an end
+    of the range of c or of an m'. Hence a posterior of the class sizes is the prior, cut to the k
+    octaves around an answer, within ``2^(1 - SPARE_BITS)`` in total variation; and two sizes whose
+    products differ by j octaves are told apart with advantage ``j / k + 2^(1 - SPARE_BITS)``. It
+    holds from 2^17 agreed records on; with fewer V is cut (``reach``).
+
+    With checks e_j is a sum of the parties' parts, which nobody else chooses: each multiple of c'
+    then fits nearly alike where ``2^SPREAD_BITS c'`` is many times the width of a part, or several
+    parts are unknown (docs/decisions/0010).
 
     Examples
     --------
     >>> scheme = MaskedScheme(100, 2**20)
-    >>> scheme.octaves, scheme.width(2**25) == 2**25
-    (10, True)
+    >>> scheme.octaves, scheme.least_bits, scheme.field.bits
+    (10, 38, 104)
+    >>> scheme.reach == 2**48 >= 2**9 * 2**38
+    True
     """
 
     thresholds: int
     most_records: int
     perturbed: bool = True
     checked: bool = False
-    least_bits: int = LEAST_BITS
 
     def __post_init__(self) -> None:
-        most = MOST_CHECKED if self.checked else MOST_RECORDS
-        if not 2 <= self.most_records <= most:
+        if not 2 <= self.most_records <= MOST_RECORDS:
             raise ValueError(
-                f"most_records must be from 2 to {most} with masked values"
-                f"{' and a malicious aggregator' * self.checked}, got {self.most_records}"
+                f"most_records must be from 2 to {MOST_RECORDS} with masked values, "
+                f"got {self.most_records}"
             )
 
     @property
@@ -93,20 +129,24 @@ class MaskedScheme:
         With checks it holds every product of such a number and one of the true ones: so no answer
         of another ratio is accepted (``verified``).
         """
-        if self.checked:
-            # (c M^2 / 2 + c) (X + Y), X + Y <= 3 M^2 / 4
-            return Field.above(CHECKED_MARGIN * self.honest_most * self.most_records**2)
-        return Field.above(MARGIN * self.honest_most)
+        if not self.checked:
+            return Field.above(MARGIN * self.honest_most)
+        # w_0 Y and w_1 X are at most honest_most (T M)^2 / 4, T = TIMES_RECORDS, and not below
+        # -2 reach (T M)^2 / 4: w_0 Y - w_1 X is between them
+        most_pairs = (TIMES_RECORDS * self.most_records) ** 2 // 4
+        return Field.above((self.honest_most + 2 * self.reach) * most_pairs)
 
     @property
     def honest_most(self) -> int:
-        """No number of an answer of an honest aggregator is above this one."""
-        # c (2 P N + 1) <= c (M^2 / 2 + 1)
-        return (self.most_records**2 // 2 + 1) << (self.least_bits + self.octaves)
+        """No number of an answer of an honest aggregator is above this one, and none but the
+        numerator above half of it."""
+        # c X + u <= c M^2 / 2 + 2 reach, c Y + v <= c M^2 / 4 + reach
+        largest = self.most_records**2 << (self.least_bits + self.octaves)
+        return largest // 2 + 2 * self.reach
 
     @property
     def accepted_most(self) -> int:
-        """The largest number of an answer that a party accepts."""
+        """The largest numerator of an answer that a party accepts; twice the other numbers'."""
         return self.honest_most if self.checked else self.field.prime // MARGIN
 
     @property
@@ -115,25 +155,41 @@ class MaskedScheme:
         return 2 * self.thresholds + 2 * FORMS + 1
 
     @property
+    def least_bits(self) -> int:
+        """The multiplier is at least ``2**least_bits``: perturbations exceed every ``P N``."""
+        pairs_bits = (self.most_records**2 // 4).bit_length()
+        spare = CHECKED_SPARE_BITS if self.checked else SPARE_BITS
+        return max(pairs_bits + spare + 1 - self.octaves - self._spread, LEAST_BITS)
+
+    @property
     def octaves(self) -> int:
         """k: totals a factor 2 apart are told apart from an answer with advantage 1/k at most.
 
         The more, the less surely a party can bound the perturbation: it does not know c. So k is
         the most with which every accepted ``P N`` keeps the perturbation below ``PRECISION``.
-        It holds for who does not know ``P + N``: with it, few class sizes fit an answer.
         """
-        # 2^k <= PRECISION * SMALLEST * M^2
-        most = floor(log2(PRECISION * SMALLEST) + 2 * log2(self.most_records))
-        if self.checked:
-            # 4 (2^(12 + k) M^2 / 2) M^2 must fit the widest field
-            room = CHECKED_MARGIN * (self.most_records**2 // 2 + 1) * self.most_records**2
-            most = min(most, WIDEST_FIELD - 1 - self.least_bits - room.bit_length())
+        # 2^k 2^spread <= PRECISION * SMALLEST * M^2
+        most = floor(2 * log2(self.most_records)) - REACH_BITS - self._spread
         return min(max(most, LEAST_OCTAVES), MOST_OCTAVES)
+
+    @property
+    def reach(self) -> int:
+        """V, which no perturbation reaches, that of the numerator not twice.
+
+        It is cut where a bound below about 131,000 records would not keep perturbations below
+        ``PRECISION``, with checks 524,000; then an answer may betray the totals.
+        """
+        wanted = 1 << (self.least_bits + self.octaves + self._spread)
+        return max(1, min(wanted, (self.most_records**2 << self.least_bits) >> REACH_BITS))
 
     @property
     def widest(self) -> int:
         """The largest perturbation; 0 for bounds of at most a few hundred records."""
-        return self.width(1 << (self.least_bits + self.octaves)) - 1 if self.perturbed else 0
+        return self.reach - 1 if self.perturbed else 0
+
+    @property
+    def _spread(self) -> int:
+        return SPREAD_BITS if self.checked else 0
 
     def accepts(self, pairs: int) -> bool:
         """Whether parties accept an answer about so many pairs, whatever its multiplier is."""
@@ -141,8 +197,8 @@ class MaskedScheme:
 
     @property
     def sent_words(self) -> int:
-        """Words of an upload: with checks also a code for each, and three masks for each form."""
-        return 2 * self.words + 3 * FORMS if self.checked else self.words
+        """Words of an upload: with checks also a code for each, and a mask for each form."""
+        return 2 * self.words + FORMS if self.checked else self.words
 
     @property
     def answer_words(self) -> int:
@@ -152,37 +208,45 @@ class MaskedScheme:
     @property
     def upload_bytes(self) -> int:
         """Bytes of a party's masked values."""
-        return TAG_BYTES + self.sent_words * self.field.word_bytes
+        seed = SEED_BYTES if self.checked else 0
+        return TAG_BYTES + self.sent_words * self.field.word_bytes + seed
 
     def width(self, multiplier: int) -> int:
-        """Perturbations are uniform below this: c, so that every total fits an answer equally.
+        """Perturbations are uniform below this: the largest multiple of c up to ``reach``."""
+        return multiplier * (self.reach // multiplier) or self.reach
 
-        It is less where a bound below about 131,000 records would not keep it below ``PRECISION``;
-        then an answer may betray the totals.
+    def perturbations(self, multiplier: int) -> tuple[int, ...]:
+        """The aggregator's u, v and w, from the operating system's entropy.
+
+        They are 0 with checks, where each party adds a part of ``widest``.
         """
-        fraction = min(1.0, PRECISION * SMALLEST * self.most_records**2 / 2**self.octaves)
-        # int() of a float above 2^53 may exceed the multiplier itself
-        return max(1, min(multiplier, int(multiplier * fraction)))
+        if self.checked or not self.perturbed:
+            return (0,) * FORMS
+        last = self.width(multiplier) - 1
+        return tuple(secrets.randbelow(times * last + 1) for times in WIDTHS)
 
-    def perturbation(self, multiplier: int) -> int:
-        """The aggregator's perturbation, from the operating system's entropy.
-
-        It is 0 with checks, where each party adds a part of ``widest``.
-        """
-        alone = self.perturbed and not self.checked
-        return secrets.randbelow(self.width(multiplier)) if alone else 0
+    def is_honest(self, numbers: Products) -> bool:
+        """Whether an honest aggregator may have answered these, about the agreed records."""
+        numerator, denominator, tied = numbers
+        return (
+            numerator <= self.accepted_most
+            and 2 * max(denominator, tied) <= self.accepted_most
+            and numerator <= 2 * (denominator + self.widest)
+            and tied <= denominator + self.widest
+        )
 
 
 def certain(numbers: Products, scheme: MaskedScheme) -> Certain:
     """The AUC of an answer's numbers, and the largest distance of the exact AUC from it.
 
     Pairs of one cell count half, and their true values may all be 1 or all be 0. With ``A = c X +
-    u``, ``B = c Y + v`` and ``G = c Z + w``, perturbations from 0 to ``widest <= PRECISION B``:
+    u``, ``B = c Y + v`` and ``G = c Z + w``, v and w from 0 to ``widest <= PRECISION B``, u to
+    twice as much:
 
         (X + Z) / (2 Y) <= (A + G) / (2 (B - widest)) <= (A + G) / (2 B) + 1.6 PRECISION
 
-    as ``A <= 2 B`` and ``G <= B`` but for perturbations; and ``(X - Z) / (2 Y) >= (A - widest - G)
-    / (2 B)``. What is added is ``SLACK`` always: a sharper bound would betray the size of B, and
+    as ``A <= 2 B`` and ``G <= B`` but for perturbations; and ``(X - Z) / (2 Y) >= (A - 2 widest -
+    G) / (2 B)``. What is added is ``SLACK`` always: a sharper bound would betray the size of B, and
     with c the class totals, to an aggregator that is told.
 
     Raises
@@ -192,9 +256,7 @@ def certain(numbers: Products, scheme: MaskedScheme) -> Certain:
     """
     numerator, denominator, tied = numbers
     widest = scheme.widest
-    if max(numbers) > scheme.accepted_most or not (
-        numerator <= 2 * denominator + widest and tied <= denominator + widest
-    ):
+    if not scheme.is_honest(numbers):
         raise MaskedValueError(
             "the answer holds numbers that no honest computation gives: the aggregator did not "
             f"compute as agreed, or there are more than {scheme.most_records} records"

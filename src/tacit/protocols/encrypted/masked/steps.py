@@ -14,9 +14,11 @@ from tacit.data.clients import Clients
 from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Lasting, Query, Reply, step
+from tacit.protocols.encrypted.confirming import check_confirmed, confirm_answer
 from tacit.protocols.encrypted.counts import Certain, cumulative_counts
 from tacit.protocols.encrypted.masked.party import MaskedParty
 from tacit.protocols.encrypted.sessions import (
+    MALICIOUS,
     NOTE,
     Seat,
     as_field,
@@ -127,12 +129,13 @@ def open_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     sends both, rounded, or nothing but that it has them, where ``reveal`` is ``"parties"``.
 
     The session is deleted before the answer is read: there is one attempt. Where the aggregator may
-    be malicious, a refused answer is the last one under these settings (``RefusedAnswer``).
+    be malicious, an answer is opened that all parties have confirmed (``confirming``), and a
+    refused one is the last under these settings (``RefusedAnswer``).
 
     Raises
     ------
     MaskedValueError : for bytes or numbers that no honest aggregator answers.
-    HomomorphicError : where this party is in no session.
+    HomomorphicError : where this party is in no session, or not all parties confirmed this answer.
     DataError : where a class is absent, or there are too few records for the agreed bound.
     """
     seat = seat_of(state)
@@ -141,6 +144,8 @@ def open_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
         raise HomomorphicError("the counts of this session were not sent yet")
     with single_refusal(query, state):
         answer = bytes(query.broadcast["answer"])
+        if query.protocol.adversary == MALICIOUS:
+            check_confirmed(seat, answer, bytes(query.broadcast["tags"]))
         estimate: Certain = party_of(query.protocol, seat).decrypted([answer])
     return tell(estimate, clients, query, state)
 
@@ -226,3 +231,5 @@ def boxes_of(message: bytes, parties: int) -> list[bytes]:
 
 
 STEPS = (meet, seal_secret, send_masked, open_masked)
+CHECKED_STEPS = (meet, seal_secret, send_masked, confirm_answer, open_masked)
+"""Those where the aggregator may be malicious."""

@@ -22,14 +22,16 @@ for a probability of ``9 / q``, the numbers ``W_j = c B_j + e_j`` modulo q, with
 and the parties' own e_j from 0 to ``widest``.
 
 **One ratio.** A c may wrap around. With ``w_j = W_j - e_j`` as integers, ``w_0 Y - w_1 X`` is a
-multiple of q, and smaller than q for accepted numbers, by the choice of the field. So it is 0, the
-ratio of accepted numbers is X / Y but for the e_j, and likewise Z / Y. Parties refuse an answer
+multiple of q, and between -q and q for accepted numbers, by the choice of the field. So it is 0,
+the ratio of accepted numbers is X / Y but for the e_j, and likewise Z / Y. Parties refuse an answer
 that the e_j may have moved by more than 2^-20 of the denominator, which a small c would.
 
-**Secrecy.** Each party draws two of three masks ``A_0, A_1, A_2`` of every form by itself, with
-``A_0 + A_1 D + A_2 D^2`` a number that only all parties' sum of is known. Added to the
-coefficients, their sums leave the parties with what they can compute themselves. The aggregator may
-refuse to answer, or choose a c with which the parties refuse for some totals: one bit of each.
+**Secrecy.** Each party draws two of three masks ``A_0, A_1, A_2`` of every form by itself, from a
+seed that it sends, with ``A_0 + A_1 D + A_2 D^2`` a number that only all parties' sum of is known.
+Added to the coefficients, their sums leave the parties with what they can compute themselves. The
+aggregator may refuse to answer, or choose a c with which the parties refuse for some totals: one
+bit, since all parties open one answer (``confirming``). docs/encrypted.md has the steps one by one,
+and what they leave open.
 
 This has no reviewed proof yet, and is marked experimental for that reason.
 """
@@ -42,7 +44,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.crypto.masking.field import Elements, Field, MaskedValueError
-from tacit.protocols.encrypted.masked.scheme import FORMS
+from tacit.crypto.masking.masks import summed_masks
+from tacit.protocols.encrypted.masked.scheme import FORMS, SEED_BYTES
 from tacit.protocols.encrypted.masked.words import Words, forms
 
 REFUSED = (
@@ -75,6 +78,26 @@ class VerifierKeys:
     def joined(self) -> Elements:
         """What the first party adds to its codes and first masks, shape (W + FORMS,)."""
         return np.concatenate([self.words, self.masks])
+
+
+def later_masks(seeds: Sequence[bytes], field: Field) -> Elements:
+    """The sums of parties' own ``A_1`` of each form, then ``A_2``, from the seeds that they send.
+
+    Parameters
+    ----------
+    seeds : of each party ``SEED_BYTES`` bytes that it alone derives; the aggregator learns them,
+        and no other party.
+    field : the session's field.
+
+    Raises
+    ------
+    MaskedValueError : for another number of bytes.
+    """
+    for seed in seeds:
+        if len(seed) != SEED_BYTES:
+            raise MaskedValueError(f"a seed of masks has {SEED_BYTES} bytes, got {len(seed)}")
+    keys = [seed.ljust(32, b"\0") for seed in seeds]
+    return summed_masks(keys, 2 * FORMS, field)
 
 
 def authentication(words: Elements, later_masks: Elements, keys: VerifierKeys) -> Elements:

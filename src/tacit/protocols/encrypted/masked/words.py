@@ -44,7 +44,7 @@ def forms(positives: Elements, negatives: Elements, field: Field) -> Products:
 
     Examples
     --------
-    >>> field = Field(61)
+    >>> field = Field(64)
     >>> forms(field.elements([1, 2]), field.elements([0, 3]), field)
     Products(numerator=12, denominator=9, tied=6)
     """

@@ -12,7 +12,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.batches.ragged import Ragged
@@ -24,7 +23,7 @@ from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
 from tacit.protocols.fedauc.requests import SLACK, checked_ranks, count_fraction, public_records
-from tacit.protocols.fedauc.sums import check_sums, pair_of_sums
+from tacit.protocols.fedauc.sums import check_sums, pair_of_clients
 from tacit.protocols.shared.sums.bounds import sum_bound
 from tacit.protocols.shared.sums.noise_shares import noise_fraction, planned_clients
 from tacit.protocols.shared.sums.whole_units import units_for, whole_units
@@ -46,7 +45,7 @@ def keep_ranks(clients: Clients, query: Query, noise: NoiseSource, state: Client
         number of records, and for so many records that a sum could wrap (``summed_records``).
     """
     records, ranks = summed_records(clients, query), checked_ranks(clients, query)
-    if int(ranks.values.max()) > 2 * (records - 1):
+    if int(ranks.maximum().max()) > 2 * (records - 1):
         raise ValueError(f"doubled ranks of {records} records must be at most {2 * (records - 1)}")
     state.keep(RANKS, ranks)
     return {"records": clients.sizes}
@@ -149,11 +148,8 @@ def summed_rank_pairs(
     epsilon, part = agreed_epsilon(query), count_fraction(query, "count_part")
     share = _noise_share(clients, query)
     middle = np.array(summed_records(clients, query) - 1)
-    counts, _ = pair_of_sums(
-        _kept_ranks(clients, query, state),
-        _labels(clients),
-        np.zeros(clients.count, dtype=np.int64),
-    )
+    pivot = np.zeros(clients.count, dtype=np.int64)
+    counts, _ = pair_of_clients(clients, _kept_ranks(clients, query, state), pivot)
     drawn = noise.draw(PolyaShare(1, epsilon * part, share), ())
     rest = epsilon * (1 - part)
     return {
@@ -211,7 +207,7 @@ def _noisy_residual(
     """The residual rank sum of a batch in units, with its share of the noise, shape () or (R,)."""
     ranks, records = _kept_ranks(clients, query, state), public_records(query)
     pivots = np.broadcast_to(pivot[..., np.newaxis], (*pivot.shape, clients.count))
-    _, residuals = pair_of_sums(ranks, _labels(clients), pivots)
+    _, residuals = pair_of_clients(clients, ranks, pivots)
     reach = sensitivity(records, pivot)[..., np.newaxis]
     rounded = whole_units(residuals, reach, units_for(epsilon)).sum(axis=-1)
     drawn = residual_noise(epsilon, _noise_share(clients, query))
@@ -225,16 +221,11 @@ def _noise_share(clients: Clients, query: Query) -> Fraction:
 
 def _kept_ranks(clients: Clients, query: Query, state: ClientState) -> Ragged[np.int64]:
     ranks, records = state.recall_field(RANKS), public_records(query)
-    if not isinstance(ranks, Ragged) or ranks.values.size != clients.records:
+    if not isinstance(ranks, Ragged) or int(ranks.offsets[-1]) != clients.records:
         raise DataError("the client has not received the ranks of these scores")
-    if int(ranks.values.max()) > 2 * (records - 1):
+    if int(ranks.maximum().max()) > 2 * (records - 1):
         raise DataError(f"ranks reach beyond the {records} records that were announced")
     return ranks
-
-
-def _labels(clients: Clients) -> NDArray[np.int8]:
-    """In the order of the ranks."""
-    return clients.labels[clients.ascending]
 
 
 def residual_of(reply: Reply, epsilon: float, sensitivity: Integers | int) -> Floats:

@@ -172,7 +172,7 @@ def _centre_variance(
 
 def rounds_by_sum(protocol: Any, clients: int, ranks: Ragged[np.int64]) -> Conversation:
     """The rounds after the scores were ranked: ranks down, and two sums, or one after a prior."""
-    records, spent = ranks.values.size, 0.0
+    records, spent = int(ranks.offsets[-1]), 0.0
     shared: dict[str, Any] = {"clients": clients, "records": records}
     first = None if protocol.prior is None else _earlier_release(protocol.prior, records)
     yield Query(keep_ranks, protocol, {"records": records}, {"ranks": ranks})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,9 @@ from tacit.protocol.devices import (
     REFUSED_BITS,
     Booleans,
     CountedReports,
-    DeviceReports,
     Instructions,
     Payloads,
+    ReportsByInput,
     as_bytes,
     from_bytes,
     output_counts,
@@ -59,7 +59,7 @@ MAX_DEVICE_HEIGHT = 7
 POSITION_BYTES = 2
 
 
-class UnaryDevices(DeviceReports):
+class UnaryDevices(ReportsByInput):
     """What devices send for a histogram in the local model: positions, then unary bits.
 
     Parameters
@@ -129,8 +129,14 @@ class UnaryDevices(DeviceReports):
         if query.step is report_positions:
             outputs = position_window(self._protocol.epsilon).outputs
             return output_counts(from_bytes(payloads), outputs)
+        return self.counts_of_batches(query, [payloads])
+
+    def counts_of_batches(self, query: Query, batches: Iterable[Payloads]) -> Integers:
+        """``counts`` of all of them; unary bits are added up over batches before they are read."""
+        if query.step is report_positions:
+            return super().counts_of_batches(query, batches)
         levels = range(FIRST_CELLS, agreed_height(query) + FIRST_CELLS)
-        return unary_counts_of(payloads, levels)
+        return unary_counts_of(batches, levels)
 
     def reported(self, query: Query, counts: Integers) -> int:
         """The reports of all levels, or about positions."""
@@ -139,7 +145,7 @@ class UnaryDevices(DeviceReports):
         levels = range(FIRST_CELLS, agreed_height(query) + FIRST_CELLS)
         return int(counts[[level_start(level) for level in levels]].sum())
 
-    def held(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers:
+    def input_counts(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers:
         """How many records have each position, or each class and cell."""
         if query.step is report_positions:
             return np.bincount(position_cells(clients, self._protocol), minlength=POSITION_CELLS)

@@ -199,7 +199,9 @@ def position_masses(counts: Integers, epsilon: float) -> Floats:
     return estimated_masses(counts, table, acceleration_of(table))
 
 
-def placed_knots(scale: ScoreScale, masses: Floats, height: int) -> Floats:
+def placed_knots(
+    scale: ScoreScale, masses: Floats, height: int, fixed: float = FIXED_PART
+) -> Floats:
     """The inner edges of ``2**height`` cells of about equal mass, shape (2**height - 1,).
 
     Where so many scores cannot be told apart as doubles, the cells stay those of the scale.
@@ -209,8 +211,9 @@ def placed_knots(scale: ScoreScale, masses: Floats, height: int) -> Floats:
     scale : of whose equal cells the masses are.
     masses : adding up to 1, shape (B,).
     height : of the new cells.
+    fixed : the part of the cells that lies evenly on the scale.
     """
-    mixed = (1 - FIXED_PART) * masses + FIXED_PART / masses.size
+    mixed = (1 - fixed) * masses + fixed / masses.size
     below = np.concatenate([[0.0], np.cumsum(mixed)])
     inner = np.arange(1, 1 << height) / (1 << height)
     places = np.interp(inner * below[-1], below, np.arange(masses.size + 1) / masses.size)

@@ -18,9 +18,6 @@ from tacit.protocols.histogram.estimate import influence_weights
 from tacit.protocols.histogram.second_round import NEGATIVES, POSITIVES, SIZES
 from tacit.protocols.shared.zoomed_cells import crowded_cells, lone_crowds
 
-FILLED_ERRORS = 3.0
-"""Standard errors of its noise that a count of either class exceeds in a cell that is not empty."""
-
 Rows = NDArray[np.int64]
 """Numbers of replicates."""
 
@@ -108,29 +105,15 @@ class Seen:
         return self.sizes.min(axis=-1)
 
     @cached_property
-    def filled(self) -> NDArray[np.bool_]:
-        """Which cells hold clearly more than nothing of either class, shape (R, B).
-
-        The others count as empty in the functions: what they may hold of both classes is as small
-        as their noise, and only the product of both matters. All do between published knots, where
-        a look has less noise than that product allows.
-        """
-        if self.straight:
-            return np.ones((self.cells.shape[0], self.counts.shape[-1]), dtype=bool)
-        return np.asarray(np.any(self.counts > FILLED_ERRORS * self.cell_error, axis=-2))
-
-    @cached_property
     def published(self) -> dict[str, Floats]:
         """Both functions at all inner edges, and the class sizes, of every replicate."""
-        kept = np.where(self.filled[:, np.newaxis], self.counts, 0.0)
-        functions = rising_fractions(kept)[..., 1:-1]
+        functions = rising_fractions(self.counts)[..., 1:-1]
         return {POSITIVES: functions[:, 0], NEGATIVES: functions[:, 1], SIZES: self.sizes}
 
     @cached_property
     def linear_variance(self) -> Floats:
         """The variance of the AUC of these cells in first order, shape (R,)."""
-        weights = influence_weights(self.counts) * np.tile(self.filled, 2)
-        return self.noise.variance_of(weights, self.leaves)
+        return self.noise.variance_of(influence_weights(self.counts), self.leaves)
 
     def of(self, rows: Rows) -> Seen:
         """The same for some of the replicates."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.data.batches.ranked import Listed, Ranking
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
@@ -30,6 +32,28 @@ class Flipped(Lasting):
     labels: NDArray[np.int8]
     released: NDArray[np.bool_]
     digest: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class FlippedByScore(Lasting):
+    """The same of records that stay where they are stored.
+
+    Parameters
+    ----------
+    bits : the flipped labels, packed, in ascending order of the scores, those with one score by
+        client and label; shape (M / 8, rounded up).
+    released, digest : as in ``Flipped``.
+    """
+
+    bits: NDArray[np.uint8]
+    released: NDArray[np.bool_]
+    digest: bytes
+
+
+OTHER_LABELS = (
+    "the labels differ from those that were flipped for this memory; changed labels need a new "
+    "memory, and cost their epsilon again"
+)
 
 
 def flipped_labels(
@@ -61,13 +85,59 @@ def flipped_labels(
     return flips.labels
 
 
+def flipped_in_order(
+    ranking: Ranking,
+    clients: Clients,
+    epsilon: float,
+    noise: NoiseSource,
+    state: ClientState,
+    answering: NDArray[np.bool_],
+) -> Iterator[tuple[Listed, NDArray[np.int8]]]:
+    """Records that stay where they are stored, with their flipped labels, shape (..., m).
+
+    As ``flipped_labels``, by a pass in order of the scores. It keeps a bit of each record, in that
+    order, when all records were read: a flip belongs to a record by its place there, where records
+    with one score, client and label are alike.
+
+    Raises
+    ------
+    DataError : at the end, when the labels are not those that were flipped.
+    """
+    if noise.replicates is not None:
+        for listed in ranking.listed():
+            yield listed, flip_labels(listed.labels, epsilon, noise)
+        return
+    flips: FlippedByScore | None = state.recall(_stored_key(clients, epsilon))
+    bits = np.zeros(-(-clients.records // 8), dtype=np.uint8) if flips is None else flips.bits
+    digest = hashlib.sha256()
+    for listed in ranking.listed():
+        labels = listed.labels
+        digest.update(labels.tobytes())
+        first, stop = listed.place // 8, -(-(listed.place + labels.size) // 8)
+        around = np.unpackbits(bits[first:stop])
+        flipped = around[listed.place - 8 * first :][: labels.size].view(np.int8)
+        if flips is None:
+            flipped[:] = flip_labels(labels, epsilon, noise)
+            bits[first:stop] = np.packbits(around)
+        yield listed, flipped
+    if flips is not None and flips.digest != digest.digest():
+        raise DataError(OTHER_LABELS)
+    released = answering if flips is None else flips.released | answering
+    state.keep(_stored_key(clients, epsilon), FlippedByScore(bits, released, digest.digest()))
+
+
 def flipping_cost(
     clients: Clients, epsilon: float, state: ClientState, answering: NDArray[np.bool_]
 ) -> Cost:
     """Epsilon at label adjacency, or nothing when every answering client released its flips."""
     if not answering.any():
         return NOTHING
-    flips = _recall(clients, epsilon, state)
+    flips: Flipped | FlippedByScore | None
+    if clients.ranking is None:
+        flips = _recall(clients, epsilon, state)
+    else:
+        # the pass that answers looks at the labels, and declines others
+        flips = state.recall(_stored_key(clients, epsilon))
     if flips is not None and flips.released[answering].all():
         return NOTHING
     return Cost(epsilon, adjacency=Adjacency.LABEL)
@@ -81,16 +151,17 @@ def every_client(clients: Clients) -> NDArray[np.bool_]:
 def _recall(clients: Clients, epsilon: float, state: ClientState) -> Flipped | None:
     flips: Flipped | None = state.recall(_key(clients, epsilon))
     if flips is not None and flips.digest != _digest(clients):
-        raise DataError(
-            "the labels differ from those that were flipped for this memory; changed labels need "
-            "a new memory, and cost their epsilon again"
-        )
+        raise DataError(OTHER_LABELS)
     return flips
 
 
 def _key(clients: Clients, epsilon: float) -> tuple[str, float, bytes]:
     """By what is public: epsilon and the numbers of records."""
     return ("flipped labels", epsilon, clients.offsets.tobytes())
+
+
+def _stored_key(clients: Clients, epsilon: float) -> tuple[str, float, bytes]:
+    return ("flipped labels by score", epsilon, clients.offsets.tobytes())
 
 
 def _digest(clients: Clients) -> bytes:

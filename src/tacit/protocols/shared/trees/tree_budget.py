@@ -48,8 +48,14 @@ step; the steps end below it."""
 LOCAL_HEIGHTS = range(4, 11)
 """Heights that are compared for unary reports by default."""
 
-CURVE_HEIGHTS = (9, 13)
+CURVE_HEIGHTS = (7, 13)
 """Least and largest height of a noisy sum whose aim is curves by default."""
+
+CURVE_HEIGHT, CURVE_GROWTH = 10, 1.25
+"""Height of such a sum at epsilon 1, and how it grows when epsilon doubles."""
+
+TOTAL_SQUARE = 1e-6
+"""Squared contrasts of the class sizes where curves are the aim: hardly any."""
 
 CHOICE_UNITS = 2**20
 """Denominator of the fractions of records that report on each level."""
@@ -67,8 +73,9 @@ def epsilon_by_level(
     epsilon : the budget of one record.
     distance : how many counts of a level a neighbour changes by one.
     aim : ``"auc"`` minimises the AUC's variance for weights that fall evenly from 3/4 to -1/4 over
-        the cells, ``"curves"`` that of the cumulative count at a third of the range, whose contrast
-        is a third at every level, and ``"all"`` gives every level the same.
+        the cells, ``"curves"`` that of the part of a class below an edge, on average over all
+        edges, whose squared contrast is a third at every level and none at the classes, and
+        ``"all"`` gives every level the same.
     known_total : whether the number of records is public; the root is then exact.
 
     Examples
@@ -108,7 +115,7 @@ def record_units(height: int, aim: Aim) -> tuple[int, ...]:
 def _contrasts(height: int, aim: Aim) -> Floats:
     """The squared mean of the assumed weights, then their squared contrasts by level."""
     if aim == "curves":
-        return np.full(height + 2, 1 / 9)
+        return np.concatenate(([TOTAL_SQUARE] * 2, np.full(height, 1 / 3)))
     cells = 2.0 ** -np.arange(1, height + 1) / 4
     return np.concatenate(([1 / 16, 0.0], cells))
 
@@ -231,7 +238,7 @@ def _ordered(fractions: dict[int, float]) -> tuple[LevelSet, Fractions]:
 
 
 def curve_height(epsilon: float) -> int:
-    """The height of a noisy sum whose aim is curves, on cells that mass fills in part.
+    """The height of a noisy sum whose aim is curves, on cells placed where the records are.
 
     Noise grows slowly with the height, while what the cells hide halves with two more levels. The
     number of records is not public, so the height follows from epsilon alone: it suits some 10^5
@@ -240,10 +247,10 @@ def curve_height(epsilon: float) -> int:
     Examples
     --------
     >>> [curve_height(epsilon) for epsilon in (0.01, 0.3, 1.0, 3.0, 100.0)]
-    [9, 9, 11, 13, 13]
+    [7, 8, 10, 12, 13]
     """
     low, high = CURVE_HEIGHTS
-    return min(max(11 + round(math.log2(epsilon)), low), high)
+    return min(max(CURVE_HEIGHT + round(CURVE_GROWTH * math.log2(epsilon)), low), high)
 
 
 @lru_cache(maxsize=256)

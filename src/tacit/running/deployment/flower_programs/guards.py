@@ -34,7 +34,9 @@ from tacit.running.deployment.door import NODES, Door, Token, token_path
 from tacit.running.deployment.files import private_folder, write_private, write_program
 from tacit.running.deployment.flower_programs import launcher
 from tacit.running.deployment.flower_programs.applications import CLIENT, SERVER
+from tacit.running.deployment.flower_programs.holding import Arrivals, Holding
 from tacit.running.deployment.flower_programs.lifetime import end_with_owner
+from tacit.running.deployment.flower_programs.programs import FOLDER
 from tacit.running.deployment.flower_programs.waits import MIN_WAIT, Waits
 
 TICKETS = "TACIT_TICKETS"
@@ -149,9 +151,11 @@ def _guard(name: str) -> None:
     if name == "flower-superlink":
         _wrap("flwr.superlink.main", "create_app", _behind_door(token.read_text(), (NODES,)))
         _wrap("flwr.superlink.main", "create_app", _with_roster(token.parent.parent))
+        _wrap("flwr.superlink.main", "create_app", _holding)
         _wrap(LOGS, "LOG_STREAM_INTERVAL", lambda seconds: min(seconds, LOG_WAIT))
     elif name == "flower-supernode":
         _wrap("flwr.supernode.main", "create_app", _behind_door(token.read_text(), ()))
+        _answer_by_forks(Path(os.environ[FOLDER]))
     elif token.exists():
         client = importlib.import_module("flwr.supercore.protobuf.client").ProtobufClient
         client.__init__ = _with_token(token.read_text())(client.__init__)
@@ -160,6 +164,7 @@ def _guard(name: str) -> None:
         _wrap("flwr.superlink.runtime.run_serverapp", "run_", _ticket_first)
     elif name == "flwr-clientapp":
         _wrap("flwr.supernode.runtime.run_clientapp", "install_from_fab", _bundle_first)
+        _wrap("flwr.supernode.runtime.run_clientapp", "RuntimeHttpClient", _by_pipe)
     if name in WAITING:
         _wait_less(*WAITING[name])
     if name in PULLING:
@@ -217,6 +222,44 @@ def _with_roster(private: Path) -> Wrapper:
         return created
 
     return wrapped
+
+
+def _holding(create: Callable[..., Any]) -> Callable[..., Any]:
+    """A server's application that holds empty answers, until it ends."""
+    arrivals = Arrivals()
+
+    def created(*args: Any, **options: Any) -> Any:
+        application = create(*args, **options)
+        # the last one is the innermost, behind those that authenticate
+        middleware = importlib.import_module("starlette.middleware").Middleware
+        application.user_middleware.append(middleware(Holding, arrivals=arrivals))
+        return application
+
+    server = importlib.import_module("uvicorn").Server
+    shutdown = server.shutdown
+
+    async def shut(*args: Any, **options: Any) -> None:
+        arrivals.close()
+        await shutdown(*args, **options)
+
+    server.shutdown = shut
+    return created
+
+
+def _answer_by_forks(folder: Path) -> None:
+    """Let a node start the processes that answer its messages, and serve them by itself."""
+    from tacit.running.deployment.flower_programs.answering import (  # noqa: PLC0415 -- imports Flower
+        Answering,
+    )
+
+    _wrap(*WAITING["flower-supernode"], Answering(folder).before)
+
+
+def _by_pipe(_: Any) -> Any:
+    """The client with which an answering process asks its node."""
+    from tacit.running.deployment.flower_programs.pipe import PipeClient  # noqa: PLC0415 -- as above
+
+    return PipeClient
 
 
 def _with_token(token: str) -> Wrapper:

@@ -85,8 +85,14 @@ def connected(folder: str) -> socket.socket:
     return connection
 
 
-def forked(connection: socket.socket, arguments: Sequence[str]) -> int:
+def forked(connection: socket.socket, arguments: Sequence[str], standard_input: int = 0) -> int:
     """Ask for a fork that runs a program; return its process number.
+
+    Parameters
+    ----------
+    connection : to the prepared process; the fork ends when it is closed.
+    arguments : the program's name, and its arguments.
+    standard_input : the open file that the fork reads; the other files are this process's.
 
     Raises
     ------
@@ -95,7 +101,7 @@ def forked(connection: socket.socket, arguments: Sequence[str]) -> int:
     content = packed(arguments, os.environb)
     folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
     try:
-        socket.send_fds(connection, [SIZE.pack(len(content))], [0, 1, 2, folder])
+        socket.send_fds(connection, [SIZE.pack(len(content))], [standard_input, 1, 2, folder])
         connection.sendall(content)
     finally:
         os.close(folder)

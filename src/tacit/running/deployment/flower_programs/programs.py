@@ -22,6 +22,8 @@ from typing import Any, Self
 
 from tacit.running.deployment.flower_programs.lifetime import Owner
 
+FOLDER = "TACIT_PROGRAMS"
+"""The environment variable that names the folder of guarded programs."""
 LOOPBACK = "127.0.0.1"
 PORTS = range(20_000, 32_768)
 """Where programs of this machine listen: below the ports that systems give to outgoing connections,
@@ -119,6 +121,7 @@ class Flower:
             "FLWR_DISABLE_UPDATE_CHECK": "1",
             "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.5",
             "PYTHONUNBUFFERED": "1",
+            **({} if first is None else {FOLDER: str(first)}),
             **(settings or {}),
         }
 

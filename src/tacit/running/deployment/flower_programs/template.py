@@ -14,6 +14,7 @@ Linux; elsewhere, and wherever it cannot fork safely, programs start anew.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -23,9 +24,11 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Mapping
+import traceback
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
@@ -45,6 +48,7 @@ from tacit.running.deployment.flower_programs.launcher import (
 from tacit.running.deployment.flower_programs.programs import Flower, Program
 
 PREPARED = (
+    "tacit.running.deployment.flower_programs.answering",
     "tacit.running.flower",
     "tacit.running.session.coordinating.result",
     "flwr.cli.app",
@@ -319,7 +323,37 @@ def main(listener: int, owner: int) -> None:
     gc.collect()
     gc.freeze()
     request = Forks(socket.socket(fileno=listener), owner).serve()
-    guards.main(request.arguments[0])
+    _leave_quickly(run_to_end(lambda: guards.main(request.arguments[0])))
+
+
+def run_to_end(program: Callable[[], None]) -> int:
+    """Run a program as Python would, with what it left to do at its exit; give its exit status."""
+    status: int | str | None = 0
+    try:
+        program()
+    except SystemExit as ended:
+        status = (
+            ended.code if ended.code is None or isinstance(ended.code, int) else str(ended.code)
+        )
+    except BaseException:  # as Python does with an exception that nobody catches
+        traceback.print_exc()
+        status = 1
+    if isinstance(status, str):
+        sys.stderr.write(f"{status}\n")
+        status = 1
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+    return status or 0
+
+
+def _leave_quickly(status: int) -> NoReturn:
+    """End without freeing every object: that would copy all memory that a fork shares."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
 
 
 def _noted(*_: object) -> None:

@@ -44,15 +44,17 @@ class Waits:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._sleep, self._now = sleep, now
-        self._since = now()
+        self._since = self._looked = now()
 
     def __getattr__(self, name: str) -> Any:
         """What else the module has."""
         return getattr(time, name)
 
     def sleep(self, longest: float) -> None:
-        """Wait, for no longer than Flower asks for."""
-        self._sleep(wait_after(self._now() - self._since, longest))
+        """Wait, for no longer than Flower asks for, counted from the beginning of the last look."""
+        now = self._now()
+        self._sleep(max(wait_after(now - self._since, longest) - (now - self._looked), 0.0))
+        self._looked = self._now()
 
     def noting(self, work: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap a function: beginning and end of each call count as something that happened."""

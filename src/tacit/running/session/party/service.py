@@ -33,7 +33,7 @@ from tacit.privacy.sampling.noise import NoiseSource, SystemNoise
 from tacit.protocol.conversation import ClientState, Lasting
 from tacit.protocol.encoding.fields import MessageError
 from tacit.protocol.encoding.values import Kind, decode_values, encode_values
-from tacit.protocol.revealed import Revealed
+from tacit.protocol.revealed import Revealed, result_of_client
 from tacit.results.estimate import finite
 from tacit.results.text import escaped
 from tacit.running.mpc.transport import Transport
@@ -238,7 +238,7 @@ class PartyDesk:
         folder = self.party_file.results
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         protocol = self.plan.protocol
-        result = protocol.revealed_result(revealed).published()
+        result = result_of_client(protocol, revealed).published()
         parts = {} if result.breakdown is None else result.breakdown.to_dict()
         low, high = revealed.value - revealed.half_range, revealed.value + revealed.half_range
         content = {

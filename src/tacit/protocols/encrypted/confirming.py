@@ -1,0 +1,126 @@
+"""One answer for all parties, where the aggregator may be malicious.
+
+Before a party opens an answer it says which one it will open, by a tag under the session's secret;
+the tags of all parties, added up, come back with the answer. A party opens it where they are those
+of its own answer. So all parties of a session open one answer, or none of them any.
+
+Without it each party could be answered by another multiplier. Its refusal, which depends on the
+totals, would be a bit of its own: of K parties K bits. And parties that compare what they opened
+would know differences of multipliers, ``D - D' = c - c'``, and with them the totals.
+
+A tag is BLAKE2b under a key that follows from the session's secret, which the aggregator has not:
+without the tag of every party on one digest their sum modulo ``2^128`` is uniform for it (Katz and
+Lindell 2008, who add tags modulo 2). It guesses it with probability ``2^-128``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from hashlib import blake2b, sha256
+
+from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.homomorphic.keys import derived
+from tacit.data.clients import Clients
+from tacit.privacy.sampling.noise import NoiseSource
+from tacit.protocol.conversation import ClientState, Query, Reply, step
+from tacit.protocols.encrypted.sessions import NOTE, Seat, as_field, check_no_refusal, seat_of
+
+PURPOSE = b"tacit encrypted evaluation 1 one answer"
+DIGEST_BYTES, TAG_BYTES = 32, 16
+"""Bytes of an answer's digest, and of a tag."""
+DIFFERENT = (
+    "the answer is refused: not every party of the session was sent this one. The aggregator sent "
+    "others another answer or another digest, or changed a party's tag"
+)
+
+
+def digest(answer: bytes) -> bytes:
+    """What the parties compare of an answer."""
+    return sha256(answer).digest()
+
+
+@step(once=True)
+def confirm_answer(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+    """Say which answer this party will open, by a tag of its digest.
+
+    It depends on no record, and costs nothing: the tag follows from the digest, which the
+    aggregator sends, and the session's secret, and is uniform for who has not that. A party
+    confirms one answer of a session.
+
+    Raises
+    ------
+    HomomorphicError : before the counts were sent, for a second answer of one session, and for
+        bytes that are no digest.
+    PublicRefusalError : where an answer under the same settings was refused before.
+    """
+    check_no_refusal(query, state)
+    seat, confirmed = seat_of(state), bytes(query.broadcast["digest"])
+    if not seat.counted:
+        raise HomomorphicError("the counts of this session were not sent yet")
+    if seat.confirmed is not None:
+        raise HomomorphicError("an answer of this session was confirmed already")
+    if len(confirmed) != DIGEST_BYTES:
+        raise HomomorphicError(f"a digest has {DIGEST_BYTES} bytes, got {len(confirmed)}")
+    seat = replace(seat, confirmed=confirmed)
+    state.keep(NOTE, seat)
+    return {"tag": as_field(_tags(seat, seat.indices))}
+
+
+def joined(tags: Iterable[bytes]) -> bytes:
+    """The sum of all parties' tags.
+
+    Raises
+    ------
+    HomomorphicError : for a tag of another number of bytes.
+
+    Examples
+    --------
+    >>> joined([b"\\1" * 16, b"\\2" * 16]) == b"\\3" * 16
+    True
+    """
+    total = 0
+    for tag in tags:
+        if len(tag) != TAG_BYTES:
+            raise HomomorphicError(f"a tag has {TAG_BYTES} bytes, got {len(tag)}")
+        total += int.from_bytes(tag, "little")
+    return (total % 2 ** (8 * TAG_BYTES)).to_bytes(TAG_BYTES, "little")
+
+
+def check_confirmed(seat: Seat, answer: bytes, tags: bytes) -> None:
+    """Refuse an answer that not all parties of the session have confirmed.
+
+    Parameters
+    ----------
+    seat : the session.
+    answer : as it came.
+    tags : the sum of all parties' tags, as the aggregator sends it.
+
+    Raises
+    ------
+    HomomorphicError : where this party, or any other, has confirmed another one or none.
+    """
+    everybody = range(len(seat.known_meeting.introductions))
+    if seat.confirmed != digest(answer) or tags != joined(_tags(seat, everybody)):
+        raise HomomorphicError(DIFFERENT)
+
+
+def tags_of(secret: bytes, session: bytes, parties: Sequence[int], confirmed: bytes) -> list[bytes]:
+    """The tag of each of these parties on a digest.
+
+    Parameters
+    ----------
+    secret, session : the session's secret and name.
+    parties : their indices.
+    confirmed : the digest of the answer that they open.
+    """
+    key = derived(secret, session, PURPOSE, 32)
+    texts = [party.to_bytes(4, "little") + confirmed for party in parties]
+    return [blake2b(text, digest_size=TAG_BYTES, key=key).digest() for text in texts]
+
+
+def _tags(seat: Seat, parties: Sequence[int]) -> list[bytes]:
+    """The tag of each of these parties on the answer that this one confirms."""
+    if seat.secret is None or seat.confirmed is None:
+        raise HomomorphicError("this party has confirmed no answer")
+    return tags_of(seat.secret, seat.known_meeting.session, parties, seat.confirmed)

@@ -1,0 +1,190 @@
+"""Holds a server's answer "nothing there" until there is something.
+
+Flower's programs look for work again and again: a node for messages, the coordinator for replies,
+the program that starts others for tasks. Between two looks nothing happens, and each look takes
+some milliseconds of the server's processor, of which a run has none to spare. Here a look that
+finds nothing is not answered until what it asks for arrives, for a few seconds at most. So a
+message is fetched when it comes, and idle programs look seldom.
+
+The middleware is the innermost one. A request reaches it after it was admitted and its sender
+authenticated, so that a stranger's request is refused at once, as before. It decides about time
+only: every answer is one that Flower gave at that moment, to the same request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Collection, Iterator, MutableMapping
+from typing import Any, NamedTuple
+
+Subject = tuple[str, str | int]
+"""What a request may wait for: a task, a message of a node, a reply, an object."""
+Subjects = Callable[[Any], Collection[Subject]]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Scope]]
+Send = Callable[[Scope], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+IDLE_SECONDS = 3.0
+"""How long a look of an idle program is held: Flower's nodes alone look every 3 seconds."""
+RUN_SECONDS = 1.0
+"""How long a look is held for which a run's deadline may come meanwhile."""
+ANSWER = "protobuf_response"
+QUESTION = "protobuf_request"
+"""Where Flower's servers leave both, in the state of a request."""
+TASK: Subject = ("task", "")
+
+
+class Look(NamedTuple):
+    """A request that looks for something.
+
+    Parameters
+    ----------
+    subjects : what it waits for.
+    is_empty : whether an answer says that there is nothing.
+    seconds : how long it is held at most.
+    """
+
+    subjects: Subjects
+    is_empty: Callable[[Any], bool]
+    seconds: float
+
+
+def _no_message(answer: Any) -> bool:
+    return not answer.messages_list
+
+
+def _no_task(answer: Any) -> bool:
+    return not answer.HasField("task")
+
+
+def _not_there_yet(answer: Any) -> bool:
+    return bool(answer.object_found and not answer.object_available)
+
+
+def _object(request: Any) -> Collection[Subject]:
+    return [("object", request.object_id)]
+
+
+LOOKS = {
+    "/v1/fleet/pull-messages": Look(
+        lambda request: [("node", request.node.node_id)], _no_message, IDLE_SECONDS
+    ),
+    "/v1/runtime/pull-messages": Look(
+        lambda request: [("reply", number) for number in request.message_ids],
+        _no_message,
+        RUN_SECONDS,
+    ),
+    "/v1/runtime/acquire-task": Look(lambda _: [TASK], _no_task, IDLE_SECONDS),
+    "/v1/fleet/pull-object": Look(_object, _not_there_yet, RUN_SECONDS),
+    "/v1/runtime/pull-object": Look(_object, _not_there_yet, RUN_SECONDS),
+}
+"""Requests that look for something, by path."""
+NEWS: dict[str, Subjects] = {
+    "/v1/runtime/push-messages": lambda request: [
+        ("node", message.metadata.dst_node_id) for message in request.messages_list
+    ],
+    "/v1/fleet/push-messages": lambda request: [
+        ("reply", message.metadata.reply_to_message_id) for message in request.messages_list
+    ],
+    "/v1/fleet/push-object": _object,
+    "/v1/runtime/push-object": _object,
+    "/v1/control/start-run": lambda _: [TASK],
+}
+"""Requests that bring something, by path, with what they bring."""
+
+
+class Arrivals:
+    """Who waits for what in one server."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Subject, set[asyncio.Event]] = {}
+        self.is_closed = False
+
+    @contextlib.contextmanager
+    def awaited(self, subjects: Collection[Subject]) -> Iterator[asyncio.Event]:
+        """An event that is set when one of the subjects arrives, while the block runs."""
+        event = asyncio.Event()
+        for subject in subjects:
+            self._waiting.setdefault(subject, set()).add(event)
+        try:
+            yield event
+        finally:
+            for subject in subjects:
+                others = self._waiting.get(subject, set())
+                others.discard(event)
+                if not others:
+                    self._waiting.pop(subject, None)
+
+    def tell(self, subjects: Collection[Subject]) -> None:
+        """Wake who waits for one of the subjects."""
+        for subject in subjects:
+            for event in self._waiting.get(subject, ()):
+                event.set()
+
+    def close(self) -> None:
+        """Wake everybody, and let nobody wait any more: the server ends."""
+        self.is_closed = True
+        self.tell(tuple(self._waiting))
+
+
+class Holding:
+    """ASGI middleware that holds empty answers of a server.
+
+    Parameters
+    ----------
+    app : the application behind it, whose middleware has parsed the request.
+    arrivals : what has come to this server.
+    """
+
+    def __init__(self, app: App, arrivals: Arrivals) -> None:
+        self._app, self._arrivals = app, arrivals
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and its answer back when there is something, or time is over."""
+        path, request = scope.get("path", ""), scope.get("state", {}).get(QUESTION)
+        if request is None:
+            await self._app(scope, receive, send)
+        elif path in LOOKS:
+            await self._look(LOOKS[path], scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+            if path in NEWS:
+                self._arrivals.tell(NEWS[path](request))
+
+    async def _look(self, look: Look, scope: Scope, receive: Receive, send: Send) -> None:
+        ends = asyncio.get_running_loop().time() + look.seconds
+        state = scope["state"]
+        with self._arrivals.awaited(look.subjects(state[QUESTION])) as arrived:
+            while True:
+                arrived.clear()
+                answer: list[Scope] = []
+                await self._app({**scope}, receive, _into(answer))
+                if not _is_empty(look, state.get(ANSWER)) or not await self._wait(arrived, ends):
+                    break
+        for part in answer:
+            await send(part)
+
+    async def _wait(self, arrived: asyncio.Event, ends: float) -> bool:
+        """Whether something came before the time was over."""
+        left = ends - asyncio.get_running_loop().time()
+        if left <= 0 or self._arrivals.is_closed:
+            return False
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(arrived.wait(), left)
+        return arrived.is_set() and not self._arrivals.is_closed
+
+
+def _is_empty(look: Look, answer: Any) -> bool:
+    """Whether a request was answered, with nothing; a refusal is no answer."""
+    return answer is not None and look.is_empty(answer)
+
+
+def _into(parts: list[Scope]) -> Send:
+    """A function that keeps the parts of an answer, instead of sending them."""
+
+    async def kept(part: Scope) -> None:
+        parts.append(part)
+
+    return kept

@@ -1,0 +1,151 @@
+"""A node serves the processes that answer its messages, and notices when one ends before."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("flwr")
+
+from flwr.app import RecordDict
+from flwr.common.serde import message_from_proto, recorddict_to_proto
+from flwr.proto import message_pb2, runtime_pb2
+from flwr.supercore.constant import TaskType
+from flwr.supercore.object_store import ObjectStoreFactory
+from flwr.supernode.nodestate import NodeStateFactory
+from flwr.supernode.start_client_internal import _insert_message
+
+from tacit.running.deployment.flower_programs import answering, pipe
+from tacit.running.deployment.flower_programs.answering import Answering
+from tacit.running.deployment.flower_programs.pipe import PipeClient, PipeError
+
+RUN = 7
+WAIT = 60.0
+
+
+@pytest.fixture
+def state() -> Any:
+    """A node's state with one message that waits for its answer."""
+    made = NodeStateFactory(objectstore_factory=ObjectStoreFactory()).state()
+    made.set_node_id(5)
+    metadata = message_pb2.Metadata(
+        run_id=RUN, src_node_id=1, dst_node_id=5, message_type="query.letter", ttl=60.0
+    )
+    content = recorddict_to_proto(RecordDict({}))
+    message = message_from_proto(message_pb2.Message(metadata=metadata, content=content))
+    _insert_message(message, made, made.object_store)
+    assert made.create_task(task_type=TaskType.CLIENT_APP, run_id=RUN, fab_hash="") is not None
+    return made
+
+
+def served(state: Any, task: Any) -> tuple[PipeClient, threading.Thread, list[bool]]:
+    """A client of a node's requests, the node's side in a thread, and how that ended."""
+    here, there = socket.socketpair()
+    ended: list[bool] = []
+
+    def serve() -> None:
+        with here:
+            ended.append(answering._serve(here, state, task))
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    return PipeClient(there), thread, ended
+
+
+def acquired(state: Any) -> Any:
+    """The task of the message that waits."""
+    return state.get_tasks()[0]
+
+
+def test_a_process_asks_its_node_for_the_message(state: Any) -> None:
+    client, thread, ended = served(state, acquired(state))
+    pulled = client.PullMessages(runtime_pb2.PullAppMessagesRequest())
+    assert pulled.messages_list[0].metadata.message_type == "query.letter"
+    parts = [pulled.message_object_trees[0].object_id]
+    found = [client.PullObject(message_pb2.PullObjectRequest(object_id=part)) for part in parts]
+    assert all(part.object_available for part in found)
+    with pytest.raises(PipeError, match="refused /v1/runtime/get-nodes"):
+        client.GetNodes(runtime_pb2.GetNodesRequest())
+    client.PushTaskOutput(runtime_pb2.PushTaskOutputRequest(sub_status="completed"))
+    thread.join(WAIT)
+    assert ended == [True]
+    client.close()
+
+
+@pytest.mark.parametrize("pulls", [False, True], ids=["at once", "with the message"])
+def test_a_process_that_ends_before_its_reply(state: Any, pulls: bool) -> None:
+    """The reply is an error, and is there."""
+    task = acquired(state)
+    client, thread, ended = served(state, task)
+    if pulls:
+        client.PullMessages(runtime_pb2.PullAppMessagesRequest())
+    client.close()
+    thread.join(WAIT)
+    assert ended == [False]
+    answering._fail(state, task)
+    (reply,) = state.get_messages_legacy(is_reply=True)
+    assert reply.has_error()
+
+
+def test_a_program_that_cannot_start_gives_an_error(
+    state: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a prepared process the program starts anew; this one ends with its message."""
+    monkeypatch.setattr(answering, "GUARDS", "no.such.module")
+    Answering(tmp_path).answer(state)
+    (reply,) = state.get_messages_legacy(is_reply=True)
+    assert reply.has_error()
+
+
+def test_nothing_is_started_where_no_message_waits(tmp_path: Path) -> None:
+    empty = NodeStateFactory(objectstore_factory=ObjectStoreFactory()).state()
+    Answering(tmp_path).answer(empty)
+    assert empty.get_messages_legacy(is_reply=True) == []
+
+
+def test_the_reply_is_sent_after_it_was_made(
+    state: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    answers = Answering(tmp_path)
+    monkeypatch.setattr(answers, "answer", lambda _: order.append("answer"))
+    answers.before(lambda **_: order.append("push"))(state=state, object_store=None)
+    assert order == ["answer", "push"]
+
+
+def test_programs_that_a_process_starts_do_not_hold_its_pipe() -> None:
+    """Their standard input is empty; the process's end of the pipe is closed to them."""
+    code = (
+        "import subprocess, sys\n"
+        "from tacit.running.deployment.flower_programs.pipe import PipeClient\n"
+        "client = PipeClient.from_server_address()\n"
+        "command = [sys.executable, '-c', 'import sys; print(sys.stdin.read())']\n"
+        "said = subprocess.run(command, capture_output=True, check=True).stdout\n"
+        "client._connection.sendall(said)\n"
+    )
+    here, there = socket.socketpair()
+    with here:
+        with there:
+            started = subprocess.Popen([sys.executable, "-c", code], stdin=there.fileno())
+        assert here.recv(16) == b"\n"
+        assert started.wait(WAIT) == 0
+
+
+def test_frames_arrive_whole() -> None:
+    content = os.urandom(2**20)
+    here, there = socket.socketpair()
+    with here, there:
+        sender = threading.Thread(target=pipe.send_frame, args=(there, b"path", content))
+        sender.start()
+        assert pipe.receive_frame(here) == (b"path", content)
+        sender.join(WAIT)
+        there.close()
+        with pytest.raises(PipeError, match="closed"):
+            pipe.receive_frame(here)

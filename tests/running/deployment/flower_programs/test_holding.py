@@ -1,0 +1,195 @@
+"""Looks that find nothing: how long they are held, and what wakes them."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from tacit.running.deployment.flower_programs import holding
+from tacit.running.deployment.flower_programs.holding import ANSWER, QUESTION, Arrivals, Holding
+
+PULL, PUSH = "/v1/fleet/pull-object", "/v1/fleet/push-object"
+HOURS = 3600.0
+
+
+class Asked:
+    """A request or an answer with any fields."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+
+class Store:
+    """An application in which objects arrive, as Flower's servers keep them."""
+
+    def __init__(self) -> None:
+        self.there: set[str] = set()
+        self.looks: list[str] = []
+        self.arrivals = Arrivals()
+        self._app = Holding(self._answer, self.arrivals)
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+        request = scope["state"][QUESTION]
+        if scope["path"] == PUSH:
+            self.there.add(request.object_id)
+        else:
+            self.looks.append(request.object_id)
+            there = request.object_id in self.there
+            scope["state"][ANSWER] = Asked(object_found=True, object_available=there)
+        await send({"type": "http.response.start", "status": 200})
+
+    async def ask(self, path: str, name: str) -> bool:
+        """Whether the answer to a request is that an object is there; one answer is sent."""
+        state: dict[str, Any] = {QUESTION: Asked(object_id=name)}
+        scope = {"type": "http", "path": path, "state": state}
+        sent: list[Any] = []
+
+        async def send(part: Any) -> None:
+            sent.append(part)
+
+        await self._app(scope, _nothing, send)
+        assert len(sent) == 1
+        return bool(getattr(state.get(ANSWER), "object_available", False))
+
+
+async def _nothing() -> Any:
+    raise AssertionError("nothing is read again")
+
+
+async def settled() -> None:
+    """Let everything that can go on go on."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def in_a_loop(body: Callable[[Store], Coroutine[Any, Any, None]]) -> None:
+    async def run() -> None:
+        await body(Store())
+
+    asyncio.run(run())
+
+
+def held_for(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    look = holding.LOOKS[PULL]._replace(seconds=seconds)
+    monkeypatch.setitem(holding.LOOKS, PULL, look)
+
+
+def test_a_look_is_answered_when_what_it_asks_for_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+    held_for(monkeypatch, HOURS)
+
+    async def body(store: Store) -> None:
+        look = asyncio.create_task(store.ask(PULL, "a"))
+        await settled()
+        await store.ask(PUSH, "b")
+        await settled()
+        assert not look.done()
+        assert store.looks == ["a"]
+        await store.ask(PUSH, "a")
+        assert await look
+        assert store.looks == ["a", "a"]
+        assert await store.ask(PULL, "b")
+
+    in_a_loop(body)
+
+
+def test_what_arrives_during_a_look_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It arrives after the look found nothing, and before the look waits."""
+    held_for(monkeypatch, HOURS)
+
+    async def body(store: Store) -> None:
+        answer = store._app._app
+
+        async def overtaken(scope: Any, receive: Any, send: Any) -> None:
+            await answer(scope, receive, send)
+            if scope["path"] == PULL and len(store.looks) == 1:
+                await store.ask(PUSH, "a")
+
+        store._app._app = overtaken
+        assert await store.ask(PULL, "a")
+
+    in_a_loop(body)
+
+
+def test_a_look_in_vain_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    held_for(monkeypatch, 0.01)
+
+    async def body(store: Store) -> None:
+        assert not await store.ask(PULL, "a")
+        assert store.looks == ["a"]
+        assert store.arrivals._waiting == {}
+
+    in_a_loop(body)
+
+
+def test_a_server_that_ends_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    held_for(monkeypatch, HOURS)
+
+    async def body(store: Store) -> None:
+        looks = [asyncio.create_task(store.ask(PULL, name)) for name in "aab"]
+        await settled()
+        store.arrivals.close()
+        assert await asyncio.gather(*looks) == [False, False, False]
+        assert not await store.ask(PULL, "c")
+
+    in_a_loop(body)
+
+
+def test_a_refusal_is_given_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that Flower does not answer has no answer in its state."""
+    held_for(monkeypatch, HOURS)
+    sent: list[Any] = []
+
+    async def refuse(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 403})
+
+    async def keep(part: Any) -> None:
+        sent.append(part)
+
+    scope = {"type": "http", "path": PULL, "state": {QUESTION: Asked(object_id="a")}}
+    asyncio.run(Holding(refuse, Arrivals())(scope, _nothing, keep))
+    assert sent == [{"type": "http.response.start", "status": 403}]
+
+
+def test_flowers_messages_have_what_is_read_of_them() -> None:
+    """Paths are Flower's; requests have the subjects, and answers say what is empty."""
+    pytest.importorskip("flwr")
+    types = importlib.import_module("flwr.supercore.protobuf.translation").PROTOBUF_REQUEST_TYPES
+    runtime = importlib.import_module("flwr.proto.runtime_pb2")
+    fleet = importlib.import_module("flwr.proto.fleet_pb2")
+    message = importlib.import_module("flwr.proto.message_pb2")
+    answers = {
+        "/v1/fleet/pull-messages": fleet.PullMessagesResponse(),
+        "/v1/runtime/pull-messages": runtime.PullAppMessagesResponse(),
+        "/v1/runtime/acquire-task": runtime.AcquireTaskResponse(),
+        PULL: message.PullObjectResponse(object_found=True),
+        "/v1/runtime/pull-object": message.PullObjectResponse(object_found=True),
+    }
+    assert answers.keys() == holding.LOOKS.keys()
+    for path, answer in answers.items():
+        assert holding.LOOKS[path].is_empty(answer)
+        holding.LOOKS[path].subjects(types["POST", path]())
+    for path, subjects in holding.NEWS.items():
+        subjects(types["POST", path]())
+    there = message.PullObjectResponse(object_found=True, object_available=True)
+    assert not holding.LOOKS[PULL].is_empty(there)
+    assert not holding.LOOKS[PULL].is_empty(message.PullObjectResponse())
+    task = importlib.import_module("flwr.proto.task_pb2").Task(task_id=1)
+    got = runtime.AcquireTaskResponse(task=task, token="t")  # noqa: S106 -- no secret
+    assert not holding.LOOKS["/v1/runtime/acquire-task"].is_empty(got)
+    metadata = message.Metadata(dst_node_id=7, reply_to_message_id="x")
+    whole = [message.Message(metadata=metadata)]
+    pushed = runtime.PushAppMessagesRequest(messages_list=whole)
+    pulled = fleet.PullMessagesRequest()
+    pulled.node.node_id = 7
+    assert holding.NEWS["/v1/runtime/push-messages"](pushed) == holding.LOOKS[
+        "/v1/fleet/pull-messages"
+    ].subjects(pulled)
+    asked = runtime.PullAppMessagesRequest(message_ids=["x"])
+    replied = fleet.PushMessagesRequest(messages_list=whole)
+    assert holding.NEWS["/v1/fleet/push-messages"](replied) == holding.LOOKS[
+        "/v1/runtime/pull-messages"
+    ].subjects(asked)
