@@ -21,7 +21,7 @@ from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, Vie
 
 Parts = Mapping[str, NDArray[Any]]
 
-MAX_REPLY = 2**12
+MAX_REPLY = 2**13
 """Largest number of values in a reply of which an attack sees more than lengths and sums."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -115,12 +116,20 @@ class Target:
         """The number of numbers in the replies."""
         return int(observe(self.questions, self.clients, SimulatedNoise(0)).shape[-1])
 
+    @cached_property
+    def drawn(self) -> int:
+        """The number of numbers that one draw makes, of which the attacker may use few."""
+        noise = SimulatedNoise(0)
+        parts = (question.parts(self.clients, noise) for question in self.questions)
+        made = sum(values.shape[-1] for reply in parts for values in reply.values())
+        return max(made, self.width)
+
     def draws(self, effort: Effort) -> tuple[int, int]:
         """Draws of the pilot and of the attack."""
         if self.one_by_one:
             tries = self.one_by_one // effort.divided
             return max(tries // PILOTS, 4), tries
-        tries = effort.of(self.width)
+        tries = effort.of(self.drawn)
         return min(effort.pilot, tries), tries
 
     def observed(
@@ -147,7 +156,7 @@ class Target:
             source = noise(seed, None)
             rows = (observe(self.questions, clients, source, low_bits) for _ in range(tries))
             return np.concatenate([row[:, columns] for row in rows])
-        size = max(CHUNK // max(self.width, 1), 1)
+        size = max(CHUNK // max(self.drawn, 1), 1)
         sizes = [min(size, tries - start) for start in range(0, tries, size)]
         seeds = np.random.SeedSequence(seed).generate_state(len(sizes), np.uint64)
         sources = (noise(int(state), count) for state, count in zip(seeds, sizes, strict=True))
