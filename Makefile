@@ -10,7 +10,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 # Hypothesis's: the examples of properties are the same in every run, or those of a new search.
 PROFILE := fixed
 PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest \
-  -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist worksteal -m 'not thorough' \
+  -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist worksteal --max-worker-restart 0 -m 'not thorough' \
   --hypothesis-profile $(PROFILE)
 # What `make test`, `make test-all-pythons` and `make coverage` run: all tests, or TESTS=tests/metrics.
 TESTS :=

@@ -40,7 +40,9 @@ def test_the_same_seed_gives_the_same_json() -> None:
     assert first.stdout == again.stdout != other.stdout
     assert (content["passed"], content["epsilon"], content["seed"]) == (True, 2.0, 7)
     assert len(content["cases"]) == len(cases_of("ustatistic"))
-    (step,) = content["cases"][0]["steps"]
+    counted, step = content["cases"][0]["steps"]
+    assert counted["step"] == "count_records"
+    assert counted["declared"]["epsilon"] == 0
     assert step["epsilon_bound"] <= step["declared"]["epsilon"] == 2.0
     assert step["share"] >= 0.6
     assert all(one["advantage_low"] <= one["advantage_high"] for one in content["exposures"])

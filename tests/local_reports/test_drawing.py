@@ -15,7 +15,8 @@ from tacit.protocol.devices import ReportsByInput
 from tests.collecting.support import DOUBLE, SINGLE, all_payloads, records_of, terms_of
 
 Case = tuple[str, dict[str, Any]]
-TOGETHER = (SINGLE[0], SINGLE[2], *DOUBLE)
+SYMBOLS: Case = ("ustatistic", {"kernel": "auc", "epsilon": 2.0, "bins": 12})
+TOGETHER = (SINGLE[0], SYMBOLS, *DOUBLE)
 RUNS, RECORDS = 300, 800
 
 

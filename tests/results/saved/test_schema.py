@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +187,8 @@ def test_a_result_of_the_first_version_still_opens() -> None:
     clients = tacit.Clients.split(*tacit.binormal_scores(300, 700, 0.8, seed=1), 5, seed=1)
     protocol = tacit.ScoreHistogram("secure-sum", 1.0, height=5, aim="curves", scale="even")
     again = tacit.evaluate(clients, protocol, seed=3).to_dict()
-    assert again["auc"]["value"] == pytest.approx(first.estimate.value, rel=1e-12)
+    errors = math.hypot(again["auc"]["privacy_error"], first.content["auc"]["privacy_error"])
+    assert abs(again["auc"]["value"] - first.estimate.value) < 3 * errors  # levels cost less since
     page = report([first])
     assert "<td>secure-sum</td>" in page
     assert "<td>curves</td>" in page

@@ -20,9 +20,8 @@ import pyarrow as pa
 
 from tacit.data.engines.interrupting import Answer, interruptible
 from tacit.data.engines.places import PATTERN_SIGNS
-from tacit.data.engines.records import TEXT
 from tacit.data.engines.sql.dialects import DUCKDB
-from tacit.data.engines.sql.statements import BOOLEAN, NUMBER, Relation
+from tacit.data.engines.sql.statements import BOOLEAN, NUMBER, TEXT, Relation
 from tacit.data.engines.sql.tables import ConstantTable
 from tacit.data.errors import DataError
 

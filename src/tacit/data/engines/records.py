@@ -28,6 +28,7 @@ from tacit.data.engines.sql.statements import (
     BOOLEAN,
     INVALID,
     NUMBER,
+    TEXT,
     Relation,
     ascending_statement,
     counting_statement,
@@ -39,10 +40,6 @@ from tacit.data.engines.sql.tables import ConstantTable
 from tacit.data.engines.stored import batch_of
 from tacit.data.errors import DataError
 from tacit.data.scaling.linear_map import LinearMap
-
-TEXT = "text"
-"""A type of columns that holds texts; ``NUMBER`` and ``BOOLEAN`` are the others that are read."""
-
 
 Progress = Callable[[int], AbstractContextManager[Callable[[int], None]]]
 

@@ -117,9 +117,11 @@ def measured_rounds(protocol: Protocol, scenario: Scenario) -> list[Round]:
     ]
 
 
-def dry_run(protocol: Protocol, scenario: Scenario, records: float) -> list[Round]:
+def dry_run(
+    protocol: Protocol, scenario: Scenario, records: float, few: int = DRY_CLIENTS
+) -> list[Round]:
     """The rounds that a few simulated clients with so many records each take part in."""
-    clients = _few_clients(scenario, records)
+    clients = _few_clients(scenario, records, few)
     noise, state, rounds = SimulatedNoise(0), ClientState(), []
     conversation = protocol.conversation(scenario.clients)
     query = next(conversation)
@@ -134,9 +136,9 @@ def dry_run(protocol: Protocol, scenario: Scenario, records: float) -> list[Roun
             return rounds
 
 
-def _few_clients(scenario: Scenario, records: float) -> Clients:
+def _few_clients(scenario: Scenario, records: float, few: int) -> Clients:
     """Simulated clients with so many records each, and records of both classes."""
-    count = min(scenario.clients, DRY_CLIENTS)
+    count = min(scenario.clients, few)
     total = max(2, round(count * records))
     positives = min(max(1, round(total * scenario.positive_fraction)), total - 1)
     sample = Scenario(total, positives, count, scenario.epsilon, scenario.classes)

@@ -14,6 +14,12 @@ from tacit.metrics.curves import cell_area, density_correction
 from tacit.privacy.local.response import response_variance
 from tacit.protocol.declarations.forecast import Family, Forecast, Planning, accepted, placement
 from tacit.protocol.declarations.scenario import Scenario, Shape
+from tacit.protocol.declarations.traffic import (
+    Traffic,
+    dry_run,
+    measured_traffic,
+    traffic_of_rounds,
+)
 from tacit.protocol.declarations.trust import Trust
 from tacit.protocols.dpauc.choices import expected_way, outlook_of
 from tacit.protocols.dpauc.looks import Counts
@@ -28,6 +34,9 @@ CELLS = (10, 20, 50, 100, 200, 400)
 
 FLIPPED_CELLS = 100
 """The number of cells that a plan takes for flipped labels."""
+
+DRY_RUN_RECORDS, DRY_RUN_CLIENTS = 2**17, 2**10
+"""Largest numbers of records and of clients of a dry run where the server chooses by the counts."""
 
 
 def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> Forecast:
@@ -45,7 +54,7 @@ def dpauc_forecast(protocol: DPAUC, scenario: Scenario, shape: Shape) -> Forecas
     --------
     >>> scenario = Scenario(40_000, 4_000, 10, 1.0)
     >>> round(dpauc_forecast(DPAUC(1.0), scenario, Shape(0.8)).standard_error, 4)
-    0.0014
+    0.0013
     """
     if protocol.mechanism not in ("histogram", RESPONSE):
         raise ValueError(f"plans are for histogram and {RESPONSE}, got {protocol.mechanism!r}")
@@ -145,4 +154,22 @@ def _noisy_cells(scenario: Scenario, adjacency: Any, given_up: str) -> Family:
     return Family(accepted(made), (Trust.EACH,), given_up)
 
 
-PLANNING = Planning.of_auc(dpauc_families, dpauc_forecast)
+def dpauc_traffic(protocol: DPAUC, scenario: Scenario) -> Traffic:
+    """A dry run; where the server chooses by the counts, in one with the same relative noise.
+
+    Choices follow the noise, so a run may have a look more or less.
+
+    Examples
+    --------
+    >>> dpauc_traffic(DPAUC(1.0), Scenario(40_000, 4_000, 10, 1.0)).rounds
+    3
+    """
+    if not protocol.asks_again:
+        return measured_traffic(protocol, scenario)
+    few = min(scenario.clients, DRY_RUN_CLIENTS)
+    like_noise = scenario.records * math.sqrt(few / scenario.clients)
+    rounds = dry_run(protocol, scenario, min(like_noise, DRY_RUN_RECORDS) / few, few)
+    return traffic_of_rounds(rounds, scenario)
+
+
+PLANNING = Planning.of_auc(dpauc_families, dpauc_forecast, dpauc_traffic)

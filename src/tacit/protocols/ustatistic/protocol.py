@@ -92,7 +92,7 @@ def planned_bins(records: int, epsilon: float, most: int) -> int:
     Examples
     --------
     >>> [planned_bins(records, 1.0, 100) for records in (1_000, 50_000)]
-    [4, 8]
+    [3, 8]
     """
     bins = np.arange(MIN_BINS, max(most, MIN_BINS) + 1, dtype=np.float64)
     inverse_gain = 1 + 2 * bins / math.expm1(epsilon)

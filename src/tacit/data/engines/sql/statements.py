@@ -23,8 +23,8 @@ every row how many there are in all rows, and which cells these are."""
 INVALID = -1
 """The class or the cell of a record that has no valid label or score."""
 
-NUMBER, BOOLEAN, UNKNOWN = "number", "boolean", "unknown"
-"""What is known about the type of the column of labels."""
+NUMBER, BOOLEAN, TEXT, UNKNOWN = "number", "boolean", "text", "unknown"
+"""What is known about the type of a column."""
 
 
 @dataclass(frozen=True)
