@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tacit.arrays import Integers
-from tacit.collecting.ahead import ahead
 from tacit.collecting.log import sync_folder
 from tacit.collecting.report import HEADER, STAGE_PLACE, Report
+from tacit.collecting.sharing import shared
 from tacit.collecting.tokens import SERIAL_BYTES
 from tacit.privacy.sampling.exact import words
 from tacit.protocol.conversation import Query
@@ -123,9 +124,12 @@ class StoredReports:
             yield from parts_of_batch(path)
 
     def counts(self, devices: DeviceReports, query: Query) -> Integers:
-        """How often each report came: a pass over the files, in constant memory."""
-        with ahead(self.batches()) as batches:
-            return devices.counts_of_batches(query, batches)
+        """How often each report came: a pass over the files by all processors, in constant memory.
+
+        The counts are whole numbers, so it does not matter which thread counts a batch.
+        """
+        parts = shared(self.batches(), partial(devices.counts_of_batches, query))
+        return reduce(np.add, parts)
 
 
 def parts_of_batch(path: Path) -> Iterator[Payloads]:

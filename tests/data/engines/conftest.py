@@ -30,6 +30,13 @@ def example() -> ModuleType:
     return module
 
 
+TERMINATED = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE pid <> pg_backend_pid() AND datname = current_database()"
+)
+"""Ends all other sessions: that of an earlier test, held by its error, may lock its tables."""
+
+
 class Server:
     """The server, with a connection of its owner."""
 
@@ -40,6 +47,7 @@ class Server:
         self.password = str(parts.password)
         self.address = address.replace(f":{parts.password}@", "@")
         self.owner = psycopg.connect(address, autocommit=True)
+        self.run("SET lock_timeout = '60s'")
 
     def run(self, statement: str, *values: Any) -> None:
         self.owner.execute(statement.encode(), values or None)
@@ -65,6 +73,7 @@ def server_of_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
 @pytest.fixture
 def postgres(server_of_postgres: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     monkeypatch.setenv("PGPASSWORD", server_of_postgres.password)
+    server_of_postgres.run(TERMINATED)
     server_of_postgres.run("DROP SCHEMA public CASCADE")
     server_of_postgres.run("CREATE SCHEMA public")
     return server_of_postgres

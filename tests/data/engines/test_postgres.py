@@ -23,7 +23,7 @@ from tacit.data.errors import DataError
 from tacit.data.tables.reading import read
 from tacit.running.session.party.columns import read_records
 from tacit.running.session.party.party_file import PartyFile
-from tests.data.engines.conftest import SCRIPT, Server, example
+from tests.data.engines.conftest import SCRIPT, TERMINATED, Server, example
 from tests.data.engines.test_duckdb import PROTOCOLS, in_memory, table
 from tests.running.deployment.federation_files import HISTOGRAM, federation
 from tests.running.session.party.test_service import coordinated, desks_of
@@ -184,17 +184,10 @@ def test_a_view_whose_type_changes_between_two_messages_is_declined(postgres: Se
     view = DatabaseTable(postgres.address, table="lent")
     postgres.run("CREATE VIEW lent AS SELECT score, label FROM scored")
     assert view.read("score", "label", "a").records == memory.records
-    postgres.run("SET lock_timeout = '20s'")
     postgres.run("DROP VIEW lent")
     postgres.run("CREATE VIEW lent AS SELECT score, label::text AS label FROM scored")
     with pytest.raises(DataError, match="must hold 0/1 or booleans, got type text"):
         view.read("score", "label", "a")
-
-
-TERMINATED = (
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-    "WHERE pid <> pg_backend_pid() AND datname = current_database()"
-)
 
 
 def test_a_lost_connection_is_one_sentence(postgres: Server) -> None:
