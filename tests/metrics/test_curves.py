@@ -16,6 +16,7 @@ from tacit.metrics.curves import (
     counts_from_thresholds,
     density_correction,
     merge_pairs,
+    noisy_sampling_variance,
     placement_variance,
     precision_recall,
     rates,
@@ -120,6 +121,26 @@ def test_the_sampling_variance_of_fine_cells_is_delongs() -> None:
     negatives = np.bincount(scores[labels == 0].astype(int), minlength=50)
     stated = float(cell_sampling_variance(positives, negatives))
     assert stated == pytest.approx(delong_variance(scores, labels), rel=0.01)
+
+
+def test_noise_leaves_no_sampling_variance_of_almost_nothing() -> None:
+    """400 records in 256 cells under noise of 8 errors a cell: a quarter has no variance left."""
+    rng = np.random.default_rng(3)
+    labels = np.repeat([1, 0], [100, 300]).astype(np.int8)
+    scores = np.clip(rng.normal(0.4 + 0.2 * labels, 0.2), 0, 1)
+    cells = np.minimum((256 * scores).astype(int), 255)
+    exact = [np.bincount(cells[labels == each], minlength=256) for each in (1, 0)]
+    true = delong_variance(scores, labels)
+    noisy = [[each + rng.normal(0, 2, 256) for each in exact] for _ in range(400)]
+    direct = np.array([float(cell_sampling_variance(*each)) for each in noisy])
+    assert np.mean(direct < true / 4) > 0.1
+    area = np.array(0.76)
+    kept = np.array([float(noisy_sampling_variance(each[0], each[1], area)) for each in noisy])
+    assert kept.min() > true / 5
+    believed = direct > true / 3
+    np.testing.assert_array_equal(kept[believed], direct[believed])
+    few = float(noisy_sampling_variance(exact[0], exact[1], area))
+    assert few == float(cell_sampling_variance(*exact)) == pytest.approx(true, rel=0.02)
 
 
 def test_merging_pairs_keeps_every_record() -> None:

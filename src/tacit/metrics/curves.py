@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.metrics.ranking import plug_in_variance
 
 Counts = NDArray[Any]
 
@@ -22,6 +23,9 @@ HIDDEN_TIES = 2e-5
 """Error of the AUC by ties in some 64 cells of log-odds, about, where a second round cancels what
 is linear: scores with two digits, of which several share a cell, err by 1e-5 to 3e-5. Counts in
 such cells do not tell them from smooth ones."""
+
+LEAST_OF_PLUG_IN = 0.25
+"""Least part of Hanley and McNeil's variance at which DeLong's, of noisy counts, is believed."""
 
 COARSE_SHARE = 0.1
 """Least part of all pairs at which a cell leaves open how many of them positives win."""
@@ -237,6 +241,28 @@ def cell_sampling_variance(positives: Counts, negatives: Counts) -> Floats:
     by_positive, by_negative = cell_influences(positives, negatives)
     variance = np.sum(positives * by_positive**2, axis=-1)
     return np.maximum(variance + np.sum(negatives * by_negative**2, axis=-1), 0.0)
+
+
+def noisy_sampling_variance(positives: Counts, negatives: Counts, area: Floats | float) -> Floats:
+    """``cell_sampling_variance`` of noisy counts, where noise leaves enough of it to be believed.
+
+    Where it is below ``LEAST_OF_PLUG_IN`` of Hanley and McNeil's, which needs the area and sizes
+    of classes only, that is taken: noise may leave nothing, or less, of what few records show.
+
+    Parameters
+    ----------
+    positives, negatives : noisy counts in cells, shape (..., B).
+    area : the AUC, shape (...).
+
+    Examples
+    --------
+    >>> round(float(noisy_sampling_variance(np.array([-2, 9]), np.array([9, -2]), 0.75)), 4)
+    0.0183
+    """
+    direct = cell_sampling_variance(positives, negatives)
+    sizes = (np.maximum(each.sum(axis=-1), 1.0) for each in (positives, negatives))
+    plug_in = np.vectorize(plug_in_variance, otypes=[float])(np.nan_to_num(area, nan=0.5), *sizes)
+    return np.where(direct < LEAST_OF_PLUG_IN * plug_in, plug_in, direct)
 
 
 def merge_pairs(cells: Counts) -> Counts:

@@ -21,6 +21,7 @@ from tacit.metrics.curves import (
     density_correction,
     density_influences,
     lone_crowd_variance,
+    noisy_sampling_variance,
     placement_variance,
 )
 from tacit.metrics.tree_noise import TreeNoise
@@ -107,6 +108,9 @@ def result_from_tree(
     else:
         value, variance = _by_both_rounds(cells, noise, second)
         cell_variance = _hidden_variance(cells, noise, second, axis)
+    sampling = cell_sampling_variance(positives, negatives)
+    if not noise.exact:
+        sampling = noisy_sampling_variance(positives, negatives, value)
     single = np.ndim(value) == 0
     supported = _supported(float(classes[0] + classes[1]), noise) if single else 0
     bucket_count = min(supported, MAX_BUCKETS) if buckets is None else buckets
@@ -121,7 +125,7 @@ def result_from_tree(
     return ServerResult(
         value=value,
         privacy_error=np.sqrt(variance),
-        sampling_error=np.sqrt(cell_sampling_variance(positives, negatives)),
+        sampling_error=np.sqrt(sampling),
         positives=classes[0],
         negatives=classes[1],
         positives_error=np.sqrt(class_variance),

@@ -11,12 +11,12 @@ from tacit.arrays import Floats
 from tacit.metrics.curves import (
     cell_area,
     cell_influences,
-    cell_sampling_variance,
     counts_from_thresholds,
     crowding_variance,
     curvature_error,
     density_correction,
     lone_crowd_variance,
+    noisy_sampling_variance,
     placement_variance,
 )
 from tacit.metrics.ranking import plug_in_variance
@@ -88,7 +88,7 @@ def result_from_cells(
     return ServerResult(
         value=value,
         privacy_error=np.sqrt(variance),
-        sampling_error=np.sqrt(cell_sampling_variance(*cells)),
+        sampling_error=np.sqrt(noisy_sampling_variance(*cells, value)),
         positives=classes[0],
         negatives=classes[1],
         positives_error=math.sqrt(noise.total),

@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.metrics.cells.score_distribution import rising_fractions
-from tacit.metrics.curves import cell_influences, cell_sampling_variance, lone_crowd_variance
+from tacit.metrics.curves import cell_influences, lone_crowd_variance, noisy_sampling_variance
 from tacit.metrics.tree_noise import TreeNoise
 from tacit.metrics.trees import consistent_leaves
 from tacit.privacy.cost import Adjacency
@@ -149,12 +149,13 @@ def result_of(
         totals = (sizes[..., 0], sizes[..., 1])
         warnings = signal_warnings(value, totals, math.sqrt(float(class_variance)))
         warnings += (COARSE_CELLS,) if float(of_cells) > float(variance) else ()
+    sampling = noisy_sampling_variance(cells[..., 0, :], cells[..., 1, :], value)
     return ServerResult(
         value=value,
         privacy_error=np.sqrt(variance),
         # where some may collude there are more shares: lighter tails than those of one draw
         laplace_error=np.where(shown, np.sqrt(of_sum), 0.0),
-        sampling_error=np.sqrt(cell_sampling_variance(cells[..., 0, :], cells[..., 1, :])),
+        sampling_error=np.sqrt(sampling),
         positives=sizes[..., 0],
         negatives=sizes[..., 1],
         positives_error=np.sqrt(class_variance),

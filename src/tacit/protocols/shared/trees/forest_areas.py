@@ -17,6 +17,7 @@ from tacit.metrics.curves import (
     density_correction,
     density_influences,
     lone_crowd_variance,
+    noisy_sampling_variance,
     placement_variance,
 )
 from tacit.metrics.tree_noise import TreeNoise
@@ -40,7 +41,7 @@ class Areas:
     value : the areas.
     by_products : the variance by products of both classes' noises.
     cell_variance : of what cells hide.
-    sampling_variance : DeLong's.
+    sampling_variance : DeLong's, or what Hanley and McNeil's is where noise hides that.
     positive_weights, negative_weights : the derivative of an area by the count of each cell, shape
         (..., T, 2**height).
     one_draw : the part of ``by_products`` that is one draw of Laplace noise.
@@ -78,11 +79,14 @@ def areas(positives: Forest, negatives: Forest, even: bool) -> Areas:
         for plain, bent in zip(cell_influences(*coarse), density_influences(*coarse), strict=True)
     ]
     crowds = crowding_variance if even else lone_crowd_variance
+    sampling = cell_sampling_variance(*coarse)
+    if not positives.noise.exact:
+        sampling = noisy_sampling_variance(coarse[0], coarse[1], value)
     return Areas(
         value,
         products / pairs**2,
         placement_variance(*coarse) + crowds(*coarse) + curvature_error(*coarse) ** 2,
-        cell_sampling_variance(*coarse),
+        sampling,
         weights[0],
         weights[1],
     )
