@@ -309,3 +309,26 @@ def test_real_parties_answer_every_look_and_each_only_once() -> None:
     assert run.rounds >= 4
     assert run.spent.epsilon == pytest.approx(2.0, rel=1e-9)
     assert abs(float(run.server_result.value) - exact_auc(real)) < 1e-2
+
+
+@pytest.mark.parametrize(
+    ("positives", "negatives", "some_empty"),
+    [(3000, 300_000, True), (900, 900, False), (10_000, 10_000, False)],
+)
+def test_cells_count_as_empty_where_both_classes_lack_next_to_nothing(
+    positives: int, negatives: int, some_empty: bool
+) -> None:
+    """Of 200 draws: at most 30 decide otherwise than 95 % of them do, but with 10^-7."""
+    rng = np.random.default_rng(4)
+    shape = np.exp(-((np.arange(64) - 40.0) ** 2) / 18)
+    exact = np.array([[positives], [negatives]]) * shape / shape.sum()
+    noise = rng.laplace(0, 7.6, (200, 2, 64))
+    cells = (exact + noise).reshape(200, 128)
+    classes = np.broadcast_to(np.array([positives, negatives], dtype=np.float64), (200, 2))
+    seen = Seen(named_scale("probability"), None, classes, cells, (1 / 500.0, 1 / (2 * 7.6**2)))
+    with_empty = int(np.sum(~seen.filled.all(axis=-1)))
+    assert (with_empty > 170) if some_empty else (with_empty < 30)
+    functions = np.stack([seen.published[POSITIVES], seen.published[NEGATIVES]])
+    assert np.all(np.diff(functions, axis=-1) >= 0)
+    if some_empty:
+        assert np.all(seen.filled[:, 38:43])

@@ -18,6 +18,13 @@ from tacit.protocols.histogram.estimate import influence_weights
 from tacit.protocols.histogram.second_round import NEGATIVES, POSITIVES, SIZES
 from tacit.protocols.shared.zoomed_cells import crowded_cells, lone_crowds
 
+FILLED_ERRORS = 3.0
+"""Standard errors of its noise that a count of either class exceeds in a cell that is not empty."""
+
+EMPTY_PART = 0.03
+"""Largest part of both classes' pairs that cells may hold between them which count as empty, in
+standard errors of a cell over the smaller class's size: about a quarter of the number's error."""
+
 Rows = NDArray[np.int64]
 """Numbers of replicates."""
 
@@ -105,15 +112,37 @@ class Seen:
         return self.sizes.min(axis=-1)
 
     @cached_property
+    def filled(self) -> NDArray[np.bool_]:
+        """Which cells hold clearly more than nothing of either class, shape (R, B).
+
+        The others count as empty in the functions where all of them together hold next to nothing:
+        the number cancels what is lost of either class, and leaves the product of both. It is taken
+        as large as their sums and the noise of these allow, and must be less than ``EMPTY_PART``.
+        Most of few records lie in such cells. All count as filled between published knots, where a
+        look has less noise.
+        """
+        clear = np.any(self.counts > FILLED_ERRORS * self.cell_error, axis=-2)
+        empty = ~clear[:, np.newaxis]
+        sums = np.abs(np.sum(self.counts, axis=-1, where=empty))
+        lost = sums + self.cell_error * np.sqrt(empty.sum(axis=-1))
+        product = np.prod(lost / self.sizes, axis=-1)
+        few = product < EMPTY_PART * self.cell_error / self.smaller
+        if self.straight:
+            few = np.zeros_like(few)
+        return np.asarray(clear | ~few[:, np.newaxis])
+
+    @cached_property
     def published(self) -> dict[str, Floats]:
         """Both functions at all inner edges, and the class sizes, of every replicate."""
-        functions = rising_fractions(self.counts)[..., 1:-1]
+        kept = np.where(self.filled[:, np.newaxis], self.counts, 0.0)
+        functions = rising_fractions(kept)[..., 1:-1]
         return {POSITIVES: functions[:, 0], NEGATIVES: functions[:, 1], SIZES: self.sizes}
 
     @cached_property
     def linear_variance(self) -> Floats:
         """The variance of the AUC of these cells in first order, shape (R,)."""
-        return self.noise.variance_of(influence_weights(self.counts), self.leaves)
+        weights = influence_weights(self.counts) * np.tile(self.filled, 2)
+        return self.noise.variance_of(weights, self.leaves)
 
     def of(self, rows: Rows) -> Seen:
         """The same for some of the replicates."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.metrics.curves import HIDDEN_TIES
@@ -26,7 +27,9 @@ def product_variance(seen: Seen) -> Floats:
     for start in range(0, products.size, REPLICATES_AT_ONCE):
         rows = slice(start, start + REPLICATES_AT_ONCE)
         positive, negative = (
-            _errors_at_edges(published[name][rows], published[SIZES][rows, row], seen)
+            _errors_at_edges(
+                published[name][rows], published[SIZES][rows, row], seen, seen.filled[rows]
+            )
             for row, name in enumerate((POSITIVES, NEGATIVES))
         )
         means = (negative[:, 1:] + negative[:, :-1]) / 2
@@ -55,12 +58,14 @@ def hidden_variance(seen: Seen, auc_error: Floats) -> Floats:
     return placed + HIDDEN_TIES**2 + smooth**2 + in_crowds
 
 
-def _errors_at_edges(values: Floats, sizes: Floats, seen: Seen) -> Floats:
+def _errors_at_edges(
+    values: Floats, sizes: Floats, seen: Seen, filled: NDArray[np.bool_]
+) -> Floats:
     """How the function at every edge moves with a standard error of each count, (R, B+1, B+1).
 
     A consistent cell is its count, plus an equal part of what the class size adds to their sum: w
     times their difference, w the weight of the counted size. The function at edge k is the sum of
-    the first k cells, over the sum of all.
+    the first k cells, over the sum of all. Cells that count as empty move nothing.
     """
     count = 1 << seen.height
     by_class, by_cell = (1 / precision for precision in seen.precisions)
@@ -72,5 +77,6 @@ def _errors_at_edges(values: Floats, sizes: Floats, seen: Seen) -> Floats:
     even = edges[:, np.newaxis] / count
     by_counts = summed - even * weight - function * (1 - weight)
     by_size = even * weight - function * weight
+    by_counts = np.where(filled[:, np.newaxis], by_counts, 0.0)
     moves = np.concatenate([by_counts * np.sqrt(by_cell), by_size * np.sqrt(by_class)], axis=-1)
     return np.asarray(moves / sizes[:, np.newaxis, np.newaxis])
