@@ -7,8 +7,9 @@ byte first. Python's side is the client steps themselves, with these words for t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,6 +24,7 @@ from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
 from tacit.privacy.sampling import exact
 from tacit.privacy.sampling.noise import SystemNoise
+from tacit.protocol.conversation import Query
 from tacit.protocol.devices import Payloads
 from tacit.protocol.registry import protocol_of
 
@@ -80,6 +82,16 @@ def first_stage_payloads(terms: Terms) -> Payloads:
     return wide
 
 
+def asked(terms: Terms, before: Sequence[Payloads]) -> Query:
+    """A stage's query, with published numbers of 9 digits: versions of NumPy differ in the last."""
+    query = stage_query(terms, before)
+    rounded = {
+        name: np.round(each, 9) if isinstance(each, np.ndarray) and each.dtype.kind == "f" else each
+        for name, each in query.broadcast.items()
+    }
+    return replace(query, broadcast=rounded)
+
+
 def payload_vectors() -> Iterator[Content]:
     """Randomness and a record in, a payload out, for every configuration and stage."""
     rng = np.random.default_rng(19)
@@ -87,7 +99,7 @@ def payload_vectors() -> Iterator[Content]:
         terms = terms_of(name, settings)
         before: list[Payloads] = []
         for stage in range(terms.reports.stages):
-            query = stage_query(terms, before)
+            query = asked(terms, before)
             how = json.loads(json.dumps(dict(terms.reports.instructions(query))))
             cases = []
             for score, label, second in RECORDS:
@@ -148,7 +160,7 @@ def campaign_vectors() -> Content:
     content = terms.to_content() | {"report": dict(terms.reports.instructions(query))}
     signed = Signed.by(COORDINATOR, content)
     digest = Campaign(signed).digest
-    later = stage_query(terms, [first_stage_payloads(terms)])
+    later = asked(terms, [first_stage_payloads(terms)])
     stage = stage_content(digest, 1, terms.reports.instructions(later))
     other = Identity.from_bytes(bytes([20]) * 32)
     forged = Signed(signed.document.replace(b"vectors", b"Vectors"), signed.signature, signed.key)

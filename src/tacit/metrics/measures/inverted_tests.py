@@ -65,7 +65,7 @@ def even_normals(draws: int, dimensions: int) -> Floats:
 
     Examples
     --------
-    >>> np.abs(np.cov(even_normals(256, 3).T, bias=True) - np.eye(3)).max() < 1e-12
+    >>> bool(np.abs(np.cov(even_normals(256, 3).T, bias=True) - np.eye(3)).max() < 1e-12)
     True
     """
     low, high = 1.0, 2.0
