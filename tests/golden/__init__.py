@@ -1,0 +1,1 @@
+"""Golden values: what every protocol asked, answered, spent and concluded under fixed seeds."""

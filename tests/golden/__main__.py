@@ -1,0 +1,61 @@
+"""Compare what protocols do now with what they did: ``python -m tests.golden [--write]``.
+
+Says how many lines differ, and names the first of every configuration. ``--write`` takes what they
+do now as what they have to do.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.golden.tracing import golden_lines
+
+VALUES = Path(__file__).parent / "values.json"
+
+
+def _nested(lines: Mapping[str, str]) -> dict[str, Any]:
+    """Lines by the parts of their places, as the file has them."""
+    tree: dict[str, Any] = {}
+    for place, value in lines.items():
+        *folders, name = place.split("/")
+        branch = tree
+        for folder in folders:
+            branch = branch.setdefault(folder, {})
+        branch[name] = value
+    return tree
+
+
+def _flat(tree: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, str]]:
+    """Places and values of a nested file."""
+    for name, value in tree.items():
+        if isinstance(value, str):
+            yield place + name, value
+        else:
+            yield from _flat(value, f"{place}{name}/")
+
+
+def main() -> None:
+    """Compare, or write."""
+    lines = golden_lines()
+    if sys.argv[1:] == ["--write"]:
+        VALUES.write_text(json.dumps(_nested(lines), indent=0) + "\n", encoding="utf-8")
+        print(f"{len(lines)} values written")
+        return
+    expected = dict(_flat(json.loads(VALUES.read_text(encoding="utf-8"))))
+    names = [n for n in (expected | lines) if expected.get(n) != lines.get(n)]
+    shown: set[str] = set()
+    for name in names:
+        case = name.split("/")[0]
+        if case not in shown:
+            shown.add(case)
+            print(f"{name}\n  was {expected.get(name)}\n  is  {lines.get(name)}")
+    print(f"{len(lines)} values, {len(names)} differ")
+    sys.exit(bool(names))
+
+
+if __name__ == "__main__":
+    main()
