@@ -28,6 +28,7 @@ from tacit.protocol.declarations.trust import Trust
 from tacit.protocol.replies import Field, Reply, stack, total
 from tacit.protocol.settings.declaring import check_choices, setting, settings_of
 from tacit.protocol.settings.score_range import UNIT_INTERVAL
+from tacit.protocol.settings.trusts import SecureSum, trust_of
 from tacit.protocol.steps import (
     MAX_RECORDS,
     MAX_SUM,
@@ -227,7 +228,13 @@ class Protocol(Declarations, ABC):
         return measured_traffic(self, scenario)
 
     def min_clients(self, clients: int) -> int:
-        """The least number of clients in a sum with which each spends no more than declared."""
+        """The least number of clients in a sum with which each spends no more than declared.
+
+        By default as many as the noise is divided among, where a step releases sums with shares.
+        """
+        trust = trust_of(self)
+        if isinstance(trust, SecureSum) and any(each.releases for each in self.steps):
+            return trust.needed(clients)
         return 1
 
     def enrol(

@@ -18,6 +18,7 @@ from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.client_state import ClientState
 from tacit.protocol.mpc import MPCProgram
 from tacit.protocol.replies import Field, Reply, field_part
+from tacit.protocol.settings.trusts import Each, trust_of
 
 MAX_RECORDS = 2**32
 """Number of records of a client for which sums have room where parties agree on no other."""
@@ -58,6 +59,8 @@ Layout = Mapping[str, tuple[int, ...]]
 """The names of integer fields, with their shapes."""
 Bounds = Callable[["Query"], Mapping[str, int]]
 """By field, the largest magnitude of its sums over all clients."""
+Releases = Callable[["Query"], Mapping[str, Any]]
+"""By field, what a step releases (``tacit.protocol.releases``), from the query alone."""
 NoiseSharing = Callable[["Query"], int | None]
 """The number of clients that divide the noise of a sum, by the query; None where none divides
 it."""
@@ -94,7 +97,8 @@ class Step:
     refused, not why. ``once`` is for a step that begins something of which a run has one, such as
     the records' turns or the session of a key: a real party answers it once a run. ``computes``
     makes the program by which real clients compute a step that is asked for with ``View.MPC``;
-    without it they refuse the step.
+    without it they refuse the step. ``releases`` is what a step declares that was made by
+    ``release``, from which all others follow.
     """
 
     name: str
@@ -107,6 +111,26 @@ class Step:
     once: bool = False
     computes: Callable[[], MPCProgram] | None = None
     bounds: Bounds | None = None
+    releases: Releases | None = None
+
+    def view_under(self, protocol: Any) -> View | None:
+        """The only view under which clients answer the step; None where a query may choose."""
+        if self.computes is not None:
+            return View.MPC
+        if self.releases is not None and isinstance(trust_of(protocol), Each):
+            return View.EACH
+        return None if self.sums is None else View.SUM
+
+    def fields(self, query: Query) -> Mapping[str, Any]:
+        """What a step releases that was made by ``release``.
+
+        Raises
+        ------
+        TypeError : for another step.
+        """
+        if self.releases is None:
+            raise TypeError(f"{self.name} does not declare what it releases: make it by release")
+        return self.releases(query)
 
     def __reduce__(self) -> tuple[Callable[[str, str], Step], tuple[str, str]]:
         """Where it is declared: in another process it is the same step, not a copy."""
@@ -132,6 +156,7 @@ def step(
     once: bool = False,
     computes: Callable[[], MPCProgram] | None = None,
     bounds: Bounds | None = None,
+    releases: Releases | None = None,
 ) -> Callable[[StepFunction], Step]:
     """Declare a function to be a client step.
 
@@ -140,6 +165,7 @@ def step(
     ``shares`` is ``unshared`` for a step that divides no noise. ``refuses_once`` makes any error in
     it the end of the run, and ``once`` its answer the only one of a run (``Step``). ``computes`` is
     for a step that clients compute together. ``bounds`` is for sums that need few bits.
+    A step that releases whole numbers with noise is made by ``tacit.protocol.releases.release``.
 
     Examples
     --------
@@ -163,6 +189,7 @@ def step(
             once,
             computes,
             bounds,
+            releases,
         )
 
     return declare

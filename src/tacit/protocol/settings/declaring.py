@@ -13,12 +13,13 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from tacit.protocol.settings.choices import Choice, chosen
 from tacit.protocol.settings.types import alternatives
 
 METADATA = "tacit.setting"
 """Under which key a field's metadata has its declaration."""
 
-PLAIN = (str, int, float, tuple, list)
+PLAIN = (str, int, float, tuple, list, Choice)
 """Types of settings that are compared by their values."""
 
 NOT_LATER: Any = object()
@@ -88,6 +89,8 @@ class Setting:
         if self.declared.shown is not None:
             return self.declared.shown(protocol)
         value = getattr(protocol, self.name)
+        if isinstance(value, Choice):
+            return str(value)
         return list(value) if isinstance(value, tuple) else value
 
     def differs(self, protocol: Any) -> bool:
@@ -112,6 +115,9 @@ class Setting:
         ValueError : for a choice that there is not.
         """
         left_open = self.optional and value is None
+        kinds = choice_kinds(self.forms)
+        if kinds and not left_open:
+            return chosen(self.name, value, kinds)
         is_object = bool(self.declared.objects) and not isinstance(value, str)
         if not self.choices or left_open or is_object:
             return value
@@ -188,9 +194,14 @@ def _known(each: Field[Any], hint: Any) -> Setting:
     forms = tuple(form for form in alternatives(hint) if form is not type(None))
     texts = [text for form in forms if get_origin(form) is Literal for text in get_args(form)]
     needed = each.default is MISSING and each.default_factory is MISSING
-    choices = declared.choices or tuple(texts)
+    choices = declared.choices or tuple(texts) or tuple(kind.word for kind in choice_kinds(forms))
     optional = each.default is None
     return Setting(each.name, declared, choices, forms, needed, optional, each.default)
+
+
+def choice_kinds(forms: tuple[Any, ...]) -> tuple[type[Choice], ...]:
+    """The classes of choices among the types of a setting."""
+    return tuple(form for form in forms if isinstance(form, type) and issubclass(form, Choice))
 
 
 def settings_of(protocol: Any) -> dict[str, Any]:

@@ -21,10 +21,9 @@ from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
+from tacit.protocol.sum_bounds import clipped, clipped_sum_bound, planned_clients
 from tacit.protocols.histogram.local.rounds import placed_knots
 from tacit.protocols.shared.cell_counts import even_cell_counts
-from tacit.protocols.shared.sums.bounds import clipped, clipped_sum_bound
-from tacit.protocols.shared.sums.noise_shares import planned_clients
 
 if TYPE_CHECKING:
     from tacit.protocols.histogram.protocol import ScoreHistogram

@@ -25,6 +25,7 @@ from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
+from tacit.protocol.sum_bounds import clipped, clipped_sum_bound, planned_clients
 from tacit.protocols.histogram.estimate import SecondRound, published_distributions
 from tacit.protocols.histogram.looking.looks import (
     listed_parts,
@@ -35,9 +36,7 @@ from tacit.protocols.histogram.looking.looks import (
 )
 from tacit.protocols.histogram.steps import agreed_height
 from tacit.protocols.shared.published_knots import KNOTS
-from tacit.protocols.shared.sums.bounds import clipped, clipped_sum_bound
 from tacit.protocols.shared.sums.influence_sum import FIXED_POINT, PUBLISHED, Influences
-from tacit.protocols.shared.sums.noise_shares import planned_clients
 from tacit.protocols.shared.sums.whole_units import units_for, whole_units
 
 POSITIVES, NEGATIVES, SIZES = PUBLISHED

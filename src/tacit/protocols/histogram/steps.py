@@ -19,6 +19,7 @@ from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
 from tacit.protocol.devices import counts_in
 from tacit.protocol.settings.scaled import ScaledScores
+from tacit.protocol.sum_bounds import clipped, clipped_sum_bound, planned_clients
 from tacit.protocols.shared.cell_counts import even_cell_counts, even_leaves
 from tacit.protocols.shared.published_knots import KNOTS, placed_on, published_scale
 from tacit.protocols.shared.reports.packed_reports import (
@@ -26,8 +27,6 @@ from tacit.protocols.shared.reports.packed_reports import (
     packed_counts,
     packed_reports,
 )
-from tacit.protocols.shared.sums.bounds import clipped, clipped_sum_bound
-from tacit.protocols.shared.sums.noise_shares import planned_clients
 
 LEVEL_SIZES = 1 << np.arange(2**5)
 """The number of nodes of every level."""

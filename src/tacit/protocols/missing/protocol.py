@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Literal
 
 import numpy as np
@@ -21,31 +20,12 @@ import numpy as np
 from tacit.arrays import Integers
 from tacit.data.clients import Clients
 from tacit.privacy.cost import Adjacency, Cost, check_budget
-from tacit.privacy.mechanisms.laplace import DiscreteLaplace, PolyaShare
-from tacit.privacy.sampling.distributions import discrete_laplace_variance, shared_laplace_epsilon
-from tacit.privacy.sampling.noise import NoiseSource
-from tacit.protocol.conversation import (
-    ClientState,
-    Conversation,
-    Protocol,
-    Query,
-    Reply,
-    Step,
-    View,
-    step,
-)
-from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.conversation import Conversation, Protocol, Query
+from tacit.protocol.releases import Released, ask, by_view, release
 from tacit.protocol.settings.declaring import EPSILON, setting
+from tacit.protocol.settings.trusts import Each, SecureSum, trust_setting
 from tacit.protocols.missing.declared import MissingDeclarations
-from tacit.protocols.shared.sums.bounds import clipped, clipped_sum_bound
-from tacit.protocols.shared.sums.noise_shares import (
-    answered_clients,
-    noise_fraction,
-    planned_clients,
-)
 from tacit.results.server_result import ServerResult
-
-SECURE_SUM, EACH = Trust.SECURE_SUM.value, Trust.EACH.value
 
 
 def left_out_by_client(clients: Clients) -> Integers:
@@ -56,50 +36,16 @@ def left_out_by_client(clients: Clients) -> Integers:
     return counts
 
 
-def _cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    cost: Cost = query.protocol.guarantee
-    return cost
+@release(lambda query: {"left_out": Released(epsilon=query.protocol.epsilon)})
+def count_left_out(clients: Clients, query: Query) -> dict[str, Integers]:
+    """Send how many records were left out, with noise of scale ``1 / epsilon``.
 
+    A record moves the count of its client by at most 1, which costs epsilon
+    (``tacit.protocol.releases``).
 
-def _bounds(query: Query) -> dict[str, int]:
-    planned = planned_clients(query)
-    drawn = query.protocol.noise_of(1, planned)
-    return {"left_out": clipped_sum_bound(query, drawn), "clients": planned}
-
-
-@step(cost=_cost)
-def own_left_out(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
-    """Send how many records each client left out, with discrete Laplace noise of scale 1/epsilon.
-
-    Epsilon by the module's docstring: a record moves the count of its client by at most 1. The
-    server learns every client's noisy count.
+    The server learns the noisy sum and how many clients answered, or each client's noisy count.
     """
-    drawn = noise.draw(DiscreteLaplace(1, query.protocol.epsilon), (clients.count,))
-    return {"left_out": left_out_by_client(clients) + drawn}
-
-
-@step(
-    cost=_cost,
-    sums=lambda query: {"left_out": (), "clients": ()},
-    shares=planned_clients,
-    bounds=_bounds,
-)
-def summed_left_out(
-    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
-) -> Reply:
-    """Send how many records this batch left out, with its share of the noise of the sum.
-
-    All clients' shares add up to discrete Laplace noise of scale 1/epsilon: epsilon for the sum, by
-    the module's docstring, against a server that sees the sum only and colludes with no client. The
-    server learns the noisy sum, and how many clients answered.
-    """
-    settings: MissingRecords = query.protocol
-    exact = clipped(np.asarray(left_out_by_client(clients).sum()), query)
-    drawn = noise.draw(settings.noise_of(clients.count, planned_clients(query)), ())
-    return {
-        "left_out": exact + drawn,
-        "clients": np.asarray(clients.count, dtype=np.int64),
-    }
+    return {"left_out": by_view(query, left_out_by_client(clients))}
 
 
 @dataclass(frozen=True)
@@ -109,11 +55,10 @@ class MissingRecords(MissingDeclarations, Protocol):
     Parameters
     ----------
     epsilon : the privacy budget.
-    trust : ``"secure-sum"`` (the sum, with noise of which every client draws a share) or ``"each"``
-        (every client's count, with the whole noise in each).
+    trust : ``SecureSum()`` (the sum, with noise of which every client draws a share) or ``Each()``
+        (every client's count, with the whole noise in each), or their words.
     adjacency : what epsilon is said to hide: ``"record"`` (added or removed), ``"replace"`` or
         ``"label"``. The noise is the same.
-    dropouts : the fraction of clients that may vanish without weakening the guarantee.
 
     Raises
     ------
@@ -131,52 +76,24 @@ class MissingRecords(MissingDeclarations, Protocol):
     """
 
     epsilon: float = setting(help=EPSILON)
-    trust: str = setting(
-        default=SECURE_SUM,
-        choices=(SECURE_SUM, EACH),
-        help="who may see what; secure-sum by default",
-    )
+    trust: SecureSum | Each | str = trust_setting()
     adjacency: Literal["record", "replace", "label"] = setting(
         default="record", help="what epsilon hides; record by default where it applies"
-    )
-    dropouts: float = setting(
-        default=0.0,
-        help="the fraction of clients that may vanish, 0 by default",
-        when=SECURE_SUM,
-        used=lambda protocol: protocol.trust == SECURE_SUM,
     )
 
     name = "missing-records"
     figure = "number of incomplete records"
     counts_missing = True
+    steps = (count_left_out,)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_budget(self.epsilon)
-        if not 0 <= self.dropouts < 1:
-            raise ValueError(f"dropouts must be from 0 to below 1, got {self.dropouts}")
-        if self.dropouts and self.trust != SECURE_SUM:
-            raise ValueError(f"dropouts belongs to {SECURE_SUM}, got {self.dropouts}")
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """The step of this trust model."""
-        return (own_left_out,) if self.trust == EACH else (summed_left_out,)
 
     @property
     def guarantee(self) -> Cost:
         """Epsilon."""
         return Cost(self.epsilon, adjacency=Adjacency(self.adjacency))
-
-    def noise_of(self, batch: int, planned: int) -> PolyaShare:
-        """The share of the noise that a batch of clients draws."""
-        return PolyaShare(1, self.epsilon, noise_fraction(batch, planned, self.dropouts))
-
-    def min_clients(self, clients: int) -> int:
-        """With fewer than the clients that are planned to stay, the noise would not suffice."""
-        if self.trust == EACH:
-            return 1
-        return noise_fraction(1, clients, self.dropouts).denominator
 
     def replicate_size(self, clients: Clients) -> int:
         """A count of every client."""
@@ -188,30 +105,15 @@ class MissingRecords(MissingDeclarations, Protocol):
 
     def conversation(self, clients: int) -> Conversation:
         """One round: counts up."""
-        if self.trust == EACH:
-            reply = yield Query(own_left_out, self)
-            sent = np.asarray(reply["left_out"])
-            return self._conclusion(sent.sum(axis=-1), Fraction(sent.shape[-1]))
-        reply = yield Query(summed_left_out, self, broadcast={"clients": clients}, view=View.SUM)
-        answered = answered_clients(reply, clients)
-        share = noise_fraction(answered, clients, self.dropouts)
-        return self._conclusion(np.asarray(reply["left_out"]), share)
-
-    def _conclusion(self, total: Integers, noises: Fraction) -> ServerResult:
-        """The count, with the error of this multiple of one count's noise."""
-        value = total.astype(np.float64)
-        variance = float(noises) * discrete_laplace_variance(1 / self.epsilon)
+        sums = yield from ask(count_left_out, self, clients)
+        value = sums["left_out"]
         unknown = np.full_like(value, np.nan)
-        protection = None
-        if noises < 1:
-            supported = shared_laplace_epsilon(1 / self.epsilon, float(noises))
-            protection = Cost(supported, adjacency=Adjacency(self.adjacency))
         return ServerResult(
             value=value,
-            privacy_error=np.full_like(value, math.sqrt(variance)),
+            privacy_error=np.full_like(value, math.sqrt(sums.variance("left_out"))),
             sampling_error=unknown,
             positives=unknown,
             negatives=unknown,
-            protection=protection,
+            protection=sums.protection,
             limits=(0.0, math.inf),
         )

@@ -49,10 +49,9 @@ from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
+from tacit.protocol.sum_bounds import clipped, clipped_sum_bound, planned_clients
 from tacit.protocols.shared.class_scores import one_against_rest
-from tacit.protocols.shared.sums.bounds import clipped, clipped_sum_bound
 from tacit.protocols.shared.sums.influence_sum import FIXED_POINT, Influences
-from tacit.protocols.shared.sums.noise_shares import planned_clients
 from tacit.protocols.shared.sums.whole_units import units_for, whole_units
 from tacit.protocols.shared.trees.forest_areas import area_depth
 from tacit.protocols.shared.trees.forests import Forest

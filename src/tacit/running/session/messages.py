@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity
 from tacit.crypto.secure_sum.graph import check_min_clients, default_colluders
 from tacit.privacy.persons import check_per_person
-from tacit.protocol.conversation import MAX_RECORDS, Protocol
+from tacit.protocol.conversation import MAX_RECORDS, Protocol, View
 from tacit.running.units import check_plan_unit, default_unit
 from tacit.wire import Header
 
@@ -188,7 +188,7 @@ def check_certified(protocol: Protocol, parties: int, colluders: int, min_client
     ------
     ValueError : when ``min_clients`` is below ``certificate_size``.
     """
-    if parties > 1 and any(step.sums is not None for step in protocol.steps):
+    if parties > 1 and any(step.view_under(protocol) is View.SUM for step in protocol.steps):
         check_min_clients(parties, colluders, min_clients)
 
 

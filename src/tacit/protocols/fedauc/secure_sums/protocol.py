@@ -22,10 +22,10 @@ from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.distributions import discrete_laplace_variance
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
+from tacit.protocol.sum_bounds import planned_clients, sum_bound
 from tacit.protocols.fedauc.requests import SLACK, checked_ranks, count_fraction, public_records
 from tacit.protocols.fedauc.sums import check_sums, pair_of_clients
-from tacit.protocols.shared.sums.bounds import sum_bound
-from tacit.protocols.shared.sums.noise_shares import noise_fraction, planned_clients
+from tacit.protocols.shared.sums.noise_shares import noise_fraction
 from tacit.protocols.shared.sums.whole_units import units_for, whole_units
 
 RANKS = ("fedauc", "ranks for sums")

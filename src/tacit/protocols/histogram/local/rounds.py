@@ -22,6 +22,7 @@ from tacit.privacy.local.unary import unary_variance
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, step
 from tacit.protocol.devices import counts_in
+from tacit.protocol.sum_bounds import planned_clients
 from tacit.protocols.histogram.steps import agreed_height, drawn_levels, encoded_leaves, leaves_at
 from tacit.protocols.shared.reports.turns import (
     SLOTS,
@@ -34,7 +35,6 @@ from tacit.protocols.shared.reports.turns import (
     reports_of,
     take_turn,
 )
-from tacit.protocols.shared.sums.noise_shares import planned_clients
 from tacit.protocols.shared.trees.likely_masses import acceleration_of, estimated_masses
 
 POSITION_CELLS = 64

@@ -22,10 +22,9 @@ from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
+from tacit.protocol.sum_bounds import clipped, clipped_sum_bound, planned_clients
 from tacit.protocols.shared.cell_counts import even_cell_counts
 from tacit.protocols.shared.published_knots import KNOTS, placed_on, published_scale
-from tacit.protocols.shared.sums.bounds import clipped, clipped_sum_bound
-from tacit.protocols.shared.sums.noise_shares import planned_clients
 
 PARTS = 40
 """Number of equal parts of epsilon; a query names how many of them it costs."""

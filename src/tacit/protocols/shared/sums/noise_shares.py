@@ -11,14 +11,8 @@ import numpy as np
 from tacit.data.errors import DataError
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.sampling.distributions import shared_laplace_epsilon
-from tacit.protocol.conversation import Query, Reply
+from tacit.protocol.conversation import Reply
 from tacit.protocols.shared.sums.whole_units import units_for
-
-
-def planned_clients(query: Query) -> int:
-    """Among how many clients a query divides the noise."""
-    planned: int = query.broadcast["clients"]
-    return planned
 
 
 def answered_clients(reply: Reply, planned: int) -> int:

@@ -33,8 +33,7 @@ from tacit.privacy.sampling.distributions import discrete_laplace_variance, shar
 from tacit.privacy.sampling.exact import MAX_SHARED_SCALE
 from tacit.privacy.sampling.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Layout, Query, Reply, step
-from tacit.protocols.shared.sums.bounds import clipped, clipped_sum_bound
-from tacit.protocols.shared.sums.noise_shares import planned_clients
+from tacit.protocol.sum_bounds import clipped, clipped_sum_bound, planned_clients
 
 
 @dataclass(frozen=True)

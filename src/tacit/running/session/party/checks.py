@@ -16,11 +16,11 @@ def checked_query(query: Query, view: View, agreement: Agreement) -> Query:
     """
     if query.view is not view:
         raise MalformedMessageError(f"this message asks for the view {query.view.value!r}")
-    if (query.step.computes is not None) is not (view is View.MPC):
-        alone = "is" if query.step.computes is not None else "is not"
-        raise MalformedMessageError(f"step {query.step.name} {alone} computed together")
-    if query.step.sums is not None and view is View.EACH:
-        raise MalformedMessageError(f"step {query.step.name} is answered in sums only")
+    agreed = query.step.view_under(query.protocol)
+    if view is not (agreed or view) or (view is View.MPC and agreed is None):
+        raise MalformedMessageError(
+            f"step {query.step.name} is not answered under the view {view.value!r}"
+        )
     _check_sharing(query, len(agreement.parties))
     return query
 

@@ -22,8 +22,13 @@ import numpy as np
 from tacit.arrays import Integers
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.sampling.distributions import shared_laplace_tail
-from tacit.protocol.conversation import MAX_SUM, WRAP_BITS, Query
-from tacit.protocols.shared.sums.noise_shares import planned_clients
+from tacit.protocol.steps import MAX_SUM, WRAP_BITS, Query
+
+
+def planned_clients(query: Query) -> int:
+    """Among how many clients a query divides the noise."""
+    planned: int = query.broadcast["clients"]
+    return planned
 
 
 def clipped(exact: Any, query: Query, reach: int = 1) -> Integers:
