@@ -18,8 +18,8 @@ that vanish or collude with it are no more than ``SecureSum.dropouts`` covers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -127,12 +127,16 @@ def release(
         def answer(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
             declared, exact = agreed(query), counting(clients, query)
             if query.view is View.EACH:
-                return {name: _whole(declared[name], exact[name], noise) for name in declared}
-            share = _share(query, clients.count)
-            sums: dict[str, Any] = {
-                name: clipped(exact[name], query, each.per_record) + _drawn(each, share, noise)
-                for name, each in declared.items()
-            }
+                return {
+                    name: _whole(name, each, exact[name], noise) for name, each in declared.items()
+                }
+            share, sums = _share(query, clients.count), dict[str, Any]()
+            for name, each in declared.items():
+                _check_shape(name, exact[name], each.shape, noise)
+                sums[name] = clipped(exact[name], query, each.per_record)
+                drawn = each.share(share)
+                if drawn is not None:
+                    sums[name] = sums[name] + noise.draw(drawn, each.shape)
             return sums | {ANSWERED: np.asarray(clients.count, dtype=np.int64)}
 
         answer.__name__, answer.__doc__ = counting.__name__, counting.__doc__
@@ -194,14 +198,26 @@ class Sums:
         """The variance of a number of a field by noise."""
         return self.fields[name].variance(float(self.noises))
 
+    def by_client(self) -> Sums:
+        """The numbers of each client under ``Each``, the clients as the first axis."""
+        sums = {
+            name: np.moveaxis(np.asarray(self.reply[name], np.float64), -1, 0) for name in self.sums
+        }
+        return replace(self, sums=sums, answered=1, noises=Fraction(1))
+
     @property
     def protection(self) -> Cost | None:
         """What the noise that arrived supports; None where it suffices for the guarantee."""
-        if self.noises >= 1 or any(each.is_exact for each in self.fields.values()):
-            return None
-        share = float(self.noises)
-        supported = math.fsum(each.supported(share) for each in self.fields.values())
-        return Cost(supported, adjacency=self.adjacency)
+        return total_protection((self,))
+
+
+def total_protection(rounds: Sequence[Sums]) -> Cost | None:
+    """What the noise of all rounds supports together; None where it suffices for the guarantee."""
+    released = [(each, float(part.noises)) for part in rounds for each in part.fields.values()]
+    if all(share >= 1 for _, share in released) or any(each.is_exact for each, _ in released):
+        return None
+    supported = math.fsum(each.supported(share) for each, share in released)
+    return Cost(supported, adjacency=rounds[0].adjacency)
 
 
 def ask(
@@ -243,7 +259,7 @@ def ask(
 
 
 def check_shares(protocol: Any, fields: Fields) -> None:
-    """Refuse noise of which no shares are drawn, before anyone pays for it.
+    """Refuse noise of which no shares are drawn, before any client pays for it.
 
     Raises
     ------
@@ -280,18 +296,21 @@ def _share(query: Query, batch: int) -> Fraction:
     )
 
 
-def _drawn(field: Released, share: Fraction, noise: NoiseSource) -> Integers | int:
-    drawn = field.share(share)
-    return 0 if drawn is None else np.asarray(noise.draw(drawn, field.shape))
+def _check_shape(name: str, exact: Any, shape: tuple[int, ...], noise: NoiseSource) -> None:
+    """Refuse numbers of another shape: a second axis would release one number several times."""
+    if np.shape(exact) not in (shape, noise.full_shape(shape)):
+        raise ValueError(f"{name} must have the shape {shape}, got {np.shape(exact)}")
 
 
-def _whole(field: Released, exact: Any, noise: NoiseSource) -> Integers:
+def _whole(name: str, field: Released, exact: Any, noise: NoiseSource) -> Integers:
     """A client's numbers with the whole noise in each."""
     by_client = np.asarray(exact)
+    shape = (*field.shape, by_client.shape[-1])
+    _check_shape(name, by_client, shape, noise)
     if field.is_exact:
         return by_client
     drawn = DiscreteLaplace(field.sensitivity, field.epsilon)
-    return np.asarray(by_client + noise.draw(drawn, (*field.shape, by_client.shape[-1])))
+    return np.asarray(by_client + noise.draw(drawn, shape))
 
 
 def _layout(fields: Fields) -> Layout:

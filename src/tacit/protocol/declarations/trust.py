@@ -33,13 +33,13 @@ class Trust(Enum):
 
     @classmethod
     def of(cls, word: str) -> Trust:
-        """The trust model of a word, which may be an older one, in any case.
+        """The trust model of a word, which may be an older one, in any case; parameters may follow.
 
         Raises
         ------
         ValueError : for an unknown word; the message lists the known ones.
         """
-        known = spelled(word, trust_words())
+        known = spelled(word.partition("(")[0], trust_words())
         if known is None:
             raise ValueError(f"trust must be one of {trust_words()}, got {word!r}")
         return cls(OLDER_WORDS.get(known, known))

@@ -24,6 +24,7 @@ from tacit.protocol.declarations.audits import (
 from tacit.protocol.declarations.laws import LawTraits
 from tacit.protocol.declarations.threats import ThreatModel
 from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.settings.trusts import Local, trust_of
 from tacit.protocols.shared.declared import NO_REPORTS
 from tacit.protocols.shared.threats import forest_model
 from tacit.protocols.shared.trees.forest_declared import ForestDeclarations
@@ -48,7 +49,6 @@ class MulticlassDeclarations(ForestDeclarations):
     )
 
     classes: tuple[str, ...]
-    trust: str
 
     @classmethod
     def audit_cases(cls) -> tuple[AuditCase, ...]:
@@ -57,7 +57,6 @@ class MulticlassDeclarations(ForestDeclarations):
         return cases_of(
             cls.name,
             three,
-            {**three, "second_round": 0},
             {"height": 1, "adjacency": "replace"},
             {"height": 2, "trust": Trust.EACH.value},
             tight=False,
@@ -81,19 +80,17 @@ class MulticlassDeclarations(ForestDeclarations):
     @classmethod
     def threats(cls, settings: Mapping[str, Any]) -> ThreatModel:
         """Who sees what; before a second round clients receive what the first one says."""
-        if not settings.get("second_round"):
-            return super().threats(settings)
         return forest_model(settings, cls.summed, PUBLISHED)
 
     @property
     def lone_records(self) -> bool:
         """Whether records report by themselves."""
-        return self.trust == Trust.LOCAL.value
+        return isinstance(trust_of(self), Local)
 
     @property
     def law_traits(self) -> LawTraits:
         """Private reports are about some of a record's votes, and debiased all the same."""
-        if self.trust != Trust.LOCAL.value:
+        if not isinstance(trust_of(self), Local):
             return super().law_traits
         return LawTraits(
             inexact="records report on one level of one block each", unmeasured_loss=NO_REPORTS
@@ -101,12 +98,9 @@ class MulticlassDeclarations(ForestDeclarations):
 
     @classmethod
     def self_test_cases(cls) -> SelfTestCases:
-        """The numbers of three classes, sound and with too little noise.
-
-        They have nearly all of the budget here: counts of many blocks err the same way too rarely.
-        """
+        """The numbers of three classes, sound and with too little noise."""
         kind: Any = cls
-        classes = kind(epsilon=2.0, height=2, classes=("a", "b", "c"), second_round=0.85)
+        classes = kind(epsilon=2.0, height=2, classes=("a", "b", "c"))
         lowered = partial(ScaledNoise, 0.7)
         return SelfTestCases(
             (

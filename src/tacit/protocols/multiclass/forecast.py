@@ -11,10 +11,11 @@ from tacit.protocol.declarations.forecast import Family, Forecast, Planning, acc
 from tacit.protocol.declarations.metric import Metric
 from tacit.protocol.declarations.scenario import Scenario, Shape, planned_scale
 from tacit.protocol.declarations.trust import Trust
+from tacit.protocol.settings.trusts import Local
 from tacit.protocols.multiclass.estimate import class_sizes
 from tacit.protocols.multiclass.protocol import HITS, OTHER, OWN, MulticlassHistogram
 from tacit.protocols.shared.trees.forest_protocol import Forests
-from tacit.protocols.shared.trees.forests import Forest, forest_of
+from tacit.protocols.shared.trees.forests import Forest
 
 
 def classes_forecast(
@@ -34,7 +35,7 @@ def classes_forecast(
     >>> 0 < forecast.error < 0.002
     True
     """
-    if protocol.trust == Trust.LOCAL.value:
+    if isinstance(protocol.trust, Local):
         return None
     forests = expected_forests(protocol, scenario, shape)
     result = protocol.expected_result(forests)
@@ -58,13 +59,8 @@ def expected_forests(protocol: MulticlassHistogram, scenario: Scenario, shape: S
     own, other = scenario.counts(shape, 1 << protocol.tree_height, scale)
     halves = np.full((2 * classes, 1), scenario.positives / 2)
     counts = {OWN: np.tile(own, (classes, 1)), OTHER: np.tile(other, (classes, 1)), HITS: halves}
-    noises = scenario.clients if protocol.trust == Trust.EACH.value else 1.0
-    made = {}
-    for block in protocol.blocks():
-        empty = {block.field(level): np.zeros(block.trees << level) for level in block.levels}
-        noise = forest_of(protocol, block, empty, noises).noise
-        made[block.name] = Forest(counts[block.name], noise)
-    return made
+    noise = protocol.expected_noise(scenario.clients)
+    return {name: Forest(each, noise[name]) for name, each in counts.items()}
 
 
 def classes_families(scenario: Scenario, metric: Metric) -> list[Family]:

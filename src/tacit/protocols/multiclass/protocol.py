@@ -35,19 +35,18 @@ With ``secure-sum`` a second round has the larger part of epsilon: one number a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.metrics.ranking import auc
-from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
-from tacit.privacy.sampling.distributions import shared_laplace_epsilon
-from tacit.protocol.conversation import Conversation, Query, Step, View
-from tacit.protocol.declarations.trust import Trust
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.protocol.conversation import Conversation, Step
+from tacit.protocol.releases import ask, total_protection
 from tacit.protocol.settings.declaring import setting
+from tacit.protocol.settings.trusts import SecureSum
 from tacit.protocols.multiclass.both_rounds import refined
 from tacit.protocols.multiclass.declared import MulticlassDeclarations
 from tacit.protocols.multiclass.estimate import ClassForests, class_sizes, result_from_forests
@@ -60,10 +59,10 @@ from tacit.protocols.multiclass.second_round import (
     summed_class_influences,
 )
 from tacit.protocols.shared.class_scores import scores_by_class
-from tacit.protocols.shared.sums.noise_shares import answered_clients, check_the_same_number
+from tacit.protocols.shared.sums.noise_shares import check_the_same_number
 from tacit.protocols.shared.trees.forest_areas import Areas, areas
-from tacit.protocols.shared.trees.forest_protocol import TRUSTS, ForestProtocol, Forests
-from tacit.protocols.shared.trees.forests import Block, Votes, summed_forest
+from tacit.protocols.shared.trees.forest_protocol import ForestProtocol, Forests
+from tacit.protocols.shared.trees.forests import Block, Votes, count_forest
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.server_result import ServerResult
 
@@ -83,10 +82,6 @@ MAX_CLASSES = 200
 """Largest number of classes."""
 
 
-def _is_distributed(protocol: MulticlassHistogram) -> bool:
-    return protocol.trust == Trust.SECURE_SUM.value
-
-
 @dataclass(frozen=True)
 class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
     """One-versus-rest AUC of every class, their averages, top-1 accuracy and calibration by class.
@@ -94,10 +89,9 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
     Parameters
     ----------
     classes : the agreed names of the classes, in the order of the columns of scores.
-    second_round : with ``secure-sum``, the part of epsilon for a number a class; 0 for one round,
-        None for ``SECOND_ROUND``.
-    trust : as ``ForestProtocol`` has it, and ``"local"``: every record sends one private report.
-    epsilon, height, adjacency, dropouts, scale : as ``ForestProtocol`` has them.
+    trust : as ``ForestProtocol`` has it, and ``Local()``: every record sends one private report.
+        With ``SecureSum()`` a second round of one number a class has a fraction of 0.65 of epsilon.
+    epsilon, height, adjacency, scale : as ``ForestProtocol`` has them.
 
     Clients without classes are taken to have two, with the scores 1 - s and s: a binary classifier.
 
@@ -111,22 +105,8 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
     1.0
     """
 
-    trust: str = setting(
-        default=Trust.SECURE_SUM.value,
-        choices=(*TRUSTS, Trust.LOCAL.value),
-        help="who may see what; secure-sum by default",
-    )
-
     classes: tuple[str, ...] = setting(
         default=("0", "1"), help="the agreed names of the classes, as their columns are ordered"
-    )
-
-    second_round: float | None = setting(
-        default=None,
-        help="epsilon's part for one number a class; by default 0.65, and 0 for one round",
-        when=Trust.SECURE_SUM.value,
-        used=_is_distributed,
-        earlier=0.0,
     )
 
     name = "multiclass-histogram"
@@ -142,34 +122,14 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
                 f"classes must be 2 to {MAX_CLASSES} names that differ, got {len(self.classes)}: "
                 f"{listed[:60]}"
             )
-        self._settle_rounds()
         super().__post_init__()
         if self.number_part:
             number_units(self.number_cost.epsilon, len(self.classes))
 
-    def _settle_rounds(self) -> None:
-        """Write the default part of the second round where there can be one."""
-        possible = self.trust == Trust.SECURE_SUM.value
-        if self.second_round is None:
-            object.__setattr__(self, "second_round", SECOND_ROUND if possible else 0.0)
-        part = self.number_part
-        if not 0 <= part < 1 - HITS_PART:
-            most = 1 - HITS_PART
-            raise ValueError(f"second_round must be from 0 to below {most:g}, got {part}")
-        if part and not possible:
-            raise ValueError(f"second_round belongs to {Trust.SECURE_SUM.value}, got {part}")
-
     @property
     def number_part(self) -> float:
-        """The second round's part of epsilon; 0 for one round."""
-        return self.second_round or 0.0
-
-    @property
-    def forest_cost(self) -> Cost:
-        """What the first round costs every record."""
-        if self.epsilon is None:
-            return UNPROTECTED
-        return Cost((1 - self.number_part) * self.epsilon, adjacency=Adjacency(self.adjacency))
+        """The second round's fraction of epsilon; 0 for one round."""
+        return SECOND_ROUND if isinstance(self.trust, SecureSum) else 0.0
 
     @property
     def number_cost(self) -> Cost:
@@ -218,17 +178,13 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
         """The forest up; with a second round what follows from it down, and a number a class up."""
         if not self.number_part:
             return (yield from super().conversation(clients))
-        asked = {"clients": clients}
-        reply = yield Query(summed_forest, self, broadcast=asked, view=View.SUM)
-        answered = answered_clients(reply, clients)
-        share = self.noise_share(answered, clients)
-        forests = self.forests_of(reply, float(share))
+        first = yield from ask(count_forest, self, clients)
+        forests = self.forests_of(first)
         fields = published(self._first_round(forests))
-        step = summed_class_influences
-        reply = yield Query(step, self, broadcast={**fields, **asked}, view=View.SUM)
-        check_the_same_number(answered, answered_clients(reply, clients))
-        sums = np.asarray(reply["sums"], dtype=np.float64)
-        return self.with_protection(self._refined(forests, fields, sums, float(share)), share)
+        second = yield from ask(summed_class_influences, self, clients, fields)
+        check_the_same_number(first.answered, second.answered)
+        result = self._refined(forests, fields, second["sums"], float(second.noises))
+        return replace(result, protection=total_protection((first, second)))
 
     def _first_round(self, forests: Forests) -> FirstRound:
         positives, negatives = forests[OWN], forests[OTHER]
@@ -245,15 +201,6 @@ class MulticlassHistogram(MulticlassDeclarations, ForestProtocol):
         return self._result(
             forests, refined(first_areas, first, fields, sums, self.number_cost, noises)
         )
-
-    def supported(self, share: Fraction) -> float:
-        """The epsilon that this share of the noise supports, of both rounds."""
-        first = super().supported(share)
-        if not self.number_part:
-            return first
-        epsilon = self.number_cost.epsilon
-        units = number_units(epsilon, len(self.classes))
-        return first + units * shared_laplace_epsilon(units / epsilon, float(share))
 
     def conclusion(self, forests: Forests) -> ServerResult:
         """The macro AUC, and all figures by class, of the first round."""

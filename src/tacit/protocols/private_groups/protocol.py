@@ -45,7 +45,7 @@ class GroupedHistogram(GroupedDeclarations, ForestProtocol):
     group_names : the agreed names of the groups; differences are taken from the first.
     threshold : the score from which a record is predicted positive; the nearest border of cells is
         taken. None takes the probability 1/2, or the middle position of other scores.
-    trust, epsilon, height, adjacency, dropouts, scale : as ``ForestProtocol`` has them.
+    trust, epsilon, height, adjacency, scale : as ``ForestProtocol`` has them.
 
     Where one group is agreed, clients without groups belong to it.
 
