@@ -67,7 +67,7 @@ def evaluate(
     missing_epsilon : the part of epsilon for a noisy number of the records that were left out as
         incomplete (``tacit.read(missing="drop")``). Without it that number is exact in the result.
     state : the clients' state, stored by the caller between evaluations: labels flipped once are
-        then reused, at no further cost.
+        then reused for the same records in the same order, at no further cost.
     noise : a noise source to use instead.
     exact : also compute the exact figure, which is not private.
     federation : what the records are called; results under one name are taken to be about the same

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -39,7 +40,13 @@ from tacit.running.session.messages import (
 )
 from tacit.running.session.party.answers import REFUSED
 from tacit.running.session.party.debits import Account
-from tacit.running.session.party.service import CLIENT_STATE_FILE, PartyDesk, read_identity
+from tacit.running.session.party.service import (
+    CHANGED_RECORDS,
+    CLIENT_STATE_FILE,
+    LOST_MARK,
+    PartyDesk,
+    read_identity,
+)
 from tacit.running.session.party.state import state_kinds
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
@@ -47,6 +54,7 @@ from tacit.running.simulation import simulate
 from tests.running.deployment.federation_files import FEDAUC, HISTOGRAM, federation, write_identity
 
 RESPONSE = 'name = "dpauc"\nepsilon = 1.0\nmechanism = "randomised-response"\nadjacency = "label"'
+FEDAUC_RESPONSE = 'name = "fedauc"\nepsilon = 1.0\nmechanism = "randomised-response"'
 
 
 def desks_of(home: Path) -> list[PartyDesk]:
@@ -122,6 +130,34 @@ def test_flipped_labels_outlive_a_run(tmp_path: Path) -> None:
     assert [cost.epsilon for cost in second.spent.values()] == [0.0] * 3
 
 
+def rewritten(home: Path, order: Callable[[list[str]], list[str]]) -> None:
+    """Write the rows of party a's file in another order."""
+    path = home / "a" / "records.csv"
+    head, *rows = path.read_text().splitlines()
+    path.write_text("\n".join([head, *order(rows)]) + "\n")
+
+
+def by_label(rows: list[str]) -> list[str]:
+    return sorted(rows, key=lambda row: row[-1])
+
+
+@pytest.mark.parametrize("protocol", [RESPONSE, FEDAUC_RESPONSE], ids=["dpauc", "fedauc"])
+def test_flips_of_records_in_another_order_are_paid(tmp_path: Path, protocol: str) -> None:
+    """Sorted by label, and in another order within each: every place keeps its label.
+
+    Taken as the same flips, each run would be an independent response of every record.
+    """
+    identity = federation(tmp_path, protocol)
+    rewritten(tmp_path, by_label)
+    spent = []
+    for order in (by_label, lambda rows: by_label(rows[::-1]), by_label):
+        rewritten(tmp_path, order)
+        spent.append([cost.epsilon for cost in carried(tmp_path, identity).spent.values()])
+    assert spent == [[1.0] * 3, [1.0, 0.0, 0.0], [0.0] * 3]
+    with Ledger(tmp_path / "a" / "ledger.db") as ledger:
+        assert sum(line.epsilon for line in ledger.lines() if line.step is not None) == 2.0
+
+
 @dataclass(frozen=True, eq=False)
 class Flipped:
     """What another package might note, with the name and the fields of a class of this one."""
@@ -177,22 +213,64 @@ def test_notes_of_two_classes_with_one_name_are_refused() -> None:
         state_kinds(protocol)
 
 
-def test_records_that_changed_places_between_rounds_are_declined(tmp_path: Path) -> None:
-    """A turn belongs to a record by its place in the file."""
-    identity = federation(
-        tmp_path, 'name = "two-round-auc"\nepsilon = 1.0', extra="min_clients = 2\n"
-    )
+@pytest.mark.parametrize(
+    ("protocol", "rounds"),
+    [('name = "two-round-auc"\nepsilon = 1.0', 2), (FEDAUC, 1)],
+    ids=["turns", "ranks"],
+)
+def test_records_that_changed_places_between_rounds_are_declined(
+    tmp_path: Path, protocol: str, rounds: int
+) -> None:
+    """What a run keeps by the place of a record in the file would be another record's."""
+    identity = federation(tmp_path, protocol, extra="min_clients = 2\n")
     coordinator = coordinated(tmp_path, identity)
     messages = coordinator.open()
-    for _ in range(2):
+    for _ in range(rounds):
         for index, message in messages.items():
             coordinator.receive(index, desks_of(tmp_path)[index].answer(message))
         messages = coordinator.close()
-    path = tmp_path / "a" / "records.csv"
-    head, *rows = path.read_text().splitlines()
-    path.write_text("\n".join([head, *reversed(rows)]))
+    rewritten(tmp_path, lambda rows: rows[::-1])
     coordinator.receive(0, desks_of(tmp_path)[0].answer(messages[0]))
-    assert coordinator.declined == {0: "its records do not fit the protocol"}
+    assert coordinator.declined == {0: CHANGED_RECORDS}
+
+
+@pytest.mark.parametrize("aged", ["records", "run", "both"])
+def test_a_runs_files_are_removed_together(tmp_path: Path, aged: str) -> None:
+    """By the younger: a run that goes on for long still knows with which records it began."""
+    identity = federation(tmp_path, FEDAUC, extra="min_clients = 2\n")
+    coordinator = coordinated(tmp_path, identity)
+    messages = coordinator.open()
+    for index, message in messages.items():
+        coordinator.receive(index, desks_of(tmp_path)[index].answer(message))
+    messages = coordinator.close()
+    folder, then = tmp_path / "a" / "ledger-state", time.time() - 31 * 86_400
+    files = {path.suffix[1:]: path for path in (*folder.glob("*.run"), *folder.glob("*.records"))}
+    for ending in ("records", "run") if aged == "both" else (aged,):
+        os.utime(files[ending], (then, then))
+    if aged == "both":
+        carried(tmp_path, identity)
+        assert not any(path.exists() for path in files.values())
+        return
+    path = tmp_path / "a" / "records.csv"
+    text = path.read_text().rstrip()
+    path.write_text(f"{text[:-1]}{1 - int(text[-1])}\n")
+    coordinator.receive(0, desks_of(tmp_path)[0].answer(messages[0]))
+    assert coordinator.declined == {0: CHANGED_RECORDS}
+    assert all(path.exists() for path in files.values())
+
+
+def test_a_run_that_lost_the_mark_of_its_records_is_declined(tmp_path: Path) -> None:
+    """Its records may be others than those that it began with."""
+    identity = federation(tmp_path, FEDAUC, extra="min_clients = 2\n")
+    coordinator = coordinated(tmp_path, identity)
+    messages = coordinator.open()
+    for index, message in messages.items():
+        coordinator.receive(index, desks_of(tmp_path)[index].answer(message))
+    messages = coordinator.close()
+    (mark,) = (tmp_path / "a" / "ledger-state").glob("*.records")
+    mark.unlink()
+    coordinator.receive(0, desks_of(tmp_path)[0].answer(messages[0]))
+    assert coordinator.declined == {0: LOST_MARK}
 
 
 def test_turns_are_not_drawn_again_for_records_that_changed_places(tmp_path: Path) -> None:
@@ -201,9 +279,7 @@ def test_turns_are_not_drawn_again_for_records_that_changed_places(tmp_path: Pat
     agreement = Plan.read(tmp_path / "plan.toml").agreement()
     messages = coordinated(tmp_path, identity).open()
     desks_of(tmp_path)[0].answer(messages[0])
-    path = tmp_path / "a" / "records.csv"
-    head, *rows = path.read_text().splitlines()
-    path.write_text("\n".join([head, *reversed(rows)]))
+    rewritten(tmp_path, lambda rows: rows[::-1])
     again = replace(verified(messages[0], agreement, COORDINATOR, 0), round=2)
     with pytest.raises(
         SignedMessageError, match="step draw_turns was answered in this run already"
@@ -220,8 +296,9 @@ def test_what_is_kept_is_the_owners_only_and_is_forgotten(tmp_path: Path) -> Non
     assert folder.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in (old, notebook)} == {0o600}
     for days, left in ((29, True), (31, False)):
-        then = old.stat().st_mtime if days == 29 else time.time()
-        os.utime(old, (then, time.time() - days * 86_400))
+        then = time.time() - days * 86_400
+        for path in (old, old.with_suffix(".records")):
+            os.utime(path, (then, then))
         carried(tmp_path, identity)
         assert old.exists() is left
     assert notebook.exists()
