@@ -26,7 +26,7 @@ from tacit.protocol.encoding.values import decode_values, encode_values
 from tacit.protocols.encrypted.ciphertexts.bfv import ExactParty
 from tacit.protocols.encrypted.masked.steps import SeenSession
 from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.encrypted.sessions import REFUSED_BEFORE
+from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
 from tacit.running.session.coordinating.coordinator import Coordinator, RunError
 from tacit.running.session.coordinating.result import concluded
 from tacit.running.session.messages import (
@@ -445,7 +445,7 @@ def test_a_forged_answer_ends_the_session_and_the_honest_one_is_not_opened(tmp_p
     with pytest.raises(StaleMessageError):
         desks_of(tmp_path)[1].answer(messages[1])
     kept = {key[:2] for key in notes_on_disk(tmp_path, "b")}
-    assert kept == {("encrypted-auc", "refused")}
+    assert kept == {("encrypted-auc", "confirmed"), ("encrypted-auc", "refused")}
     another = Coordinator(agreement, identity).open()
     declined = verified(desks_of(tmp_path)[1].answer(another[1]), agreement, 1, COORDINATOR)
     assert decode_values(declined.body) == {"reason": REFUSED_BEFORE}
@@ -455,8 +455,10 @@ def test_a_forged_answer_ends_the_session_and_the_honest_one_is_not_opened(tmp_p
 def test_of_sessions_that_began_before_a_refusal_none_is_opened(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each would be another attempt: twenty of them at one time would give the totals."""
+    """Each would be another attempt: also for a party that lost its note of the first one."""
     identity, first = first_messages(tmp_path)
+    for desk in desks_of(tmp_path):
+        (desk.party_file.state / CLIENT_STATE_FILE).unlink()
     second = until_answers(tmp_path, coordinated(tmp_path, identity))
     agreement = Plan.read(tmp_path / "plan.toml").agreement()
     desks_of(tmp_path)[1].answer(cheated(tmp_path, identity, first[1]))
@@ -492,11 +494,11 @@ def test_a_party_killed_while_it_opens_does_not_get_the_session_back(
     """Otherwise the answer that killed it was a free attempt."""
 
     def killed(*_: Any) -> float:
-        assert notes_on_disk(tmp_path, "b") == []
+        assert [key[1] for key in notes_on_disk(tmp_path, "b")] == ["confirmed"]
         raise KeyboardInterrupt
 
-    _, messages = first_messages(tmp_path)
-    assert len(notes_on_disk(tmp_path, "b")) == 1
+    identity, messages = first_messages(tmp_path)
+    assert [key[1] for key in notes_on_disk(tmp_path, "b")] == ["session", "confirmed"]
     with monkeypatch.context() as patched:
         patched.setattr(ExactParty, "decrypted", killed)
         with pytest.raises(KeyboardInterrupt):
@@ -504,6 +506,9 @@ def test_a_party_killed_while_it_opens_does_not_get_the_session_back(
     agreement = Plan.read(tmp_path / "plan.toml").agreement()
     reply = verified(desks_of(tmp_path)[1].answer(messages[1]), agreement, 1, COORDINATOR)
     assert reply.kind is Kind.DECLINE
+    another = Coordinator(agreement, identity).open()
+    declined = verified(desks_of(tmp_path)[1].answer(another[1]), agreement, 1, COORDINATOR)
+    assert decode_values(declined.body) == {"reason": NOT_OPENED}
 
 
 def notes_on_disk(home: Path, name: str) -> list[Any]:
