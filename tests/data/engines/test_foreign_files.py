@@ -100,9 +100,9 @@ def test_an_address_of_the_network_is_not_asked(address: str, folder: Path) -> N
 def test_a_party_of_a_federation_reads_no_other_file_either(folder: Path) -> None:
     view = f"SELECT length(content) AS score, 1 AS label FROM read_text('{folder}/ledger.key')"
     file = database(folder, f"CREATE VIEW scored AS {view}")
-    for given in ({"table": "scored"}, {"query": view}):
+    for table, query in (("scored", None), (None, view)):
         with pytest.raises(DataError, match="disabled by configuration"):
-            DatabaseTable(f"duckdb://{file}", **given).read("score", "label", "a")
+            DatabaseTable(f"duckdb://{file}", table, query).read("score", "label", "a")
 
 
 @pytest.mark.parametrize(
