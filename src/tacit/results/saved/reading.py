@@ -233,6 +233,8 @@ def check_fingerprint(content: Mapping[str, Any], label: str) -> None:
 
 def _computed_fingerprint(content: Mapping[str, Any], label: str) -> str:
     try:
+        # half of a pair of surrogates is in no text that can be written
+        json.dumps(content, ensure_ascii=False).encode("utf-8")
         return fingerprint(content)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{label} is no result of tacit: {error}") from None
