@@ -21,7 +21,7 @@ HEAD_BYTES = 2**14
 SLICE_BYTES = 2**10
 """Bytes that are parsed at a time: so much more than ``HEAD_BYTES`` may come before the end."""
 
-CONNECTIONS = 500
+CONNECTIONS = 400
 """Largest number of connections; files of 1,024, a usual limit, leave room for the collector's."""
 
 

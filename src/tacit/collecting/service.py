@@ -24,7 +24,7 @@ try:
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
     from starlette.middleware.cors import CORSMiddleware
-    from starlette.requests import Request
+    from starlette.requests import ClientDisconnect, Request
     from starlette.responses import JSONResponse, PlainTextResponse, Response
     from starlette.routing import BaseRoute, Mount, Route
     from starlette.staticfiles import StaticFiles
@@ -151,7 +151,7 @@ class Collector:
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 body = await _limited_body(request, MAX_BATCH * self._intake.report_bytes)
-        except TimeoutError:
+        except (TimeoutError, ClientDisconnect):
             return _refusals(0, [(0, "slow")])
         size = self._intake.report_bytes
         if body is None:
