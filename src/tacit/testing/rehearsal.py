@@ -110,6 +110,7 @@ class Rehearsal(Run):
     ----------
     members : the parties whose data are in the result.
     declined : parties that declined, with their public reasons.
+    repeats : what was tried again at a cost, in sentences.
     refusals : messages that were not accepted, in order.
     bytes_received : the bytes that each party was sent, shape (K,).
     messages : every message as it was sent, by way, round and party, for a replay.
@@ -117,6 +118,7 @@ class Rehearsal(Run):
 
     members: tuple[int, ...] = ()
     declined: dict[int, str] = field(default_factory=dict)
+    repeats: tuple[str, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     bytes_received: np.ndarray[tuple[int], np.dtype[np.int64]] = field(
         default_factory=lambda: np.zeros(0, dtype=np.int64)
@@ -267,6 +269,7 @@ def rehearse(
         stage.sent,
         members=coordinator.active,
         declined=coordinator.declined,
+        repeats=coordinator.repeats,
         refusals=tuple(stage.refusals),
         bytes_received=stage.received,
         messages=stage.messages,

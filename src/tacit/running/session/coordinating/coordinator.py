@@ -40,6 +40,7 @@ DECLINED = "declined: "
 """Beginning of a ledger's reasons."""
 SUM_ATTEMPTS = 3
 """How often a run that restarts tries one sum."""
+ATTEMPTS = "a sum took {count} attempts, and what was spent has the debits of each of them"
 
 
 class RunError(RuntimeError):
@@ -120,7 +121,7 @@ class Coordinator:
         self.queries = 0
         self.spent: dict[int, Cost] = dict.fromkeys(self.active, NOTHING)
         self.before = dict(self.spent)
-        self.broken: tuple[str, ...] = ()
+        self.repeats: tuple[str, ...] = ()
         self.declined: dict[int, str] = {}
         self.server_result: ServerResult | None = None
         self.computations: tuple[Session, ...] = ()
@@ -164,8 +165,8 @@ class Coordinator:
         """The coordinator of the run that begins anew after this one, without the lost parties.
 
         What a member spent in this run counts there too, in ``spent`` and ``before``. What a lost
-        party spent is not known here, as its last debit may have come with no answer; ``broken``
-        has a sentence with its bound, for the result's warnings.
+        party spent is not known here, as its last debit may have come with no answer;
+        ``repeats``, for the result's warnings, has a sentence with its bound.
 
         Raises
         ------
@@ -180,7 +181,8 @@ class Coordinator:
         )
         following.spent = {party: self.spent[party] for party in active}
         following.before, following.declined = dict(following.spent), self.declined
-        following.broken = self.broken if self.begins_again else (*self.broken, self._broke(loss))
+        paid = () if self.begins_again else (self._broke(loss),)
+        following.repeats = (*self.repeats, *paid)
         return following
 
     def _broke(self, loss: LostPartyError) -> str:
@@ -271,6 +273,8 @@ class Coordinator:
     def _conclude(self, exchange: Exchange) -> dict[int, bytes]:
         """Take in the reply of a query, and go on with the next one."""
         self.declined |= exchange.refused
+        if exchange.attempt:
+            self.repeats = (*self.repeats, ATTEMPTS.format(count=exchange.attempt + 1))
         lost = sorted(set(self.active) - set(exchange.members))
         if len(exchange.members) < self._agreement.min_clients:
             raise RunError(

@@ -58,7 +58,7 @@ def concluded(plan: Plan, coordinator: Coordinator, received: dict[int, int]) ->
         figure=protocol.figure,
         warnings=(
             *left_out,
-            *coordinator.broken,
+            *coordinator.repeats,
             *person_warnings(plan.per_person),
             *server_result.warnings_to(tuple(plan.parties[index].name for index in members)),
         ),
