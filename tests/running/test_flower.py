@@ -266,7 +266,7 @@ def test_runs_that_broke_off_are_in_what_a_result_says_was_spent(
     assert metrics_of(result)["tacit.epsilon"] == pytest.approx(spent)
     page = result.to_html()
     assert f"Each client spent at most epsilon {spent:g}, {adjacency} adjacency." in page
-    assert all(run in page for run in runs[:3])
+    assert all(str(run) in page for run in runs[:3])
 
 
 def test_too_few_nodes_end_the_run_in_time(tmp_path: Path) -> None:

@@ -61,8 +61,8 @@ def test_what_is_stated_is_what_members_debited_whatever_is_lost(name: str) -> N
         lost = (0, 3) if summed else (3,)
         try:
             run, paid = rehearsed(protocol, [Fault("drop", party, turn) for party in lost])
-        except RunError:  # a share of the sum was revealed, so it is not tried again
-            assert summed
+        except RunError:  # too few for a sum, or a share of it was revealed: not tried again
+            assert any(step.sums is not None for step in protocol.steps)
             continue
         most = worst_case(paid[party] for party in run.members)
         assert run.spent.adjacency == most.adjacency
