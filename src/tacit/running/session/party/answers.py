@@ -65,7 +65,7 @@ class Answers:
 
     @property
     def spent(self) -> Cost:
-        """What the run has cost the record that spent most; at most, where state was lost."""
+        """What the run's debits add up to; at most, where state was lost."""
         return self.account.earlier + self._of_unit(most_spent(self._counting))
 
     @property
@@ -139,6 +139,9 @@ class Answers:
 
     def take_back(self, index: int) -> None:
         """Take back the payment of an answer that can never release anything; its debit stays."""
+        before = self.spent
         del self.payments[index]
         if index < self.account.first:
             self.account = replace(self.account, first=self.account.first - 1)
+        earlier = self.account.earlier + added(self.spent, before)
+        self.account = replace(self.account, earlier=earlier)

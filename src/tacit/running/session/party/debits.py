@@ -64,7 +64,8 @@ class Account:
     ----------
     receipt : the run's last debit; empty before the first.
     request : SHA-256 of the message that was debited last.
-    earlier : what the debits add up to that were made before the payments that count.
+    earlier : what the debits add up to that were made before the payments that count, or whose
+        payments were taken back.
     first : the first payment that counts. Payments before it are those of a state that was older
         than the ledger: which records spoke since is not known, so nothing is taken as paid.
     """
