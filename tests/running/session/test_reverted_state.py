@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.ledger.ledger import Ledger
+from tacit.ledger.ledger import Ledger, RepeatedError
 from tacit.protocol.encoding.fields import decode
 from tacit.protocol.encoding.queries import decode_query
 from tacit.protocol.encoding.values import named_values
@@ -207,6 +207,76 @@ def test_a_ledger_that_is_older_than_the_state_is_not_gone_on_from(tmp_path: Pat
     assert message is not None
     reason = named_values(message.body, reason=str)["reason"]
     assert reason == "declined: the ledger is not available"
+
+
+def reason_of(message: SignedMessage | None) -> str:
+    """Why party a declined; empty where it replied."""
+    assert message is not None
+    return named_values(message.body, reason=str)["reason"] if message.kind is Kind.DECLINE else ""
+
+
+def answers_of(attack: Attack) -> dict[tuple[bytes, int], set[bytes]]:
+    """All different answers of party a, by session and turn."""
+    result: dict[tuple[bytes, int], set[bytes]] = {}
+    for reply in attack.replies:
+        message = verified(reply, attack.agreement, 0, COORDINATOR)
+        content = named_values(message.body, content=bytes, spent=dict)["content"]
+        result.setdefault((message.session, message.round), set()).add(content)
+    return result
+
+
+@pytest.mark.parametrize("turn", range(5), ids=["keys", "shares", "masked", "certify", "reveal"])
+def test_no_two_answers_leave_under_one_mask(tmp_path: Path, turn: int) -> None:
+    """Shares and masked numbers are drawn anew, so they leave once; with fresh keys, or for the
+    same bytes, the run goes on, as after a crash."""
+    attack = Attack(tmp_path, HISTOGRAM)
+    for _ in range(turn):
+        attack.copy()
+        attack.go_on()
+    attack.copy()
+    message = attack.rounds[-1][0]
+    assert reason_of(attack.send(message)) == ""
+    attack.revert()
+    paid = attack.debited
+    reason = reason_of(attack.send(message))
+    if turn in (1, 2):
+        assert reason == RepeatedError.public
+        assert attack.debited == paid
+    else:
+        assert reason == ""
+        while attack.go_on():
+            pass
+        assert attack.coordinator.server_result is not None
+    for copy in range(len(attack.copies)):
+        for round_messages in attack.rounds:
+            attack.revert(copy)
+            attack.send(round_messages[0])
+            attack.send(round_messages[0])
+    answers = {asked: len(each) for (_, asked), each in answers_of(attack).items()}
+    assert answers == dict.fromkeys(answers, 1) | {0: answers[0]}
+    assert set(answers) >= set(range(turn + 1))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_put_back_every_mask_hides_one_vector(tmp_path: Path, seed: int) -> None:
+    """Random messages and turns, from random copies of the state, over two runs that overlap."""
+    rng, attack = np.random.default_rng(seed), Attack(tmp_path, HISTOGRAM)
+    for number in range(2):
+        for _ in range(2 + number):
+            attack.copy()
+            attack.go_on()
+        attack.begin()
+    known = list(attack.replies.values())
+    for _ in range(40):
+        message = known[rng.integers(len(known))]
+        if rng.random() < 0.3:
+            message = attack.at(int(rng.integers(1, 6)), message)
+        attack.send(message)
+        if rng.random() < 0.6:
+            attack.revert(int(rng.integers(len(attack.copies))))
+    answers = answers_of(attack)
+    assert sum(turn == 2 for _, turn in answers) >= 1
+    assert all(len(each) == 1 for (_, turn), each in answers.items() if turn)
 
 
 @pytest.mark.parametrize("back", [1, 2], ids=["reveal", "certify"])
