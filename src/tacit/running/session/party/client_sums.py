@@ -121,8 +121,8 @@ class ClientSums:
     def next_round(self, message: SignedMessage, request: bytes) -> bytes:
         """Answer the next round of the open sum; the round of masked numbers is paid for first.
 
-        Up to that round an answer holds what is drawn for it, encrypted or masked by keys that serve
-        once, so it leaves once. Later ones are the same whenever the same message comes.
+        Up to that round an answer leaves once: it holds what is drawn for it, under keys that serve
+        once. Later answers are the same whenever the same message comes.
         """
         begun = self.open
         if begun is None:
