@@ -479,7 +479,9 @@ def test_a_step_of_an_encrypted_session_is_not_answered_twice(step: str) -> None
     again = replace(query_message, round=query_message.round + 1).signed(
         agreement, keys.coordinator
     )
-    with pytest.raises(MalformedMessageError, match=r"have met already|were sent already"):
+    with pytest.raises(
+        MalformedMessageError, match=r"have met already|was answered in this run already"
+    ):
         parties[1].answer(again)
 
 

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from tacit import Clients, FedAUC, read
 from tacit.crypto.homomorphic import messages as sealed_counts
 from tacit.crypto.identities import Identity
-from tacit.ledger.ledger import Ledger
+from tacit.ledger.entries import DEBIT
+from tacit.ledger.ledger import Ledger, RepeatedError
 from tacit.privacy.sampling.noise import NoNoise
 from tacit.protocol import registry
 from tacit.protocol.encoding.values import decode_values, encode_values
@@ -608,20 +609,21 @@ def answered_or_killed(desk: PartyDesk, message: bytes, after: int) -> bytes | N
 def debits_of(desk: PartyDesk) -> list[str]:
     with Ledger(desk.party_file.ledger) as ledger:
         ledger.verify()
-        return [line.step for line in ledger.lines() if line.step is not None]
+        return [line.step or "" for line in ledger.lines() if line.kind == DEBIT]
 
 
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # JAX's threads, where it is loaded
 @pytest.mark.parametrize("protocol", [FEDAUC, HISTOGRAM], ids=["fedauc", "histogram"])
 def test_a_killed_party_never_replies_without_its_debit(tmp_path: Path, protocol: str) -> None:
-    """100 kills a protocol, anywhere from an answer's first calls to its last."""
+    """100 kills a protocol, anywhere from an answer's first calls to its last. One that is killed
+    between the debit and the state of an answer that leaves once declines."""
     identity = federation(tmp_path, protocol, parties=2, limit="epsilon = inf")
-    rng, kills, replies = np.random.default_rng(5), 0, 0
+    rng, kills, replies, finished = np.random.default_rng(5), 0, 0, 0
     desks = desks_of(tmp_path)
-    while kills < 100:
+    while kills < 100 or not finished:
         coordinator = coordinated(tmp_path, identity)
-        messages = coordinator.open()
-        while messages:
+        messages, has_declined = coordinator.open(), False
+        while messages and not has_declined:
             coordinator.receive(1, desks[1].answer(messages[1]))
             reply = None
             while reply is None:
@@ -629,10 +631,16 @@ def test_a_killed_party_never_replies_without_its_debit(tmp_path: Path, protocol
                 reply = answered_or_killed(desks[0], messages[0], after)
                 kills += reply is None
                 paid = debits_of(desks[0])
-            replies += 1
             coordinator.receive(0, reply)
-            messages = coordinator.close()
-        assert coordinator.server_result is not None
+            has_declined = bool(coordinator.declined)
+            replies += not has_declined
+            if has_declined:
+                assert protocol == HISTOGRAM
+                assert coordinator.declined == {0: RepeatedError.public}
+            else:
+                messages = coordinator.close()
+        finished += coordinator.server_result is not None
+        assert has_declined or coordinator.server_result is not None
     assert len(paid) >= replies
     answered = {"0 share_scores", "1 noisy_rank_sums"} if protocol == FEDAUC else {"2 first_look"}
     assert answered <= set(paid)

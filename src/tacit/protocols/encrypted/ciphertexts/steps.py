@@ -47,7 +47,7 @@ def introduce(clients: Clients, query: Query, noise: NoiseSource, state: ClientS
     return {"introduction": as_field([member.introduction.to_bytes() for member in members])}
 
 
-@step()
+@step(once=True)
 def share_keys(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """The first party sends evaluation keys, and the session's secret encrypted for every other
     one.
@@ -76,7 +76,7 @@ def share_keys(clients: Clients, query: Query, noise: NoiseSource, state: Client
     return {"keys": as_field(keys), "boxes": as_field(boxes)}
 
 
-@step()
+@step(once=True)
 def send_counts(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Send the encrypted counts at every threshold and in every cell, and both classes' totals.
 

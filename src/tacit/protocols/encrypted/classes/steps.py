@@ -32,7 +32,7 @@ UNKNOWN = Certain(np.nan, np.nan)
 """Of a class without an AUC."""
 
 
-@step()
+@step(once=True)
 def send_masked_classes(
     clients: Clients, query: Query, noise: NoiseSource, state: ClientState
 ) -> Reply:

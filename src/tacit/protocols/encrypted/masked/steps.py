@@ -94,7 +94,7 @@ def seal_secret(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     return {"boxes": as_field(boxes)}
 
 
-@step()
+@step(once=True)
 def send_masked(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Send the counts of both classes in every cell, masked, and products with others' masks.
 

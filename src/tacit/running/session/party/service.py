@@ -2,8 +2,10 @@
 
 Order of what is made durable: the debit in the ledger, then where the run stands, then the reply
 leaves. A process that dies in between has spent what its ledger says, and sent nothing; the
-message, sent again, is answered anew and paid again. Every message that is answered has its debit,
-even of zero, so that a state that is older than the ledger is noticed (``debits.LedgerGuard``).
+message, sent again, is answered anew and paid again. It is declined where such an answer leaves
+once (``debits.Debit``): nothing tells this state from an older copy that was put back. Every
+message that is answered has its debit, even of zero, so that a state that is older than the ledger
+is noticed (``debits.LedgerGuard``).
 A note that serves once (``ClientState.take``) is off the disk before it is used: a process that
 dies over it does not get it back.
 """
