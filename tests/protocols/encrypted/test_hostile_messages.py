@@ -22,7 +22,7 @@ from tacit.crypto.identities import Identity, Roster
 from tacit.crypto.masking.field import MaskedValueError
 from tacit.data.batches.ragged import Ragged
 from tacit.privacy.sampling.noise import NoNoise
-from tacit.protocol.conversation import ClientState, Protocol, Query, stack
+from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, stack
 from tacit.protocols.encrypted.ciphertexts.ckks import (
     ApproximateAggregator,
     ApproximateParty,
@@ -70,7 +70,8 @@ class Changing:
 
     def run(self) -> Any:
         identities = [Identity.generate() for _ in range(PARTIES)]
-        roster, states = Roster(tuple(each.public for each in identities)), []
+        roster = Roster(tuple(each.public for each in identities))
+        states: list[ClientState] = []
         for identity in identities:
             states.append(ClientState())
             self.protocol.enrol(states[-1], identity, roster)
@@ -78,7 +79,7 @@ class Changing:
         query: Query = next(conversation)
         while True:
             self.sent.append({})
-            replies = []
+            replies: list[Reply] = []
             for party, state in enumerate(states):
                 asked = query.part(party, party + 1)
                 broadcast = self.carried("down", party, asked.broadcast)
